@@ -1,0 +1,46 @@
+//! The command line: one module a command, each with its flags and their help, and nothing else than the call
+//! into the part that does the work.
+//!
+//! Exit codes: 0 complete, 1 failed, 2 usage, 3 complete but lossy or damaged ([`Exit`]).
+
+mod exit;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use exit::Exit;
+
+/// Records a device's kernel trace and atrace markers, and puts them on one clock with ART method traces.
+#[derive(Parser)]
+#[command(name = "tracebridge", version, about, subcommand_required = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {}
+
+/// Runs the program with the process's arguments.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Complete.into() };
+        }
+    };
+    match run(cli) {
+        Ok(exit) => exit.into(),
+        Err(error) if exit::is_broken_pipe(&error) => Exit::Complete.into(),
+        Err(error) => {
+            eprintln!("tracebridge: {error:#}");
+            Exit::Failed.into()
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<Exit> {
+    match cli.command {}
+}

@@ -1,0 +1,1 @@
+//! Writers of what people open, one format a module.

@@ -1,0 +1,12 @@
+//! Readers: what each kind of file says, as [`Event`]s in the file's own clock, pushed to a [`Sink`].
+//!
+//! Every reader follows one shape: `detect(&[u8]) -> bool` looks at the first bytes, `read` pushes events. Two
+//! formats never know each other; what they share is here: the event model and the sink.
+
+mod event;
+mod report;
+mod sink;
+
+pub use event::{Event, EventKind, Field, FieldType, KindId, Payload, Value};
+pub use report::{CpuCount, Damage, ReadReport};
+pub use sink::{Head, Order, Process, Sink, Thread};

@@ -1,0 +1,7 @@
+//! The `tracebridge` executable: everything is in the library's [`tracebridge::cli`].
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tracebridge::cli::main()
+}

@@ -1,0 +1,1 @@
+//! Method profiles: exclusive and inclusive times, callers and callees, call trees, diffs.

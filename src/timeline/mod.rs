@@ -1,0 +1,1 @@
+//! One timeline from several inputs: clocks, identity of threads, merge.

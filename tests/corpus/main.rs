@@ -1,0 +1,4 @@
+//! Every real file of the corpus through the real readers, checked against its peers.
+
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,4 @@
+//! Recording on this machine's own tracefs (needs root).
+
+#[path = "../support/mod.rs"]
+mod support;
