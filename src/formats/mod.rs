@@ -3,7 +3,10 @@
 //! Every reader follows one shape: `detect(&[u8]) -> bool` looks at the first bytes, `read` pushes events. Two
 //! formats never know each other; what they share is here: the event model and the sink.
 
+pub mod detect;
 mod event;
+#[cfg(feature = "host")]
+pub mod input;
 mod report;
 mod sink;
 

@@ -1,0 +1,221 @@
+//! Opens any input: a file mapped into memory, standard input, and what gzip or zstd packed.
+
+#![allow(unsafe_code)] // memory-mapping a file; see `map`
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Deref;
+use std::path::Path;
+
+use super::Damage;
+
+/// The most that a compressed input, or standard input, may come to: bytes.
+const MAX_IN_MEMORY: u64 = 4 << 30;
+
+/// An input's bytes, decompressed, and where they came from.
+#[derive(Debug)]
+pub struct Input {
+    /// The path as given; `-` for standard input.
+    pub name: String,
+    /// Size on disk (or as it came through the pipe), bytes.
+    pub size: u64,
+    /// What it was packed with: `gzip` or `zstd`.
+    pub packed: Option<&'static str>,
+    /// What unpacking it had to leave out.
+    pub damage: Vec<Damage>,
+    bytes: Bytes,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Mapped(memmap2::Mmap),
+    Owned(Vec<u8>),
+}
+
+/// Why an input could not be opened; names it.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The system refused.
+    #[error("{name}: {source}")]
+    Io {
+        /// The path as given.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It is a directory.
+    #[error("{name}: is a directory: name the file in it")]
+    Directory {
+        /// The path as given.
+        name: String,
+    },
+    /// It holds nothing.
+    #[error("{name}: is empty (0 bytes): the recording was never written, or the copy failed")]
+    Empty {
+        /// The path as given.
+        name: String,
+    },
+    /// It unpacks to more than is kept in memory.
+    #[error("{name}: unpacks to more than {} GiB: unpack it to a file first", MAX_IN_MEMORY >> 30)]
+    TooBig {
+        /// The path as given.
+        name: String,
+    },
+    /// Packed data of which nothing could be unpacked.
+    #[error("{name}: {packed} data that can't be unpacked: {source}")]
+    Packed {
+        /// The path as given.
+        name: String,
+        /// `gzip` or `zstd`.
+        packed: &'static str,
+        /// What the decoder says.
+        source: io::Error,
+    },
+}
+
+impl Deref for Input {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mapped(m) => m,
+            Bytes::Owned(v) => v,
+        }
+    }
+}
+
+impl Input {
+    /// Opens `path` (`-` is standard input) and unpacks it if gzip or zstd packed it.
+    pub fn open(path: &Path) -> Result<Input, OpenError> {
+        let name = path.display().to_string();
+        let io_error = |source| OpenError::Io { name: name.clone(), source };
+        let bytes = if name == "-" {
+            Bytes::Owned(read_all(io::stdin().lock()).map_err(io_error)?)
+        } else {
+            let file = File::open(path).map_err(io_error)?;
+            let meta = file.metadata().map_err(io_error)?;
+            if meta.is_dir() {
+                return Err(OpenError::Directory { name });
+            }
+            match meta.is_file() {
+                true if meta.len() == 0 => Bytes::Owned(Vec::new()),
+                true => Bytes::Mapped(map(&file).map_err(io_error)?),
+                false => Bytes::Owned(read_all(file).map_err(io_error)?),
+            }
+        };
+        let mut input = Input { name, size: 0, packed: None, damage: Vec::new(), bytes };
+        input.size = input.len() as u64;
+        if input.is_empty() {
+            return Err(OpenError::Empty { name: input.name });
+        }
+        input.unpack()
+    }
+
+    /// An input that is in memory already.
+    pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Input {
+        let size = bytes.len() as u64;
+        Input { name: name.to_owned(), size, packed: None, damage: Vec::new(), bytes: Bytes::Owned(bytes) }
+    }
+
+    fn unpack(mut self) -> Result<Input, OpenError> {
+        let packed = match self.get(..4) {
+            Some([0x1f, 0x8b, 8, _]) => "gzip",
+            Some([0x28, 0xb5, 0x2f, 0xfd]) => "zstd",
+            _ => return Ok(self),
+        };
+        let mut out = Vec::new();
+        let result = match packed {
+            "gzip" => {
+                flate2::bufread::MultiGzDecoder::new(&self[..]).take(MAX_IN_MEMORY + 1).read_to_end(&mut out)
+            }
+            _ => zstd::stream::read::Decoder::new(&self[..])
+                .and_then(|d| d.take(MAX_IN_MEMORY + 1).read_to_end(&mut out)),
+        };
+        if out.len() as u64 > MAX_IN_MEMORY {
+            return Err(OpenError::TooBig { name: self.name });
+        }
+        match result {
+            Err(source) if out.is_empty() => {
+                return Err(OpenError::Packed { name: self.name, packed, source });
+            }
+            Err(error) => self.damage.push(Damage {
+                offset: out.len() as u64,
+                what: format!(
+                    "the {packed} data is cut or damaged after {} unpacked bytes: {error}",
+                    out.len()
+                ),
+            }),
+            Ok(_) if out.is_empty() => return Err(OpenError::Empty { name: self.name }),
+            Ok(_) => {}
+        }
+        self.packed = Some(packed);
+        self.bytes = Bytes::Owned(out);
+        Ok(self)
+    }
+}
+
+fn read_all(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    from.take(MAX_IN_MEMORY + 1).read_to_end(&mut out)?;
+    match out.len() as u64 > MAX_IN_MEMORY {
+        true => Err(io::Error::other("more than can be kept in memory: write it to a file and name that")),
+        false => Ok(out),
+    }
+}
+
+fn map(file: &File) -> io::Result<memmap2::Mmap> {
+    // SAFETY: the mapping is private and read-only. Should another program shorten the file meanwhile, the kernel
+    // ends this one with SIGBUS; nothing is written through it, so no other memory can be harmed.
+    let map = unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) }?;
+    #[cfg(unix)]
+    let _ = map.advise(memmap2::Advice::Sequential);
+    Ok(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
+        let mut f = tempfile::NamedTempFile::new().unwrap();
+        f.write_all(bytes).unwrap();
+        f
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut e = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        e.write_all(bytes).unwrap();
+        e.finish().unwrap()
+    }
+
+    #[test]
+    fn packed_inputs_are_unpacked_and_said() {
+        let text = b"some text that is long enough to be worth packing, packing, packing";
+        for (packed, how) in [(gzip(text), "gzip"), (zstd::encode_all(&text[..], 1).unwrap(), "zstd")] {
+            let f = file(&packed);
+            let input = Input::open(f.path()).unwrap();
+            assert_eq!(&input[..], text);
+            assert_eq!((input.packed, input.size), (Some(how), packed.len() as u64));
+        }
+    }
+
+    #[test]
+    fn a_cut_gzip_gives_what_there_is_and_says_so() {
+        let text: Vec<u8> =
+            (0..60_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        let mut packed = gzip(&text);
+        packed.truncate(packed.len() / 2);
+        let input = Input::open(file(&packed).path()).unwrap();
+        assert!(!input.is_empty() && text.starts_with(&input));
+        assert_eq!(input.damage.len(), 1);
+    }
+
+    #[test]
+    fn empty_files_and_directories_are_refused_with_their_name() {
+        let f = file(b"");
+        let said = Input::open(f.path()).unwrap_err().to_string();
+        assert!(said.contains("is empty") && said.contains(&f.path().display().to_string()), "{said}");
+        let said = Input::open(Path::new("/")).unwrap_err().to_string();
+        assert!(said.contains("is a directory"), "{said}");
+    }
+}
