@@ -4,6 +4,8 @@
 //! Exit codes: 0 complete, 1 failed, 2 usage, 3 complete but lossy or damaged ([`Exit`]).
 
 mod exit;
+#[cfg(feature = "device")]
+mod mark;
 
 use std::process::ExitCode;
 
@@ -20,7 +22,10 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    #[cfg(feature = "device")]
+    Mark(mark::Args),
+}
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
@@ -42,5 +47,8 @@ pub fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<Exit> {
-    match cli.command {}
+    match cli.command {
+        #[cfg(feature = "device")]
+        Command::Mark(args) => mark::run(args),
+    }
 }

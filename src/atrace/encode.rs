@@ -1,0 +1,269 @@
+//! Writing markers: into a buffer on the stack, never longer than Android's readers expect.
+
+use super::marker::{ClockSync, Marker};
+
+/// The longest marker that is written, bytes: libcutils's `ATRACE_MESSAGE_LENGTH` less the NUL.
+pub const MAX_LEN: usize = 1023;
+
+/// An `i64` in decimal takes no more.
+const MAX_DIGITS: usize = 20;
+
+impl Marker<'_> {
+    /// Writes the marker into `buf` and gives back the bytes written, for one `write(2)` to `trace_marker`.
+    ///
+    /// Line feeds, NULs and the field separator `|` in names become spaces, as Android's Java side does it. A
+    /// marker longer than [`MAX_LEN`] loses the end of its name first; where that is not enough, the track is cut
+    /// too and the name keeps its first character: libcutils's rule, but between characters, not inside of one.
+    pub fn encode<'b>(&self, buf: &'b mut [u8; MAX_LEN]) -> &'b [u8] {
+        let len = self.encode_into(buf);
+        &buf[..len]
+    }
+
+    /// An upper bound for the bytes that [`Marker::encode_into`] needs without cutting.
+    pub(crate) fn len_bound(&self) -> usize {
+        let (track, name) = match *self {
+            Marker::End { .. } => (0, 0),
+            Marker::Begin { name, .. }
+            | Marker::Instant { name, .. }
+            | Marker::AsyncBegin { name, .. }
+            | Marker::AsyncEnd { name, .. } => (0, name.len()),
+            Marker::Counter { name, category, .. } => (category.map_or(0, <[u8]>::len), name.len()),
+            Marker::TrackBegin { track, name, .. } | Marker::TrackInstant { track, name, .. } => {
+                (track.len(), name.len())
+            }
+            Marker::TrackEnd { track, name, .. } => (track.len(), name.map_or(0, <[u8]>::len)),
+            Marker::ClockSync(ClockSync::Name { name }) => (32, name.len()),
+            Marker::ClockSync(_) => (64, 0),
+        };
+        2 * MAX_DIGITS + 8 + track + name
+    }
+
+    /// The same into a buffer of any length up to [`MAX_LEN`], which then is the limit; gives back the length.
+    pub(crate) fn encode_into(&self, buf: &mut [u8]) -> usize {
+        let mut out = Out { buf, len: 0 };
+        match *self {
+            Marker::Begin { pid, name } => out.named(b"B|", pid, b"", name, None),
+            Marker::Instant { pid, name } => out.named(b"I|", pid, b"", name, None),
+            Marker::AsyncBegin { pid, name, cookie } => out.named(b"S|", pid, b"", name, Some(cookie)),
+            Marker::AsyncEnd { pid, name, cookie } => out.named(b"F|", pid, b"", name, Some(cookie)),
+            Marker::TrackBegin { pid, track, name, cookie } => {
+                out.named(b"G|", pid, track, name, Some(cookie))
+            }
+            Marker::TrackInstant { pid, track, name } => out.named(b"N|", pid, track, name, None),
+            Marker::TrackEnd { pid, track, name: Some(name), cookie } => {
+                out.named(b"H|", pid, track, name, Some(cookie));
+            }
+            Marker::TrackEnd { pid, track, name: None, cookie } => {
+                out.named(b"H|", pid, b"", track, Some(cookie))
+            }
+            Marker::Counter { pid, name, value, category } => {
+                out.named(b"C|", pid, b"", name, Some(value));
+                if let Some(category) = category.filter(|c| out.len + 1 + c.len() <= out.buf.len()) {
+                    out.raw(b"|");
+                    out.name(category, category.len());
+                }
+            }
+            Marker::End { pid } => {
+                out.raw(b"E");
+                if let Some(pid) = pid {
+                    out.raw(b"|");
+                    out.number(i64::from(pid));
+                }
+            }
+            Marker::ClockSync(ref sync) => out.clock_sync(sync),
+        }
+        out.len
+    }
+}
+
+/// Where the marker goes; what does not fit is dropped, and sizes are computed so that only names are.
+struct Out<'b> {
+    buf: &'b mut [u8],
+    len: usize,
+}
+
+impl Out<'_> {
+    fn raw(&mut self, bytes: &[u8]) {
+        if let Some(room) = self.buf.get_mut(self.len..self.len + bytes.len()) {
+            room.copy_from_slice(bytes);
+            self.len += bytes.len();
+        }
+    }
+
+    fn number(&mut self, value: i64) {
+        let (digits, start) = decimal(value);
+        self.raw(&digits[start..]);
+    }
+
+    /// The first `keep` bytes of a name, with separators made harmless.
+    fn name(&mut self, name: &[u8], keep: usize) {
+        let room = self.buf[self.len..].iter_mut();
+        let mut written = 0;
+        for (to, from) in room.zip(&name[..keep.min(name.len())]) {
+            *to = if matches!(from, b'\n' | b'|' | 0) { b' ' } else { *from };
+            written += 1;
+        }
+        self.len += written;
+    }
+
+    /// `P|pid|[track|]name[|number]`, cut to fit.
+    fn named(&mut self, phase: &[u8], pid: i32, track: &[u8], name: &[u8], number: Option<i64>) {
+        self.raw(phase);
+        self.number(i64::from(pid));
+        self.raw(b"|");
+        let tail = number.map(decimal);
+        let fixed =
+            tail.as_ref().map_or(0, |(_, start)| 1 + MAX_DIGITS - start) + usize::from(!track.is_empty());
+        let room = self.buf.len().saturating_sub(self.len + fixed);
+        let (mut track_len, mut name_len) = (track.len(), name.len());
+        if track_len + name_len > room {
+            if track_len + first_char(name) > room {
+                name_len = first_char(name);
+                track_len = cut(track, room.saturating_sub(name_len));
+            } else {
+                name_len = cut(name, room - track_len);
+            }
+        }
+        if !track.is_empty() {
+            self.name(track, track_len);
+            self.raw(b"|");
+        }
+        self.name(name, name_len);
+        if let Some((digits, start)) = tail {
+            self.raw(b"|");
+            self.raw(&digits[start..]);
+        }
+    }
+
+    fn clock_sync(&mut self, sync: &ClockSync<'_>) {
+        self.raw(b"trace_event_clock_sync: ");
+        match *sync {
+            ClockSync::Parent { ns } => {
+                self.raw(b"parent_ts=");
+                // Every viewer reads a decimal number here; atrace's own prints six decimals.
+                self.raw(format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000).as_bytes());
+            }
+            ClockSync::Realtime { ms } => {
+                self.raw(b"realtime_ts=");
+                self.raw(ms.to_string().as_bytes());
+            }
+            ClockSync::Name { name } => {
+                self.raw(b"name=");
+                let room = self.buf.len() - self.len - 1;
+                self.name(name, cut(name, room));
+            }
+        }
+        self.raw(b"\n");
+    }
+}
+
+/// `value` in decimal at the end of a small buffer, and where it starts.
+fn decimal(value: i64) -> ([u8; MAX_DIGITS], usize) {
+    let mut digits = [0; MAX_DIGITS];
+    let mut start = MAX_DIGITS;
+    let mut rest = value.unsigned_abs();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        start -= 1;
+        digits[start] = b'-';
+    }
+    (digits, start)
+}
+
+/// The most of `text` that fits in `room` bytes without splitting a UTF-8 character.
+fn cut(text: &[u8], room: usize) -> usize {
+    if text.len() <= room {
+        return text.len();
+    }
+    // A character has at most four bytes: text that is no UTF-8 is cut anywhere.
+    let boundary = |n: &usize| text[*n] & 0xc0 != 0x80;
+    (room.saturating_sub(3)..=room).rev().find(boundary).unwrap_or(room)
+}
+
+fn first_char(text: &[u8]) -> usize {
+    (1..text.len().min(4)).find(|n| text[*n] & 0xc0 != 0x80).unwrap_or(text.len().min(4))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(marker: Marker<'_>) -> String {
+        let mut buf = [0; MAX_LEN];
+        String::from_utf8(marker.encode(&mut buf).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let markers = [
+            Marker::Begin { pid: 1, name: b"onDraw" },
+            Marker::End { pid: Some(4_194_304) },
+            Marker::End { pid: None },
+            Marker::AsyncBegin { pid: 7, name: b"frame", cookie: -1 },
+            Marker::AsyncEnd { pid: 7, name: b"frame", cookie: i64::MIN },
+            Marker::TrackBegin { pid: 7, track: b"t", name: b"n", cookie: i64::MAX },
+            Marker::TrackEnd { pid: 7, track: b"t", name: None, cookie: 0 },
+            Marker::TrackEnd { pid: 7, track: b"t", name: Some(b"n"), cookie: 0 },
+            Marker::Instant { pid: 7, name: b"now" },
+            Marker::TrackInstant { pid: 7, track: b"t", name: b"n" },
+            Marker::Counter { pid: 7, name: b"fps", value: 60, category: None },
+            Marker::Counter { pid: 7, name: b"fps", value: 60, category: Some(b"gfx") },
+            Marker::ClockSync(ClockSync::Parent { ns: 86_400_000_000_001 }),
+            Marker::ClockSync(ClockSync::Realtime { ms: 1_700_000_000_000 }),
+            Marker::ClockSync(ClockSync::Name { name: b"id" }),
+        ];
+        for marker in markers {
+            let mut buf = [0; MAX_LEN];
+            let bytes = marker.encode(&mut buf);
+            assert!(bytes.len() <= marker.len_bound(), "{marker:?}");
+            assert_eq!(Marker::parse(bytes), Some(marker), "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn separators_in_names_become_spaces() {
+        assert_eq!(encoded(Marker::Begin { pid: 1, name: b"a|b\nc\0d" }), "B|1|a b c d");
+        assert_eq!(encoded(Marker::TrackInstant { pid: 1, track: b"x|y", name: b"a\nb" }), "N|1|x y|a b");
+    }
+
+    #[test]
+    fn a_long_name_is_cut_so_that_the_rest_stays_readable() {
+        let long = "x".repeat(3000);
+        let name = long.as_bytes();
+        for marker in [
+            Marker::Begin { pid: 42, name },
+            Marker::AsyncBegin { pid: 42, name, cookie: 1234 },
+            Marker::TrackBegin { pid: 42, track: b"track", name, cookie: 1234 },
+            Marker::Counter { pid: 42, name, value: -17, category: None },
+        ] {
+            assert_eq!(encoded(marker).len(), MAX_LEN);
+        }
+        assert!(encoded(Marker::AsyncBegin { pid: 42, name, cookie: 1234 }).ends_with("x|1234"));
+    }
+
+    #[test]
+    fn a_long_track_is_cut_and_the_name_keeps_one_character() {
+        let long = "t".repeat(3000);
+        let text = encoded(Marker::TrackBegin { pid: 42, track: long.as_bytes(), name: b"name", cookie: 5 });
+        assert_eq!(text.len(), MAX_LEN);
+        assert!(text.ends_with("t|n|5"), "{text}");
+        let text = encoded(Marker::TrackEnd { pid: 42, track: long.as_bytes(), name: None, cookie: 5 });
+        assert!(text.len() == MAX_LEN && text.ends_with("t|5"), "{text}");
+    }
+
+    #[test]
+    fn cutting_never_splits_a_character() {
+        for pad in 0..4 {
+            let name = "p".repeat(pad) + &"漢".repeat(500);
+            let text = encoded(Marker::Begin { pid: 1, name: name.as_bytes() });
+            assert!(text.len() > MAX_LEN - 4 && text.ends_with('漢'));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Emitting markers from a program: open once, then one `write(2)` each.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::encode::MAX_LEN;
+use super::marker::Marker;
+
+/// Where the kernel takes markers, best first: tracefs, and where Android 4.3 to 7 had it.
+pub const TRACE_MARKERS: [&str; 2] =
+    ["/sys/kernel/tracing/trace_marker", "/sys/kernel/debug/tracing/trace_marker"];
+
+/// Markers up to this length are put together in a small buffer: clearing the large one would cost more than the
+/// rest.
+const SHORT: usize = 160;
+
+/// Writes markers of this process.
+///
+/// ```no_run
+/// let tracer = tracebridge::atrace::Tracer::open()?;
+/// let frame = tracer.section("frame"); // ends when it is dropped
+/// tracer.counter("queue", 3);
+/// drop(frame);
+/// # std::io::Result::Ok(())
+/// ```
+///
+/// A marker costs one system call. Where nobody records, the kernel refuses it (`EBADF`) at a fraction of that;
+/// it is no error here. After a `fork(2)` the child must open its own: the process id is asked for once.
+#[derive(Debug)]
+pub struct Tracer {
+    file: File,
+    pid: i32,
+    /// `E|pid`, which never changes.
+    end: ([u8; 16], usize),
+}
+
+impl Tracer {
+    /// Opens `trace_marker` where the kernel has it. Every process of an Android device may.
+    pub fn open() -> io::Result<Tracer> {
+        let mut first = None;
+        for path in TRACE_MARKERS {
+            match Tracer::open_at(Path::new(path)) {
+                Ok(tracer) => return Ok(tracer),
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        Err(first.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+    }
+
+    /// Opens the `trace_marker` at `path`: another mount of tracefs, or an instance's.
+    pub fn open_at(path: &Path) -> io::Result<Tracer> {
+        let file = OpenOptions::new().write(true).open(path)?;
+        Ok(Tracer { file, pid: 0, end: ([0; 16], 0) }.as_pid(std::process::id() as i32))
+    }
+
+    /// Writes as if it were the process `pid`: for a helper that speaks for another process. Viewers put counters,
+    /// async slices and tracks below the process named here; sections belong to the writing thread in any case.
+    pub fn as_pid(mut self, pid: i32) -> Tracer {
+        self.pid = pid;
+        self.end.1 = Marker::End { pid: Some(pid) }.encode_into(&mut self.end.0);
+        self
+    }
+
+    /// The process id in the markers.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Writes any marker. `Ok(false)`: nobody records, so the kernel did not take it.
+    pub fn write(&self, marker: &Marker<'_>) -> io::Result<bool> {
+        let bound = marker.len_bound();
+        if bound <= SHORT {
+            let mut buf = [0; SHORT];
+            let len = marker.encode_into(&mut buf);
+            self.put(&buf[..len])
+        } else {
+            self.put(marker.encode(&mut [0; MAX_LEN]))
+        }
+    }
+
+    fn put(&self, bytes: &[u8]) -> io::Result<bool> {
+        // One write(2): a second one for the rest would be a marker of its own.
+        match (&self.file).write(bytes) {
+            Ok(_) => Ok(true),
+            // EBADF: tracing_on is 0.
+            Err(error) if error.raw_os_error() == Some(9) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A section of this thread begins. Whether it was recorded; so for all of these.
+    pub fn begin(&self, name: &str) -> bool {
+        self.write(&Marker::Begin { pid: self.pid, name: name.as_bytes() }).unwrap_or(false)
+    }
+
+    /// This thread's newest section ends.
+    pub fn end(&self) -> bool {
+        self.put(&self.end.0[..self.end.1]).unwrap_or(false)
+    }
+
+    /// A section of this thread that ends when the value is dropped.
+    pub fn section(&self, name: &str) -> Section<'_> {
+        self.begin(name);
+        Section(self)
+    }
+
+    /// Something happens on this thread.
+    pub fn instant(&self, name: &str) -> bool {
+        self.write(&Marker::Instant { pid: self.pid, name: name.as_bytes() }).unwrap_or(false)
+    }
+
+    /// A counter of the process takes a value.
+    pub fn counter(&self, name: &str, value: i64) -> bool {
+        let marker = Marker::Counter { pid: self.pid, name: name.as_bytes(), value, category: None };
+        self.write(&marker).unwrap_or(false)
+    }
+
+    /// A section of the process begins; another thread may end it with the same name and cookie.
+    pub fn async_begin(&self, name: &str, cookie: i32) -> bool {
+        let (pid, name, cookie) = (self.pid, name.as_bytes(), i64::from(cookie));
+        self.write(&Marker::AsyncBegin { pid, name, cookie }).unwrap_or(false)
+    }
+
+    /// The end of [`Tracer::async_begin`].
+    pub fn async_end(&self, name: &str, cookie: i32) -> bool {
+        let (pid, name, cookie) = (self.pid, name.as_bytes(), i64::from(cookie));
+        self.write(&Marker::AsyncEnd { pid, name, cookie }).unwrap_or(false)
+    }
+
+    /// A section begins on a named track of the process.
+    pub fn track_begin(&self, track: &str, name: &str, cookie: i32) -> bool {
+        let (pid, track, cookie) = (self.pid, track.as_bytes(), i64::from(cookie));
+        self.write(&Marker::TrackBegin { pid, track, name: name.as_bytes(), cookie }).unwrap_or(false)
+    }
+
+    /// The end of [`Tracer::track_begin`] with the same track and cookie.
+    pub fn track_end(&self, track: &str, cookie: i32) -> bool {
+        let (pid, track, cookie) = (self.pid, track.as_bytes(), i64::from(cookie));
+        self.write(&Marker::TrackEnd { pid, track, name: None, cookie }).unwrap_or(false)
+    }
+
+    /// Something happens on a named track of the process.
+    pub fn track_instant(&self, track: &str, name: &str) -> bool {
+        let marker = Marker::TrackInstant { pid: self.pid, track: track.as_bytes(), name: name.as_bytes() };
+        self.write(&marker).unwrap_or(false)
+    }
+}
+
+/// A section of a thread; dropping it ends it.
+#[derive(Debug)]
+#[must_use = "the section ends when this is dropped"]
+pub struct Section<'t>(&'t Tracer);
+
+impl Drop for Section<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_is_one_write_of_the_whole_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("trace_marker");
+        File::create(&path).unwrap();
+        let tracer = Tracer::open_at(&path).unwrap().as_pid(42);
+        assert!(tracer.section("draw").0.counter("n", -1));
+        assert!(tracer.track_begin("t", &"x".repeat(2000), 7));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("B|42|drawC|42|n|-1E|42G|42|t|xxx"), "{text}");
+        assert!(text.ends_with("x|7") && text.len() == 22 + MAX_LEN, "{}", text.len());
+    }
+}
