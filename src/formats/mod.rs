@@ -7,6 +7,8 @@ pub mod detect;
 mod event;
 #[cfg(feature = "host")]
 pub mod input;
+#[cfg(feature = "host")]
+pub mod perfetto;
 mod report;
 mod sink;
 

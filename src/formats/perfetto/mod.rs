@@ -1,0 +1,3 @@
+//! Perfetto's trace format: a `Trace` message (protos/perfetto/trace/trace.proto) of `TracePacket`s.
+
+pub mod tables;
