@@ -4,12 +4,20 @@ pub mod categories;
 mod encode;
 mod glob;
 pub mod marker;
+#[cfg(all(feature = "device", unix))]
+mod properties;
 pub mod tags;
 #[cfg(all(feature = "device", unix))]
 mod tracer;
+#[cfg(all(feature = "device", unix))]
+pub mod userspace;
 
 pub use encode::MAX_LEN;
 pub use glob::matches as glob_matches;
 pub use marker::{ClockSync, Marker};
 #[cfg(all(feature = "device", unix))]
+pub use properties::{Properties, PropertyError};
+#[cfg(all(feature = "device", unix))]
 pub use tracer::{Section, TRACE_MARKERS, Tracer};
+#[cfg(all(feature = "device", unix))]
+pub use userspace::{NO_PROPERTIES, SavedProperties, UserspaceRequest, UserspaceTags};

@@ -81,7 +81,12 @@ pub const VALID: u64 = (1 << 28) - 1;
 /// (`0x…`, `0…`, decimal), anything else counting as 0; `always` is on in any case. `app` needs
 /// [`app_is_traced`] besides.
 pub fn from_property(value: &str) -> u64 {
-    let value = value.trim_start();
+    (parse_mask(value) | ALWAYS) & VALID
+}
+
+/// A mask as `strtoull(3)` reads it with base 0; what is no number counts as 0.
+pub fn parse_mask(value: &str) -> u64 {
+    let value = value.trim();
     let number = if let Some(hex) = value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")) {
         u64::from_str_radix(hex, 16)
     } else if value.len() > 1 && value.starts_with('0') {
@@ -89,7 +94,7 @@ pub fn from_property(value: &str) -> u64 {
     } else {
         value.parse()
     };
-    (number.unwrap_or(0) | ALWAYS) & VALID
+    number.unwrap_or(0)
 }
 
 /// Whether one of the patterns in `debug.atrace.app_0`… matches a process's command line (its first word).

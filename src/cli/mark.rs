@@ -7,7 +7,8 @@ use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 
 use super::Exit;
-use crate::atrace::{Marker, Tracer};
+use crate::atrace::tags::Tag;
+use crate::atrace::Marker;
 
 /// Write markers into the trace, from a shell script
 #[derive(Parser)]
@@ -28,6 +29,9 @@ pub struct Args {
     /// and the others that of the process that runs this command (the script)
     #[arg(long, global = true, value_name = "PID")]
     pid: Option<i32>,
+    /// Write only while this ATRACE tag is on (view, gfx, app, …; `always` is). Without it, always
+    #[arg(long, global = true, value_name = "NAME", value_parser = super::tag::parse)]
+    tag: Option<Tag>,
     /// Where tracefs is mounted, or an instance's directory in it
     #[arg(long, global = true, value_name = "DIR")]
     tracefs: Option<PathBuf>,
@@ -107,13 +111,10 @@ struct Pids {
 
 /// Writes one marker, or those of standard input.
 pub fn run(args: Args) -> anyhow::Result<Exit> {
-    let tracer = match &args.tracefs {
-        None => Tracer::open().context("opening trace_marker; `tracebridge doctor` says where tracefs is"),
-        Some(dir) => {
-            let path = dir.join("trace_marker");
-            Tracer::open_at(&path).with_context(|| format!("opening {}", path.display()))
-        }
-    }?;
+    if !super::tag::is_on(args.tag)? {
+        return Ok(Exit::Complete);
+    }
+    let tracer = super::tag::open_tracer(args.tracefs.as_deref())?;
     let pids = Pids {
         writer: args.pid.unwrap_or_else(|| tracer.pid()),
         process: args.pid.unwrap_or_else(|| std::os::unix::process::parent_id() as i32),

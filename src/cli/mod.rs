@@ -6,6 +6,8 @@
 mod exit;
 #[cfg(feature = "device")]
 mod mark;
+#[cfg(feature = "device")]
+mod tag;
 
 use std::process::ExitCode;
 

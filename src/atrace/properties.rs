@@ -1,0 +1,155 @@
+//! Android's system properties: read through `getprop`, written through init's socket or `setprop`.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// init listens here (bionic `system_property_set.cpp`).
+const SERVICE: &str = "/dev/socket/property_service";
+/// `PROP_MSG_SETPROP2`, understood by init since Android 8.
+const SET_PROPERTY_2: u32 = 0x0002_0001;
+/// init answers within a few ms.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// A property could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum PropertyError {
+    /// init or SELinux refused it.
+    #[error(
+        "setting the property {name} to \"{value}\" was refused ({reason}); the shell user may set debug.* properties, an app may not"
+    )]
+    Refused {
+        /// The property.
+        name: String,
+        /// What it was to become.
+        value: String,
+        /// What `setprop` or init said.
+        reason: String,
+    },
+    /// `getprop` did not run.
+    #[error("reading the property {name}: running {}: {error}", program.display())]
+    Read {
+        /// The property.
+        name: String,
+        /// What was run.
+        program: PathBuf,
+        /// Why it failed.
+        error: io::Error,
+    },
+}
+
+/// The system's properties.
+#[derive(Debug, Clone)]
+pub struct Properties {
+    /// Where `getprop` and `setprop` are.
+    bin: PathBuf,
+}
+
+impl Properties {
+    /// The properties of this system, or `None` on a Linux that has none. Their programs are looked for in
+    /// `$ANDROID_ROOT/bin`, which is `/system/bin`.
+    pub fn here() -> Option<Properties> {
+        let root = std::env::var_os("ANDROID_ROOT").unwrap_or_else(|| "/system".into());
+        let properties = Properties::at(&Path::new(&root).join("bin"));
+        properties.bin.join("getprop").exists().then_some(properties)
+    }
+
+    /// The properties that the programs in `bin` tell and set.
+    pub(super) fn at(bin: &Path) -> Properties {
+        Properties { bin: bin.to_owned() }
+    }
+
+    /// Where the system's own programs are: `am`, `service`, `getprop`.
+    pub fn bin(&self) -> &Path {
+        &self.bin
+    }
+
+    /// The property's value; empty where it was never set.
+    pub fn get(&self, name: &str) -> Result<String, PropertyError> {
+        let program = self.bin.join("getprop");
+        match Command::new(&program).arg(name).stdin(Stdio::null()).output() {
+            Ok(output) => {
+                Ok(String::from_utf8_lossy(&output.stdout).trim_end_matches(['\n', '\r']).to_owned())
+            }
+            Err(error) => Err(PropertyError::Read { name: name.to_owned(), program, error }),
+        }
+    }
+
+    /// Sets the property; returns when init has done it.
+    pub fn set(&self, name: &str, value: &str) -> Result<(), PropertyError> {
+        // The socket needs no process; setprop also speaks to the inits of Android 7 and older.
+        if set_by_socket(Path::new(SERVICE), name, value).is_ok() {
+            return Ok(());
+        }
+        let refused = |reason: String| PropertyError::Refused {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            reason,
+        };
+        let output =
+            Command::new(self.bin.join("setprop")).arg(name).arg(value).stdin(Stdio::null()).output();
+        match output {
+            Ok(output) if output.status.success() => Ok(()),
+            Ok(output) => Err(refused(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+            Err(error) => Err(refused(error.to_string())),
+        }
+    }
+}
+
+fn set_by_socket(service: &Path, name: &str, value: &str) -> io::Result<()> {
+    let mut socket = UnixStream::connect(service)?;
+    socket.set_read_timeout(Some(ANSWER_WITHIN))?;
+    socket.set_write_timeout(Some(ANSWER_WITHIN))?;
+    let mut request = SET_PROPERTY_2.to_ne_bytes().to_vec();
+    for text in [name, value] {
+        request.extend_from_slice(&(text.len() as u32).to_ne_bytes());
+        request.extend_from_slice(text.as_bytes());
+    }
+    socket.write_all(&request)?;
+    let mut answer = [0; 4];
+    socket.read_exact(&mut answer)?;
+    match u32::from_ne_bytes(answer) {
+        0 => Ok(()),
+        code => Err(io::Error::other(format!("init answered {code:#x}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    /// An init that answers one request.
+    fn ask(answer: u32) -> (io::Result<()>, Vec<u8>) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("property_service");
+        let listener = UnixListener::bind(&path).unwrap();
+        let init = std::thread::spawn(move || {
+            let (mut peer, _) = listener.accept().unwrap();
+            let mut request = vec![0; 4 + 4 + 5 + 4 + 3];
+            peer.read_exact(&mut request).unwrap();
+            peer.write_all(&answer.to_ne_bytes()).unwrap();
+            request
+        });
+        (set_by_socket(&path, "debug", "0x2"), init.join().unwrap())
+    }
+
+    #[test]
+    fn init_is_asked_in_its_second_protocol() {
+        let (result, request) = ask(0);
+        assert!(result.is_ok());
+        let mut expected = 0x0002_0001u32.to_ne_bytes().to_vec();
+        expected.extend(5u32.to_ne_bytes());
+        expected.extend(b"debug");
+        expected.extend(3u32.to_ne_bytes());
+        expected.extend(b"0x2");
+        assert_eq!(request, expected);
+    }
+
+    #[test]
+    fn a_refusal_is_an_error() {
+        assert!(ask(0x18).0.unwrap_err().to_string().contains("0x18"));
+    }
+}
