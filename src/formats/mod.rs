@@ -3,6 +3,7 @@
 //! Every reader follows one shape: `detect(&[u8]) -> bool` looks at the first bytes, `read` pushes events. Two
 //! formats never know each other; what they share is here: the event model and the sink.
 
+pub mod art_method;
 pub mod detect;
 mod event;
 #[cfg(feature = "host")]

@@ -1,0 +1,93 @@
+//! Records of fixed size: versions 1 to 3.
+
+use super::{Action, ClockMode};
+
+/// What the bytes of one record are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordLayout {
+    /// Version 1: `u8` thread, `u32` method and action, `u32` µs.
+    Narrow,
+    /// Versions 2 and 3: `u16` thread, `u32` method and action, `u32` µs.
+    Single,
+    /// Version 3 with two clocks: `u16` thread, `u32` method and action, `u32` thread-CPU µs, `u32` wall µs.
+    Dual,
+}
+
+impl RecordLayout {
+    /// The layout that a version and clock have by default, or that the record size names.
+    ///
+    /// `None` for a record size that no layout has.
+    pub fn choose(version: u16, record_size: u16, clock: Option<ClockMode>) -> Option<RecordLayout> {
+        match (record_size, version, clock) {
+            (9, _, _) | (0, 1, _) => Some(RecordLayout::Narrow),
+            (10, _, _) | (0, 2, _) => Some(RecordLayout::Single),
+            (14, _, _) | (0, 3, Some(ClockMode::Dual)) => Some(RecordLayout::Dual),
+            (0, 3, _) => Some(RecordLayout::Single),
+            _ => None,
+        }
+    }
+
+    /// Bytes a record.
+    pub fn size(self) -> usize {
+        match self {
+            RecordLayout::Narrow => 9,
+            RecordLayout::Single => 10,
+            RecordLayout::Dual => 14,
+        }
+    }
+}
+
+/// One record as written. Times are µs and wrap after 71.6 minutes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fixed {
+    /// The trace's thread id.
+    pub thread: u16,
+    /// Method id with the action in its low two bits.
+    pub word: u32,
+    /// The first (or only) time.
+    pub first: u32,
+    /// The second time of a dual record, else 0.
+    pub second: u32,
+}
+
+impl Fixed {
+    /// Decodes a record of [`RecordLayout::Narrow`].
+    #[inline]
+    pub fn narrow(b: &[u8; 9]) -> Fixed {
+        let tail = u64::from_le_bytes([b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8]]);
+        Fixed { thread: u16::from(b[0]), word: tail as u32, first: (tail >> 32) as u32, second: 0 }
+    }
+
+    /// Decodes a record of [`RecordLayout::Single`].
+    #[inline]
+    pub fn single(b: &[u8; 10]) -> Fixed {
+        let tail = u64::from_le_bytes([b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9]]);
+        let thread = u16::from_le_bytes([b[0], b[1]]);
+        Fixed { thread, word: tail as u32, first: (tail >> 32) as u32, second: 0 }
+    }
+
+    /// Decodes a record of [`RecordLayout::Dual`].
+    #[inline]
+    pub fn dual(b: &[u8; 14]) -> Fixed {
+        let head = u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
+        let tail = u64::from_le_bytes([b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13]]);
+        Fixed {
+            thread: head as u16,
+            word: (head >> 16) as u32,
+            first: tail as u32,
+            second: (tail >> 32) as u32,
+        }
+    }
+
+    /// What happened; `None` for an action that no runtime writes.
+    #[inline]
+    pub fn action(&self) -> Option<Action> {
+        Action::from_bits(u64::from(self.word))
+    }
+
+    /// The method id as the method list writes it.
+    #[inline]
+    pub fn method(&self) -> u32 {
+        self.word & !3
+    }
+}

@@ -1,0 +1,174 @@
+//! The text section: `*version`, keys, `*threads`, `*methods`, `*end`. Also the summary of a streaming file.
+
+use std::borrow::Cow;
+
+/// One method as the list declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MethodLine<'a> {
+    /// Method id: an address in Dalvik, a small multiple of 4 in ART.
+    pub id: u64,
+    /// Class as written: `a/b/C` by Dalvik, `a.b.C` by ART.
+    pub class: Cow<'a, str>,
+    /// Method name.
+    pub name: Cow<'a, str>,
+    /// JNI signature; empty where the line has 3 columns.
+    pub signature: Cow<'a, str>,
+    /// Source file; empty where the line has up to 4 columns.
+    pub file: Cow<'a, str>,
+    /// Source line, where the line has 6 columns. Dalvik writes -1 for unknown and -2 for native.
+    pub line: Option<i32>,
+}
+
+/// The text section's content.
+#[derive(Debug, Clone, Default)]
+pub struct KeySection<'a> {
+    /// The number behind `*version`.
+    pub version: u16,
+    /// `key=value` lines in file order.
+    pub keys: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// Threads in file order: trace id and name. An id can come twice when a thread ended and another got its id.
+    pub threads: Vec<(u32, Cow<'a, str>)>,
+    /// Methods in file order.
+    pub methods: Vec<MethodLine<'a>>,
+    /// Bytes up to and with the `*end` line.
+    pub len: usize,
+    /// Whether `*end` was found.
+    pub complete: bool,
+    /// Lines that could not be read: offset from the section's start, and why.
+    pub bad_lines: Vec<(usize, &'static str)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Version,
+    Keys,
+    Threads,
+    Methods,
+}
+
+impl<'a> KeySection<'a> {
+    /// Reads the section at the start of `bytes`; `None` where `*version` does not stand there.
+    pub fn parse(bytes: &'a [u8]) -> Option<KeySection<'a>> {
+        if !bytes.starts_with(b"*version") {
+            return None;
+        }
+        let mut section = KeySection::default();
+        let mut part = Part::Version;
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            let next = find_newline(rest).map(|n| n + 1);
+            let line = rest[..next.unwrap_or(rest.len())].trim_ascii_end();
+            let start = at;
+            at += next.unwrap_or(rest.len());
+            match line {
+                b"*version" => part = Part::Version,
+                b"*threads" => part = Part::Threads,
+                b"*methods" => part = Part::Methods,
+                b"*end" => {
+                    section.complete = true;
+                    break;
+                }
+                b"" => {}
+                // The binary part of a file whose `*end` is missing: nothing of it is text.
+                _ if line.starts_with(super::MAGIC) => {
+                    at = start;
+                    break;
+                }
+                // The last line of a cut file may be half a line: believe none of it.
+                _ if next.is_none() => section.bad_lines.push((start, "the line is cut off")),
+                _ => section.take_line(&mut part, line, start),
+            }
+        }
+        section.len = at;
+        Some(section)
+    }
+
+    fn take_line(&mut self, part: &mut Part, line: &'a [u8], start: usize) {
+        let bad = match *part {
+            Part::Version => match std::str::from_utf8(line).ok().and_then(|v| v.parse().ok()) {
+                Some(version) => {
+                    self.version = version;
+                    *part = Part::Keys;
+                    return;
+                }
+                None => "no version number",
+            },
+            Part::Keys => match split(line, b'=') {
+                Some((key, value)) => return self.keys.push((lossy(key), lossy(value))),
+                None => "no key=value",
+            },
+            Part::Threads => match parse_thread_line(line) {
+                Some(thread) => return self.threads.push(thread),
+                None => "no thread id and name",
+            },
+            Part::Methods => match parse_method_line(line) {
+                Some(method) => return self.methods.push(method),
+                None => "no method id, class and name",
+            },
+        };
+        self.bad_lines.push((start, bad));
+    }
+
+    /// The value of a key.
+    pub fn key(&self, name: &str) -> Option<&str> {
+        self.keys.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_ref())
+    }
+}
+
+fn find_newline(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|b| *b == b'\n')
+}
+
+fn split(line: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
+    let n = line.iter().position(|b| *b == at)?;
+    Some((&line[..n], &line[n + 1..]))
+}
+
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+fn parse_thread_line(line: &[u8]) -> Option<(u32, Cow<'_, str>)> {
+    let (id, name) = split(line, b'\t')?;
+    Some((std::str::from_utf8(id).ok()?.trim().parse().ok()?, lossy(name)))
+}
+
+/// One line of the method list: hexadecimal id, class, method, signature, file, line; the last three may be absent.
+pub fn parse_method_line(line: &[u8]) -> Option<MethodLine<'_>> {
+    let mut columns = line.trim_ascii_end().split(|b| *b == b'\t');
+    let id = std::str::from_utf8(columns.next()?).ok()?;
+    let id = u64::from_str_radix(id.strip_prefix("0x").unwrap_or(id), 16).ok()?;
+    let class = lossy(columns.next()?);
+    let name = lossy(columns.next()?);
+    let mut text = || lossy(columns.next().unwrap_or_default());
+    let (signature, file, line) = (text(), text(), text());
+    Some(MethodLine { id, class, name, signature, file, line: line.parse().ok() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_may_end_in_crlf_and_have_three_to_six_columns() {
+        let text =
+            b"*version\r\n3\r\nclock=dual\r\n*threads\r\n1\tm\xc3\xa4in\r\n*methods\r\n0x4\ta.B\tc\r\n\
+            0x8\ta/B\td\t()V\tB.java\t-2\r\n*end\r\nSLOW";
+        let section = KeySection::parse(text).unwrap();
+        assert!(section.complete && section.bad_lines.is_empty());
+        assert_eq!(section.key("clock"), Some("dual"));
+        assert_eq!(section.threads, [(1, "mäin".into())]);
+        assert_eq!(section.methods[0].signature, "");
+        assert_eq!((section.methods[1].file.as_ref(), section.methods[1].line), ("B.java", Some(-2)));
+        assert_eq!(&text[section.len..], b"SLOW");
+    }
+
+    #[test]
+    fn half_a_last_line_is_not_believed() {
+        let section = KeySection::parse(b"*version\n3\n*threads\n1\tmain\n12").unwrap();
+        assert!(!section.complete);
+        assert_eq!(section.threads.len(), 1);
+        assert_eq!(section.bad_lines, [(27, "the line is cut off")]);
+    }
+}

@@ -1,0 +1,116 @@
+//! Where a trace's records lie: stretches of records of fixed size, and which thread an id means in each.
+
+use std::ops::Range;
+
+use super::ids::NONE;
+use crate::art::{Fixed, RecordLayout};
+
+/// A stretch of records of fixed size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Bytes of the file; a whole number of records.
+    pub range: Range<usize>,
+    /// Thread ids that mean another dense index from here on.
+    pub binds: Vec<(u16, u32)>,
+}
+
+/// All records of a version 1 to 3 file.
+#[derive(Debug, Clone)]
+pub struct FixedBody {
+    /// What one record is.
+    pub layout: RecordLayout,
+    /// The stretches in file order.
+    pub segments: Vec<Segment>,
+}
+
+impl FixedBody {
+    /// Number of records.
+    pub fn records(&self) -> u64 {
+        self.segments.iter().map(|s| (s.range.len() / self.layout.size()) as u64).sum()
+    }
+
+    /// The stretches from record `from` to record `to`; the first of them binds what all earlier ones had bound.
+    pub fn slice(&self, from: u64, to: u64) -> Vec<Segment> {
+        let size = self.layout.size();
+        let mut out: Vec<Segment> = Vec::new();
+        let mut earlier = Vec::new();
+        let mut first = 0;
+        for segment in &self.segments {
+            let count = (segment.range.len() / size) as u64;
+            let (begin, end) = (from.clamp(first, first + count), to.clamp(first, first + count));
+            let at = |record: u64| segment.range.start + (record - first) as usize * size;
+            let mut binds = std::mem::take(&mut earlier);
+            binds.extend_from_slice(&segment.binds);
+            if begin < end {
+                out.push(Segment { range: at(begin)..at(end), binds });
+            } else {
+                earlier = binds;
+            }
+            first += count;
+        }
+        out
+    }
+
+    /// Cuts the stretch that holds `offset` there, and binds `id` to `index` from there on.
+    pub fn bind_at(&mut self, offset: usize, id: u16, index: u32) {
+        let Some(n) = self.segments.iter().position(|s| s.range.contains(&offset)) else { return };
+        if self.segments[n].range.start < offset {
+            let tail = Segment { range: offset..self.segments[n].range.end, binds: Vec::new() };
+            self.segments[n].range.end = offset;
+            self.segments.insert(n + 1, tail);
+            self.segments[n + 1].binds.push((id, index));
+        } else {
+            self.segments[n].binds.push((id, index));
+        }
+    }
+}
+
+/// Thread ids of version 1 to 3 records to dense indexes: a table of all 65,536.
+#[derive(Debug, Clone)]
+pub struct ThreadTable(Box<[u32; 1 << 16]>);
+
+impl ThreadTable {
+    /// No thread known.
+    pub fn empty() -> ThreadTable {
+        ThreadTable(vec![NONE; 1 << 16].into_boxed_slice().try_into().expect("its own length"))
+    }
+
+    /// The dense index of `id`, or [`NONE`].
+    #[inline]
+    pub fn get(&self, id: u16) -> u32 {
+        self.0[usize::from(id)]
+    }
+
+    /// From now on `id` means `index`.
+    pub fn bind(&mut self, id: u16, index: u32) {
+        self.0[usize::from(id)] = index;
+    }
+}
+
+/// The records of a stretch, decoded, each with its offset in the file.
+pub fn decode<'a>(bytes: &'a [u8], range: &Range<usize>, layout: RecordLayout) -> FixedRecords<'a> {
+    let bytes = bytes.get(range.clone()).unwrap_or_default();
+    FixedRecords { bytes, layout }
+}
+
+/// See [`decode`].
+#[derive(Debug, Clone)]
+pub struct FixedRecords<'a> {
+    bytes: &'a [u8],
+    layout: RecordLayout,
+}
+
+impl Iterator for FixedRecords<'_> {
+    type Item = Fixed;
+
+    #[inline]
+    fn next(&mut self) -> Option<Fixed> {
+        let (record, rest) = match self.layout {
+            RecordLayout::Narrow => self.bytes.split_first_chunk().map(|(r, rest)| (Fixed::narrow(r), rest)),
+            RecordLayout::Single => self.bytes.split_first_chunk().map(|(r, rest)| (Fixed::single(r), rest)),
+            RecordLayout::Dual => self.bytes.split_first_chunk().map(|(r, rest)| (Fixed::dual(r), rest)),
+        }?;
+        self.bytes = rest;
+        Some(record)
+    }
+}
