@@ -1,0 +1,67 @@
+# Sourced by the scripts: where things are, how to fail, and how to find a Rust that is new enough.
+# shellcheck shell=bash
+# shellcheck disable=SC2034  # used by those that source this
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cache=${TRACEBRIDGE_CACHE:-$root/.cache}
+venv=$cache/venv
+me=${0##*/}
+abis=(arm64-v8a armeabi-v7a x86 x86_64)
+on_device=/data/local/tmp
+
+say() { printf '%s\n' "$me: $*" >&2; }
+die() {
+    say "$*"
+    exit 1
+}
+# Prints the comment at the top of the script: its help.
+usage() {
+    sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"
+    exit "$1"
+}
+usage_error() {
+    say "$*; --help tells more"
+    exit 2
+}
+# value "$@": fails unless the option $1 has a value after it.
+value() { (($# > 1)) || usage_error "$1 needs a value"; }
+have() { command -v "$1" >/dev/null; }
+
+# The Rust version that Cargo.toml asks for, as major.minor.
+rust_wanted() { sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/Cargo.toml"; }
+# Whether the compiler $1 exists and is at least that new.
+rust_is_new_enough() {
+    local version
+    version=$("$1" --version 2>/dev/null | cut -d' ' -f2) || return 1
+    [[ -n $version && $(printf '%s\n' "$(rust_wanted)" "$version" | sort -V | head -n 1) == "$(rust_wanted)" ]]
+}
+# Debian's rustc-web and cargo-web install themselves under these names.
+debian_rustc=/usr/bin/rustc
+debian_cargo=/usr/bin/cargo
+
+# Puts a cargo on PATH that is new enough, or says how to get one.
+use_rust() {
+    if have cargo && rust_is_new_enough rustc; then return; fi
+    if [[ -x $debian_cargo ]] && rust_is_new_enough $debian_rustc; then
+        export PATH=/usr/bin:$PATH RUSTC=$debian_rustc CARGO=$debian_cargo
+        return
+    fi
+    die "no Rust $(rust_wanted) or later: ./scripts/setup installs one"
+}
+
+# The only device, or the one named by $1; fails when it is not clear which.
+pick_serial() {
+    local wanted=$1 found
+    have adb || die "adb is not installed: ./scripts/setup"
+    mapfile -t found < <(adb devices 2>/dev/null | awk '$2 == "device" { print $1 }')
+    if [[ -n $wanted ]]; then
+        [[ " ${found[*]} " == *" $wanted "* ]] || die "no device $wanted in 'adb devices' (found: ${found[*]:-none})"
+        echo "$wanted"
+        return
+    fi
+    case ${#found[@]} in
+        0) die "no device in 'adb devices': attach one, or boot the emulated one with android/emulator/boot" ;;
+        1) echo "${found[0]}" ;;
+        *) die "several devices: choose one with --serial (${found[*]})" ;;
+    esac
+}
