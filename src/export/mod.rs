@@ -3,6 +3,9 @@
 //! To add one: a module with a type that implements [`TimelineSink`], a [`Format`] with its name and endings, and
 //! its line in [`create`].
 
+mod background;
+mod perfetto;
+
 use std::io::Write;
 use std::path::Path;
 
@@ -44,18 +47,6 @@ pub type Out = Box<dyn Write + Send>;
 /// The writer of `format` onto `out`.
 pub fn create(format: Format, out: Out) -> Box<dyn TimelineSink> {
     match format {
-        Format::Perfetto => Box::new(Nothing(out)),
-    }
-}
-
-struct Nothing(Out);
-impl crate::formats::Sink for Nothing {
-    fn event(&mut self, _: &crate::formats::Event<'_>, _: &crate::formats::EventKind) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-impl TimelineSink for Nothing {
-    fn finish(&mut self, _: &crate::timeline::Outcome) -> std::io::Result<()> {
-        self.0.flush()
+        Format::Perfetto => Box::new(perfetto::PerfettoWriter::new(out)),
     }
 }
