@@ -7,8 +7,8 @@ use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 
 use super::Exit;
-use crate::atrace::tags::Tag;
 use crate::atrace::Marker;
+use crate::atrace::tags::Tag;
 
 /// Write markers into the trace, from a shell script
 #[derive(Parser)]

@@ -131,6 +131,8 @@ fn is_ftrace_text(head: &[u8]) -> bool {
         line.starts_with(b"# tracer:")
             || line.starts_with(b"TRACE:")
             || line == b"capturing trace... done"
+            || line.starts_with(b"/proc/")
+            || line.starts_with(b"proc/")
             || is_event_line(line)
     })
 }

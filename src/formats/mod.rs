@@ -7,7 +7,11 @@ pub mod art_method;
 pub mod detect;
 mod event;
 #[cfg(feature = "host")]
+pub mod ftrace_text;
+#[cfg(feature = "host")]
 pub mod input;
+#[cfg(feature = "host")]
+pub mod known;
 #[cfg(feature = "host")]
 pub mod perfetto;
 mod report;
@@ -16,3 +20,6 @@ mod sink;
 pub use event::{Event, EventKind, Field, FieldType, KindId, Payload, Value};
 pub use report::{CpuCount, Damage, ReadReport};
 pub use sink::{Head, Order, Process, Sink, Thread};
+
+/// The one field of an event whose source is a text that nobody knows how to take apart.
+pub const TEXT_FIELD: &str = "text";

@@ -29,6 +29,8 @@ pub struct CpuCount {
 pub struct ReadReport {
     /// Counts per CPU; CPUs without events are listed where the file names them.
     pub cpus: BTreeMap<u32, CpuCount>,
+    /// Events that the file says were lost without naming their CPU.
+    pub lost_anywhere: u64,
     /// Earliest event, ns in the file's clock.
     pub first_ts: Option<u64>,
     /// Latest event, ns in the file's clock.
@@ -47,11 +49,21 @@ impl ReadReport {
 
     /// All events known lost, of all CPUs.
     pub fn lost(&self) -> u64 {
-        self.cpus.values().map(|c| c.lost).sum()
+        self.cpus.values().map(|c| c.lost).sum::<u64>() + self.lost_anywhere
+    }
+
+    /// Counts an event.
+    #[inline]
+    pub fn count(&mut self, cpu: u32, ts: u64) {
+        self.cpus.entry(cpu).or_default().events += 1;
+        self.first_ts = Some(self.first_ts.map_or(ts, |first| first.min(ts)));
+        self.last_ts = Some(self.last_ts.map_or(ts, |last| last.max(ts)));
     }
 
     /// Whether anything is missing: exit code 3 instead of 0.
     pub fn is_lossy(&self) -> bool {
-        !self.damage.is_empty() || self.cpus.values().any(|c| c.lost > 0 || c.gaps > 0)
+        !self.damage.is_empty()
+            || self.lost_anywhere > 0
+            || self.cpus.values().any(|c| c.lost > 0 || c.gaps > 0)
     }
 }

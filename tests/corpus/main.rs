@@ -4,3 +4,4 @@
 mod support;
 
 mod method_trace;
+mod texts;

@@ -1,0 +1,437 @@
+//! How one event is printed: literal text with holes `{field}` and `{field:how}`.
+//!
+//! `how` is `x` (hex), `#x` (hex with 0x), `03`/`03x` (zero padded), `p` (pointer, or the name of what it points to),
+//! `state` (the task state's letters), `dev` (`major,minor`), `kdev` (`major:minor`), `list` (hex numbers with commas) or
+//! `=1=one;2=two` (names for numbers). Without `how` a field is printed in decimal or as it is. `{}` is text that no
+//! field holds.
+
+use super::MAX_FIELDS;
+use crate::formats::{Event, EventKind, Field, FieldType, Value};
+
+/// What a line may cost at most, in tries to place a hole's end: beyond that its shape is another.
+const MAX_TRIES: u32 = 1000;
+
+/// Task states as the kernel prints them since 4.14 (include/trace/events/sched.h, fs/proc/array.c).
+const STATES: [(u64, u8); 8] = [
+    (0x01, b'S'),
+    (0x02, b'D'),
+    (0x04, b'T'),
+    (0x08, b't'),
+    (0x10, b'X'),
+    (0x20, b'Z'),
+    (0x40, b'P'),
+    (0x80, b'I'),
+];
+/// Preempted while running: `R+`.
+const STATE_PREEMPTED: u64 = 0x100;
+
+#[derive(Debug)]
+pub(super) struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Lit(Box<[u8]>),
+    Hole {
+        /// Position in the event's fields; `None` for text that no field holds.
+        field: Option<usize>,
+        /// The field was filled by an earlier hole: this one repeats it in another form.
+        again: bool,
+        how: How,
+    },
+}
+
+#[derive(Debug)]
+enum How {
+    Plain { pad: usize },
+    Hex { pad: usize, prefix: bool },
+    Pointer,
+    State,
+    Dev(u8),
+    List,
+    Names(Vec<(i64, Box<[u8]>)>),
+}
+
+impl Template {
+    pub(super) fn new(pattern: &str, fields: &[Field]) -> Template {
+        let mut parts = Vec::new();
+        let mut seen = [false; MAX_FIELDS];
+        let mut rest = pattern;
+        while let Some((lit, after)) = rest.split_once('{') {
+            if !lit.is_empty() {
+                parts.push(Part::Lit(lit.as_bytes().into()));
+            }
+            let (hole, tail) = after.split_once('}').unwrap_or((after, ""));
+            rest = tail;
+            let (name, how) = hole.split_once(':').unwrap_or((hole, ""));
+            let field = fields.iter().position(|f| f.name == name);
+            let again = field.is_some_and(|i| std::mem::replace(&mut seen[i], true));
+            parts.push(Part::Hole { field, again, how: How::new(how) });
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Lit(rest.as_bytes().into()));
+        }
+        Template { parts }
+    }
+
+    pub(super) fn parse<'a>(
+        &self,
+        text: &'a [u8],
+        fields: &[Field],
+        out: &mut [Value<'a>; MAX_FIELDS],
+    ) -> bool {
+        let mut tries = MAX_TRIES;
+        fill(&self.parts, text.trim_ascii_end(), fields, out, &mut tries)
+    }
+
+    /// Prints `event`, whose kind has at least the template's own `fields`, in whatever order.
+    pub(super) fn render(&self, event: &Event<'_>, kind: &EventKind, fields: &[Field], out: &mut Vec<u8>) {
+        for part in &self.parts {
+            match part {
+                Part::Lit(lit) => out.extend_from_slice(lit),
+                Part::Hole { field: None, .. } => out.push(b'?'),
+                Part::Hole { field: Some(_), .. } => {}
+            }
+            let Part::Hole { field: Some(field), how, .. } = part else { continue };
+            let name = &fields[*field].name;
+            let same_place = kind.fields.get(*field).is_some_and(|f| f.name == *name);
+            let at = if same_place { Some(*field) } else { kind.field(name) };
+            match at.and_then(|at| event.value(kind, at)) {
+                Some(value) => how.render(value, out),
+                None => out.push(b'?'),
+            }
+        }
+    }
+
+    /// The same as the `print fmt` of a kernel's `format` file, for writing trace.dat.
+    pub(super) fn print_fmt(&self, fields: &[Field]) -> String {
+        let (mut fmt, mut args) = (String::new(), String::new());
+        for part in &self.parts {
+            match part {
+                Part::Lit(lit) => {
+                    for c in String::from_utf8_lossy(lit).chars() {
+                        match c {
+                            '"' | '\\' => fmt.extend(['\\', c]),
+                            '%' => fmt.push_str("%%"),
+                            c => fmt.push(c),
+                        }
+                    }
+                }
+                Part::Hole { field, how, .. } => match field.and_then(|i| fields.get(i)) {
+                    Some(field) => how.print_fmt(field, &mut fmt, &mut args),
+                    None => fmt.push('?'),
+                },
+            }
+        }
+        format!("\"{fmt}\"{args}")
+    }
+}
+
+/// Matches `parts` with all of `text`. A string ends where the literal behind its hole begins; where the rest then
+/// does not fit (the literal was part of the string), the next such place is tried.
+fn fill<'a>(
+    parts: &[Part],
+    text: &'a [u8],
+    fields: &[Field],
+    out: &mut [Value<'a>; MAX_FIELDS],
+    tries: &mut u32,
+) -> bool {
+    let Some((part, rest)) = parts.split_first() else { return text.is_empty() };
+    let (field, again, how) = match part {
+        Part::Lit(lit) => {
+            let after = match text.strip_prefix(&**lit) {
+                Some(after) => after,
+                // The line's end lost its blanks.
+                None if rest.is_empty() && lit.trim_ascii_end() == text => &[],
+                None => return false,
+            };
+            return fill(rest, after, fields, out, tries);
+        }
+        Part::Hole { field, again, how } => (*field, *again, how),
+    };
+    let signed = field.and_then(|i| fields.get(i)).map(|f| f.ty);
+    let put = |value, out: &mut [Value<'a>; MAX_FIELDS]| {
+        if let (Some(i), false) = (field, again) {
+            out[i] = value;
+        }
+    };
+    // Numbers end by themselves.
+    if !again && let Some((value, len)) = how.number(text, signed) {
+        let after = &text[len..];
+        let closed = match rest.first() {
+            Some(Part::Lit(lit)) => after.starts_with(lit) || after.is_empty(),
+            Some(Part::Hole { .. }) => true,
+            None => after.is_empty(),
+        };
+        if closed {
+            put(value, out);
+            return fill(rest, after, fields, out, tries);
+        }
+        if !matches!(how, How::Pointer) {
+            return false;
+        }
+    }
+    if !again && how.only_number(signed) {
+        return false;
+    }
+    let Some(Part::Lit(end)) = rest.first() else {
+        let Some(value) = how.text(text, again) else { return false };
+        put(value, out);
+        return rest.is_empty();
+    };
+    let mut from = 0;
+    while let Some(at) = find(&text[from..], end).map(|at| from + at) {
+        let Some(left) = tries.checked_sub(1) else { return false };
+        *tries = left;
+        if let Some(value) = how.text(&text[..at], again) {
+            put(value, out);
+            if fill(rest, &text[at..], fields, out, tries) {
+                return true;
+            }
+        }
+        from = at + 1;
+    }
+    false
+}
+
+fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
+    memchr::memmem::find(text, needle)
+}
+
+/// A number at the start of `text` in `radix`, and its length; a minus sign is allowed in decimal.
+fn number_at(text: &[u8], radix: u32) -> Option<(u64, usize)> {
+    let minus = radix == 10 && text.first() == Some(&b'-');
+    let mut at = usize::from(minus);
+    if radix == 16 && text.starts_with(b"0x") {
+        at = 2;
+    }
+    let start = at;
+    let mut value = 0u64;
+    while let Some(digit) = text.get(at).and_then(|b| char::from(*b).to_digit(radix)) {
+        value = value.checked_mul(u64::from(radix))?.checked_add(u64::from(digit))?;
+        at += 1;
+    }
+    (at > start).then_some((if minus { value.wrapping_neg() } else { value }, at))
+}
+
+fn typed<'a>(value: u64, ty: Option<FieldType>) -> Value<'a> {
+    if ty == Some(FieldType::Int) { Value::Int(value as i64) } else { Value::Uint(value) }
+}
+
+fn is_number(ty: Option<FieldType>) -> bool {
+    matches!(ty, Some(FieldType::Int | FieldType::Uint))
+}
+
+impl How {
+    fn new(text: &str) -> How {
+        if let Some(names) = text.strip_prefix('=') {
+            let name =
+                |n: &str| n.split_once('=').and_then(|(v, n)| Some((v.parse().ok()?, n.as_bytes().into())));
+            return How::Names(names.split(';').filter_map(name).collect());
+        }
+        match text {
+            "p" => How::Pointer,
+            "state" => How::State,
+            "dev" => How::Dev(b','),
+            "kdev" => How::Dev(b':'),
+            "list" => How::List,
+            "#x" => How::Hex { pad: 0, prefix: true },
+            other => {
+                let digits = other.trim_end_matches('x');
+                let pad = digits.parse().unwrap_or(0);
+                if digits.len() < other.len() { How::Hex { pad, prefix: false } } else { How::Plain { pad } }
+            }
+        }
+    }
+
+    /// A value whose end its own characters tell, and its length.
+    fn number<'a>(&self, text: &'a [u8], ty: Option<FieldType>) -> Option<(Value<'a>, usize)> {
+        match self {
+            How::Plain { .. } if is_number(ty) => {
+                number_at(text, 10).map(|(value, len)| (typed(value, ty), len))
+            }
+            How::Hex { .. } | How::Pointer => number_at(text, 16).map(|(value, len)| (typed(value, ty), len)),
+            How::Dev(separator) => {
+                let (major, len) = number_at(text, 10)?;
+                let minor_text = text.get(len..)?.strip_prefix(&[*separator])?;
+                let (minor, minor_len) = number_at(minor_text, 10)?;
+                Some((typed(major << 20 | (minor & 0xf_ffff), ty), len + 1 + minor_len))
+            }
+            How::State => {
+                let len = text.iter().position(|b| *b == b' ').unwrap_or(text.len());
+                Some((typed(state_bits(&text[..len])?, ty), len))
+            }
+            How::Names(names) => {
+                let (value, name) =
+                    names.iter().filter(|(_, n)| text.starts_with(n)).max_by_key(|(_, n)| n.len())?;
+                Some((typed(*value as u64, ty), name.len()))
+            }
+            How::Plain { .. } | How::List => None,
+        }
+    }
+
+    /// Whether only [`Self::number`] can fill the hole.
+    fn only_number(&self, ty: Option<FieldType>) -> bool {
+        match self {
+            How::Plain { .. } => is_number(ty),
+            How::Pointer | How::List => false,
+            _ => true,
+        }
+    }
+
+    /// A value that is all of `text`.
+    fn text<'a>(&self, text: &'a [u8], again: bool) -> Option<Value<'a>> {
+        (again || !matches!(self, How::Pointer) || !text.is_empty()).then_some(Value::Str(text))
+    }
+
+    fn render(&self, value: Value<'_>, out: &mut Vec<u8>) {
+        use std::io::Write;
+        let bits = match value {
+            Value::Int(v) => v as u64,
+            Value::Uint(v) => v,
+            Value::Str(s) => return out.extend_from_slice(s),
+            Value::Bytes(bytes) => {
+                let words =
+                    bytes.chunks_exact(8).map(|w| w.iter().rev().fold(0u64, |v, b| v << 8 | u64::from(*b)));
+                for (i, word) in words.enumerate() {
+                    let _ = write!(out, "{}{word:x}", if i > 0 { ", " } else { "" });
+                }
+                return;
+            }
+        };
+        let _ = match self {
+            How::Plain { pad } => match value {
+                Value::Int(v) => write!(out, "{v:0pad$}"),
+                _ => write!(out, "{bits:0pad$}"),
+            },
+            How::Hex { pad, prefix } => write!(out, "{}{bits:0pad$x}", if *prefix { "0x" } else { "" }),
+            How::Pointer => write!(out, "{bits:016x}"),
+            How::Dev(separator) => {
+                write!(out, "{}{}{}", bits >> 20, char::from(*separator), bits & 0xf_ffff)
+            }
+            How::State => return state_letters(bits, out),
+            How::Names(names) => match names.iter().find(|(v, _)| *v as u64 == bits) {
+                Some((_, name)) => return out.extend_from_slice(name),
+                None => write!(out, "{bits:#x}"),
+            },
+            How::List => write!(out, "{bits:x}"),
+        };
+    }
+
+    fn print_fmt(&self, field: &Field, fmt: &mut String, args: &mut String) {
+        let name = &field.name;
+        let rec = format!("REC->{name}");
+        let wide = if field.size == 8 { "l" } else { "" };
+        match (self, field.ty) {
+            (How::List, _) | (_, FieldType::Bytes { .. }) => {
+                let one = |i| format!(", {rec}[{i}]");
+                fmt.push_str("%lx, %lx, %lx, %lx, %lx, %lx");
+                args.extend((0..6).map(one));
+                return;
+            }
+            (_, FieldType::DataLocStr) => {
+                fmt.push_str("%s");
+                args.push_str(&format!(", __get_str({name})"));
+                return;
+            }
+            (_, FieldType::FixedStr) => fmt.push_str("%s"),
+            (How::Plain { pad: 0 }, FieldType::Int) => fmt.push_str(&format!("%{wide}d")),
+            (How::Plain { pad: 0 }, _) => fmt.push_str(&format!("%{wide}u")),
+            (How::Plain { pad }, _) => fmt.push_str(&format!("%0{pad}{wide}d")),
+            (How::Hex { pad: 0, prefix }, _) => {
+                fmt.push_str(&format!("{}%{wide}x", if *prefix { "0x" } else { "" }));
+            }
+            (How::Hex { pad, .. }, _) => fmt.push_str(&format!("%0{pad}{wide}x")),
+            (How::Pointer, _) => fmt.push_str("%p"),
+            (How::Dev(separator), _) => {
+                fmt.push_str(&format!("%d{}%d", char::from(*separator)));
+                args.push_str(&format!(
+                    ", ((unsigned int) (({rec}) >> 20)), ((unsigned int) (({rec}) & ((1U << 20) - 1)))"
+                ));
+                return;
+            }
+            (How::State, _) => {
+                fmt.push_str("%s%s");
+                let letters: Vec<String> =
+                    STATES.iter().map(|(bit, c)| format!("{{ {bit:#x}, \"{}\" }}", char::from(*c))).collect();
+                args.push_str(&format!(
+                    ", ({rec} & 0xff) ? __print_flags({rec} & 0xff, \"|\", {}) : \"R\", \
+                     {rec} & {STATE_PREEMPTED:#x} ? \"+\" : \"\"",
+                    letters.join(", ")
+                ));
+                return;
+            }
+            (How::Names(names), _) => {
+                fmt.push_str("%s");
+                let pairs: Vec<String> = names
+                    .iter()
+                    .map(|(v, n)| format!("{{ {v}, \"{}\" }}", String::from_utf8_lossy(n)))
+                    .collect();
+                args.push_str(&format!(", __print_symbolic({rec}, {})", pairs.join(", ")));
+                return;
+            }
+        }
+        args.push_str(", ");
+        args.push_str(&rec);
+    }
+}
+
+/// `R+`, `S`, `D|K`, or a number, as bits of `prev_state`. Letters that today's kernels no longer print (`K`, `W`,
+/// `N`, `x`) count as the state they were printed with.
+fn state_bits(text: &[u8]) -> Option<u64> {
+    if let Some((value, len)) = number_at(text, 10) {
+        return (len == text.len()).then_some(value);
+    }
+    let mut bits = 0;
+    for letter in text {
+        bits |= match letter {
+            b'R' | b'|' | b'K' | b'W' | b'N' => 0,
+            b'x' => 0x10,
+            b'+' => STATE_PREEMPTED,
+            other => STATES.iter().find(|(_, c)| c == other)?.0,
+        };
+    }
+    (!text.is_empty()).then_some(bits)
+}
+
+fn state_letters(bits: u64, out: &mut Vec<u8>) {
+    let start = out.len();
+    for (bit, letter) in STATES {
+        if bits & bit != 0 {
+            if out.len() > start {
+                out.push(b'|');
+            }
+            out.push(letter);
+        }
+    }
+    if out.len() == start {
+        out.push(b'R');
+    }
+    if bits & STATE_PREEMPTED != 0 {
+        out.push(b'+');
+    }
+}
+
+/// `name=value` pairs, for events whose printed form nobody knows.
+pub(super) fn render_pairs(event: &Event<'_>, kind: &EventKind, out: &mut Vec<u8>) {
+    use std::io::Write;
+    let mut first = true;
+    for (i, field) in kind.fields.iter().enumerate() {
+        let Some(value) = event.value(kind, i) else { continue };
+        if !std::mem::take(&mut first) {
+            out.push(b' ');
+        }
+        // A text that could not be taken apart is one field of this name.
+        if !(kind.fields.len() == 1 && field.name == super::super::TEXT_FIELD) {
+            out.extend_from_slice(field.name.as_bytes());
+            out.push(b'=');
+        }
+        let _ = match value {
+            Value::Int(v) => write!(out, "{v}"),
+            Value::Uint(v) => write!(out, "{v}"),
+            Value::Str(s) => out.write_all(s),
+            Value::Bytes(bytes) => bytes.iter().try_for_each(|b| write!(out, "{b:02x}")),
+        };
+    }
+}
