@@ -72,6 +72,10 @@ pub fn detect(bytes: &[u8]) -> Format {
     if head.starts_with(b"*version\n") || head.starts_with(b"*version\r\n") || head.starts_with(b"SLOW") {
         return Format::ArtMethod;
     }
+    // An empty first line, as a captured `adb shell` begins with, looks like the start of a protobuf.
+    if head.trim_ascii_start().starts_with(b"# tracer:") {
+        return Format::FtraceText;
+    }
     if is_perfetto(head) {
         return Format::Perfetto;
     }
