@@ -16,8 +16,10 @@ pub mod known;
 pub mod perfetto;
 mod report;
 mod sink;
+pub mod trace_dat;
 
-pub use event::{Event, EventKind, Field, FieldType, KindId, Payload, Value};
+pub use crate::ftrace::{EventKind, Field, FieldType, Value};
+pub use event::{Event, KindId, Payload};
 pub use report::{CpuCount, Damage, ReadReport};
 pub use sink::{Head, Order, Process, Sink, Thread};
 

@@ -1,5 +1,13 @@
 //! The kernel's ring buffer as bytes: page layout, event formats, print formats. Pure functions over `&[u8]`.
 
 mod endian;
+mod format;
+mod kind;
+mod layout;
+mod page;
 
 pub use endian::Endian;
+pub use format::{CommonFields, EventFormat, FormatError, Slot};
+pub use kind::{EventKind, Field, FieldType, Value};
+pub use layout::{LayoutError, PageLayout};
+pub use page::{Missed, Page, PageFault, Place, Record, Records, Walk};

@@ -5,3 +5,4 @@ mod support;
 
 mod method_trace;
 mod texts;
+mod trace_dat;

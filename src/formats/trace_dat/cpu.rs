@@ -1,0 +1,234 @@
+//! One CPU's pages: as they lie in the file, or unpacked a chunk at a time.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::ops::Range;
+
+use crate::formats::Damage;
+use crate::ftrace::{Missed, Page, PageFault, PageLayout, Place, Walk};
+
+/// The largest chunk taken, bytes uncompressed. trace-cmd writes chunks of 10 pages.
+const MAX_CHUNK: usize = 16 << 20;
+/// Damaged places told one by one, per CPU; the rest are counted.
+const MAX_DAMAGE: usize = 16;
+
+/// How a version 7 file's data is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Codec {
+    None,
+    Zlib,
+    Zstd,
+}
+
+impl Codec {
+    pub(super) fn named(name: &str) -> Option<Codec> {
+        Some(match name {
+            "none" | "" => Codec::None,
+            "zlib" => Codec::Zlib,
+            "zstd" => Codec::Zstd,
+            _ => return None,
+        })
+    }
+
+    /// Unpacks `data` into `out`, which is emptied before; it must come to exactly `unpacked` bytes.
+    pub(super) fn unpack(self, data: &[u8], unpacked: usize, out: &mut Vec<u8>) -> Result<(), String> {
+        out.clear();
+        let got = match self {
+            Codec::None => {
+                out.extend_from_slice(data);
+                Ok(data.len())
+            }
+            Codec::Zlib => flate2::read::ZlibDecoder::new(data).take(unpacked as u64 + 1).read_to_end(out),
+            Codec::Zstd => {
+                out.reserve(unpacked);
+                zstd::bulk::Decompressor::new().and_then(|mut d| d.decompress_to_buffer(data, out))
+            }
+        };
+        match got {
+            Ok(len) if len == unpacked => Ok(()),
+            Ok(len) => Err(format!("unpacks to {len} bytes, not to the {unpacked} it promises")),
+            Err(error) => Err(format!("cannot be unpacked: {error}")),
+        }
+    }
+}
+
+/// Where one CPU's pages of one instance are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stream {
+    pub(super) cpu: u32,
+    /// Bytes from the start of the file.
+    pub(super) offset: u64,
+    /// Bytes in the file.
+    pub(super) size: u64,
+    /// Bytes of a sub-buffer.
+    pub(super) page_size: u32,
+    pub(super) codec: Codec,
+}
+
+/// A walk over all records of one [`Stream`], page by page, chunk by chunk.
+pub(super) struct Lane<'a> {
+    pub(super) cpu: u32,
+    /// The stream's bytes in the file that are not yet looked at; and where they are in the file.
+    rest: &'a [u8],
+    offset: u64,
+    layout: PageLayout,
+    codec: Codec,
+    chunks_left: u32,
+    /// Some pages: all of the stream, or one unpacked chunk of it.
+    chunk: Cow<'a, [u8]>,
+    chunk_offset: u64,
+    /// Where the next page begins in `chunk`.
+    next_page: usize,
+    /// The current page's records in `chunk`.
+    data: Range<usize>,
+    walk: Walk,
+    cut: Option<PageFault>,
+    /// Where the record is that [`Lane::advance`] came to, in `data`; and its time.
+    pub(super) place: Place,
+    /// Losses before that record, once.
+    pub(super) missed: Option<Missed>,
+    pub(super) damage: Vec<Damage>,
+    damaged: usize,
+}
+
+impl<'a> Lane<'a> {
+    pub(super) fn new(file: &'a [u8], layout: PageLayout, stream: &Stream) -> Lane<'a> {
+        let start = usize::try_from(stream.offset).unwrap_or(usize::MAX).min(file.len());
+        let there = usize::try_from(stream.size).unwrap_or(usize::MAX).min(file.len() - start);
+        let layout = PageLayout { size: stream.page_size, ..layout };
+        let mut lane = Lane {
+            cpu: stream.cpu,
+            rest: &file[start..start + there],
+            offset: start as u64,
+            layout,
+            codec: stream.codec,
+            chunks_left: 1,
+            chunk: Cow::Borrowed(&[]),
+            chunk_offset: start as u64,
+            next_page: 0,
+            data: 0..0,
+            walk: Walk::new(&Page::empty(layout.endian)),
+            cut: None,
+            place: Place { ts: 0, start: 0, end: 0 },
+            missed: None,
+            damage: Vec::new(),
+            damaged: 0,
+        };
+        let missing = stream.size - there as u64;
+        if missing > 0 {
+            let what =
+                format!("the file ends inside its pages: {missing} of {} bytes are missing", stream.size);
+            lane.damaged(file.len() as u64, what);
+        }
+        if lane.codec != Codec::None && there > 0 {
+            // trace-cmd 3.1 leaves the count of chunks out of the size: believe the chunks.
+            lane.rest = &file[start..];
+            lane.chunks_left = lane.word().unwrap_or(0);
+        }
+        lane
+    }
+
+    fn damaged(&mut self, offset: u64, what: String) {
+        self.damaged += 1;
+        if self.damage.len() < MAX_DAMAGE {
+            self.damage.push(Damage { offset, what: format!("CPU {}: {what}", self.cpu) });
+        }
+    }
+
+    /// Places damaged beyond those told one by one.
+    pub(super) fn damage_untold(&self) -> usize {
+        self.damaged - self.damage.len()
+    }
+
+    fn take(&mut self, len: usize) -> &'a [u8] {
+        let (head, tail) = self.rest.split_at(len.min(self.rest.len()));
+        self.rest = tail;
+        self.offset += head.len() as u64;
+        head
+    }
+
+    fn word(&mut self) -> Option<u32> {
+        let endian = self.layout.endian;
+        Some(endian.uint(self.take(4))? as u32)
+    }
+
+    /// The bytes of the record that [`Lane::advance`] came to.
+    #[inline]
+    pub(super) fn record(&self) -> &[u8] {
+        let data = &self.chunk[self.data.clone()];
+        data.get(self.place.start as usize..self.place.end as usize).unwrap_or_default()
+    }
+
+    /// Goes to the next record. `false` after the last.
+    #[inline]
+    pub(super) fn advance(&mut self) -> bool {
+        loop {
+            let data = &self.chunk[self.data.clone()];
+            if let Some(place) = self.walk.next(data, self.layout.endian) {
+                self.place = place;
+                return true;
+            }
+            if !self.enter_next_page() {
+                return false;
+            }
+        }
+    }
+
+    fn enter_next_page(&mut self) -> bool {
+        if let Some(fault) = self.walk.fault().or(self.cut) {
+            // In a packed chunk the page is named by its chunk: the file has no other place for it.
+            let inside = if self.codec == Codec::None { self.data.start as u64 } else { 0 };
+            self.damaged(self.chunk_offset + inside, fault.to_string());
+        }
+        while self.next_page >= self.chunk.len() {
+            if !self.enter_next_chunk() {
+                return false;
+            }
+        }
+        let start = self.next_page;
+        let end = (start + self.layout.size as usize).min(self.chunk.len());
+        self.next_page = end;
+        let page = self
+            .layout
+            .page(&self.chunk[start..end])
+            .unwrap_or_else(|fault| Page::empty(self.layout.endian).broken(fault));
+        let data_start = start + self.layout.data_offset as usize;
+        self.data = if page.data.is_empty() { 0..0 } else { data_start..data_start + page.data.len() };
+        self.cut = page.cut;
+        self.walk = Walk::new(&page);
+        self.missed = match (self.missed, page.missed) {
+            (Some(Missed::Count(a)), Some(Missed::Count(b))) => Some(Missed::Count(a.saturating_add(b))),
+            (Some(_), Some(_)) => Some(Missed::Unknown),
+            (a, b) => a.or(b),
+        };
+        true
+    }
+
+    fn enter_next_chunk(&mut self) -> bool {
+        if self.chunks_left == 0 || self.rest.is_empty() {
+            return false;
+        }
+        self.chunks_left -= 1;
+        self.next_page = 0;
+        self.data = 0..0;
+        self.chunk_offset = self.offset;
+        if self.codec == Codec::None {
+            self.chunk = Cow::Borrowed(self.take(self.rest.len()));
+            return true;
+        }
+        let mut out = std::mem::take(&mut self.chunk).into_owned();
+        out.clear();
+        let (Some(packed), Some(unpacked)) = (self.word(), self.word()) else { return false };
+        if unpacked as usize > MAX_CHUNK {
+            let what = format!("a chunk of {unpacked} bytes is more than any writer makes");
+            self.damaged(self.chunk_offset, what);
+            return false;
+        }
+        let data = self.take(packed as usize);
+        if let Err(error) = self.codec.unpack(data, unpacked as usize, &mut out) {
+            self.damaged(self.chunk_offset, format!("a chunk {error}"));
+        }
+        self.chunk = Cow::Owned(out);
+        true
+    }
+}

@@ -1,0 +1,249 @@
+//! A tracepoint's `format` file: its id, its name, its fields and how the kernel would print it.
+
+use thiserror::Error;
+
+use super::{EventKind, Field, FieldType};
+
+/// Where a field of a few bytes lies in a record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// Bytes from the start of the record.
+    pub offset: u32,
+    /// Bytes.
+    pub size: u32,
+}
+
+/// Where the fields that all events have lie in a record. A size of 0: this kernel has no such field.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CommonFields {
+    /// `common_type`: the event's id.
+    pub id: Slot,
+    /// `common_flags`: trace_flag_type bits.
+    pub flags: Slot,
+    /// `common_preempt_count`.
+    pub preempt_count: Slot,
+    /// `common_pid`: the thread that was running.
+    pub pid: Slot,
+}
+
+/// A tracepoint's `format` file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventFormat {
+    /// What `common_type` is in this event's records.
+    pub id: u16,
+    /// Where the `common_` fields are.
+    pub common: CommonFields,
+    /// Name, fields, print format.
+    pub kind: EventKind,
+}
+
+/// A `format` file that is none.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FormatError {
+    /// No `name:` line.
+    #[error("event format without a `name:` line")]
+    NoName,
+    /// No `ID:` line, or one that is no number of 16 bits.
+    #[error("format of event `{0}` without a usable `ID:` line")]
+    NoId(String),
+}
+
+/// A `field:` line of a `format` or `header_page` file.
+pub(super) struct FieldLine<'a> {
+    declaration: &'a str,
+    pub(super) offset: u32,
+    pub(super) size: u32,
+    signed: bool,
+}
+
+/// All `field:` lines of a text; lines that are none are passed over.
+pub(super) fn field_lines(text: &str) -> impl Iterator<Item = FieldLine<'_>> {
+    text.lines().filter_map(FieldLine::parse)
+}
+
+impl<'a> FieldLine<'a> {
+    fn parse(line: &'a str) -> Option<FieldLine<'a>> {
+        let line = line.trim_start();
+        let line = line.strip_prefix("field:").or_else(|| line.strip_prefix("field special:"))?;
+        let mut parts = line.split(';').map(str::trim);
+        let declaration = parts.next()?;
+        let (mut offset, mut size, mut signed) = (None, None, None);
+        for part in parts {
+            match part.split_once(':') {
+                Some(("offset", v)) => offset = v.trim().parse().ok(),
+                Some(("size", v)) => size = v.trim().parse().ok(),
+                Some(("signed", v)) => signed = Some(v.trim() == "1"),
+                _ => {}
+            }
+        }
+        // Before Linux 2.6.33 there was no `signed:`.
+        let signed =
+            signed.unwrap_or_else(|| !declaration.contains("unsigned") && !declaration.starts_with('u'));
+        Some(FieldLine { declaration, offset: offset?, size: size?, signed })
+    }
+
+    /// Type and name: `unsigned long caller[8]` → (`unsigned long[8]`, `caller`).
+    fn split(&self) -> (String, &'a str) {
+        let decl = self.declaration;
+        let array = if decl.ends_with(']') { decl.rfind('[') } else { None };
+        let (head, array) = match array {
+            // The brackets of `__data_loc char[] name` belong to the type and do not end the declaration.
+            Some(at) => (decl[..at].trim_end(), &decl[at..]),
+            None => (decl, ""),
+        };
+        let start = head
+            .char_indices()
+            .rev()
+            .find(|(_, c)| !(c.is_alphanumeric() || *c == '_'))
+            .map_or(0, |(at, c)| at + c.len_utf8());
+        (format!("{}{array}", head[..start].trim_end()), &head[start..])
+    }
+
+    pub(super) fn name(&self) -> &'a str {
+        self.split().1
+    }
+
+    fn field(&self) -> Field {
+        let (ctype, name) = self.split();
+        let ty = field_type(&ctype, self.size, self.signed);
+        Field { name: name.to_owned(), ctype, ty, offset: self.offset, size: self.size }
+    }
+}
+
+/// How bytes of C type `ctype` are to be read.
+fn field_type(ctype: &str, size: u32, signed: bool) -> FieldType {
+    let base = ctype.split('[').next().unwrap_or_default().trim();
+    let element = base.trim_start_matches("__data_loc ").trim_start_matches("__rel_loc ");
+    let is_char = matches!(element.trim_start_matches("const ").trim(), "char" | "signed char");
+    let located = |string, bytes| if is_char { string } else { bytes };
+    let elem = element_size(element);
+    if ctype.starts_with("__data_loc") {
+        return located(FieldType::DataLocStr, FieldType::DataLocBytes { elem });
+    }
+    if ctype.starts_with("__rel_loc") {
+        return located(FieldType::RelLocStr, FieldType::RelLocBytes { elem });
+    }
+    // `print` has `char buf` of size 0, since Linux 5.10 `char buf[]`.
+    if size == 0 && is_char {
+        return FieldType::TailStr;
+    }
+    match ctype.split_once('[') {
+        Some(_) if is_char => FieldType::FixedStr,
+        Some((_, count)) => {
+            let count: u32 = count.trim_end_matches(']').trim().parse().unwrap_or(0);
+            let exact =
+                size.checked_div(count).filter(|e| e * count == size).and_then(|e| u8::try_from(e).ok());
+            FieldType::Bytes { elem: exact.filter(|e| *e > 0).unwrap_or(elem) }
+        }
+        None if !matches!(size, 1 | 2 | 4 | 8) => FieldType::Bytes { elem: 1 },
+        None if signed => FieldType::Int,
+        None => FieldType::Uint,
+    }
+}
+
+/// Bytes of one element of an array whose length in the record varies. 1 for what is not known.
+fn element_size(ctype: &str) -> u8 {
+    match ctype.trim_start_matches("const ").trim() {
+        "short" | "unsigned short" | "u16" | "s16" | "__u16" | "__s16" | "__le16" | "__be16" => 2,
+        "int" | "unsigned int" | "unsigned" | "u32" | "s32" | "__u32" | "__s32" | "__le32" | "__be32" => 4,
+        // `long` and `cpumask_t` are 4 bytes on a 32-bit kernel; readers of masks go by the length in the record.
+        "long" | "unsigned long" | "u64" | "s64" | "__u64" | "__s64" | "__le64" | "__be64" | "cpumask_t"
+        | "long long" | "unsigned long long" | "size_t" => 8,
+        _ => 1,
+    }
+}
+
+impl EventFormat {
+    /// Reads the text of `events/SYSTEM/NAME/format`.
+    pub fn parse(system: &str, text: &str) -> Result<EventFormat, FormatError> {
+        let line_of = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).map(str::trim);
+        let name = line_of("name:").filter(|n| !n.is_empty()).ok_or(FormatError::NoName)?;
+        let id =
+            line_of("ID:").and_then(|v| v.parse().ok()).ok_or_else(|| FormatError::NoId(name.to_owned()))?;
+        let mut common = CommonFields::default();
+        let mut fields = Vec::new();
+        for line in field_lines(text) {
+            let slot = Slot { offset: line.offset, size: line.size };
+            match line.name() {
+                "common_type" => common.id = slot,
+                "common_flags" => common.flags = slot,
+                "common_preempt_count" => common.preempt_count = slot,
+                "common_pid" => common.pid = slot,
+                other if other.starts_with("common_") => {}
+                _ => fields.push(line.field()),
+            }
+        }
+        // A format can hold a line break inside a string only as `\n`, so the print format is one line; but what
+        // follows it (`REC->...` on lines of their own in some out-of-tree trees) belongs to it.
+        let print_fmt = text.find("print fmt:").map(|at| text[at + "print fmt:".len()..].trim().to_owned());
+        let kind = EventKind { system: system.to_owned(), name: name.to_owned(), fields, print_fmt };
+        Ok(EventFormat { id, common, kind })
+    }
+
+    /// Only the id of a `format` text: what an index over hundreds of them needs.
+    pub fn id_of(text: &str) -> Option<u16> {
+        text.lines().take(8).find_map(|l| l.strip_prefix("ID:"))?.trim().parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn types(lines: &str) -> Vec<(String, String, FieldType)> {
+        let text = format!("name: x\nID: 7\nformat:\n{lines}\nprint fmt: \"\"\n");
+        let fields = EventFormat::parse("s", &text).unwrap().kind.fields;
+        fields.into_iter().map(|f| (f.name, f.ctype, f.ty)).collect()
+    }
+
+    #[test]
+    fn declarations_of_every_shape_give_name_type_and_reading() {
+        let got = types(
+            "\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
+             \tfield:__data_loc char[] name;\toffset:8;\tsize:4;\tsigned:0;\n\
+             \tfield:__rel_loc char[] name2;\toffset:8;\tsize:4;\tsigned:0;\n\
+             \tfield:const char * fmt;\toffset:8;\tsize:8;\tsigned:0;\n\
+             \tfield:char buf;\toffset:16;\tsize:0;\tsigned:0;\n\
+             \tfield:char buf[];\toffset:16;\tsize:0;\tsigned:0;\n\
+             \tfield:u32 words[];\toffset:16;\tsize:0;\tsigned:0;\n\
+             \tfield:unsigned long caller[8];\toffset:16;\tsize:32;\tsigned:0;\n\
+             \tfield:__data_loc unsigned long[] mask;\toffset:8;\tsize:4;\tsigned:0;\n\
+             \tfield:__u8 saddr[sizeof(struct sockaddr_in6)];\toffset:8;\tsize:28;\tsigned:0;\n\
+             \tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n\
+             \tfield:unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;",
+        );
+        let want = [
+            ("prev_comm", "char[16]", FieldType::FixedStr),
+            ("name", "__data_loc char[]", FieldType::DataLocStr),
+            ("name2", "__rel_loc char[]", FieldType::RelLocStr),
+            ("fmt", "const char *", FieldType::Uint),
+            ("buf", "char", FieldType::TailStr),
+            ("buf", "char[]", FieldType::TailStr),
+            ("words", "u32[]", FieldType::Bytes { elem: 4 }),
+            ("caller", "unsigned long[8]", FieldType::Bytes { elem: 4 }),
+            ("mask", "__data_loc unsigned long[]", FieldType::DataLocBytes { elem: 8 }),
+            ("saddr", "__u8[sizeof(struct sockaddr_in6)]", FieldType::Bytes { elem: 1 }),
+            ("pid", "pid_t", FieldType::Int),
+            ("args", "unsigned long[6]", FieldType::Bytes { elem: 8 }),
+        ];
+        let want: Vec<_> = want.iter().map(|(n, c, t)| (n.to_string(), c.to_string(), *t)).collect();
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn common_fields_stand_apart() {
+        let text = "name: x\nID: 314\nformat:\n\
+                    \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+                    \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+                    \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+                    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+                    \tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"%d\", REC->a\n";
+        let format = EventFormat::parse("sys", text).unwrap();
+        assert_eq!((format.id, EventFormat::id_of(text)), (314, Some(314)));
+        assert_eq!(format.common.pid, Slot { offset: 4, size: 4 });
+        assert_eq!(format.kind.fields.len(), 1);
+        assert_eq!(format.kind.print_fmt.as_deref(), Some("\"%d\", REC->a"));
+        assert_eq!(EventFormat::parse("s", "name: x\nID: 70000\n"), Err(FormatError::NoId("x".into())));
+        assert_eq!(EventFormat::parse("s", ""), Err(FormatError::NoName));
+    }
+}
