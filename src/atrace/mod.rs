@@ -18,6 +18,6 @@ pub use marker::{ClockSync, Marker};
 #[cfg(all(feature = "device", unix))]
 pub use properties::{Properties, PropertyError};
 #[cfg(all(feature = "device", unix))]
-pub use tracer::{Section, TRACE_MARKERS, Tracer};
+pub use tracer::{Section, TRACEFS_PLACES, Tracer};
 #[cfg(all(feature = "device", unix))]
 pub use userspace::{NO_PROPERTIES, SavedProperties, UserspaceRequest, UserspaceTags};

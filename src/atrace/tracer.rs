@@ -7,9 +7,8 @@ use std::path::Path;
 use super::encode::MAX_LEN;
 use super::marker::Marker;
 
-/// Where the kernel takes markers, best first: tracefs, and where Android 4.3 to 7 had it.
-pub const TRACE_MARKERS: [&str; 2] =
-    ["/sys/kernel/tracing/trace_marker", "/sys/kernel/debug/tracing/trace_marker"];
+/// Where a tracefs usually is, best first: its own mount point (Linux 4.1), then the one inside debugfs.
+pub const TRACEFS_PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// Markers up to this length are put together in a small buffer: clearing the large one would cost more than the
 /// rest.
@@ -39,8 +38,8 @@ impl Tracer {
     /// Opens `trace_marker` where the kernel has it. Every process of an Android device may.
     pub fn open() -> io::Result<Tracer> {
         let mut first = None;
-        for path in TRACE_MARKERS {
-            match Tracer::open_at(Path::new(path)) {
+        for place in TRACEFS_PLACES {
+            match Tracer::open_at(&Path::new(place).join("trace_marker")) {
                 Ok(tracer) => return Ok(tracer),
                 Err(error) => first = first.or(Some(error)),
             }

@@ -3,6 +3,8 @@
 //!
 //! Exit codes: 0 complete, 1 failed, 2 usage, 3 complete but lossy or damaged ([`Exit`]).
 
+#[cfg(feature = "device")]
+mod doctor;
 mod exit;
 #[cfg(feature = "device")]
 mod mark;
@@ -27,6 +29,10 @@ struct Cli {
 enum Command {
     #[cfg(feature = "device")]
     Mark(mark::Args),
+    #[cfg(feature = "device")]
+    Doctor(doctor::Args),
+    #[cfg(feature = "device")]
+    List(doctor::ListArgs),
 }
 
 /// Runs the program with the process's arguments.
@@ -52,5 +58,9 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         #[cfg(feature = "device")]
         Command::Mark(args) => mark::run(args),
+        #[cfg(feature = "device")]
+        Command::Doctor(args) => doctor::run(args),
+        #[cfg(feature = "device")]
+        Command::List(args) => doctor::list(args),
     }
 }

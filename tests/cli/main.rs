@@ -2,3 +2,6 @@
 
 #[path = "../support/mod.rs"]
 mod support;
+
+#[cfg(target_os = "linux")]
+mod markers;

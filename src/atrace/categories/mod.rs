@@ -1,10 +1,14 @@
 //! Categories: names for sets of userspace tags and kernel events, and what each comes to on a given device.
 
 mod catalog;
+#[cfg(all(feature = "device", unix))]
+mod files;
 mod table;
 mod vendor;
 
 pub use catalog::{Catalog, Flavour, Selection, SelectionError};
+#[cfg(all(feature = "device", unix))]
+pub use files::DirFiles;
 pub use table::{CATEGORIES, CORE_SERVICES};
 pub use vendor::{MalformedVendorFile, VENDOR_FILE, VendorCategory};
 

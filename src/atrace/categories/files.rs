@@ -1,0 +1,27 @@
+//! [`EventFiles`] of a mounted tracefs.
+
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, access};
+
+use super::EventFiles;
+
+/// The files below one directory, as this process may use them.
+#[derive(Debug, Clone)]
+pub struct DirFiles(PathBuf);
+
+impl DirFiles {
+    /// The tracefs, or the instance of one, at `root`.
+    pub fn new(root: &Path) -> DirFiles {
+        DirFiles(root.to_owned())
+    }
+}
+
+impl EventFiles for DirFiles {
+    fn exists(&self, path: &str) -> bool {
+        access(&self.0.join(path), AccessFlags::F_OK).is_ok()
+    }
+    fn writable(&self, path: &str) -> bool {
+        access(&self.0.join(path), AccessFlags::W_OK).is_ok()
+    }
+}

@@ -1,0 +1,156 @@
+//! `doctor` and `list`: what this device permits.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::Exit;
+use crate::atrace::TRACEFS_PLACES;
+use crate::doctor::{self, CategoryReport, PathReport, Purpose, Report};
+
+/// Say what this device or host permits: tracefs, clocks, files, categories, and why not the rest
+#[derive(Parser)]
+#[command(after_help = "\
+Nothing is changed. The exit status is 0 where something can be recorded, else 1.")]
+pub struct Args {
+    /// Where tracefs is mounted. Without it, /sys/kernel/tracing, then /sys/kernel/debug/tracing
+    #[arg(long, value_name = "DIR")]
+    tracefs: Option<PathBuf>,
+    /// Print it as JSON, for scripts
+    #[arg(long)]
+    json: bool,
+}
+
+/// List the categories that this device supports and, for the rest, why not
+#[derive(Parser)]
+#[command(after_help = "\
+`record` also takes single events (sched/sched_switch) and whole groups of them (irq/*); the directory events/ in
+tracefs has them all.")]
+pub struct ListArgs {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// Prints what there is and what is not.
+pub fn run(args: Args) -> anyhow::Result<Exit> {
+    let report = doctor::examine(args.tracefs.as_deref(), &TRACEFS_PLACES);
+    let mut out = io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &report)?;
+        writeln!(out)?;
+    } else {
+        print(&report, &mut out)?;
+    }
+    Ok(if report.can_record() { Exit::Complete } else { Exit::Failed })
+}
+
+/// Prints the categories.
+pub fn list(args: ListArgs) -> anyhow::Result<Exit> {
+    let report = doctor::examine(args.args.tracefs.as_deref(), &TRACEFS_PLACES);
+    let mut out = io::stdout().lock();
+    if args.args.json {
+        serde_json::to_writer_pretty(&mut out, &report.categories)?;
+        writeln!(out)?;
+    } else if report.tracefs.is_none() {
+        no_tracefs(&report, &mut out)?;
+    } else {
+        categories(&report.categories, &mut out)?;
+    }
+    Ok(if report.categories.iter().any(|c| c.works) { Exit::Complete } else { Exit::Failed })
+}
+
+fn print(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let Report { identity, machine, .. } = report;
+    let selinux = match (&identity.domain, identity.selinux_enforcing) {
+        (None, false) => "no SELinux".to_owned(),
+        (domain, enforcing) => {
+            let mode = if enforcing { "enforcing" } else { "permissive" };
+            format!("SELinux {mode}, domain {}", domain.as_deref().unwrap_or("unknown"))
+        }
+    };
+    let who = format!("{:?}", identity.who).to_lowercase();
+    writeln!(out, "who      {who} (uid {}), {selinux}", identity.uid)?;
+    writeln!(
+        out,
+        "machine  Linux {} {}, {} CPUs, pages of {} bytes; this binary is {}",
+        machine.kernel, machine.arch, machine.cpus, machine.page_size, machine.abi
+    )?;
+    writeln!(
+        out,
+        "android  {}",
+        machine.android.as_deref().unwrap_or("no: no system properties, so no userspace tags")
+    )?;
+    let Some(root) = &report.tracefs else { return no_tracefs(report, out) };
+    writeln!(out, "tracefs  {}", root.display())?;
+    let clock = report.clock.as_deref().unwrap_or("none of boot, mono and global");
+    writeln!(out, "clock    {clock} (offered: {})", report.clocks.join(" "))?;
+    writeln!(out, "tracers  {}", report.tracers.join(" "))?;
+    let on = report.tracing_on.map_or("unknown", |on| if on { "on" } else { "off" });
+    writeln!(out, "now      tracing is {on}; tags on: {}", report.tags_on.join(" "))?;
+    for (purpose, title) in [
+        (Purpose::Needed, "files without which nothing is recorded"),
+        (Purpose::Useful, "files without which something is missing"),
+        (Purpose::Special, "files for special options"),
+    ] {
+        writeln!(out, "\n{title}")?;
+        report.paths.iter().filter(|p| p.purpose == purpose).try_for_each(|p| path(p, out))?;
+    }
+    writeln!(out, "\ncategories")?;
+    categories(&report.categories, out)?;
+    writeln!(out)?;
+    if report.can_record() {
+        writeln!(out, "Recording works here.")
+    } else {
+        writeln!(out, "Recording does not work here: see the lines marked \"no\" among the needed files.")
+    }
+}
+
+fn no_tracefs(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    if let Some(closed) = &report.closed {
+        return writeln!(out, "tracefs  {}: this user may not enter it; needs root", closed.display());
+    }
+    let places: Vec<_> = report.looked_in.iter().map(|p| p.display().to_string()).collect();
+    writeln!(out, "tracefs  none at {}", places.join(" nor at "))?;
+    writeln!(
+        out,
+        "         As root: mount -t tracefs nodev {}",
+        places.first().map_or("DIR", String::as_str)
+    )?;
+    writeln!(out, "         If that fails the kernel was built without CONFIG_TRACING.")
+}
+
+fn path(report: &PathReport, out: &mut impl Write) -> io::Result<()> {
+    let access = &report.access;
+    let verdict = if report.works() { "ok" } else { "no" };
+    let (r, w) = (if access.read { 'r' } else { '-' }, if access.write { 'w' } else { '-' });
+    let label = access.label.as_deref().unwrap_or_default();
+    let line = format!(
+        "  {verdict}  {:<32} {r}{w} {:>4} {:<16} {label}  {}",
+        report.path, access.mode, access.owner, report.what_for
+    );
+    writeln!(out, "{}", line.trim_end())?;
+    match &report.reason {
+        Some(reason) => writeln!(out, "      {reason}"),
+        None => Ok(()),
+    }
+}
+
+fn categories(all: &[CategoryReport], out: &mut impl Write) -> io::Result<()> {
+    for category in all.iter().filter(|c| c.works) {
+        writeln!(out, "  ok  {:<14} {}", category.name, category.description)?;
+    }
+    let mut rest: Vec<_> = all.iter().filter(|c| !c.works).collect();
+    while let Some(first) = rest.first().copied() {
+        // Many fail for one reason: one line for all of them.
+        let (same, others) = rest.into_iter().partition::<Vec<_>, _>(|c| c.reason == first.reason);
+        let names: Vec<_> = same.iter().map(|c| c.name.as_str()).collect();
+        let reason = first.reason.as_deref().unwrap_or_default();
+        match names[..] {
+            [one] => writeln!(out, "  no  {one:<14} {} ({reason})", first.description)?,
+            _ => writeln!(out, "  no  {} ({reason})", names.join(" "))?,
+        }
+        rest = others;
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! The files that recording uses, what each is for, and which kernel option gives it.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::access::{self, Access, Obstacle};
+use super::system::{Identity, Who};
+
+/// What a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// Nothing is recorded without it.
+    Needed,
+    /// Something is missing or dearer without it.
+    Useful,
+    /// Only what is named with it needs it.
+    Special,
+}
+
+use Purpose::{Needed, Special, Useful};
+
+struct Wanted {
+    path: &'static str,
+    read: bool,
+    write: bool,
+    purpose: Purpose,
+    what_for: &'static str,
+    /// What has to be in the kernel for it.
+    kernel: &'static str,
+}
+
+const fn want(
+    path: &'static str,
+    access: &str,
+    purpose: Purpose,
+    what_for: &'static str,
+    kernel: &'static str,
+) -> Wanted {
+    let access = access.as_bytes();
+    Wanted { path, read: access[0] == b'r', write: access[1] == b'w', purpose, what_for, kernel }
+}
+
+#[rustfmt::skip] // a table
+const WANTED: &[Wanted] = &[
+    want("tracing_on", "rw", Needed, "starts and stops the recording", "CONFIG_TRACING"),
+    want("per_cpu/cpu0/trace_pipe_raw", "r-", Needed, "the recording itself", "CONFIG_TRACING"),
+    want("events/header_page", "r-", Needed, "the layout of the recording", "CONFIG_EVENT_TRACING"),
+    want("events/sched/sched_switch/enable", "rw", Useful, "which thread runs", "CONFIG_EVENT_TRACING"),
+    want("events/sched/sched_switch/format", "r-", Useful, "which thread runs", "CONFIG_EVENT_TRACING"),
+    want("events/ftrace/print/format", "r-", Useful, "reading markers", "CONFIG_EVENT_TRACING"),
+    want("trace_marker", "-w", Useful, "markers", "CONFIG_TRACING"),
+    want("trace_clock", "rw", Useful, "a clock that others share", "CONFIG_TRACING"),
+    want("buffer_size_kb", "rw", Useful, "room for bursts", "CONFIG_TRACING"),
+    want("buffer_percent", "rw", Useful, "fewer wake-ups", "Linux 5.0"),
+    want("per_cpu/cpu0/stats", "r-", Useful, "counts of lost events", "CONFIG_TRACING"),
+    want("options/overwrite", "rw", Useful, "ring or stop-when-full", "CONFIG_TRACING"),
+    want("options/record-tgid", "rw", Useful, "the process of each thread", "Linux 4.13; before, Android had options/print-tgid"),
+    want("saved_cmdlines", "r-", Useful, "thread names", "CONFIG_TRACING"),
+    want("saved_cmdlines_size", "rw", Useful, "more thread names", "CONFIG_TRACING"),
+    want("saved_tgids", "r-", Useful, "the process of each thread", "Linux 4.13"),
+    want("trace", "rw", Special, "atrace", "CONFIG_TRACING"),
+    want("trace_pipe", "r-", Special, "atrace --stream", "CONFIG_TRACING"),
+    want("set_event", "rw", Special, "seeing at once which events are on", "CONFIG_EVENT_TRACING"),
+    want("set_event_pid", "rw", Special, "recording chosen threads only", "Linux 4.4"),
+    want("instances", "rw", Special, "--instance", "CONFIG_TRACING"),
+    want("options/copy_trace_marker", "rw", Special, "markers inside of an --instance", "Linux 6.14"),
+    want("current_tracer", "rw", Special, "-k", "CONFIG_TRACING"),
+    want("set_ftrace_filter", "rw", Special, "-k", "CONFIG_DYNAMIC_FTRACE"),
+    want("options/funcgraph-abstime", "rw", Special, "-k", "CONFIG_FUNCTION_GRAPH_TRACER"),
+];
+
+/// One file and what was found out about it.
+#[derive(Debug, Clone, Serialize)]
+pub struct PathReport {
+    /// Relative to tracefs.
+    pub path: &'static str,
+    /// How much depends on it.
+    pub purpose: Purpose,
+    /// What depends on it.
+    pub what_for: &'static str,
+    /// What was found.
+    #[serde(flatten)]
+    pub access: Access,
+    /// Why it can't be used and what would change that; absent where it can.
+    pub reason: Option<String>,
+}
+
+impl PathReport {
+    /// Whether it can be used as wanted.
+    pub fn works(&self) -> bool {
+        self.access.obstacle.is_none()
+    }
+}
+
+/// Looks at every file below `root`.
+pub fn examine(root: &Path, who: &Identity) -> Vec<PathReport> {
+    WANTED
+        .iter()
+        .map(|wanted| {
+            // Opening a pipe is noticed by whoever reads it.
+            let try_open = !wanted.path.contains("trace_pipe");
+            let path = root.join(wanted.path);
+            let access = access::look(&path, who, wanted.read, wanted.write, try_open);
+            let reason = access.obstacle.map(|o| reason(o, wanted, &access, who));
+            let Wanted { path, purpose, what_for, .. } = *wanted;
+            PathReport { path, purpose, what_for, access, reason }
+        })
+        .collect()
+}
+
+fn reason(obstacle: Obstacle, wanted: &Wanted, access: &Access, who: &Identity) -> String {
+    let root = match who.who {
+        Who::App => "only the shell user and root may: use adb shell",
+        Who::Shell => "needs root: `adb root` on a userdebug build or an emulator, `su` on a rooted phone",
+        _ => "needs root",
+    };
+    match obstacle {
+        Obstacle::Kernel => format!("not in this kernel: needs {}", wanted.kernel),
+        Obstacle::Mode => format!("owner and mode ({} {}): {root}", access.owner, access.mode),
+        Obstacle::Selinux => {
+            let domain = who.domain.as_deref().unwrap_or("this domain");
+            let label = access.label.as_deref().unwrap_or("an unknown label");
+            format!("SELinux: {domain} may not use {label}: {root}")
+        }
+        Obstacle::Other => {
+            "refused although owner and mode allow it: a container or a locked-down kernel".to_owned()
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `mark`, `doctor` and `list` over a directory of plain files in a tracefs's place.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::tracebridge;
+
+/// A directory that looks enough like a tracefs: with `events` switched off and a marker file.
+fn tracefs(events: &[&str]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("tracing_on"), "1\n").unwrap();
+    fs::write(dir.path().join("trace_marker"), "").unwrap();
+    fs::write(dir.path().join("trace_clock"), "[local] global mono\n").unwrap();
+    for event in events {
+        let event = dir.path().join("events").join(event);
+        fs::create_dir_all(&event).unwrap();
+        fs::write(event.join("enable"), "0\n").unwrap();
+    }
+    dir
+}
+
+/// A directory for `$ANDROID_ROOT` with a stand-in for Android's `getprop`.
+fn android(properties: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!("#!/bin/sh\ncase $1 in\n{properties}\nesac\n");
+    // Through a shell: a file still open for writing while another test forks could not be run.
+    let write = r#"mkdir "$0/bin" && printf %s "$1" >"$0/bin/getprop" && chmod 755 "$0/bin/getprop""#;
+    assert!(Command::new("sh").arg("-c").arg(write).arg(dir.path()).arg(script).status().unwrap().success());
+    dir
+}
+
+fn mark(tracefs: &Path, args: &[&str]) -> Output {
+    tracebridge().arg("mark").arg("--tracefs").arg(tracefs).args(args).output().unwrap()
+}
+
+fn marked(tracefs: &Path) -> String {
+    fs::read_to_string(tracefs.join("trace_marker")).unwrap()
+}
+
+#[test]
+fn slices_of_a_process_are_those_of_the_script_that_marks() {
+    let tracefs = tracefs(&[]);
+    assert!(mark(tracefs.path(), &["async-begin", "load it", "7"]).status.success());
+    assert_eq!(marked(tracefs.path()), format!("S|{}|load it|7", std::process::id()));
+    assert!(mark(tracefs.path(), &["counter", "queue", "-3", "--pid", "5"]).status.success());
+    assert!(marked(tracefs.path()).starts_with("C|5|queue|-3"));
+}
+
+#[test]
+fn a_stream_goes_on_after_a_bad_line_and_says_which_it_was() {
+    let tracefs = tracefs(&[]);
+    let mut child = tracebridge()
+        .args(["mark", "-", "--pid", "9", "--tracefs"])
+        .arg(tracefs.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"begin a b\n\nnonsense\nend\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("line 3"));
+    assert_eq!(marked(tracefs.path()), "B|9|a bE|9");
+}
+
+#[test]
+fn a_marker_with_a_tag_is_written_only_while_the_tag_is_on() {
+    let tracefs = tracefs(&[]);
+    let android = android("debug.atrace.tags.enableflags) echo 0x8;;");
+    let run = |tag| {
+        let mut mark = tracebridge();
+        mark.env("ANDROID_ROOT", android.path()).args(["mark", "instant", "x", "--pid", "1", "--tag", tag]);
+        assert!(mark.arg("--tracefs").arg(tracefs.path()).status().unwrap().success());
+    };
+    run("gfx");
+    assert_eq!(marked(tracefs.path()), "");
+    run("view");
+    assert_eq!(marked(tracefs.path()), "I|1|x");
+    run("always");
+}
+
+#[test]
+fn without_a_tracefs_it_is_said_how_to_get_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = mark(dir.path(), &["end"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("trace_marker"));
+    let doctor = tracebridge().args(["doctor", "--tracefs"]).arg(dir.path()).output().unwrap();
+    assert_eq!(doctor.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&doctor.stdout).contains("mount -t tracefs"));
+}
+
+#[test]
+fn list_tells_what_works_and_why_the_rest_does_not() {
+    let tracefs = tracefs(&["sched/sched_switch", "sched/sched_wakeup"]);
+    let list = || {
+        let mut list = tracebridge();
+        list.args(["list", "--tracefs"]).arg(tracefs.path());
+        list
+    };
+    let text = String::from_utf8(list().output().unwrap().stdout).unwrap();
+    assert!(text.contains("ok  sched "), "{text}");
+    assert!(text.contains("no  irq            IRQ Events (not in this kernel: irq)"), "{text}");
+    assert!(text.contains("this is no Android"), "{text}");
+    let android = android("ro.atrace.core.services) echo com.android.phone;;");
+    let text = list().env("ANDROID_ROOT", android.path()).output().unwrap().stdout;
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("ok  gfx ") && text.contains("ok  core_services "), "{text}");
+}
+
+#[test]
+fn doctor_names_file_and_kernel_option_for_scripts() {
+    let tracefs = tracefs(&["sched/sched_switch", "sched/sched_wakeup"]);
+    let output = tracebridge().args(["doctor", "--json", "--tracefs"]).arg(tracefs.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "no trace_pipe_raw, so nothing can be recorded");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["clock"], "mono");
+    let path =
+        |name: &str| report["paths"].as_array().unwrap().iter().find(|p| p["path"] == name).unwrap().clone();
+    assert_eq!(path("tracing_on")["reason"], serde_json::Value::Null);
+    assert_eq!(path("buffer_percent")["obstacle"], "kernel");
+    assert_eq!(path("buffer_percent")["reason"], "not in this kernel: needs Linux 5.0");
+}
