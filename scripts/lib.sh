@@ -65,3 +65,16 @@ pick_serial() {
         *) die "several devices: choose one with --serial (${found[*]})" ;;
     esac
 }
+
+# The Android ABI of the device $1.
+abi_of() {
+    local machine
+    machine=$(adb -s "$1" shell -n uname -m | tr -d '\r')
+    case $machine in
+        aarch64 | armv8*) echo arm64-v8a ;;
+        arm*) echo armeabi-v7a ;;
+        x86_64) echo x86_64 ;;
+        i?86) echo x86 ;;
+        *) die "unknown machine '$machine' on $1" ;;
+    esac
+}
