@@ -4,5 +4,6 @@
 mod support;
 
 mod method_trace;
+mod perfetto;
 mod texts;
 mod trace_dat;
