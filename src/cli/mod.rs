@@ -9,7 +9,13 @@ mod exit;
 #[cfg(feature = "device")]
 mod mark;
 #[cfg(feature = "device")]
+mod record;
+#[cfg(feature = "device")]
+mod restore;
+#[cfg(feature = "device")]
 mod tag;
+#[cfg(feature = "device")]
+mod units;
 
 use std::process::ExitCode;
 
@@ -33,6 +39,10 @@ enum Command {
     Doctor(doctor::Args),
     #[cfg(feature = "device")]
     List(doctor::ListArgs),
+    #[cfg(feature = "device")]
+    Record(record::Args),
+    #[cfg(feature = "device")]
+    Restore(restore::Args),
 }
 
 /// Runs the program with the process's arguments.
@@ -62,5 +72,9 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Doctor(args) => doctor::run(args),
         #[cfg(feature = "device")]
         Command::List(args) => doctor::list(args),
+        #[cfg(feature = "device")]
+        Command::Record(args) => record::run(&args),
+        #[cfg(feature = "device")]
+        Command::Restore(args) => restore::run(&args),
     }
 }

@@ -1,1 +1,23 @@
 //! Recording on the device: the seam to tracefs, the settings it saves and puts back, the page movers.
+
+mod capture;
+mod clocks;
+pub mod drain;
+mod error;
+pub mod events;
+mod metadata;
+pub mod recorder;
+mod settings;
+pub mod setup;
+mod signals;
+pub mod stats;
+mod summary;
+mod tracefs;
+
+pub use clocks::snapshot;
+pub use error::Error;
+pub use metadata::{PageLayout, page_layout};
+pub use settings::{Leftover, Restored, Settings, restore_all, state_dir};
+pub use signals::Signals;
+pub use summary::{CpuSummary, Summary};
+pub use tracefs::{EventName, Tracefs, USUAL_PLACES};

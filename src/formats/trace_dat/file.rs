@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use super::cpu::Stream;
 use super::cursor::Cursor;
 use super::error::TraceDatError;
+use super::extra::Extra;
 use super::layout::{MAGIC, option};
 use super::{v6, v7};
-use crate::clock::{Clock, Snapshots};
+use crate::clock::Clock;
 use crate::formats::{Damage, Head};
 use crate::ftrace::{Endian, EventFormat, PageLayout};
 
@@ -47,7 +48,7 @@ pub(super) struct Options {
     pub(super) recorder: Option<String>,
     pub(super) cpus: Option<u32>,
     pub(super) stats: Vec<CpuStat>,
-    pub(super) snapshots: Snapshots,
+    pub(super) extra: Extra,
     pub(super) time: TimeFix,
 }
 
@@ -136,7 +137,7 @@ impl<'a> TraceDat<'a> {
             format: format!("trace.dat v{}{how}", self.version),
             clock: self.clock(),
             precision: 9,
-            snapshots: self.options.snapshots.clone(),
+            snapshots: self.options.extra.snapshots.clone(),
             cpus: self.options.cpus.or_else(|| self.streams.iter().map(|s| s.cpu + 1).max()),
             machine: self.options.uname.clone(),
         }
@@ -262,7 +263,7 @@ impl<'a> TraceDat<'a> {
             }
             option::SAVED_TGIDS => self.tgids = data.to_vec(),
             option::CLOCK_SNAPSHOTS => match serde_json::from_str(&text()) {
-                Ok(snapshots) => self.options.snapshots = snapshots,
+                Ok(extra) => self.options.extra = extra,
                 Err(error) => self.notes.push(format!("its clock snapshots cannot be read: {error}")),
             },
             _ => return false,

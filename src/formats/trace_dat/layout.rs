@@ -63,8 +63,8 @@ pub mod option {
     pub const BUFFER_TEXT: u16 = 22;
     /// Text of `saved_tgids` (`TID TGID` lines). gpuvis' number for it; trace-cmd skips it quietly.
     pub const SAVED_TGIDS: u16 = 32;
-    /// tracebridge's own: [`crate::clock::Snapshots`] as JSON text. trace-cmd (tried: 3.1.6) and KernelShark skip
-    /// it quietly.
+    /// tracebridge's own: a [`super::super::Extra`] (clock snapshots and more) as JSON text, padded with spaces.
+    /// trace-cmd (tried: 3.1.6) and KernelShark skip it quietly.
     pub const CLOCK_SNAPSHOTS: u16 = 0x7462;
 }
 

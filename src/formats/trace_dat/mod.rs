@@ -1,6 +1,8 @@
 //! trace-cmd's `trace.dat`: what the recorder writes, and what `trace-cmd report` and KernelShark read.
 
+mod extra;
 pub mod layout;
+mod writer;
 
 #[cfg(feature = "host")]
 mod cpu;
@@ -18,6 +20,9 @@ mod read;
 mod v6;
 #[cfg(feature = "host")]
 mod v7;
+
+pub use extra::{CpuLoss, Extra, Settle};
+pub use writer::{CpuData, Header, Metadata, Slot};
 
 #[cfg(feature = "host")]
 pub use error::TraceDatError;

@@ -99,7 +99,11 @@ fn read_options(
 fn read_cpu_table(dat: &mut TraceDat<'_>, c: &mut Cursor<'_>, cpus: u32, instance: &str) -> Result<()> {
     c.what = "the table of CPUs";
     for cpu in 0..cpus {
-        let (offset, size) = (c.u64()?, c.u64()?);
+        let (mut offset, size) = (c.u64()?, c.u64()?);
+        // A recorder killed while it took the holes out of its file left offsets that no longer fit.
+        if let (Some(settle), true) = (&dat.options.extra.settle, instance.is_empty()) {
+            offset = settle.offset(cpu as usize, dat.file.len() as u64).unwrap_or(offset);
+        }
         dat.streams.push(Stream { cpu, offset, size, page_size: dat.layout.size, codec: Codec::None });
     }
     if instance.is_empty() && dat.options.clock.is_none() {

@@ -1,0 +1,166 @@
+//! Writes the head of a trace.dat v6: everything before the CPUs' pages. Pure: bytes out of what it is given.
+
+use super::layout::{HEADER_EVENT, HEADER_PAGE, MAGIC, V6_FLYRECORD, V6_OPTIONS, option};
+
+/// What the head of a trace.dat holds.
+#[derive(Debug, Clone, Default)]
+pub struct Metadata {
+    /// Bytes of the recording kernel's `long`.
+    pub long_size: u8,
+    /// Bytes of one page of CPU data (the kernel's sub-buffer).
+    pub page_size: u32,
+    /// Text of `events/header_page`.
+    pub header_page: Vec<u8>,
+    /// Text of `events/header_event`.
+    pub header_event: Vec<u8>,
+    /// Texts of `events/ftrace/*/format`.
+    pub ftrace_formats: Vec<Vec<u8>>,
+    /// Per subsystem the texts of its events' `format`.
+    pub event_formats: Vec<(String, Vec<Vec<u8>>)>,
+    /// Text of `/proc/kallsyms`; may be empty.
+    pub kallsyms: Vec<u8>,
+    /// Text of `printk_formats`; may be empty.
+    pub printk_formats: Vec<u8>,
+    /// `tid name` lines, as in `saved_cmdlines`.
+    pub comms: Vec<u8>,
+    /// Options as (id, payload) in this order.
+    pub options: Vec<(u16, Vec<u8>)>,
+    /// Text of `trace_clock`: `local [boot] mono`.
+    pub clock: Vec<u8>,
+    /// Payload of [`option::CLOCK_SNAPSHOTS`], the last option; none when empty.
+    pub extra: Vec<u8>,
+}
+
+/// Where one CPU's pages are in the file, bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuData {
+    /// From the start of the file.
+    pub offset: u64,
+    /// Length.
+    pub size: u64,
+}
+
+impl CpuData {
+    /// Its entry in the per-CPU table.
+    pub fn entry(self) -> [u8; CpuData::ENTRY_LEN] {
+        let mut out = [0; CpuData::ENTRY_LEN];
+        out[..8].copy_from_slice(&self.offset.to_ne_bytes());
+        out[8..].copy_from_slice(&self.size.to_ne_bytes());
+        out
+    }
+
+    /// Bytes of an entry in the per-CPU table.
+    pub const ENTRY_LEN: usize = 16;
+}
+
+/// A place in the head whose bytes may be written again, as long as its length stays.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// Bytes from the start of the file.
+    pub at: u64,
+    /// Bytes.
+    pub len: usize,
+}
+
+impl Slot {
+    /// `text` made as long as the slot: whole lines that fit, then `padding`. The second value tells whether all fit.
+    pub fn fit(self, text: &[u8], padding: u8) -> (Vec<u8>, bool) {
+        let fits = text.len() <= self.len;
+        let head = &text[..text.len().min(self.len)];
+        let whole =
+            if fits { head.len() } else { head.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1) };
+        let mut out = head[..whole].to_vec();
+        out.resize(self.len, padding);
+        (out, fits)
+    }
+}
+
+/// The head's bytes, and where in them the places are that change while a recording goes on.
+#[derive(Debug, Clone)]
+pub struct Header {
+    /// From the start of the file.
+    pub bytes: Vec<u8>,
+    /// [`Metadata::comms`].
+    pub comms: Slot,
+    /// The payloads of [`Metadata::options`].
+    pub options: Vec<Slot>,
+    /// [`Metadata::extra`].
+    pub extra: Slot,
+    /// Offset of the first [`CpuData::entry`] in [`Header::bytes`].
+    pub table_at: u64,
+}
+
+impl Metadata {
+    /// The head as version 6 has it, in this machine's byte order.
+    ///
+    /// Its length depends on the lengths of what it holds alone: a slot padded to a fixed length can be filled in later.
+    pub fn v6(&self, cpus: &[CpuData]) -> Header {
+        let mut out = Out(Vec::new());
+        out.raw(MAGIC);
+        out.raw(b"6\0");
+        out.raw(&[u8::from(cfg!(target_endian = "big")), self.long_size]);
+        out.u32(self.page_size as usize);
+        out.raw(HEADER_PAGE);
+        out.sized(&self.header_page);
+        out.raw(HEADER_EVENT);
+        out.sized(&self.header_event);
+        out.u32(self.ftrace_formats.len());
+        self.ftrace_formats.iter().for_each(|f| out.sized(f));
+        out.u32(self.event_formats.len());
+        for (system, formats) in &self.event_formats {
+            out.raw(system.as_bytes());
+            out.raw(b"\0");
+            out.u32(formats.len());
+            formats.iter().for_each(|f| out.sized(f));
+        }
+        for text in [&self.kallsyms, &self.printk_formats] {
+            out.u32(text.len());
+            out.raw(text);
+        }
+        out.sized(&self.comms);
+        let comms = out.slot(&self.comms);
+        out.u32(cpus.len());
+        out.raw(V6_OPTIONS);
+        let options = self.options.iter().map(|(id, payload)| out.option(*id, payload)).collect();
+        let extra = match self.extra.is_empty() {
+            true => Slot::default(),
+            false => out.option(option::CLOCK_SNAPSHOTS, &self.extra),
+        };
+        out.raw(&option::DONE.to_ne_bytes());
+        out.raw(V6_FLYRECORD);
+        let table_at = out.0.len() as u64;
+        cpus.iter().for_each(|c| out.raw(&c.entry()));
+        out.sized(&self.clock);
+        Header { bytes: out.0, comms, options, extra, table_at }
+    }
+}
+
+struct Out(Vec<u8>);
+
+impl Out {
+    fn raw(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn u32(&mut self, n: usize) {
+        self.raw(&u32::try_from(n).unwrap_or(u32::MAX).to_ne_bytes());
+    }
+
+    fn option(&mut self, id: u16, payload: &[u8]) -> Slot {
+        self.raw(&id.to_ne_bytes());
+        self.u32(payload.len());
+        self.raw(payload);
+        self.slot(payload)
+    }
+
+    /// The place of what was written last.
+    fn slot(&self, written: &[u8]) -> Slot {
+        Slot { at: (self.0.len() - written.len()) as u64, len: written.len() }
+    }
+
+    /// A u64 length and the bytes.
+    fn sized(&mut self, bytes: &[u8]) {
+        self.raw(&(bytes.len() as u64).to_ne_bytes());
+        self.raw(bytes);
+    }
+}

@@ -1,0 +1,278 @@
+//! The capture on disk while it is written: one trace.dat v6 that reads at every moment.
+//!
+//! Each CPU's pages go to a region of their own, far enough apart that none can reach the next (the file has holes);
+//! the table in the head says how long each is, and is written again before each batch of pages. At the end the holes
+//! are taken out by `fallocate(FALLOC_FL_COLLAPSE_RANGE)`, which moves no data (ext4, f2fs, xfs), else the data is
+//! copied down (tmpfs, FUSE). So nothing is copied twice, and a SIGKILL at any moment loses no page that was written.
+//!
+//! Pages go past the page cache (O_DIRECT) where the file system takes that: filling the cache costs more than tracing.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, fallocate};
+use nix::libc;
+
+use super::Error;
+use crate::formats::trace_dat::{CpuData, Extra, Header, Settle, Slot};
+
+/// Regions and holes start at multiples of this, bytes: of any file system's block and of what O_DIRECT asks for.
+pub const ALIGN: u64 = 64 * 1024;
+
+/// Bytes moved at a time where holes have to be closed by copying.
+const COPY: usize = 1 << 20;
+
+/// A capture being written.
+#[derive(Debug)]
+pub struct Capture {
+    path: PathBuf,
+    file: File,
+    /// The same file with O_DIRECT; `None` where the file system does not take it.
+    direct: Option<File>,
+    regions: Vec<CpuData>,
+    page_size: usize,
+    /// Bytes from one region's start to the next.
+    spacing: u64,
+    table_at: u64,
+    extra: Slot,
+}
+
+/// How a finished capture was settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// No holes are left.
+    Compact,
+    /// The holes are left, since the file system would not take them out and has no room to copy.
+    Sparse,
+}
+
+fn up(n: u64) -> u64 {
+    n.div_ceil(ALIGN) * ALIGN
+}
+
+/// Free bytes of the file system that holds `path` (its directory, where it does not exist).
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let stat = nix::sys::statvfs::statvfs(path).or_else(|_| nix::sys::statvfs::statvfs(dir)).ok()?;
+    #[allow(clippy::unnecessary_cast)] // 32 bits wide on 32-bit targets
+    Some(stat.blocks_available() as u64 * stat.fragment_size() as u64)
+}
+
+impl Capture {
+    /// Makes the file, with a head that `head` builds from where each CPU's data will be. The name appears once the
+    /// head is in it: before that moment a file of that name stays as it was.
+    ///
+    /// `most` is the most bytes one CPU's data may take; without it, the free space of the file system.
+    pub fn create(
+        path: &Path,
+        cpus: usize,
+        page_size: usize,
+        most: Option<u64>,
+        head: impl Fn(&[CpuData]) -> Header,
+    ) -> Result<Capture, Error> {
+        let failed = |source| output_error(path, source);
+        let regular = fs::metadata(path).map_or(true, |m| m.is_file());
+        if !regular {
+            let what = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+            return Err(Error::output(path, what));
+        }
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&part)
+            .map_err(failed)?;
+        // Room that the file system does not have cannot be filled: no region reaches the next.
+        let free = free_bytes(&part).unwrap_or(1 << 40);
+        let spacing = up(most.unwrap_or(free).min(free).max(ALIGN)) + ALIGN;
+        let first = up(head(&vec![CpuData::default(); cpus]).bytes.len() as u64);
+        let regions: Vec<CpuData> =
+            (0..cpus as u64).map(|n| CpuData { offset: first + n * spacing, size: 0 }).collect();
+        let header = head(&regions);
+        let write = file.write_all_at(&header.bytes, 0).and_then(|()| file.set_len(first));
+        write.and_then(|()| fs::rename(&part, path)).map_err(|e| {
+            let _ = fs::remove_file(&part);
+            failed(e)
+        })?;
+        let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path).ok();
+        Ok(Capture {
+            path: path.to_owned(),
+            file,
+            direct,
+            regions,
+            page_size,
+            spacing,
+            table_at: header.table_at,
+            extra: header.extra,
+        })
+    }
+
+    /// Bytes of pages written so far, of all CPUs.
+    pub fn data_bytes(&self) -> u64 {
+        self.regions.iter().map(|r| r.size).sum()
+    }
+
+    fn put_entry(&self, cpu: usize) -> io::Result<()> {
+        let at = self.table_at + (cpu * CpuData::ENTRY_LEN) as u64;
+        self.file.write_all_at(&self.regions[cpu].entry(), at)
+    }
+
+    /// Appends whole pages to the data of a CPU, which is its number in the table. On a full file system what fitted is kept.
+    pub fn append(&mut self, cpu: usize, pages: &[u8]) -> Result<(), Error> {
+        let region = self.regions[cpu];
+        if region.size + pages.len() as u64 > self.spacing - ALIGN {
+            return Err(output_error(&self.path, io::Error::from(io::ErrorKind::StorageFull)));
+        }
+        // The table first: a kill between the two leaves zero pages at the end, which hold no events; the other
+        // way round it would leave pages that nobody knows of.
+        self.regions[cpu].size += pages.len() as u64;
+        let mut written = 0;
+        let result = self
+            .put_entry(cpu)
+            .and_then(|()| self.write_pages(pages, region.offset + region.size, &mut written));
+        result.map_err(|e| {
+            self.regions[cpu].size = region.size + (written - written % self.page_size) as u64;
+            let _ = self.put_entry(cpu);
+            output_error(&self.path, e)
+        })
+    }
+
+    fn write_pages(&mut self, pages: &[u8], at: u64, written: &mut usize) -> io::Result<()> {
+        while *written < pages.len() {
+            let file = self.direct.as_ref().unwrap_or(&self.file);
+            match file.write_at(&pages[*written..], at + *written as u64) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => *written += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // Alignment not to its liking, or O_DIRECT only accepted by open: the cache then.
+                Err(e) if e.raw_os_error() == Some(libc::EINVAL) && self.direct.is_some() => {
+                    self.direct = None
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a slot of the head again. Whether all of `text` fitted.
+    pub fn patch(&self, slot: Slot, text: &[u8], padding: u8) -> Result<bool, Error> {
+        let (bytes, fits) = slot.fit(text, padding);
+        self.file.write_all_at(&bytes, slot.at).map_err(|e| output_error(&self.path, e))?;
+        Ok(fits)
+    }
+
+    /// Writes what the recorder knows (clocks, losses) into the head.
+    pub fn put_extra(&self, extra: &Extra) -> Result<(), Error> {
+        let mut text = serde_json::to_vec(extra).map_err(|e| Error::output(&self.path, e.into()))?;
+        if text.len() > self.extra.len {
+            // Too many processes, then: the clocks matter more.
+            let without = Extra { processes: Vec::new(), ..extra.clone() };
+            text = serde_json::to_vec(&without).map_err(|e| Error::output(&self.path, e.into()))?;
+        }
+        self.patch(self.extra, &text, b' ').map(drop)
+    }
+
+    /// Takes the holes out of the file and marks it complete.
+    pub fn finish(mut self, mut extra: Extra) -> Result<(u64, Settled), Error> {
+        extra.complete = true;
+        let path = self.path.clone();
+        let failed = |e| output_error(&path, e);
+        let end = |r: &CpuData| r.offset + up(r.size);
+        let last = self.regions.iter().rposition(|r| r.size > 0);
+        let len = last.map_or(self.regions.first().map_or(0, |r| r.offset), |n| {
+            self.regions[n].offset + self.regions[n].size
+        });
+        // The regions behind the last page are nothing but table entries.
+        for region in self.regions.iter_mut().skip(last.map_or(0, |n| n + 1)) {
+            region.offset = len;
+        }
+        (0..self.regions.len()).try_for_each(|n| self.put_entry(n)).map_err(failed)?;
+        self.file.set_len(len).map_err(failed)?;
+        let holes: Vec<(u64, u64)> = self.regions[..last.map_or(0, |n| n + 1)]
+            .windows(2)
+            .map(|pair| (end(&pair[0]), pair[1].offset - end(&pair[0])))
+            .filter(|(_, len)| *len > 0)
+            .rev()
+            .collect();
+        let offsets = self.regions.iter().map(|r| r.offset).collect();
+        extra.settle = Some(Settle { file_len: len, holes, offsets });
+        self.put_extra(&extra)?;
+        let settle = extra.settle.take().unwrap_or_default();
+        let settled = match self.collapse(&settle) {
+            Ok(()) => Settled::Compact,
+            Err(Errno::EOPNOTSUPP | Errno::EINVAL | Errno::ENOSYS | Errno::EPERM) => {
+                // Nothing was moved yet (the first one would have failed): the plan is void.
+                self.put_extra(&extra)?;
+                self.copy_down().map_err(failed)?
+            }
+            Err(errno) => return Err(failed(errno.into())),
+        };
+        self.put_extra(&extra)?;
+        let len = self.file.metadata().map_err(failed)?.len();
+        Ok((len, settled))
+    }
+
+    fn collapse(&mut self, settle: &Settle) -> Result<(), Errno> {
+        let mut len = settle.file_len;
+        for (at, hole) in &settle.holes {
+            fallocate(&self.file, FallocateFlags::FALLOC_FL_COLLAPSE_RANGE, *at as i64, *hole as i64)?;
+            len -= hole;
+        }
+        for (n, region) in self.regions.iter_mut().enumerate() {
+            region.offset = settle.offset(n, len).unwrap_or(region.offset);
+        }
+        (0..self.regions.len())
+            .try_for_each(|n| self.put_entry(n))
+            .map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO)))
+    }
+
+    /// Copies each CPU's data down behind the one before it, tells the table, then gives the old place's blocks back.
+    fn copy_down(&mut self) -> io::Result<Settled> {
+        let mut buffer = vec![0; COPY];
+        let mut to = self.regions.first().map_or(0, |r| r.offset);
+        for n in 0..self.regions.len() {
+            let from = self.regions[n];
+            if from.offset > to && from.size > 0 {
+                // Source and target never overlap: the regions lie further apart than any is long.
+                let mut done = 0;
+                while done < from.size {
+                    let len = (from.size - done).min(COPY as u64) as usize;
+                    self.file.read_exact_at(&mut buffer[..len], from.offset + done)?;
+                    match self.file.write_all_at(&buffer[..len], to + done) {
+                        Err(e) if e.kind() == io::ErrorKind::StorageFull => return Ok(Settled::Sparse),
+                        other => other?,
+                    }
+                    done += len as u64;
+                }
+                self.regions[n].offset = to;
+                self.put_entry(n)?;
+                let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+                let _ = fallocate(&self.file, punch, from.offset as i64, from.size as i64);
+            } else if from.size == 0 {
+                self.regions[n].offset = to;
+                self.put_entry(n)?;
+            }
+            to += up(self.regions[n].size);
+        }
+        let end = self.regions.iter().map(|r| r.offset + r.size).max().unwrap_or(to);
+        self.file.set_len(end)?;
+        Ok(Settled::Compact)
+    }
+}
+
+fn output_error(path: &Path, source: io::Error) -> Error {
+    let note = match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            format!(": {} bytes free there", free_bytes(path).unwrap_or(0))
+        }
+        _ => String::new(),
+    };
+    Error::Output { path: path.to_owned(), source, note }
+}

@@ -1,0 +1,155 @@
+//! Moves full pages from the kernel's per-CPU ring buffers to a sink, without looking into them beyond their headers.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+
+use nix::libc;
+
+use super::metadata::PageLayout;
+use super::{Error, Tracefs};
+
+/// Where pages go.
+pub trait PageSink {
+    /// Takes whole pages of the CPU with this id.
+    fn pages(&mut self, cpu: u32, pages: &[u8]) -> Result<(), Error>;
+}
+
+/// Bytes gathered before they are handed on: large enough that the file system's work per write does not count.
+pub const BATCH: usize = 1 << 20;
+
+/// O_DIRECT wants buffers that start at a multiple of the disk's block.
+const ALIGN: usize = 4096;
+
+/// Bits of a page header's commit field that hold the length of its data (include/linux/ring_buffer.h).
+const COMMIT_LEN: u64 = (1 << 27) - 1;
+/// Events were lost before this page.
+const MISSED: u64 = 1 << 31;
+/// Their number stands behind the page's data.
+const MISSED_STORED: u64 = 1 << 30;
+
+/// One CPU's pipe and what came out of it.
+#[derive(Debug)]
+pub struct Lane {
+    /// The CPU's id.
+    pub cpu: u32,
+    /// Its `trace_pipe_raw`, non-blocking.
+    pub pipe: File,
+    /// Bytes handed to the sink.
+    pub bytes: u64,
+    /// Gaps that page headers told of.
+    pub gaps: u64,
+    /// Events missing in them, as far as the headers told.
+    pub missed: u64,
+}
+
+/// All CPUs' pipes, and the buffer that pages pass through.
+#[derive(Debug)]
+pub struct Drain {
+    /// The CPUs, in growing order.
+    pub lanes: Vec<Lane>,
+    layout: PageLayout,
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+impl Drain {
+    /// Opens the pipe of every CPU. A CPU without a buffer (never online since boot) is left out.
+    pub fn open(tracefs: &Tracefs, layout: PageLayout) -> Result<Drain, Error> {
+        let mut lanes = Vec::new();
+        for cpu in tracefs.cpus()? {
+            let path = tracefs.path(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+            match File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path) {
+                Ok(pipe) => lanes.push(Lane { cpu, pipe, bytes: 0, gaps: 0, missed: 0 }),
+                Err(e) if matches!(e.raw_os_error(), Some(libc::ENODEV | libc::ENXIO)) => {}
+                Err(e) => return Err(Error::knob(&path, "open", e)),
+            }
+        }
+        let buffer = vec![0u8; BATCH + ALIGN];
+        let start = buffer.as_ptr().align_offset(ALIGN).min(ALIGN);
+        Ok(Drain { lanes, layout, buffer, start })
+    }
+
+    /// Hands on what CPU number `index` has: all of it when `to_the_end`, else until a page comes back less than half
+    /// full (then the rest is better left to gather). Returns the bytes moved.
+    pub fn lane(&mut self, index: usize, to_the_end: bool, sink: &mut dyn PageSink) -> Result<u64, Error> {
+        let Drain { lanes, layout, buffer, start } = self;
+        let Some(lane) = lanes.get_mut(index) else { return Ok(0) };
+        let buffer = &mut buffer[*start..*start + BATCH];
+        let page_size = layout.page_size;
+        let mut filled = 0;
+        let mut moved = 0;
+        loop {
+            let page = &mut buffer[filled..filled + page_size];
+            let used = match lane.read_page(page, layout) {
+                Ok(used) => used,
+                Err(e) => {
+                    return Err(Error::knob(
+                        format!("per_cpu/cpu{}/trace_pipe_raw", lane.cpu).as_ref(),
+                        "read",
+                        e,
+                    ));
+                }
+            };
+            if used.is_some() {
+                filled += page_size;
+            }
+            let last = match used {
+                None => true,
+                Some(used) => !to_the_end && used < page_size / 2,
+            };
+            if filled > 0 && (last || filled + page_size > buffer.len()) {
+                sink.pages(lane.cpu, &buffer[..filled])?;
+                lane.bytes += filled as u64;
+                moved += filled as u64;
+                filled = 0;
+            }
+            if last {
+                return Ok(moved);
+            }
+        }
+    }
+}
+
+impl Lane {
+    /// Reads one page; returns the bytes of events in it, `None` when there is none now.
+    fn read_page(&mut self, page: &mut [u8], layout: &PageLayout) -> io::Result<Option<usize>> {
+        let len = loop {
+            match self.pipe.read(page) {
+                Ok(len) => break len,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // Nothing there now; the kernel is short of pages for a moment; the CPU is offline.
+                Err(e)
+                    if matches!(
+                        e.raw_os_error(),
+                        Some(libc::EAGAIN | libc::ENOMEM | libc::EBUSY | libc::ENODEV)
+                    ) =>
+                {
+                    return Ok(None);
+                }
+                Err(e) => return Err(e),
+            }
+        };
+        if len == 0 {
+            return Ok(None);
+        }
+        page[len..].fill(0);
+        let commit = match layout.long_size {
+            4 => page.get(8..12).and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes).map(u64::from),
+            _ => page.get(8..16).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes),
+        }
+        .unwrap_or(0);
+        let used = (commit & COMMIT_LEN) as usize;
+        if commit & MISSED != 0 {
+            self.gaps += 1;
+            let at = 8 + layout.long_size + used;
+            let stored = page.get(at..at + layout.long_size).filter(|_| commit & MISSED_STORED != 0);
+            self.missed += match stored {
+                Some(b) if b.len() == 8 => b.try_into().map_or(0, u64::from_ne_bytes),
+                Some(b) => b.try_into().map_or(0, |b| u64::from(u32::from_ne_bytes(b))),
+                None => 0,
+            };
+        }
+        Ok(Some(used))
+    }
+}

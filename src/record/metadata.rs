@@ -1,0 +1,184 @@
+//! Collects what a capture's head says about the kernel: page and event formats, names of threads and processes.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::tracefs::read_whole;
+use super::{Error, EventName, Tracefs};
+use crate::formats::trace_dat::Metadata;
+
+/// The kernel's ring-buffer page, from `events/header_page`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageLayout {
+    /// Bytes of a page as `trace_pipe_raw` hands it out (its header included).
+    pub page_size: usize,
+    /// Bytes of the kernel's `long`: those of the header's commit field.
+    pub long_size: usize,
+}
+
+/// Offset and size of a field of `header_page`.
+fn header_field(text: &str, name: &str) -> Option<(usize, usize)> {
+    let line =
+        text.lines().find(|l| l.split(';').next().is_some_and(|f| f.ends_with(&format!(" {name}"))))?;
+    let number = |key: &str| line.split(';').find_map(|part| part.trim().strip_prefix(key)?.parse().ok());
+    Some((number("offset:")?, number("size:")?))
+}
+
+/// The page layout of this kernel.
+pub fn page_layout(tracefs: &Tracefs) -> Result<PageLayout, Error> {
+    // Instances have no such file: the top buffer's holds for them, except for the size of their pages.
+    let path = top(tracefs).join("events/header_page");
+    let text = read_whole(&path).map_err(|e| Error::knob(&path, "read", e))?;
+    let text = String::from_utf8_lossy(&text);
+    let layout = || {
+        let (data_at, data_size) = header_field(&text, "data")?;
+        let (_, long_size) = header_field(&text, "commit")?;
+        let page_size = data_at.checked_add(data_size)?;
+        let sound = page_size.is_power_of_two() && page_size >= 512 && (long_size == 4 || long_size == 8);
+        sound.then_some(PageLayout { page_size, long_size })
+    };
+    layout().ok_or_else(|| Error::Format { path, what: "not the page header of a ring buffer".into() })
+}
+
+/// The directory of the top buffer that an instance belongs to.
+fn top(tracefs: &Tracefs) -> std::path::PathBuf {
+    match tracefs.instance_name() {
+        Some(_) => tracefs.root().join("../.."),
+        None => tracefs.root().to_owned(),
+    }
+}
+
+/// Everything of the head that is known before the recording starts.
+pub fn gather(tracefs: &Tracefs, events: &[EventName], kallsyms: bool) -> Result<Metadata, Error> {
+    let top = top(tracefs);
+    let read = |name: &str| read_whole(&top.join(name)).map_err(|e| Error::knob(&top.join(name), "read", e));
+    let layout = page_layout(tracefs)?;
+    let mut systems: BTreeMap<&str, Vec<Vec<u8>>> = BTreeMap::new();
+    for event in events {
+        let format = read(&format!("{}/format", event.dir()))?;
+        systems.entry(&event.group).or_default().push(format);
+    }
+    // On a locked-down device the shell may read few of these (print, at least): those are what can occur there.
+    let ftrace_formats = tracefs_names(&top.join("events/ftrace"))
+        .iter()
+        .filter_map(|name| read_whole(&top.join("events/ftrace").join(name).join("format")).ok())
+        .collect();
+    Ok(Metadata {
+        long_size: layout.long_size as u8,
+        page_size: layout.page_size as u32,
+        header_page: read("events/header_page")?,
+        header_event: read("events/header_event").unwrap_or_default(),
+        ftrace_formats,
+        event_formats: systems.into_iter().map(|(s, f)| (s.to_owned(), f)).collect(),
+        kallsyms: if kallsyms {
+            read_whole("/proc/kallsyms".as_ref()).unwrap_or_default()
+        } else {
+            Vec::new()
+        },
+        printk_formats: read("printk_formats").unwrap_or_default(),
+        clock: tracefs.read_bytes("trace_clock")?,
+        ..Metadata::default()
+    })
+}
+
+fn tracefs_names(dir: &std::path::Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).map(|e| e.flatten().collect::<Vec<_>>()).unwrap_or_default();
+    let mut names: Vec<String> = entries.iter().filter_map(|e| e.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Threads and processes by name.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// tid → (tgid, comm). The tgid is 0 where unknown.
+    pub threads: BTreeMap<i32, (i32, Vec<u8>)>,
+    /// pid, parent's pid, full name (the command line's first word; the comm for kernel threads).
+    pub processes: Vec<(i32, i32, String)>,
+}
+
+impl Names {
+    /// Those that live now, from `/proc`, and the dead ones that the kernel remembers (`saved_cmdlines`,
+    /// `saved_tgids`).
+    pub fn gather(tracefs: &Tracefs) -> Names {
+        let mut names = Names::default();
+        let top = top(tracefs);
+        // `tid comm` lines; `<...>` is the kernel's word for unknown.
+        let saved = read_whole(&top.join("saved_cmdlines")).unwrap_or_default();
+        for line in saved.split(|b| *b == b'\n') {
+            if let Some((tid, comm)) = tid_and_rest(line).filter(|(_, comm)| *comm != b"<...>") {
+                names.threads.insert(tid, (0, comm.to_vec()));
+            }
+        }
+        let saved = read_whole(&top.join("saved_tgids")).unwrap_or_default();
+        for line in saved.split(|b| *b == b'\n') {
+            let pair = tid_and_rest(line).and_then(|(tid, rest)| Some((tid, tid_and_rest(rest)?.0)));
+            if let Some((tid, tgid)) = pair {
+                names.threads.entry(tid).or_default().0 = tgid;
+            }
+        }
+        names.add_living();
+        names.threads.retain(|tid, _| *tid > 0);
+        names
+    }
+
+    fn add_living(&mut self) {
+        for pid in tracefs_names("/proc".as_ref()).iter().filter_map(|n| n.parse::<i32>().ok()) {
+            let task = format!("/proc/{pid}/task");
+            for tid in tracefs_names(task.as_ref()).iter().filter_map(|n| n.parse::<i32>().ok()) {
+                let Ok(mut comm) = fs::read(format!("{task}/{tid}/comm")) else { continue };
+                comm.truncate(comm.iter().position(|b| *b == b'\n').unwrap_or(comm.len()));
+                self.threads.insert(tid, (pid, comm));
+            }
+            let Some((_, comm)) = self.threads.get(&pid) else { continue };
+            let cmdline = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let first = cmdline.split(|b| *b == 0).next().filter(|w| !w.is_empty()).unwrap_or(comm);
+            let name = String::from_utf8_lossy(&first[..first.len().min(128)]).into_owned();
+            // `pid (comm) state ppid …`: the name may hold anything, also `)`.
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let ppid = stat.rsplit(") ").next().and_then(|s| s.split(' ').nth(1)?.parse().ok()).unwrap_or(0);
+            self.processes.push((pid, ppid, name));
+        }
+    }
+
+    /// `tid comm` lines.
+    pub fn comms(&self) -> Vec<u8> {
+        let named = self.threads.iter().filter(|(_, (_, comm))| !comm.is_empty());
+        named.flat_map(|(tid, (_, comm))| [format!("{tid} ").as_bytes(), comm, b"\n"].concat()).collect()
+    }
+
+    /// `tid tgid` lines.
+    pub fn tgids(&self) -> Vec<u8> {
+        let known = self.threads.iter().filter(|(_, (tgid, _))| *tgid > 0);
+        known.flat_map(|(tid, (tgid, _))| format!("{tid} {tgid}\n").into_bytes()).collect()
+    }
+}
+
+fn tid_and_rest(line: &[u8]) -> Option<(i32, &[u8])> {
+    let space = line.iter().position(|b| *b == b' ').unwrap_or(line.len());
+    let tid = std::str::from_utf8(&line[..space]).ok()?.parse().ok()?;
+    Some((tid, line.get(space + 1..).unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_header_tells_page_and_long_size() {
+        let text = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+                    \tfield: local_t commit;\toffset:8;\tsize:4;\tsigned:1;\n\
+                    \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
+                    \tfield: char data;\toffset:12;\tsize:4084;\tsigned:0;\n";
+        assert_eq!(header_field(text, "commit"), Some((8, 4)));
+        assert_eq!(header_field(text, "data"), Some((12, 4084)));
+    }
+
+    #[test]
+    fn names_are_written_as_the_kernel_writes_them() {
+        let mut names = Names::default();
+        names.threads.insert(7, (5, b"a b".to_vec()));
+        names.threads.insert(9, (0, b"".to_vec()));
+        assert_eq!((names.comms(), names.tgids()), (b"7 a b\n".to_vec(), b"7 5\n".to_vec()));
+    }
+}

@@ -1,0 +1,358 @@
+//! The guard that leaves the kernel as it found it: saves each knob before writing it, in memory and in a file that
+//! outlives a SIGKILL, and puts all of them back in reverse order.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+
+use super::{Error, Tracefs};
+
+/// Which trace buffer a saved-settings record is about, and who made it: its first line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Owner {
+    /// The recorder's process id.
+    pub pid: u32,
+    /// The boot that the settings are of; after another one there is nothing to put back.
+    pub boot_id: String,
+    /// The directory of the trace buffer.
+    pub tracefs: PathBuf,
+    /// Its instance's name, where it is one.
+    pub instance: Option<String>,
+    /// Whether the instance is to be removed with the settings.
+    pub remove_instance: bool,
+    /// Whether the settings are meant to outlive the process: a flight recorder (`start` … `stop`).
+    pub flight: bool,
+}
+
+/// A knob and what to write to it to have it as before: every further line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Saved {
+    knob: String,
+    value: String,
+}
+
+/// The settings of one trace buffer while a recording changes them. Dropping it puts every knob back.
+///
+/// The same file is the lock that keeps a second recorder out: it stays locked as long as this value lives.
+#[derive(Debug)]
+pub struct Settings {
+    tracefs: Tracefs,
+    owner: Owner,
+    saved: Vec<Saved>,
+    file: Flock<File>,
+    path: PathBuf,
+    done: bool,
+}
+
+/// What a leftover record was found to be when a recorder started.
+#[derive(Debug)]
+pub enum Leftover {
+    /// There was none.
+    None,
+    /// The settings of a recorder that was killed were put back; this many knobs.
+    PutBack(usize),
+}
+
+/// The directory for records that must outlive the process: the first writable of the places where Android and
+/// Linux keep such things.
+pub fn state_dir() -> PathBuf {
+    let usable = |dir: &&str| {
+        nix::unistd::access(*dir, nix::unistd::AccessFlags::W_OK | nix::unistd::AccessFlags::X_OK).is_ok()
+    };
+    ["/data/local/tmp", "/run", "/tmp"]
+        .into_iter()
+        .find(usable)
+        .map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+/// Where the record of this trace buffer is kept in `dir`. The top buffer is one, wherever tracefs is mounted.
+fn record_path(dir: &Path, tracefs: &Tracefs) -> PathBuf {
+    dir.join(format!(
+        "tracebridge-{}.saved",
+        tracefs.instance_name().map_or("top".into(), |i| format!("in-{i}"))
+    ))
+}
+
+fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// Opens and locks the record at `path`. `Ok(None)`: somebody else has it locked.
+fn lock(path: &Path) -> Result<Option<Flock<File>>, Error> {
+    let failed = |source| Error::State { path: path.to_owned(), source };
+    loop {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(failed)?;
+        let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(file) => file,
+            Err((_, nix::errno::Errno::EWOULDBLOCK)) => return Ok(None),
+            Err((_, errno)) => return Err(failed(errno.into())),
+        };
+        // Its owner may have removed it between our open and our lock: then we hold a nameless file.
+        use std::os::unix::fs::MetadataExt;
+        let same = |m: fs::Metadata| file.metadata().is_ok_and(|f| f.ino() == m.ino());
+        if fs::metadata(path).is_ok_and(same) {
+            return Ok(Some(file));
+        }
+    }
+}
+
+fn parse(path: &Path) -> Option<(Owner, Vec<Saved>)> {
+    let text = fs::read_to_string(path).ok()?;
+    let mut lines = text.lines();
+    let owner = serde_json::from_str(lines.next()?).ok()?;
+    // A line cut by the kill is one whose knob was not written yet.
+    Some((owner, lines.map_while(|l| serde_json::from_str(l).ok()).collect()))
+}
+
+impl Settings {
+    /// Takes the lock of this trace buffer and begins an empty record in `dir`. Settings left by a killed recorder
+    /// are put back first, since its "before" is the one to return to.
+    pub fn begin(tracefs: &Tracefs, dir: &Path, flight: bool) -> Result<(Settings, Leftover), Error> {
+        let path = record_path(dir, tracefs);
+        let Some(file) = lock(&path)? else {
+            return Err(Error::Busy { pid: parse(&path).map_or(0, |(owner, _)| owner.pid) });
+        };
+        let leftover = match parse(&path) {
+            Some((owner, saved)) if owner.boot_id == boot_id() => {
+                if owner.flight {
+                    return Err(Error::Busy { pid: owner.pid });
+                }
+                put_back(tracefs, &saved)?;
+                Leftover::PutBack(saved.len())
+            }
+            _ => Leftover::None,
+        };
+        let owner = Owner {
+            pid: std::process::id(),
+            boot_id: boot_id(),
+            tracefs: tracefs.root().to_owned(),
+            instance: tracefs.instance_name().map(str::to_owned),
+            remove_instance: false,
+            flight,
+        };
+        let mut settings =
+            Settings { tracefs: tracefs.clone(), owner, saved: Vec::new(), file, path, done: false };
+        settings.file.set_len(0).map_err(|source| Error::State { path: settings.path.clone(), source })?;
+        settings.note(&settings.owner.clone())?;
+        Ok((settings, leftover))
+    }
+
+    /// Takes up the record that a flight recorder's `start` left, to put its settings back. `None` where there is none.
+    pub fn resume(tracefs: &Tracefs, dir: &Path) -> Result<Option<Settings>, Error> {
+        let path = record_path(dir, tracefs);
+        let Some((owner, saved)) = parse(&path) else { return Ok(None) };
+        let Some(file) = lock(&path)? else { return Err(Error::Busy { pid: owner.pid }) };
+        if owner.boot_id != boot_id() {
+            let _ = fs::remove_file(&path);
+            return Ok(None);
+        }
+        Ok(Some(Settings { tracefs: tracefs.clone(), owner, saved, file, path, done: false }))
+    }
+
+    fn note(&mut self, line: &impl Serialize) -> Result<(), Error> {
+        let failed = |source| Error::State { path: self.path.clone(), source };
+        let mut text = serde_json::to_vec(line).map_err(|e| failed(e.into()))?;
+        text.push(b'\n');
+        use std::io::Seek;
+        let write = self.file.seek(io::SeekFrom::End(0)).and_then(|_| self.file.write_all(&text));
+        write.map_err(|source| Error::State { path: self.path.clone(), source })
+    }
+
+    /// The trace buffer whose settings these are.
+    pub fn tracefs(&self) -> &Tracefs {
+        &self.tracefs
+    }
+
+    /// Sets a knob, if it is not already so; its old value is saved first. Returns whether anything was written.
+    pub fn set(&mut self, knob: &str, value: &str) -> Result<bool, Error> {
+        let old = restorable(&self.tracefs.read(knob)?);
+        if old == value {
+            return Ok(false);
+        }
+        self.hold(knob)?;
+        self.tracefs.write(knob, value)?;
+        Ok(true)
+    }
+
+    /// Saves a knob's value without writing it, for one that will be written more than once.
+    pub fn hold(&mut self, knob: &str) -> Result<(), Error> {
+        let saved = Saved { knob: knob.to_owned(), value: restorable(&self.tracefs.read(knob)?) };
+        self.note(&saved)?;
+        self.saved.push(saved);
+        Ok(())
+    }
+
+    /// Sets the instance to be removed once the settings are put back.
+    pub fn remove_instance_at_end(&mut self) -> Result<(), Error> {
+        self.owner.remove_instance = true;
+        self.file.set_len(0).map_err(|source| Error::State { path: self.path.clone(), source })?;
+        self.note(&self.owner.clone())?;
+        self.saved.clone().iter().try_for_each(|s| self.note(s))
+    }
+
+    /// Puts everything back, now, and tells what could not be.
+    pub fn restore(mut self) -> Result<usize, Error> {
+        self.finish()
+    }
+
+    /// Leaves the settings as they are, and the record for a later [`Settings::resume`]: a flight recorder's start.
+    pub fn keep(mut self) {
+        self.done = true;
+    }
+
+    fn finish(&mut self) -> Result<usize, Error> {
+        if std::mem::replace(&mut self.done, true) {
+            return Ok(0);
+        }
+        put_back(&self.tracefs, &self.saved)?;
+        if self.owner.remove_instance {
+            fs::remove_dir(self.tracefs.root())
+                .map_err(|e| Error::knob(self.tracefs.root(), "remove this instance", e))?;
+        }
+        let _ = fs::remove_file(&self.path);
+        Ok(self.saved.len())
+    }
+}
+
+impl Drop for Settings {
+    fn drop(&mut self) {
+        if let Err(error) = self.finish() {
+            eprintln!("tracebridge: settings not put back: {error}; try `tracebridge restore`");
+        }
+    }
+}
+
+/// Writes the saved values in reverse order; goes on after a failure, and tells the first.
+fn put_back(tracefs: &Tracefs, saved: &[Saved]) -> Result<(), Error> {
+    let failures: Vec<Error> =
+        saved.iter().rev().filter_map(|s| tracefs.write(&s.knob, &s.value).err()).collect();
+    failures.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// What to write to a knob so that it is again what it showed.
+///
+/// - `local [boot] mono`: the one in brackets.
+/// - `7 (expanded: 1408)`: the buffer before its first use, KiB. That state cannot be had again; 1408 is what
+///   everybody would have seen after the next use.
+/// - an event's `filter` that says `none`: `0` clears it.
+fn restorable(shown: &str) -> String {
+    if let Some(expanded) = shown.split_once("(expanded: ").and_then(|(_, n)| n.strip_suffix(')')) {
+        return expanded.to_owned();
+    }
+    if let Some(chosen) = shown.split_whitespace().find_map(|w| w.strip_prefix('[')?.strip_suffix(']')) {
+        return chosen.to_owned();
+    }
+    // An event's enable says `1*` when a trigger uses it too.
+    if shown == "none" { "0".to_owned() } else { shown.trim_end_matches('*').to_owned() }
+}
+
+/// What putting one record back came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct Restored {
+    /// The record's file.
+    pub record: PathBuf,
+    /// The recorder's process id.
+    pub pid: u32,
+    /// How many knobs were put back; `None` where the recorder still runs, or a flight recorder is on.
+    pub knobs: Option<usize>,
+}
+
+/// Puts back what killed recorders left, for every record in `dir`. A running recorder is left alone, and so is a
+/// flight recorder unless `flight_too`.
+pub fn restore_all(dir: &Path, flight_too: bool) -> Result<Vec<Restored>, Error> {
+    let entries = fs::read_dir(dir).map_err(|source| Error::State { path: dir.to_owned(), source })?;
+    let mut out = Vec::new();
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if !(name.starts_with("tracebridge-") && name.ends_with(".saved")) {
+            continue;
+        }
+        let path = entry.path();
+        let Some((owner, saved)) = parse(&path) else {
+            // Killed before its first line was complete: nothing was written to any knob yet.
+            if lock(&path)?.is_some() {
+                let _ = fs::remove_file(&path);
+            }
+            continue;
+        };
+        let mut done = Restored { record: path.clone(), pid: owner.pid, knobs: None };
+        if owner.flight && !flight_too {
+            // Meant to stay.
+        } else if let Some(file) = lock(&path)? {
+            let tracefs = Tracefs::of_record(owner.tracefs.clone(), owner.instance.clone());
+            let stale = owner.boot_id != boot_id();
+            let mut settings = Settings { tracefs, owner, saved, file, path, done: false };
+            if stale {
+                settings.saved.clear();
+                settings.owner.remove_instance = false;
+            }
+            done.knobs = Some(settings.finish()?);
+        }
+        out.push(done);
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fake() -> (tempfile::TempDir, Tracefs) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("tracing_on"), "1\n").unwrap();
+        fs::write(dir.path().join("buffer_size_kb"), "7\n").unwrap();
+        let tracefs = Tracefs::find(Some(dir.path())).unwrap();
+        (dir, tracefs)
+    }
+
+    #[test]
+    fn dropping_the_guard_puts_every_knob_back() {
+        let (dir, tracefs) = fake();
+        let (mut settings, _) = Settings::begin(&tracefs, dir.path(), false).unwrap();
+        assert!(settings.set("tracing_on", "0").unwrap());
+        assert!(!settings.set("buffer_size_kb", "7").unwrap());
+        assert_eq!(tracefs.read("tracing_on").unwrap(), "0");
+        drop(settings);
+        assert_eq!(tracefs.read("tracing_on").unwrap(), "1");
+        assert!(!dir.path().join("tracebridge-top.saved").exists());
+    }
+
+    #[test]
+    fn a_killed_recorders_settings_are_put_back_from_its_record() {
+        let (dir, tracefs) = fake();
+        let (mut settings, _) = Settings::begin(&tracefs, dir.path(), false).unwrap();
+        settings.set("tracing_on", "0").unwrap();
+        settings.keep(); // what SIGKILL amounts to: no destructor, the lock gone, the record there
+        let restored = restore_all(dir.path(), false).unwrap();
+        assert_eq!(restored[0].knobs, Some(1));
+        assert_eq!(tracefs.read("tracing_on").unwrap(), "1");
+        assert!(restore_all(dir.path(), false).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_second_recorder_is_told_who_has_the_buffer() {
+        let (dir, tracefs) = fake();
+        let _first = Settings::begin(&tracefs, dir.path(), false).unwrap();
+        let error = Settings::begin(&tracefs, dir.path(), false).unwrap_err();
+        assert!(matches!(error, Error::Busy { pid } if pid == std::process::id()), "{error}");
+    }
+
+    #[test]
+    fn what_a_knob_shows_is_not_always_what_it_takes() {
+        assert_eq!(restorable("[local] global boot"), "local");
+        assert_eq!(restorable("7 (expanded: 1408)"), "1408");
+        assert_eq!(restorable("none"), "0");
+        assert_eq!(restorable("prev_pid==1"), "prev_pid==1");
+        assert_eq!(restorable("1*"), "1");
+    }
+}

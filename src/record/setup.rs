@@ -1,0 +1,159 @@
+//! Brings a trace buffer into the state a recording needs, through the guard that puts everything back.
+
+use super::events::Wanted;
+use super::{Error, EventName, Settings};
+use crate::clock::Clock;
+
+/// What happens when the buffer is full and nobody reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The oldest events give way: a ring.
+    Overwrite,
+    /// New events are not written: stop when full.
+    Stop,
+}
+
+/// What a recording needs of the kernel.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The events, with their filters.
+    pub events: Vec<Wanted>,
+    /// ftrace's name of a clock; without it the first that this kernel has of [`CLOCKS`].
+    pub clock: Option<String>,
+    /// KiB per CPU.
+    pub buffer_kb: u64,
+    /// What happens when the buffer is full.
+    pub when_full: WhenFull,
+}
+
+/// What the kernel was set to.
+#[derive(Debug, Clone)]
+pub struct Applied {
+    /// The clock of the events' times.
+    pub clock: Clock,
+    /// The events that are on: those asked for, and any that this process may not turn off.
+    pub events: Vec<EventName>,
+    /// What could not be had, each with the reason; the recording works without.
+    pub notes: Vec<String>,
+    /// Whether a reader can sleep until a buffer is this full, percent.
+    pub watermark: Option<u32>,
+}
+
+/// The clocks to choose from, best first: `boot` goes on in suspend and is what Perfetto records in; `mono` is older
+/// (Linux 3.17 against 4.10); `global` is everywhere.
+pub const CLOCKS: [&str; 3] = ["boot", "mono", "global"];
+
+/// Entries of the kernel's tid-to-name map during a recording. Its default of 128 forgets most of a phone's threads.
+const SAVED_CMDLINES: u32 = 8192;
+
+/// How full a buffer gets before its reader is woken, percent.
+const WATERMARK: u32 = 50;
+
+/// Stops tracing, sets everything up and empties the buffer. Tracing is still off afterwards: see [`start`].
+pub fn apply(settings: &mut Settings, setup: &Setup) -> Result<Applied, Error> {
+    let tracefs = settings.tracefs().clone();
+    let mut notes = Vec::new();
+    settings.hold("tracing_on")?;
+    tracefs.write("tracing_on", "0")?;
+
+    // What may not be there (an instance, an old kernel) or not permitted (the shell's few files), and what is then missing.
+    let mut optional = |settings: &mut Settings, knob: &str, value: &str, without: &str| {
+        if !tracefs.has(knob) {
+            return false;
+        }
+        let set = settings.set(knob, value);
+        if let Err(error) = &set {
+            notes.push(format!("{error}: {without}"));
+        }
+        set.is_ok()
+    };
+    optional(settings, "current_tracer", "nop", "a tracer that is on stays on");
+    optional(settings, "options/record-cmd", "1", "names of threads that end are missing");
+    optional(settings, "options/record-tgid", "1", "processes of threads that end are missing");
+    // Writing the size forgets the names known so far, so: before any event, and not when it is large already.
+    let enough =
+        tracefs.read("saved_cmdlines_size").is_ok_and(|n| n.parse().is_ok_and(|n: u32| n >= SAVED_CMDLINES));
+    if !enough {
+        let size = SAVED_CMDLINES.to_string();
+        optional(settings, "saved_cmdlines_size", &size, "names of some threads that end are missing");
+    }
+    let watermark =
+        optional(settings, "buffer_percent", &WATERMARK.to_string(), "buffers are looked at by the clock");
+
+    let clock = set_clock(settings, setup.clock.as_deref())?;
+    set_buffer_size(settings, setup.buffer_kb)?;
+    let overwrite = if setup.when_full == WhenFull::Overwrite { "1" } else { "0" };
+    settings.set("options/overwrite", overwrite)?;
+    let events = set_events(settings, &setup.events, &mut notes)?;
+    tracefs.clear()?;
+    Ok(Applied { clock, events, notes, watermark: watermark.then_some(WATERMARK) })
+}
+
+/// Turns tracing on. The buffer is empty at that moment.
+pub fn start(settings: &Settings) -> Result<(), Error> {
+    settings.tracefs().write("tracing_on", "1")
+}
+
+/// Turns tracing off; what is in the buffer stays there.
+pub fn stop(settings: &Settings) -> Result<(), Error> {
+    settings.tracefs().write("tracing_on", "0")
+}
+
+fn set_clock(settings: &mut Settings, asked: Option<&str>) -> Result<Clock, Error> {
+    let (offered, chosen) = settings.tracefs().choices("trace_clock")?;
+    let has = |name: &str| offered.iter().any(|o| o == name);
+    let name = match asked {
+        Some(asked) if has(asked) => asked,
+        Some(asked) => {
+            let (asked, offered) = (asked.to_owned(), offered.join(" "));
+            return Err(Error::NotOffered { knob: "trace_clock", asked, offered });
+        }
+        None => CLOCKS.into_iter().find(|c| has(c)).or(chosen.as_deref()).unwrap_or("local"),
+    };
+    // Only when it changes (Settings sees to that): a write empties the buffer even if the clock stays.
+    settings.set("trace_clock", name)?;
+    Ok(Clock::from_trace_clock(name))
+}
+
+fn set_buffer_size(settings: &mut Settings, kb: u64) -> Result<(), Error> {
+    let tracefs = settings.tracefs().clone();
+    // `X`: the CPUs' buffers differ in size, so each is saved on its own.
+    if tracefs.read("buffer_size_kb")?.starts_with('X') {
+        for cpu in tracefs.cpus()? {
+            settings.set(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &kb.to_string())?;
+        }
+        return Ok(());
+    }
+    settings.set("buffer_size_kb", &kb.to_string()).map(drop)
+}
+
+/// Turns on the events that are wanted and off those that are not.
+fn set_events(
+    settings: &mut Settings,
+    wanted: &[Wanted],
+    notes: &mut Vec<String>,
+) -> Result<Vec<EventName>, Error> {
+    let before = settings.tracefs().enabled_events()?;
+    let mut on: Vec<EventName> = Vec::new();
+    for event in before {
+        if wanted.iter().any(|w| w.event == event) {
+            continue;
+        }
+        if let Err(error) = settings.set(&format!("{}/enable", event.dir()), "0") {
+            notes.push(format!("{error}: {event} stays on"));
+            on.push(event);
+        }
+    }
+    for Wanted { event, filter } in wanted {
+        let knob = format!("{}/filter", event.dir());
+        // An old filter would silently hide events.
+        if filter.is_some() || settings.tracefs().read(&knob).is_ok_and(|f| f != "none") {
+            settings.set(&knob, filter.as_deref().unwrap_or("0"))?;
+        }
+        settings.set(&format!("{}/enable", event.dir()), "1")?;
+        on.push(event.clone());
+    }
+    on.sort_unstable();
+    on.dedup();
+    Ok(on)
+}

@@ -1,0 +1,239 @@
+//! The one seam to the kernel: files below one directory, a mounted tracefs or (in tests) a directory of files.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use super::Error;
+
+/// Where a tracefs usually is: its own mount point (Linux ≥ 4.1), then the one inside debugfs.
+pub const USUAL_PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// A trace buffer with its knobs: the top one of a tracefs, or one of its instances.
+#[derive(Debug, Clone)]
+pub struct Tracefs {
+    root: PathBuf,
+    instance: Option<String>,
+}
+
+/// One event of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventName {
+    /// The kernel's subsystem (`sched`).
+    pub group: String,
+    /// The event (`sched_switch`).
+    pub name: String,
+}
+
+impl EventName {
+    /// `group/name`, from any two texts.
+    pub fn new(group: impl Into<String>, name: impl Into<String>) -> EventName {
+        EventName { group: group.into(), name: name.into() }
+    }
+
+    /// Its directory below the root of tracefs (`events/sched/sched_switch`).
+    pub fn dir(&self) -> String {
+        format!("events/{}/{}", self.group, self.name)
+    }
+}
+
+impl std::fmt::Display for EventName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.group, self.name)
+    }
+}
+
+impl Tracefs {
+    /// The tracefs at `dir`, or in the first of [`USUAL_PLACES`] that has one. It has to have `tracing_on`.
+    pub fn find(dir: Option<&Path>) -> Result<Tracefs, Error> {
+        let places: Vec<PathBuf> = match dir {
+            Some(dir) => vec![dir.to_owned()],
+            None => USUAL_PLACES.iter().map(PathBuf::from).collect(),
+        };
+        match places.iter().find(|p| p.join("tracing_on").exists()) {
+            Some(root) => Ok(Tracefs { root: root.clone(), instance: None }),
+            None => {
+                let tried: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
+                Err(Error::NoTracefs { tried: tried.join(", ") })
+            }
+        }
+    }
+
+    /// The instance called `name`, made when it does not exist yet; the second value tells whether it was made.
+    /// Instances have a buffer, a clock and events of their own.
+    pub fn instance(&self, name: &str) -> Result<(Tracefs, bool), Error> {
+        let root = self.path("instances").join(name);
+        let made = match fs::create_dir(&root) {
+            Ok(()) => true,
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(e) => return Err(Error::knob(&root, "make this instance", e)),
+        };
+        Ok((Tracefs { root, instance: Some(name.to_owned()) }, made))
+    }
+
+    /// The buffer that a saved-settings record names.
+    pub(super) fn of_record(root: PathBuf, instance: Option<String>) -> Tracefs {
+        Tracefs { root, instance }
+    }
+
+    /// The name of the instance; `None` for the top buffer.
+    pub fn instance_name(&self) -> Option<&str> {
+        self.instance.as_deref()
+    }
+
+    /// Its directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The path of a file in it.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Whether it has this file.
+    pub fn has(&self, name: impl AsRef<Path>) -> bool {
+        self.path(name).exists()
+    }
+
+    /// A file's bytes.
+    pub fn read_bytes(&self, name: impl AsRef<Path>) -> Result<Vec<u8>, Error> {
+        let path = self.path(name);
+        read_whole(&path).map_err(|e| Error::knob(&path, "read", e))
+    }
+
+    /// A file's text, without the line end.
+    pub fn read(&self, name: impl AsRef<Path>) -> Result<String, Error> {
+        let bytes = self.read_bytes(name)?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
+    }
+
+    /// Writes a knob with one `write(2)`, as the kernel expects it. Prefer [`super::Settings::set`], which puts the
+    /// old value back.
+    pub fn write(&self, name: impl AsRef<Path>, value: &str) -> Result<(), Error> {
+        let path = self.path(name);
+        // Not truncated: the kernel takes O_TRUNC as "clear" at several files.
+        let write =
+            OpenOptions::new().write(true).open(&path).and_then(|mut f| f.write_all(value.as_bytes()));
+        write.map_err(|e| Error::knob(&path, format!("write {value:?}"), e))
+    }
+
+    /// Empties the buffer, and the counts of lost events with it (opening `trace` with O_TRUNC does so).
+    pub fn clear(&self) -> Result<(), Error> {
+        let path = self.path("trace");
+        OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(&path)
+            .map(drop)
+            .map_err(|e| Error::knob(&path, "clear", e))
+    }
+
+    /// Opens a file for reading.
+    pub fn open(&self, name: impl AsRef<Path>) -> Result<File, Error> {
+        let path = self.path(name);
+        File::open(&path).map_err(|e| Error::knob(&path, "open", e))
+    }
+
+    /// The CPUs that the buffer has parts for, in growing order (offline ones are among them once they were online).
+    pub fn cpus(&self) -> Result<Vec<u32>, Error> {
+        let mut cpus: Vec<u32> =
+            self.list("per_cpu")?.iter().filter_map(|n| n.strip_prefix("cpu")?.parse().ok()).collect();
+        cpus.sort_unstable();
+        Ok(cpus)
+    }
+
+    /// The names in a directory, sorted.
+    pub fn list(&self, dir: impl AsRef<Path>) -> Result<Vec<String>, Error> {
+        let path = self.path(dir);
+        let entries = fs::read_dir(&path).map_err(|e| Error::knob(&path, "list", e))?;
+        let mut names: Vec<String> = entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The choices of a knob that shows them as `local [global] boot`, and the chosen one.
+    pub fn choices(&self, knob: &str) -> Result<(Vec<String>, Option<String>), Error> {
+        let text = self.read(knob)?;
+        let bare = |w: &str| w.trim_matches(|c| c == '[' || c == ']').to_owned();
+        let chosen = text.split_whitespace().find(|w| w.starts_with('[')).map(bare);
+        Ok((text.split_whitespace().map(bare).collect(), chosen))
+    }
+
+    /// The events of a group. Their directories are those that have `enable`.
+    pub fn events_of(&self, group: &str) -> Result<Vec<EventName>, Error> {
+        let dir = Path::new("events").join(group);
+        let names = self.list(&dir)?;
+        Ok(names
+            .into_iter()
+            .filter(|n| self.has(dir.join(n).join("enable")))
+            .map(|n| EventName::new(group, n))
+            .collect())
+    }
+
+    /// All events that are enabled now, as far as this process may know: `set_event` lists them; where that is
+    /// not readable (a locked-down device) each event that is readable is looked at.
+    pub fn enabled_events(&self) -> Result<Vec<EventName>, Error> {
+        if let Ok(text) = self.read("set_event") {
+            let names = text.lines().filter_map(|l| l.split_once(':'));
+            return Ok(names.map(|(g, n)| EventName::new(g, n.trim())).collect());
+        }
+        let mut enabled = Vec::new();
+        for group in self.list("events")? {
+            for event in self.events_of(&group).unwrap_or_default() {
+                if self.read(format!("{}/enable", event.dir())).is_ok_and(|v| v.starts_with('1')) {
+                    enabled.push(event);
+                }
+            }
+        }
+        Ok(enabled)
+    }
+}
+
+/// A file's bytes, asked for in large pieces: `fs::read` starts with 32 bytes where a file tells no size, and some
+/// files of tracefs (`events/header_page`) hand out their beginning only, whatever is asked for next.
+pub(super) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
+    const PIECE: usize = 64 * 1024;
+    let mut file = File::open(path)?;
+    let mut out = Vec::new();
+    loop {
+        let len = out.len();
+        out.resize(len + PIECE, 0);
+        let read = file.read(&mut out[len..]);
+        out.truncate(len + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => return Ok(out),
+            Err(e) if e.kind() != io::ErrorKind::Interrupted => return Err(e),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_tracefs_the_error_tells_how_to_mount_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Tracefs::find(Some(dir.path())).unwrap_err().to_string();
+        assert!(
+            error.contains("mount -t tracefs") && error.contains(&dir.path().display().to_string()),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_directory_of_files_serves_as_a_tracefs() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("tracing_on"), "1\n").unwrap();
+        fs::write(dir.path().join("trace_clock"), "local [global] boot\n").unwrap();
+        for cpu in ["cpu10", "cpu2"] {
+            fs::create_dir_all(dir.path().join("per_cpu").join(cpu)).unwrap();
+        }
+        let tracefs = Tracefs::find(Some(dir.path())).unwrap();
+        assert_eq!(tracefs.cpus().unwrap(), [2, 10]);
+        let (all, chosen) = tracefs.choices("trace_clock").unwrap();
+        assert_eq!((all.len(), chosen.as_deref()), (3, Some("global")));
+    }
+}
