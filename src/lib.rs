@@ -7,6 +7,8 @@
 
 pub mod art;
 pub mod atrace;
+#[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
+pub mod atrace_cmd;
 pub mod cli;
 pub mod clock;
 #[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]

@@ -6,6 +6,9 @@ mod glob;
 pub mod marker;
 #[cfg(all(feature = "device", unix))]
 mod properties;
+pub mod property_area;
+#[cfg(all(feature = "device", unix))]
+mod tag_watch;
 pub mod tags;
 #[cfg(all(feature = "device", unix))]
 mod tracer;
@@ -17,6 +20,8 @@ pub use glob::matches as glob_matches;
 pub use marker::{ClockSync, Marker};
 #[cfg(all(feature = "device", unix))]
 pub use properties::{Properties, PropertyError};
+#[cfg(all(feature = "device", unix))]
+pub use tag_watch::TagWatch;
 #[cfg(all(feature = "device", unix))]
 pub use tracer::{Section, TRACEFS_PLACES, Tracer};
 #[cfg(all(feature = "device", unix))]

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use super::encode::MAX_LEN;
 use super::marker::Marker;
+use super::tag_watch::TagWatch;
+use super::tags::{self, Tag};
 
 /// Where a tracefs usually is, best first: its own mount point (Linux 4.1), then the one inside debugfs.
 pub const TRACEFS_PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -30,8 +32,17 @@ const SHORT: usize = 160;
 pub struct Tracer {
     file: File,
     pid: i32,
+    tag: Switch,
     /// `E|pid`, which never changes.
     end: ([u8; 16], usize),
+}
+
+/// What decides whether markers are written.
+#[derive(Debug)]
+enum Switch {
+    On,
+    Off,
+    Watch(TagWatch),
 }
 
 impl Tracer {
@@ -50,7 +61,7 @@ impl Tracer {
     /// Opens the `trace_marker` at `path`: another mount of tracefs, or an instance's.
     pub fn open_at(path: &Path) -> io::Result<Tracer> {
         let file = OpenOptions::new().write(true).open(path)?;
-        Ok(Tracer { file, pid: 0, end: ([0; 16], 0) }.as_pid(std::process::id() as i32))
+        Ok(Tracer { file, pid: 0, tag: Switch::On, end: ([0; 16], 0) }.as_pid(std::process::id() as i32))
     }
 
     /// Writes as if it were the process `pid`: for a helper that speaks for another process. Viewers put counters,
@@ -61,13 +72,39 @@ impl Tracer {
         self
     }
 
+    /// Writes only while `tag` is on, as libcutils does. On a Linux without Android's properties no tag but
+    /// `always` ever is.
+    pub fn with_tag(mut self, tag: Tag) -> Tracer {
+        self.tag = match TagWatch::new(tag) {
+            _ if tag.mask() == tags::ALWAYS => Switch::On,
+            Some(watch) => Switch::Watch(watch),
+            None => Switch::Off,
+        };
+        self
+    }
+
+    /// Whether markers are written now: to skip the work of making up a name. Costs a load and a comparison.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        match &self.tag {
+            Switch::On => true,
+            Switch::Off => false,
+            Switch::Watch(watch) => watch.is_on(),
+        }
+    }
+
     /// The process id in the markers.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Writes any marker. `Ok(false)`: nobody records, so the kernel did not take it.
+    /// Writes any marker. `Ok(false)`: the tag is off, or nobody records and the kernel did not take it.
+    #[inline]
     pub fn write(&self, marker: &Marker<'_>) -> io::Result<bool> {
+        if self.is_on() { self.write_now(marker) } else { Ok(false) }
+    }
+
+    fn write_now(&self, marker: &Marker<'_>) -> io::Result<bool> {
         let bound = marker.len_bound();
         if bound <= SHORT {
             let mut buf = [0; SHORT];
@@ -89,57 +126,67 @@ impl Tracer {
     }
 
     /// A section of this thread begins. Whether it was recorded; so for all of these.
+    #[inline]
     pub fn begin(&self, name: &str) -> bool {
         self.write(&Marker::Begin { pid: self.pid, name: name.as_bytes() }).unwrap_or(false)
     }
 
     /// This thread's newest section ends.
+    #[inline]
     pub fn end(&self) -> bool {
-        self.put(&self.end.0[..self.end.1]).unwrap_or(false)
+        self.is_on() && self.put(&self.end.0[..self.end.1]).unwrap_or(false)
     }
 
     /// A section of this thread that ends when the value is dropped.
+    #[inline]
     pub fn section(&self, name: &str) -> Section<'_> {
         self.begin(name);
         Section(self)
     }
 
     /// Something happens on this thread.
+    #[inline]
     pub fn instant(&self, name: &str) -> bool {
         self.write(&Marker::Instant { pid: self.pid, name: name.as_bytes() }).unwrap_or(false)
     }
 
     /// A counter of the process takes a value.
+    #[inline]
     pub fn counter(&self, name: &str, value: i64) -> bool {
         let marker = Marker::Counter { pid: self.pid, name: name.as_bytes(), value, category: None };
         self.write(&marker).unwrap_or(false)
     }
 
     /// A section of the process begins; another thread may end it with the same name and cookie.
+    #[inline]
     pub fn async_begin(&self, name: &str, cookie: i32) -> bool {
         let (pid, name, cookie) = (self.pid, name.as_bytes(), i64::from(cookie));
         self.write(&Marker::AsyncBegin { pid, name, cookie }).unwrap_or(false)
     }
 
     /// The end of [`Tracer::async_begin`].
+    #[inline]
     pub fn async_end(&self, name: &str, cookie: i32) -> bool {
         let (pid, name, cookie) = (self.pid, name.as_bytes(), i64::from(cookie));
         self.write(&Marker::AsyncEnd { pid, name, cookie }).unwrap_or(false)
     }
 
     /// A section begins on a named track of the process.
+    #[inline]
     pub fn track_begin(&self, track: &str, name: &str, cookie: i32) -> bool {
         let (pid, track, cookie) = (self.pid, track.as_bytes(), i64::from(cookie));
         self.write(&Marker::TrackBegin { pid, track, name: name.as_bytes(), cookie }).unwrap_or(false)
     }
 
     /// The end of [`Tracer::track_begin`] with the same track and cookie.
+    #[inline]
     pub fn track_end(&self, track: &str, cookie: i32) -> bool {
         let (pid, track, cookie) = (self.pid, track.as_bytes(), i64::from(cookie));
         self.write(&Marker::TrackEnd { pid, track, name: None, cookie }).unwrap_or(false)
     }
 
     /// Something happens on a named track of the process.
+    #[inline]
     pub fn track_instant(&self, track: &str, name: &str) -> bool {
         let marker = Marker::TrackInstant { pid: self.pid, track: track.as_bytes(), name: name.as_bytes() };
         self.write(&marker).unwrap_or(false)

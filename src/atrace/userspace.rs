@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::properties::{Properties, PropertyError};
 use super::tags;
 
-const TAGS: &str = "debug.atrace.tags.enableflags";
-const APP_NUMBER: &str = "debug.atrace.app_number";
+pub(super) const TAGS: &str = "debug.atrace.tags.enableflags";
+pub(super) const APP_NUMBER: &str = "debug.atrace.app_number";
 const USER_INITIATED: &str = "debug.atrace.user_initiated";
 const PREFER_SDK: &str = "debug.atrace.prefer_sdk";
 const CORE_SERVICES: &str = "ro.atrace.core.services";
@@ -18,7 +18,7 @@ const SYSPROPS_TRANSACTION: u32 = u32::from_be_bytes(*b"_SPR");
 /// Android 10: newer processes notice a change of the properties themselves.
 const LAST_SDK_TO_POKE: u32 = 29;
 /// libcutils reads no more app patterns than this is ever likely to be; a bound for a damaged property.
-const MAX_APPS: usize = 64;
+pub(super) const MAX_APPS: usize = 64;
 
 /// Said where a system has no properties.
 pub const NO_PROPERTIES: &str = "no system properties here: userspace tags are not switched on";
@@ -197,7 +197,7 @@ fn app_list(properties: &Properties, request: &UserspaceRequest) -> Result<Vec<S
     Ok(apps)
 }
 
-fn app(n: usize) -> String {
+pub(super) fn app(n: usize) -> String {
     format!("debug.atrace.app_{n}")
 }
 

@@ -1,0 +1,225 @@
+//! atrace's command line: every option with AOSP's meaning, default and quirk.
+
+use super::getopt::{Getopt, GetoptError, Item};
+
+const LETTERS: &str = "a:b:cf:k:ns:t:zo:";
+const NAMES: [&str; 7] =
+    ["async_start", "async_stop", "async_dump", "only_userspace", "list_categories", "stream", "prefer_sdk"];
+
+/// What the command line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// `-a`: patterns of command lines, with commas between.
+    pub apps: String,
+    /// `-b`: KiB a CPU.
+    pub buffer_kb: u32,
+    /// `-c`: overwrite the oldest events when the buffer is full, instead of dropping the newest.
+    pub circular: bool,
+    /// `-f`: a file with names of categories.
+    pub categories_file: Option<String>,
+    /// `-k`: kernel functions, with commas between.
+    pub functions: Option<String>,
+    /// `-n`: go on after SIGHUP, SIGINT, SIGQUIT and SIGTERM.
+    pub ignore_signals: bool,
+    /// `-s`: seconds to wait before.
+    pub sleep: u64,
+    /// `-t`: seconds to record.
+    pub seconds: u64,
+    /// `-z`.
+    pub compress: bool,
+    /// `-o`.
+    pub output: Option<String>,
+    /// One of `--async_…` was given: do not wait.
+    pub asynchronous: bool,
+    /// Set the kernel up and start.
+    pub start: bool,
+    /// Stop, and put everything back.
+    pub stop: bool,
+    /// Write out what was recorded.
+    pub dump: bool,
+    /// `--stream`.
+    pub stream: bool,
+    /// `--prefer_sdk`.
+    pub prefer_sdk: bool,
+    /// `--only_userspace`.
+    pub only_userspace: bool,
+    /// The categories named.
+    pub categories: Vec<String>,
+}
+
+/// What a command line comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parsed {
+    /// Go on with these.
+    Run(Box<Options>),
+    /// `--list_categories`: acts as soon as it is met, whatever follows.
+    ListCategories,
+    /// `--help`, if it is the only argument.
+    Help,
+}
+
+/// Reads the arguments after the program's name.
+pub fn parse(args: Vec<String>) -> Result<Parsed, GetoptError> {
+    if args == ["--help"] {
+        return Ok(Parsed::Help);
+    }
+    let mut o = Options {
+        apps: String::new(),
+        buffer_kb: 2048,
+        circular: false,
+        categories_file: None,
+        functions: None,
+        ignore_signals: false,
+        sleep: 0,
+        seconds: 5,
+        compress: false,
+        output: None,
+        asynchronous: false,
+        start: true,
+        stop: true,
+        dump: true,
+        stream: false,
+        prefer_sdk: false,
+        only_userspace: false,
+        categories: Vec::new(),
+    };
+    for item in Getopt::new(args, LETTERS, &NAMES) {
+        match item? {
+            Item::Operand(name) => o.categories.push(name),
+            Item::Short(letter, argument) => o.short(letter, argument.unwrap_or_default()),
+            Item::Long("list_categories") => return Ok(Parsed::ListCategories),
+            Item::Long(name) => o.long(name),
+        }
+    }
+    Ok(Parsed::Run(Box::new(o)))
+}
+
+impl Options {
+    fn short(&mut self, letter: char, argument: String) {
+        match letter {
+            'a' => self.apps = argument,
+            'b' => self.buffer_kb = u32::try_from(atoi(&argument)).unwrap_or(0).max(1),
+            'c' => self.circular = true,
+            'f' => self.categories_file = Some(argument),
+            'k' => self.functions = Some(argument).filter(|functions| !functions.is_empty()),
+            'n' => self.ignore_signals = true,
+            's' => self.sleep = u64::try_from(atoi(&argument)).unwrap_or(0),
+            't' => self.seconds = u64::try_from(atoi(&argument)).unwrap_or(0),
+            'z' => self.compress = true,
+            _ => self.output = Some(argument),
+        }
+    }
+
+    /// Given twice or together, each only sets its own switches, as in AOSP.
+    fn long(&mut self, name: &str) {
+        match name {
+            "async_start" => {
+                (self.asynchronous, self.stop, self.dump) = (true, false, false);
+                self.circular = true;
+            }
+            "async_stop" => (self.asynchronous, self.start) = (true, false),
+            "async_dump" => (self.asynchronous, self.start, self.stop) = (true, false, false),
+            "only_userspace" => self.only_userspace = true,
+            "stream" => (self.stream, self.dump) = (true, false),
+            _ => self.prefer_sdk = true,
+        }
+    }
+}
+
+/// As C's: leading white space, a sign, digits; what is no number is 0.
+fn atoi(text: &str) -> i32 {
+    let text = text.trim_start();
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    let value = digits[..end].parse::<i64>().unwrap_or(if end == 0 { 0 } else { i64::MAX });
+    let value = if text.starts_with('-') { -value } else { value };
+    value.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
+}
+
+/// `--help`, and what follows a mistake.
+pub fn help(program: &str) -> String {
+    format!(
+        "usage: {program} [options] [categories...]
+options include:
+  -a appname      let these apps write their own markers too: command lines
+                    with commas between; * stands for any run of characters
+  -b N            size of the trace buffer: N KB per CPU [default 2048]
+  -c              overwrite the oldest events when the buffer is full
+  -f filename     take the categories from a file, with spaces between
+  -k fname,...    trace these kernel functions
+  -n              ignore signals
+  -s N            wait N seconds first [default 0]
+  -t N            trace for N seconds [default 5]
+  -z              compress what is traced
+  -o filename     write what is traced to this file instead of stdout
+  --async_start   start tracing into a ring and return
+  --async_dump    write out what the ring holds, and go on tracing
+  --async_stop    stop tracing and write out what the ring holds
+  --stream        write events to stdout as they happen, until a signal;
+                    this costs CPU time, which then shows in the trace
+  --only_userspace
+                  with --async_start or --async_stop: switch the userspace
+                    tags only, and leave the kernel's tracing alone
+  --list_categories
+                  list the categories that this device supports
+  --prefer_sdk    let the Perfetto SDK record the given categories instead of
+                    markers, and return
+"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(line: &str) -> Options {
+        match parse(line.split_whitespace().map(str::to_owned).collect()).unwrap() {
+            Parsed::Run(options) => *options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_as_atoi_reads_them() {
+        let cases = [
+            ("-b 4096", 4096, 5),
+            ("-b 16mb", 16, 5),
+            ("-b x", 1, 5),
+            ("-b -5", 1, 5),
+            ("-t 0", 2048, 0),
+            ("-t -3", 2048, 0),
+            ("-t x", 2048, 0),
+            ("-b +7 -t 99999999999", 7, 2_147_483_647),
+        ];
+        for (line, kb, seconds) in cases {
+            let o = options(line);
+            assert_eq!((o.buffer_kb, o.seconds), (kb, seconds), "{line}");
+        }
+    }
+
+    #[test]
+    fn systraces_and_perfettos_command_lines() {
+        let o = options("-z -t 10 -b 4096 -a com.example gfx view sched");
+        assert!(o.compress && o.start && o.stop && o.dump && !o.circular && !o.asynchronous);
+        assert_eq!((o.apps.as_str(), o.categories.len()), ("com.example", 3));
+        let o = options("--async_start -c -b 4096 sched");
+        assert!(o.asynchronous && o.start && !o.stop && !o.dump && o.circular);
+        let o = options("--async_stop -z");
+        assert!(o.asynchronous && !o.start && o.stop && o.dump);
+        let o = options("--async_dump");
+        assert!(o.asynchronous && !o.start && !o.stop && o.dump);
+        let o = options("--async_start --only_userspace am wm -a *");
+        assert!(o.only_userspace && o.start && !o.stop);
+        let o = options("--stream sched");
+        assert!(o.stream && !o.dump && o.stop);
+    }
+
+    #[test]
+    fn listing_acts_at_once_and_help_only_alone() {
+        let parse = |line: &str| parse(line.split(' ').map(str::to_owned).collect());
+        assert_eq!(parse("-c --list_categories --nonsense"), Ok(Parsed::ListCategories));
+        assert_eq!(parse("--help"), Ok(Parsed::Help));
+        assert!(parse("--help -c").is_err());
+        assert!(parse("--nonsense --list_categories").is_err());
+    }
+}
