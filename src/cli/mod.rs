@@ -6,8 +6,12 @@
 #[cfg(feature = "device")]
 mod doctor;
 mod exit;
+#[cfg(feature = "host")]
+mod info;
 #[cfg(feature = "device")]
 mod mark;
+#[cfg(feature = "host")]
+mod merge;
 #[cfg(feature = "device")]
 mod record;
 #[cfg(feature = "device")]
@@ -43,6 +47,12 @@ enum Command {
     Record(record::Args),
     #[cfg(feature = "device")]
     Restore(restore::Args),
+    #[cfg(feature = "host")]
+    Merge(merge::MergeArgs),
+    #[cfg(feature = "host")]
+    Convert(merge::ConvertArgs),
+    #[cfg(feature = "host")]
+    Info(info::Args),
 }
 
 /// Runs the program with the process's arguments.
@@ -76,5 +86,11 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Record(args) => record::run(&args),
         #[cfg(feature = "device")]
         Command::Restore(args) => restore::run(&args),
+        #[cfg(feature = "host")]
+        Command::Merge(args) => merge::merge(args),
+        #[cfg(feature = "host")]
+        Command::Convert(args) => merge::convert(args),
+        #[cfg(feature = "host")]
+        Command::Info(args) => info::run(args),
     }
 }

@@ -35,6 +35,13 @@ impl Format {
         Format::ALL.iter().find(|(_, n, _)| *n == name).map(|(f, ..)| *f)
     }
 
+    /// With what people open it.
+    pub fn viewers(self) -> &'static str {
+        match self {
+            Format::Perfetto => "https://ui.perfetto.dev (it stays on this computer), or trace_processor",
+        }
+    }
+
     /// Its name, as `--format` takes it.
     pub fn name(self) -> &'static str {
         Format::ALL.iter().find(|(f, ..)| *f == self).map_or("", |(_, n, _)| n)

@@ -1,7 +1,16 @@
 //! One timeline from several inputs: clocks, identity of threads, merge.
 
+mod align;
+mod map;
+mod merge;
+mod methods;
 mod outcome;
+mod place;
 mod sink;
+mod source;
 
+pub use align::AlignError;
+pub use merge::{MergeError, MergeOptions, merge};
 pub use outcome::{InputOutcome, Outcome, Verdict};
 pub use sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
+pub use source::{Kernel, Opened, Source, SourceError};

@@ -49,6 +49,9 @@ pub struct InputOutcome {
     pub residual_median_ns: Option<u64>,
     /// 99th percentile of the same, ns.
     pub residual_p99_ns: Option<u64>,
+    /// What was tried to find that out, for `--explain`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub explain: Vec<String>,
     /// Kernel events (markers are such too); 0 for a method trace.
     pub events: u64,
     /// Events left out because another input has the very same.

@@ -1,0 +1,379 @@
+//! Puts inputs on one clock and pushes them to an exporter.
+
+use std::io;
+
+use super::align::{self, Reference};
+use super::map::{self, ClockMap};
+use super::methods::{self, Numbers};
+use super::place::Placement;
+use super::source::{Kernel, Opened, Source, SourceError};
+use super::{Edge, InputOutcome, MethodId, MethodName, MethodThread, Outcome, TimelineSink, Verdict};
+use crate::atrace::Marker;
+use crate::clock::{Clock, Snapshots};
+use crate::formats::art_method::MethodTrace;
+use crate::formats::{Event, EventKind, Head, KindId, Order, Process, ReadReport, Sink, Thread};
+
+/// What the user decides instead of the evidence.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MergeOptions {
+    /// ns to add to the method trace's times.
+    pub offset_ns: Option<i64>,
+    /// The clock of the method trace's start.
+    pub clock: Option<Clock>,
+}
+
+/// Why a merge was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// An input.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Nothing tells where a method trace lies.
+    #[error(transparent)]
+    Align(#[from] align::AlignError),
+    /// The exporter, or the reader's format.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+struct KernelInput<'a> {
+    index: usize,
+    kernel: Kernel<'a>,
+    head: Head,
+}
+
+/// Reads all `sources` and pushes them to `out`, in one clock.
+///
+/// # Errors
+/// [`MergeError`]; what `out` has been given until then is no whole file.
+pub fn merge(
+    sources: &[Source],
+    out: &mut dyn TimelineSink,
+    options: &MergeOptions,
+) -> Result<Outcome, MergeError> {
+    let (mut kernels, mut traces) = (Vec::new(), Vec::new());
+    for (index, source) in sources.iter().enumerate() {
+        match source.read()? {
+            Opened::Kernel(kernel) => kernels.push(KernelInput { index, head: kernel.head()?, kernel }),
+            Opened::Method(trace) => traces.push((index, trace)),
+        }
+    }
+    let reference = reference(&kernels, &traces);
+    let mut placed = Vec::new();
+    for (index, trace) in &traces {
+        let inputs: Vec<_> = kernels.iter().map(|k| (&k.kernel, place_kernel(k, &reference).0)).collect();
+        placed.push((
+            *index,
+            trace.as_ref(),
+            align::place(&sources[*index].input.name, trace, &inputs, &reference, options)?,
+        ));
+    }
+    let mut run = Run {
+        outcome: Outcome {
+            clock: reference.clock,
+            inputs: sources.iter().map(|s| blank(s, reference.clock)).collect(),
+            report: ReadReport::default(),
+            markers: 0,
+            methods: 0,
+            unmatched_exits: 0,
+            open_methods: 0,
+            threads: 0,
+        },
+        seen: Vec::new(),
+        next_kind: 0,
+        pending: Vec::new(),
+        out,
+    };
+    run.out.head(&timeline_head(&kernels, &traces, &reference))?;
+    let in_order = run.out.order() == Order::Time;
+    if in_order {
+        run.all_methods(&placed)?;
+        // A stable sort keeps each thread's own order where times are equal.
+        run.pending.sort_by_key(|(_, edge)| edge.ts);
+        run.pending.reverse();
+    }
+    for input in &kernels {
+        run.kernel(input, &reference)?;
+    }
+    run.edges_until(u64::MAX)?;
+    if !in_order {
+        run.all_methods(&placed)?;
+    }
+    for source in sources {
+        run.outcome.report.damage.extend(source.input.damage.iter().cloned());
+    }
+    run.outcome.threads = run.seen.iter().map(|word| u64::from(word.count_ones())).sum();
+    run.out.finish(&run.outcome)?;
+    Ok(run.outcome)
+}
+
+/// The timeline's clock: BOOTTIME where the first recording's clock can be expressed in it, else that clock.
+fn reference(kernels: &[KernelInput<'_>], traces: &[(usize, Box<MethodTrace<'_>>)]) -> Reference {
+    let snapshots = kernels.iter().map(|k| &k.head.snapshots).find(|s| !s.list.is_empty()).cloned();
+    let snapshots = snapshots.unwrap_or_default();
+    let clock = match kernels.iter().map(|k| k.head.clock).find(|c| *c != Clock::Unknown) {
+        Some(clock) if map::eras(&snapshots, clock, Clock::Boottime).is_empty() => clock,
+        Some(_) => Clock::Boottime,
+        None if kernels.is_empty() => traces.first().map_or(Clock::Unknown, |(_, t)| align::usual_clock(t)),
+        None => Clock::Unknown,
+    };
+    Reference { clock, snapshots }
+}
+
+fn timeline_head(
+    kernels: &[KernelInput<'_>],
+    traces: &[(usize, Box<MethodTrace<'_>>)],
+    reference: &Reference,
+) -> Head {
+    let formats: Vec<String> =
+        kernels.iter().map(|k| k.head.format.clone()).chain(traces.iter().map(|(_, t)| t.format())).collect();
+    Head {
+        format: formats.join(" + "),
+        clock: reference.clock,
+        precision: kernels.iter().map(|k| k.head.precision).max().unwrap_or(9),
+        snapshots: reference.snapshots.clone(),
+        cpus: kernels.iter().filter_map(|k| k.head.cpus).max(),
+        machine: kernels.iter().find_map(|k| k.head.machine.clone()),
+    }
+}
+
+fn blank(source: &Source, clock: Clock) -> InputOutcome {
+    InputOutcome {
+        name: source.input.name.clone(),
+        size: source.input.size,
+        format: source.format.name().into(),
+        clock,
+        why: String::new(),
+        offset_ns: 0,
+        verdict: Verdict::Assumed,
+        residual_median_ns: None,
+        residual_p99_ns: None,
+        explain: Vec::new(),
+        events: 0,
+        duplicates: 0,
+        method_edges: 0,
+    }
+}
+
+/// From a recording's clock to the timeline's, how sure that is, and why.
+fn place_kernel(input: &KernelInput<'_>, reference: &Reference) -> (ClockMap, Verdict, String) {
+    let clock = input.head.clock;
+    if clock == reference.clock {
+        return (
+            ClockMap::default(),
+            Verdict::Consistent,
+            format!("it is recorded in {clock}, the timeline's clock"),
+        );
+    }
+    let own: &Snapshots =
+        if input.head.snapshots.list.is_empty() { &reference.snapshots } else { &input.head.snapshots };
+    match map::joined(&map::eras(own, clock, reference.clock)) {
+        Some(map) => {
+            (map, Verdict::Consistent, format!("{clock} is turned into {} by snapshots", reference.clock))
+        }
+        None => (
+            ClockMap::default(),
+            Verdict::Assumed,
+            format!("nothing ties {clock} to {}: the times are taken as they are", reference.clock),
+        ),
+    }
+}
+
+struct Run<'o> {
+    outcome: Outcome,
+    /// A bit for each thread id seen.
+    seen: Vec<u64>,
+    next_kind: u32,
+    /// For an exporter that wants everything in order: edges to come, the latest first.
+    pending: Vec<(u32, Edge)>,
+    out: &'o mut dyn TimelineSink,
+}
+
+type Placed<'t, 'a> = (usize, &'t MethodTrace<'a>, Placement);
+
+impl Run<'_> {
+    fn all_methods(&mut self, placed: &[Placed<'_, '_>]) -> io::Result<()> {
+        let mut numbers = Numbers::default();
+        for (index, trace, placement) in placed {
+            self.methods(*index, trace, placement, &mut numbers)?;
+        }
+        Ok(())
+    }
+
+    fn edges_until(&mut self, ts: u64) -> io::Result<()> {
+        while let Some((thread, edge)) = self.pending.pop_if(|(_, edge)| edge.ts <= ts) {
+            self.out.edges(thread, &[edge])?;
+        }
+        Ok(())
+    }
+
+    fn kernel(&mut self, input: &KernelInput<'_>, reference: &Reference) -> io::Result<()> {
+        let (map, verdict, why) = place_kernel(input, reference);
+        let order = self.out.order();
+        let mut sink = Pass {
+            map: (map != ClockMap::default()).then_some(map),
+            kinds: Vec::new(),
+            is_print: Vec::new(),
+            events: 0,
+            first_offset: None,
+            run: self,
+        };
+        let report = input.kernel.read(order, &mut sink)?;
+        let (events, offset) = (sink.events, sink.first_offset.unwrap_or(0));
+        let about = &mut self.outcome.inputs[input.index];
+        about.format = input.head.format.clone();
+        about.clock = input.head.clock;
+        (about.verdict, about.why, about.offset_ns, about.events) = (verdict, why, offset, events);
+        let total = &mut self.outcome.report;
+        for (cpu, count) in report.cpus {
+            let sum = total.cpus.entry(cpu).or_default();
+            sum.events += count.events;
+            sum.lost += count.lost;
+            sum.gaps += count.gaps;
+        }
+        let moved = |t: Option<u64>| t.map(|t| t.saturating_add_signed(offset));
+        extend(total, moved(report.first_ts), moved(report.last_ts));
+        total.damage.extend(report.damage);
+        total.notes.extend(report.notes);
+        Ok(())
+    }
+
+    fn methods(
+        &mut self,
+        index: usize,
+        trace: &MethodTrace<'_>,
+        placement: &Placement,
+        numbers: &mut Numbers,
+    ) -> io::Result<()> {
+        let counts = if self.out.order() == Order::Time {
+            methods::push(trace, placement, numbers, &mut Collector { run: self })?
+        } else {
+            methods::push(trace, placement, numbers, self.out)?
+        };
+        let finding = &placement.finding;
+        let about = &mut self.outcome.inputs[index];
+        about.format = trace.format();
+        about.clock = finding.clock;
+        about.verdict = finding.verdict;
+        about.why = finding.why.clone();
+        about.offset_ns = placement.time(0, 0, 0).wrapping_sub(placement.start) as i64;
+        about.residual_median_ns = finding.median;
+        about.residual_p99_ns = finding.p99;
+        about.explain = finding.explain.clone();
+        about.method_edges = 2 * counts.enters;
+        self.outcome.methods += counts.enters;
+        self.outcome.unmatched_exits += counts.unmatched;
+        self.outcome.open_methods += counts.open;
+        extend(&mut self.outcome.report, counts.first, counts.last);
+        self.outcome.report.damage.extend(trace.report().damage.iter().cloned());
+        self.outcome.report.notes.extend(trace.report().notes.iter().cloned());
+        for (thread, identity) in trace.threads().iter().zip(&placement.identities) {
+            if let Some(tid) = identity.tid {
+                mark(&mut self.seen, tid);
+            }
+            if let Some(doubt) = &identity.doubt {
+                let name = thread.label();
+                self.outcome.report.notes.push(format!("thread {name} (id {}): {doubt}", thread.id));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn extend(report: &mut ReadReport, first: Option<u64>, last: Option<u64>) {
+    report.first_ts = [report.first_ts, first].into_iter().flatten().min();
+    report.last_ts = report.last_ts.max(last);
+}
+
+/// Thread ids go up to 2^22 (`PID_MAX_LIMIT`).
+fn mark(seen: &mut Vec<u64>, tid: i32) {
+    let Ok(bit) = usize::try_from(tid) else { return };
+    if bit >= 1 << 22 {
+        return;
+    }
+    if seen.len() <= bit / 64 {
+        seen.resize(bit / 64 + 1, 0);
+    }
+    seen[bit / 64] |= 1 << (bit % 64);
+}
+
+/// Keeps edges until their time comes.
+struct Collector<'r, 'o> {
+    run: &'r mut Run<'o>,
+}
+
+impl Sink for Collector<'_, '_> {
+    fn event(&mut self, _: &Event<'_>, _: &EventKind) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl TimelineSink for Collector<'_, '_> {
+    fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
+        self.run.out.method(id, name)
+    }
+    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
+        self.run.out.method_thread(thread)
+    }
+    fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
+        self.run.pending.extend(edges.iter().map(|edge| (thread, *edge)));
+        Ok(())
+    }
+    fn finish(&mut self, _: &Outcome) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// One recording's events on their way to the exporter: kinds numbered over all inputs, times in the one clock.
+struct Pass<'r, 'o> {
+    map: Option<ClockMap>,
+    kinds: Vec<KindId>,
+    is_print: Vec<Option<usize>>,
+    events: u64,
+    first_offset: Option<i64>,
+    run: &'r mut Run<'o>,
+}
+
+impl Sink for Pass<'_, '_> {
+    fn kind(&mut self, _: KindId, kind: &EventKind) -> io::Result<()> {
+        let id = KindId(self.run.next_kind);
+        self.run.next_kind += 1;
+        self.kinds.push(id);
+        self.is_print.push((kind.name == "print").then(|| kind.field("buf")).flatten());
+        self.run.out.kind(id, kind)
+    }
+
+    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+        mark(&mut self.run.seen, thread.tid);
+        self.run.out.thread(thread)
+    }
+
+    fn process(&mut self, process: &Process<'_>) -> io::Result<()> {
+        self.run.out.process(process)
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+        let index = event.kind.0 as usize;
+        let mut event = *event;
+        event.kind = *self.kinds.get(index).ok_or_else(|| io::Error::other("an event of no kind"))?;
+        if let Some(map) = &self.map {
+            let offset = map.offset_at(event.ts);
+            self.first_offset.get_or_insert(offset);
+            event.ts = event.ts.saturating_add_signed(offset);
+        }
+        self.run.edges_until(event.ts)?;
+        mark(&mut self.run.seen, event.tid);
+        if let Some(buf) = self.is_print[index]
+            && event.text(kind, buf).is_some_and(|text| Marker::parse(text).is_some())
+        {
+            self.run.outcome.markers += 1;
+        }
+        self.events += 1;
+        self.run.out.event(&event, kind)
+    }
+
+    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+        self.run.out.lost(cpu, count)
+    }
+}

@@ -1,0 +1,174 @@
+//! A method trace's records as balanced edges on the timeline.
+
+use std::io;
+
+use super::place::Placement;
+use super::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
+use crate::art::Action;
+use crate::formats::art_method::{MethodTrace, Record};
+
+/// Edges of one thread that are handed on together.
+const BATCH: usize = 1024;
+
+/// What pushing a method trace came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MethodCounts {
+    /// Methods entered.
+    pub enters: u64,
+    /// Exits that no enter preceded; left out.
+    pub unmatched: u64,
+    /// Methods still open at the end of their thread; closed at its last record.
+    pub open: u64,
+    /// Earliest edge, ns of the timeline.
+    pub first: Option<u64>,
+    /// Latest edge.
+    pub last: Option<u64>,
+}
+
+/// Numbers given out so far: several method traces share one numbering.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Numbers {
+    /// The next [`MethodId`].
+    pub method: u32,
+    /// The next thread index.
+    pub thread: u32,
+}
+
+struct ThreadState {
+    declared: bool,
+    stack: Vec<u32>,
+    last: Edge,
+    records: u64,
+    batch: Vec<Edge>,
+}
+
+struct Pusher<'t, 'a, 'o> {
+    trace: &'t MethodTrace<'a>,
+    placement: &'t Placement,
+    numbers: Numbers,
+    out: &'o mut dyn TimelineSink,
+    threads: Vec<ThreadState>,
+    named: Vec<bool>,
+    counts: MethodCounts,
+}
+
+/// Pushes every record of `trace`, at the times and on the threads that `placement` says.
+pub fn push(
+    trace: &MethodTrace<'_>,
+    placement: &Placement,
+    numbers: &mut Numbers,
+    out: &mut dyn TimelineSink,
+) -> io::Result<MethodCounts> {
+    let nothing = Edge { ts: 0, cpu: None, method: MethodId(0), kind: EdgeKind::Exit };
+    let new =
+        || ThreadState { declared: false, stack: Vec::new(), last: nothing, records: 0, batch: Vec::new() };
+    let mut pusher = Pusher {
+        trace,
+        placement,
+        numbers: *numbers,
+        out,
+        threads: trace.threads().iter().map(|_| new()).collect(),
+        named: vec![false; trace.methods().len()],
+        counts: MethodCounts::default(),
+    };
+    for record in trace.records() {
+        pusher.record(&record)?;
+    }
+    for index in 0..pusher.threads.len() {
+        pusher.end(index as u32)?;
+    }
+    numbers.method += trace.methods().len() as u32;
+    numbers.thread += trace.threads().len() as u32;
+    Ok(pusher.counts)
+}
+
+impl Pusher<'_, '_, '_> {
+    fn record(&mut self, record: &Record) -> io::Result<()> {
+        let Some(thread) = self.threads.get_mut(record.thread as usize) else { return Ok(()) };
+        let Some(x) = record.wall.or(record.cpu) else { return Ok(()) };
+        let ts = self.placement.time(record.thread, thread.records, x).max(thread.last.ts);
+        thread.records += 1;
+        let edge = Edge {
+            ts,
+            cpu: record.cpu,
+            method: MethodId(self.numbers.method + record.method),
+            kind: EdgeKind::Exit,
+        };
+        thread.last = edge;
+        match record.action {
+            Action::Enter => {
+                thread.stack.push(record.method);
+                thread.batch.push(Edge { kind: EdgeKind::Enter, ..edge });
+                self.counts.enters += 1;
+                self.name(record.method)?;
+            }
+            Action::Exit | Action::Unroll => {
+                // The method's own frame may lie below others whose exits were not recorded.
+                let Some(depth) = thread.stack.iter().rposition(|m| *m == record.method) else {
+                    self.counts.unmatched += 1;
+                    return Ok(());
+                };
+                for method in thread.stack.drain(depth..).rev() {
+                    thread.batch.push(Edge { method: MethodId(self.numbers.method + method), ..edge });
+                }
+            }
+        }
+        if self.threads[record.thread as usize].batch.len() >= BATCH {
+            self.flush(record.thread)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn name(&mut self, index: u32) -> io::Result<()> {
+        let Some(named) = self.named.get_mut(index as usize) else { return Ok(()) };
+        if std::mem::replace(named, true) {
+            return Ok(());
+        }
+        let method = &self.trace.methods()[index as usize];
+        let (class, number) = (method.class_name(), format!("{:#x}", method.id));
+        self.out.method(
+            MethodId(self.numbers.method + index),
+            &MethodName {
+                class: &class,
+                name: if method.declared { &method.name } else { &number },
+                signature: &method.signature,
+                file: &method.file,
+            },
+        )
+    }
+
+    fn flush(&mut self, index: u32) -> io::Result<()> {
+        let thread = &mut self.threads[index as usize];
+        let number = self.numbers.thread + index;
+        if !std::mem::replace(&mut thread.declared, true) {
+            let about = &self.trace.threads()[index as usize];
+            let identity = self.placement.identity(index);
+            self.out.method_thread(&MethodThread {
+                index: number,
+                tid: identity.tid,
+                tgid: identity.tgid,
+                name: about.label().into_owned(),
+                trace_id: about.id,
+                doubt: identity.doubt.clone(),
+            })?;
+        }
+        if let (Some(first), Some(last)) = (thread.batch.first(), thread.batch.last()) {
+            self.counts.first = Some(self.counts.first.map_or(first.ts, |t| t.min(first.ts)));
+            self.counts.last = self.counts.last.max(Some(last.ts));
+        }
+        self.out.edges(number, &thread.batch)?;
+        thread.batch.clear();
+        Ok(())
+    }
+
+    fn end(&mut self, index: u32) -> io::Result<()> {
+        let thread = &mut self.threads[index as usize];
+        self.counts.open += thread.stack.len() as u64;
+        while let Some(method) = thread.stack.pop() {
+            let method = MethodId(self.numbers.method + method);
+            thread.batch.push(Edge { method, kind: EdgeKind::Exit, ..thread.last });
+        }
+        if self.threads[index as usize].batch.is_empty() { Ok(()) } else { self.flush(index) }
+    }
+}
