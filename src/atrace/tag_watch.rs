@@ -35,7 +35,8 @@ impl TagWatch {
         TagWatch::at(Path::new(AREAS), tag)
     }
 
-    fn at(areas: &Path, tag: Tag) -> Option<TagWatch> {
+    /// The same for property areas in another place.
+    pub fn at(areas: &Path, tag: Tag) -> Option<TagWatch> {
         // The property's own number, else (it was never set yet) that of all properties.
         let own = files(areas).find_map(|file| {
             let bytes = fs::read(&file).ok()?;

@@ -12,9 +12,10 @@ use super::tags::{self, Tag};
 /// Where a tracefs usually is, best first: its own mount point (Linux 4.1), then the one inside debugfs.
 pub const TRACEFS_PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Markers up to this length are put together in a small buffer: clearing the large one would cost more than the
-/// rest.
-const SHORT: usize = 160;
+/// Names up to this length go the short way: clearing a buffer for the longest marker would cost more than the rest.
+const SHORT: usize = 128;
+/// `|`, a process id, `|`.
+const LEAD: usize = 16;
 
 /// Writes markers of this process.
 ///
@@ -33,8 +34,8 @@ pub struct Tracer {
     file: File,
     pid: i32,
     tag: Switch,
-    /// `E|pid`, which never changes.
-    end: ([u8; 16], usize),
+    /// `|pid|`, which never changes.
+    lead: ([u8; LEAD], usize),
 }
 
 /// What decides whether markers are written.
@@ -61,25 +62,32 @@ impl Tracer {
     /// Opens the `trace_marker` at `path`: another mount of tracefs, or an instance's.
     pub fn open_at(path: &Path) -> io::Result<Tracer> {
         let file = OpenOptions::new().write(true).open(path)?;
-        Ok(Tracer { file, pid: 0, tag: Switch::On, end: ([0; 16], 0) }.as_pid(std::process::id() as i32))
+        Ok(Tracer { file, pid: 0, tag: Switch::On, lead: ([0; LEAD], 0) }.as_pid(std::process::id() as i32))
     }
 
     /// Writes as if it were the process `pid`: for a helper that speaks for another process. Viewers put counters,
     /// async slices and tracks below the process named here; sections belong to the writing thread in any case.
     pub fn as_pid(mut self, pid: i32) -> Tracer {
         self.pid = pid;
-        self.end.1 = Marker::End { pid: Some(pid) }.encode_into(&mut self.end.0);
+        let text = format!("|{pid}|");
+        self.lead.1 = text.len();
+        self.lead.0[..text.len()].copy_from_slice(text.as_bytes());
         self
     }
 
     /// Writes only while `tag` is on, as libcutils does. On a Linux without Android's properties no tag but
     /// `always` ever is.
     pub fn with_tag(mut self, tag: Tag) -> Tracer {
-        self.tag = match TagWatch::new(tag) {
-            _ if tag.mask() == tags::ALWAYS => Switch::On,
-            Some(watch) => Switch::Watch(watch),
-            None => Switch::Off,
-        };
+        if tag.mask() == tags::ALWAYS {
+            self.tag = Switch::On;
+            return self;
+        }
+        self.with_watch(TagWatch::new(tag))
+    }
+
+    /// Writes only while the watched tag is on; without a watch, never.
+    pub fn with_watch(mut self, watch: Option<TagWatch>) -> Tracer {
+        self.tag = watch.map_or(Switch::Off, Switch::Watch);
         self
     }
 
@@ -105,14 +113,24 @@ impl Tracer {
     }
 
     fn write_now(&self, marker: &Marker<'_>) -> io::Result<bool> {
-        let bound = marker.len_bound();
-        if bound <= SHORT {
-            let mut buf = [0; SHORT];
-            let len = marker.encode_into(&mut buf);
-            self.put(&buf[..len])
-        } else {
-            self.put(marker.encode(&mut [0; MAX_LEN]))
+        self.put(marker.encode(&mut [0; MAX_LEN]))
+    }
+
+    /// `P|pid|name`, the usual markers, without the detour over [`Marker`].
+    fn named(&self, phase: u8, name: &str) -> bool {
+        let mut buf = [0; 1 + LEAD + SHORT];
+        let start = 1 + self.lead.1;
+        let end = start + name.len();
+        if name.len() > SHORT {
+            let (pid, name) = (self.pid, name.as_bytes());
+            let long =
+                if phase == b'B' { Marker::Begin { pid, name } } else { Marker::Instant { pid, name } };
+            return self.write_now(&long).unwrap_or(false);
         }
+        buf[0] = phase;
+        buf[1..1 + LEAD].copy_from_slice(&self.lead.0);
+        super::encode::copy_name(&mut buf[start..end], name.as_bytes());
+        self.put(&buf[..end]).unwrap_or(false)
     }
 
     fn put(&self, bytes: &[u8]) -> io::Result<bool> {
@@ -128,13 +146,21 @@ impl Tracer {
     /// A section of this thread begins. Whether it was recorded; so for all of these.
     #[inline]
     pub fn begin(&self, name: &str) -> bool {
-        self.write(&Marker::Begin { pid: self.pid, name: name.as_bytes() }).unwrap_or(false)
+        self.is_on() && self.named(b'B', name)
     }
 
     /// This thread's newest section ends.
     #[inline]
     pub fn end(&self) -> bool {
-        self.is_on() && self.put(&self.end.0[..self.end.1]).unwrap_or(false)
+        self.is_on() && self.write_end()
+    }
+
+    fn write_end(&self) -> bool {
+        let mut buf = [0; 1 + LEAD];
+        buf[0] = b'E';
+        buf[1..].copy_from_slice(&self.lead.0);
+        // The lead without its last separator.
+        self.put(&buf[..self.lead.1]).unwrap_or(false)
     }
 
     /// A section of this thread that ends when the value is dropped.
@@ -147,7 +173,7 @@ impl Tracer {
     /// Something happens on this thread.
     #[inline]
     pub fn instant(&self, name: &str) -> bool {
-        self.write(&Marker::Instant { pid: self.pid, name: name.as_bytes() }).unwrap_or(false)
+        self.is_on() && self.named(b'I', name)
     }
 
     /// A counter of the process takes a value.
