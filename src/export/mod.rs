@@ -4,7 +4,10 @@
 //! its line in [`create`].
 
 mod background;
+mod chrome_json;
+mod csv;
 mod perfetto;
+mod story;
 
 use std::io::Write;
 use std::path::Path;
@@ -16,12 +19,19 @@ use crate::timeline::TimelineSink;
 pub enum Format {
     /// Perfetto's protobuf: `.pftrace`, `.perfetto-trace`.
     Perfetto,
+    /// Chrome's JSON trace format: `.json`.
+    ChromeJson,
+    /// A table of slices, states and counters: `.csv`.
+    Csv,
 }
 
 impl Format {
     /// Every format, by the name that `--format` takes, with the endings that choose it.
-    pub const ALL: &[(Format, &str, &[&str])] =
-        &[(Format::Perfetto, "perfetto", &[".pftrace", ".perfetto-trace", ".perfetto"])];
+    pub const ALL: &[(Format, &str, &[&str])] = &[
+        (Format::Perfetto, "perfetto", &[".pftrace", ".perfetto-trace", ".perfetto"]),
+        (Format::ChromeJson, "chrome-json", &[".json"]),
+        (Format::Csv, "csv", &[".csv"]),
+    ];
 
     /// The format that a path's ending names; a further `.gz` does not hide it.
     pub fn of_path(path: &Path) -> Option<Format> {
@@ -55,5 +65,7 @@ pub type Out = Box<dyn Write + Send>;
 pub fn create(format: Format, out: Out) -> Box<dyn TimelineSink> {
     match format {
         Format::Perfetto => Box::new(perfetto::PerfettoWriter::new(out)),
+        Format::ChromeJson => chrome_json::create(out),
+        Format::Csv => csv::create(out),
     }
 }
