@@ -49,6 +49,8 @@ impl Format {
     pub fn viewers(self) -> &'static str {
         match self {
             Format::Perfetto => "https://ui.perfetto.dev (it stays on this computer), or trace_processor",
+            Format::ChromeJson => "https://ui.perfetto.dev, chrome://tracing, speedscope",
+            Format::Csv => "a spreadsheet, pandas, DuckDB",
         }
     }
 

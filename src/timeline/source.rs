@@ -7,7 +7,7 @@ use crate::formats::art_method::{self, MethodTrace};
 use crate::formats::detect::{self, Format, Other};
 use crate::formats::input::{Input, OpenError};
 use crate::formats::trace_dat::{TraceDat, TraceDatError};
-use crate::formats::{Event, EventKind, Head, Order, ReadReport, Sink, ftrace_text};
+use crate::formats::{Event, EventKind, Head, Order, ReadReport, Sink, ftrace_text, perfetto};
 
 /// Why an input cannot be part of a timeline.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +80,8 @@ pub enum Kernel<'a> {
     TraceDat(Box<TraceDat<'a>>),
     /// ftrace's text in any form.
     Text(&'a [u8]),
+    /// A Perfetto trace.
+    Perfetto(&'a [u8]),
 }
 
 impl Source {
@@ -103,6 +105,7 @@ impl Source {
                 Err(source) => Err(SourceError::Method { name: name(), source }),
             },
             Format::FtraceText | Format::SystraceHtml => Ok(Opened::Kernel(Kernel::Text(&self.input))),
+            Format::Perfetto => Ok(Opened::Kernel(Kernel::Perfetto(&self.input))),
             Format::Other(other) => Err(SourceError::Other { name: name(), other }),
             format => Err(SourceError::NotYet { name: name(), format }),
         }
@@ -114,7 +117,7 @@ impl Kernel<'_> {
     pub fn head(&self) -> io::Result<Head> {
         match self {
             Kernel::TraceDat(dat) => Ok(dat.head()),
-            Kernel::Text(_) => {
+            Kernel::Text(_) | Kernel::Perfetto(_) => {
                 let mut sink = HeadOnly(None);
                 let result = self.read(Order::Any, &mut sink);
                 sink.0.ok_or(()).or_else(|()| result.and(Err(io::Error::other("no head"))))
@@ -127,6 +130,7 @@ impl Kernel<'_> {
         match self {
             Kernel::TraceDat(dat) => dat.read(order, sink),
             Kernel::Text(text) => ftrace_text::read(text, order, sink),
+            Kernel::Perfetto(trace) => perfetto::read(trace, order, sink),
         }
     }
 }
