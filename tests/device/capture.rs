@@ -1,0 +1,84 @@
+//! A capture as the product reads it and as trace-cmd reports it, in one form, so that the two can be compared.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use tracebridge::formats::trace_dat::TraceDat;
+use tracebridge::formats::{Event, EventKind, Order, Sink, Thread};
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Line {
+    /// ns in the capture's clock.
+    pub ts: u64,
+    pub cpu: u32,
+    pub tid: i32,
+    pub comm: String,
+    pub name: String,
+}
+
+#[derive(Default)]
+struct Collect {
+    comms: HashMap<i32, String>,
+    lines: Vec<Line>,
+}
+
+impl Sink for Collect {
+    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+        if let Some(name) = thread.name {
+            self.comms.insert(thread.tid, String::from_utf8_lossy(name).into_owned());
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+        self.lines.push(Line {
+            ts: event.ts,
+            cpu: event.cpu,
+            tid: event.tid,
+            comm: String::new(),
+            name: kind.name.clone(),
+        });
+        Ok(())
+    }
+}
+
+/// All events of a capture, by time, with the names that the capture gives its threads.
+pub fn read(dat: &Path) -> Vec<Line> {
+    let bytes = std::fs::read(dat).expect("the capture");
+    let mut collect = Collect::default();
+    let capture = TraceDat::open(&bytes).expect("a capture");
+    let report = capture.read(Order::Time, &mut collect).expect("no sink fails");
+    assert!(report.damage.is_empty(), "{:?}", report.damage);
+    for line in &mut collect.lines {
+        let idle = if line.tid == 0 { "<idle>" } else { "<...>" };
+        line.comm = collect.comms.get(&line.tid).map_or(idle, String::as_str).to_owned();
+    }
+    collect.lines
+}
+
+/// All events of a capture as `trace-cmd report -t` prints them, by time.
+pub fn trace_cmd_report(dat: &Path) -> Vec<Line> {
+    let output =
+        Command::new("trace-cmd").args(["report", "-t", "-i"]).arg(dat).output().expect("trace-cmd runs");
+    assert!(output.status.success(), "{}", crate::adb::text(&output));
+    String::from_utf8_lossy(&output.stdout).lines().filter_map(parse).collect()
+}
+
+/// `   comm-123   [001] 12.345678901: name:   …`, with as many digits as the clock has; `None` for other lines.
+fn parse(line: &str) -> Option<Line> {
+    let (task, rest) = line.split_once(" [").filter(|_| line.starts_with(' '))?;
+    let (cpu, rest) = rest.split_once(']')?;
+    let (comm, tid) = task.trim().rsplit_once('-')?;
+    let (ts, rest) = rest.trim_start().split_once(": ")?;
+    let name = rest.trim_start().split_once(':')?.0;
+    Some(Line {
+        ts: ts.replace('.', "").parse().ok()?,
+        cpu: cpu.parse().ok()?,
+        tid: tid.parse().ok()?,
+        comm: comm.to_owned(),
+        name: name.to_owned(),
+    })
+}

@@ -1,0 +1,104 @@
+//! The journey that a user makes, once for all tests that look at its results: push, record while the reference app
+//! runs, pull, merge.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::adb::{self, DIR, Device};
+use crate::capture;
+use crate::support;
+
+/// What the journey leaves on the host.
+pub struct Journey {
+    _dir: tempfile::TempDir,
+    /// The capture.
+    pub dat: PathBuf,
+    /// The merged trace.
+    pub pftrace: PathBuf,
+    /// What the reference app says it did.
+    pub app: Value,
+    /// The merge's summary.
+    pub merged: Value,
+    /// `info` of the capture.
+    pub info: Value,
+}
+
+/// The journey; `None` without a device.
+pub fn journey() -> Option<&'static Journey> {
+    static JOURNEY: OnceLock<Option<Journey>> = OnceLock::new();
+    JOURNEY.get_or_init(|| Device::attached().map(|device| travel(&device))).as_ref()
+}
+
+fn travel(device: &Device) -> Journey {
+    let dir = adb::scratch();
+    let path = |name: &str| dir.path().join(name);
+    let abi = device.abi();
+    let binary = device.program(abi, "tracebridge");
+    let app = device.program(abi, "reference_app");
+
+    let recording =
+        device.record(&binary, &format!("-t 120 -b 16384 -o {DIR}/journey.dat --json sched freq idle irq"));
+    let said = device.run(&format!("{app} -o {DIR}/journey.trace --threads 6 --calls 8000 --pause 200"));
+    recording.signal("INT");
+    let recorded = recording.end();
+    assert_eq!(recorded.status.code(), Some(0), "events were lost: {}", adb::text(&recorded));
+
+    device.pull(&format!("{DIR}/journey.dat"), &path("journey.dat"));
+    device.pull(&format!("{DIR}/journey.trace"), &path("journey.trace"));
+    device.run(&format!("rm {DIR}/journey.dat {DIR}/journey.trace"));
+    let pftrace = path("journey.pftrace");
+    let merged = json(&["merge", "--json", "-o"], &[&pftrace, &path("journey.dat"), &path("journey.trace")]);
+    let info = json(&["info", "--json"], &[&path("journey.dat")]);
+    Journey {
+        dat: path("journey.dat"),
+        pftrace,
+        app: serde_json::from_str(&said).expect("the reference app prints JSON"),
+        merged,
+        info,
+        _dir: dir,
+    }
+}
+
+/// Runs the product on this host; its JSON.
+pub fn json(arguments: &[&str], files: &[&PathBuf]) -> Value {
+    let output = support::tracebridge().args(arguments).args(files).output().expect("tracebridge runs");
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", adb::text(&output));
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{arguments:?}: {e}: {}", adb::text(&output)))
+}
+
+#[test]
+fn trace_cmd_reports_the_events_that_info_counts() {
+    let Some(journey) = journey() else { return };
+    if !support::has_program("trace-cmd") {
+        return support::skip("trace-cmd", "trace-cmd is not installed: scripts/setup installs it");
+    }
+    let ours = capture::read(&journey.dat);
+    let theirs = capture::trace_cmd_report(&journey.dat);
+    assert!(theirs.len() >= 100_000, "only {} events", theirs.len());
+    assert_eq!(theirs.len(), ours.len(), "events that trace-cmd report prints, and that are read");
+    assert_eq!(journey.info["events"].as_u64(), Some(theirs.len() as u64), "{}", journey.info);
+
+    // By time, as both are; of one time on two CPUs either may come first.
+    let (mut ours, mut theirs) = (ours, theirs);
+    ours.sort();
+    theirs.sort();
+    let differing: Vec<_> = ours.iter().zip(&theirs).filter(|(a, b)| a != b).take(5).collect();
+    assert!(differing.is_empty(), "read here, and printed by trace-cmd: {differing:#?}");
+}
+
+#[test]
+fn the_binary_needs_nothing_on_the_device_and_doctor_knows_where_it_is() {
+    let Some(device) = Device::attached() else { return };
+    let abi = device.abi();
+    let binary = device.program(abi, "tracebridge");
+    assert!(device.run(&format!("{binary} --version")).starts_with("tracebridge "));
+
+    let doctor: Value = serde_json::from_str(&device.run(&format!("{binary} doctor --json"))).expect("JSON");
+    assert_eq!(doctor["tracefs"], "/sys/kernel/tracing");
+    assert_eq!(doctor["machine"]["abi"], abi);
+    assert_eq!(doctor["machine"]["kernel"], device.run("uname -r").trim());
+    assert_eq!(doctor["clock"], "boot");
+}
