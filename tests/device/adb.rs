@@ -92,14 +92,14 @@ impl Device {
         }
     }
 
-    /// Starts a recording, and waits until its events are on.
+    /// Starts a recording, and waits until it has begun: its events are on, and then tracing is.
     pub fn record(&self, binary: &str, arguments: &str) -> Recording<'_> {
         let pid_file = format!("{DIR}/recording.pid");
-        let switch = "/sys/kernel/tracing/events/sched/sched_switch/enable";
+        let state = "cd /sys/kernel/tracing && cat events/sched/sched_switch/enable tracing_on";
         let child = self.start(&format!("echo $$ >{pid_file}; exec {binary} record {arguments}"));
         let mut recording = Recording { device: self, child, pid_file };
         for _ in 0..100 {
-            if self.run(&format!("cat {switch}")).trim() == "1" {
+            if self.run(state) == "1\n1\n" {
                 return recording;
             }
             if let Some(status) = recording.child.try_wait().expect("it is our child") {
@@ -108,7 +108,7 @@ impl Device {
             }
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
-        panic!("record {arguments}: sched_switch is not on after 10 s");
+        panic!("record {arguments}: not begun after 10 s");
     }
 }
 

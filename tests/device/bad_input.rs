@@ -64,7 +64,7 @@ fn endure(name: &str, bytes: &[u8]) {
     }
     for (how, content) in damaged {
         fs::write(&file, &content).expect("a temporary file");
-        for command in [&["info"][..], &["merge", "-o", "/dev/null", "--format", "pftrace"]] {
+        for command in [&["info"][..], &["merge", "-o", "/dev/null", "--format", "perfetto"]] {
             check(command, &file, &how);
         }
     }

@@ -69,7 +69,7 @@ pub fn trace_cmd_report(dat: &Path) -> Vec<Line> {
 
 /// `   comm-123   [001] 12.345678901: name:   …`, with as many digits as the clock has; `None` for other lines.
 fn parse(line: &str) -> Option<Line> {
-    let (task, rest) = line.split_once(" [").filter(|_| line.starts_with(' '))?;
+    let (task, rest) = line.split_once(" [")?;
     let (cpu, rest) = rest.split_once(']')?;
     let (comm, tid) = task.trim().rsplit_once('-')?;
     let (ts, rest) = rest.trim_start().split_once(": ")?;

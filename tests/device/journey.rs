@@ -39,7 +39,7 @@ fn travel(device: &Device) -> Journey {
     let app = device.program(abi, "reference_app");
 
     let recording =
-        device.record(&binary, &format!("-t 120 -b 16384 -o {DIR}/journey.dat --json sched freq idle irq"));
+        device.record(&binary, &format!("-t 120 -b 16384 -o {DIR}/journey.dat --json sched freq idle"));
     let said = device.run(&format!("{app} -o {DIR}/journey.trace --threads 6 --calls 8000 --pause 200"));
     recording.signal("INT");
     let recorded = recording.end();

@@ -40,8 +40,10 @@ fn perfetto_finds_exactly_what_was_merged() {
     let records = journey.app["records"].as_u64();
     assert_eq!(Some(count("enter") + count("exit")), records, "method records that the app wrote");
     assert_eq!(count("enter"), count("exit"));
-    assert_eq!(journey.merged["methods"].as_u64(), Some(count("enter")), "{}", journey.merged);
-    assert_eq!(journey.merged["report"]["cpus"].as_object().map(|cpus| cpus.len()), Some(2));
+    let outcome = &journey.merged["outcome"];
+    assert_eq!(outcome["methods"].as_u64(), Some(count("enter")), "{outcome}");
+    assert_eq!(outcome["markers"].as_u64(), Some(count("print")), "{outcome}");
+    assert_eq!(outcome["report"]["cpus"].as_object().map(|cpus| cpus.len()), Some(2));
     let lost: u64 =
         lines.iter().filter(|l| l[0] == "lost").map(|l| l[2].parse::<u64>().expect("a count")).sum();
     assert_eq!(lost, 0);

@@ -80,11 +80,15 @@ fn the_32_bit_binary_records_on_the_64_bit_kernel() {
     let binary = device.program("armeabi-v7a", "tracebridge");
     let dir = adb::scratch();
     let dat = dir.path().join("v7a.dat");
-    device.run(&format!("{binary} record -t 1 -o {DIR}/v7a.dat sched"));
+    let app = device.program("armeabi-v7a", "reference_app");
+    let recording = device.record(&binary, &format!("-t 60 -o {DIR}/v7a.dat sched"));
+    device.run(&format!("{app} -o /dev/null --calls 500"));
+    recording.signal("INT");
+    recording.end();
     device.pull(&format!("{DIR}/v7a.dat"), &dat);
     device.run(&format!("rm {DIR}/v7a.dat"));
     let events = capture::read(&dat).len() as u64;
-    assert!(events > 100, "only {events} events in a second");
+    assert!(events > 4000, "only {events} events, and the app alone writes 4000 markers");
     assert_eq!(json(&["info", "--json"], &[&dat])["events"].as_u64(), Some(events));
     if crate::support::has_program("trace-cmd") {
         assert_eq!(capture::trace_cmd_report(&dat).len() as u64, events);
