@@ -74,7 +74,11 @@ impl Out<'_> {
     /// The first `keep` bytes of a name, with separators made harmless.
     fn name(&mut self, name: &[u8], keep: usize) {
         let name = &name[..keep.min(name.len()).min(self.buf.len() - self.len)];
-        copy_name(&mut self.buf[self.len..self.len + name.len()], name);
+        let room = &mut self.buf[self.len..self.len + name.len()];
+        room.copy_from_slice(name);
+        if has_separator(name) {
+            make_harmless(room);
+        }
         self.len += name.len();
     }
 
@@ -129,14 +133,22 @@ impl Out<'_> {
     }
 }
 
-/// Copies a name to a place of the same length, with separators made harmless.
+/// Whether a name has bytes that would end it early: the field separator, a line feed, a NUL.
 #[inline]
-pub(super) fn copy_name(to: &mut [u8], name: &[u8]) {
-    to.copy_from_slice(name);
-    // Copied as a whole and mended after: hardly any name has one, and looking takes a vector at a time.
-    if to.iter().fold(false, |any, b| any | matches!(b, b'\n' | b'|' | 0)) {
-        to.iter_mut().filter(|b| matches!(b, b'\n' | b'|' | 0)).for_each(|b| *b = b' ');
+pub(super) fn has_separator(name: &[u8]) -> bool {
+    // Without a way out in the middle: a chunk takes a few vector instructions. The last one overlaps.
+    let any = |part: &[u8]| part.iter().fold(false, |any, b| any | matches!(b, b'\n' | b'|' | 0));
+    let (chunks, _) = name.as_chunks::<16>();
+    match name.last_chunk::<16>() {
+        Some(last) => chunks.iter().fold(any(last), |found, chunk| found | any(chunk)),
+        None => any(name),
     }
+}
+
+/// Turns them into spaces.
+#[cold]
+pub(super) fn make_harmless(name: &mut [u8]) {
+    name.iter_mut().filter(|b| matches!(b, b'\n' | b'|' | 0)).for_each(|b| *b = b' ');
 }
 
 /// `value` in decimal at the end of a small buffer, and where it starts.
