@@ -1,11 +1,23 @@
 //! Finds where a method trace lies on the timeline: by the recording's snapshots, and by what both contain.
+//!
+//! No field says in which clock a method trace's start is: Dalvik writes CLOCK_REALTIME, ART CLOCK_MONOTONIC or, for a
+//! year (2023 to 2024), the CPU's counter. So each is tried: the snapshots say where the trace would lie, and what both
+//! files contain says how well that fits. A clock is taken only if it fits clearly better than the others.
+
+use std::collections::HashMap;
+use std::io;
 
 use super::Verdict;
+use super::fit::{self, Fit, Pair, WINDOW, geometric_mean, median};
+use super::identity;
 use super::map::{self, ClockMap};
 use super::merge::MergeOptions;
-use super::place::{Finding, Identity, Placement};
+use super::observe::{Observed, Observer};
+use super::place::{Finding, Placement};
 use super::source::Kernel;
+use super::traced::{self, Traced};
 use crate::clock::{Clock, Snapshots};
+use crate::formats::Order;
 use crate::formats::art_method::MethodTrace;
 
 /// The timeline's clock, and what ties other clocks to it.
@@ -31,14 +43,50 @@ pub enum AlignError {
         /// What was tried.
         why: String,
     },
+    /// The recording could not be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
 }
 
 /// 2001 in ns since 1970: no machine has been up for that long.
 const WALL_CLOCK: u64 = 1_000_000_000_000_000_000;
+/// A trace may begin before the recording, or end after it, and still be of the same moments: ns.
+const SLACK: u64 = 1_000_000_000;
+/// Two places that are no further apart than this are the same: ns.
+const SAME: u64 = 50_000;
+/// One place is better than another if it fits so many times as well.
+const CLEARLY: f64 = 3.0;
+/// A place that fits worse than this is none: ns.
+const FITS: f64 = 500_000.0;
 
 /// The clock that a trace's start is most likely in, by its size alone.
 pub fn usual_clock(trace: &MethodTrace<'_>) -> Clock {
     if trace.header().start_ns() > WALL_CLOCK { Clock::Realtime } else { Clock::Monotonic }
+}
+
+/// A place that was tried.
+struct Candidate {
+    clock: Clock,
+    /// From the trace's clock to the timeline's.
+    eras: Vec<ClockMap>,
+    /// Where the trace begins so, ns of the timeline.
+    begins: u64,
+    /// The best fit of each thread, and with which kernel thread.
+    fits: Vec<Option<Fit>>,
+    /// Geometric mean of what should be 0, ns; `None` where there is nothing to compare.
+    apart: Option<f64>,
+}
+
+/// All that placing needs.
+pub struct Evidence<'t, 'a> {
+    /// The trace.
+    pub trace: &'t MethodTrace<'a>,
+    /// Its threads.
+    pub traced: Vec<Traced>,
+    /// The recording.
+    pub observed: Observed,
+    /// For each thread, which kernel threads it may be.
+    pub may_be: Vec<Vec<i32>>,
 }
 
 /// Places `trace` among `kernels`, each with its map to the timeline.
@@ -49,10 +97,323 @@ pub fn place(
     reference: &Reference,
     options: &MergeOptions,
 ) -> Result<Placement, AlignError> {
-    let _ = (name, kernels, reference);
+    if kernels.is_empty() {
+        return Ok(alone(trace, options));
+    }
+    let mut observed = Observed::default();
+    for (kernel, map) in kernels {
+        kernel.read(Order::Any, &mut Observer { observed: &mut observed, map: map.clone() })?;
+    }
+    observed.finish();
+    let traced = traced::traced(trace, &observed.names);
+    let may_be = identity::candidates(trace, &observed);
+    let evidence = Evidence { trace, traced, observed, may_be };
+    let mut explain = Vec::new();
+    let candidates = candidates(&evidence, reference, options, &mut explain);
+    let chosen = choose(candidates, options, &mut explain);
+    let (candidate, why) = chosen.map_err(|why| AlignError::NoEvidence {
+        name: name.to_owned(),
+        why: format!("{why} ({})", explain.join("; ")),
+    })?;
+    Ok(evidence.settle(candidate, why, explain))
+}
+
+/// A method trace without a recording: its own clock is the timeline's.
+fn alone(trace: &MethodTrace<'_>, options: &MergeOptions) -> Placement {
     let clock = options.clock.unwrap_or_else(|| usual_clock(trace));
-    let eras = map::eras(&reference.snapshots, clock, reference.clock);
-    let finding = Finding { clock, verdict: Verdict::Assumed, ..Finding::default() };
-    let identities = vec![Identity::default(); trace.threads().len()];
-    Ok(Placement { start: trace.header().start_ns(), eras, changes: Vec::new(), identities, finding })
+    let why = match (options.offset_ns, trace.header().clock) {
+        (Some(_), _) => "by --offset".to_owned(),
+        (None, crate::art::ClockMode::ThreadCpu) => {
+            "no recording to compare with; each thread's times are its own CPU time".to_owned()
+        }
+        _ => "no recording to compare with: its own times are kept".to_owned(),
+    };
+    let finding = Finding { clock, why, ..Finding::default() };
+    Placement {
+        start: trace.header().start_ns(),
+        eras: options.offset_ns.map(ClockMap::offset).into_iter().collect(),
+        identities: identity::alone(trace),
+        finding,
+        ..Placement::default()
+    }
+}
+
+/// Every place the trace may lie at: for each clock, beginning in each of its eras.
+fn candidates(
+    evidence: &Evidence<'_, '_>,
+    reference: &Reference,
+    options: &MergeOptions,
+    explain: &mut Vec<String>,
+) -> Vec<Candidate> {
+    let start = evidence.trace.header().start_ns();
+    let mut places: Vec<(Clock, Vec<ClockMap>)> = Vec::new();
+    if let Some(offset) = options.offset_ns {
+        places.push((options.clock.unwrap_or(Clock::Unknown), vec![ClockMap::offset(offset)]));
+    } else {
+        let given: Vec<Clock> = options.clock.into_iter().collect();
+        let all = [Clock::Monotonic, Clock::Realtime, Clock::Counter];
+        for clock in if given.is_empty() { &all[..] } else { &given } {
+            let eras = map::eras(&reference.snapshots, *clock, reference.clock);
+            if eras.is_empty() {
+                explain.push(format!("{clock}: no snapshot ties it to the recording"));
+            }
+            for first in 0..eras.len() {
+                let eras = eras[first..].to_vec();
+                let begins = eras[0].map(start);
+                let within = evidence.is_within(begins);
+                if within || !given.is_empty() {
+                    places.push((*clock, eras));
+                } else {
+                    let (from, to) = (evidence.observed.first, evidence.observed.last);
+                    explain.push(format!(
+                        "{clock}: begins at {begins} ns, but the recording is from {from} to {to}"
+                    ));
+                }
+            }
+        }
+    }
+    if places.is_empty() || (places.len() == 1 && options.clock.is_none() && options.offset_ns.is_none()) {
+        // What coincides most often, where no snapshot says anything or it says only one thing.
+        if places.is_empty() {
+            places.extend(evidence.vote().map(|offset| (Clock::Unknown, vec![ClockMap::offset(offset)])));
+        }
+    }
+    let tried: Vec<_> = places.into_iter().map(|(clock, eras)| evidence.candidate(clock, eras)).collect();
+    for candidate in &tried {
+        let begins = candidate.begins;
+        let (pairs, gaps) = candidate.counts();
+        let apart =
+            candidate.apart.map_or("nothing to compare".into(), |ns| format!("{:.1} µs apart", ns / 1e3));
+        let clock = candidate.clock;
+        explain.push(format!(
+            "{clock}: begins at {begins} ns: {apart} over {pairs} markers and {gaps} stretches off the CPU"
+        ));
+    }
+    tried
+}
+
+fn choose(
+    mut candidates: Vec<Candidate>,
+    options: &MergeOptions,
+    explain: &mut Vec<String>,
+) -> Result<(Candidate, String), String> {
+    if options.offset_ns.is_some() || options.clock.is_some() {
+        let best = candidates.into_iter().min_by(|a, b| a.order().total_cmp(&b.order()));
+        let by = if options.offset_ns.is_some() { "by --offset" } else { "by --clock" };
+        return best.map(|c| (c, by.to_owned())).ok_or("no snapshot of that clock in the recording".into());
+    }
+    candidates.sort_by(|a, b| a.order().total_cmp(&b.order()));
+    let mut rest = candidates.into_iter();
+    let best = rest
+        .next()
+        .ok_or("no clock's start falls into the recording, and no markers coincide often enough")?;
+    let others: Vec<Candidate> = rest.filter(|c| !c.is_same(&best)).collect();
+    match (best.apart, others.first()) {
+        (Some(apart), _) if apart > FITS => {
+            Err(format!("what should coincide is {:.1} µs apart at best", apart / 1e3))
+        }
+        (Some(apart), Some(second)) if second.order() < apart * CLEARLY => {
+            Err(format!("{} and {} fit about as well", best.clock, second.clock))
+        }
+        (None, Some(second)) => Err(format!(
+            "{} and {} both fall into the recording, and nothing in it tells them apart",
+            best.clock, second.clock
+        )),
+        (Some(apart), second) => {
+            let (pairs, gaps) = best.counts();
+            let next = second.map_or(String::new(), |s| {
+                format!(", {} times better than {}", (s.order() / apart) as u64, s.clock)
+            });
+            let how =
+                if best.clock == Clock::Unknown { "markers coincide most often here" } else { "it fits" };
+            Ok((
+                best,
+                format!(
+                    "{how}: {pairs} markers and {gaps} stretches off the CPU, typically {:.1} µs apart{next}",
+                    apart / 1e3
+                ),
+            ))
+        }
+        (None, None) => {
+            explain.push("no markers of traced methods, no CPU times to compare".into());
+            let why =
+                "the only clock whose snapshots put the start into the recording; nothing else to compare"
+                    .to_owned();
+            Ok((best, why))
+        }
+    }
+}
+
+impl Candidate {
+    /// What to sort by: those that fit best come first, those that nothing speaks for last.
+    fn order(&self) -> f64 {
+        self.apart.unwrap_or(10.0 * WINDOW as f64)
+    }
+
+    fn counts(&self) -> (usize, usize) {
+        let fits = || self.fits.iter().flatten();
+        (fits().map(|f| f.pairs.len()).sum(), fits().map(|f| f.curve.len()).sum())
+    }
+
+    fn is_same(&self, other: &Candidate) -> bool {
+        self.begins.abs_diff(other.begins) <= SAME
+    }
+}
+
+impl<'t, 'a> Evidence<'t, 'a> {
+    fn is_within(&self, begins: u64) -> bool {
+        let longest = self.traced.iter().map(|t| t.last).max().unwrap_or(0);
+        begins <= self.observed.last.saturating_add(SLACK)
+            && begins.saturating_add(longest).saturating_add(SLACK) >= self.observed.first
+    }
+
+    /// How a thread fits each kernel thread it may be, if the trace lies so.
+    pub fn fits(&self, thread: usize, eras: &[ClockMap]) -> Vec<(i32, Fit)> {
+        let start = self.trace.header().start_ns();
+        let window = (self.observed.first, self.observed.last);
+        let fit = |tid: &i32| {
+            let seen = self.observed.threads.get(tid)?;
+            Some((*tid, fit::fit(&self.traced[thread], seen, start, eras, window)))
+        };
+        self.may_be[thread].iter().filter_map(fit).collect()
+    }
+
+    fn candidate(&self, clock: Clock, eras: Vec<ClockMap>) -> Candidate {
+        let of = |fit: &Fit| geometric_mean(&fit.items).unwrap_or(f64::MAX);
+        let best = |thread| {
+            let fits = self.fits(thread, &eras).into_iter();
+            fits.min_by(|(_, a), (_, b)| of(a).total_cmp(&of(b))).map(|(_, fit)| fit)
+        };
+        let fits: Vec<Option<Fit>> = (0..self.traced.len()).map(best).collect();
+        let mut items: Vec<f64> = fits.iter().flatten().flat_map(|f| f.items.iter().copied()).collect();
+        let begins = eras.first().map_or(0, |m| m.map(self.trace.header().start_ns()));
+        // ART takes the start while it holds all threads, and says so in the trace.
+        items.extend(
+            self.observed.art_starts.iter().map(|(from, to)| distance(begins, *from, *to)).reduce(f64::min),
+        );
+        let apart = geometric_mean(&items);
+        Candidate { clock, eras, begins, fits, apart }
+    }
+
+    /// The offset that most pairs of an edge and a marker have, if it is clearly the most.
+    fn vote(&self) -> Option<i64> {
+        const BIN: i64 = 100_000;
+        let start = self.trace.header().start_ns() as i64;
+        let mut votes: HashMap<i64, u32> = HashMap::new();
+        let mut exact: HashMap<i64, Vec<i64>> = HashMap::new();
+        for (thread, tids) in self.may_be.iter().enumerate() {
+            for seen in tids.iter().filter_map(|tid| self.observed.threads.get(tid)) {
+                for edge in self.traced[thread].edges.iter().filter(|e| e.begin).take(400) {
+                    let marks = seen.marks.iter().filter(|m| m.begin && m.name == edge.name).take(400);
+                    for mark in marks {
+                        let offset = mark.ts as i64 - start - edge.x as i64;
+                        *votes.entry(offset.div_euclid(BIN)).or_default() += 1;
+                        let list = exact.entry(offset.div_euclid(BIN)).or_default();
+                        if list.len() < 1000 {
+                            list.push(offset);
+                        }
+                    }
+                }
+            }
+        }
+        // Two neighbours together: what coincides may lie on a border.
+        let sum = |bin: &i64| votes.get(bin).unwrap_or(&0) + votes.get(&(bin + 1)).unwrap_or(&0);
+        let best = *votes.keys().max_by_key(|bin| (sum(bin), **bin))?;
+        let second = votes.keys().filter(|bin| (*bin - best).abs() > 2).map(sum).max().unwrap_or(0);
+        let mut offsets: Vec<i64> =
+            [best, best + 1].iter().filter_map(|b| exact.remove(b)).flatten().collect();
+        (sum(&best) >= 8 && f64::from(sum(&best)) >= 1.5 * f64::from(second))
+            .then(|| median(&mut offsets))
+            .flatten()
+    }
+
+    /// The place, corrected by what coincides, with each thread's identity.
+    fn settle(self, candidate: Candidate, why: String, explain: Vec<String>) -> Placement {
+        let mut pairs: Vec<Pair> =
+            candidate.fits.iter().flatten().flat_map(|f| f.pairs.iter().copied()).collect();
+        pairs.sort_by_key(|p| (p.era, p.at));
+        let (eras, corrected) = correct(candidate.eras, &pairs);
+        let identities = identity::decide(&self, &eras);
+        let shared =
+            candidate.fits.iter().flatten().find(|f| !f.changes.is_empty()).map(|f| f.changes.clone());
+        let changes = candidate.fits.into_iter().map(|f| f.map(|f| f.changes));
+        let changes = changes.map(|c| c.or_else(|| shared.clone()).unwrap_or_default()).collect();
+        let mut placement = Placement {
+            start: self.trace.header().start_ns(),
+            eras,
+            changes,
+            identities,
+            finding: Finding { clock: candidate.clock, why, explain, ..Finding::default() },
+        };
+        let mut apart: Vec<u64> = corrected.iter().map(|p| p.apart.unsigned_abs()).collect();
+        let mut curve: Vec<u64> = Vec::new();
+        for (thread, identity) in placement.identities.iter().enumerate() {
+            let Some(seen) = identity.tid.and_then(|tid| self.observed.threads.get(&tid)) else { continue };
+            let window = (self.observed.first, self.observed.last);
+            let fit = fit::fit(&self.traced[thread], seen, placement.start, &placement.eras, window);
+            curve.extend(fit.curve);
+        }
+        let by_markers = apart.len() >= 8;
+        let residuals = if by_markers { &mut apart } else { &mut curve };
+        residuals.sort_unstable();
+        let at = |share: f64| {
+            residuals
+                .get(((residuals.len() as f64 * share) as usize).min(residuals.len().max(1) - 1))
+                .copied()
+        };
+        let finding = &mut placement.finding;
+        (finding.median, finding.p99) = (at(0.5), at(0.99));
+        finding.verdict = match (finding.median, candidate.apart) {
+            (Some(ns), _) if ns <= 100_000 && residuals.len() >= 8 && by_markers => Verdict::Proven,
+            (Some(ns), _) if ns <= 50_000 && residuals.len() >= 32 => Verdict::Proven,
+            (_, Some(ns)) if ns <= FITS => Verdict::Consistent,
+            _ => Verdict::Assumed,
+        };
+        placement
+    }
+}
+
+fn distance(at: u64, from: u64, to: u64) -> f64 {
+    let outside = from.saturating_sub(at).max(at.saturating_sub(to));
+    (outside as f64).clamp(1e3, WINDOW as f64)
+}
+
+/// Pairs of one kind in a stretch that is corrected by itself.
+const STRETCH: usize = 32;
+/// The trace's times are cut to µs, so this much earlier or later than its marker is no contradiction: ns.
+const ROUNDING: i64 = 2_000;
+
+/// Moves the maps where the pairs contradict them: an enter comes before its marker, an exit after. Where they do not,
+/// the snapshots know better. Also gives the pairs as they are apart afterwards.
+fn correct(eras: Vec<ClockMap>, pairs: &[Pair]) -> (Vec<ClockMap>, Vec<Pair>) {
+    let mut all = Vec::with_capacity(pairs.len());
+    let corrected = eras.into_iter().enumerate().map(|(era, map)| {
+        let own: Vec<Pair> = pairs.iter().filter(|p| p.era == era).copied().collect();
+        let corrections = corrections(&own);
+        let new = if corrections.is_empty() { map.clone() } else { map.corrected(&corrections) };
+        all.extend(own.iter().map(|p| {
+            let moved = new.map(p.at) as i64 - map.map(p.at) as i64;
+            Pair { apart: p.apart - moved, ..*p }
+        }));
+        new
+    });
+    (corrected.collect(), all)
+}
+
+/// Readings of the trace's clock, and what to add there: ns. Empty where nothing contradicts the map.
+fn corrections(pairs: &[Pair]) -> Vec<(i64, i64)> {
+    let mut corrections = Vec::new();
+    let mut contradicted = false;
+    for stretch in pairs.chunks(2 * STRETCH) {
+        let of = |begin: bool| -> Option<i64> {
+            let mut apart: Vec<i64> = stretch.iter().filter(|p| p.begin == begin).map(|p| p.apart).collect();
+            if apart.len() < STRETCH / 4 { None } else { median(&mut apart) }
+        };
+        let (Some(enter), Some(exit)) = (of(true), of(false)) else { continue };
+        contradicted |= enter < -ROUNDING || exit > ROUNDING;
+        let middle = stretch[stretch.len() / 2].at as i64;
+        corrections.push((middle, enter.midpoint(exit)));
+    }
+    corrections.dedup_by_key(|(at, _)| *at);
+    if contradicted { corrections } else { Vec::new() }
 }

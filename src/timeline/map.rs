@@ -41,8 +41,15 @@ impl ClockMap {
         (self.map(x) as i64).wrapping_sub(x as i64)
     }
 
+    /// A reading of the source clock in the middle between two eras.
+    pub fn between(before: &ClockMap, after: &ClockMap) -> i64 {
+        match (before.points.last(), after.points.first()) {
+            (Some((x0, _)), Some((x1, _))) => x0 / 2 + x1 / 2,
+            _ => 0,
+        }
+    }
+
     /// This map, and then `corrections`: ns to add, at readings of the source clock, straight between them.
-    #[allow(dead_code)]
     pub fn corrected(&self, corrections: &[(i64, i64)]) -> ClockMap {
         let [first, .., last] = corrections else {
             let all = corrections.first().map_or(0, |c| c.1);

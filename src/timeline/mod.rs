@@ -1,13 +1,17 @@
 //! One timeline from several inputs: clocks, identity of threads, merge.
 
 mod align;
+mod fit;
+mod identity;
 mod map;
 mod merge;
 mod methods;
+mod observe;
 mod outcome;
 mod place;
 mod sink;
 mod source;
+mod traced;
 
 pub use align::AlignError;
 pub use merge::{MergeError, MergeOptions, merge};

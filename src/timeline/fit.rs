@@ -1,0 +1,181 @@
+//! How well one thread of a method trace and one of the kernel's threads fit, if the trace lies at a given place.
+
+use std::collections::HashMap;
+
+use super::map::ClockMap;
+use super::observe::Seen;
+use super::traced::Traced;
+
+/// What is further apart than this does not belong together: ns.
+pub const WINDOW: i64 = 2_000_000;
+/// Fewer comparisons than this say nothing.
+const ENOUGH: usize = 4;
+
+/// An enter or exit, and the marker it belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair {
+    /// The trace's own time: ns in the trace's clock.
+    pub at: u64,
+    /// Era of the trace's clock.
+    pub era: usize,
+    /// The marker's time less the enter's or exit's, ns: an enter comes before its marker, an exit after.
+    pub apart: i64,
+    /// Enter, or exit.
+    pub begin: bool,
+}
+
+/// How well two threads fit.
+#[derive(Debug, Clone, Default)]
+pub struct Fit {
+    /// Enters and exits with their markers.
+    pub pairs: Vec<Pair>,
+    /// For each stretch off the CPU: how much the two recordings differ about the CPU time in it, ns.
+    pub curve: Vec<u64>,
+    /// Medians: of each marker's name, and of the curve. Each at least 1 µs, at most [`WINDOW`].
+    pub items: Vec<f64>,
+    /// Where in the thread's records the trace's clock comes into its next era.
+    pub changes: Vec<u64>,
+}
+
+/// The middle one.
+pub fn median<T: Ord + Copy>(values: &mut [T]) -> Option<T> {
+    let middle = values.len() / 2;
+    (!values.is_empty()).then(|| *values.select_nth_unstable(middle).1)
+}
+
+/// The mean of what may differ by powers of ten.
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    let sum: f64 = values.iter().map(|v| v.ln()).sum();
+    (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
+}
+
+/// Markers of one name and kind, in order.
+type Groups = HashMap<(u32, bool), Vec<u64>>;
+
+fn groups(seen: &Seen) -> Groups {
+    let mut groups = Groups::new();
+    for mark in &seen.marks {
+        groups.entry((mark.name, mark.begin)).or_default().push(mark.ts);
+    }
+    groups
+}
+
+/// How far the marker nearest to `y` is from it.
+fn nearest(group: &[u64], y: i64) -> Option<i64> {
+    let after = group.partition_point(|ts| (*ts as i64) < y);
+    let candidates = [after.checked_sub(1), Some(after)].into_iter().flatten();
+    candidates.filter_map(|n| Some(*group.get(n)? as i64 - y)).min_by_key(|apart| apart.abs())
+}
+
+/// Compares `traced` with `seen`; the trace began at `start` of its clock, which `eras` turn into the timeline's.
+pub fn fit(traced: &Traced, seen: &Seen, start: u64, eras: &[ClockMap], window: (u64, u64)) -> Fit {
+    let groups = groups(seen);
+    let changes = changes(traced, &groups, start, eras);
+    let era_of =
+        |record: u64| changes.partition_point(|first| *first <= record).min(eras.len().saturating_sub(1));
+    let time = |record: u64, x: u64| eras.get(era_of(record)).map_or(start + x, |map| map.map(start + x));
+    let mut fit = Fit::default();
+    let mut by_name: HashMap<u32, Vec<u64>> = HashMap::new();
+    let mut drift = Drift::default();
+    for edge in &traced.edges {
+        let y = time(edge.record, edge.x);
+        if y < window.0 || y > window.1 {
+            continue;
+        }
+        let Some(group) = groups.get(&(edge.name, edge.begin)) else { continue };
+        let found = nearest(group, y as i64 + drift.now).filter(|apart| apart.abs() <= WINDOW);
+        by_name.entry(edge.name).or_default().push(found.map_or(WINDOW as u64, i64::unsigned_abs));
+        if let Some(apart) = found {
+            let pair = Pair {
+                at: start + edge.x,
+                era: era_of(edge.record),
+                apart: apart + drift.now,
+                begin: edge.begin,
+            };
+            fit.pairs.push(pair);
+            drift.follow(apart, edge.begin);
+        }
+    }
+    for gap in &traced.gaps {
+        let (from, to) = (time(gap.record - 1, gap.from), time(gap.record, gap.to));
+        if let Some(on_cpu) = seen.on_cpu(from, to) {
+            fit.curve.push(on_cpu.abs_diff(gap.cpu));
+        }
+    }
+    let mut names: Vec<_> = by_name.into_iter().collect();
+    names.sort_unstable_by_key(|(name, _)| *name);
+    let curve = fit.curve.clone();
+    for mut values in names.into_iter().map(|(_, v)| v).chain([curve]).filter(|v| v.len() >= ENOUGH) {
+        fit.items.extend(median(&mut values).map(|ns| (ns as f64).clamp(1e3, WINDOW as f64)));
+    }
+    fit.changes = changes;
+    fit
+}
+
+/// Follows clocks that run apart: a runtime that measured the counter's frequency in a millisecond is off by that.
+#[derive(Default)]
+struct Drift {
+    now: i64,
+    begin: i64,
+    end: i64,
+}
+
+impl Drift {
+    fn follow(&mut self, apart: i64, begin: bool) {
+        if apart.abs() > WINDOW / 8 {
+            return;
+        }
+        let mean = if begin { &mut self.begin } else { &mut self.end };
+        *mean += (apart - *mean) / 8;
+        let off = (self.begin + self.end) / 2;
+        if off.abs() > 4_000 {
+            self.now += off / 8;
+            self.begin -= off / 8;
+            self.end -= off / 8;
+        }
+    }
+}
+
+/// At which record of the thread each era but the first begins: where markers and edges are nearest on the whole.
+fn changes(traced: &Traced, groups: &Groups, start: u64, eras: &[ClockMap]) -> Vec<u64> {
+    let mut changes = Vec::new();
+    let mut from = 0;
+    for pair in eras.windows(2) {
+        let cost = |edge: &super::traced::Named, map: &ClockMap| {
+            let group = groups.get(&(edge.name, edge.begin)).map_or(&[][..], |g| g);
+            let y = map.map(start + edge.x) as i64;
+            nearest(group, y).map_or(WINDOW, |apart| apart.abs().min(WINDOW))
+        };
+        let edges = traced.edges.get(from..).unwrap_or_default();
+        // The sum over all edges before the change in the one era, and from it on in the next: its least.
+        let gains = edges.iter().map(|e| cost(e, &pair[0]) - cost(e, &pair[1]));
+        let (mut sum, mut least, mut at) = (0, 0, 0);
+        for (n, gain) in gains.enumerate() {
+            sum += gain;
+            if sum < least {
+                (least, at) = (sum, n + 1);
+            }
+        }
+        let jump =
+            traced.backward.iter().map(|(record, _)| *record).find(|r| changes.last().is_none_or(|c| c < r));
+        let by_markers = (!edges.is_empty()).then(|| edges.get(at).map_or(traced.records, |e| e.record));
+        let by_points = || {
+            let middle = ClockMap::between(&pair[0], &pair[1]);
+            match middle {
+                _ if start + traced.last < middle as u64 => traced.records,
+                _ if start + traced.first >= middle as u64 => 0,
+                _ => traced
+                    .gaps
+                    .iter()
+                    .find(|g| start + g.to >= middle as u64)
+                    .map_or(traced.records, |g| g.record),
+            }
+        };
+        // A clock set back shows in the records themselves.
+        let near = |record: u64| by_markers.is_none_or(|m| m.abs_diff(record) <= 1 << 12);
+        let change = jump.filter(|r| near(*r)).or(by_markers).unwrap_or_else(by_points);
+        from += edges.partition_point(|e| e.record < change);
+        changes.push(change);
+    }
+    changes
+}

@@ -1,0 +1,170 @@
+//! Which of the kernel's threads each thread of a method trace is.
+//!
+//! Ids help only in part: ART numbers threads 1, 2, 3… since May 2023, cut the kernel's id to 16 bits before, and gives
+//! the whole id in versions 4 and 5. The kernel keeps 15 characters of a name: Android sets the last 15 of a name with a
+//! dot, else the first 15. What is left is told by what a thread did: its markers, and when it was on a CPU.
+
+use super::align::Evidence;
+use super::fit::{Fit, geometric_mean};
+use super::map::ClockMap;
+use super::observe::{Observed, Seen};
+use super::place::Identity;
+use crate::formats::art_method::{MethodTrace, Thread};
+
+/// `TASK_COMM_LEN` less its NUL.
+const COMM: usize = 15;
+/// One kernel thread is meant rather than another if it fits so many times as well.
+const CLEARLY: f64 = 2.0;
+/// A thread that fits worse than this is not meant by its activity alone: ns.
+const FITS: f64 = 200_000.0;
+
+/// Whether the kernel may call a thread of this full name so.
+fn is_name(comm: &[u8], full: &str) -> bool {
+    let full = full.as_bytes();
+    let cut = full.len().saturating_sub(COMM);
+    !comm.is_empty() && (comm == full || comm == &full[..full.len().min(COMM)] || comm == &full[cut..])
+}
+
+/// For each thread of the trace the kernel threads that it may be by its process, name and id.
+pub fn candidates(trace: &MethodTrace<'_>, observed: &Observed) -> Vec<Vec<i32>> {
+    let pid = trace.header().pid;
+    let in_process = |seen: &Seen| match (pid, seen.tgid) {
+        (Some(pid), Some(tgid)) => pid == tgid,
+        _ => true,
+    };
+    let of = |thread: &Thread<'_>| {
+        let has_name = |seen: &Seen| seen.comms.iter().any(|comm| is_name(comm, &thread.name));
+        let mut found: Vec<i32> = Vec::new();
+        for (tid, seen) in observed.threads.iter().filter(|(_, seen)| in_process(seen)) {
+            // The main thread has the process's name in the kernel.
+            let is_main =
+                thread.name == "main" && (Some(*tid) == pid || (pid.is_none() && seen.tgid == Some(*tid)));
+            let is_id = *tid as u32 == thread.id || (*tid as u32 & 0xffff) == thread.id;
+            let nameless = thread.name.is_empty() && is_id && thread.id > 256;
+            if is_main || nameless || (has_name(seen) && !(thread.name == "main" && pid.is_some())) {
+                found.push(*tid);
+            }
+        }
+        if found.is_empty() && pid.is_some() {
+            // Renamed, or named before the recording began: any thread of the process, if it did the same.
+            found.extend(
+                observed
+                    .threads
+                    .iter()
+                    .filter(|(_, s)| s.tgid == pid && !s.marks.is_empty())
+                    .map(|(t, _)| *t),
+            );
+        }
+        found.sort_unstable();
+        found
+    };
+    let mut all: Vec<Vec<i32>> = trace.threads().iter().map(of).collect();
+    by_id(trace, &mut all);
+    all
+}
+
+/// Where every id that can be checked by its name is the kernel's own, cut to 16 bits or not, ids tell threads of one
+/// name apart.
+fn by_id(trace: &MethodTrace<'_>, all: &mut [Vec<i32>]) {
+    let is_own =
+        |thread: &Thread<'_>, tid: i32| tid as u32 == thread.id || (tid as u32 & 0xffff) == thread.id;
+    let checked = || trace.threads().iter().zip(&*all).filter(|(_, may)| !may.is_empty());
+    let own = checked().filter(|(t, may)| may.iter().any(|tid| is_own(t, *tid))).count();
+    if own == 0 || own * 10 < checked().count() * 9 {
+        return;
+    }
+    for (thread, may) in trace.threads().iter().zip(all) {
+        if may.iter().any(|tid| is_own(thread, *tid)) {
+            may.retain(|tid| is_own(thread, *tid));
+        }
+    }
+}
+
+/// Identities where there is nothing to compare with: the process, if the trace says it.
+pub fn alone(trace: &MethodTrace<'_>) -> Vec<Identity> {
+    let pid = trace.header().pid;
+    let own_id =
+        |t: &Thread<'_>| trace.header().version >= 4 || (pid == i32::try_from(t.id).ok() && t.name == "main");
+    let of = |thread: &Thread<'_>| Identity {
+        tid: own_id(thread).then(|| i32::try_from(thread.id).ok()).flatten(),
+        tgid: pid,
+        doubt: None,
+    };
+    trace.threads().iter().map(of).collect()
+}
+
+/// Decides, for a trace that lies so, which thread is which.
+pub fn decide(evidence: &Evidence<'_, '_>, eras: &[ClockMap]) -> Vec<Identity> {
+    let count = evidence.traced.len();
+    let mut fits: Vec<Vec<(i32, Fit)>> = (0..count).map(|thread| evidence.fits(thread, eras)).collect();
+    let mut decided: Vec<Option<Identity>> = vec![None; count];
+    // The clearest first: a kernel thread that is taken is no longer there for the next.
+    loop {
+        let clearest = (0..count)
+            .filter(|thread| decided[*thread].is_none())
+            .filter_map(|thread| Some((thread, clearest(&fits[thread], evidence, thread)?)))
+            .max_by(|(_, (_, a)), (_, (_, b))| a.total_cmp(b));
+        let Some((thread, (tid, _))) = clearest else { break };
+        let tgid = evidence.observed.threads.get(&tid).and_then(|s| s.tgid).or(evidence.trace.header().pid);
+        decided[thread] = Some(Identity { tid: Some(tid), tgid, doubt: None });
+        for other in (0..count).filter(|other| *other != thread) {
+            if overlap(evidence, thread, other) {
+                fits[other].retain(|(t, _)| *t != tid);
+            }
+        }
+    }
+    let undecided = |thread: usize| {
+        let tids: Vec<String> = fits[thread].iter().map(|(tid, _)| tid.to_string()).collect();
+        let doubt = match tids.as_slice() {
+            [] => "no thread of the recording has its name and process".to_owned(),
+            [one] => format!("thread {one} has its name, but did something else"),
+            _ => format!("threads {} have its name, and nothing tells them apart", tids.join(", ")),
+        };
+        Identity { tid: None, tgid: evidence.trace.header().pid, doubt: Some(doubt) }
+    };
+    decided.into_iter().enumerate().map(|(thread, id)| id.unwrap_or_else(|| undecided(thread))).collect()
+}
+
+/// The kernel thread that is meant, and how clearly; `None` while several may be, or none.
+fn clearest(fits: &[(i32, Fit)], evidence: &Evidence<'_, '_>, thread: usize) -> Option<(i32, f64)> {
+    let apart = |fit: &Fit| geometric_mean(&fit.items);
+    let named = |tid: i32| {
+        let full = &evidence.trace.threads()[thread].name;
+        let seen = evidence.observed.threads.get(&tid);
+        full == "main" || full.is_empty() || seen.is_some_and(|s| s.comms.iter().any(|c| is_name(c, full)))
+    };
+    let mut order: Vec<(i32, Option<f64>)> = fits.iter().map(|(tid, fit)| (*tid, apart(fit))).collect();
+    order.sort_by(|a, b| a.1.unwrap_or(f64::MAX).total_cmp(&b.1.unwrap_or(f64::MAX)));
+    match order.as_slice() {
+        [] => None,
+        [(tid, None)] => named(*tid).then_some((*tid, 1.0)),
+        // Alone with its name; what it did may still be another's who had the name before.
+        [(tid, Some(ns))] => (*ns <= FITS || (named(*tid) && *ns < 4.0 * FITS)).then_some((*tid, FITS / ns)),
+        [(tid, Some(ns)), (_, second), ..] => {
+            let clearly = second.is_none_or(|second| second >= ns * CLEARLY);
+            let ratio = second.map_or(FITS / ns, |second| second / ns);
+            (*ns <= FITS && clearly).then_some((*tid, ratio))
+        }
+        _ => None,
+    }
+}
+
+/// Whether two threads of the trace ran at the same time: then they cannot be the same thread of the kernel.
+fn overlap(evidence: &Evidence<'_, '_>, a: usize, b: usize) -> bool {
+    let (a, b) = (&evidence.traced[a], &evidence.traced[b]);
+    a.first <= b.last && b.first <= a.last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_name;
+
+    #[test]
+    fn names_are_known_by_their_first_or_last_fifteen_characters() {
+        assert!(is_name(b"RenderThread", "RenderThread"));
+        assert!(is_name(b"OkHttp Connecti", "OkHttp ConnectionPool dispatcher"));
+        assert!(is_name(b"eference.Loader", "com.example.reference.Loader"));
+        assert!(!is_name(b"pool-1-thread-1", "pool-1-thread-2"));
+        assert!(!is_name(b"", ""));
+    }
+}

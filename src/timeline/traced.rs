@@ -1,0 +1,117 @@
+//! What a method trace says that a recording can be compared with: methods that have the name of a marker, and
+//! stretches in which a thread did not run.
+
+use std::collections::HashMap;
+
+use super::observe::NO_NAME;
+use crate::art::Action;
+use crate::formats::art_method::{Method, MethodTrace};
+
+/// Kept of each kind for each thread, at most.
+const MAX_KEPT: usize = 1 << 20;
+/// A stretch tells something from so much time off the CPU on: ns.
+const OFF_CPU: u64 = 100_000;
+
+/// One thread of a method trace, as far as a recording can be compared with it.
+#[derive(Debug, Clone, Default)]
+pub struct Traced {
+    /// Enters and exits of methods that have a marker's name, in order.
+    pub edges: Vec<Named>,
+    /// Stretches between two records in which the thread was off the CPU for a while.
+    pub gaps: Vec<Gap>,
+    /// Records at which the clock went back, and by how much: it was set.
+    pub backward: Vec<(u64, u64)>,
+    /// Records.
+    pub records: u64,
+    /// Time of the first record, ns since the trace's start.
+    pub first: u64,
+    /// Time of the last record.
+    pub last: u64,
+}
+
+/// An enter or exit of a method that has a marker's name.
+#[derive(Debug, Clone, Copy)]
+pub struct Named {
+    /// Which of the thread's records.
+    pub record: u64,
+    /// ns since the trace's start.
+    pub x: u64,
+    /// The number of the marker's name.
+    pub name: u32,
+    /// Enter, or exit.
+    pub begin: bool,
+}
+
+/// A stretch between two records.
+#[derive(Debug, Clone, Copy)]
+pub struct Gap {
+    /// Which of the thread's records ends it.
+    pub record: u64,
+    /// Its begin, ns since the trace's start.
+    pub from: u64,
+    /// Its end.
+    pub to: u64,
+    /// CPU time the thread spent in it, ns.
+    pub cpu: u64,
+}
+
+/// How far a clock may go back without having been set, ns: records of one thread are in order but for rounding.
+const SET_BACK: u64 = 1_000_000;
+
+/// Goes over all records once.
+pub fn traced(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<Traced> {
+    let names = marker_names(trace.methods(), markers);
+    let mut threads: Vec<Traced> = vec![Traced::default(); trace.threads().len()];
+    let mut before: Vec<Option<(u64, Option<u64>)>> = vec![None; threads.len()];
+    for record in trace.records() {
+        let Some(x) = record.wall else { continue };
+        let Some(thread) = threads.get_mut(record.thread as usize) else { continue };
+        if thread.records == 0 {
+            (thread.first, thread.last) = (x, x);
+        }
+        thread.last = thread.last.max(x);
+        let previous = before[record.thread as usize].replace((x, record.cpu));
+        if let Some((from, cpu_before)) = previous {
+            if x + SET_BACK < from {
+                thread.backward.push((thread.records, from - x));
+            } else if let (Some(cpu), Some(cpu_before)) = (record.cpu, cpu_before)
+                && let cpu = cpu.saturating_sub(cpu_before)
+                && x.saturating_sub(from) >= cpu.saturating_add(OFF_CPU)
+                && thread.gaps.len() < MAX_KEPT
+            {
+                thread.gaps.push(Gap { record: thread.records, from, to: x, cpu });
+            }
+        }
+        let name = names.get(record.method as usize).copied().unwrap_or(NO_NAME);
+        if name != NO_NAME && thread.edges.len() < MAX_KEPT {
+            let begin = record.action == Action::Enter;
+            thread.edges.push(Named { record: thread.records, x, name, begin });
+        }
+        thread.records += 1;
+    }
+    threads
+}
+
+/// For each method the number of the marker that has its name, with or without its class.
+fn marker_names(methods: &[Method<'_>], markers: &HashMap<Vec<u8>, u32>) -> Vec<u32> {
+    if markers.is_empty() {
+        return Vec::new();
+    }
+    let mut bare: HashMap<&str, u32> = HashMap::new();
+    for method in methods {
+        *bare.entry(&method.name).or_default() += 1;
+    }
+    let find = |method: &Method<'_>| {
+        let class = method.class_name();
+        let short = class.rsplit(['.', '$']).next().unwrap_or(&class);
+        let with = |class: &str| {
+            [".", "#", "::"]
+                .iter()
+                .find_map(|dot| markers.get(format!("{class}{dot}{}", method.name).as_bytes()))
+        };
+        // A bare name tells a method only if no other method has it.
+        let alone = || markers.get(method.name.as_bytes()).filter(|_| bare.get(&*method.name) == Some(&1));
+        with(&class).or_else(|| with(short)).or_else(alone).copied()
+    };
+    methods.iter().map(|m| if m.declared { find(m).unwrap_or(NO_NAME) } else { NO_NAME }).collect()
+}
