@@ -1,78 +1,179 @@
 //! `record`: the kernel's trace to a capture.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args as ClapArgs;
+use anyhow::Context;
+use clap::{Args as ClapArgs, ValueEnum};
 
 use super::{Exit, units};
-use crate::record::events::{self, Wanted};
-use crate::record::recorder::{self, Config};
-use crate::record::setup::{Setup, WhenFull};
-use crate::record::{Leftover, Settings, Signals, Tracefs, state_dir};
+use crate::atrace::UserspaceRequest;
+use crate::record::recorder::{self, Config, Mode};
+use crate::record::setup::{Functions, Setup, WhenFull};
+use crate::record::{Leftover, Settings, Signals, Summary, Target, Tracefs, events, state_dir};
 
-/// Record the kernel's trace events (and the apps' atrace markers) to a trace.dat.
+/// Record the kernel's trace events and the apps' atrace markers to a trace.dat
 ///
 /// The kernel's settings are saved before and put back after, whatever ends the recording; after a SIGKILL,
-/// `tracebridge restore` does it. Exit status 3: the capture is there, but events were lost (the summary says how many).
+/// `tracebridge restore` does it.
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Exit status: 0 complete, 1 failed, 2 usage, 3 the capture is there but events were lost (the summary says how many).
+
+  tracebridge record -t 10 -b 8192 -a com.example.app sched freq idle am view -o /data/local/tmp/x.dat
+  tracebridge record -t 5 'sched/sched_switch:prev_pid==1||next_pid==1' 'irq/*'
+  adb exec-out tracebridge record -t 10 -o - sched > x.stream    (no storage on the device; `convert x.stream -o x.dat`)")]
 pub struct Args {
-    /// What to record: a category (sched, freq, idle), GROUP/EVENT, GROUP/*, each with an optional :FILTER in the
-    /// kernel's language (sched/sched_switch:prev_pid==1).
-    #[arg(required = true, value_name = "WHAT")]
-    what: Vec<String>,
-    /// Where the capture goes.
+    #[command(flatten)]
+    what: What,
+    /// Where the capture goes; - is a stream on stdout, for `tracebridge convert` on the host
     #[arg(short, long, value_name = "FILE", default_value = "trace.dat")]
     output: PathBuf,
-    /// Stop after this long (500ms, 5, 5s, 2m; a bare number is seconds). Without it: until SIGINT or SIGTERM.
+    /// Stop after this long (500ms, 5, 5s, 2m; a bare number is seconds). Without it: on SIGINT or SIGTERM
     #[arg(short = 't', long, value_name = "TIME", value_parser = units::duration)]
     time: Option<Duration>,
-    /// Stop when the capture holds this much (bytes, or with k, m, g).
+    /// Stop when the capture holds this much of events (bytes, or with k, m, g)
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     max_size: Option<u64>,
-    /// The kernel's buffer, KiB for each CPU.
-    #[arg(short, long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=4_194_304))]
-    buffer: u64,
-    /// What stamps the events: one of tracefs' trace_clock. Default: boot, else mono, else global.
-    #[arg(long, value_name = "CLOCK")]
-    clock: Option<String>,
-    /// Include /proc/kallsyms (several MiB), for events that print kernel addresses.
+    /// When events leave the kernel's buffer
+    #[arg(long, value_enum, default_value_t = ModeArg::Stream)]
+    mode: ModeArg,
+    /// Include /proc/kallsyms (several MiB), for events that print kernel addresses
     #[arg(long)]
     kallsyms: bool,
-    /// Print the summary as JSON.
+    /// Print the summary as JSON
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    kernel: Kernel,
 }
 
-/// Which kernel settings to use, and where their saved values are kept.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ModeArg {
+    /// While it fills: everything, as long as there is room for the capture
+    Stream,
+    /// At the end: the last events that fit into the buffer
+    Ring,
+    /// At the end, which is when a CPU's buffer is full: the first events
+    Fill,
+}
+
+/// What to record, and of which trace buffer: `record` and `start` share it.
+#[derive(Debug, ClapArgs)]
+pub struct What {
+    /// A category (`tracebridge list` shows them), GROUP/EVENT or GROUP/*; events may have a :FILTER in the kernel's
+    /// language (sched/sched_switch:prev_pid==1)
+    #[arg(value_name = "WHAT")]
+    names: Vec<String>,
+    /// Also what this file names, separated by white space
+    #[arg(short = 'f', long = "from-file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Let these apps write their markers: their process names, * matches any; separated by commas
+    #[arg(short, long = "app", value_name = "APP", value_delimiter = ',')]
+    apps: Vec<String>,
+    /// Trace these kernel functions; * matches any; separated by commas
+    #[arg(short = 'k', long, value_name = "FUNCTION", value_delimiter = ',')]
+    functions: Vec<String>,
+    /// With what the functions of -k call, and how long each takes
+    #[arg(long, requires = "functions")]
+    graph: bool,
+    /// The kernel's buffer, KiB for each CPU
+    #[arg(short, long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=4_194_304))]
+    buffer: u64,
+    /// What stamps the events: one of tracefs' trace_clock. Default: boot, else mono, else global
+    #[arg(long, value_name = "CLOCK")]
+    clock: Option<String>,
+    /// Leave the recorder's own threads out of the trace
+    #[arg(long)]
+    exclude_self: bool,
+    /// Take the buffer over from a recorder or flight recorder that has it, ending its recording
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    pub kernel: Kernel,
+}
+
+/// Which trace buffer, and where its saved settings are kept.
 #[derive(Debug, ClapArgs)]
 pub struct Kernel {
-    /// The directory of tracefs. Default: /sys/kernel/tracing, else /sys/kernel/debug/tracing.
+    /// The directory of tracefs. Default: /sys/kernel/tracing, else /sys/kernel/debug/tracing
     #[arg(long, value_name = "DIR")]
     pub tracefs: Option<PathBuf>,
-    /// Where the kernel's saved settings are kept for `restore`. Default: the first writable of /data/local/tmp, /run, /tmp.
+    /// Use a buffer of this name beside the top one; it is made, and removed at the end
+    #[arg(long, value_name = "NAME")]
+    pub instance: Option<String>,
+    /// Where the kernel's saved settings are kept for `restore`. Default: the first writable of /data/local/tmp, /run, /tmp
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
 }
 
 impl Kernel {
-    /// The trace buffer asked for.
-    pub fn tracefs(&self) -> anyhow::Result<Tracefs> {
-        Ok(Tracefs::find(self.tracefs.as_deref())?)
-    }
-
     /// The directory of saved settings asked for.
     pub fn state_dir(&self) -> PathBuf {
         self.state_dir.clone().unwrap_or_else(state_dir)
     }
 
+    /// The trace buffer asked for; an instance is made, with `make`, and the second value tells whether it was.
+    pub fn buffer(&self, make: bool) -> anyhow::Result<(Tracefs, bool)> {
+        let top = Tracefs::find(self.tracefs.as_deref())?;
+        Ok(match &self.instance {
+            Some(name) => top.instance(name, make)?,
+            None => (top, false),
+        })
+    }
+}
+
+impl What {
+    /// What the kernel is to be set to. A note for each thing that this device does not have.
+    pub fn setup(&self, tracefs: &Tracefs, when_full: WhenFull) -> anyhow::Result<(Setup, Vec<String>)> {
+        let mut names = self.names.clone();
+        for file in &self.files {
+            let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+            names.extend(text.split_whitespace().map(str::to_owned));
+        }
+        let choice = events::choose(tracefs, &names)?;
+        let asked = choice.tags != 0 || !self.apps.is_empty() || choice.core_services;
+        if choice.events.is_empty() && !asked && self.functions.is_empty() {
+            anyhow::bail!(
+                "nothing to record: name a category (`tracebridge list`), GROUP/EVENT, -a APP or -k FUNCTION"
+            );
+        }
+        let userspace = asked.then(|| UserspaceRequest {
+            tags: choice.tags,
+            apps: self.apps.clone(),
+            core_services: choice.core_services,
+            user_initiated: tracefs.instance_name().is_none(),
+        });
+        let functions = Some(&self.functions).filter(|f| !f.is_empty());
+        let setup = Setup {
+            events: choice.events,
+            userspace,
+            functions: functions.map(|names| Functions { names: names.clone(), graph: self.graph }),
+            clock: self.clock.clone(),
+            buffer_kb: self.buffer,
+            when_full,
+            exclude_self: self.exclude_self,
+        };
+        Ok((setup, choice.notes))
+    }
+
+    /// Whether function names will be needed to read the trace.
+    pub fn has_functions(&self) -> bool {
+        !self.functions.is_empty()
+    }
+
     /// The guard of the trace buffer's settings, after anything a killed recorder left is put back.
-    pub fn settings(&self, tracefs: &Tracefs) -> anyhow::Result<Settings> {
-        let (settings, leftover) = Settings::begin(tracefs, &self.state_dir(), false)?;
+    pub fn settings(&self, tracefs: &Tracefs, made: bool) -> anyhow::Result<Settings> {
+        let dir = self.kernel.state_dir();
+        if self.force
+            && let Some(pid) = Settings::take_over(tracefs, &dir)?
+        {
+            eprintln!("tracebridge: took the trace buffer over from recorder {pid}, whose recording ended");
+        }
+        let (mut settings, leftover) = Settings::begin(tracefs, &dir, self.force)?;
         if let Leftover::PutBack(knobs) = leftover {
-            eprintln!("tracebridge: put back {knobs} settings that a killed recorder had left");
+            eprintln!("tracebridge: put back {knobs} settings that an earlier recorder had left");
+        }
+        if made {
+            settings.remove_instance_at_end()?;
         }
         Ok(settings)
     }
@@ -80,46 +181,34 @@ impl Kernel {
 
 /// Records.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let tracefs = args.kernel.tracefs()?;
-    let events = wanted(&tracefs, &args.what)?;
-    let config = Config {
-        setup: Setup {
-            events,
-            clock: args.clock.clone(),
-            buffer_kb: args.buffer,
-            when_full: WhenFull::Overwrite,
-        },
-        output: args.output.clone(),
-        duration: args.time,
-        max_bytes: args.max_size,
-        kallsyms: args.kallsyms,
-        stream: true,
-    };
+    let (tracefs, made) = args.what.kernel.buffer(true)?;
     // Before anything is changed: a signal from here on ends the recording in order.
     let signals = Signals::block()?;
-    let settings = args.kernel.settings(&tracefs)?;
-    let summary = recorder::record(&config, settings, &signals)?;
-    if args.json {
-        println!("{}", serde_json::to_string(&summary)?);
-    } else {
-        print!("{}", summary.text());
-    }
-    Ok(if summary.is_lossy() { Exit::Lossy } else { Exit::Complete })
+    let settings = args.what.settings(&tracefs, made)?;
+    let (mode, when_full) = match args.mode {
+        ModeArg::Stream => (Mode::Stream, WhenFull::Overwrite),
+        ModeArg::Ring => (Mode::Ring, WhenFull::Overwrite),
+        ModeArg::Fill => (Mode::Fill, WhenFull::Stop),
+    };
+    let (setup, notes) = args.what.setup(&tracefs, when_full)?;
+    let target = Target {
+        path: args.output.clone(),
+        max_bytes: args.max_size,
+        kallsyms: args.kallsyms || args.what.has_functions(),
+    };
+    let config = Config { setup, target, duration: args.time, mode };
+    let mut summary = recorder::record(&config, settings, &signals)?;
+    summary.notes.splice(0..0, notes);
+    tell(&summary, args.json)
 }
 
-/// The events behind all that was named.
-fn wanted(tracefs: &Tracefs, what: &[String]) -> anyhow::Result<Vec<Wanted>> {
-    let mut out = Vec::new();
-    for spec in what {
-        let specs: Vec<&str> = match spec.as_str() {
-            "sched" => vec!["sched/sched_switch", "sched/sched_wakeup", "sched/sched_waking"],
-            "freq" => vec!["power/cpu_frequency"],
-            "idle" => vec!["power/cpu_idle"],
-            other => vec![other],
-        };
-        for spec in specs {
-            out.extend(events::expand(tracefs, spec)?);
-        }
+/// Prints the summary; to stderr where stdout is the capture.
+pub fn tell(summary: &Summary, json: bool) -> anyhow::Result<Exit> {
+    let text = if json { serde_json::to_string(summary)? + "\n" } else { summary.text() };
+    if summary.output == Path::new("-") {
+        eprint!("{text}")
+    } else {
+        print!("{text}")
     }
-    Ok(out)
+    Ok(if summary.is_lossy() { Exit::Lossy } else { Exit::Complete })
 }

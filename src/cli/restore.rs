@@ -1,12 +1,13 @@
 //! `restore`: puts back the kernel's settings that a killed recorder left changed.
 
+use std::path::PathBuf;
+
 use clap::Args as ClapArgs;
 
 use super::Exit;
-use super::record::Kernel;
-use crate::record::restore_all;
+use crate::record::{restore_all, state_dir};
 
-/// Put back the kernel's settings after a recorder was killed (SIGKILL, a crash).
+/// Put back the kernel's settings after a recorder was killed (SIGKILL, a crash)
 ///
 /// A recorder that still runs is left alone.
 #[derive(Debug, ClapArgs)]
@@ -17,26 +18,32 @@ pub struct Args {
     /// Print what was done as JSON.
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    kernel: Kernel,
+    /// Where the saved settings are. Default: the first writable of /data/local/tmp, /run, /tmp
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
 }
 
 /// Restores.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let restored = restore_all(&args.kernel.state_dir(), args.flight)?;
+    let dir = args.state_dir.clone().unwrap_or_else(state_dir);
+    let restored = restore_all(&dir, args.flight)?;
     if args.json {
         println!("{}", serde_json::to_string(&restored)?);
         return Ok(Exit::Complete);
     }
     if restored.is_empty() {
-        println!("nothing to put back in {}", args.kernel.state_dir().display());
+        println!("nothing to put back in {}", dir.display());
     }
     for r in &restored {
         match r.knobs {
             Some(knobs) => {
                 println!("{}: {knobs} settings of recorder {} put back", r.record.display(), r.pid)
             }
-            None => println!("{}: recorder {} is still at work: left alone", r.record.display(), r.pid),
+            None => println!(
+                "{}: recorder {} or its flight recorder is at work: left alone",
+                r.record.display(),
+                r.pid
+            ),
         }
     }
     Ok(Exit::Complete)

@@ -16,6 +16,7 @@ pub mod known;
 pub mod perfetto;
 mod report;
 mod sink;
+pub mod stream;
 pub mod trace_dat;
 
 pub use crate::ftrace::{EventKind, Field, FieldType, Value};

@@ -17,6 +17,7 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc;
 
 use super::Error;
+use super::output::Output;
 use crate::formats::trace_dat::{CpuData, Extra, Header, Settle, Slot};
 
 /// Regions and holes start at multiples of this, bytes: of any file system's block and of what O_DIRECT asks for.
@@ -62,16 +63,16 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 }
 
 impl Capture {
-    /// Makes the file, with a head that `head` builds from where each CPU's data will be. The name appears once the
-    /// head is in it: before that moment a file of that name stays as it was.
+    /// Makes the file, with this head (its table is filled in here). The name appears once the head is in it: before
+    /// that moment a file of that name stays as it was.
     ///
     /// `most` is the most bytes one CPU's data may take; without it, the free space of the file system.
     pub fn create(
         path: &Path,
+        mut header: Header,
         cpus: usize,
         page_size: usize,
         most: Option<u64>,
-        head: impl Fn(&[CpuData]) -> Header,
     ) -> Result<Capture, Error> {
         let failed = |source| output_error(path, source);
         let regular = fs::metadata(path).map_or(true, |m| m.is_file());
@@ -92,10 +93,13 @@ impl Capture {
         // Room that the file system does not have cannot be filled: no region reaches the next.
         let free = free_bytes(&part).unwrap_or(1 << 40);
         let spacing = up(most.unwrap_or(free).min(free).max(ALIGN)) + ALIGN;
-        let first = up(head(&vec![CpuData::default(); cpus]).bytes.len() as u64);
+        let first = up(header.bytes.len() as u64);
         let regions: Vec<CpuData> =
             (0..cpus as u64).map(|n| CpuData { offset: first + n * spacing, size: 0 }).collect();
-        let header = head(&regions);
+        let table = header.bytes.get_mut(header.table_at as usize..).unwrap_or_default();
+        for (entry, region) in table.chunks_exact_mut(CpuData::ENTRY_LEN).zip(&regions) {
+            entry.copy_from_slice(&region.entry());
+        }
         let write = file.write_all_at(&header.bytes, 0).and_then(|()| file.set_len(first));
         write.and_then(|()| fs::rename(&part, path)).map_err(|e| {
             let _ = fs::remove_file(&part);
@@ -114,9 +118,11 @@ impl Capture {
         })
     }
 
-    /// Bytes of pages written so far, of all CPUs.
-    pub fn data_bytes(&self) -> u64 {
-        self.regions.iter().map(|r| r.size).sum()
+    /// What the head says now.
+    fn read_extra(&self) -> Extra {
+        let mut text = vec![0; self.extra.len];
+        let read = self.file.read_exact_at(&mut text, self.extra.at);
+        read.ok().and_then(|()| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
     fn put_entry(&self, cpu: usize) -> io::Result<()> {
@@ -124,9 +130,13 @@ impl Capture {
         self.file.write_all_at(&self.regions[cpu].entry(), at)
     }
 
-    /// Appends whole pages to the data of a CPU, which is its number in the table. On a full file system what fitted is kept.
-    pub fn append(&mut self, cpu: usize, pages: &[u8]) -> Result<(), Error> {
-        let region = self.regions[cpu];
+    /// Appends whole pages to the data of a CPU, which is its number in the table. On a full file system what fitted
+    /// is kept.
+    fn append(&mut self, cpu: usize, pages: &[u8]) -> Result<(), Error> {
+        let Some(region) = self.regions.get(cpu).copied() else {
+            let what = format!("pages of CPU {cpu}, which the head does not know");
+            return Err(Error::Format { path: self.path.clone(), what });
+        };
         if region.size + pages.len() as u64 > self.spacing - ALIGN {
             return Err(output_error(&self.path, io::Error::from(io::ErrorKind::StorageFull)));
         }
@@ -161,27 +171,13 @@ impl Capture {
         Ok(())
     }
 
-    /// Writes a slot of the head again. Whether all of `text` fitted.
-    pub fn patch(&self, slot: Slot, text: &[u8], padding: u8) -> Result<bool, Error> {
-        let (bytes, fits) = slot.fit(text, padding);
-        self.file.write_all_at(&bytes, slot.at).map_err(|e| output_error(&self.path, e))?;
-        Ok(fits)
-    }
-
-    /// Writes what the recorder knows (clocks, losses) into the head.
-    pub fn put_extra(&self, extra: &Extra) -> Result<(), Error> {
-        let mut text = serde_json::to_vec(extra).map_err(|e| Error::output(&self.path, e.into()))?;
-        if text.len() > self.extra.len {
-            // Too many processes, then: the clocks matter more.
-            let without = Extra { processes: Vec::new(), ..extra.clone() };
-            text = serde_json::to_vec(&without).map_err(|e| Error::output(&self.path, e.into()))?;
-        }
-        self.patch(self.extra, &text, b' ').map(drop)
-    }
-
-    /// Takes the holes out of the file and marks it complete.
-    pub fn finish(mut self, mut extra: Extra) -> Result<(u64, Settled), Error> {
-        extra.complete = true;
+    /// Takes the holes out of the file. With `extra` the recording came to its end; without, the head stays as the
+    /// recorder left it.
+    pub(super) fn close(mut self, extra: Option<Extra>) -> Result<(u64, Settled), Error> {
+        let mut extra = match extra {
+            Some(extra) => Extra { complete: true, ..extra },
+            None => self.read_extra(),
+        };
         let path = self.path.clone();
         let failed = |e| output_error(&path, e);
         let end = |r: &CpuData| r.offset + up(r.size);
@@ -264,6 +260,31 @@ impl Capture {
         let end = self.regions.iter().map(|r| r.offset + r.size).max().unwrap_or(to);
         self.file.set_len(end)?;
         Ok(Settled::Compact)
+    }
+}
+
+impl Output for Capture {
+    fn pages(&mut self, cpu: u32, pages: &[u8]) -> Result<(), Error> {
+        self.append(cpu as usize, pages)
+    }
+
+    fn patch(&mut self, slot: Slot, text: &[u8], padding: u8) -> Result<bool, Error> {
+        let (bytes, fits) = slot.fit(text, padding);
+        self.file.write_all_at(&bytes, slot.at).map_err(|e| output_error(&self.path, e))?;
+        Ok(fits)
+    }
+
+    fn put_extra(&mut self, extra: &Extra) -> Result<(), Error> {
+        let text = extra.to_json(self.extra.len);
+        self.patch(self.extra, &text, b' ').map(drop)
+    }
+
+    fn data_bytes(&self) -> u64 {
+        self.regions.iter().map(|r| r.size).sum()
+    }
+
+    fn finish(self: Box<Self>, extra: Extra) -> Result<(u64, Settled), Error> {
+        self.close(Some(extra))
     }
 }
 

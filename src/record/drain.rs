@@ -1,4 +1,4 @@
-//! Moves full pages from the kernel's per-CPU ring buffers to a sink, without looking into them beyond their headers.
+//! Moves full pages from the kernel's per-CPU ring buffers to an output, without looking into them beyond their headers.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,13 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use nix::libc;
 
 use super::metadata::PageLayout;
+use super::output::Output;
 use super::{Error, Tracefs};
-
-/// Where pages go.
-pub trait PageSink {
-    /// Takes whole pages of the CPU with this id.
-    fn pages(&mut self, cpu: u32, pages: &[u8]) -> Result<(), Error>;
-}
 
 /// Bytes gathered before they are handed on: large enough that the file system's work per write does not count.
 pub const BATCH: usize = 1 << 20;
@@ -43,6 +38,17 @@ pub struct Lane {
     pub missed: u64,
 }
 
+/// How far to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upto {
+    /// Until a page comes back less than half full: then the rest is better left to gather.
+    HalfFullPage,
+    /// About this many bytes, or all there is.
+    Bytes(u64),
+    /// All there is, the last partial page too.
+    End,
+}
+
 /// All CPUs' pipes, and the buffer that pages pass through.
 #[derive(Debug)]
 pub struct Drain {
@@ -70,9 +76,8 @@ impl Drain {
         Ok(Drain { lanes, layout, buffer, start })
     }
 
-    /// Hands on what CPU number `index` has: all of it when `to_the_end`, else until a page comes back less than half
-    /// full (then the rest is better left to gather). Returns the bytes moved.
-    pub fn lane(&mut self, index: usize, to_the_end: bool, sink: &mut dyn PageSink) -> Result<u64, Error> {
+    /// Hands on what CPU number `index` of the list has. Returns the bytes moved.
+    pub fn lane(&mut self, index: usize, upto: Upto, to: &mut dyn Output) -> Result<u64, Error> {
         let Drain { lanes, layout, buffer, start } = self;
         let Some(lane) = lanes.get_mut(index) else { return Ok(0) };
         let buffer = &mut buffer[*start..*start + BATCH];
@@ -96,10 +101,14 @@ impl Drain {
             }
             let last = match used {
                 None => true,
-                Some(used) => !to_the_end && used < page_size / 2,
+                Some(used) => match upto {
+                    Upto::HalfFullPage => used < page_size / 2,
+                    Upto::Bytes(most) => moved + filled as u64 >= most,
+                    Upto::End => false,
+                },
             };
             if filled > 0 && (last || filled + page_size > buffer.len()) {
-                sink.pages(lane.cpu, &buffer[..filled])?;
+                to.pages(lane.cpu, &buffer[..filled])?;
                 lane.bytes += filled as u64;
                 moved += filled as u64;
                 filled = 0;

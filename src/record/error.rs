@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::atrace::PropertyError;
+use crate::atrace::categories::SelectionError;
+
 /// Why a recording could not start, go on or be cleaned up after.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -64,6 +67,27 @@ pub enum Error {
         /// Its process id, 0 where unknown.
         pid: u32,
     },
+    /// A flight recorder has the buffer.
+    #[error(
+        "a flight recorder (started by pid {pid}) is using this trace buffer: end it with `tracebridge stop`, or take \
+         over with --force (what it holds is lost; its settings are put back)"
+    )]
+    FlightRecorder {
+        /// Who started it.
+        pid: u32,
+    },
+    /// There is no flight recorder to dump or stop.
+    #[error("no flight recorder is on here: `tracebridge start` starts one")]
+    NoFlightRecorder,
+    /// What was asked for cannot be recorded.
+    #[error("nothing to record: {0}")]
+    Nothing(String),
+    /// A category or event that is not to be had.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// A property could not be read or set.
+    #[error(transparent)]
+    Property(#[from] PropertyError),
     /// The saved-settings record could not be kept.
     #[error("{}: cannot keep the record of the kernel's settings: {source}: name a writable directory with --state-dir", path.display())]
     State {

@@ -1,6 +1,8 @@
-//! Which events a recording is to have: `group/event`, `group/*` and their filters.
+//! What a recording is to have: categories, `group/event`, `group/*` and their filters, resolved for this kernel.
 
 use super::{Error, EventName, Tracefs};
+use crate::atrace::categories::{Catalog, DirFiles, Flavour, Selection, SelectionError, VENDOR_FILE};
+use crate::atrace::{Properties, userspace};
 
 /// An event asked for, with its filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,28 +13,62 @@ pub struct Wanted {
     pub filter: Option<String>,
 }
 
-/// The events behind `group/event`, `group/event:filter`, `group/*` or `group/*:filter` (`group:event` as trace-cmd
-/// writes it is understood too).
-pub fn expand(tracefs: &Tracefs, spec: &str) -> Result<Vec<Wanted>, Error> {
-    let no_event = |hint: String| Error::NoEvent { name: spec.to_owned(), hint };
-    let (group, rest) = spec
-        .split_once('/')
-        .or_else(|| spec.split_once(':'))
-        .ok_or_else(|| no_event("an event is GROUP/EVENT or GROUP/*".into()))?;
-    let (name, filter) = match rest.split_once(':') {
-        Some((name, filter)) => (name, Some(filter.to_owned())),
-        None => (rest, None),
-    };
-    let known =
-        tracefs.events_of(group).map_err(|_| no_event(format!("this kernel has no group {group}")))?;
-    let wanted: Vec<Wanted> = known
-        .iter()
-        .filter(|e| name == "*" || e.name == name)
-        .map(|event| Wanted { event: event.clone(), filter: filter.clone() })
-        .collect();
-    if wanted.is_empty() {
-        let list: Vec<&str> = known.iter().map(|e| e.name.as_str()).collect();
-        return Err(no_event(format!("group {group} has {}", list.join(", "))));
+/// What names on a command line come to here.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// Events of the kernel.
+    pub events: Vec<Wanted>,
+    /// Userspace tags.
+    pub tags: u64,
+    /// Whether the core services' processes are to write their app markers.
+    pub core_services: bool,
+    /// Categories and events that this device does not permit or have.
+    pub notes: Vec<String>,
+}
+
+/// Resolves categories and events. A name that nobody knows is an error; what this kernel does not have or this
+/// user may not turn on is a note, as long as something is left to record.
+pub fn choose(tracefs: &Tracefs, names: &[String]) -> Result<Choice, Error> {
+    let vendor = std::fs::read_to_string(VENDOR_FILE).ok();
+    let core_services =
+        Properties::here().and_then(|p| userspace::core_services(&p).ok()).unwrap_or_default();
+    let catalog = Catalog::new(vendor.as_deref(), &core_services, Flavour::Record)
+        .map_err(|e| Error::Format { path: VENDOR_FILE.into(), what: e.to_string() })?;
+    let files = DirFiles::new(tracefs.root());
+    let mut choice = Choice::default();
+    for name in names {
+        // A filter may hold colons and slashes itself: only the first colon behind the first slash counts.
+        let (spec, filter) = match name.split_once('/').and_then(|(g, rest)| Some((g, rest.split_once(':')?)))
+        {
+            Some((group, (event, filter))) => (format!("{group}/{event}"), Some(filter)),
+            None => (name.clone(), None),
+        };
+        let mut selection = Selection::default();
+        match catalog.select(&spec, &files, &mut selection) {
+            Ok(()) => {}
+            Err(error @ SelectionError::Unknown { .. }) => return Err(error.into()),
+            Err(error) => choice.notes.push(error.to_string()),
+        }
+        choice.tags |= selection.tags;
+        choice.core_services |= selection.core_services;
+        for event in selection.events {
+            for event in events_of(tracefs, &event)? {
+                // The last filter given for an event counts.
+                choice.events.retain(|w| w.event != event);
+                choice.events.push(Wanted { event, filter: filter.map(str::to_owned) });
+            }
+        }
     }
-    Ok(wanted)
+    if choice.events.is_empty() && choice.tags == 0 && !choice.notes.is_empty() {
+        return Err(Error::Nothing(choice.notes.join("; ")));
+    }
+    Ok(choice)
+}
+
+/// The events behind `group/event` or a group's name.
+fn events_of(tracefs: &Tracefs, name: &str) -> Result<Vec<EventName>, Error> {
+    match name.split_once('/') {
+        Some((group, event)) => Ok(vec![EventName::new(group, event)]),
+        None => tracefs.events_of(name),
+    }
 }

@@ -2,13 +2,17 @@
 //! outlives a SIGKILL, and puts all of them back in reverse order.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
+use nix::sys::signal::{Signal, kill};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Tracefs};
+use crate::atrace::{Properties, SavedProperties, UserspaceRequest, UserspaceTags};
+use crate::clock::Snapshots;
 
 /// Which trace buffer a saved-settings record is about, and who made it: its first line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -23,8 +27,8 @@ pub struct Owner {
     pub instance: Option<String>,
     /// Whether the instance is to be removed with the settings.
     pub remove_instance: bool,
-    /// Whether the settings are meant to outlive the process: a flight recorder (`start` … `stop`).
-    pub flight: bool,
+    /// Set where the settings are meant to outlive the process: a flight recorder's clocks when it started.
+    pub flight: Option<Snapshots>,
 }
 
 /// A knob and what to write to it to have it as before: every further line.
@@ -34,6 +38,14 @@ struct Saved {
     value: String,
 }
 
+/// A further line of the record.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Knob(Saved),
+    Properties(SavedProperties),
+}
+
 /// The settings of one trace buffer while a recording changes them. Dropping it puts every knob back.
 ///
 /// The same file is the lock that keeps a second recorder out: it stays locked as long as this value lives.
@@ -41,7 +53,7 @@ struct Saved {
 pub struct Settings {
     tracefs: Tracefs,
     owner: Owner,
-    saved: Vec<Saved>,
+    saved: Vec<Line>,
     file: Flock<File>,
     path: PathBuf,
     done: bool,
@@ -105,7 +117,7 @@ fn lock(path: &Path) -> Result<Option<Flock<File>>, Error> {
     }
 }
 
-fn parse(path: &Path) -> Option<(Owner, Vec<Saved>)> {
+fn parse(path: &Path) -> Option<(Owner, Vec<Line>)> {
     let text = fs::read_to_string(path).ok()?;
     let mut lines = text.lines();
     let owner = serde_json::from_str(lines.next()?).ok()?;
@@ -113,18 +125,24 @@ fn parse(path: &Path) -> Option<(Owner, Vec<Saved>)> {
     Some((owner, lines.map_while(|l| serde_json::from_str(l).ok()).collect()))
 }
 
+fn json_line(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(value)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
 impl Settings {
     /// Takes the lock of this trace buffer and begins an empty record in `dir`. Settings left by a killed recorder
-    /// are put back first, since its "before" is the one to return to.
-    pub fn begin(tracefs: &Tracefs, dir: &Path, flight: bool) -> Result<(Settings, Leftover), Error> {
+    /// are put back first, since its "before" is the one to return to; with `force` a flight recorder's too.
+    pub fn begin(tracefs: &Tracefs, dir: &Path, force: bool) -> Result<(Settings, Leftover), Error> {
         let path = record_path(dir, tracefs);
         let Some(file) = lock(&path)? else {
             return Err(Error::Busy { pid: parse(&path).map_or(0, |(owner, _)| owner.pid) });
         };
         let leftover = match parse(&path) {
             Some((owner, saved)) if owner.boot_id == boot_id() => {
-                if owner.flight {
-                    return Err(Error::Busy { pid: owner.pid });
+                if owner.flight.is_some() && !force {
+                    return Err(Error::FlightRecorder { pid: owner.pid });
                 }
                 put_back(tracefs, &saved)?;
                 Leftover::PutBack(saved.len())
@@ -137,13 +155,33 @@ impl Settings {
             tracefs: tracefs.root().to_owned(),
             instance: tracefs.instance_name().map(str::to_owned),
             remove_instance: false,
-            flight,
+            flight: None,
         };
         let mut settings =
             Settings { tracefs: tracefs.clone(), owner, saved: Vec::new(), file, path, done: false };
         settings.file.set_len(0).map_err(|source| Error::State { path: settings.path.clone(), source })?;
         settings.note(&settings.owner.clone())?;
         Ok((settings, leftover))
+    }
+
+    /// Ends the recorder that holds the lock of this trace buffer, if one does: asks it to end in order, and after ten
+    /// seconds makes it. Returns its process id.
+    pub fn take_over(tracefs: &Tracefs, dir: &Path) -> Result<Option<u32>, Error> {
+        let path = record_path(dir, tracefs);
+        let Some((Owner { pid, .. }, _)) = parse(&path) else { return Ok(None) };
+        let target = nix::unistd::Pid::from_raw(pid as i32);
+        for tenth in 0..150 {
+            if lock(&path)?.is_some() {
+                return Ok((tenth > 0).then_some(pid));
+            }
+            match tenth {
+                0 => drop(kill(target, Signal::SIGTERM)),
+                100 => drop(kill(target, Signal::SIGKILL)),
+                _ => {}
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Err(Error::Busy { pid })
     }
 
     /// Takes up the record that a flight recorder's `start` left, to put its settings back. `None` where there is none.
@@ -159,11 +197,10 @@ impl Settings {
     }
 
     fn note(&mut self, line: &impl Serialize) -> Result<(), Error> {
-        let failed = |source| Error::State { path: self.path.clone(), source };
-        let mut text = serde_json::to_vec(line).map_err(|e| failed(e.into()))?;
-        text.push(b'\n');
-        use std::io::Seek;
-        let write = self.file.seek(io::SeekFrom::End(0)).and_then(|_| self.file.write_all(&text));
+        let write = json_line(line).and_then(|text| {
+            self.file.seek(io::SeekFrom::End(0))?;
+            self.file.write_all(&text)
+        });
         write.map_err(|source| Error::State { path: self.path.clone(), source })
     }
 
@@ -186,27 +223,77 @@ impl Settings {
     /// Saves a knob's value without writing it, for one that will be written more than once.
     pub fn hold(&mut self, knob: &str) -> Result<(), Error> {
         let saved = Saved { knob: knob.to_owned(), value: restorable(&self.tracefs.read(knob)?) };
-        self.note(&saved)?;
-        self.saved.push(saved);
+        self.add(Line::Knob(saved))
+    }
+
+    fn add(&mut self, line: Line) -> Result<(), Error> {
+        self.note(&line)?;
+        self.saved.push(line);
         Ok(())
     }
 
-    /// Sets the instance to be removed once the settings are put back.
+    /// Switches userspace tags on, where this system has properties; they go back with the knobs.
+    pub fn set_userspace(
+        &mut self,
+        properties: &Properties,
+        request: &UserspaceRequest,
+    ) -> Result<(), Error> {
+        self.add(Line::Properties(SavedProperties::read(properties, request)?))?;
+        // What they were is in the record now: that is what puts them back.
+        UserspaceTags::enable(properties, request)?.leave_on();
+        Ok(())
+    }
+
+    /// Has the instance removed once the settings are put back.
     pub fn remove_instance_at_end(&mut self) -> Result<(), Error> {
         self.owner.remove_instance = true;
-        self.file.set_len(0).map_err(|source| Error::State { path: self.path.clone(), source })?;
-        self.note(&self.owner.clone())?;
-        self.saved.clone().iter().try_for_each(|s| self.note(s))
+        self.rewrite()
+    }
+
+    /// Leaves the settings as they are, and the record for a later [`Settings::resume`]: a flight recorder starts.
+    pub fn leave_on(mut self, started: Snapshots) -> Result<(), Error> {
+        self.owner.flight = Some(started);
+        self.rewrite()?;
+        self.done = true;
+        Ok(())
+    }
+
+    /// Lets go of a flight recorder without ending it.
+    pub fn let_go(mut self) {
+        self.done = true;
+    }
+
+    /// A flight recorder's clocks when it started.
+    pub fn flight(&self) -> Option<&Snapshots> {
+        self.owner.flight.as_ref()
+    }
+
+    /// Writes the record again, since its first line changed. A kill in between must not lose it: the new one is
+    /// complete before it takes the old one's name, and locked.
+    fn rewrite(&mut self) -> Result<(), Error> {
+        let failed = |source| Error::State { path: self.path.clone(), source };
+        let mut text = json_line(&self.owner).map_err(failed)?;
+        for saved in &self.saved {
+            text.extend(json_line(saved).map_err(failed)?);
+        }
+        let part = self.path.with_extension("part");
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&part)
+            .map_err(failed)?;
+        file.write_all(&text).map_err(failed)?;
+        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| failed(e.into()))?;
+        fs::rename(&part, &self.path).map_err(failed)?;
+        self.file = file;
+        Ok(())
     }
 
     /// Puts everything back, now, and tells what could not be.
     pub fn restore(mut self) -> Result<usize, Error> {
         self.finish()
-    }
-
-    /// Leaves the settings as they are, and the record for a later [`Settings::resume`]: a flight recorder's start.
-    pub fn keep(mut self) {
-        self.done = true;
     }
 
     fn finish(&mut self) -> Result<usize, Error> {
@@ -232,9 +319,13 @@ impl Drop for Settings {
 }
 
 /// Writes the saved values in reverse order; goes on after a failure, and tells the first.
-fn put_back(tracefs: &Tracefs, saved: &[Saved]) -> Result<(), Error> {
-    let failures: Vec<Error> =
-        saved.iter().rev().filter_map(|s| tracefs.write(&s.knob, &s.value).err()).collect();
+fn put_back(tracefs: &Tracefs, saved: &[Line]) -> Result<(), Error> {
+    let one = |line: &Line| match (line, Properties::here()) {
+        (Line::Knob(saved), _) => tracefs.write(&saved.knob, &saved.value),
+        (Line::Properties(saved), Some(properties)) => Ok(saved.restore(&properties)?),
+        (Line::Properties(_), None) => Ok(()),
+    };
+    let failures: Vec<Error> = saved.iter().rev().filter_map(|line| one(line).err()).collect();
     failures.into_iter().next().map_or(Ok(()), Err)
 }
 
@@ -250,6 +341,10 @@ fn restorable(shown: &str) -> String {
     }
     if let Some(chosen) = shown.split_whitespace().find_map(|w| w.strip_prefix('[')?.strip_suffix(']')) {
         return chosen.to_owned();
+    }
+    // `#### all functions enabled ####` and the like: an empty list.
+    if shown.starts_with('#') {
+        return String::new();
     }
     // An event's enable says `1*` when a trigger uses it too.
     if shown == "none" { "0".to_owned() } else { shown.trim_end_matches('*').to_owned() }
@@ -286,7 +381,7 @@ pub fn restore_all(dir: &Path, flight_too: bool) -> Result<Vec<Restored>, Error>
             continue;
         };
         let mut done = Restored { record: path.clone(), pid: owner.pid, knobs: None };
-        if owner.flight && !flight_too {
+        if owner.flight.is_some() && !flight_too {
             // Meant to stay.
         } else if let Some(file) = lock(&path)? {
             let tracefs = Tracefs::of_record(owner.tracefs.clone(), owner.instance.clone());
@@ -332,7 +427,7 @@ mod tests {
         let (dir, tracefs) = fake();
         let (mut settings, _) = Settings::begin(&tracefs, dir.path(), false).unwrap();
         settings.set("tracing_on", "0").unwrap();
-        settings.keep(); // what SIGKILL amounts to: no destructor, the lock gone, the record there
+        settings.let_go(); // what SIGKILL amounts to: no destructor, the lock gone, the record there
         let restored = restore_all(dir.path(), false).unwrap();
         assert_eq!(restored[0].knobs, Some(1));
         assert_eq!(tracefs.read("tracing_on").unwrap(), "1");
@@ -354,5 +449,6 @@ mod tests {
         assert_eq!(restorable("none"), "0");
         assert_eq!(restorable("prev_pid==1"), "prev_pid==1");
         assert_eq!(restorable("1*"), "1");
+        assert_eq!(restorable("#### all functions enabled ####"), "");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::events::Wanted;
 use super::{Error, EventName, Settings};
+use crate::atrace::{NO_PROPERTIES, Properties, UserspaceRequest};
 use crate::clock::Clock;
 
 /// What happens when the buffer is full and nobody reads.
@@ -18,12 +19,27 @@ pub enum WhenFull {
 pub struct Setup {
     /// The events, with their filters.
     pub events: Vec<Wanted>,
+    /// Userspace tags and apps; `None` where none were asked for.
+    pub userspace: Option<UserspaceRequest>,
+    /// Kernel functions to trace.
+    pub functions: Option<Functions>,
     /// ftrace's name of a clock; without it the first that this kernel has of [`CLOCKS`].
     pub clock: Option<String>,
     /// KiB per CPU.
     pub buffer_kb: u64,
     /// What happens when the buffer is full.
     pub when_full: WhenFull,
+    /// Leave the recorder's own threads out.
+    pub exclude_self: bool,
+}
+
+/// Kernel functions to trace.
+#[derive(Debug, Clone)]
+pub struct Functions {
+    /// Their names; `*` at either end matches any.
+    pub names: Vec<String>,
+    /// With what they call, and how long each takes.
+    pub graph: bool,
 }
 
 /// What the kernel was set to.
@@ -52,41 +68,102 @@ const WATERMARK: u32 = 50;
 /// Stops tracing, sets everything up and empties the buffer. Tracing is still off afterwards: see [`start`].
 pub fn apply(settings: &mut Settings, setup: &Setup) -> Result<Applied, Error> {
     let tracefs = settings.tracefs().clone();
-    let mut notes = Vec::new();
     settings.hold("tracing_on")?;
     tracefs.write("tracing_on", "0")?;
 
-    // What may not be there (an instance, an old kernel) or not permitted (the shell's few files), and what is then missing.
-    let mut optional = |settings: &mut Settings, knob: &str, value: &str, without: &str| {
-        if !tracefs.has(knob) {
-            return false;
-        }
-        let set = settings.set(knob, value);
-        if let Err(error) = &set {
-            notes.push(format!("{error}: {without}"));
-        }
-        set.is_ok()
-    };
-    optional(settings, "current_tracer", "nop", "a tracer that is on stays on");
-    optional(settings, "options/record-cmd", "1", "names of threads that end are missing");
-    optional(settings, "options/record-tgid", "1", "processes of threads that end are missing");
-    // Writing the size forgets the names known so far, so: before any event, and not when it is large already.
-    let enough =
-        tracefs.read("saved_cmdlines_size").is_ok_and(|n| n.parse().is_ok_and(|n: u32| n >= SAVED_CMDLINES));
-    if !enough {
-        let size = SAVED_CMDLINES.to_string();
-        optional(settings, "saved_cmdlines_size", &size, "names of some threads that end are missing");
-    }
+    let mut notes = Vec::new();
+    let mut optional = Optional { settings, notes: &mut notes };
+    optional.names();
     let watermark =
-        optional(settings, "buffer_percent", &WATERMARK.to_string(), "buffers are looked at by the clock");
-
+        optional.set("buffer_percent", &WATERMARK.to_string(), "buffers are looked at by the clock");
+    if setup.exclude_self {
+        optional.without_self();
+    }
+    if let Some(instance) = tracefs.instance_name() {
+        let without = "atrace markers go to the top buffer alone (Linux before 6.14)";
+        if !optional.set("options/copy_trace_marker", "1", without) {
+            notes.push(format!("instance {instance}: {without}"));
+        }
+    }
+    set_tracer(settings, setup.functions.as_ref(), &mut notes)?;
     let clock = set_clock(settings, setup.clock.as_deref())?;
     set_buffer_size(settings, setup.buffer_kb)?;
     let overwrite = if setup.when_full == WhenFull::Overwrite { "1" } else { "0" };
     settings.set("options/overwrite", overwrite)?;
+    if let Some(request) = &setup.userspace {
+        match Properties::here() {
+            Some(properties) => settings.set_userspace(&properties, request)?,
+            None => notes.push(NO_PROPERTIES.to_owned()),
+        }
+    }
     let events = set_events(settings, &setup.events, &mut notes)?;
     tracefs.clear()?;
     Ok(Applied { clock, events, notes, watermark: watermark.then_some(WATERMARK) })
+}
+
+/// Knobs that may not be there (in an instance, in an old kernel) or not be permitted (to a phone's shell).
+struct Optional<'a> {
+    settings: &'a mut Settings,
+    notes: &'a mut Vec<String>,
+}
+
+impl Optional<'_> {
+    /// Sets one; where that is refused, notes what is missing without it. Whether it is set.
+    fn set(&mut self, knob: &str, value: &str, without: &str) -> bool {
+        if !self.settings.tracefs().has(knob) {
+            return false;
+        }
+        let set = self.settings.set(knob, value);
+        if let Err(error) = &set {
+            self.notes.push(format!("{error}: {without}"));
+        }
+        set.is_ok()
+    }
+
+    /// Has the kernel remember threads' names and processes. These knobs are the top buffer's, for all instances.
+    fn names(&mut self) {
+        let top = if self.settings.tracefs().instance_name().is_some() { "../../" } else { "" };
+        let knob = |name: &str| format!("{top}{name}");
+        self.set(&knob("options/record-cmd"), "1", "names of threads that end are missing");
+        self.set(&knob("options/record-tgid"), "1", "processes of threads that end are missing");
+        // Writing the size forgets the names known so far, so: before any event, and not when it is large already.
+        let size = knob("saved_cmdlines_size");
+        let now = self.settings.tracefs().read(&size).ok().and_then(|n| n.parse().ok());
+        if now.is_none_or(|now: u32| now < SAVED_CMDLINES) {
+            self.set(&size, &SAVED_CMDLINES.to_string(), "names of some threads that end are missing");
+        }
+    }
+
+    /// Leaves the recorder's own threads out of the events.
+    fn without_self(&mut self) {
+        let without = "the recorder's own events are not left out (Linux before 5.7)";
+        let knob = "set_event_notrace_pid";
+        if !self.settings.tracefs().has(knob) {
+            self.notes.push(without.to_owned());
+        }
+        self.set(knob, &std::process::id().to_string(), without);
+    }
+}
+
+fn set_tracer(
+    settings: &mut Settings,
+    functions: Option<&Functions>,
+    notes: &mut Vec<String>,
+) -> Result<(), Error> {
+    let Some(Functions { names, graph }) = functions else {
+        Optional { settings, notes }.set("current_tracer", "nop", "a tracer that is on stays on");
+        return Ok(());
+    };
+    let (tracer, list) =
+        if *graph { ("function_graph", "set_graph_function") } else { ("function", "set_ftrace_filter") };
+    // Instances have no list of their own for the graph tracer before Linux 6.
+    let (offered, _) = settings.tracefs().choices("available_tracers")?;
+    if !offered.iter().any(|o| o == tracer) {
+        let (asked, offered) = (tracer.to_owned(), offered.join(" "));
+        return Err(Error::NotOffered { knob: "available_tracers", asked, offered });
+    }
+    settings.set(list, &names.join(" "))?;
+    settings.set("current_tracer", tracer).map(drop)
 }
 
 /// Turns tracing on. The buffer is empty at that moment.
@@ -150,8 +227,13 @@ fn set_events(
         if filter.is_some() || settings.tracefs().read(&knob).is_ok_and(|f| f != "none") {
             settings.set(&knob, filter.as_deref().unwrap_or("0"))?;
         }
-        settings.set(&format!("{}/enable", event.dir()), "1")?;
-        on.push(event.clone());
+        match settings.set(&format!("{}/enable", event.dir()), "1") {
+            Ok(_) => on.push(event.clone()),
+            Err(error) => notes.push(format!("{error}: {event} is not recorded")),
+        }
+    }
+    if on.is_empty() && !wanted.is_empty() {
+        return Err(Error::Nothing(notes.join("; ")));
     }
     on.sort_unstable();
     on.dedup();

@@ -28,7 +28,8 @@ pub struct CpuSummary {
 }
 
 impl CpuSummary {
-    /// Events known lost: what the kernel counted, or what the pages told where that is more.
+    /// Events known lost: what the kernel counted, or what the pages told where that is more. In a recording that is
+    /// only read at its end these are no loss, but what a ring overwrites and a full buffer refuses.
     pub fn lost(&self) -> u64 {
         (self.overrun + self.dropped + self.commit_overrun).max(self.missed).max(u64::from(self.gaps > 0))
     }
@@ -41,11 +42,13 @@ pub struct Summary {
     pub output: PathBuf,
     /// Its length, bytes.
     pub bytes: u64,
+    /// Whether pages were moved while they filled: then overwritten and refused events are losses.
+    pub streaming: bool,
     /// From tracing on to tracing off, seconds.
     pub seconds: f64,
     /// ftrace's name of the clock of the events' times.
     pub clock: String,
-    /// Why it ended: `time`, `signal SIGINT`, `size`, `output`, `reader gone`.
+    /// Why it ended: `time`, `signal SIGINT`, `size`, `full`, `an error`.
     pub ended_by: String,
     /// Per CPU.
     pub cpus: Vec<CpuSummary>,
@@ -67,12 +70,22 @@ impl Summary {
 
     /// Events lost of all CPUs.
     pub fn lost(&self) -> u64 {
-        self.cpus.iter().map(CpuSummary::lost).sum()
+        if self.streaming { self.cpus.iter().map(CpuSummary::lost).sum() } else { 0 }
     }
 
     /// Whether anything is missing: exit code 3.
     pub fn is_lossy(&self) -> bool {
-        self.error.is_some() || self.cpus.iter().any(|c| c.lost() > 0 || c.left > 0)
+        self.error.is_some() || self.lost() > 0 || (self.streaming && self.cpus.iter().any(|c| c.left > 0))
+    }
+
+    /// Adds what the process itself used so far.
+    pub(super) fn add_usage(&mut self) {
+        use nix::sys::resource::{UsageWho, getrusage};
+        if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
+            let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
+            self.cpu_seconds = seconds(usage.user_time()) + seconds(usage.system_time());
+            self.peak_rss_kb = usage.max_rss() as u64;
+        }
     }
 
     /// The lines for a person.
@@ -87,7 +100,8 @@ impl Summary {
             self.ended_by
         );
         for c in &self.cpus {
-            out += &format!("  cpu {:>2}: {:>10} events, {} lost", c.cpu, c.events, c.lost());
+            let word = if self.streaming { "lost" } else { "overwritten or refused" };
+            out += &format!("  cpu {:>2}: {:>10} events, {} {word}", c.cpu, c.events, c.lost());
             if c.lost() > 0 {
                 out += &format!(
                     " (overrun {}, dropped {}, commit overrun {}, gaps {})",

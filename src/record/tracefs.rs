@@ -9,6 +9,10 @@ use super::Error;
 /// Where a tracefs usually is: its own mount point (Linux ≥ 4.1), then the one inside debugfs.
 pub const USUAL_PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
+/// Knobs that hold a list.
+const LISTS: [&str; 4] =
+    ["set_ftrace_filter", "set_graph_function", "set_event_notrace_pid", "set_ftrace_notrace_pid"];
+
 /// A trace buffer with its knobs: the top one of a tracefs, or one of its instances.
 #[derive(Debug, Clone)]
 pub struct Tracefs {
@@ -59,15 +63,16 @@ impl Tracefs {
         }
     }
 
-    /// The instance called `name`, made when it does not exist yet; the second value tells whether it was made.
-    /// Instances have a buffer, a clock and events of their own.
-    pub fn instance(&self, name: &str) -> Result<(Tracefs, bool), Error> {
+    /// The instance called `name`; made, with `make`, when it does not exist yet. The second value tells whether it
+    /// was. Instances have a buffer, a clock and events of their own.
+    pub fn instance(&self, name: &str, make: bool) -> Result<(Tracefs, bool), Error> {
         let root = self.path("instances").join(name);
-        let made = match fs::create_dir(&root) {
-            Ok(()) => true,
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => false,
-            Err(e) => return Err(Error::knob(&root, "make this instance", e)),
-        };
+        let made = make && !root.exists();
+        if made {
+            fs::create_dir(&root).map_err(|e| Error::knob(&root, "make this instance", e))?;
+        } else if !root.join("tracing_on").exists() {
+            return Err(Error::NoTracefs { tried: root.display().to_string() });
+        }
         Ok((Tracefs { root, instance: Some(name.to_owned()) }, made))
     }
 
@@ -112,9 +117,10 @@ impl Tracefs {
     /// old value back.
     pub fn write(&self, name: impl AsRef<Path>, value: &str) -> Result<(), Error> {
         let path = self.path(name);
-        // Not truncated: the kernel takes O_TRUNC as "clear" at several files.
-        let write =
-            OpenOptions::new().write(true).open(&path).and_then(|mut f| f.write_all(value.as_bytes()));
+        // The kernel takes O_TRUNC as "clear" at several files: wanted at lists, which a write adds to.
+        let list = path.file_name().is_some_and(|n| LISTS.iter().any(|l| n == *l));
+        let open = OpenOptions::new().write(true).truncate(list).open(&path);
+        let write = open.and_then(|mut f| f.write_all(value.as_bytes()));
         write.map_err(|e| Error::knob(&path, format!("write {value:?}"), e))
     }
 

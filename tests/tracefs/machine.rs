@@ -49,42 +49,57 @@ fn mount() -> Option<PathBuf> {
     None
 }
 
-/// What every readable knob says: the files below the root and `options` and each CPU's size, each event's `enable` and
-/// `filter`. Not what reading would change or what changes by itself (the buffers, their counts).
-pub fn knobs(root: &Path) -> BTreeMap<PathBuf, String> {
-    const MOVING: [&str; 12] = [
-        "trace",
-        "trace_pipe",
-        "trace_pipe_raw",
-        "stats",
-        "saved_cmdlines",
-        "saved_tgids",
-        "trace_stat",
-        "README",
-        "available_filter_functions",
-        "available_filter_functions_addrs",
-        "touched_functions",
-        "enabled_functions",
-    ];
-    let mut out = BTreeMap::new();
-    let mut todo = vec![root.to_owned()];
-    while let Some(dir) = todo.pop() {
-        for entry in fs::read_dir(&dir).unwrap().flatten() {
-            let path = entry.path();
-            let name = entry.file_name().into_string().unwrap();
-            if entry.file_type().unwrap().is_dir() {
-                todo.push(path);
-            } else if MOVING.contains(&name.as_str())
-                || ["format", "id", "hist", "free_buffer"].contains(&&*name)
-            {
-            } else if let Ok(text) = fs::read_to_string(&path) {
-                // Before its first use a buffer says `7 (expanded: 1408)`; nothing can have that back.
-                out.insert(path, text.split(" (expanded").next().unwrap().to_owned());
+/// What every readable knob says: the files below the root and `options` and each CPU's size, each event's `enable`,
+/// `filter` and `trigger`. Not what reading would change, what changes by itself (the buffers, their counts), or
+/// other people's instances.
+pub struct Knobs(BTreeMap<PathBuf, String>);
+
+impl Knobs {
+    pub fn read(root: &Path) -> Knobs {
+        const MOVING: [&str; 13] = [
+            "trace",
+            "trace_pipe",
+            "trace_pipe_raw",
+            "stats",
+            "saved_cmdlines",
+            "saved_tgids",
+            "README",
+            "format",
+            "id",
+            "hist",
+            "free_buffer",
+            "available_events",
+            "printk_formats",
+        ];
+        let mut out = BTreeMap::new();
+        let mut todo = vec![root.to_owned()];
+        while let Some(dir) = todo.pop() {
+            for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let name = entry.file_name().into_string().unwrap();
+                if name == "instances" {
+                    continue;
+                }
+                if entry.file_type().unwrap().is_dir() {
+                    todo.push(path);
+                } else if MOVING.contains(&name.as_str()) || name.ends_with("_functions") {
+                } else if let Ok(text) = fs::read_to_string(&path) {
+                    // Before its first use a buffer says `7 (expanded: 1408)`; nothing can have that back.
+                    out.insert(path, text.split(" (expanded").next().unwrap().to_owned());
+                }
             }
         }
+        assert!(out.len() > 100, "few knobs at {}", root.display());
+        Knobs(out)
     }
-    assert!(out.len() > 100, "few knobs at {}", root.display());
-    out
+
+    /// Those that differ now.
+    pub fn changed(&self, root: &Path) -> Vec<String> {
+        let now = Knobs::read(root).0;
+        let all: std::collections::BTreeSet<_> = self.0.keys().chain(now.keys()).collect();
+        let differ = all.into_iter().filter(|k| self.0.get(*k) != now.get(*k));
+        differ.map(|k| format!("{}: {:?} -> {:?}", k.display(), self.0.get(k), now.get(k))).collect()
+    }
 }
 
 /// Uses the buffer once, so that its size is one that can be put back.

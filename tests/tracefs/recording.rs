@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::machine::{Machine, expand, knobs, machine};
+use crate::machine::{Knobs, Machine, expand, machine};
 use crate::support::{has_program, skip, tracebridge};
 
 /// `record` with this machine's tracefs and a state directory beside the capture.
@@ -53,7 +53,8 @@ pub fn reported(capture: &Path) -> Option<u64> {
     assert!(out.status.success(), "{out:?}");
     assert_eq!(String::from_utf8_lossy(&out.stderr), "", "trace-cmd complains about the file");
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    Some(text.lines().filter(|l| !l.starts_with("cpus=")).count() as u64)
+    let is_event = |l: &&str| !l.starts_with("cpus=") && !l.contains("EVENTS DROPPED");
+    Some(text.lines().filter(is_event).count() as u64)
 }
 
 #[test]
@@ -61,12 +62,12 @@ fn a_recording_reads_in_trace_cmd_and_leaves_every_knob_as_it_was() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let dir = tempfile::tempdir().unwrap();
-    let before = knobs(&machine.root);
+    let before = Knobs::read(&machine.root);
     let busy = Busy::start();
     let out = record(&machine, dir.path(), &["sched", "irq/*", "-t", "1"]).output().unwrap();
     drop(busy);
     assert_eq!(out.status.code(), Some(0), "{out:?}");
-    assert_eq!(knobs(&machine.root), before);
+    assert_eq!(before.changed(&machine.root), [""; 0]);
     assert!(!dir.path().join("tracebridge-top.saved").exists());
     let summary = summary(&out);
     assert_eq!((summary["clock"].as_str(), summary["ended_by"].as_str()), (Some("boot"), Some("time")));
@@ -80,7 +81,7 @@ fn a_recording_reads_in_trace_cmd_and_leaves_every_knob_as_it_was() {
 fn signals_end_a_recording_in_order() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
-    let before = knobs(&machine.root);
+    let before = Knobs::read(&machine.root);
     let _busy = Busy::start();
     for signal in ["INT", "TERM", "HUP"] {
         let dir = tempfile::tempdir().unwrap();
@@ -97,7 +98,7 @@ fn signals_end_a_recording_in_order() {
         assert_eq!(out.status.code(), Some(0), "{out:?}");
         let summary = summary(&out);
         assert_eq!(summary["ended_by"].as_str(), Some(format!("signal SIG{signal}").as_str()));
-        assert_eq!(knobs(&machine.root), before, "after SIG{signal}");
+        assert_eq!(before.changed(&machine.root), [""; 0], "after SIG{signal}");
         if let Some(lines) = reported(&dir.path().join("x.dat")) {
             assert_eq!(lines, events(&summary));
         }
@@ -108,7 +109,7 @@ fn signals_end_a_recording_in_order() {
 fn after_a_sigkill_the_capture_reads_and_restore_puts_every_knob_back() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
-    let before = knobs(&machine.root);
+    let before = Knobs::read(&machine.root);
     let _busy = Busy::start();
     let dir = tempfile::tempdir().unwrap();
     let mut child =
@@ -116,10 +117,10 @@ fn after_a_sigkill_the_capture_reads_and_restore_puts_every_knob_back() {
     std::thread::sleep(Duration::from_millis(2500));
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_ne!(knobs(&machine.root), before, "nothing to restore");
+    assert!(!before.changed(&machine.root).is_empty(), "nothing to restore");
     let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
     assert_eq!(restored.status.code(), Some(0), "{restored:?}");
-    assert_eq!(knobs(&machine.root), before);
+    assert_eq!(before.changed(&machine.root), [""; 0]);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the capture is left");
     if let Some(lines) = reported(&dir.path().join("x.dat")) {
         assert!(lines > 100, "{lines} events");
@@ -139,4 +140,135 @@ fn a_second_recorder_is_refused_and_told_of_the_first() {
     assert_eq!(second.status.code(), Some(1));
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(said.contains(&format!("pid {}", first.id())) && said.contains("--force"), "{said}");
+}
+
+/// All of a mode's journey is the same: record, compare knobs, read.
+fn journey(args: &[&str]) -> Option<(serde_json::Value, Option<u64>)> {
+    let machine = machine()?;
+    expand(&machine.root);
+    let dir = tempfile::tempdir().unwrap();
+    let before = Knobs::read(&machine.root);
+    let busy = Busy::start();
+    let out = record(&machine, dir.path(), args).output().unwrap();
+    drop(busy);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+    Some((summary(&out), reported(&dir.path().join("x.dat"))))
+}
+
+#[test]
+fn a_ring_keeps_the_last_events_and_overwriting_is_no_loss() {
+    let Some((summary, lines)) = journey(&["sched", "irq/*", "--mode", "ring", "-b", "64", "-t", "1.5"])
+    else {
+        return;
+    };
+    assert!(summary["cpus"].as_array().unwrap().iter().any(|c| c["overrun"].as_u64() > Some(0)), "{summary}");
+    assert!(summary["bytes"].as_u64().unwrap() < 2_000_000, "{summary}");
+    if let Some(lines) = lines {
+        assert_eq!(lines, events(&summary));
+    }
+}
+
+#[test]
+fn stop_when_full_ends_by_itself_with_the_first_events() {
+    let Some((summary, lines)) = journey(&["sched", "irq/*", "--mode", "fill", "-b", "64", "-t", "60"])
+    else {
+        return;
+    };
+    assert_eq!(summary["ended_by"], "full");
+    if let Some(lines) = lines {
+        assert_eq!(lines, events(&summary));
+    }
+}
+
+#[test]
+fn an_instance_is_made_and_removed() {
+    let Some((summary, lines)) = journey(&["sched", "--instance", "tb-test", "-t", "1"]) else { return };
+    assert!(events(&summary) > 100, "{summary}");
+    assert!(!machine().unwrap().root.join("instances/tb-test").exists());
+    if let Some(lines) = lines {
+        assert_eq!(lines, events(&summary));
+    }
+}
+
+#[test]
+fn a_filter_filters_and_the_recorder_can_be_left_out() {
+    let args = ["sched/sched_switch:prev_comm==\"sh\"", "--exclude-self", "-t", "1"];
+    let Some((summary, Some(_))) = journey(&args) else { return };
+    assert!(events(&summary) > 10, "{summary}");
+}
+
+#[test]
+fn a_size_ends_a_recording() {
+    let Some((summary, _)) = journey(&["sched", "irq/*", "-b", "64", "--max-size", "200k", "-t", "60"])
+    else {
+        return;
+    };
+    assert_eq!(summary["ended_by"], "size");
+}
+
+#[test]
+fn a_flight_recorder_goes_on_after_its_command_and_ends_with_every_knob_back() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let dir = tempfile::tempdir().unwrap();
+    let before = Knobs::read(&machine.root);
+    let _busy = Busy::start();
+    let run = |command: &str, args: &[&str]| {
+        let out = tracebridge()
+            .arg(command)
+            .args([
+                "--tracefs".as_ref(),
+                machine.root.as_os_str(),
+                "--state-dir".as_ref(),
+                dir.path().as_os_str(),
+            ])
+            .args(args)
+            .output()
+            .unwrap();
+        (out.status.code(), out)
+    };
+    assert_eq!(run("dump", &[]).0, Some(1), "nothing to dump yet");
+    assert_eq!(run("start", &["sched", "-b", "256"]).0, Some(0));
+    std::thread::sleep(Duration::from_millis(500));
+    let (code, refused) = run("record", &["sched", "-t", "1"]);
+    assert_eq!(code, Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("flight recorder"), "{refused:?}");
+    let (one, two) = (dir.path().join("1.dat"), dir.path().join("2.dat"));
+    for (command, capture) in [("dump", &one), ("stop", &two)] {
+        let (code, out) = run(command, &["--json", "-o", capture.to_str().unwrap()]);
+        assert_eq!(code, Some(0), "{out:?}");
+        assert!(events(&summary(&out)) > 100, "{out:?}");
+        if let Some(lines) = reported(capture) {
+            assert!(lines > 100);
+        }
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+    assert_eq!(run("stop", &[]).0, Some(1), "stopped twice");
+}
+
+#[test]
+fn force_takes_over_and_the_first_recorder_ends_in_order() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let dir = tempfile::tempdir().unwrap();
+    let before = Knobs::read(&machine.root);
+    let first = record(&machine, dir.path(), &["sched", "-t", "60"]).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let second = tracebridge()
+        .args(["record", "sched", "--force", "-t", "0.2", "--tracefs"])
+        .arg(&machine.root)
+        .arg("--state-dir")
+        .arg(dir.path())
+        .arg("-o")
+        .arg(dir.path().join("y.dat"))
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(0), "{second:?}");
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(said.contains(&format!("from recorder {}", first.id())), "{said}");
+    let first = first.wait_with_output().unwrap();
+    assert_eq!(summary(&first)["ended_by"], "signal SIGTERM");
+    assert_eq!(before.changed(&machine.root), [""; 0]);
 }

@@ -24,6 +24,19 @@ pub struct Extra {
     pub processes: Vec<(i32, i32, String)>,
 }
 
+impl Extra {
+    /// As JSON of at most `room` bytes: what does not fit goes, the processes first.
+    pub fn to_json(&self, room: usize) -> Vec<u8> {
+        let json = |extra: &Extra| serde_json::to_vec(extra).unwrap_or_default();
+        let all = json(self);
+        if all.len() <= room {
+            return all;
+        }
+        let less = json(&Extra { processes: Vec::new(), ..self.clone() });
+        if less.len() <= room { less } else { Vec::new() }
+    }
+}
+
 // A file that does not say is none of a recorder of ours that was killed.
 fn yes() -> bool {
     true

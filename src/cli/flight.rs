@@ -1,0 +1,101 @@
+//! `start`, `dump`, `stop`: the flight recorder, which goes on in the kernel after the command has ended.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::Exit;
+use super::record::{Kernel, What, tell};
+use crate::record::setup::WhenFull;
+use crate::record::{Error, Settings, Target, flight};
+
+/// Start a flight recorder: the kernel keeps the latest events in its buffer, also after this connection ends
+///
+/// `dump` takes out what it holds, `stop` ends it and puts the kernel's settings back.
+#[derive(Debug, ClapArgs)]
+pub struct StartArgs {
+    #[command(flatten)]
+    what: What,
+}
+
+/// Take out what the flight recorder holds, while it goes on; the next dump has what came after
+#[derive(Debug, ClapArgs)]
+pub struct DumpArgs {
+    /// Where the capture goes; - is a stream on stdout, for `tracebridge convert` on the host
+    #[arg(short, long, value_name = "FILE", default_value = "trace.dat")]
+    output: PathBuf,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Stop the flight recorder and put the kernel's settings back
+#[derive(Debug, ClapArgs)]
+pub struct StopArgs {
+    /// Take out what it holds first, into this capture
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, ClapArgs)]
+struct Common {
+    /// Include /proc/kallsyms (several MiB), for events that print kernel addresses
+    #[arg(long)]
+    kallsyms: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    kernel: Kernel,
+}
+
+impl Common {
+    fn settings(&self) -> anyhow::Result<Settings> {
+        let (tracefs, _) = self.kernel.buffer(false)?;
+        let settings = Settings::resume(&tracefs, &self.kernel.state_dir())?;
+        match settings {
+            Some(settings) if settings.flight().is_some() => Ok(settings),
+            Some(settings) => {
+                settings.let_go();
+                Err(Error::NoFlightRecorder.into())
+            }
+            None => Err(Error::NoFlightRecorder.into()),
+        }
+    }
+
+    fn target(&self, path: PathBuf) -> Target {
+        Target { path, max_bytes: None, kallsyms: self.kallsyms }
+    }
+}
+
+/// Starts.
+pub fn start(args: &StartArgs) -> anyhow::Result<Exit> {
+    let (tracefs, made) = args.what.kernel.buffer(true)?;
+    let settings = args.what.settings(&tracefs, made)?;
+    let (setup, notes) = args.what.setup(&tracefs, WhenFull::Overwrite)?;
+    let applied = flight::start(settings, &setup)?;
+    println!("flight recorder on: {} events, clock {}", applied.events.len(), applied.clock);
+    for note in notes.iter().chain(&applied.notes) {
+        println!("  note: {note}");
+    }
+    Ok(Exit::Complete)
+}
+
+/// Dumps.
+pub fn dump(args: &DumpArgs) -> anyhow::Result<Exit> {
+    let settings = args.common.settings()?;
+    let summary = flight::dump(&settings, &args.common.target(args.output.clone()));
+    settings.let_go();
+    tell(&summary?, args.common.json)
+}
+
+/// Stops.
+pub fn stop(args: &StopArgs) -> anyhow::Result<Exit> {
+    let settings = args.common.settings()?;
+    let target = args.output.clone().map(|path| args.common.target(path));
+    match flight::stop(settings, target.as_ref())? {
+        Some(summary) => tell(&summary, args.common.json),
+        None => Ok(Exit::Complete),
+    }
+}
