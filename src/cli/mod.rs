@@ -3,17 +3,19 @@
 //!
 //! Exit codes: 0 complete, 1 failed, 2 usage, 3 complete but lossy or damaged ([`Exit`]).
 
+#[cfg(feature = "host")]
+mod dmtracedump;
 #[cfg(feature = "device")]
 mod doctor;
 mod exit;
-#[cfg(feature = "device")]
-mod flight;
 #[cfg(feature = "host")]
 mod info;
 #[cfg(feature = "device")]
 mod mark;
 #[cfg(feature = "host")]
 mod merge;
+#[cfg(feature = "host")]
+mod method_input;
 #[cfg(feature = "device")]
 mod record;
 #[cfg(feature = "device")]
@@ -48,12 +50,6 @@ enum Command {
     #[cfg(feature = "device")]
     Record(record::Args),
     #[cfg(feature = "device")]
-    Start(flight::StartArgs),
-    #[cfg(feature = "device")]
-    Dump(flight::DumpArgs),
-    #[cfg(feature = "device")]
-    Stop(flight::StopArgs),
-    #[cfg(feature = "device")]
     Restore(restore::Args),
     #[cfg(feature = "host")]
     Merge(merge::MergeArgs),
@@ -61,6 +57,8 @@ enum Command {
     Convert(merge::ConvertArgs),
     #[cfg(feature = "host")]
     Info(info::Args),
+    #[cfg(feature = "host")]
+    Dmtracedump(dmtracedump::Args),
 }
 
 /// Runs the program with the process's arguments.
@@ -93,12 +91,6 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         #[cfg(feature = "device")]
         Command::Record(args) => record::run(&args),
         #[cfg(feature = "device")]
-        Command::Start(args) => flight::start(&args),
-        #[cfg(feature = "device")]
-        Command::Dump(args) => flight::dump(&args),
-        #[cfg(feature = "device")]
-        Command::Stop(args) => flight::stop(&args),
-        #[cfg(feature = "device")]
         Command::Restore(args) => restore::run(&args),
         #[cfg(feature = "host")]
         Command::Merge(args) => merge::merge(args),
@@ -106,5 +98,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Convert(args) => merge::convert(args),
         #[cfg(feature = "host")]
         Command::Info(args) => info::run(args),
+        #[cfg(feature = "host")]
+        Command::Dmtracedump(args) => dmtracedump::run(&args),
     }
 }

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod dmtracedump;
 mod method_trace;
 mod perfetto;
 mod texts;

@@ -81,6 +81,13 @@ impl ThreadTable {
         self.0[usize::from(id)]
     }
 
+    /// Forgets the ids whose index does not pass.
+    pub fn retain(&mut self, keep: impl Fn(u32) -> bool) {
+        for index in self.0.iter_mut().filter(|index| **index != NONE && !keep(**index)) {
+            *index = NONE;
+        }
+    }
+
     /// From now on `id` means `index`.
     pub fn bind(&mut self, id: u16, index: u32) {
         self.0[usize::from(id)] = index;

@@ -26,6 +26,7 @@ use ids::IdMap;
 
 pub use error::Error;
 pub use records::{Record, Records, Unwrap};
+pub use scan::workers as cores;
 
 use super::ReadReport;
 use crate::art::{ClockMode, MAGIC};
@@ -46,6 +47,8 @@ pub struct Header<'a> {
     pub start: u64,
     /// ns per unit of `start`: 1,000 in versions 1 to 3.
     pub start_unit_ns: u64,
+    /// ns per unit of the records' times: 1,000, or 1 in newer version 4 and 5 files.
+    pub tick_ns: u64,
     /// `vm=`: `art` or `dalvik`.
     pub vm: Option<String>,
     /// `pid=`: the traced process.

@@ -159,6 +159,7 @@ impl<'a> Opening<'a> {
             clock_declared: clock_key.is_some(),
             start: header.start,
             start_unit_ns: 1_000,
+            tick_ns: 1_000,
             vm: self.key("vm").map(str::to_owned),
             pid: self.key("pid").and_then(|v| v.parse().ok()),
             overflow: self.key("data-file-overflow") == Some("true"),

@@ -40,9 +40,15 @@ impl Unwrap {
         self.wraps + u64::from(micros)
     }
 
+    /// The full time in µs of `micros` behind `last`, where either may be on the other side of a wrap.
+    pub fn step(&mut self, last: u32, micros: u32) -> u64 {
+        self.last = last;
+        self.take(micros, true)
+    }
+
     /// For the first event of a thread: of all times with these 32 bits the one nearest to `near` (µs), which the
     /// record before it in the file has.
-    fn nearest(micros: u32, near: u64) -> Unwrap {
+    pub fn nearest(micros: u32, near: u64) -> Unwrap {
         let ahead = micros.wrapping_sub(near as u32) as i32;
         let full = near.checked_add_signed(i64::from(ahead)).unwrap_or_else(|| u64::from(micros));
         Unwrap { last: micros, wraps: full & !u64::from(u32::MAX) }
@@ -67,6 +73,7 @@ pub struct Records<'t, 'a> {
     clocks: Vec<ThreadClocks>,
     /// The wall time of the record before, µs.
     near: u64,
+    rebase_cpu: bool,
 }
 
 impl<'t, 'a> Records<'t, 'a> {
@@ -79,7 +86,14 @@ impl<'t, 'a> Records<'t, 'a> {
             table: trace.table.clone(),
             clocks: vec![ThreadClocks::default(); trace.threads.len()],
             near: 0,
+            rebase_cpu: true,
         }
+    }
+
+    /// The same with CPU times as the file has them, not counted from each thread's first event.
+    pub fn as_written(mut self) -> Self {
+        self.rebase_cpu = false;
+        self
     }
 
     fn resolve(&mut self, record: Fixed) -> Option<Record> {
@@ -104,7 +118,7 @@ impl<'t, 'a> Records<'t, 'a> {
         });
         let cpu = cpu.map(|micros| {
             let full = clocks.cpu.take(micros, may_wrap);
-            if first {
+            if first && self.rebase_cpu {
                 clocks.cpu_base = full;
             }
             full.saturating_sub(clocks.cpu_base) * 1_000

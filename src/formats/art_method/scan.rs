@@ -22,7 +22,7 @@ pub struct ThreadScan {
     pub restarts: Vec<usize>,
     first: Option<Fixed>,
     first_at: usize,
-    last: Option<Fixed>,
+    last: [u32; 2],
 }
 
 /// What a pass over all records found.
@@ -116,12 +116,10 @@ impl Part<'_> {
         }
         let thread = &mut self.scan.by_thread[index as usize];
         thread.records += 1;
-        match thread.last {
-            None => (thread.first, thread.first_at) = (Some(record), offset),
-            Some(last) if starts_over(&last, &record, self.clock) => thread.restarts.push(offset),
-            Some(_) => {}
+        if record.first < thread.last[0] || thread.records == 1 {
+            thread.irregular(record, offset, self.clock);
         }
-        thread.last = Some(record);
+        thread.last = [record.first, record.second];
     }
 
     #[cold]
@@ -141,16 +139,28 @@ impl Part<'_> {
     }
 }
 
+impl ThreadScan {
+    /// The thread's first record, or one whose clock steps back.
+    #[cold]
+    fn irregular(&mut self, record: Fixed, offset: usize, clock: ClockMode) {
+        if self.records == 1 {
+            (self.first, self.first_at) = (Some(record), offset);
+        } else if starts_over(self.last, &record, clock) {
+            self.restarts.push(offset);
+        }
+    }
+}
+
 /// Whether `next` is the first event of another thread than the one that wrote `last`.
 #[inline(always)]
-fn starts_over(last: &Fixed, next: &Fixed, clock: ClockMode) -> bool {
-    next.first < last.first
+fn starts_over(last: [u32; 2], next: &Fixed, clock: ClockMode) -> bool {
+    next.first < last[0]
         && clock.has_cpu()
         && next.first < FRESH_CPU_MAX
         // A wrap falls from the top of the 32-bit range.
-        && (FRESH_CPU_MAX..u32::MAX / 2).contains(&last.first)
+        && (FRESH_CPU_MAX..u32::MAX / 2).contains(&last[0])
         && next.word & 3 == 0
-        && (clock == ClockMode::ThreadCpu || next.second >= last.second)
+        && (clock == ClockMode::ThreadCpu || next.second >= last[1])
 }
 
 fn merge(parts: Vec<Scan>, declared: usize, clock: ClockMode) -> Scan {
@@ -171,15 +181,16 @@ fn merge(parts: Vec<Scan>, declared: usize, clock: ClockMode) -> Scan {
                 all.by_thread.push(ThreadScan::default());
             }
             let sum = &mut all.by_thread[index];
-            if let (Some(last), Some(first)) = (sum.last, thread.first)
-                && starts_over(&last, &first, clock)
+            if let Some(first) = thread.first
+                && sum.records > 0
+                && starts_over(sum.last, &first, clock)
             {
                 sum.restarts.push(thread.first_at);
             }
             sum.records += thread.records;
             sum.restarts.extend(thread.restarts);
             sum.first = sum.first.or(thread.first);
-            sum.last = thread.last.or(sum.last);
+            sum.last = if thread.records > 0 { thread.last } else { sum.last };
         }
     }
     all
