@@ -8,6 +8,7 @@ mod chrome_json;
 mod csv;
 mod perfetto;
 mod story;
+mod trace_dat;
 
 use std::io::Write;
 use std::path::Path;
@@ -23,6 +24,8 @@ pub enum Format {
     ChromeJson,
     /// A table of slices, states and counters: `.csv`.
     Csv,
+    /// trace-cmd's file: `.dat`.
+    TraceDat,
 }
 
 impl Format {
@@ -31,6 +34,7 @@ impl Format {
         (Format::Perfetto, "perfetto", &[".pftrace", ".perfetto-trace", ".perfetto"]),
         (Format::ChromeJson, "chrome-json", &[".json"]),
         (Format::Csv, "csv", &[".csv"]),
+        (Format::TraceDat, "trace-dat", &[".dat"]),
     ];
 
     /// The format that a path's ending names; a further `.gz` does not hide it.
@@ -51,6 +55,7 @@ impl Format {
             Format::Perfetto => "https://ui.perfetto.dev (it stays on this computer), or trace_processor",
             Format::ChromeJson => "https://ui.perfetto.dev, chrome://tracing, speedscope",
             Format::Csv => "a spreadsheet, pandas, DuckDB",
+            Format::TraceDat => "trace-cmd report, KernelShark",
         }
     }
 
@@ -69,5 +74,6 @@ pub fn create(format: Format, out: Out) -> Box<dyn TimelineSink> {
         Format::Perfetto => Box::new(perfetto::PerfettoWriter::new(out)),
         Format::ChromeJson => chrome_json::create(out),
         Format::Csv => csv::create(out),
+        Format::TraceDat => trace_dat::create(out),
     }
 }

@@ -6,5 +6,6 @@ mod support;
 mod dmtracedump;
 mod method_trace;
 mod perfetto;
+mod round_trip;
 mod texts;
 mod trace_dat;

@@ -1,0 +1,237 @@
+//! trace-cmd's file: what trace-cmd, KernelShark, gpuvis, Trace Compass and LISA open. Version 6, uncompressed.
+//!
+//! Records of a trace.dat go in as they are; what comes from texts and Perfetto traces is put into records of the
+//! kernel's layout where the table of known events has it, of our own elsewhere. Pages wait in a temporary file, as
+//! the head before them needs to know their number.
+
+mod page;
+mod record;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+
+use self::page::{HEADER_EVENT, HEADER_PAGE, MAX_RECORD, PAGE, Page};
+use self::record::{KALLSYMS, Layout};
+use super::Out;
+use crate::clock::Clock;
+use crate::formats::trace_dat::layout::option;
+use crate::formats::trace_dat::{CpuData, Extra, Metadata};
+use crate::formats::{Event, EventKind, Head, KindId, Order, Process, Sink, Thread};
+use crate::timeline::{Outcome, TimelineSink};
+
+/// The writer onto `out`.
+pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
+    Box::new(DatWriter { out: Some(out), ..DatWriter::default() })
+}
+
+#[derive(Default)]
+struct DatWriter {
+    out: Option<Out>,
+    head: Option<Head>,
+    layouts: Vec<Option<Layout>>,
+    /// Fields of each kind that tell a thread's name: its id and the name.
+    names: Vec<Vec<(usize, usize)>>,
+    cpus: BTreeMap<u32, Page>,
+    /// Full pages in the order they came, and whose they are.
+    spool: Option<BufWriter<File>>,
+    owners: Vec<u32>,
+    comms: BTreeMap<i32, Vec<u8>>,
+    tgids: BTreeMap<i32, i32>,
+    /// Parent and full name.
+    processes: BTreeMap<i32, (i32, String)>,
+    record: Vec<u8>,
+}
+
+impl DatWriter {
+    fn spool(&mut self, cpu: u32, page: Option<[u8; PAGE]>) -> io::Result<()> {
+        let Some(page) = page else { return Ok(()) };
+        let spool = match &mut self.spool {
+            Some(spool) => spool,
+            empty => empty.insert(BufWriter::with_capacity(64 * PAGE, temporary()?)),
+        };
+        self.owners.push(cpu);
+        spool.write_all(&page)
+    }
+
+    fn remember(&mut self, tid: i32, tgid: Option<i32>, name: Option<&[u8]>) {
+        if let Some(tgid) = tgid {
+            self.tgids.insert(tid, tgid);
+        }
+        if let Some(name) = name
+            && tid > 0
+            && self.comms.get(&tid).map(Vec::as_slice) != Some(name)
+        {
+            self.comms.insert(tid, name.to_vec());
+        }
+    }
+
+    fn metadata(&self, cpus: u32) -> Metadata {
+        let mut systems: BTreeMap<&str, Vec<Vec<u8>>> = BTreeMap::new();
+        let mut ftrace = Vec::new();
+        let mut seen = BTreeSet::new();
+        for layout in self.layouts.iter().flatten().filter(|l| seen.insert(l.id)) {
+            let format = layout.format.clone().into_bytes();
+            match layout.system.as_str() {
+                "ftrace" => ftrace.push(format),
+                system => systems.entry(system).or_default().push(format),
+            }
+        }
+        let lines = |map: &mut dyn Iterator<Item = (i32, Vec<u8>)>| {
+            let mut out = Vec::new();
+            for (tid, what) in map {
+                out.extend_from_slice(format!("{tid} ").as_bytes());
+                out.extend(what.into_iter().map(|b| if b == b'\n' { b' ' } else { b }));
+                out.push(b'\n');
+            }
+            out
+        };
+        let clock = self.head.as_ref().map_or(Clock::Unknown, |h| h.clock);
+        let clock = match clock {
+            Clock::Unknown | Clock::Realtime => "[local]".to_owned(),
+            Clock::Counter => "[x86-tsc]".to_owned(),
+            clock => format!("[{}]", clock.name()),
+        };
+        let mut options = vec![
+            (
+                option::SAVED_TGIDS,
+                lines(&mut self.tgids.iter().map(|(t, g)| (*t, g.to_string().into_bytes()))),
+            ),
+            (option::VERSION, format!("tracebridge {}\0", env!("CARGO_PKG_VERSION")).into_bytes()),
+            (option::CPUCOUNT, cpus.to_ne_bytes().to_vec()),
+        ];
+        if let Some(machine) = self.head.as_ref().and_then(|h| h.machine.clone()) {
+            options.push((option::UNAME, (machine + "\0").into_bytes()));
+        }
+        let names = self.processes.iter().map(|(pid, (ppid, name))| (*pid, *ppid, name.clone()));
+        let extra = Extra {
+            complete: true,
+            snapshots: self.head.as_ref().map(|h| h.snapshots.clone()).unwrap_or_default(),
+            processes: names.collect(),
+            ..Extra::default()
+        };
+        Metadata {
+            long_size: 8,
+            page_size: PAGE as u32,
+            header_page: HEADER_PAGE.into(),
+            header_event: HEADER_EVENT.into(),
+            ftrace_formats: ftrace,
+            event_formats: systems.into_iter().map(|(s, f)| (s.to_owned(), f)).collect(),
+            kallsyms: KALLSYMS.into(),
+            printk_formats: Vec::new(),
+            comms: lines(&mut self.comms.iter().map(|(t, name)| (*t, name.clone()))),
+            options,
+            clock: clock.into_bytes(),
+            extra: serde_json::to_vec(&extra).unwrap_or_default(),
+        }
+    }
+}
+
+/// A file without a name, gone when it is closed.
+fn temporary() -> io::Result<File> {
+    let dir = std::env::temp_dir();
+    let path = dir.join(format!("tracebridge-{}-{:p}.pages", std::process::id(), &dir));
+    let said = |e: io::Error| {
+        io::Error::new(e.kind(), format!("{}: {e} (set TMPDIR to a place with room)", path.display()))
+    };
+    let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(said)?;
+    std::fs::remove_file(&path).map_err(said)?;
+    Ok(file)
+}
+
+impl Sink for DatWriter {
+    fn head(&mut self, head: &Head) -> io::Result<()> {
+        self.head = Some(head.clone());
+        Ok(())
+    }
+
+    fn kind(&mut self, id: KindId, kind: &EventKind) -> io::Result<()> {
+        self.layouts.push(Layout::new(id.0, kind));
+        let pairs = [("pid", "comm"), ("prev_pid", "prev_comm"), ("next_pid", "next_comm")];
+        let places = pairs.iter().filter_map(|(pid, comm)| Some((kind.field(pid)?, kind.field(comm)?)));
+        self.names.push(if kind.system == "sched" { places.collect() } else { Vec::new() });
+        Ok(())
+    }
+
+    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+        self.remember(thread.tid, thread.tgid, thread.name);
+        Ok(())
+    }
+
+    fn process(&mut self, process: &Process<'_>) -> io::Result<()> {
+        self.tgids.insert(process.pid, process.pid);
+        if let Some(name) = process.name {
+            let name = String::from_utf8_lossy(name).into_owned();
+            self.processes.insert(process.pid, (process.ppid.unwrap_or(0), name));
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+        if event.comm.is_some() || event.tgid.is_some() {
+            self.remember(event.tid, event.tgid, event.comm);
+        }
+        for (pid, comm) in self.names.get(event.kind.0 as usize).cloned().unwrap_or_default() {
+            let tid = event.int(kind, pid).unwrap_or(0) as i32;
+            self.remember(tid, None, event.text(kind, comm));
+        }
+        let Some(Some(layout)) = self.layouts.get(event.kind.0 as usize) else {
+            return Err(io::Error::other("more kinds of events than a trace.dat can number (65,535)"));
+        };
+        self.record.clear();
+        layout.encode(event, kind, &mut self.record);
+        self.record.truncate(MAX_RECORD);
+        let page = self.cpus.entry(event.cpu).or_default().push(event.ts, &self.record);
+        self.spool(event.cpu, page)
+    }
+
+    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+        let page = self.cpus.entry(cpu).or_default().lost(count);
+        self.spool(cpu, page)
+    }
+}
+
+impl TimelineSink for DatWriter {
+    fn order(&self) -> Order {
+        Order::Time
+    }
+
+    fn finish(&mut self, _: &Outcome) -> io::Result<()> {
+        for (cpu, mut page) in std::mem::take(&mut self.cpus) {
+            let last = page.take();
+            self.spool(cpu, last)?;
+        }
+        let count = self.owners.iter().max().map_or(1, |last| last + 1);
+        let metadata = self.metadata(count);
+        // A CPU's pages start on a page; an empty CPU has no place.
+        let mut table = vec![CpuData::default(); count as usize];
+        for cpu in &self.owners {
+            table[*cpu as usize].size += PAGE as u64;
+        }
+        let mut at = (metadata.v6(&table).bytes.len() as u64).next_multiple_of(PAGE as u64);
+        for cpu in &mut table {
+            cpu.offset = at;
+            at += cpu.size;
+        }
+        let mut head = metadata.v6(&table).bytes;
+        head.resize(head.len().next_multiple_of(PAGE), 0);
+        let Some(mut out) = self.out.take() else { return Ok(()) };
+        out.write_all(&head)?;
+        if let Some(spool) = self.spool.take() {
+            let mut file = spool.into_inner()?;
+            let mut order: Vec<(u32, u64)> = self.owners.iter().copied().zip(0..).collect();
+            order.sort_unstable();
+            let mut page = [0; PAGE];
+            let mut expected = u64::MAX;
+            for (_, number) in order {
+                if number != expected {
+                    file.seek(SeekFrom::Start(number * PAGE as u64))?;
+                }
+                expected = number + 1;
+                file.read_exact(&mut page)?;
+                out.write_all(&page)?;
+            }
+        }
+        out.flush()
+    }
+}

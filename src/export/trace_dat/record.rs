@@ -1,0 +1,209 @@
+//! How each kind of event lies in a record, and the `format` text that says so.
+
+use crate::formats::{Event, EventKind, Field, FieldType, Payload, Value, known};
+use crate::ftrace::Endian;
+
+/// Ids below are the kernel's own (`ftrace/print` is 5); events start where nobody minds.
+const FIRST_ID: u16 = 300;
+/// `ftrace/print`, under the id that every kernel gives it (enum trace_type, TRACE_PRINT).
+const PRINT_ID: u16 = 5;
+/// Where markers of sources that tell no address come from: named `tracing_mark_write` by [`KALLSYMS`].
+const MARKER_IP: u64 = 0xffff_ffff_8000_0000;
+/// The one symbol that a source without addresses needs.
+pub(super) const KALLSYMS: &str = "ffffffff80000000 T tracing_mark_write\nffffffff80001000 T _etext\n";
+
+/// Where records of one kind of event have what.
+pub(super) struct Layout {
+    pub id: u16,
+    pub system: String,
+    /// The `format` file's text.
+    pub format: String,
+    fields: Vec<Field>,
+    /// Bytes up to where strings are put.
+    fixed: usize,
+}
+
+impl Layout {
+    /// The layout for kind number `index`; `None` where there are more kinds than ids.
+    pub fn new(index: u32, kind: &EventKind) -> Option<Layout> {
+        let is_print = kind.name == "print";
+        let id = if is_print { PRINT_ID } else { u16::try_from(index).ok()?.checked_add(FIRST_ID)? };
+        let (fields, print_fmt) = placed(kind);
+        let fixed = fields.iter().map(|f| f.offset + f.size).max().unwrap_or(known::COMMON_SIZE) as usize;
+        let system = match kind.system.as_str() {
+            _ if is_print => "ftrace",
+            // A text that does not tell.
+            "" => "text",
+            system => system,
+        };
+        let format = format_text(&kind.name, id, &fields, &print_fmt);
+        Some(Layout { id, system: system.to_owned(), format, fields, fixed })
+    }
+
+    /// Appends the event's record to `out`; `false` where a value did not fit its field.
+    pub fn encode(&self, event: &Event<'_>, kind: &EventKind, out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        if let Payload::Raw { data, endian: Endian::Little } = event.payload
+            && data.len() >= known::COMMON_SIZE as usize
+        {
+            // The record as the kernel wrote it; only its number is another here.
+            out.extend_from_slice(data);
+            out[start..start + 2].copy_from_slice(&self.id.to_le_bytes());
+            return true;
+        }
+        out.extend_from_slice(&self.id.to_le_bytes());
+        out.extend_from_slice(&[event.flags, event.preempt_count]);
+        out.extend_from_slice(&event.tid.to_le_bytes());
+        out.resize(start + self.fixed, 0);
+        let mut all_fit = true;
+        for (i, field) in self.fields.iter().enumerate() {
+            all_fit &= match event.value(kind, i) {
+                Some(value) => put(out, start, field, value),
+                None => true,
+            };
+        }
+        all_fit
+    }
+}
+
+/// Puts one value into the record that starts at `start`.
+fn put(out: &mut Vec<u8>, start: usize, field: &Field, value: Value<'_>) -> bool {
+    let at = start + field.offset as usize;
+    let size = field.size as usize;
+    let number = |out: &mut Vec<u8>, v: u64| {
+        out[at..at + size].copy_from_slice(&v.to_le_bytes()[..size.min(8)]);
+        true
+    };
+    match (field.ty, value) {
+        (FieldType::Int | FieldType::Uint, Value::Int(v)) => number(out, v as u64),
+        (FieldType::Int | FieldType::Uint, Value::Uint(0)) if field.name == "ip" => number(out, MARKER_IP),
+        (FieldType::Int | FieldType::Uint, Value::Uint(v)) => number(out, v),
+        // The name of what an address points to: the address itself is not known.
+        (FieldType::Int | FieldType::Uint, _) => false,
+        (FieldType::FixedStr, Value::Str(s)) => {
+            let len = s.len().min(size.saturating_sub(1));
+            out[at..at + len].copy_from_slice(&s[..len]);
+            len == s.len()
+        }
+        (FieldType::TailStr, Value::Str(s)) => {
+            out.extend_from_slice(s);
+            // The kernel ends each marker's line.
+            if s.last() != Some(&b'\n') {
+                out.push(b'\n');
+            }
+            out.push(0);
+            true
+        }
+        (FieldType::Bytes { .. }, Value::Bytes(b)) => {
+            let len = b.len().min(size);
+            out[at..at + len].copy_from_slice(&b[..len]);
+            len == b.len()
+        }
+        (FieldType::DataLocStr, Value::Str(s)) => located(out, start, at, s, true),
+        (FieldType::DataLocBytes { .. }, Value::Bytes(b)) => located(out, start, at, b, false),
+        _ => false,
+    }
+}
+
+/// `__data_loc`: the bytes at the record's end, their place in the field.
+fn located(out: &mut Vec<u8>, start: usize, at: usize, bytes: &[u8], string: bool) -> bool {
+    let offset = out.len() - start;
+    let len = bytes.len() + usize::from(string);
+    let (Ok(offset), Ok(len)) = (u16::try_from(offset), u16::try_from(len)) else { return false };
+    out.extend_from_slice(bytes);
+    if string {
+        out.push(0);
+    }
+    let word = u32::from(len) << 16 | u32::from(offset);
+    out[at..at + 4].copy_from_slice(&word.to_le_bytes());
+    true
+}
+
+/// The kind's fields with a place in the record each, and its print format.
+fn placed(kind: &EventKind) -> (Vec<Field>, String) {
+    let has_places = kind.fields.iter().all(|f| f.offset >= known::COMMON_SIZE && !f.ctype.is_empty());
+    if has_places {
+        return (kind.fields.clone(), kind.print_fmt.clone().unwrap_or_else(|| print_fmt(&kind.fields)));
+    }
+    let like = known::lookup(kind.name.as_bytes())
+        .iter()
+        .find(|k| k.kind.fields.iter().all(|f| kind.field(&f.name).is_some()));
+    let mut offset = known::COMMON_SIZE;
+    let fields: Vec<Field> = kind
+        .fields
+        .iter()
+        .map(|f| {
+            let twin = like.and_then(|k| Some(&k.kind.fields[k.kind.field(&f.name)?]));
+            let (ctype, ty, size) = match (twin, f.ty) {
+                (Some(twin), _) => (twin.ctype.clone(), twin.ty, twin.size),
+                (None, _) if kind.name == "print" && f.name == "buf" => {
+                    ("char[]".into(), FieldType::TailStr, 0)
+                }
+                (None, FieldType::Int) => ("long".into(), f.ty, 8),
+                (None, FieldType::Uint) => ("unsigned long".into(), f.ty, 8),
+                (None, FieldType::Bytes { .. } | FieldType::DataLocBytes { .. }) => {
+                    ("__data_loc unsigned char[]".into(), FieldType::DataLocBytes { elem: 1 }, 4)
+                }
+                _ => ("__data_loc char[]".into(), FieldType::DataLocStr, 4),
+            };
+            let align = match ty {
+                FieldType::FixedStr => 1,
+                FieldType::Bytes { elem } => u32::from(elem),
+                _ => size,
+            };
+            let place = offset.next_multiple_of(align.max(1));
+            offset = place + size;
+            Field { name: f.name.clone(), ctype, ty, offset: place, size }
+        })
+        .collect();
+    let print = match (like.and_then(|k| k.kind.print_fmt.clone()), kind.name.as_str()) {
+        (Some(print), _) => print,
+        (None, "print") => r#""%ps: %s", (void *)REC->ip, REC->buf"#.into(),
+        (None, _) => print_fmt(&fields),
+    };
+    (fields, print)
+}
+
+/// `name=value` for each field.
+fn print_fmt(fields: &[Field]) -> String {
+    let (mut fmt, mut args) = (String::new(), String::new());
+    for field in fields {
+        let name = &field.name;
+        let (how, arg) = match field.ty {
+            FieldType::Int => ("%ld", format!("REC->{name}")),
+            FieldType::Uint => ("%lu", format!("REC->{name}")),
+            FieldType::DataLocStr => ("%s", format!("__get_str({name})")),
+            FieldType::FixedStr | FieldType::TailStr => ("%s", format!("REC->{name}")),
+            _ => continue,
+        };
+        let is_text = fields.len() == 1 && *name == crate::formats::TEXT_FIELD;
+        let label = if is_text { String::new() } else { format!("{name}=") };
+        fmt.push_str(&format!("{}{label}{how}", if fmt.is_empty() { "" } else { " " }));
+        args.push_str(", ");
+        args.push_str(&arg);
+    }
+    format!("\"{fmt}\"{args}")
+}
+
+/// The text of `events/SYSTEM/NAME/format`.
+fn format_text(name: &str, id: u16, fields: &[Field], print_fmt: &str) -> String {
+    let line = |decl: &str, offset: u32, size: u32, signed: bool| {
+        let signed = u8::from(signed);
+        format!("\tfield:{decl};\toffset:{offset};\tsize:{size};\tsigned:{signed};\n")
+    };
+    let mut out = format!("name: {name}\nID: {id}\nformat:\n");
+    out += &line("unsigned short common_type", 0, 2, false);
+    out += &line("unsigned char common_flags", 2, 1, false);
+    out += &line("unsigned char common_preempt_count", 3, 1, false);
+    out += &line("int common_pid", 4, 4, true);
+    // libtraceevent insists on the empty line.
+    out.push('\n');
+    for f in fields {
+        let decl = match f.ctype.split_once('[') {
+            Some((base, len)) if !f.ctype.starts_with("__") => format!("{base} {}[{len}", f.name),
+            _ => format!("{} {}", f.ctype, f.name),
+        };
+        out += &line(&decl, f.offset, f.size, f.ty == FieldType::Int);
+    }
+    out + &format!("\nprint fmt: {print_fmt}\n")
+}

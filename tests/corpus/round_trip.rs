@@ -1,0 +1,123 @@
+//! From one format into another and back: counts, times and what the events say stay.
+
+use std::path::{Path, PathBuf};
+
+use tracebridge::formats::trace_dat::TraceDat;
+use tracebridge::formats::{Order, detect, ftrace_text, perfetto};
+
+use crate::support;
+use crate::texts::{Seen, Told};
+
+/// Everything in a file, in order of time.
+fn told(path: &Path) -> Told {
+    let data = std::fs::read(path).unwrap();
+    let mut told = Told::default();
+    match detect::detect(&data) {
+        detect::Format::TraceDat => {
+            TraceDat::open(&data).unwrap().read(Order::Time, &mut told).unwrap();
+        }
+        detect::Format::Perfetto => {
+            perfetto::read(&data, Order::Time, &mut told).unwrap();
+        }
+        _ => {
+            ftrace_text::read(&data, Order::Time, &mut told).unwrap();
+        }
+    }
+    told
+}
+
+fn convert(from: &Path, to: &str, dir: &Path) -> PathBuf {
+    let out = dir.join(to);
+    let done = support::tracebridge().arg("convert").arg(from).arg("-o").arg(&out).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(matches!(done.status.code(), Some(0 | 3)), "{}: {said}", from.display());
+    out
+}
+
+/// Time (in units of `unit` ns), CPU, thread and what it says, without what no text or no Perfetto trace tells.
+fn essence(told: &Told, unit: u64) -> Vec<(u64, u32, i32, String)> {
+    let say = |e: &Seen| {
+        let field = |name: &str| e.fields.get(name).cloned().unwrap_or_default();
+        let what = match e.name.as_str() {
+            "print" => field("buf").trim_end().to_owned(),
+            "sched_switch" => format!("{} {} {}", field("prev_pid"), field("next_pid"), field("next_comm")),
+            "sched_waking" | "sched_wakeup" => format!("{} {}", field("pid"), field("target_cpu")),
+            "cpu_idle" | "cpu_frequency" => format!("{} {}", field("state"), field("cpu_id")),
+            _ => String::new(),
+        };
+        format!("{} {what}", e.name)
+    };
+    // Of equal times the order is not told.
+    let mut all: Vec<_> =
+        told.events.iter().map(|e| ((e.ts + unit / 2) / unit, e.cpu, e.tid, say(e))).collect();
+    all.sort();
+    all
+}
+
+#[track_caller]
+fn assert_same(a: &Told, b: &Told, unit: u64, what: &str) {
+    let (a, b) = (essence(a, unit), essence(b, unit));
+    assert_eq!(a.len(), b.len(), "{what}: number of events");
+    if let Some((a, b)) = a.iter().zip(&b).find(|(a, b)| a != b) {
+        panic!("{what}: {a:?} became {b:?}");
+    }
+}
+
+#[test]
+fn a_text_becomes_a_trace_dat_and_a_perfetto_trace_with_the_same_events() {
+    let Some(corpus) = support::corpus() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    for name in [
+        "systrace/catapult-project__catapult__battor_systrace.txt",
+        "systrace/catapult-project__catapult__compressed_atrace_data.txt",
+        "systrace/catapult-project__catapult__android_systrace.html",
+        "ftrace-text/ARM-software__lisa__assets_trace.txt",
+        "ftrace-text/eclipse-tracecompass-incubator__org.eclipse.tracecompass.incubator__trace-android-sched-irq",
+    ] {
+        let text = corpus.join(name);
+        let source = told(&text);
+        assert!(source.events.len() > 100, "{name}");
+        let dat = convert(&text, "a.dat", dir.path());
+        assert_same(&source, &told(&dat), 1, &format!("{name} to trace.dat"));
+        let pftrace = convert(&dat, "a.pftrace", dir.path());
+        assert_same(&source, &told(&pftrace), 1, &format!("{name} to trace.dat to Perfetto"));
+        let direct = convert(&text, "b.pftrace", dir.path());
+        assert_same(&source, &told(&direct), 1, &format!("{name} to Perfetto"));
+    }
+}
+
+#[test]
+fn a_trace_dat_becomes_a_perfetto_trace_with_the_same_events() {
+    let Some(corpus) = support::corpus() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(corpus.join("trace-cmd")).unwrap() {
+        let dat = entry.unwrap().path();
+        // The big one says nothing more, and takes long.
+        if std::fs::metadata(&dat).unwrap().len() > 5_000_000 {
+            continue;
+        }
+        let source = told(&dat);
+        let pftrace = convert(&dat, "a.pftrace", dir.path());
+        assert_same(&source, &told(&pftrace), 1, &format!("{} to Perfetto", dat.display()));
+        let back = convert(&pftrace, "b.dat", dir.path());
+        assert_same(&source, &told(&back), 1, &format!("{} to Perfetto to trace.dat", dat.display()));
+    }
+}
+
+#[test]
+fn trace_cmd_reports_what_was_put_into_a_trace_dat() {
+    let Some(corpus) = support::corpus() else { return };
+    if !support::has_program("trace-cmd") {
+        return support::skip("trace-cmd", "no trace-cmd on PATH");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let text = corpus.join("systrace/catapult-project__catapult__battor_systrace.txt");
+    let dat = convert(&text, "a.dat", dir.path());
+    let done = std::process::Command::new("trace-cmd").arg("report").arg(&dat).output().unwrap();
+    let report = String::from_utf8_lossy(&done.stdout);
+    assert!(!report.contains("FAILED TO PARSE"));
+    let lines = report.lines().filter(|l| l.contains(": ") && l.contains('[')).count();
+    // Two more for the gaps.
+    assert!((88_819..=88_821).contains(&lines), "{lines}");
+    assert!(report.contains("print:                tracing_mark_write: C|175|VSYNC-app|1"));
+}
