@@ -4,7 +4,6 @@
 //! year (2023 to 2024), the CPU's counter. So each is tried: the snapshots say where the trace would lie, and what both
 //! files contain says how well that fits. A clock is taken only if it fits clearly better than the others.
 
-use std::collections::HashMap;
 use std::io;
 
 use super::Verdict;
@@ -16,6 +15,7 @@ use super::observe::{Observed, Observer};
 use super::place::{Finding, Placement};
 use super::source::Kernel;
 use super::traced::{self, Traced};
+use super::vote;
 use crate::clock::{Clock, Snapshots};
 use crate::formats::Order;
 use crate::formats::art_method::MethodTrace;
@@ -56,6 +56,8 @@ const SLACK: u64 = 1_000_000_000;
 const SAME: u64 = 50_000;
 /// One place is better than another if it fits so many times as well.
 const CLEARLY: f64 = 3.0;
+/// A place that fits so well needs no other to be looked for: ns.
+const FITS_WELL: f64 = 10_000.0;
 /// A place that fits worse than this is none: ns.
 const FITS: f64 = 500_000.0;
 
@@ -75,6 +77,8 @@ struct Candidate {
     fits: Vec<Option<Fit>>,
     /// Geometric mean of what should be 0, ns; `None` where there is nothing to compare.
     apart: Option<f64>,
+    /// Both have what could be compared, but not at the same time.
+    contradicted: bool,
 }
 
 /// All that placing needs.
@@ -109,8 +113,8 @@ pub fn place(
     let may_be = identity::candidates(trace, &observed);
     let evidence = Evidence { trace, traced, observed, may_be };
     let mut explain = Vec::new();
-    let candidates = candidates(&evidence, reference, options, &mut explain);
-    let chosen = choose(candidates, options, &mut explain);
+    let (candidates, maybe) = candidates(&evidence, reference, options, &mut explain);
+    let chosen = choose(candidates, &maybe, options, &mut explain);
     let (candidate, why) = chosen.map_err(|why| AlignError::NoEvidence {
         name: name.to_owned(),
         why: format!("{why} ({})", explain.join("; ")),
@@ -144,9 +148,10 @@ fn candidates(
     reference: &Reference,
     options: &MergeOptions,
     explain: &mut Vec<String>,
-) -> Vec<Candidate> {
+) -> (Vec<Candidate>, Vec<Clock>) {
     let start = evidence.trace.header().start_ns();
     let mut places: Vec<(Clock, Vec<ClockMap>)> = Vec::new();
+    let mut maybe = Vec::new();
     if let Some(offset) = options.offset_ns {
         places.push((options.clock.unwrap_or(Clock::Unknown), vec![ClockMap::offset(offset)]));
     } else {
@@ -160,8 +165,14 @@ fn candidates(
             for first in 0..eras.len() {
                 let eras = eras[first..].to_vec();
                 let begins = eras[0].map(start);
-                let within = evidence.is_within(begins);
-                if within || !given.is_empty() {
+                let rough = *clock == Clock::Counter && reference.snapshots.counter_hz.is_none();
+                let slack = if rough { start / 100 } else { 0 };
+                let within = evidence.is_within(begins, SLACK + slack);
+                if within && rough {
+                    let about = "begins in the recording, but its frequency is not known well enough";
+                    explain.push(format!("{clock}: {about}"));
+                    maybe.push(*clock);
+                } else if within || !given.is_empty() {
                     places.push((*clock, eras));
                 } else {
                     let (from, to) = (evidence.observed.first, evidence.observed.last);
@@ -172,13 +183,14 @@ fn candidates(
             }
         }
     }
-    if places.is_empty() || (places.len() == 1 && options.clock.is_none() && options.offset_ns.is_none()) {
-        // What coincides most often, where no snapshot says anything or it says only one thing.
-        if places.is_empty() {
-            places.extend(evidence.vote().map(|offset| (Clock::Unknown, vec![ClockMap::offset(offset)])));
-        }
+    let mut tried: Vec<_> = places.into_iter().map(|(clock, eras)| evidence.candidate(clock, eras)).collect();
+    let fits_well = |c: &Candidate| c.apart.is_some_and(|ns| ns <= FITS_WELL);
+    if options.offset_ns.is_none() && !tried.iter().any(fits_well) {
+        // No clock's snapshots give a place that fits well: where do markers and methods coincide, whatever the clock?
+        let found = vote::vote(&evidence.traced, &evidence.may_be, &evidence.observed, start);
+        let clock = |map: &ClockMap| evidence.roughly(map, reference, options);
+        tried.extend(found.and_then(|map| Some(evidence.candidate(clock(&map)?, vec![map]))));
     }
-    let tried: Vec<_> = places.into_iter().map(|(clock, eras)| evidence.candidate(clock, eras)).collect();
     for candidate in &tried {
         let begins = candidate.begins;
         let (pairs, gaps) = candidate.counts();
@@ -189,11 +201,13 @@ fn candidates(
             "{clock}: begins at {begins} ns: {apart} over {pairs} markers and {gaps} stretches off the CPU"
         ));
     }
-    tried
+    (tried, maybe)
 }
 
+/// Takes the place that fits clearly best. `maybe` are clocks that cannot be tried and cannot be ruled out.
 fn choose(
     mut candidates: Vec<Candidate>,
+    maybe: &[Clock],
     options: &MergeOptions,
     explain: &mut Vec<String>,
 ) -> Result<(Candidate, String), String> {
@@ -234,6 +248,14 @@ fn choose(
                 ),
             ))
         }
+        (None, None) if best.contradicted => Err(format!(
+            "{} fits by its snapshots, but no marker of a traced method lies where it should",
+            best.clock
+        )),
+        (None, None) if !maybe.is_empty() => Err(format!(
+            "{} and {} both fall into the recording, and nothing in it tells them apart",
+            best.clock, maybe[0]
+        )),
         (None, None) => {
             explain.push("no markers of traced methods, no CPU times to compare".into());
             let why =
@@ -261,10 +283,10 @@ impl Candidate {
 }
 
 impl<'t, 'a> Evidence<'t, 'a> {
-    fn is_within(&self, begins: u64) -> bool {
+    fn is_within(&self, begins: u64, slack: u64) -> bool {
         let longest = self.traced.iter().map(|t| t.last).max().unwrap_or(0);
-        begins <= self.observed.last.saturating_add(SLACK)
-            && begins.saturating_add(longest).saturating_add(SLACK) >= self.observed.first
+        begins <= self.observed.last.saturating_add(slack)
+            && begins.saturating_add(longest).saturating_add(slack) >= self.observed.first
     }
 
     /// How a thread fits each kernel thread it may be, if the trace lies so.
@@ -276,6 +298,18 @@ impl<'t, 'a> Evidence<'t, 'a> {
             Some((*tid, fit::fit(&self.traced[thread], seen, start, eras, window)))
         };
         self.may_be[thread].iter().filter_map(fit).collect()
+    }
+
+    /// Which clock a place found by markers alone belongs to. The runtime measures the counter's frequency in a
+    /// millisecond where the CPU does not tell it, so a start in that clock is off by a share of the whole uptime.
+    /// `None` where the user named a clock that it cannot be.
+    fn roughly(&self, map: &ClockMap, reference: &Reference, options: &MergeOptions) -> Option<Clock> {
+        let start = self.trace.header().start_ns();
+        let found = map.map(start);
+        let eras = map::eras(&reference.snapshots, Clock::Counter, reference.clock);
+        let near = eras.iter().any(|era| era.map(start).abs_diff(found) <= start / 100);
+        let clock = if near { Clock::Counter } else { Clock::Unknown };
+        options.clock.is_none_or(|given| given == clock).then_some(clock)
     }
 
     fn candidate(&self, clock: Clock, eras: Vec<ClockMap>) -> Candidate {
@@ -292,39 +326,8 @@ impl<'t, 'a> Evidence<'t, 'a> {
             self.observed.art_starts.iter().map(|(from, to)| distance(begins, *from, *to)).reduce(f64::min),
         );
         let apart = geometric_mean(&items);
-        Candidate { clock, eras, begins, fits, apart }
-    }
-
-    /// The offset that most pairs of an edge and a marker have, if it is clearly the most.
-    fn vote(&self) -> Option<i64> {
-        const BIN: i64 = 100_000;
-        let start = self.trace.header().start_ns() as i64;
-        let mut votes: HashMap<i64, u32> = HashMap::new();
-        let mut exact: HashMap<i64, Vec<i64>> = HashMap::new();
-        for (thread, tids) in self.may_be.iter().enumerate() {
-            for seen in tids.iter().filter_map(|tid| self.observed.threads.get(tid)) {
-                for edge in self.traced[thread].edges.iter().filter(|e| e.begin).take(400) {
-                    let marks = seen.marks.iter().filter(|m| m.begin && m.name == edge.name).take(400);
-                    for mark in marks {
-                        let offset = mark.ts as i64 - start - edge.x as i64;
-                        *votes.entry(offset.div_euclid(BIN)).or_default() += 1;
-                        let list = exact.entry(offset.div_euclid(BIN)).or_default();
-                        if list.len() < 1000 {
-                            list.push(offset);
-                        }
-                    }
-                }
-            }
-        }
-        // Two neighbours together: what coincides may lie on a border.
-        let sum = |bin: &i64| votes.get(bin).unwrap_or(&0) + votes.get(&(bin + 1)).unwrap_or(&0);
-        let best = *votes.keys().max_by_key(|bin| (sum(bin), **bin))?;
-        let second = votes.keys().filter(|bin| (*bin - best).abs() > 2).map(sum).max().unwrap_or(0);
-        let mut offsets: Vec<i64> =
-            [best, best + 1].iter().filter_map(|b| exact.remove(b)).flatten().collect();
-        (sum(&best) >= 8 && f64::from(sum(&best)) >= 1.5 * f64::from(second))
-            .then(|| median(&mut offsets))
-            .flatten()
+        let contradicted = apart.is_none() && self.traced.iter().any(|t| t.edges.len() >= 16);
+        Candidate { clock, eras, begins, fits, apart, contradicted }
     }
 
     /// The place, corrected by what coincides, with each thread's identity.

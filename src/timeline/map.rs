@@ -81,7 +81,7 @@ fn interpolate(points: &[(i64, i64)], x: i64) -> i64 {
 
 /// The readings of `clock` in a list of snapshots, ns; the counter's ticks as ns since it began.
 fn readings(snapshots: &Snapshots, clock: Clock) -> impl Iterator<Item = Option<i128>> + '_ {
-    let hz = snapshots.counter_hz.filter(|hz| *hz > 0);
+    let hz = snapshots.counter_hz.filter(|hz| *hz > 0).or_else(|| measured_hz(snapshots));
     snapshots.list.iter().map(move |s| {
         let raw = i128::from(s.get(clock, snapshots.ftrace_clock)?);
         match (clock, hz) {
@@ -90,6 +90,14 @@ fn readings(snapshots: &Snapshots, clock: Clock) -> impl Iterator<Item = Option<
             _ => (raw > 0).then_some(raw),
         }
     })
+}
+
+/// The counter's frequency by the snapshots themselves, where the CPU does not tell it.
+fn measured_hz(snapshots: &Snapshots) -> Option<u64> {
+    let reading = |s: &crate::clock::Snapshot| Some((s.counter?, s.monotonic_raw));
+    let (first, last) = (reading(snapshots.list.first()?)?, reading(snapshots.list.last()?)?);
+    let (ticks, ns) = (last.0.checked_sub(first.0)?, last.1.checked_sub(first.1).filter(|ns| *ns > 0)?);
+    u64::try_from(u128::from(ticks) * 1_000_000_000 / u128::from(ns)).ok().filter(|hz| *hz > 0)
 }
 
 /// The maps from `from` to `to` that snapshots give: one, or several if one of the clocks was set or stood still

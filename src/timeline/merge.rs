@@ -344,7 +344,6 @@ impl Sink for Pass<'_, '_> {
     }
 
     fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
-        mark(&mut self.run.seen, thread.tid);
         self.run.out.thread(thread)
     }
 

@@ -12,6 +12,7 @@ mod place;
 mod sink;
 mod source;
 mod traced;
+mod vote;
 
 pub use align::AlignError;
 pub use merge::{MergeError, MergeOptions, merge};
