@@ -8,6 +8,8 @@ mod dmtracedump;
 #[cfg(feature = "device")]
 mod doctor;
 mod exit;
+#[cfg(feature = "device")]
+mod flight;
 #[cfg(feature = "host")]
 mod info;
 #[cfg(feature = "device")]
@@ -50,6 +52,12 @@ enum Command {
     #[cfg(feature = "device")]
     Record(record::Args),
     #[cfg(feature = "device")]
+    Start(flight::StartArgs),
+    #[cfg(feature = "device")]
+    Dump(flight::DumpArgs),
+    #[cfg(feature = "device")]
+    Stop(flight::StopArgs),
+    #[cfg(feature = "device")]
     Restore(restore::Args),
     #[cfg(feature = "host")]
     Merge(merge::MergeArgs),
@@ -90,6 +98,12 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::List(args) => doctor::list(args),
         #[cfg(feature = "device")]
         Command::Record(args) => record::run(&args),
+        #[cfg(feature = "device")]
+        Command::Start(args) => flight::start(&args),
+        #[cfg(feature = "device")]
+        Command::Dump(args) => flight::dump(&args),
+        #[cfg(feature = "device")]
+        Command::Stop(args) => flight::stop(&args),
         #[cfg(feature = "device")]
         Command::Restore(args) => restore::run(&args),
         #[cfg(feature = "host")]
