@@ -78,3 +78,14 @@ abi_of() {
         *) die "unknown machine '$machine' on $1" ;;
     esac
 }
+
+# Waits (10 s at most) until the recorder on the device $1 has begun: its events are on, and then tracing is; or until
+# the process $2 has ended.
+wait_for_recording() {
+    local i state='cd /sys/kernel/tracing && cat events/sched/sched_switch/enable tracing_on'
+    for ((i = 0; i < 100; i++)); do
+        [[ $(adb -s "$1" shell -n "$state" | tr -d '\r') != $'1\n1' ]] || return 0
+        kill -0 "$2" 2>/dev/null || return 0
+        sleep 0.1
+    done
+}

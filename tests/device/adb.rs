@@ -27,6 +27,11 @@ impl Device {
         Some(Device { serial, _turn: turn })
     }
 
+    /// Its name for adb's `-s`.
+    pub fn serial(&self) -> &str {
+        &self.serial
+    }
+
     fn adb(&self) -> Command {
         let mut adb = Command::new("adb");
         adb.args(["-s", &self.serial]).stdin(Stdio::null());

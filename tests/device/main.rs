@@ -10,5 +10,6 @@ mod adb;
 mod bad_input;
 mod capture;
 mod journey;
+mod launch;
 mod perfetto;
 mod recording;

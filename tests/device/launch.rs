@@ -1,0 +1,44 @@
+//! scripts/launch, with stand-ins for Android's `am` and `cmd` where the device has no framework.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::adb::{self, Device};
+use crate::journey::json;
+
+#[test]
+fn a_launch_leaves_a_capture_and_a_method_trace_that_merge() {
+    let Some(device) = Device::attached() else { return };
+    if device.run("ls /system/bin").lines().any(|program| program == "app_process") {
+        return crate::support::skip("stand-ins", "the device has Android's own am");
+    }
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in ["am", "cmd"] {
+        device.push(&project.join(format!("tests/device/stand_in_{name}")), &format!("/system/bin/{name}"));
+        device.run(&format!("chmod 755 /system/bin/{name}"));
+    }
+    let output = Command::new(project.join("scripts/push"))
+        .args(["--serial", device.serial(), "--with-reference-app"])
+        .output()
+        .expect("scripts/push runs");
+    assert!(output.status.success(), "{}", adb::text(&output));
+
+    let dir = adb::scratch();
+    let base = dir.path().join("start");
+    let output = Command::new(project.join("scripts/launch"))
+        .args(["--serial", device.serial(), "com.example.app", "-o"])
+        .arg(&base)
+        .output()
+        .expect("scripts/launch runs");
+    device.run("rm /system/bin/am /system/bin/cmd");
+    assert!(output.status.success(), "{}: {}", output.status, adb::text(&output));
+
+    let (dat, trace) = (base.with_extension("dat"), base.with_extension("trace"));
+    let merged = json(&["merge", "--json", "-o"], &[&dir.path().join("start.pftrace"), &dat, &trace]);
+    let outcome = &merged["outcome"];
+    assert_eq!(
+        outcome["methods"].as_u64().map(|methods| methods * 2),
+        outcome["markers"].as_u64(),
+        "{outcome}"
+    );
+}
