@@ -8,6 +8,7 @@ mod chrome_json;
 mod csv;
 mod perfetto;
 mod story;
+pub mod systrace;
 mod trace_dat;
 
 use std::io::Write;
@@ -26,6 +27,8 @@ pub enum Format {
     Csv,
     /// trace-cmd's file: `.dat`.
     TraceDat,
+    /// systrace's text: `.txt`, `.systrace`.
+    Systrace,
 }
 
 impl Format {
@@ -35,6 +38,7 @@ impl Format {
         (Format::ChromeJson, "chrome-json", &[".json"]),
         (Format::Csv, "csv", &[".csv"]),
         (Format::TraceDat, "trace-dat", &[".dat"]),
+        (Format::Systrace, "systrace", &[".txt", ".systrace", ".ftrace"]),
     ];
 
     /// The format that a path's ending names; a further `.gz` does not hide it.
@@ -56,6 +60,7 @@ impl Format {
             Format::ChromeJson => "https://ui.perfetto.dev, chrome://tracing, speedscope",
             Format::Csv => "a spreadsheet, pandas, DuckDB",
             Format::TraceDat => "trace-cmd report, KernelShark",
+            Format::Systrace => "https://ui.perfetto.dev, chrome://tracing, Catapult, or any pager",
         }
     }
 
@@ -75,5 +80,6 @@ pub fn create(format: Format, out: Out) -> Box<dyn TimelineSink> {
         Format::ChromeJson => chrome_json::create(out),
         Format::Csv => csv::create(out),
         Format::TraceDat => trace_dat::create(out),
+        Format::Systrace => Box::new(systrace::SystraceWriter::new(out)),
     }
 }

@@ -1,9 +1,11 @@
 //! What a reader pushes to, and what it says before the first event.
 
 use std::io;
+use std::sync::Arc;
 
 use super::{Event, EventKind, KindId};
 use crate::clock::{Clock, Snapshots};
+use crate::ftrace::print_fmt::Context;
 
 /// What a source says before its first event.
 #[derive(Debug, Clone)]
@@ -63,6 +65,11 @@ pub trait Sink {
     /// Before the first event of this kind, once. Ids come in growing order without holes.
     fn kind(&mut self, id: KindId, kind: &EventKind) -> io::Result<()> {
         let _ = (id, kind);
+        Ok(())
+    }
+    /// After the head and before the first kind, at most once a source: what prints records as their kernel would.
+    fn kernel(&mut self, context: &Arc<Context>) -> io::Result<()> {
+        let _ = context;
         Ok(())
     }
     /// At any time; a later one for the same id adds to or replaces an earlier one.

@@ -89,30 +89,38 @@ impl Field {
     /// it or points outside of itself.
     #[inline]
     pub fn value<'a>(&self, record: &'a [u8], endian: Endian) -> Option<Value<'a>> {
-        let offset = self.offset as usize;
-        let own = || record.get(offset..offset.checked_add(self.size as usize)?);
-        let located = |relative: bool| -> Option<&'a [u8]> {
-            let word = endian.uint(record.get(offset..offset.checked_add(4)?)?)? as u32;
-            let base = if relative { offset + 4 } else { 0 };
-            let start = base.checked_add((word & 0xffff) as usize)?;
-            record.get(start..start.checked_add((word >> 16) as usize)?)
-        };
+        let bytes = self.bytes(record, endian)?;
         Some(match self.ty {
-            FieldType::Int => Value::Int(endian.int(own()?)?),
-            FieldType::Uint => Value::Uint(endian.uint(own()?)?),
-            FieldType::FixedStr => Value::Str(until_nul(own()?)),
-            FieldType::TailStr => Value::Str(until_nul(record.get(offset..)?)),
-            FieldType::DataLocStr => Value::Str(until_nul(located(false)?)),
-            FieldType::RelLocStr => Value::Str(until_nul(located(true)?)),
-            FieldType::Bytes { .. } if self.size == 0 => Value::Bytes(record.get(offset..)?),
-            FieldType::Bytes { .. } => Value::Bytes(own()?),
-            FieldType::DataLocBytes { .. } => Value::Bytes(located(false)?),
-            FieldType::RelLocBytes { .. } => Value::Bytes(located(true)?),
+            FieldType::Int => Value::Int(endian.int(bytes)?),
+            FieldType::Uint => Value::Uint(endian.uint(bytes)?),
+            FieldType::FixedStr | FieldType::TailStr | FieldType::DataLocStr | FieldType::RelLocStr => {
+                Value::Str(until_nul(bytes))
+            }
+            FieldType::Bytes { .. } | FieldType::DataLocBytes { .. } | FieldType::RelLocBytes { .. } => {
+                Value::Bytes(bytes)
+            }
         })
+    }
+
+    /// This field's bytes in `record`; of a located one those it points at. `None` as for [`Field::value`].
+    #[inline]
+    pub fn bytes<'a>(&self, record: &'a [u8], endian: Endian) -> Option<&'a [u8]> {
+        let offset = self.offset as usize;
+        let base = match self.ty {
+            FieldType::DataLocStr | FieldType::DataLocBytes { .. } => 0,
+            FieldType::RelLocStr | FieldType::RelLocBytes { .. } => offset.checked_add(4)?,
+            _ if self.size == 0 => return record.get(offset..),
+            _ => return record.get(offset..offset.checked_add(self.size as usize)?),
+        };
+        let word = endian.uint(record.get(offset..offset.checked_add(4)?)?)? as u32;
+        let start = base.checked_add((word & 0xffff) as usize)?;
+        record.get(start..start.checked_add((word >> 16) as usize)?)
     }
 }
 
-fn until_nul(bytes: &[u8]) -> &[u8] {
+/// Text up to its NUL, or all of it.
+#[inline]
+pub fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.iter().position(|b| *b == 0).map_or(bytes, |n| &bytes[..n])
 }
 

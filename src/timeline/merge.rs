@@ -1,6 +1,7 @@
 //! Puts inputs on one clock and pushes them to an exporter.
 
 use std::io;
+use std::sync::Arc;
 
 use super::align::{self, Reference};
 use super::map::{self, ClockMap};
@@ -12,6 +13,7 @@ use crate::atrace::Marker;
 use crate::clock::{Clock, Snapshots};
 use crate::formats::art_method::MethodTrace;
 use crate::formats::{Event, EventKind, Head, KindId, Order, Process, ReadReport, Sink, Thread};
+use crate::ftrace::print_fmt::Context;
 
 /// What the user decides instead of the evidence.
 #[derive(Debug, Clone, Copy, Default)]
@@ -341,6 +343,10 @@ impl Sink for Pass<'_, '_> {
         self.kinds.push(id);
         self.is_print.push((kind.name == "print").then(|| kind.field("buf")).flatten());
         self.run.out.kind(id, kind)
+    }
+
+    fn kernel(&mut self, context: &Arc<Context>) -> io::Result<()> {
+        self.run.out.kernel(context)
     }
 
     fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {

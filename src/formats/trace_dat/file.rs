@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::cpu::Stream;
+use super::cpu::{Codec, Stream};
 use super::cursor::Cursor;
 use super::error::TraceDatError;
 use super::extra::Extra;
@@ -11,6 +11,7 @@ use super::layout::{MAGIC, option};
 use super::{v6, v7};
 use crate::clock::Clock;
 use crate::formats::{Damage, Head};
+use crate::ftrace::print_fmt::{Context, Loader};
 use crate::ftrace::{Endian, EventFormat, PageLayout};
 
 /// Whether these are the first bytes of a trace.dat.
@@ -30,14 +31,40 @@ pub struct TraceDat<'a> {
     pub(super) formats: Vec<(String, Cow<'a, [u8]>)>,
     /// Event id to index into `formats`.
     pub(super) by_id: HashMap<u16, usize>,
-    pub(super) kallsyms: Cow<'a, [u8]>,
-    pub(super) printk_formats: Cow<'a, [u8]>,
+    pub(super) kallsyms: Packed<'a>,
+    pub(super) printk_formats: Packed<'a>,
     pub(super) cmdlines: Cow<'a, [u8]>,
     pub(super) tgids: Vec<u8>,
     pub(super) streams: Vec<Stream>,
     pub(super) options: Options,
     pub(super) damage: Vec<Damage>,
     pub(super) notes: Vec<String>,
+}
+
+/// A text that stands in the file as it is, or in a section that is unpacked when it is wanted: there behind its
+/// size as a u32.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Packed<'a> {
+    pub(super) data: Cow<'a, [u8]>,
+    /// The section's compression, and its size unpacked.
+    pub(super) codec: Option<(Codec, usize)>,
+}
+
+impl Packed<'_> {
+    fn to_owned(&self) -> Packed<'static> {
+        Packed { data: Cow::Owned(self.data.to_vec()), codec: self.codec }
+    }
+
+    /// The text; as much of it as there is where the section is damaged.
+    fn unpack(&self, endian: Endian) -> Vec<u8> {
+        let Some((codec, size)) = self.codec else { return self.data.to_vec() };
+        let mut out = Vec::new();
+        let _ = codec.unpack(&self.data, size, &mut out);
+        let len = out.get(..4).and_then(|size| endian.uint(size)).unwrap_or(0);
+        out.drain(..out.len().min(4));
+        out.truncate(usize::try_from(len).unwrap_or(usize::MAX));
+        out
+    }
 }
 
 /// What the options say.
@@ -116,8 +143,8 @@ impl<'a> TraceDat<'a> {
             layout: PageLayout::usual(c.endian, long_size, page_size),
             formats: Vec::new(),
             by_id: HashMap::new(),
-            kallsyms: Cow::Borrowed(&[]),
-            printk_formats: Cow::Borrowed(&[]),
+            kallsyms: Packed::default(),
+            printk_formats: Packed::default(),
             cmdlines: Cow::Borrowed(&[]),
             tgids: Vec::new(),
             streams: Vec::new(),
@@ -160,13 +187,23 @@ impl<'a> TraceDat<'a> {
     }
 
     /// The text of the recording machine's `/proc/kallsyms`; empty if it was not recorded.
-    pub fn kallsyms(&self) -> &[u8] {
-        &self.kallsyms
+    pub fn kallsyms(&self) -> Vec<u8> {
+        self.kallsyms.unpack(self.layout.endian)
     }
 
     /// The text of tracefs' `printk_formats`; empty if it was not recorded.
-    pub fn printk_formats(&self) -> &[u8] {
-        &self.printk_formats
+    pub fn printk_formats(&self) -> Vec<u8> {
+        self.printk_formats.unpack(self.layout.endian)
+    }
+
+    /// What prints records as the recording kernel would.
+    pub fn context(&self) -> Context {
+        let endian = self.layout.endian;
+        let loader = |packed: &Packed<'_>| -> Loader {
+            let packed = packed.to_owned();
+            Box::new(move || packed.unpack(endian))
+        };
+        Context::new(self.layout.commit_size as u8, loader(&self.kallsyms), loader(&self.printk_formats))
     }
 
     /// The CPUs that have events in this file, in growing order.

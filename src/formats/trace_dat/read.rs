@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
+use std::sync::Arc;
 
 use super::cpu::Lane;
 use super::file::TraceDat;
@@ -25,6 +26,7 @@ impl TraceDat<'_> {
     /// Pushes what comes before the events: the head, and the threads' names and processes.
     pub fn read_head<S: Sink + ?Sized>(&self, sink: &mut S) -> io::Result<()> {
         sink.head(&self.head())?;
+        sink.kernel(&Arc::new(self.context()))?;
         let mut tgids: BTreeMap<i32, i32> = number_lines(&self.tgids)
             .filter_map(|(tid, rest)| Some((tid, std::str::from_utf8(rest).ok()?.trim().parse().ok()?)))
             .collect();

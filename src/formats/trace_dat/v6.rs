@@ -21,9 +21,9 @@ pub(super) fn read<'a>(dat: &mut TraceDat<'a>, mut c: Cursor<'a>) -> Result<()> 
         each_format(&mut c, ftrace, &mut |system, text| dat.add_format(system, Cow::Borrowed(text)))?;
     }
     c.what = "kallsyms";
-    dat.kallsyms = Cow::Borrowed(c.sized32()?);
+    dat.kallsyms.data = Cow::Borrowed(c.sized32()?);
     c.what = "the printk formats";
-    dat.printk_formats = Cow::Borrowed(c.sized32()?);
+    dat.printk_formats.data = Cow::Borrowed(c.sized32()?);
     c.what = "the saved command lines";
     dat.cmdlines = Cow::Borrowed(c.sized64()?);
     c.what = "the table of CPUs";

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::cpu::{Codec, Stream};
 use super::cursor::Cursor;
 use super::error::TraceDatError;
-use super::file::TraceDat;
+use super::file::{Packed, TraceDat};
 use super::layout::{SECTION_COMPRESSED, SECTION_HEADER, option};
 use super::v6;
 
@@ -59,15 +59,16 @@ pub(super) fn read<'a>(dat: &mut TraceDat<'a>, mut c: Cursor<'a>) -> Result<()> 
     Ok(())
 }
 
-/// The contents of the section at `offset`, and its id.
-fn section<'a>(dat: &TraceDat<'a>, codec: Codec, offset: u64, what: &'static str) -> Result<Cow<'a, [u8]>> {
+/// The section at `offset`, still packed.
+fn packed<'a>(dat: &TraceDat<'a>, codec: Codec, offset: u64, what: &'static str) -> Result<Packed<'a>> {
     let mut c = Cursor::at(dat.file, offset, dat.layout.endian, what)?;
     c.u16()?;
     let flags = c.u16()?;
     c.u32()?;
     let size = c.u64()?;
     if flags & SECTION_COMPRESSED == 0 {
-        return c.bytes(size).map(Cow::Borrowed);
+        let contents = Cow::Borrowed(c.bytes(size)?);
+        return Ok(Packed { codec: Some((Codec::None, contents.len())), data: contents });
     }
     let packed = c.u32()?;
     let unpacked = c.u32()? as usize;
@@ -75,12 +76,23 @@ fn section<'a>(dat: &TraceDat<'a>, codec: Codec, offset: u64, what: &'static str
     if unpacked > MAX_SECTION {
         return Err(c.bad(format!("{what} would unpack to {unpacked} bytes")));
     }
-    let mut out = Vec::new();
-    codec.unpack(data, unpacked, &mut out).map_err(|error| TraceDatError::Bad {
-        offset: offset + SECTION_HEADER as u64,
-        what: format!("{what}: {error}"),
-    })?;
-    Ok(Cow::Owned(out))
+    Ok(Packed { data: Cow::Borrowed(data), codec: Some((codec, unpacked)) })
+}
+
+/// The contents of the section at `offset`.
+fn section<'a>(dat: &TraceDat<'a>, codec: Codec, offset: u64, what: &'static str) -> Result<Cow<'a, [u8]>> {
+    let packed = packed(dat, codec, offset, what)?;
+    match packed.codec {
+        Some((codec, size)) if codec != Codec::None => {
+            let mut out = Vec::new();
+            codec.unpack(&packed.data, size, &mut out).map_err(|error| TraceDatError::Bad {
+                offset: offset + SECTION_HEADER as u64,
+                what: format!("{what}: {error}"),
+            })?;
+            Ok(Cow::Owned(out))
+        }
+        _ => Ok(packed.data),
+    }
 }
 
 /// One section of options; hands back the offset of the next.
@@ -118,12 +130,22 @@ fn read_options(
 }
 
 fn read_section(dat: &mut TraceDat<'_>, codec: Codec, id: u16, offset: u64) -> Result<()> {
+    // The large one, and its little sister, are unpacked when somebody wants them.
+    match id {
+        option::KALLSYMS => {
+            dat.kallsyms = packed(dat, codec, offset, "kallsyms")?;
+            return Ok(());
+        }
+        option::PRINTK => {
+            dat.printk_formats = packed(dat, codec, offset, "the printk formats")?;
+            return Ok(());
+        }
+        _ => {}
+    }
     let what = match id {
         option::HEADER_INFO => "header_page",
         option::FTRACE_EVENTS => "the ftrace event formats",
         option::EVENT_FORMATS => "the event formats",
-        option::KALLSYMS => "kallsyms",
-        option::PRINTK => "the printk formats",
         _ => "the saved command lines",
     };
     let contents = section(dat, codec, offset, what)?;
@@ -131,8 +153,6 @@ fn read_section(dat: &mut TraceDat<'_>, codec: Codec, id: u16, offset: u64) -> R
     match id {
         option::HEADER_INFO => dat.read_header_info(&mut c)?,
         option::FTRACE_EVENTS | option::EVENT_FORMATS => read_formats(dat, id, &contents, offset)?,
-        option::KALLSYMS => dat.kallsyms = Cow::Owned(c.sized32()?.to_vec()),
-        option::PRINTK => dat.printk_formats = Cow::Owned(c.sized32()?.to_vec()),
         _ => dat.cmdlines = Cow::Owned(c.sized64()?.to_vec()),
     }
     Ok(())

@@ -1,0 +1,331 @@
+//! An event as a line of tracefs' `trace` file, with its TGID column: what systrace, Catapult and Perfetto read.
+//!
+//! `            comm-1234    (   1230) [001] d..2.  1234.567890: sched_waking: comm=…`; defined by
+//! trace_print_context() and trace_print_lat_fmt() in the kernel's kernel/trace/trace_output.c.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::formats::{Event, EventKind, Payload, Thread, known};
+use crate::ftrace::print_fmt::number::{push_hex, push_padded};
+use crate::ftrace::print_fmt::{Context, PrintFmt};
+use crate::ftrace::{Endian, Field, until_nul};
+
+/// What stands at the top of a text that these lines follow.
+pub const HEADER: &str = "\
+# tracer: nop
+#
+#                                          _-----=> irqs-off/BH-disabled
+#                                         / _----=> need-resched
+#                                        | / _---=> hardirq/softirq
+#                                        || / _--=> preempt-depth
+#                                        ||| / _-=> migrate-disable
+#                                        |||| /     delay
+#           TASK-PID       TGID    CPU#  |||||  TIMESTAMP  FUNCTION
+#              | |           |       |   |||||     |         |
+";
+
+/// CPUs whose last thread's column is kept; more are printed slower.
+const CACHED_CPUS: usize = 1024;
+
+/// The threads as far as known, and their first columns ready made.
+#[derive(Debug, Default)]
+pub struct Columns {
+    threads: HashMap<i32, Known>,
+    /// For each CPU the thread of its last event, and `comm-tid (tgid) [cpu] `.
+    cache: Vec<(i32, Vec<u8>)>,
+    /// The second of the last event, and its text.
+    second: (u64, Vec<u8>),
+}
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    name: Option<Vec<u8>>,
+    tgid: Option<i32>,
+}
+
+impl Columns {
+    /// Learns a thread's name or process.
+    pub fn thread(&mut self, thread: &Thread<'_>) {
+        let known = self.threads.entry(thread.tid).or_default();
+        if let Some(name) = thread.name {
+            known.name = Some(name.to_vec());
+        }
+        known.tgid = thread.tgid.or(known.tgid);
+        self.cache.clear();
+    }
+
+    /// Appends all that stands before the event's name.
+    #[inline]
+    pub fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        let cpu = event.cpu as usize;
+        match self.cache.get(cpu) {
+            Some((tid, columns)) if *tid == event.tid && event.comm.is_none() && event.tgid.is_none() => {
+                out.extend_from_slice(columns);
+            }
+            _ => self.push_columns(event, out),
+        }
+        push_flags(event.flags, event.preempt_count, out);
+        self.push_time(event.ts, out);
+    }
+
+    fn push_columns(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        let start = out.len();
+        let known = self.threads.get(&event.tid);
+        let name = match event.comm.or_else(|| known?.name.as_deref()) {
+            Some(name) => name,
+            None if event.tid == 0 => b"<idle>",
+            None => b"<...>",
+        };
+        out.resize(start + 16usize.saturating_sub(name.len()), b' ');
+        out.extend_from_slice(name);
+        out.push(b'-');
+        let digits = out.len();
+        crate::ftrace::print_fmt::number::push_i64(out, event.tid.into());
+        out.resize(out.len().max(digits + 7), b' ');
+        match event.tgid.or_else(|| known?.tgid).filter(|tgid| *tgid > 0) {
+            Some(tgid) => {
+                out.extend_from_slice(b" (");
+                push_padded(out, tgid as u64, 7, b' ');
+            }
+            None => out.extend_from_slice(b" (-------"),
+        }
+        out.extend_from_slice(b") [");
+        push_padded(out, event.cpu.into(), 3, b'0');
+        out.extend_from_slice(b"] ");
+        let cpu = event.cpu as usize;
+        if cpu < CACHED_CPUS && event.comm.is_none() && event.tgid.is_none() {
+            if self.cache.len() <= cpu {
+                self.cache.resize(cpu + 1, (i32::MIN, Vec::new()));
+            }
+            let (tid, columns) = &mut self.cache[cpu];
+            *tid = event.tid;
+            columns.clear();
+            columns.extend_from_slice(&out[start..]);
+        }
+    }
+
+    /// ` SECONDS.MICROS: `, rounded as the kernel does.
+    #[inline]
+    fn push_time(&mut self, ts: u64, out: &mut Vec<u8>) {
+        let micros = ts.saturating_add(500) / 1000;
+        let second = micros / 1_000_000;
+        if self.second.0 != second || self.second.1.is_empty() {
+            self.second.0 = second;
+            self.second.1.clear();
+            self.second.1.push(b' ');
+            push_padded(&mut self.second.1, second, 5, b' ');
+            self.second.1.push(b'.');
+        }
+        out.extend_from_slice(&self.second.1);
+        push_padded(out, micros % 1_000_000, 6, b'0');
+        out.extend_from_slice(b": ");
+    }
+}
+
+/// irqs-off, need-resched, hardirq/softirq, preempt-depth, migrate-disable.
+#[inline]
+fn push_flags(flags: u8, preempt_count: u8, out: &mut Vec<u8>) {
+    const NEED_RESCHED_LAZY: u8 = 0x02;
+    const NEED_RESCHED: u8 = 0x04;
+    const PREEMPT_RESCHED: u8 = 0x20;
+    let irqs = match flags & 0x81 {
+        0x81 => b'D',
+        0x01 => b'd',
+        0x80 => b'b',
+        _ => b'.',
+    };
+    // Before Linux 6.13 bit 1 said that irqs-off is not known; no architecture of today sets it.
+    let resched = match flags & (NEED_RESCHED | NEED_RESCHED_LAZY | PREEMPT_RESCHED) {
+        0x26 => b'B',
+        0x24 => b'N',
+        0x22 => b'L',
+        0x06 => b'b',
+        NEED_RESCHED => b'n',
+        PREEMPT_RESCHED => b'p',
+        NEED_RESCHED_LAZY => b'l',
+        _ => b'.',
+    };
+    let context = match flags & 0x58 {
+        0x48 | 0x58 => b'Z',
+        0x40 | 0x50 => b'z',
+        0x18 => b'H',
+        0x08 => b'h',
+        0x10 => b's',
+        _ => b'.',
+    };
+    let depth = |n: u8| if n == 0 { b'.' } else { b"0123456789abcdef"[usize::from(n & 15)] };
+    out.extend_from_slice(&[irqs, resched, context, depth(preempt_count & 15), depth(preempt_count >> 4)]);
+}
+
+/// How events of one kind are printed.
+#[derive(Debug)]
+pub struct Printer {
+    how: How,
+    /// `sched_switch: `.
+    name: Vec<u8>,
+    /// For records that lack bytes their format promises.
+    pairs: PrintFmt,
+    context: Arc<Context>,
+}
+
+#[derive(Debug)]
+enum How {
+    /// By the kernel's print format.
+    Format(PrintFmt),
+    /// `print`, also known as tracing_mark_write.
+    Marker { ip: Option<Field>, buf: Field },
+    /// `bprint`: `trace_printk` with its format in the kernel.
+    Bprint { ip: Field, fmt: Field, buf: Field },
+    /// `bputs`: `trace_puts` of a constant.
+    Bputs { ip: Field, text: Field },
+    /// `function`.
+    Function { ip: Field, parent: Field },
+    /// `kernel_stack` and `user_stack`: a list of addresses.
+    Stack { caller: Field, user: bool },
+}
+
+impl Printer {
+    /// How `kind` is printed, its records being of the machine that `context` tells of.
+    pub fn new(kind: &EventKind, context: &Arc<Context>) -> Printer {
+        let field = |name: &str| kind.field(name).map(|i| kind.fields[i].clone());
+        let both = |a: &str, b: &str| Some((field(a)?, field(b)?));
+        let special = match (kind.system.as_str(), kind.name.as_str()) {
+            (_, "print") => field("buf").map(|buf| How::Marker { ip: field("ip"), buf }),
+            ("ftrace", "bprint") => {
+                both("ip", "fmt").and_then(|(ip, fmt)| Some(How::Bprint { ip, fmt, buf: field("buf")? }))
+            }
+            ("ftrace", "bputs") => both("ip", "str").map(|(ip, text)| How::Bputs { ip, text }),
+            ("ftrace", "function") => {
+                both("ip", "parent_ip").map(|(ip, parent)| How::Function { ip, parent })
+            }
+            ("ftrace", "kernel_stack") => field("caller").map(|caller| How::Stack { caller, user: false }),
+            ("ftrace", "user_stack") => field("caller").map(|caller| How::Stack { caller, user: true }),
+            _ => None,
+        };
+        let pairs = PrintFmt::pairs(kind);
+        let format = || PrintFmt::compile(kind, context.long_size).unwrap_or_else(|_| pairs.clone());
+        let how = special.unwrap_or_else(|| How::Format(format()));
+        Printer { pairs, how, name: format!("{}: ", kind.name).into_bytes(), context: context.clone() }
+    }
+
+    /// Appends the event's name and what it says.
+    #[inline]
+    pub fn push(&self, event: &Event<'_>, kind: &EventKind, out: &mut Vec<u8>) {
+        match (&event.payload, &self.how) {
+            (Payload::Raw { data, endian }, how) => {
+                let start = out.len();
+                let done = match how {
+                    How::Format(format) => {
+                        out.extend_from_slice(&self.name);
+                        format.print(data, *endian, &self.context, out)
+                    }
+                    special => self.special(special, data, *endian, out),
+                };
+                if done.is_none() {
+                    out.truncate(start);
+                    out.extend_from_slice(&self.name);
+                    self.pairs.print(data, *endian, &self.context, out);
+                }
+            }
+            (Payload::Values { text, .. }, how) => {
+                match how {
+                    How::Marker { .. } => out.extend_from_slice(MARKER),
+                    _ => out.extend_from_slice(&self.name),
+                }
+                let start = out.len();
+                match text {
+                    Some(text) => out.extend_from_slice(text),
+                    None => known::render(event, kind, out),
+                }
+                one_line(out, start);
+            }
+        }
+    }
+
+    fn special(&self, how: &How, data: &[u8], endian: Endian, out: &mut Vec<u8>) -> Option<()> {
+        let bytes = |field: &Field| field.bytes(data, endian);
+        let address = |field: &Field| endian.uint(bytes(field)?);
+        let caller = |ip: &Field, out: &mut Vec<u8>| -> Option<()> {
+            self.context.symbol(address(ip)?, false, out);
+            out.extend_from_slice(b": ");
+            Some(())
+        };
+        match how {
+            How::Marker { ip, buf } => {
+                let written = self.printk_caller(ip.as_ref().and_then(address));
+                match written {
+                    Some(name) => {
+                        out.extend_from_slice(&name);
+                        out.extend_from_slice(b": ");
+                    }
+                    None => out.extend_from_slice(MARKER),
+                }
+                let start = out.len();
+                out.extend_from_slice(until_nul(bytes(buf)?).trim_ascii_end());
+                one_line(out, start);
+            }
+            How::Bprint { ip, fmt, buf } => {
+                caller(ip, out)?;
+                let start = out.len();
+                self.context.bprint(address(fmt)?, bytes(buf)?, endian, out)?;
+                out.truncate(start + out[start..].trim_ascii_end().len());
+                one_line(out, start);
+            }
+            How::Bputs { ip, text } => {
+                caller(ip, out)?;
+                let start = out.len();
+                self.context.bprint(address(text)?, &[], endian, out)?;
+                one_line(out, start);
+            }
+            How::Function { ip, parent } => {
+                self.context.symbol(address(ip)?, false, out);
+                out.extend_from_slice(b" <-");
+                self.context.symbol(address(parent)?, false, out);
+            }
+            How::Stack { caller, user } => {
+                out.extend_from_slice(if *user { b"<user stack trace>" } else { b"<stack trace>" });
+                let long = usize::from(self.context.long_size);
+                // The field is declared with 8 entries, and runs on to the end of the record.
+                let rest = data.get(caller.offset as usize..)?;
+                for entry in rest.chunks_exact(long).map_while(|e| endian.uint(e)) {
+                    if entry == 0 || entry == u64::MAX >> (64 - 8 * long) {
+                        break;
+                    }
+                    out.extend_from_slice(b"\n => ");
+                    match user {
+                        true => {
+                            out.extend_from_slice(b" <");
+                            push_hex(out, entry);
+                            out.push(b'>');
+                        }
+                        false => self.context.symbol(entry, false, out),
+                    }
+                }
+            }
+            How::Format(_) => return None,
+        }
+        Some(())
+    }
+
+    /// The kernel function that wrote a `print` event, if it was one with `trace_printk` and not a marker.
+    fn printk_caller(&self, ip: Option<u64>) -> Option<Vec<u8>> {
+        let symbol = self.context.symbols().find(ip?)?;
+        // tracing_mark_write, since Linux 6.12 also write_marker_to_buffer.
+        let name = symbol.name.split(|b| *b == b'\t').next()?;
+        let is_marker = name.windows(4).any(|w| w == b"mark");
+        (!is_marker).then(|| name.to_vec())
+    }
+}
+
+/// What a marker's line says before its text: what systrace's readers look for, on every kernel.
+const MARKER: &[u8] = b"tracing_mark_write: ";
+
+/// A line break inside of an event would make two lines of it.
+fn one_line(out: &mut [u8], start: usize) {
+    for b in &mut out[start..] {
+        if *b == b'\n' || *b == b'\r' {
+            *b = b' ';
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Computes expressions of a print format over one record.
+
+use super::Context;
+use super::expr::{CType, Expr, IntType, Num, Op};
+use super::number::push_hex;
+use super::pointer;
+use crate::ftrace::kind::until_nul;
+use crate::ftrace::{Endian, Value};
+
+/// One record, and what is known of its machine.
+#[derive(Clone, Copy)]
+pub(super) struct Record<'r> {
+    pub(super) data: &'r [u8],
+    pub(super) endian: Endian,
+    pub(super) context: &'r Context,
+}
+
+/// The value of an expression that needs no record.
+pub(super) fn constant(expr: &Expr) -> Option<Num> {
+    let only_numbers = match expr {
+        Expr::Binary(_, a, b) => matches!((a.as_ref(), b.as_ref()), (Expr::Num(_), Expr::Num(_))),
+        Expr::Negate(a) | Expr::Complement(a) | Expr::Cast(_, a) => matches!(a.as_ref(), Expr::Num(_)),
+        _ => false,
+    };
+    let context = Context::default();
+    let nothing = Record { data: &[], endian: Endian::Little, context: &context };
+    only_numbers.then(|| nothing.int(expr)).flatten()
+}
+
+impl<'r> Record<'r> {
+    /// An integer; `None` where the record lacks the bytes.
+    pub(super) fn int(&self, expr: &Expr) -> Option<Num> {
+        Some(match expr {
+            Expr::Num(n) => *n,
+            Expr::Field(field) => match field.value(self.data, self.endian)? {
+                Value::Int(v) => Num { v, unsigned: false, wide: field.size > 4 },
+                Value::Uint(v) => Num { v: v as i64, unsigned: field.size >= 4, wide: field.size > 4 },
+                // A pointer into the record: the place does not matter, only that there is one.
+                Value::Str(s) | Value::Bytes(s) => {
+                    Num { v: i64::from(!s.is_empty()), unsigned: true, wide: true }
+                }
+            },
+            Expr::Element { array, index, elem } => {
+                let bytes = self.bytes(array)?;
+                let at = usize::try_from(self.int(index)?.v).ok()?.checked_mul(elem.bytes.into())?;
+                let bytes = bytes.get(at..at.checked_add(elem.bytes.into())?)?;
+                let wide = elem.bytes > 4;
+                match elem.signed {
+                    true => Num { v: self.endian.int(bytes)?, unsigned: false, wide },
+                    false => Num { v: self.endian.uint(bytes)? as i64, unsigned: elem.bytes >= 4, wide },
+                }
+            }
+            Expr::Not(inner) => Num::int(i64::from(self.int(inner)?.v == 0)),
+            Expr::Complement(inner) => {
+                let n = self.int(inner)?;
+                Num::new(!n.v, n.unsigned, n.wide)
+            }
+            Expr::Negate(inner) => {
+                let n = self.int(inner)?;
+                Num::new(n.v.wrapping_neg(), n.unsigned, n.wide)
+            }
+            Expr::Binary(op, a, b) => self.binary(*op, a, b)?,
+            Expr::Ternary(condition, a, b) => {
+                if self.int(condition)?.v != 0 {
+                    self.int(a)?
+                } else {
+                    self.int(b)?
+                }
+            }
+            Expr::Cast(ctype, inner) => self.cast(*ctype, inner)?,
+            Expr::Len(inner) => Num { v: self.bytes(inner)?.len() as i64, unsigned: false, wide: false },
+            Expr::Swap { value, bytes, always } => {
+                let v = self.int(value)?.v as u64;
+                let swap = *always || self.endian == Endian::Little;
+                let v = match (bytes, swap) {
+                    (2, true) => u64::from((v as u16).swap_bytes()),
+                    (4, true) => u64::from((v as u32).swap_bytes()),
+                    (_, true) => v.swap_bytes(),
+                    (_, false) => v,
+                };
+                Num { v: v as i64, unsigned: *bytes >= 4, wide: *bytes > 4 }
+            }
+            Expr::Text(_) => Num { v: 1, unsigned: true, wide: true },
+            Expr::Address(inner) => self.int(inner)?,
+            _ => return None,
+        })
+    }
+
+    fn cast(&self, ctype: CType, inner: &Expr) -> Option<Num> {
+        let n = self.int(inner)?;
+        Some(match ctype {
+            CType::Bool => Num::int(i64::from(n.v != 0)),
+            CType::Int(IntType { bytes, signed }) if bytes < 8 => {
+                let unused = 64 - 8 * u32::from(bytes.max(1));
+                let v =
+                    if signed { n.v << unused >> unused } else { ((n.v as u64) << unused >> unused) as i64 };
+                Num { v, unsigned: !signed && bytes == 4, wide: false }
+            }
+            CType::Int(IntType { signed, .. }) => Num { v: n.v, unsigned: !signed, wide: true },
+            CType::Pointer(_) | CType::Void => Num { v: n.v, unsigned: true, wide: true },
+        })
+    }
+
+    fn binary(&self, op: Op, a: &Expr, b: &Expr) -> Option<Num> {
+        let a = self.int(a)?;
+        match op {
+            Op::AndAnd if a.v == 0 => return Some(Num::int(0)),
+            Op::OrOr if a.v != 0 => return Some(Num::int(1)),
+            _ => {}
+        }
+        let b = self.int(b)?;
+        // C's usual arithmetic conversions, for 32 and 64 bits.
+        let wide = a.wide || b.wide;
+        let unsigned = (a.unsigned && a.wide == wide) || (b.unsigned && b.wide == wide);
+        let (x, y) = (Num::new(a.v, unsigned, wide).v, Num::new(b.v, unsigned, wide).v);
+        let arithmetic = |v| Some(Num::new(v, unsigned, wide));
+        let truth = |t: bool| Some(Num::int(i64::from(t)));
+        let order = if unsigned { (x as u64).cmp(&(y as u64)) } else { x.cmp(&y) };
+        match op {
+            Op::Add => arithmetic(x.wrapping_add(y)),
+            Op::Sub => arithmetic(x.wrapping_sub(y)),
+            Op::Mul => arithmetic(x.wrapping_mul(y)),
+            Op::Div | Op::Rem if y == 0 => None,
+            Op::Div if unsigned => arithmetic((x as u64 / y as u64) as i64),
+            Op::Div => arithmetic(x.wrapping_div(y)),
+            Op::Rem if unsigned => arithmetic((x as u64 % y as u64) as i64),
+            Op::Rem => arithmetic(x.wrapping_rem(y)),
+            Op::And => arithmetic(x & y),
+            Op::Or => arithmetic(x | y),
+            Op::Xor => arithmetic(x ^ y),
+            // A shift has the left side's type.
+            Op::Shl => Some(Num::new(a.v.checked_shl(b.v as u32).unwrap_or(0), a.unsigned, a.wide)),
+            Op::Shr if a.unsigned => {
+                Some(Num::new((a.v as u64).checked_shr(b.v as u32).unwrap_or(0) as i64, true, a.wide))
+            }
+            Op::Shr => Some(Num::new(a.v >> b.v.clamp(0, 63), false, a.wide)),
+            Op::Lt => truth(order.is_lt()),
+            Op::Gt => truth(order.is_gt()),
+            Op::Le => truth(order.is_le()),
+            Op::Ge => truth(order.is_ge()),
+            Op::Eq => truth(order.is_eq()),
+            Op::Ne => truth(order.is_ne()),
+            Op::AndAnd | Op::OrOr => truth(b.v != 0),
+        }
+    }
+
+    /// Bytes of the record that an expression points at.
+    pub(super) fn bytes(&self, expr: &Expr) -> Option<&'r [u8]> {
+        match expr {
+            Expr::Field(field) => field.bytes(self.data, self.endian),
+            Expr::Address(inner) | Expr::Cast(_, inner) => self.bytes(inner),
+            Expr::Element { array, index, elem } => {
+                let at = usize::try_from(self.int(index)?.v).ok()?.checked_mul(elem.bytes.into())?;
+                self.bytes(array)?.get(at..)
+            }
+            Expr::Ternary(condition, a, b) => self.bytes(if self.int(condition)?.v != 0 { a } else { b }),
+            Expr::Binary(Op::Add, a, b) => self.bytes(a)?.get(usize::try_from(self.int(b)?.v).ok()?..),
+            _ => None,
+        }
+    }
+
+    /// Appends what an argument of `%s` says.
+    pub(super) fn text(&self, expr: &Expr, out: &mut Vec<u8>) -> Option<()> {
+        match expr {
+            Expr::Text(text) => out.extend_from_slice(text),
+            Expr::Ternary(condition, a, b) => {
+                return self.text(if self.int(condition)?.v != 0 { a } else { b }, out);
+            }
+            Expr::Cast(_, inner) => return self.text(inner, out),
+            Expr::Flags { value, delimiter, table } => {
+                self.flags(self.unsigned(value)?, delimiter, table, out)
+            }
+            Expr::Symbolic { value, table } => {
+                let v = self.unsigned(value)?;
+                match table.iter().find(|(known, _)| *known == v) {
+                    Some((_, name)) => out.extend_from_slice(name),
+                    None => hex(out, v),
+                }
+            }
+            Expr::Hex { buffer, len, spaced } => {
+                let bytes = self.bytes(buffer)?;
+                let len = usize::try_from(self.int(len)?.v).ok()?;
+                pointer::hex_bytes(out, bytes.get(..len.min(bytes.len()))?, if *spaced { b" " } else { b"" });
+            }
+            Expr::Array { buffer, count, size } => self.array(buffer, count, size, out)?,
+            Expr::Bitmask(inner) => {
+                pointer::bitmap(out, self.bytes(inner)?, self.endian, self.context.long_size)
+            }
+            Expr::Sockaddr(inner) => pointer::sockaddr(out, self.bytes(inner)?, self.endian, "pc")?,
+            Expr::Field(field) => match field.value(self.data, self.endian)? {
+                Value::Str(s) => out.extend_from_slice(s),
+                Value::Bytes(b) => out.extend_from_slice(until_nul(b)),
+                // The address of a text in the kernel: known if it is one of printk_formats.
+                Value::Int(v) => self.kernel_text(v as u64, out),
+                Value::Uint(v) => self.kernel_text(v, out),
+            },
+            Expr::Address(_) | Expr::Binary(Op::Add, ..) | Expr::Element { .. }
+                if self.bytes(expr).is_some() =>
+            {
+                out.extend_from_slice(until_nul(self.bytes(expr)?));
+            }
+            _ => self.kernel_text(self.int(expr)?.v as u64, out),
+        }
+        Some(())
+    }
+
+    fn unsigned(&self, expr: &Expr) -> Option<u64> {
+        let v = self.int(expr)?.v;
+        Some(if self.context.long_size == 4 { u64::from(v as u32) } else { v as u64 })
+    }
+
+    fn kernel_text(&self, address: u64, out: &mut Vec<u8>) {
+        match self.context.kernel_text(address) {
+            Some(text) => out.extend_from_slice(text),
+            None if address == 0 => out.extend_from_slice(b"(null)"),
+            None => hex(out, address),
+        }
+    }
+
+    fn flags(&self, mut v: u64, delimiter: &[u8], table: &[(u64, Vec<u8>)], out: &mut Vec<u8>) {
+        let start = out.len();
+        for (mask, name) in table {
+            if v == 0 {
+                break;
+            }
+            if v & mask != *mask {
+                continue;
+            }
+            if out.len() > start {
+                out.extend_from_slice(delimiter);
+            }
+            out.extend_from_slice(name);
+            v &= !mask;
+        }
+        if v != 0 {
+            if out.len() > start {
+                out.extend_from_slice(delimiter);
+            }
+            hex(out, v);
+        }
+    }
+
+    fn array(&self, buffer: &Expr, count: &Expr, size: &Expr, out: &mut Vec<u8>) -> Option<()> {
+        let bytes = self.bytes(buffer)?;
+        let size = usize::try_from(self.int(size)?.v).ok().filter(|s| matches!(s, 1 | 2 | 4 | 8))?;
+        let count = usize::try_from(self.int(count)?.v).ok()?;
+        out.push(b'{');
+        for (i, element) in bytes.chunks_exact(size).take(count).enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            hex(out, self.endian.uint(element)?);
+        }
+        out.push(b'}');
+        Some(())
+    }
+}
+
+fn hex(out: &mut Vec<u8>, v: u64) {
+    out.extend_from_slice(b"0x");
+    push_hex(out, v);
+}

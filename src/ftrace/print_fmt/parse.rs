@@ -1,0 +1,550 @@
+//! Parses a `print fmt:` line: a format string and its arguments, which are C expressions.
+
+use super::PrintFmtError;
+use super::expr::{CType, Expr, IntType, Num, Op, Table};
+use super::lex::{Token, lex};
+use crate::ftrace::{EventKind, Field, FieldType};
+
+type Result<T> = std::result::Result<T, PrintFmtError>;
+
+/// How deep brackets may nest: a format is input too.
+const MAX_DEPTH: u32 = 64;
+
+pub(super) struct Parser<'k> {
+    tokens: Vec<Token>,
+    at: usize,
+    kind: &'k EventKind,
+    long_size: u8,
+    depth: u32,
+    /// Fields that what was parsed so far uses.
+    used: Vec<usize>,
+}
+
+/// A print format taken apart.
+pub(super) struct Parsed {
+    pub(super) format: Vec<u8>,
+    /// `None` for an argument that only the kernel can compute.
+    pub(super) arguments: Vec<Option<Expr>>,
+    /// Fields that only such arguments use.
+    pub(super) unused: Vec<Field>,
+}
+
+/// A format string and its arguments.
+pub(super) fn parse(source: &str, kind: &EventKind, long_size: u8) -> Result<Parsed> {
+    let mut p = Parser { tokens: lex(source)?, at: 0, kind, long_size, depth: 0, used: Vec::new() };
+    let bracketed = p.take("(");
+    let Some(format) = p.text() else {
+        return Err(PrintFmtError::Syntax("no format string at its start".into()));
+    };
+    let mut arguments = Vec::new();
+    let mut lacking = Vec::new();
+    while p.take(",") {
+        let (start, used_before) = (p.at, p.used.len());
+        p.depth = 0;
+        let argument = p.expr().ok().filter(|_| p.is(",") || p.at_end(bracketed));
+        if argument.is_none() {
+            p.at = start;
+            p.skip_argument();
+            lacking.extend(p.used.drain(used_before..));
+            lacking.extend(p.fields_in(start));
+        }
+        arguments.push(argument);
+    }
+    if bracketed {
+        p.expect(")")?;
+    }
+    if let Some(token) = p.peek() {
+        return Err(PrintFmtError::Syntax(format!("{token:?} after the last argument")));
+    }
+    lacking.sort_unstable();
+    lacking.dedup();
+    lacking.retain(|field| !p.used.contains(field));
+    let unused = lacking.into_iter().filter_map(|i| kind.fields.get(i).cloned()).collect();
+    Ok(Parsed { format, arguments, unused })
+}
+
+fn unsupported<T>(what: impl Into<String>) -> Result<T> {
+    Err(PrintFmtError::Unsupported(what.into()))
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at)
+    }
+
+    fn is(&self, punct: &str) -> bool {
+        self.peek_at(0, punct)
+    }
+
+    fn peek_at(&self, ahead: usize, punct: &str) -> bool {
+        matches!(self.tokens.get(self.at + ahead), Some(Token::Punct(p)) if *p == punct)
+    }
+
+    fn take(&mut self, punct: &str) -> bool {
+        let found = self.is(punct);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, punct: &str) -> Result<()> {
+        if self.take(punct) {
+            return Ok(());
+        }
+        Err(PrintFmtError::Syntax(format!("`{punct}` expected, found {:?}", self.peek())))
+    }
+
+    fn at_end(&self, bracketed: bool) -> bool {
+        self.at + usize::from(bracketed) == self.tokens.len()
+    }
+
+    /// Goes to the comma or the end behind an argument that cannot be parsed.
+    fn skip_argument(&mut self) {
+        let mut open = 0;
+        while let Some(token) = self.peek() {
+            match token {
+                Token::Punct("(" | "[" | "{") => open += 1,
+                Token::Punct(")" | "]" | "}") if open == 0 => return,
+                Token::Punct(")" | "]" | "}") => open -= 1,
+                Token::Punct(",") if open == 0 => return,
+                _ => {}
+            }
+            self.at += 1;
+        }
+    }
+
+    /// The fields named between `start` and here.
+    fn fields_in(&self, start: usize) -> Vec<usize> {
+        let names = self.tokens[start..self.at].iter().filter_map(|token| match token {
+            Token::Ident(name) => self.kind.field(name),
+            _ => None,
+        });
+        names.collect()
+    }
+
+    /// Adjacent string literals.
+    fn text(&mut self) -> Option<Vec<u8>> {
+        let mut out: Option<Vec<u8>> = None;
+        while let Some(Token::Text(text)) = self.peek() {
+            out.get_or_insert_default().extend_from_slice(text);
+            self.at += 1;
+        }
+        out
+    }
+
+    fn ident(&mut self) -> Result<String> {
+        match self.peek() {
+            Some(Token::Ident(name)) => {
+                let name = name.clone();
+                self.at += 1;
+                Ok(name)
+            }
+            other => Err(PrintFmtError::Syntax(format!("a name expected, found {other:?}"))),
+        }
+    }
+
+    fn expr(&mut self) -> Result<Expr> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return unsupported("brackets nested too deep");
+        }
+        let condition = self.binary(0)?;
+        let out = if self.take("?") {
+            // GNU's `a ?: b`.
+            let then = if self.is(":") { condition.clone() } else { self.expr()? };
+            self.expect(":")?;
+            let other = self.expr()?;
+            Expr::Ternary(Box::new(condition), Box::new(then), Box::new(other))
+        } else {
+            condition
+        };
+        self.depth -= 1;
+        Ok(out)
+    }
+
+    fn operator(&self) -> Option<(Op, u8)> {
+        let Some(Token::Punct(punct)) = self.peek() else { return None };
+        Some(match *punct {
+            "||" => (Op::OrOr, 1),
+            "&&" => (Op::AndAnd, 2),
+            "|" => (Op::Or, 3),
+            "^" => (Op::Xor, 4),
+            "&" => (Op::And, 5),
+            "==" => (Op::Eq, 6),
+            "!=" => (Op::Ne, 6),
+            "<" => (Op::Lt, 7),
+            ">" => (Op::Gt, 7),
+            "<=" => (Op::Le, 7),
+            ">=" => (Op::Ge, 7),
+            "<<" => (Op::Shl, 8),
+            ">>" => (Op::Shr, 8),
+            "+" => (Op::Add, 9),
+            "-" => (Op::Sub, 9),
+            "*" => (Op::Mul, 10),
+            "/" => (Op::Div, 10),
+            "%" => (Op::Rem, 10),
+            _ => return None,
+        })
+    }
+
+    /// Operators that bind at least as tight as `least`.
+    fn binary(&mut self, least: u8) -> Result<Expr> {
+        let mut left = self.unary()?;
+        while let Some((op, tightness)) = self.operator().filter(|(_, t)| *t > least) {
+            self.at += 1;
+            let right = self.binary(tightness)?;
+            left = fold(Expr::Binary(op, Box::new(left), Box::new(right)));
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Result<Expr> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return unsupported("operators nested too deep");
+        }
+        let out = self.unary_inner();
+        self.depth -= 1;
+        out
+    }
+
+    fn unary_inner(&mut self) -> Result<Expr> {
+        if self.take("-") {
+            return Ok(fold(Expr::Negate(Box::new(self.unary()?))));
+        }
+        if self.take("+") {
+            return self.unary();
+        }
+        if self.take("!") {
+            return Ok(Expr::Not(Box::new(self.unary()?)));
+        }
+        if self.take("~") {
+            return Ok(fold(Expr::Complement(Box::new(self.unary()?))));
+        }
+        if self.take("&") {
+            return Ok(Expr::Address(Box::new(self.unary()?)));
+        }
+        if self.take("*") {
+            let pointer = self.unary()?;
+            let elem = self.element_of(&pointer)?;
+            let index = Box::new(Expr::Num(Num::int(0)));
+            return Ok(Expr::Element { array: Box::new(pointer), index, elem });
+        }
+        if let Some(ctype) = self.cast()? {
+            return Ok(fold(Expr::Cast(ctype, Box::new(self.unary()?))));
+        }
+        let inner = self.primary()?;
+        self.postfix(inner)
+    }
+
+    fn postfix(&mut self, mut inner: Expr) -> Result<Expr> {
+        loop {
+            if self.take("[") {
+                let index = self.expr()?;
+                self.expect("]")?;
+                let elem = self.element_of(&inner)?;
+                inner = Expr::Element { array: Box::new(inner), index: Box::new(index), elem };
+            } else if self.is(".") || self.is("->") {
+                return unsupported("a member of a structure inside the record");
+            } else {
+                return Ok(inner);
+            }
+        }
+    }
+
+    fn primary(&mut self) -> Result<Expr> {
+        if let Some(text) = self.text() {
+            return Ok(Expr::Text(text));
+        }
+        match self.peek().cloned() {
+            Some(Token::Number(n)) => {
+                self.at += 1;
+                Ok(Expr::Num(Num::new(n.value as i64, n.unsigned, n.long)))
+            }
+            Some(Token::Punct("(")) => {
+                self.at += 1;
+                if self.is("{") {
+                    return unsupported("a statement as an expression");
+                }
+                let inner = self.expr()?;
+                self.expect(")")?;
+                Ok(inner)
+            }
+            Some(Token::Ident(name)) => {
+                self.at += 1;
+                match name.as_str() {
+                    "REC" | "__entry" if self.take("->") => Ok(Expr::Field(self.field()?)),
+                    "sizeof" => self.size_of(),
+                    "NULL" | "false" => Ok(Expr::Num(Num::int(0))),
+                    "true" => Ok(Expr::Num(Num::int(1))),
+                    _ if self.take("(") => self.call(&name),
+                    _ => unsupported(format!("the name `{name}`")),
+                }
+            }
+            other => Err(PrintFmtError::Syntax(format!("a value expected, found {other:?}"))),
+        }
+    }
+
+    fn field(&mut self) -> Result<Field> {
+        let name = self.ident()?;
+        let Some(index) = self.kind.field(&name) else {
+            return unsupported(format!("the field `{name}`, which its format lacks"));
+        };
+        self.used.push(index);
+        Ok(self.kind.fields[index].clone())
+    }
+
+    /// A function's one argument, a field's name, as an expression for the field's bytes.
+    fn field_argument(&mut self) -> Result<Box<Expr>> {
+        let field = self.field()?;
+        self.expect(")")?;
+        Ok(Box::new(Expr::Field(field)))
+    }
+
+    fn call(&mut self, name: &str) -> Result<Expr> {
+        match name {
+            "__get_str" | "__get_rel_str" | "__get_dynamic_array" | "__get_rel_dynamic_array" => {
+                Ok(*self.field_argument()?)
+            }
+            "__get_dynamic_array_len" | "__get_rel_dynamic_array_len" => {
+                Ok(Expr::Len(self.field_argument()?))
+            }
+            "__get_bitmask" | "__get_rel_bitmask" | "__get_cpumask" | "__get_rel_cpumask" => {
+                Ok(Expr::Bitmask(self.field_argument()?))
+            }
+            "__get_sockaddr" | "__get_rel_sockaddr" => Ok(Expr::Sockaddr(self.field_argument()?)),
+            "__print_flags" | "__print_flags_u64" => self.flags(),
+            "__print_symbolic" | "__print_symbolic_u64" => {
+                let value = Box::new(self.expr()?);
+                Ok(Expr::Symbolic { value, table: self.table()? })
+            }
+            "__print_hex" | "__print_hex_str" | "ftrace_print_hex_seq" => {
+                let [buffer, len] = self.arguments()?;
+                Ok(Expr::Hex { buffer, len, spaced: name != "__print_hex_str" })
+            }
+            "__print_array" => {
+                let [buffer, count, size] = self.arguments()?;
+                Ok(Expr::Array { buffer, count, size })
+            }
+            "__print_u8_array" | "__print_u16_array" | "__print_u32_array" | "__print_u64_array" => {
+                let bits: i64 = name["__print_u".len()..].trim_end_matches("_array").parse().unwrap_or(8);
+                let [buffer, count] = self.arguments()?;
+                Ok(Expr::Array { buffer, count, size: Box::new(Expr::Num(Num::int(bits / 8))) })
+            }
+            "__builtin_expect" => {
+                let [value, _] = self.arguments()?;
+                Ok(*value)
+            }
+            "__builtin_constant_p" => {
+                let [_] = self.arguments()?;
+                Ok(Expr::Num(Num::int(0)))
+            }
+            "__print_ns_to_secs" | "__print_ns_without_secs" => {
+                let [value] = self.arguments()?;
+                let op = if name == "__print_ns_to_secs" { Op::Div } else { Op::Rem };
+                let value = Box::new(Expr::Cast(CType::Int(IntType { bytes: 8, signed: false }), value));
+                Ok(Expr::Binary(op, value, Box::new(Expr::Num(Num::int(1_000_000_000)))))
+            }
+            _ => match swapper(name) {
+                Some((bytes, always)) => {
+                    let [value] = self.arguments()?;
+                    Ok(Expr::Swap { value, bytes, always })
+                }
+                None => unsupported(format!("the function `{name}`")),
+            },
+        }
+    }
+
+    /// Exactly N arguments and the closing bracket.
+    fn arguments<const N: usize>(&mut self) -> Result<[Box<Expr>; N]> {
+        let mut list = Vec::with_capacity(N);
+        loop {
+            list.push(Box::new(self.expr()?));
+            if !self.take(",") {
+                break;
+            }
+        }
+        self.expect(")")?;
+        list.try_into().map_err(|_| PrintFmtError::Syntax(format!("not {N} arguments")))
+    }
+
+    fn flags(&mut self) -> Result<Expr> {
+        let value = Box::new(self.expr()?);
+        self.expect(",")?;
+        let delimiter = match self.text() {
+            Some(text) => text,
+            // NULL.
+            None => {
+                self.expr()?;
+                Vec::new()
+            }
+        };
+        Ok(Expr::Flags { value, delimiter, table: self.table()? })
+    }
+
+    /// `, { value, "name" }, …)`. A value that is a name nobody resolved is left out: what it stands for is then
+    /// printed as a number.
+    fn table(&mut self) -> Result<Table> {
+        let mut table = Table::new();
+        let mut ended = false;
+        while self.take(",") && !self.is(")") {
+            self.expect("{")?;
+            let start = self.at;
+            let value = self.expr();
+            if value.is_err() {
+                self.at = start;
+                while !self.is(",") && self.at < self.tokens.len() {
+                    self.at += 1;
+                }
+            }
+            self.expect(",")?;
+            let name = self.expr()?;
+            self.take(",");
+            self.expect("}")?;
+            // A name of 0 ends the kernel's own table too.
+            ended |= matches!(name, Expr::Num(_));
+            if let (Ok(Expr::Num(n)), Expr::Text(name), false) = (value, name, ended) {
+                let bits = if self.long_size == 4 { u64::from(n.v as u32) } else { n.v as u64 };
+                table.push((bits, name));
+            }
+        }
+        self.expect(")")?;
+        Ok(table)
+    }
+
+    fn size_of(&mut self) -> Result<Expr> {
+        let size = if let Some(ctype) = self.cast()? {
+            match ctype {
+                CType::Int(t) => t.bytes,
+                CType::Pointer(_) => self.long_size,
+                CType::Bool => 1,
+                CType::Void => return unsupported("the size of a structure"),
+            }
+        } else {
+            self.expect("(")?;
+            let inner = self.expr()?;
+            self.expect(")")?;
+            match inner {
+                Expr::Field(field) => u8::try_from(field.size).unwrap_or(0),
+                _ => return unsupported("the size of an expression"),
+            }
+        };
+        Ok(Expr::Num(Num::new(size.into(), true, self.long_size == 8)))
+    }
+
+    /// `(type)` here, if it is one.
+    fn cast(&mut self) -> Result<Option<CType>> {
+        if !self.is("(") {
+            return Ok(None);
+        }
+        let mut words = Vec::new();
+        let mut pointers = 0;
+        let mut end = self.at + 1;
+        loop {
+            match self.tokens.get(end) {
+                Some(Token::Ident(word)) if pointers == 0 => words.push(word.as_str()),
+                Some(Token::Punct("*")) if !words.is_empty() => pointers += 1,
+                Some(Token::Punct(")")) if !words.is_empty() => break,
+                _ => return Ok(None),
+            }
+            end += 1;
+        }
+        let Some(ctype) = ctype(&words, pointers, self.long_size) else { return Ok(None) };
+        self.at = end + 1;
+        Ok(Some(ctype))
+    }
+
+    /// What the elements of an array or behind a pointer are.
+    fn element_of(&self, array: &Expr) -> Result<IntType> {
+        match array {
+            Expr::Cast(CType::Pointer(Some(elem)), _) => Ok(*elem),
+            Expr::Cast(_, inner) | Expr::Address(inner) => self.element_of(inner),
+            Expr::Field(field) => {
+                let signed = !field.ctype.contains("unsigned") && !field.ctype.contains('u');
+                let bytes = match field.ty {
+                    FieldType::Bytes { elem }
+                    | FieldType::DataLocBytes { elem }
+                    | FieldType::RelLocBytes { elem } => elem,
+                    FieldType::Int | FieldType::Uint => field.size as u8,
+                    _ => 1,
+                };
+                Ok(IntType { bytes, signed })
+            }
+            _ => unsupported("an index into something else than a field"),
+        }
+    }
+}
+
+/// The byte-order functions: how many bytes, and whether they swap on every machine.
+fn swapper(name: &str) -> Option<(u8, bool)> {
+    Some(match name {
+        "ntohs" | "htons" | "__be16_to_cpu" | "be16_to_cpu" | "__ntohs" => (2, false),
+        "ntohl" | "htonl" | "__be32_to_cpu" | "be32_to_cpu" | "__ntohl" => (4, false),
+        "__be64_to_cpu" | "be64_to_cpu" => (8, false),
+        "__fswab16" | "__swab16" => (2, true),
+        "__fswab32" | "__swab32" => (4, true),
+        "__fswab64" | "__swab64" => (8, true),
+        _ => return None,
+    })
+}
+
+/// The type that these words name, behind so many `*`.
+fn ctype(words: &[&str], pointers: u32, long_size: u8) -> Option<CType> {
+    let word = |w: &str| words.contains(&w);
+    let int = |bytes, signed| Some(CType::Int(IntType { bytes, signed }));
+    let base = if word("struct") || word("union") {
+        Some(CType::Void)
+    } else if word("enum") {
+        int(4, false)
+    } else if word("char") {
+        int(1, !word("unsigned"))
+    } else if word("short") {
+        int(2, !word("unsigned"))
+    } else if word("long") {
+        let double = words.iter().filter(|w| **w == "long").count() > 1;
+        int(if double { 8 } else { long_size }, !word("unsigned"))
+    } else if word("int") || word("unsigned") || word("signed") {
+        int(4, !word("unsigned"))
+    } else if word("bool") || word("_Bool") {
+        Some(CType::Bool)
+    } else if word("void") {
+        Some(CType::Void)
+    } else {
+        let last = words.iter().rev().find(|w| !matches!(**w, "const" | "volatile" | "__force"))?;
+        named_type(last.trim_start_matches("__"), long_size).or_else(|| {
+            // A type of some driver: what it is behind a pointer does not matter.
+            (pointers > 0).then_some(CType::Void)
+        })
+    }?;
+    Some(match (base, pointers) {
+        (base, 0) => base,
+        (CType::Int(elem), 1) => CType::Pointer(Some(elem)),
+        _ => CType::Pointer(None),
+    })
+}
+
+fn named_type(name: &str, long_size: u8) -> Option<CType> {
+    let (bytes, signed) = match name {
+        "u8" | "uint8_t" => (1, false),
+        "s8" | "int8_t" => (1, true),
+        "u16" | "le16" | "be16" | "uint16_t" | "umode_t" | "ushort" | "sum16" => (2, false),
+        "s16" | "int16_t" => (2, true),
+        "u32" | "le32" | "be32" | "uint32_t" | "dev_t" | "gfp_t" | "uid_t" | "gid_t" | "uint" | "fmode_t"
+        | "slab_flags_t" | "blk_opf_t" | "wsum" | "vm_fault_t" => (4, false),
+        "s32" | "int32_t" | "pid_t" | "clockid_t" => (4, true),
+        "u64" | "le64" | "be64" | "uint64_t" | "sector_t" | "blkcnt_t" | "phys_addr_t" | "dma_addr_t"
+        | "resource_size_t" | "xfs_ino_t" | "xfs_daddr_t" => (8, false),
+        "s64" | "int64_t" | "loff_t" | "time64_t" | "ktime_t" | "xfs_off_t" => (8, true),
+        "size_t" | "uintptr_t" | "ulong" | "ino_t" | "pgoff_t" | "kernel_ulong_t" => (long_size, false),
+        "ssize_t" | "off_t" | "ptrdiff_t" | "time_t" | "kernel_long_t" => (long_size, true),
+        _ => return None,
+    };
+    Some(CType::Int(IntType { bytes, signed }))
+}
+
+/// Computes what is known already.
+fn fold(expr: Expr) -> Expr {
+    match super::eval::constant(&expr) {
+        Some(n) => Expr::Num(n),
+        None => expr,
+    }
+}

@@ -1,0 +1,116 @@
+//! The kernel's symbols, from the text of `/proc/kallsyms`, and its printk formats.
+
+use std::collections::HashMap;
+
+/// The functions of a kernel by address.
+#[derive(Debug, Default)]
+pub struct Symbols {
+    /// Address, and where the name is in `text`; by address.
+    list: Vec<(u64, u32, u32)>,
+    text: Vec<u8>,
+}
+
+/// A symbol that an address lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Symbol<'a> {
+    /// Its name; of one in a module with ` [module]` behind it.
+    pub name: &'a [u8],
+    /// Bytes from its start.
+    pub offset: u64,
+    /// Bytes to the next symbol; 0 for the last.
+    pub size: u64,
+}
+
+impl Symbols {
+    /// Reads lines of `ADDRESS TYPE NAME [MODULE]`. What is no such line is passed over, and so is all of it where
+    /// the addresses are hidden (all 0).
+    pub fn parse(text: Vec<u8>) -> Symbols {
+        let mut list = Vec::with_capacity(text.len() / 40);
+        let mut at = 0;
+        // `text` longer than 4 GiB is no kallsyms: positions are 32 bits.
+        for line in text.split(|b| *b == b'\n').take_while(|_| text.len() < u32::MAX as usize) {
+            if let Some((address, start)) = symbol_line(line)
+                && address != 0
+            {
+                list.push((address, (at + start) as u32, (at + line.len()) as u32));
+            }
+            at += line.len() + 1;
+        }
+        if !list.is_sorted_by_key(|s| s.0) {
+            list.sort_by_key(|s| s.0);
+        }
+        Symbols { list, text }
+    }
+
+    /// The symbol that `address` lies in.
+    pub fn find(&self, address: u64) -> Option<Symbol<'_>> {
+        let after = self.list.partition_point(|s| s.0 <= address);
+        let (last_start, ..) = *self.list.get(after.checked_sub(1)?)?;
+        // Of several at one place the kernel names the first.
+        let first = self.list.partition_point(|s| s.0 < last_start);
+        let (start, from, to) = *self.list.get(first)?;
+        let size = self.list.get(after).map_or(0, |next| next.0 - start);
+        Some(Symbol { name: self.text.get(from as usize..to as usize)?, offset: address - start, size })
+    }
+}
+
+/// The address, and where the name starts.
+fn symbol_line(line: &[u8]) -> Option<(u64, usize)> {
+    let space = line.iter().position(|b| *b == b' ')?;
+    let hex = line[..space].strip_prefix(b"0x").unwrap_or(&line[..space]);
+    let mut address: u64 = 0;
+    for digit in hex {
+        address = address << 4 | u64::from(char::from(*digit).to_digit(16)?);
+    }
+    let start = space + 3;
+    // Mapping symbols of ARM's ELF name no function.
+    line.get(start).filter(|b| **b != b'$').map(|_| (address, start))
+}
+
+/// Reads tracefs' `printk_formats`: lines of `0xADDRESS : "text"`, C escapes in it.
+pub fn parse_printk_formats(text: &[u8]) -> HashMap<u64, Vec<u8>> {
+    let mut formats = HashMap::new();
+    for line in text.split(|b| *b == b'\n') {
+        let Some(colon) = line.iter().position(|b| *b == b':') else { continue };
+        let address = std::str::from_utf8(&line[..colon]).unwrap_or_default().trim();
+        let Ok(address) = u64::from_str_radix(address.trim_start_matches("0x"), 16) else { continue };
+        let quoted = line[colon + 1..].trim_ascii();
+        let Some(inner) = quoted.strip_prefix(b"\"").and_then(|q| q.strip_suffix(b"\"")) else { continue };
+        let mut out = Vec::with_capacity(inner.len());
+        let mut bytes = inner.iter();
+        while let Some(b) = bytes.next() {
+            out.push(match (b, if *b == b'\\' { bytes.next() } else { None }) {
+                (_, Some(b'n')) => b'\n',
+                (_, Some(b't')) => b'\t',
+                (_, Some(other)) => *other,
+                (plain, None) => *plain,
+            });
+        }
+        formats.insert(address, out);
+    }
+    formats
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_named_by_the_symbol_it_lies_in() {
+        let text = b"ffff0010 T second\nffff0000 t first\nffff0000 t alias\nffff0008 t $x\n\
+                     ffff0020 t third\t[module]\nnonsense\n0000 t hidden\n";
+        let symbols = Symbols::parse(text.to_vec());
+        let of =
+            |a| symbols.find(a).map(|s| (String::from_utf8_lossy(s.name).into_owned(), s.offset, s.size));
+        assert_eq!(of(0xffff_0000), Some(("first".into(), 0, 16)));
+        assert_eq!(of(0xffff_000f), Some(("first".into(), 15, 16)));
+        assert_eq!(of(0xffff_0024), Some(("third\t[module]".into(), 4, 0)));
+        assert_eq!(of(1), None);
+    }
+
+    #[test]
+    fn printk_formats_lose_their_quotes_and_escapes() {
+        let formats = parse_printk_formats(b"0xffffffff81 : \"a %d\\n\"\nbad\n");
+        assert_eq!(formats[&0xff_ffff_ff81], b"a %d\n");
+    }
+}
