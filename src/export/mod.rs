@@ -6,6 +6,7 @@
 mod background;
 mod chrome_json;
 mod csv;
+mod firefox;
 mod perfetto;
 mod story;
 pub mod systrace;
@@ -29,12 +30,15 @@ pub enum Format {
     TraceDat,
     /// systrace's text: `.txt`, `.systrace`.
     Systrace,
+    /// The Firefox profiler's JSON: `.firefox.json`.
+    Firefox,
 }
 
 impl Format {
     /// Every format, by the name that `--format` takes, with the endings that choose it.
     pub const ALL: &[(Format, &str, &[&str])] = &[
         (Format::Perfetto, "perfetto", &[".pftrace", ".perfetto-trace", ".perfetto"]),
+        (Format::Firefox, "firefox", &[".firefox.json", ".profile.json"]),
         (Format::ChromeJson, "chrome-json", &[".json"]),
         (Format::Csv, "csv", &[".csv"]),
         (Format::TraceDat, "trace-dat", &[".dat"]),
@@ -61,6 +65,7 @@ impl Format {
             Format::Csv => "a spreadsheet, pandas, DuckDB",
             Format::TraceDat => "trace-cmd report, KernelShark",
             Format::Systrace => "https://ui.perfetto.dev, chrome://tracing, Catapult, or any pager",
+            Format::Firefox => "https://profiler.firefox.com (it stays on this computer)",
         }
     }
 
@@ -81,5 +86,6 @@ pub fn create(format: Format, out: Out) -> Box<dyn TimelineSink> {
         Format::Csv => csv::create(out),
         Format::TraceDat => trace_dat::create(out),
         Format::Systrace => Box::new(systrace::SystraceWriter::new(out)),
+        Format::Firefox => firefox::create(out),
     }
 }

@@ -85,6 +85,17 @@ pub(super) trait Story {
     /// A CPU served an interrupt.
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()>;
     fn method(&mut self, at: &MethodThread, name: &Method, span: Span, depth: usize) -> io::Result<()>;
+    /// The methods open on a thread up to `until`, with their begins; told before each change.
+    fn stack(
+        &mut self,
+        at: &MethodThread,
+        stack: &[(u64, MethodId)],
+        methods: &[Method],
+        until: u64,
+    ) -> io::Result<()> {
+        let _ = (at, stack, methods, until);
+        Ok(())
+    }
     /// A kernel event that has no meaning above.
     fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventKind) -> io::Result<()>;
     fn finish(&mut self, tasks: &Tasks, outcome: &Outcome) -> io::Result<()>;
@@ -442,6 +453,7 @@ impl<S: Story> TimelineSink for Teller<S> {
         let Some((at, stack)) = self.method_threads.get_mut(&thread) else { return Ok(()) };
         for edge in edges {
             self.last_ts = self.last_ts.max(edge.ts);
+            self.story.stack(at, stack, &self.methods, edge.ts)?;
             match edge.kind {
                 EdgeKind::Enter => stack.push((edge.ts, edge.method)),
                 EdgeKind::Exit => {
