@@ -166,6 +166,12 @@ pub fn set_tags(properties: &Properties, request: &UserspaceRequest) -> Result<(
     Ok(())
 }
 
+/// Switches every tag off, and says that nobody records: for a recording whose properties from before are unknown.
+pub fn switch_off(properties: &Properties) -> Result<(), PropertyError> {
+    set_tags(properties, &UserspaceRequest::default())?;
+    properties.set(USER_INITIATED, "")
+}
+
 /// Says for which tags Perfetto's SDK is to be used instead of markers (Android 16).
 pub fn set_prefer_sdk(properties: &Properties, tags: u64) -> Result<(), PropertyError> {
     properties.set(PREFER_SDK, &mask(tags))

@@ -3,6 +3,8 @@
 //!
 //! Exit codes: 0 complete, 1 failed, 2 usage, 3 complete but lossy or damaged ([`Exit`]).
 
+#[cfg(feature = "device")]
+mod atrace;
 #[cfg(feature = "host")]
 mod dmtracedump;
 #[cfg(feature = "device")]
@@ -46,6 +48,8 @@ enum Command {
     #[cfg(feature = "device")]
     Mark(mark::Args),
     #[cfg(feature = "device")]
+    Atrace(atrace::Args),
+    #[cfg(feature = "device")]
     Doctor(doctor::Args),
     #[cfg(feature = "device")]
     List(doctor::ListArgs),
@@ -71,6 +75,10 @@ enum Command {
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
+    #[cfg(feature = "device")]
+    if let Some(exit) = atrace::dispatch() {
+        return exit;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -92,6 +100,9 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         #[cfg(feature = "device")]
         Command::Mark(args) => mark::run(args),
+        // Came before clap: see dispatch().
+        #[cfg(feature = "device")]
+        Command::Atrace(_) => Ok(Exit::Complete),
         #[cfg(feature = "device")]
         Command::Doctor(args) => doctor::run(args),
         #[cfg(feature = "device")]

@@ -1,0 +1,210 @@
+//! The drop-in atrace, as its callers use it.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tracebridge::formats::{Event, EventKind, Order, Sink, ftrace_text};
+
+use crate::machine::{Knobs, Machine, expand, machine};
+use crate::recording::Busy;
+use crate::support::tracebridge;
+
+fn atrace(machine: &Machine, state: &Path, args: &[&str]) -> Command {
+    let mut command = tracebridge();
+    command.env("TRACEBRIDGE_TRACEFS", &machine.root).env("TRACEBRIDGE_STATE_DIR", state);
+    command.arg("atrace").args(args);
+    command
+}
+
+fn output(mut command: Command) -> (String, Output) {
+    let output = command.output().unwrap();
+    (String::from_utf8_lossy(&output.stdout).into_owned(), output)
+}
+
+/// Names and counts of the events in a text, as our own reader reads it.
+#[derive(Default)]
+struct Counts(std::collections::BTreeMap<String, usize>);
+
+impl Sink for Counts {
+    fn event(&mut self, _: &Event<'_>, kind: &EventKind) -> std::io::Result<()> {
+        *self.0.entry(kind.name.clone()).or_default() += 1;
+        Ok(())
+    }
+}
+
+fn counts(text: &str) -> Counts {
+    let mut counts = Counts::default();
+    let report = ftrace_text::read(text.as_bytes(), Order::Any, &mut counts).unwrap();
+    assert_eq!(report.damage, [], "our own reader finds our own text sound");
+    counts
+}
+
+#[test]
+fn a_trace_is_what_every_caller_expects_and_leaves_no_setting_changed() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let before = Knobs::read(&machine.root);
+    let state = tempfile::tempdir().unwrap();
+    let _busy = Busy::start();
+    let (text, done) =
+        output(atrace(&machine, state.path(), &["-t", "1", "-b", "4096", "sched", "nonsense", "gfx"]));
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    let messages = String::from_utf8_lossy(&done.stderr);
+    assert!(messages.contains("error: unknown tracing category \"nonsense\""), "{messages}");
+    assert!(text.starts_with("capturing trace... done\nTRACE:\n# tracer: nop\n"), "{}", &text[..200]);
+    let sync = text.find("trace_event_clock_sync: parent_ts=").expect("clock sync");
+    assert!(text[sync..].contains("trace_event_clock_sync: realtime_ts="));
+    let counts = counts(&text);
+    assert!(counts.0["sched_switch"] > 100 && counts.0["print"] >= 2, "{:?}", counts.0);
+    assert_eq!(before.changed(&machine.root), Vec::<String>::new());
+}
+
+#[test]
+fn compressed_and_to_a_file_it_is_the_same_text() {
+    let Some(machine) = machine() else { return };
+    let state = tempfile::tempdir().unwrap();
+    let file = state.path().join("out");
+    let _busy = Busy::start();
+    let (text, done) =
+        output(atrace(&machine, state.path(), &["-zt1", "-o", file.to_str().unwrap(), "sched"]));
+    assert_eq!((text.as_str(), done.status.code()), ("capturing trace... done\n", Some(0)));
+    let bytes = fs::read(&file).unwrap();
+    let zlib = bytes.strip_prefix(b"TRACE:\n").expect("the plain line comes first");
+    let mut text = String::new();
+    flate2::read::ZlibDecoder::new(zlib).read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("# tracer: nop\n") && counts(&text).0["sched_switch"] > 100);
+}
+
+#[test]
+fn our_text_and_trace_read_by_hand_have_the_same_lines() {
+    let Some(machine) = machine() else { return };
+    let state = tempfile::tempdir().unwrap();
+    let file = state.path().join("out");
+    // A ring that goes on: what is there is there twice if nothing is taken out in between, so read by hand first.
+    let start = atrace(&machine, state.path(), &["--async_start", "-b", "512", "sched"]).status().unwrap();
+    assert!(start.success());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    fs::write(machine.root.join("tracing_on"), "0").unwrap();
+    let by_hand = fs::read_to_string(machine.root.join("trace")).unwrap();
+    let (_, done) = output(atrace(&machine, state.path(), &["--async_dump", "-o", file.to_str().unwrap()]));
+    assert!(done.status.success());
+    let ours = fs::read_to_string(&file).unwrap();
+    assert!(
+        atrace(&machine, state.path(), &["--async_stop"]).stdout(Stdio::null()).status().unwrap().success()
+    );
+    assert_eq!(ours.strip_prefix("TRACE:\n").unwrap(), by_hand);
+    assert_eq!(counts(&ours).0, counts(&by_hand).0);
+}
+
+#[test]
+fn a_ring_is_started_dumped_and_stopped_by_three_processes() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let before = Knobs::read(&machine.root);
+    let state = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| output(atrace(&machine, state.path(), args));
+    let (text, done) = run(&["--async_start", "-b", "256", "sched"]);
+    assert_eq!((text.as_str(), done.status.code()), ("capturing trace...", Some(0)));
+    // A second start changes the first's settings, as with AOSP's.
+    assert!(run(&["--async_start", "-b", "512", "sched"]).1.status.success());
+    // The kernel rounds it up to whole pages.
+    let kb = fs::read_to_string(machine.root.join("buffer_size_kb")).unwrap().trim().parse::<u32>().unwrap();
+    assert!((512..600).contains(&kb), "{kb}");
+    assert_eq!(fs::read_to_string(machine.root.join("options/overwrite")).unwrap(), "1\n");
+    assert!(run(&["--async_dump"]).0.starts_with(" done\nTRACE:\n# tracer"));
+    let (text, done) = run(&["--async_stop"]);
+    assert!(done.status.success() && counts(&text).0["sched_switch"] > 0);
+    assert_eq!(before.changed(&machine.root), Vec::<String>::new());
+}
+
+#[test]
+fn what_another_atrace_started_is_stopped_as_that_one_would() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let state = tempfile::tempdir().unwrap();
+    let write = |knob: &str, value: &str| fs::write(machine.root.join(knob), value).unwrap();
+    let size = fs::read_to_string(machine.root.join("buffer_size_kb")).unwrap();
+    write("events/sched/sched_switch/enable", "1");
+    let (text, done) = output(atrace(&machine, state.path(), &["--async_stop"]));
+    assert!(done.status.success() && text.starts_with(" done\nTRACE:\n"));
+    assert_eq!(fs::read_to_string(machine.root.join("events/sched/sched_switch/enable")).unwrap(), "0\n");
+    write("tracing_on", "1");
+    write("buffer_size_kb", size.trim());
+}
+
+#[test]
+fn a_stream_shows_events_as_they_happen_until_a_signal() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let before = Knobs::read(&machine.root);
+    let state = tempfile::tempdir().unwrap();
+    let busy = Busy::start();
+    let mut child =
+        atrace(&machine, state.path(), &["--stream", "sched"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut first = vec![0; 4096];
+    stdout.read_exact(&mut first).unwrap();
+    drop(busy);
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let mut rest = Vec::new();
+    stdout.read_to_end(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "a signal ends it: as with AOSP's");
+    assert!(String::from_utf8_lossy(&first).contains("sched_switch: prev_comm="));
+    assert_eq!(before.changed(&machine.root), Vec::<String>::new());
+}
+
+#[test]
+fn a_failure_is_told_by_the_exit_status() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let before = Knobs::read(&machine.root);
+    let state = tempfile::tempdir().unwrap();
+    let (_, done) = output(atrace(&machine, state.path(), &["-t", "0", "-o", "/nonexistent/x", "sched"]));
+    assert_eq!(done.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("/nonexistent/x"));
+    assert_eq!(before.changed(&machine.root), Vec::<String>::new());
+    let mut nowhere = atrace(&machine, state.path(), &["sched"]);
+    nowhere.env("TRACEBRIDGE_TRACEFS", state.path());
+    let (_, done) = output(nowhere);
+    assert_eq!(done.status.code(), Some(255), "AOSP's exit(-1)");
+}
+
+#[test]
+fn under_the_name_atrace_it_is_atrace() {
+    let Some(machine) = machine() else { return };
+    let state = tempfile::tempdir().unwrap();
+    let link = state.path().join("atrace");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tracebridge"), &link).unwrap();
+    let mut command = Command::new(&link);
+    command.env("TRACEBRIDGE_TRACEFS", &machine.root).args(["--list_cat", "whatever"]);
+    let (text, done) = output(command);
+    assert!(done.status.success() && text.contains("\n       sched - CPU Scheduling\n"), "{text}");
+}
+
+#[test]
+fn categories_of_a_file_reach_the_tags_and_everything_goes_back() {
+    let Some(machine) = machine() else { return };
+    let state = tempfile::tempdir().unwrap();
+    // A stand-in for Android's programs: one file a property, and a log of what was set.
+    let script = r#"mkdir bin && printf '#!/bin/sh\ncat "%s/$1" 2>/dev/null; echo\n' "$PWD" >bin/getprop &&
+        printf '#!/bin/sh\nprintf %%s "$2" >"%s/$1"; echo "$1=$2" >>"%s/log"\n' "$PWD" "$PWD" >bin/setprop &&
+        chmod 755 bin/* && printf 'gfx view\nam\n' >categories"#;
+    assert!(Command::new("sh").args(["-c", script]).current_dir(state.path()).status().unwrap().success());
+    let file = state.path().join("categories");
+    let mut command =
+        atrace(&machine, state.path(), &["-t", "0", "-f", file.to_str().unwrap(), "-a", "com.a,com.b"]);
+    command.env("ANDROID_ROOT", state.path());
+    assert!(output(command).1.status.success());
+    let log = fs::read_to_string(state.path().join("log")).unwrap().replace("debug.atrace.", "");
+    assert!(
+        log.starts_with("app_0=com.a\napp_1=com.b\napp_number=2\ntags.enableflags=0x4a\nuser_initiated=1\n"),
+        "{log}"
+    );
+    assert!(
+        log.ends_with("app_number=\ntags.enableflags=\napp_0=\napp_1=\nprefer_sdk=\nuser_initiated=\n"),
+        "{log}"
+    );
+}
