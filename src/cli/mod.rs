@@ -20,6 +20,8 @@ mod mark;
 mod merge;
 #[cfg(feature = "host")]
 mod method_input;
+#[cfg(feature = "host")]
+mod profile;
 #[cfg(feature = "device")]
 mod record;
 #[cfg(feature = "device")]
@@ -69,6 +71,8 @@ enum Command {
     Convert(merge::ConvertArgs),
     #[cfg(feature = "host")]
     Info(info::Args),
+    #[cfg(feature = "host")]
+    Profile(Box<profile::Args>),
     #[cfg(feature = "host")]
     Dmtracedump(dmtracedump::Args),
 }
@@ -123,6 +127,8 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Convert(args) => merge::convert(args),
         #[cfg(feature = "host")]
         Command::Info(args) => info::run(args),
+        #[cfg(feature = "host")]
+        Command::Profile(args) => profile::run(&args),
         #[cfg(feature = "host")]
         Command::Dmtracedump(args) => dmtracedump::run(&args),
     }

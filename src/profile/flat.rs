@@ -70,10 +70,27 @@ const PARALLEL_FROM: u64 = 100_000;
 impl Flat {
     /// Profiles the selected records: threads are dealt out to the cores.
     pub fn of(trace: &MethodTrace<'_>, selection: &Selection) -> Flat {
+        Flat::run(trace, selection, trace.methods().len(), |counter, share| drive(trace, share, counter))
+    }
+
+    /// Profiles groups of methods as if each were one method: `groups` has each method's, `count` is how many there
+    /// are. A call from one method of a group to another is then a recursive one.
+    pub fn of_groups(trace: &MethodTrace<'_>, selection: &Selection, groups: &[u32], count: usize) -> Flat {
+        Flat::run(trace, selection, count, |counter, share| {
+            drive(trace, share, &mut Grouped { groups, counter })
+        })
+    }
+
+    fn run(
+        trace: &MethodTrace<'_>,
+        selection: &Selection,
+        methods: usize,
+        drive: impl Fn(&mut Counter, &Selection) + Sync,
+    ) -> Flat {
         let shares = if trace.counts().records < PARALLEL_FROM { 1 } else { cores() };
         let run = |selection: &Selection| {
-            let mut counter = Counter::new(trace);
-            drive(trace, selection, &mut counter);
+            let mut counter = Counter::new(trace.threads().len(), methods);
+            drive(&mut counter, selection);
             counter.finish();
             counter
         };
@@ -164,8 +181,7 @@ struct Counter {
 }
 
 impl Counter {
-    fn new(trace: &MethodTrace<'_>) -> Counter {
-        let (threads, methods) = (trace.threads().len(), trace.methods().len());
+    fn new(threads: usize, methods: usize) -> Counter {
         let lane = Lane {
             stack: vec![OUTSIDE; 2],
             top: 0,
@@ -302,5 +318,23 @@ impl Feed for Counter {
             Some(stat) => add(&mut stat.exclusive, spent),
             None => add(&mut lane.idle, spent),
         }
+    }
+}
+
+/// Passes each method's group on.
+struct Grouped<'a> {
+    groups: &'a [u32],
+    counter: &'a mut Counter,
+}
+
+impl Feed for Grouped<'_> {
+    #[inline(always)]
+    fn feed(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
+        let group = self.groups.get(method as usize).copied().unwrap_or(u32::MAX);
+        self.counter.take(thread, group, exit, at);
+    }
+
+    fn pass(&mut self, thread: u32, at: Ticks) {
+        self.counter.pass(thread, at);
     }
 }

@@ -1,6 +1,7 @@
 //! Opening: the text section, the binary header, declarations, one pass over the records, and what is wrong with them.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::body::{FixedBody, Segment, ThreadTable};
 use super::ids::IdMap;
@@ -148,7 +149,7 @@ impl<'a> Opening<'a> {
         let clock_key = self.key("clock").and_then(ClockMode::from_key);
         let clock = self.clock(clock_key, body.layout);
         let counts = self.scan(bytes, &mut body, clock);
-        self.check_promises(&header, &counts, bytes.len());
+        self.check_promises(&header, &counts, start_of_records..bytes.len());
         let number = |name: &str| self.key(name).and_then(|v| v.parse::<u64>().ok());
         let elapsed_ns =
             number("elapsed-time-nsec").or(number("elapsed-time-usec").map(|t| t.saturating_mul(1_000)));
@@ -335,7 +336,8 @@ impl<'a> Opening<'a> {
         next
     }
 
-    fn check_promises(&mut self, header: &DataHeader, counts: &Counts, end: usize) {
+    fn check_promises(&mut self, header: &DataHeader, counts: &Counts, records: Range<usize>) {
+        let (records_at, end) = (records.start, records.end);
         if self.key("data-file-overflow") == Some("true") {
             self.damage(
                 end,
@@ -355,17 +357,16 @@ impl<'a> Opening<'a> {
                 "{} records have an action that no runtime writes, and are left out",
                 counts.bad_actions
             );
-            self.damage(header.data_offset, what);
+            self.damage(records_at, what);
         }
-        if counts.undeclared_methods > 0 {
-            self.report
-                .notes
-                .push(format!("{} methods in records are in no list", counts.undeclared_methods));
-        }
-        if counts.undeclared_threads > 0 {
-            self.report
-                .notes
-                .push(format!("{} threads in records are in no list", counts.undeclared_threads));
+        for (count, what) in [(counts.undeclared_methods, "methods"), (counts.undeclared_threads, "threads")]
+        {
+            if count > 0 {
+                self.damage(
+                    records_at,
+                    format!("{count} {what} in records are in no list: their names are not in the file"),
+                );
+            }
         }
         if counts.reused_threads > 0 {
             self.report

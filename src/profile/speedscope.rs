@@ -1,0 +1,53 @@
+//! speedscope's own file format, evented: <https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources>.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::names::Names;
+use super::timeline::Lane;
+
+/// Writes all threads; times in µs.
+pub fn write(
+    lanes: &[Lane],
+    names: &Names<'_, '_>,
+    methods: usize,
+    title: &str,
+    tick_ns: u64,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let micros = |ticks: u64| ticks as f64 * tick_ns as f64 / 1_000.0;
+    write!(
+        out,
+        r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"tracebridge","#
+    )?;
+    write!(out, r#""name":{},"activeProfileIndex":0,"shared":{{"frames":["#, json!(title))?;
+    for method in 0..methods as u32 {
+        let mut frame = json!({ "name": names.full(method) });
+        let (file, line) = names.source(method);
+        if let Some(file) = file {
+            frame["file"] = json!(file);
+        }
+        if let Some(line) = line {
+            frame["line"] = json!(line);
+        }
+        write!(out, "{}{frame}", if method > 0 { "," } else { "" })?;
+    }
+    write!(out, r#"]}},"profiles":["#)?;
+    for (n, lane) in lanes.iter().enumerate() {
+        let (name, first, last) = (json!(names.thread(lane.thread)), micros(lane.first), micros(lane.last));
+        write!(
+            out,
+            r#"{}{{"type":"evented","name":{name},"unit":"microseconds","#,
+            if n > 0 { "," } else { "" }
+        )?;
+        write!(out, r#""startValue":{first},"endValue":{last},"events":["#)?;
+        for (n, change) in lane.changes.iter().enumerate() {
+            let kind = if change.open { 'O' } else { 'C' };
+            let (comma, frame, at) = (if n > 0 { "," } else { "" }, change.method, micros(change.at));
+            write!(out, r#"{comma}{{"type":"{kind}","frame":{frame},"at":{at}}}"#)?;
+        }
+        write!(out, "]}}")?;
+    }
+    writeln!(out, "]}}")
+}

@@ -1,0 +1,178 @@
+//! The call tree for people: from the threads down, or from the methods that take the time up to who called them.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::machine::{Ticks, add};
+use super::names::Names;
+use super::print::{CLOCKS, Style, ms, percent};
+use super::tree::{CallTree, ROOT};
+
+/// Deeper levels are left out, whatever their share.
+const MAX_DEPTH: usize = 500;
+
+/// A node of a printed tree with its children, longest first; times in ticks.
+#[derive(Debug, Clone)]
+pub struct Branch {
+    /// Method or thread.
+    pub name: String,
+    /// Calls.
+    pub calls: u64,
+    /// Time in it and all below (top-down), or of the method at the outermost level by way of this caller (bottom-up).
+    pub total: Ticks,
+    /// Time in it alone; bottom-up the same as `total`.
+    pub own: Ticks,
+    /// What it called, or who called it.
+    pub children: Vec<Branch>,
+}
+
+/// What a tree leaves out: less than `percent` of the whole by `clock`.
+#[derive(Debug, Clone, Copy)]
+pub struct Threshold {
+    /// Percent of all threads' time.
+    pub percent: f64,
+    /// The clock that counts.
+    pub clock: usize,
+}
+
+impl Threshold {
+    fn ticks(self, whole: &[Ticks]) -> u64 {
+        let all: u64 = whole.iter().map(|t| t[self.clock]).sum();
+        (all as f64 * self.percent / 100.0).ceil() as u64
+    }
+}
+
+/// The tree from the threads down.
+pub fn top_down(tree: &CallTree, names: &Names<'_, '_>, threshold: Threshold) -> Vec<Branch> {
+    let (totals, children) = (tree.totals(), tree.children());
+    let roots: Vec<u32> =
+        (0..tree.nodes.len() as u32).take_while(|n| tree.nodes[*n as usize].method == ROOT).collect();
+    let least = threshold.ticks(&totals[..roots.len()]).max(1);
+    let down = Down { tree, names, totals: &totals, children: &children, least, clock: threshold.clock };
+    down.branches(&roots, 0)
+}
+
+struct Down<'a> {
+    tree: &'a CallTree,
+    names: &'a Names<'a, 'a>,
+    totals: &'a [Ticks],
+    children: &'a [Vec<u32>],
+    least: u64,
+    clock: usize,
+}
+
+impl Down<'_> {
+    fn branches(&self, of: &[u32], depth: usize) -> Vec<Branch> {
+        let mut branches: Vec<Branch> = of
+            .iter()
+            .filter(|n| self.totals[**n as usize][self.clock] >= self.least && depth < MAX_DEPTH)
+            .map(|n| {
+                let node = &self.tree.nodes[*n as usize];
+                let name = match node.method {
+                    ROOT => self.names.thread(node.thread),
+                    method => self.names.full(method),
+                };
+                let children = self.branches(&self.children[*n as usize], depth + 1);
+                Branch { name, calls: node.calls, total: self.totals[*n as usize], own: node.own, children }
+            })
+            .collect();
+        branches.sort_by_key(|branch| std::cmp::Reverse(branch.total[self.clock]));
+        branches
+    }
+}
+
+/// The methods by exclusive time, each with who called it and by which way.
+pub fn bottom_up(tree: &CallTree, names: &Names<'_, '_>, threshold: Threshold) -> Vec<Branch> {
+    let owns: Vec<Ticks> = tree.nodes.iter().map(|n| n.own).collect();
+    let least = threshold.ticks(&owns).max(1);
+    let all = (0..tree.nodes.len() as u32).filter(|n| tree.nodes[*n as usize].method != ROOT);
+    let start: Vec<(u32, u32)> = all.map(|n| (n, n)).collect();
+    up(tree, names, &start, least, threshold.clock, 0)
+}
+
+/// What is counted for one caller, and where its own callers are.
+#[derive(Default)]
+struct Callers {
+    calls: u64,
+    own: Ticks,
+    next: Vec<(u32, u32)>,
+}
+
+/// `at`: the node that time is counted for, and the caller of it that has been reached.
+fn up(
+    tree: &CallTree,
+    names: &Names<'_, '_>,
+    at: &[(u32, u32)],
+    least: u64,
+    clock: usize,
+    depth: usize,
+) -> Vec<Branch> {
+    let mut by_method: BTreeMap<u32, Callers> = BTreeMap::new();
+    for (leaf, reached) in at {
+        let (node, leaf_node) = (&tree.nodes[*reached as usize], &tree.nodes[*leaf as usize]);
+        if node.method == ROOT {
+            continue;
+        }
+        let here = by_method.entry(node.method).or_default();
+        here.calls += leaf_node.calls;
+        add(&mut here.own, leaf_node.own);
+        here.next.push((*leaf, node.parent));
+    }
+    let mut branches = Vec::new();
+    for (method, Callers { calls, own, next }) in by_method {
+        if own[clock] >= least && depth < MAX_DEPTH {
+            let children = up(tree, names, &next, least, clock, depth + 1);
+            branches.push(Branch { name: names.full(method), calls, total: own, own, children });
+        }
+    }
+    branches.sort_by_key(|branch| std::cmp::Reverse(branch.total[clock]));
+    branches
+}
+
+/// Writes branches, indented by depth.
+pub fn write(
+    branches: &[Branch],
+    has: [bool; 2],
+    clock: usize,
+    whole: u64,
+    tick_ns: u64,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut head = format!("{:>7} ", "%");
+    for (_, name) in CLOCKS.into_iter().filter(|(clock, _)| has[*clock]) {
+        head += &format!("{:>12} {:>12} ", format!("{name} incl"), format!("{name} excl"));
+    }
+    writeln!(out, "{}", style.bold(&style.fit(&format!("{head}{:>10}  (times in ms)", "calls"))))?;
+    let mut left: Vec<(usize, &Branch)> = branches.iter().rev().map(|b| (0, b)).collect();
+    while let Some((depth, branch)) = left.pop() {
+        let mut line = format!("{:>7.2} ", percent(branch.total[clock], whole));
+        for (clock, _) in CLOCKS.into_iter().filter(|(clock, _)| has[*clock]) {
+            line += &format!(
+                "{:>12} {:>12} ",
+                ms(branch.total[clock] * tick_ns),
+                ms(branch.own[clock] * tick_ns)
+            );
+        }
+        let indent = "  ".repeat(depth.min(60));
+        writeln!(out, "{}", style.fit(&format!("{line}{:>10}  {indent}{}", branch.calls, branch.name)))?;
+        left.extend(branch.children.iter().rev().map(|child| (depth + 1, child)));
+    }
+    Ok(())
+}
+
+/// Branches as nested JSON; times in ns.
+pub fn to_json(branches: &[Branch], has: [bool; 2], tick_ns: u64) -> Value {
+    let one = |branch: &Branch| {
+        let mut value = json!({ "name": branch.name, "calls": branch.calls });
+        for (clock, name) in CLOCKS.into_iter().filter(|(clock, _)| has[*clock]) {
+            value[format!("{name}_inclusive_ns")] = json!(branch.total[clock] * tick_ns);
+            value[format!("{name}_exclusive_ns")] = json!(branch.own[clock] * tick_ns);
+        }
+        value["children"] = to_json(&branch.children, has, tick_ns);
+        value
+    };
+    branches.iter().map(one).collect()
+}
