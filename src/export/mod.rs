@@ -10,6 +10,7 @@ mod firefox;
 mod perfetto;
 mod story;
 pub mod systrace;
+mod systrace_html;
 mod trace_dat;
 
 use std::io::Write;
@@ -32,6 +33,8 @@ pub enum Format {
     Systrace,
     /// The Firefox profiler's JSON: `.firefox.json`.
     Firefox,
+    /// systrace's page with a viewer of its own: `.html`.
+    SystraceHtml,
 }
 
 impl Format {
@@ -41,6 +44,7 @@ impl Format {
         (Format::Firefox, "firefox", &[".firefox.json", ".profile.json"]),
         (Format::ChromeJson, "chrome-json", &[".json"]),
         (Format::Csv, "csv", &[".csv"]),
+        (Format::SystraceHtml, "systrace-html", &[".html", ".htm"]),
         (Format::TraceDat, "trace-dat", &[".dat"]),
         (Format::Systrace, "systrace", &[".txt", ".systrace", ".ftrace"]),
     ];
@@ -65,6 +69,7 @@ impl Format {
             Format::Csv => "a spreadsheet, pandas, DuckDB",
             Format::TraceDat => "trace-cmd report, KernelShark",
             Format::Systrace => "https://ui.perfetto.dev, chrome://tracing, Catapult, or any pager",
+            Format::SystraceHtml => "any browser, offline; https://ui.perfetto.dev reads it too",
             Format::Firefox => "https://profiler.firefox.com (it stays on this computer)",
         }
     }
@@ -87,5 +92,6 @@ pub fn create(format: Format, out: Out) -> Box<dyn TimelineSink> {
         Format::TraceDat => trace_dat::create(out),
         Format::Systrace => Box::new(systrace::SystraceWriter::new(out)),
         Format::Firefox => firefox::create(out),
+        Format::SystraceHtml => systrace_html::create(out),
     }
 }

@@ -347,6 +347,16 @@ impl<'a> Reader<'_, 'a> {
         list: &[Value<'_>],
     ) -> io::Result<()> {
         self.report.count(item.cpu, item.ts);
+        // A switch names the thread that leaves; any other event is of the thread that runs.
+        let comm = match list {
+            [Value::Str(prev), Value::Int(pid), .., Value::Int(_), Value::Int(_)]
+                if *pid == i64::from(tid) =>
+            {
+                Some(*prev)
+            }
+            _ => self.running.get(&item.cpu).filter(|r| r.tid == tid).map(|r| r.comm),
+        };
+        let comm = comm.filter(|comm| tid > 0 && *comm != b"<...>");
         let event = Event {
             ts: item.ts,
             cpu: item.cpu,
@@ -354,7 +364,7 @@ impl<'a> Reader<'_, 'a> {
             kind,
             flags,
             preempt_count: 0,
-            comm: None,
+            comm,
             tgid: None,
             payload: Payload::Values { values: list, text: None },
         };

@@ -1,0 +1,118 @@
+//! systrace's page: the trace as text in a `trace-data` section, as every reader of such pages looks for it, and a light
+//! viewer of our own that shows it offline. (systrace's own viewer is 2 MB of code, and gone from Chrome since.)
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Out;
+use super::systrace::SystraceWriter;
+use crate::formats::{Event, EventKind, Head, KindId, Order, Process, Sink, Thread};
+use crate::ftrace::print_fmt::Context;
+use crate::timeline::{Outcome, TimelineSink};
+
+const PAGE: &str = include_str!("page.html");
+/// Stands in [`PAGE`] where the trace goes.
+const PLACE: &str = "%TRACE%";
+
+/// The writer onto `out`.
+pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
+    let out = Shared(Arc::new(Mutex::new(out)));
+    Box::new(HtmlWriter { text: SystraceWriter::new(Box::new(Escaped(out.clone()))), out })
+}
+
+struct HtmlWriter {
+    text: SystraceWriter,
+    out: Shared,
+}
+
+/// The page, to which both the text's writer and the frame around it write.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Out>>);
+
+impl Shared {
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
+    }
+}
+
+/// Text inside a script: what would end the script is broken up. Pieces come in whole lines.
+struct Escaped(Shared);
+
+impl Write for Escaped {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let mut rest = piece;
+        while let Some(at) = memchr::memmem::find(rest, b"</") {
+            let (before, end) = rest.split_at(at + 1);
+            self.0.write(before)?;
+            let ends = end.get(1..7).is_some_and(|name| name.eq_ignore_ascii_case(b"script"));
+            if ends {
+                self.0.write(b"\\")?;
+            }
+            rest = end;
+        }
+        self.0.write(rest)?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink for HtmlWriter {
+    fn head(&mut self, head: &Head) -> io::Result<()> {
+        let before = PAGE.split(PLACE).next().unwrap_or_default();
+        self.out.write(before.as_bytes())?;
+        self.text.head(head)
+    }
+
+    fn kernel(&mut self, context: &Arc<Context>) -> io::Result<()> {
+        self.text.kernel(context)
+    }
+
+    fn kind(&mut self, id: KindId, kind: &EventKind) -> io::Result<()> {
+        self.text.kind(id, kind)
+    }
+
+    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+        self.text.thread(thread)
+    }
+
+    fn process(&mut self, process: &Process<'_>) -> io::Result<()> {
+        self.text.process(process)
+    }
+
+    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+        self.text.event(event, kind)
+    }
+
+    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+        self.text.lost(cpu, count)
+    }
+}
+
+impl TimelineSink for HtmlWriter {
+    fn order(&self) -> Order {
+        self.text.order()
+    }
+
+    fn finish(&mut self, outcome: &Outcome) -> io::Result<()> {
+        self.text.finish(outcome)?;
+        let behind = PAGE.split(PLACE).nth(1).unwrap_or_default();
+        self.out.write(behind.as_bytes())?;
+        self.out.0.lock().unwrap_or_else(PoisonError::into_inner).flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::story::tests::export;
+
+    #[test]
+    fn a_marker_that_would_end_the_script_does_not() {
+        let text = " a-1 [000] 1.5: tracing_mark_write: B|1|x</script><b>\n a-1 [000] 1.6: 0: E|1\n";
+        let page = export(super::create, text);
+        assert_eq!(page.matches("</script>").count(), 2, "the section's end and the viewer's");
+        assert!(page.contains("B|1|x<\\/script><b>\n"));
+    }
+}
