@@ -53,6 +53,8 @@ use_rust() {
 pick_serial() {
     local wanted=$1 found
     have adb || die "adb is not installed: ./scripts/setup"
+    # An address may have been forgotten by the adb server since.
+    if [[ $wanted == *:* ]]; then timeout 10 adb connect "$wanted" >/dev/null 2>&1 || true; fi
     mapfile -t found < <(adb devices 2>/dev/null | awk '$2 == "device" { print $1 }')
     if [[ -n $wanted ]]; then
         [[ " ${found[*]} " == *" $wanted "* ]] || die "no device $wanted in 'adb devices' (found: ${found[*]:-none})"

@@ -24,6 +24,10 @@ impl Device {
             return None;
         };
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        if serial.contains(':') {
+            // An address may have been forgotten by the adb server since.
+            let _ = Command::new("adb").args(["connect", &serial]).output();
+        }
         Some(Device { serial, _turn: turn })
     }
 

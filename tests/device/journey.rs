@@ -40,7 +40,7 @@ fn travel(device: &Device) -> Journey {
 
     let recording =
         device.record(&binary, &format!("-t 120 -b 16384 -o {DIR}/journey.dat --json sched freq idle"));
-    let said = device.run(&format!("{app} -o {DIR}/journey.trace --threads 6 --calls 8000 --pause 200"));
+    let said = device.run(&format!("{app} -o {DIR}/journey.trace --threads 6 --calls 8000 --pause 20000"));
     recording.signal("INT");
     let recorded = recording.end();
     assert_eq!(recorded.status.code(), Some(0), "events were lost: {}", adb::text(&recorded));
