@@ -57,7 +57,7 @@ const SAME: u64 = 50_000;
 /// One place is better than another if it fits so many times as well.
 const CLEARLY: f64 = 3.0;
 /// A place that fits so well needs no other to be looked for: ns.
-const FITS_WELL: f64 = 10_000.0;
+const FITS_WELL: f64 = 30_000.0;
 /// A place that fits worse than this is none: ns.
 const FITS: f64 = 500_000.0;
 
