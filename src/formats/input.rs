@@ -4,10 +4,11 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::Path;
 
 use super::Damage;
+use super::trace_dat::Release;
 
 /// The most that a compressed input, or standard input, may come to: bytes.
 const MAX_IN_MEMORY: u64 = 4 << 30;
@@ -79,6 +80,24 @@ impl Deref for Input {
         match &self.bytes {
             Bytes::Mapped(m) => m,
             Bytes::Owned(v) => v,
+        }
+    }
+}
+
+impl Release for Input {
+    /// Lets go of memory that holds `range` of a mapped file, which the system brings back should it be read again.
+    fn release(&self, range: Range<usize>) {
+        // Whole pages inside of the range, of the largest page size there is.
+        const PAGE: usize = 64 << 10;
+        let (start, end) = (range.start.next_multiple_of(PAGE), range.end / PAGE * PAGE);
+        if let Bytes::Mapped(map) = &self.bytes
+            && start < end
+            && end <= map.len()
+        {
+            // SAFETY: the mapping is read-only and of a file: pages that are dropped are read from the file again, so
+            // every reference into them stays valid and sees the same bytes.
+            let _ =
+                unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, end - start) };
         }
     }
 }

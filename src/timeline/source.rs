@@ -97,7 +97,10 @@ impl Source {
         let name = || self.input.name.clone();
         match self.format {
             Format::TraceDat => match TraceDat::open(&self.input) {
-                Ok(dat) => Ok(Opened::Kernel(Kernel::TraceDat(Box::new(dat)))),
+                Ok(mut dat) => {
+                    dat.set_release(&self.input);
+                    Ok(Opened::Kernel(Kernel::TraceDat(Box::new(dat))))
+                }
                 Err(source) => Err(SourceError::TraceDat { name: name(), source }),
             },
             Format::ArtMethod => match MethodTrace::parse(&self.input) {

@@ -28,14 +28,10 @@ pub const HEADER: &str = "\
 /// CPUs whose last thread's column is kept; more are printed slower.
 const CACHED_CPUS: usize = 1024;
 
-/// The threads as far as known, and their first columns ready made.
-#[derive(Debug, Default)]
-pub struct Columns {
-    threads: HashMap<i32, Known>,
-    /// For each CPU the thread of its last event, and `comm-tid (tgid) [cpu] `.
-    cache: Vec<(i32, Vec<u8>)>,
-    /// The second of the last event, and its text.
-    second: (u64, Vec<u8>),
+/// What is known of the threads.
+#[derive(Debug, Clone, Default)]
+pub struct Threads {
+    known: HashMap<i32, Known>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -44,15 +40,34 @@ struct Known {
     tgid: Option<i32>,
 }
 
-impl Columns {
+impl Threads {
     /// Learns a thread's name or process.
-    pub fn thread(&mut self, thread: &Thread<'_>) {
-        let known = self.threads.entry(thread.tid).or_default();
+    pub fn learn(&mut self, thread: &Thread<'_>) {
+        let known = self.known.entry(thread.tid).or_default();
         if let Some(name) = thread.name {
             known.name = Some(name.to_vec());
         }
         known.tgid = thread.tgid.or(known.tgid);
-        self.cache.clear();
+    }
+}
+
+/// Prints what stands before an event's name; the columns of each CPU's last thread are kept ready made.
+#[derive(Debug, Default)]
+pub struct Columns {
+    threads: Arc<Threads>,
+    /// For each CPU the thread of its last event, and `comm-tid (tgid) [cpu] `.
+    cache: Vec<(i32, Vec<u8>)>,
+    /// The second of the last event, and its text.
+    second: (u64, Vec<u8>),
+}
+
+impl Columns {
+    /// From now on, names and processes are those of `threads`.
+    pub fn set_threads(&mut self, threads: &Arc<Threads>) {
+        if !Arc::ptr_eq(&self.threads, threads) {
+            self.threads = threads.clone();
+            self.cache.clear();
+        }
     }
 
     /// Appends all that stands before the event's name.
@@ -71,7 +86,8 @@ impl Columns {
 
     fn push_columns(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let start = out.len();
-        let known = self.threads.get(&event.tid);
+        let threads = self.threads.clone();
+        let known = threads.known.get(&event.tid);
         let name = match event.comm.or_else(|| known?.name.as_deref()) {
             Some(name) => name,
             None if event.tid == 0 => b"<idle>",
@@ -253,13 +269,16 @@ impl Printer {
         };
         match how {
             How::Marker { ip, buf } => {
-                let written = self.printk_caller(ip.as_ref().and_then(address));
-                match written {
-                    Some(name) => {
-                        out.extend_from_slice(&name);
-                        out.extend_from_slice(b": ");
-                    }
-                    None => out.extend_from_slice(MARKER),
+                let start = out.len();
+                if let Some(ip) = ip {
+                    self.context.symbol(address(ip)?, false, out);
+                }
+                // `print` also is what trace_printk() writes, in which case its caller is named.
+                if is_marker_writer(&out[start..]) {
+                    out.truncate(start);
+                    out.extend_from_slice(MARKER);
+                } else {
+                    out.extend_from_slice(b": ");
                 }
                 let start = out.len();
                 out.extend_from_slice(until_nul(bytes(buf)?).trim_ascii_end());
@@ -307,15 +326,12 @@ impl Printer {
         }
         Some(())
     }
+}
 
-    /// The kernel function that wrote a `print` event, if it was one with `trace_printk` and not a marker.
-    fn printk_caller(&self, ip: Option<u64>) -> Option<Vec<u8>> {
-        let symbol = self.context.symbols().find(ip?)?;
-        // tracing_mark_write, since Linux 6.12 also write_marker_to_buffer.
-        let name = symbol.name.split(|b| *b == b'\t').next()?;
-        let is_marker = name.windows(4).any(|w| w == b"mark");
-        (!is_marker).then(|| name.to_vec())
-    }
+/// Whether this function writes what comes through trace_marker: tracing_mark_write, since Linux 6.12 also
+/// write_marker_to_buffer. Without kallsyms (or with hidden addresses) it is a number, and taken for one.
+fn is_marker_writer(symbol: &[u8]) -> bool {
+    symbol.is_empty() || symbol.starts_with(b"0x") || symbol.windows(4).any(|w| w == b"mark")
 }
 
 /// What a marker's line says before its text: what systrace's readers look for, on every kernel.

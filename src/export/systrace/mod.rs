@@ -1,43 +1,62 @@
 //! systrace's text: tracefs' `trace` file with the TGID column.
 
+mod formatter;
 mod line;
 
 use std::io;
 use std::sync::Arc;
 
-pub use line::{Columns, HEADER, Printer};
+pub use line::{Columns, HEADER, Printer, Threads};
 
+use self::formatter::{Formatter, Printers};
 use super::Out;
-use super::background::Background;
-use crate::formats::{Event, EventKind, Head, KindId, Order, Sink, Thread};
+use crate::formats::{Event, EventKind, Head, KindId, Order, Payload, Sink, Thread};
 use crate::ftrace::print_fmt::Context;
 use crate::timeline::{Outcome, TimelineSink};
 
 /// Writes a timeline as systrace text.
 pub struct SystraceWriter {
-    out: Background,
-    piece: Vec<u8>,
-    columns: Columns,
-    printers: Vec<Printer>,
+    out: Formatter,
+    threads: Arc<Threads>,
+    printers: Printers,
     context: Arc<Context>,
+    /// For events that do not outlive the call.
+    columns: Columns,
+    before: Vec<u8>,
+    after: Vec<u8>,
 }
 
 impl SystraceWriter {
     /// Writes onto `out`.
     pub fn new(out: Out) -> SystraceWriter {
+        SystraceWriter::framed(out, Vec::new(), Vec::new())
+    }
+
+    /// Writes onto `out`, with `before` before the first line and `after` behind the last: an HTML page's rest.
+    pub fn framed(out: Out, before: Vec<u8>, after: Vec<u8>) -> SystraceWriter {
         SystraceWriter {
-            out: Background::new(out),
-            piece: Vec::new(),
-            columns: Columns::default(),
-            printers: Vec::new(),
+            out: Formatter::new(out),
+            threads: Arc::default(),
+            printers: Arc::default(),
             context: Arc::default(),
+            columns: Columns::default(),
+            before,
+            after,
         }
+    }
+
+    fn flush_if_full(&mut self) -> io::Result<()> {
+        if self.out.batch.is_full() { self.out.flush(&self.printers, &self.threads) } else { Ok(()) }
     }
 }
 
 impl Sink for SystraceWriter {
     fn head(&mut self, _: &Head) -> io::Result<()> {
-        self.piece.extend_from_slice(HEADER.as_bytes());
+        let before = std::mem::take(&mut self.before);
+        self.out.batch.ready(|line| {
+            line.extend_from_slice(&before);
+            line.extend_from_slice(HEADER.as_bytes());
+        });
         Ok(())
     }
 
@@ -47,21 +66,32 @@ impl Sink for SystraceWriter {
     }
 
     fn kind(&mut self, _: KindId, kind: &EventKind) -> io::Result<()> {
-        self.printers.push(Printer::new(kind, &self.context));
+        let printer = Printer::new(kind, &self.context);
+        Arc::make_mut(&mut self.printers).push(Arc::new((printer, kind.clone())));
         Ok(())
     }
 
     fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
-        self.columns.thread(thread);
+        Arc::make_mut(&mut self.threads).learn(thread);
         Ok(())
     }
 
     fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
-        let Some(printer) = self.printers.get(event.kind.0 as usize) else { return Ok(()) };
-        self.columns.push(event, &mut self.piece);
-        printer.push(event, kind, &mut self.piece);
-        self.piece.push(b'\n');
-        self.out.offer(&mut self.piece)
+        match event.payload {
+            Payload::Raw { data, endian } if event.comm.is_none() && event.tgid.is_none() => {
+                self.out.batch.record(event, data, endian);
+            }
+            _ => {
+                let Some(printer) = self.printers.get(event.kind.0 as usize) else { return Ok(()) };
+                self.columns.set_threads(&self.threads);
+                self.out.batch.ready(|line| {
+                    self.columns.push(event, line);
+                    printer.0.push(event, kind, line);
+                    line.push(b'\n');
+                });
+            }
+        }
+        self.flush_if_full()
     }
 
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
@@ -70,7 +100,7 @@ impl Sink for SystraceWriter {
             Some(count) => format!("CPU:{cpu} [LOST {count} EVENTS]\n"),
             None => format!("CPU:{cpu} [LOST EVENTS]\n"),
         };
-        self.piece.extend_from_slice(line.as_bytes());
+        self.out.batch.ready(|out| out.extend_from_slice(line.as_bytes()));
         Ok(())
     }
 }
@@ -81,7 +111,9 @@ impl TimelineSink for SystraceWriter {
     }
 
     fn finish(&mut self, _: &Outcome) -> io::Result<()> {
-        self.out.write(&mut self.piece)?;
+        let after = std::mem::take(&mut self.after);
+        self.out.batch.ready(|line| line.extend_from_slice(&after));
+        self.out.flush(&self.printers, &self.threads)?;
         self.out.finish()
     }
 }

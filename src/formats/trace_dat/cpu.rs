@@ -1,6 +1,7 @@
 //! One CPU's pages: as they lie in the file, or unpacked a chunk at a time.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::io::Read;
 use std::ops::Range;
 
@@ -32,6 +33,10 @@ impl Codec {
 
     /// Unpacks `data` into `out`, which is emptied before; it must come to exactly `unpacked` bytes.
     pub(super) fn unpack(self, data: &[u8], unpacked: usize, out: &mut Vec<u8>) -> Result<(), String> {
+        thread_local! {
+            // Making one costs more than unpacking a chunk of 10 pages.
+            static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+        }
         out.clear();
         let got = match self {
             Codec::None => {
@@ -41,7 +46,12 @@ impl Codec {
             Codec::Zlib => flate2::read::ZlibDecoder::new(data).take(unpacked as u64 + 1).read_to_end(out),
             Codec::Zstd => {
                 out.reserve(unpacked);
-                zstd::bulk::Decompressor::new().and_then(|mut d| d.decompress_to_buffer(data, out))
+                ZSTD.with_borrow_mut(|kept| {
+                    if kept.is_none() {
+                        *kept = Some(zstd::bulk::Decompressor::new()?);
+                    }
+                    kept.as_mut().map_or(Ok(0), |d| d.decompress_to_buffer(data, out))
+                })
             }
         };
         match got {
@@ -65,9 +75,22 @@ pub(super) struct Stream {
     pub(super) codec: Codec,
 }
 
+/// What holds a file's bytes, and is told of those that are not needed for now.
+pub trait Release: Sync {
+    /// A reading has done with `range`; another may ask for it again.
+    fn release(&self, range: Range<usize>);
+}
+
+/// Bytes of one CPU between two calls of [`Release`].
+const RELEASE_STEP: usize = 8 << 20;
+
 /// A walk over all records of one [`Stream`], page by page, chunk by chunk.
 pub(super) struct Lane<'a> {
     pub(super) cpu: u32,
+    /// The file, and how far it is told that its bytes are no longer needed.
+    file: &'a [u8],
+    release: Option<&'a dyn Release>,
+    released: usize,
     /// The stream's bytes in the file that are not yet looked at; and where they are in the file.
     rest: &'a [u8],
     offset: u64,
@@ -92,12 +115,20 @@ pub(super) struct Lane<'a> {
 }
 
 impl<'a> Lane<'a> {
-    pub(super) fn new(file: &'a [u8], layout: PageLayout, stream: &Stream) -> Lane<'a> {
+    pub(super) fn new(
+        file: &'a [u8],
+        layout: PageLayout,
+        stream: &Stream,
+        release: Option<&'a dyn Release>,
+    ) -> Lane<'a> {
         let start = usize::try_from(stream.offset).unwrap_or(usize::MAX).min(file.len());
         let there = usize::try_from(stream.size).unwrap_or(usize::MAX).min(file.len() - start);
         let layout = PageLayout { size: stream.page_size, ..layout };
         let mut lane = Lane {
             cpu: stream.cpu,
+            file,
+            release,
+            released: start,
             rest: &file[start..start + there],
             offset: start as u64,
             layout,
@@ -174,6 +205,16 @@ impl<'a> Lane<'a> {
         }
     }
 
+    /// Lets go of the file up to byte `to`, now and then.
+    fn release(&mut self, to: usize) {
+        if to.saturating_sub(self.released) >= RELEASE_STEP
+            && let Some(release) = self.release
+        {
+            release.release(self.released..to.min(self.file.len()));
+            self.released = to;
+        }
+    }
+
     fn enter_next_page(&mut self) -> bool {
         if let Some(fault) = self.walk.fault().or(self.cut) {
             // In a packed chunk the page is named by its chunk: the file has no other place for it.
@@ -186,6 +227,8 @@ impl<'a> Lane<'a> {
             }
         }
         let start = self.next_page;
+        let in_file = if self.codec == Codec::None { start } else { 0 };
+        self.release(self.chunk_offset as usize + in_file);
         let end = (start + self.layout.size as usize).min(self.chunk.len());
         self.next_page = end;
         let page = self

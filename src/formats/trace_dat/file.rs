@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::cpu::{Codec, Stream};
+use super::cpu::{Codec, Release, Stream};
 use super::cursor::Cursor;
 use super::error::TraceDatError;
 use super::extra::Extra;
@@ -20,9 +20,9 @@ pub fn detect(start: &[u8]) -> bool {
 }
 
 /// An opened trace.dat: its header is read, its events are not yet.
-#[derive(Debug)]
 pub struct TraceDat<'a> {
     pub(super) file: &'a [u8],
+    pub(super) release: Option<&'a dyn Release>,
     pub(super) version: u8,
     /// The compression's name in version 7, empty for none.
     pub(super) compression: String,
@@ -112,6 +112,15 @@ impl TimeFix {
     }
 }
 
+impl std::fmt::Debug for TraceDat<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TraceDat")
+            .field("head", &self.head())
+            .field("streams", &self.streams)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'a> TraceDat<'a> {
     /// Reads the header of a trace.dat, version 6 or 7. A file that ends early still opens if its table of CPUs
     /// is there; what is missing is then in the report's damage.
@@ -138,6 +147,7 @@ impl<'a> TraceDat<'a> {
         }
         let mut dat = TraceDat {
             file,
+            release: None,
             version: if version == b"7" { 7 } else { 6 },
             compression: String::new(),
             layout: PageLayout::usual(c.endian, long_size, page_size),
@@ -154,6 +164,12 @@ impl<'a> TraceDat<'a> {
         };
         reader(&mut dat, c)?;
         Ok(dat)
+    }
+
+    /// From now on, tells `release` what a reading has done with: so that a mapped file larger than memory need not
+    /// stay in it.
+    pub fn set_release(&mut self, release: &'a dyn Release) {
+        self.release = Some(release);
     }
 
     /// What the file says of itself.

@@ -25,6 +25,8 @@ pub use extra::{CpuLoss, Extra, Settle};
 pub use writer::{CpuData, Header, Metadata, Slot};
 
 #[cfg(feature = "host")]
+pub use cpu::Release;
+#[cfg(feature = "host")]
 pub use error::TraceDatError;
 #[cfg(feature = "host")]
 pub use file::{TraceDat, detect};

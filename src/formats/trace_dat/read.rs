@@ -52,8 +52,10 @@ impl TraceDat<'_> {
         order: Order,
         sink: &mut S,
     ) -> io::Result<ReadReport> {
-        let lanes: Vec<Lane<'_>> =
-            which.iter().map(|i| Lane::new(self.file, self.layout, &self.streams[*i])).collect();
+        let lanes: Vec<Lane<'_>> = which
+            .iter()
+            .map(|i| Lane::new(self.file, self.layout, &self.streams[*i], self.release))
+            .collect();
         let mut run = Run { dat: self, kinds: Kinds::new(self), report: ReadReport::default(), sink };
         for lane in &lanes {
             run.report.cpus.entry(lane.cpu).or_default();

@@ -9,13 +9,15 @@ mod parse;
 mod pointer;
 mod spec;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use thiserror::Error;
 
 use self::eval::Record;
-use self::expr::Expr;
+use self::expr::{CType, Expr};
 use self::spec::{Conv, Count, Layout, Piece, Spec};
 use super::{Endian, EventKind, FieldType, Symbols, Value, parse_printk_formats};
 
@@ -34,11 +36,19 @@ pub enum PrintFmtError {
 pub struct Context {
     /// Bytes of the kernel's long: 4 or 8.
     pub long_size: u8,
+    /// Of all contexts of this process; not 0.
+    id: u64,
     kallsyms: Loader,
     printk_formats: Loader,
     symbols: OnceLock<Symbols>,
     texts: OnceLock<HashMap<u64, Vec<u8>>>,
 }
+
+/// A context's id, an address, and whether the place in the function is printed too.
+type SymbolKey = (u64, u64, bool);
+
+/// Printed symbols kept by each thread.
+const SYMBOLS_KEPT: usize = 1024;
 
 /// Brings a text that may have to be unpacked.
 pub type Loader = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
@@ -58,7 +68,9 @@ impl Default for Context {
 impl Context {
     /// Of a kernel whose long has `long_size` bytes, and whose `kallsyms` and `printk_formats` these bring.
     pub fn new(long_size: u8, kallsyms: Loader, printk_formats: Loader) -> Context {
-        Context { long_size, kallsyms, printk_formats, symbols: OnceLock::new(), texts: OnceLock::new() }
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Context { long_size, id, kallsyms, printk_formats, symbols: OnceLock::new(), texts: OnceLock::new() }
     }
 
     /// The kernel's symbols; none if they were not recorded.
@@ -73,6 +85,28 @@ impl Context {
 
     /// Appends the name of the function at `address`, with the place in it if `whole`; the number if there is none.
     pub fn symbol(&self, address: u64, whole: bool, out: &mut Vec<u8>) {
+        thread_local! {
+            // Events come from few places in the kernel: what was printed for each lately.
+            static LATELY: RefCell<Vec<(SymbolKey, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
+        }
+        let key = (self.id, address, whole);
+        let slot = (address ^ address >> 10 ^ u64::from(whole)) as usize % SYMBOLS_KEPT;
+        LATELY.with_borrow_mut(|lately| {
+            if lately.is_empty() {
+                lately.resize_with(SYMBOLS_KEPT, Default::default);
+            }
+            let (kept, text) = &mut lately[slot];
+            // No context has the id 0, which the empty slots have.
+            if *kept != key {
+                *kept = key;
+                text.clear();
+                self.find_symbol(address, whole, text);
+            }
+            out.extend_from_slice(text);
+        });
+    }
+
+    fn find_symbol(&self, address: u64, whole: bool, out: &mut Vec<u8>) {
         let Some(symbol) = self.symbols().find(address) else {
             out.extend_from_slice(b"0x");
             return number::push_hex(out, address);
@@ -111,6 +145,15 @@ enum Step {
     Hex(Load),
     /// `%s` of a field that is text.
     FieldText(super::Field),
+    /// `%s` of anything, without width or precision.
+    PlainText(Expr),
+    /// `%pS` (whole) or `%ps` of an address in a field.
+    Symbol {
+        load: Load,
+        whole: bool,
+    },
+    /// `%p` of an address in a field.
+    Address(Load),
     /// An argument that only the kernel can compute.
     Unknown,
     /// ` field=value`: what the unknown ones would have told.
@@ -199,8 +242,13 @@ impl PrintFmt {
 
 impl Step {
     fn print(spec: Spec, width: Option<Expr>, precision: Option<Expr>, value: Expr) -> Step {
+        // `(void *)REC->ip` is as wide as the field itself.
+        let bare = match &value {
+            Expr::Cast(CType::Pointer(_), inner) if matches!(spec.conv, Conv::Pointer(_)) => inner,
+            other => other,
+        };
         if spec.is_plain()
-            && let Expr::Field(field) = &value
+            && let Expr::Field(field) = bare
         {
             let is_int = matches!(field.ty, FieldType::Int | FieldType::Uint);
             let load = Load {
@@ -224,8 +272,20 @@ impl Step {
                 {
                     return Step::FieldText(field.clone());
                 }
+                Conv::Pointer(ref letters) if is_int && u32::from(spec.bits) == 8 * field.size => {
+                    match letters.as_str() {
+                        "S" | "F" | "s" | "f" => {
+                            return Step::Symbol { load, whole: letters.starts_with(['S', 'F']) };
+                        }
+                        "" | "K" | "x" => return Step::Address(load),
+                        _ => {}
+                    }
+                }
                 _ => {}
             }
+        }
+        if spec.is_plain() && spec.conv == Conv::Text {
+            return Step::PlainText(value);
         }
         Step::Print { spec, width, precision, value }
     }
@@ -241,6 +301,13 @@ impl Step {
             Step::Hex(load) => number::push_hex(out, load.value(data, endian)? as u64),
             Step::FieldText(field) => {
                 out.extend_from_slice(super::kind::until_nul(field.bytes(data, endian)?))
+            }
+            Step::PlainText(value) => Record { data, endian, context }.text(value, out)?,
+            Step::Symbol { load, whole } => {
+                context.symbol(load.value(data, endian)? as u64, *whole, out);
+            }
+            Step::Address(load) => {
+                number::push_hex_padded(out, load.value(data, endian)? as u64, 2 * load.size as usize);
             }
             Step::Unknown => out.push(b'?'),
             Step::Pair(field) => {

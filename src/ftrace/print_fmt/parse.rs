@@ -153,7 +153,17 @@ impl Parser<'_> {
             let then = if self.is(":") { condition.clone() } else { self.expr()? };
             self.expect(":")?;
             let other = self.expr()?;
-            Expr::Ternary(Box::new(condition), Box::new(then), Box::new(other))
+            match condition {
+                // What the kernel's configuration decided.
+                Expr::Num(n) => {
+                    if n.v != 0 {
+                        then
+                    } else {
+                        other
+                    }
+                }
+                _ => Expr::Ternary(Box::new(condition), Box::new(then), Box::new(other)),
+            }
         } else {
             condition
         };
@@ -242,7 +252,10 @@ impl Parser<'_> {
                 let index = self.expr()?;
                 self.expect("]")?;
                 let elem = self.element_of(&inner)?;
-                inner = Expr::Element { array: Box::new(inner), index: Box::new(index), elem };
+                inner = match element_at(&inner, &index, elem) {
+                    Some(field) => Expr::Field(field),
+                    None => Expr::Element { array: Box::new(inner), index: Box::new(index), elem },
+                };
             } else if self.is(".") || self.is("->") {
                 return unsupported("a member of a structure inside the record");
             } else {
@@ -472,6 +485,17 @@ impl Parser<'_> {
             _ => unsupported("an index into something else than a field"),
         }
     }
+}
+
+/// `REC->args[2]` as a field of its own, where the place is known beforehand.
+fn element_at(array: &Expr, index: &Expr, elem: IntType) -> Option<Field> {
+    let (Expr::Field(field), Expr::Num(index)) = (array, index) else { return None };
+    let at = u32::try_from(index.v).ok()?.checked_mul(elem.bytes.into())?;
+    let inside = at.checked_add(elem.bytes.into())? <= field.size;
+    let fixed = matches!(field.ty, FieldType::Bytes { .. }) && field.size > 0;
+    let ty = if elem.signed { FieldType::Int } else { FieldType::Uint };
+    let offset = field.offset.checked_add(at)?;
+    (fixed && inside).then(|| Field { offset, size: elem.bytes.into(), ty, ..field.clone() })
 }
 
 /// The byte-order functions: how many bytes, and whether they swap on every machine.
