@@ -8,6 +8,7 @@ use std::ops::{Deref, Range};
 use std::path::Path;
 
 use super::Damage;
+use super::stream::{self, Stream, StreamError};
 use super::trace_dat::Release;
 
 /// The most that a compressed input, or standard input, may come to: bytes.
@@ -61,6 +62,14 @@ pub enum OpenError {
     TooBig {
         /// The path as given.
         name: String,
+    },
+    /// A stream of `record -o -` that cannot be read.
+    #[error("{name}: {source}")]
+    Stream {
+        /// The path as given.
+        name: String,
+        /// Where and why.
+        source: StreamError,
     },
     /// Packed data of which nothing could be unpacked.
     #[error("{name}: {packed} data that can't be unpacked: {source}")]
@@ -126,7 +135,7 @@ impl Input {
         if input.is_empty() {
             return Err(OpenError::Empty { name: input.name });
         }
-        input.unpack()
+        input.unpack()?.unstream()
     }
 
     /// An input that is in memory already.
@@ -168,6 +177,28 @@ impl Input {
         }
         self.packed = Some(packed);
         self.bytes = Bytes::Owned(out);
+        Ok(self)
+    }
+}
+
+impl Input {
+    /// Makes the trace.dat of a recording that came as a stream.
+    fn unstream(mut self) -> Result<Input, OpenError> {
+        if !self.starts_with(stream::MAGIC) {
+            return Ok(self);
+        }
+        let name = self.name.clone();
+        let stream =
+            Stream::parse(&self).map_err(|source| OpenError::Stream { name: name.clone(), source })?;
+        let mut dat = Vec::new();
+        stream.write_dat(&mut dat).map_err(|source| OpenError::Io { name, source })?;
+        let cut = stream.cut.map(|cut| {
+            let what = format!("the stream is cut: {}; what came before is there", cut.what);
+            Damage { offset: cut.offset, what }
+        });
+        self.damage.extend(cut);
+        self.packed = Some("tracebridge's stream");
+        self.bytes = Bytes::Owned(dat);
         Ok(self)
     }
 }

@@ -9,7 +9,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -48,6 +48,8 @@ pub enum Settled {
     Compact,
     /// The holes are left, since the file system would not take them out and has no room to copy.
     Sparse,
+    /// The file has no name any more: somebody deleted it.
+    Gone,
 }
 
 fn up(n: u64) -> u64 {
@@ -118,13 +120,6 @@ impl Capture {
         })
     }
 
-    /// What the head says now.
-    fn read_extra(&self) -> Extra {
-        let mut text = vec![0; self.extra.len];
-        let read = self.file.read_exact_at(&mut text, self.extra.at);
-        read.ok().and_then(|()| serde_json::from_slice(&text).ok()).unwrap_or_default()
-    }
-
     fn put_entry(&self, cpu: usize) -> io::Result<()> {
         let at = self.table_at + (cpu * CpuData::ENTRY_LEN) as u64;
         self.file.write_all_at(&self.regions[cpu].entry(), at)
@@ -171,13 +166,9 @@ impl Capture {
         Ok(())
     }
 
-    /// Takes the holes out of the file. With `extra` the recording came to its end; without, the head stays as the
-    /// recorder left it.
-    pub(super) fn close(mut self, extra: Option<Extra>) -> Result<(u64, Settled), Error> {
-        let mut extra = match extra {
-            Some(extra) => Extra { complete: true, ..extra },
-            None => self.read_extra(),
-        };
+    /// Takes the holes out of the file and marks it complete.
+    fn close(mut self, mut extra: Extra) -> Result<(u64, Settled), Error> {
+        extra.complete = true;
         let path = self.path.clone();
         let failed = |e| output_error(&path, e);
         let end = |r: &CpuData| r.offset + up(r.size);
@@ -211,8 +202,9 @@ impl Capture {
             Err(errno) => return Err(failed(errno.into())),
         };
         self.put_extra(&extra)?;
-        let len = self.file.metadata().map_err(failed)?.len();
-        Ok((len, settled))
+        let meta = self.file.metadata().map_err(failed)?;
+        let settled = if meta.nlink() == 0 { Settled::Gone } else { settled };
+        Ok((meta.len(), settled))
     }
 
     fn collapse(&mut self, settle: &Settle) -> Result<(), Errno> {
@@ -284,7 +276,7 @@ impl Output for Capture {
     }
 
     fn finish(self: Box<Self>, extra: Extra) -> Result<(u64, Settled), Error> {
-        self.close(Some(extra))
+        self.close(extra)
     }
 }
 

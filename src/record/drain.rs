@@ -23,19 +23,26 @@ const MISSED: u64 = 1 << 31;
 /// Their number stands behind the page's data.
 const MISSED_STORED: u64 = 1 << 30;
 
-/// One CPU's pipe and what came out of it.
-#[derive(Debug)]
-pub struct Lane {
+/// What came out of one CPU's pipe.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LaneCount {
     /// The CPU's id.
     pub cpu: u32,
-    /// Its `trace_pipe_raw`, non-blocking.
-    pub pipe: File,
-    /// Bytes handed to the sink.
+    /// Bytes handed on.
     pub bytes: u64,
     /// Gaps that page headers told of.
     pub gaps: u64,
     /// Events missing in them, as far as the headers told.
     pub missed: u64,
+}
+
+/// One CPU's pipe.
+#[derive(Debug)]
+pub struct Lane {
+    /// Its `trace_pipe_raw`, non-blocking. While it is open, its instance cannot be removed.
+    pub pipe: File,
+    /// What came out of it.
+    pub count: LaneCount,
 }
 
 /// How far to read.
@@ -66,7 +73,7 @@ impl Drain {
         for cpu in tracefs.cpus()? {
             let path = tracefs.path(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
             match File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path) {
-                Ok(pipe) => lanes.push(Lane { cpu, pipe, bytes: 0, gaps: 0, missed: 0 }),
+                Ok(pipe) => lanes.push(Lane { pipe, count: LaneCount { cpu, ..LaneCount::default() } }),
                 Err(e) if matches!(e.raw_os_error(), Some(libc::ENODEV | libc::ENXIO)) => {}
                 Err(e) => return Err(Error::knob(&path, "open", e)),
             }
@@ -90,7 +97,7 @@ impl Drain {
                 Ok(used) => used,
                 Err(e) => {
                     return Err(Error::knob(
-                        format!("per_cpu/cpu{}/trace_pipe_raw", lane.cpu).as_ref(),
+                        format!("per_cpu/cpu{}/trace_pipe_raw", lane.count.cpu).as_ref(),
                         "read",
                         e,
                     ));
@@ -108,8 +115,8 @@ impl Drain {
                 },
             };
             if filled > 0 && (last || filled + page_size > buffer.len()) {
-                to.pages(lane.cpu, &buffer[..filled])?;
-                lane.bytes += filled as u64;
+                to.pages(lane.count.cpu, &buffer[..filled])?;
+                lane.count.bytes += filled as u64;
                 moved += filled as u64;
                 filled = 0;
             }
@@ -150,10 +157,10 @@ impl Lane {
         .unwrap_or(0);
         let used = (commit & COMMIT_LEN) as usize;
         if commit & MISSED != 0 {
-            self.gaps += 1;
+            self.count.gaps += 1;
             let at = 8 + layout.long_size + used;
             let stored = page.get(at..at + layout.long_size).filter(|_| commit & MISSED_STORED != 0);
-            self.missed += match stored {
+            self.count.missed += match stored {
                 Some(b) if b.len() == 8 => b.try_into().map_or(0, u64::from_ne_bytes),
                 Some(b) => b.try_into().map_or(0, |b| u64::from(u32::from_ne_bytes(b))),
                 None => 0,

@@ -20,7 +20,7 @@ mod tracefs;
 pub use clocks::snapshot;
 pub use error::Error;
 pub use metadata::{PageLayout, page_layout};
-pub use output::{Output, Received, receive};
+pub use output::Output;
 pub use session::Target;
 pub use settings::{Leftover, Restored, Settings, restore_all, state_dir};
 pub use signals::Signals;

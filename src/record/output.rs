@@ -1,11 +1,11 @@
 //! Where a recording goes: a capture on disk, or a stream of frames that the other end makes a capture of.
 
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 
 use super::Error;
-use super::capture::{Capture, Settled};
-use crate::formats::stream::{FRAME_HEAD, HeadInfo, Kind, MAGIC, frame_head, parse_frame_head};
+use super::capture::Settled;
+use crate::formats::stream::{HeadInfo, Kind, MAGIC, frame_head};
 use crate::formats::trace_dat::{Extra, Header, Slot};
 
 /// Where a recording goes.
@@ -80,91 +80,10 @@ impl<W: Write> Output for Frames<W> {
     }
 
     fn finish(mut self: Box<Self>, extra: Extra) -> Result<(u64, Settled), Error> {
+        let extra = Extra { complete: true, ..extra };
         let text = extra.to_json(self.extra.len);
         self.frame(Kind::End, 0, &[], &text)?;
         self.to.flush().map_err(|e| Error::output(&self.name, e))?;
         Ok((self.bytes, Settled::Compact))
-    }
-}
-
-/// What a stream came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
-    /// Bytes of the capture made of it.
-    pub bytes: u64,
-    /// Whether the stream came to its end, and where it stopped otherwise.
-    pub cut: Option<String>,
-}
-
-/// Makes the capture at `path` of a stream, its [`MAGIC`] included. A stream that is cut leaves a capture of what came.
-pub fn receive(from: &mut dyn Read, path: &Path) -> Result<Received, Error> {
-    let mut offset = 0u64;
-    let mut payload = Vec::new();
-    let bad = |offset: u64, what: &str| Error::Format {
-        path: "the stream".into(),
-        what: format!("{what} at byte {offset}"),
-    };
-    let mut magic = [0; MAGIC.len()];
-    if from.read_exact(&mut magic).is_err() || &magic != MAGIC {
-        return Err(bad(0, "not a recording made with `record -o -`"));
-    }
-    offset += MAGIC.len() as u64;
-    let (kind, ..) = next(from, &mut payload).map_err(|what| bad(offset, &what))?;
-    let info = HeadInfo::parse(&payload).filter(|_| kind == Kind::Head);
-    let Some((info, head)) = info else { return Err(bad(offset, "no sound head")) };
-    offset += (FRAME_HEAD + payload.len()) as u64;
-    let extra = Slot { at: info.extra.0, len: info.extra.1 as usize };
-    let head_len = head.len() as u64;
-    let header = Header {
-        bytes: head.to_vec(),
-        table_at: info.table_at,
-        extra,
-        comms: Slot::default(),
-        options: Vec::new(),
-    };
-    let mut capture =
-        Box::new(Capture::create(path, header, info.cpus as usize, info.page_size as usize, None)?);
-    loop {
-        let (kind, cpu, _) = match next(from, &mut payload) {
-            Ok(frame) => frame,
-            Err(what) => {
-                let (bytes, _) = capture.close(None)?;
-                return Ok(Received { bytes, cut: Some(format!("{what} at byte {offset}")) });
-            }
-        };
-        match kind {
-            Kind::Pages if cpu < info.cpus && payload.len() % info.page_size as usize == 0 => {
-                capture.pages(cpu, &payload)?;
-            }
-            Kind::Patch => {
-                let (at, bytes) = payload.split_at_checked(8).ok_or_else(|| bad(offset, "a short patch"))?;
-                let at = at.try_into().map_or(u64::MAX, u64::from_le_bytes);
-                if at.checked_add(bytes.len() as u64).is_none_or(|end| end > head_len) {
-                    return Err(bad(offset, "a patch outside of the head"));
-                }
-                capture.patch(Slot { at, len: bytes.len() }, bytes, 0)?;
-            }
-            Kind::End => {
-                let extra = serde_json::from_slice(&payload).map_err(|e| bad(offset, &e.to_string()))?;
-                let (bytes, _) = capture.finish(extra)?;
-                return Ok(Received { bytes, cut: None });
-            }
-            _ => return Err(bad(offset, "a frame that cannot be")),
-        }
-        offset += (FRAME_HEAD + payload.len()) as u64;
-    }
-}
-
-/// Reads one frame into `payload`; an end in its middle is an error like any other.
-fn next(from: &mut dyn Read, payload: &mut Vec<u8>) -> Result<(Kind, u32, usize), String> {
-    let mut head = [0; FRAME_HEAD];
-    from.read_exact(&mut head).map_err(|_| "it ends without its last frame".to_owned())?;
-    let (kind, cpu, len) = parse_frame_head(&head).ok_or("no frame")?;
-    payload.clear();
-    // As much as really comes, not as much as is promised.
-    match from.take(len as u64).read_to_end(payload) {
-        Ok(got) if got == len => Ok((kind, cpu, len)),
-        Ok(_) => Err("it ends in a frame".into()),
-        Err(e) => Err(io::Error::to_string(&e)),
     }
 }

@@ -184,7 +184,7 @@ impl Run<'_> {
     fn is_full(&self) -> Result<bool, Error> {
         let session = &self.session;
         for lane in &session.drain.lanes {
-            if stats::read(&session.tracefs, lane.cpu)?.dropped > 0 {
+            if stats::read(&session.tracefs, lane.count.cpu)?.dropped > 0 {
                 return Ok(true);
             }
         }

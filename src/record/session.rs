@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::capture::{Capture, Settled};
-use super::drain::{Drain, Upto};
+use super::drain::{Drain, LaneCount, Upto};
 use super::metadata::{self, Names};
 use super::output::{Frames, Output};
 use super::setup::Applied;
@@ -25,8 +25,10 @@ pub struct Target {
     pub kallsyms: bool,
 }
 
-/// Bytes kept in the head for what is only known at the end, beyond what is known at the start.
-const SPARE: usize = 64 * 1024;
+/// Bytes kept in the head for names of threads that are only known at the end: of as many as the kernel remembers.
+const SPARE_NAMES: usize = 192 * 1024;
+/// Bytes kept in the head for clock snapshots and new processes.
+const SPARE_EXTRA: usize = 64 * 1024;
 /// Bytes of a CPU's `stats` in the head.
 const STATS_SLOT: usize = 384;
 
@@ -48,7 +50,7 @@ impl Session {
         let tracefs = settings.tracefs().clone();
         let layout = metadata::page_layout(&tracefs)?;
         let drain = Drain::open(&tracefs, layout)?;
-        let cpus: Vec<u32> = drain.lanes.iter().map(|l| l.cpu).collect();
+        let cpus: Vec<u32> = drain.lanes.iter().map(|l| l.count.cpu).collect();
         // The table has an entry for every CPU up to the highest: its place is the CPU's id.
         let table = cpus.last().map_or(0, |last| *last as usize + 1);
         let header = head(&tracefs, applied, target, &cpus)?.v6(&vec![Default::default(); table]);
@@ -78,28 +80,34 @@ impl Session {
             .try_for_each(|n| self.drain.lane(n, Upto::End, self.output.as_mut()).map(drop))
     }
 
-    /// Asks the kernel what it counted. Nothing of the kernel is needed after this.
+    /// Asks the kernel what it counted, and lets go of the pipes. Nothing of the kernel is needed after this.
     pub fn count(self) -> Counted {
-        let read = |lane: &super::drain::Lane| stats::read(&self.tracefs, lane.cpu).unwrap_or_default();
-        let stats = self.drain.lanes.iter().map(read).collect();
-        let names = Names::gather(&self.tracefs);
-        Counted { session: self, stats, names }
+        let Session { tracefs, drain, output, snapshots, path, comms, tgids, stats: slots } = self;
+        let cpus = drain.lanes.iter().zip(slots);
+        let cpus = cpus.map(|(lane, slot)| {
+            (lane.count, slot, stats::read(&tracefs, lane.count.cpu).unwrap_or_default())
+        });
+        let cpus = cpus.collect();
+        Counted { output, snapshots, path, comms, tgids, cpus, names: Names::gather(&tracefs) }
     }
 }
 
-/// A session whose buffer is read, with what the kernel says of it.
+/// An output whose buffer is read, with what the kernel says of it.
 pub(super) struct Counted {
-    session: Session,
-    stats: Vec<Stats>,
+    output: Box<dyn Output>,
+    snapshots: Snapshots,
+    path: PathBuf,
+    comms: Slot,
+    tgids: Slot,
+    cpus: Vec<(LaneCount, Slot, Stats)>,
     names: Names,
 }
 
 impl Counted {
     /// Ends the output, and puts into the summary what it came to.
     pub fn into_summary(self, summary: &mut Summary) -> Result<(), Error> {
-        let Counted { session, stats, names } = self;
-        let Session { drain, mut output, snapshots, path, comms, tgids, stats: slots, .. } = session;
-        for ((lane, slot), s) in drain.lanes.iter().zip(slots).zip(stats) {
+        let Counted { mut output, snapshots, path, comms, tgids, cpus, names } = self;
+        for (lane, slot, s) in cpus {
             let text = format!("CPU: {}\n{}\n", lane.cpu, s.text);
             // The slot's last byte stays: it ends the text.
             output.patch(Slot { len: slot.len - 1, ..slot }, text.as_bytes(), b' ')?;
@@ -124,13 +132,22 @@ impl Counted {
         let lossy = summary.cpus.iter().filter(|c| summary.streaming && c.lost() > 0);
         let lost =
             lossy.map(|c| CpuLoss { cpu: c.cpu, overrun: c.overrun, dropped: c.dropped + c.commit_overrun });
-        let extra = Extra { snapshots, lost: lost.collect(), processes: names.processes, ..Extra::default() };
+        let lost = lost.collect();
+        let extra = Extra { snapshots, lost, processes: names.processes, ..Extra::default() };
         let (bytes, settled) = output.finish(extra)?;
         summary.output = path;
         summary.bytes = bytes;
-        if settled == Settled::Sparse {
-            let note = "the file keeps holes (no room to close them): copy it with a tool that knows holes";
-            summary.notes.push(note.into());
+        match settled {
+            Settled::Compact => {}
+            Settled::Sparse => {
+                let note =
+                    "the file keeps holes (no room to close them): copy it with a tool that knows holes";
+                summary.notes.push(note.into());
+            }
+            Settled::Gone => {
+                let gone = format!("{} was deleted while it was written", summary.output.display());
+                summary.error.get_or_insert(gone);
+            }
         }
         summary.add_usage();
         Ok(())
@@ -140,14 +157,14 @@ impl Counted {
 /// The head, with room for what is only known at the end. The first option is the tgids, the last are the CPUs' stats.
 fn head(tracefs: &Tracefs, applied: &Applied, target: &Target, cpus: &[u32]) -> Result<Metadata, Error> {
     let names = Names::gather(tracefs);
-    let spare = |known: Vec<u8>, padding: u8| {
-        let len = known.len() * 3 / 2 + SPARE;
+    let spare = |known: Vec<u8>, padding: u8, spare: usize| {
+        let len = known.len() * 3 / 2 + spare;
         Slot { at: 0, len }.fit(&known, padding).0
     };
     let extra = Extra { processes: names.processes.clone(), ..Extra::default() }.to_json(usize::MAX);
     let text = |text: String| [text.as_bytes(), b"\0"].concat();
     let mut options = vec![
-        (option::SAVED_TGIDS, spare(names.tgids(), b'\n')),
+        (option::SAVED_TGIDS, spare(names.tgids(), b'\n', SPARE_NAMES)),
         (option::TRACECLOCK, text(tracefs.read("trace_clock")?)),
         (option::UNAME, text(uname())),
         (option::VERSION, text(concat!("tracebridge ", env!("CARGO_PKG_VERSION")).to_owned())),
@@ -159,9 +176,9 @@ fn head(tracefs: &Tracefs, applied: &Applied, target: &Target, cpus: &[u32]) -> 
         (option::CPUSTAT, stat)
     }));
     Ok(Metadata {
-        comms: spare(names.comms(), b'\n'),
+        comms: spare(names.comms(), b'\n', SPARE_NAMES),
         options,
-        extra: spare(extra, b' '),
+        extra: spare(extra, b' ', SPARE_EXTRA),
         ..metadata::gather(tracefs, &applied.events, target.kallsyms)?
     })
 }

@@ -272,3 +272,209 @@ fn force_takes_over_and_the_first_recorder_ends_in_order() {
     assert_eq!(summary(&first)["ended_by"], "signal SIGTERM");
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
+
+#[test]
+fn a_stream_on_a_pipe_becomes_the_same_capture() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let dir = tempfile::tempdir().unwrap();
+    let before = Knobs::read(&machine.root);
+    let busy = Busy::start();
+    let out = tracebridge()
+        .args(["record", "sched", "--json", "-t", "1.2", "-o", "-", "--tracefs"])
+        .args([machine.root.as_os_str(), "--state-dir".as_ref(), dir.path().as_os_str()])
+        .output()
+        .unwrap();
+    drop(busy);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+    let summary: serde_json::Value = serde_json::from_slice(&out.stderr).unwrap();
+    let (stream, capture) = (dir.path().join("x.stream"), dir.path().join("x.dat"));
+    fs::write(&stream, &out.stdout).unwrap();
+    let info = |path: &Path| {
+        let out = tracebridge().args(["info", "--json"]).arg(path).output().unwrap();
+        (out.status.code(), serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap())
+    };
+    let (code, told) = info(&stream);
+    assert_eq!((code, told["events"].as_u64()), (Some(0), Some(events(&summary))), "{told}");
+    let converted = tracebridge().arg("convert").arg(&stream).arg("-o").arg(&capture).output().unwrap();
+    assert_eq!(converted.status.code(), Some(0), "{converted:?}");
+    if let Some(lines) = reported(&capture) {
+        assert_eq!(lines, events(&summary));
+    }
+    // Cut anywhere it is what came before, and says so.
+    fs::write(&stream, &out.stdout[..out.stdout.len() - 50_000]).unwrap();
+    assert_eq!(info(&stream).0, Some(3));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_a_stream_with_every_knob_back() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let dir = tempfile::tempdir().unwrap();
+    let before = Knobs::read(&machine.root);
+    let _busy = Busy::start();
+    let mut child = tracebridge()
+        .args(["record", "sched", "-t", "30", "-b", "64", "-o", "-", "--tracefs"])
+        .args([machine.root.as_os_str(), "--state-dir".as_ref(), dir.path().as_os_str()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    drop(child.stdout.take());
+    assert_ne!(child.wait().unwrap().code(), None);
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+}
+
+/// A file system of `size` on memory, unmounted on drop.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount(size: &str) -> Option<SmallDisk> {
+        let dir = tempfile::tempdir().unwrap();
+        let option = format!("size={size}");
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &option, "tmpfs"]).arg(dir.path()).status();
+        if !mount.is_ok_and(|s| s.success()) {
+            skip("tracefs", "cannot mount a tmpfs");
+            return None;
+        }
+        Some(SmallDisk(dir))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_file_system_ends_a_recording_with_what_fitted() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let Some(disk) = SmallDisk::mount("2m") else { return };
+    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let busy = Busy::start();
+    let capture = disk.0.path().join("x.dat");
+    let out = tracebridge()
+        .args(["record", "sched", "irq/*", "raw_syscalls/*", "-t", "120", "-b", "128", "--json", "--tracefs"])
+        .args([machine.root.as_os_str(), "--state-dir".as_ref(), dir.path().as_os_str()])
+        .arg("-o")
+        .arg(&capture)
+        .output()
+        .unwrap();
+    drop(busy);
+    assert_eq!(out.status.code(), Some(3), "{out:?}");
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+    let error = summary(&out)["error"].as_str().unwrap().to_owned();
+    assert!(error.contains(&capture.display().to_string()) && error.contains("bytes free"), "{error}");
+    let info = tracebridge().args(["info", "--json"]).arg(&capture).output().unwrap();
+    let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
+    assert!(info["events"].as_u64() > Some(5_000), "{info}");
+    if let Some(lines) = reported(&capture) {
+        assert_eq!(Some(lines), info["events"].as_u64());
+    }
+}
+
+#[test]
+fn an_output_directory_that_is_not_there_or_vanishes_is_told() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let there = dir.path().join("there");
+    let record = |time: &str| {
+        let mut command = tracebridge();
+        command.args(["record", "sched", "-t", time, "--tracefs"]);
+        command.args([machine.root.as_os_str(), "--state-dir".as_ref(), dir.path().as_os_str()]);
+        command.arg("-o").arg(there.join("x.dat")).stderr(Stdio::piped()).stdout(Stdio::null());
+        command
+    };
+    let out = record("1").output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&out.stderr).contains(there.to_str().unwrap()), "{out:?}");
+    fs::create_dir(&there).unwrap();
+    let child = record("1.5").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    fs::remove_dir_all(&there).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(3), "{out:?}");
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+}
+
+/// A number between 0 and `most`, another one each time.
+fn random(most: u64) -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new().build_hasher().finish() % most
+}
+
+#[test]
+fn killed_at_any_moment_a_recording_opens_and_its_settings_come_back() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let before = Knobs::read(&machine.root);
+    let times: u32 = std::env::var("TRACEBRIDGE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
+    let _busy = Busy::start();
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("x.dat");
+    let cpus = fs::read_dir(machine.root.join("per_cpu")).unwrap().count();
+    let mut opened = 0;
+    for n in 0..times {
+        let _ = fs::remove_file(&capture);
+        // Half of the kills fall into the recording's end, where the file is put together.
+        let (time, wait) = if n % 2 == 0 { ("30", random(600)) } else { ("0.3", 330 + random(80)) };
+        let args = ["sched", "irq/*", "raw_syscalls/*", "-b", "64", "-t", time];
+        let mut child =
+            record(&machine, dir.path(), &args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(wait));
+        child.kill().unwrap();
+        let ended = child.wait().unwrap().code() == Some(0);
+        let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
+        assert_eq!(restored.status.code(), Some(0), "{restored:?}");
+        if n % 20 == 19 || n + 1 == times {
+            assert_eq!(before.changed(&machine.root), [""; 0], "kill {n}");
+        }
+        // Killed before its head was complete it leaves nothing of that name.
+        if !capture.exists() {
+            continue;
+        }
+        let info = tracebridge().args(["info", "--json"]).arg(&capture).output().unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap_or_default();
+        assert!(matches!(info.status.code(), Some(0 | 3)), "kill {n} after {wait} ms: {info:?}");
+        assert!(!ended || told["events"].as_u64() > Some(0), "kill {n}: {told}");
+        assert_eq!(pages_outside(&capture, cpus), 0, "kill {n} after {wait} ms lost pages that were written");
+        opened += 1;
+    }
+    assert!(opened > times / 3, "{opened} of {times} left a capture");
+}
+
+/// Pages in the file beyond its head that hold something and that no CPU's data covers.
+fn pages_outside(capture: &Path, cpus: usize) -> usize {
+    use std::os::unix::fs::FileExt;
+    let file = fs::File::open(capture).unwrap();
+    let mut head = vec![0; 2 << 20];
+    let len = file.read_at(&mut head, 0).unwrap();
+    let head = &head[..len];
+    let find = |what: &[u8]| head.windows(what.len()).rposition(|w| w == what);
+    if find(b"\"settle\":{").is_some() {
+        return 0; // Killed while the holes were taken out: the table is not what counts then.
+    }
+    let table = find(b"flyrecord\0").expect("a table of CPUs") + 10;
+    let number = |at: usize| u64::from_ne_bytes(head[at..at + 8].try_into().unwrap());
+    let data: Vec<(u64, u64)> =
+        (0..cpus).map(|n| table + 16 * n).map(|at| (number(at), number(at) + number(at + 8))).collect();
+    let mut outside = 0;
+    let mut at = data.iter().map(|d| d.0).min().unwrap();
+    // Over the file's data and not its holes, which may be as long as the disk.
+    while let Ok(start) = nix::unistd::lseek(&file, at as i64, nix::unistd::Whence::SeekData) {
+        let mut page = [0; 4096];
+        at = start as u64 / 4096 * 4096;
+        while file.read_at(&mut page, at).unwrap() > 0 && page != [0; 4096] {
+            outside += usize::from(!data.iter().any(|(from, to)| (*from..*to).contains(&at)));
+            at += 4096;
+        }
+        at += 4096;
+    }
+    outside
+}
