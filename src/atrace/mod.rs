@@ -19,7 +19,7 @@ pub use encode::MAX_LEN;
 pub use glob::matches as glob_matches;
 pub use marker::{ClockSync, Marker};
 #[cfg(all(feature = "device", unix))]
-pub use properties::{Properties, PropertyError};
+pub use properties::{Properties, PropertyError, system_bin};
 #[cfg(all(feature = "device", unix))]
 pub use tag_watch::TagWatch;
 #[cfg(all(feature = "device", unix))]

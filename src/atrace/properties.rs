@@ -40,6 +40,12 @@ pub enum PropertyError {
     },
 }
 
+/// Where Android's own programs are: `$ANDROID_ROOT/bin`, which is `/system/bin`.
+pub fn system_bin() -> PathBuf {
+    let root = std::env::var_os("ANDROID_ROOT").unwrap_or_else(|| "/system".into());
+    Path::new(&root).join("bin")
+}
+
 /// The system's properties.
 #[derive(Debug, Clone)]
 pub struct Properties {
@@ -48,11 +54,9 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// The properties of this system, or `None` on a Linux that has none. Their programs are looked for in
-    /// `$ANDROID_ROOT/bin`, which is `/system/bin`.
+    /// The properties of this system, or `None` on a Linux that has none.
     pub fn here() -> Option<Properties> {
-        let root = std::env::var_os("ANDROID_ROOT").unwrap_or_else(|| "/system".into());
-        let properties = Properties::at(&Path::new(&root).join("bin"));
+        let properties = Properties::at(&system_bin());
         properties.bin.join("getprop").exists().then_some(properties)
     }
 

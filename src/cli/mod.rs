@@ -4,6 +4,8 @@
 //! Exit codes: 0 complete, 1 failed, 2 usage, 3 complete but lossy or damaged ([`Exit`]).
 
 #[cfg(feature = "device")]
+mod around;
+#[cfg(feature = "device")]
 mod atrace;
 #[cfg(feature = "host")]
 mod dmtracedump;
@@ -14,6 +16,8 @@ mod exit;
 mod flight;
 #[cfg(feature = "host")]
 mod info;
+#[cfg(feature = "device")]
+mod launch;
 #[cfg(feature = "device")]
 mod mark;
 #[cfg(feature = "host")]
@@ -30,6 +34,8 @@ mod restore;
 mod tag;
 #[cfg(feature = "device")]
 mod units;
+#[cfg(feature = "device")]
+mod wrap;
 
 use std::process::ExitCode;
 
@@ -51,6 +57,10 @@ enum Command {
     Mark(mark::Args),
     #[cfg(feature = "device")]
     Atrace(atrace::Args),
+    #[cfg(feature = "device")]
+    Wrap(wrap::Args),
+    #[cfg(feature = "device")]
+    Launch(launch::Args),
     #[cfg(feature = "device")]
     Doctor(doctor::Args),
     #[cfg(feature = "device")]
@@ -107,6 +117,10 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         // Came before clap: see dispatch().
         #[cfg(feature = "device")]
         Command::Atrace(_) => Ok(Exit::Complete),
+        #[cfg(feature = "device")]
+        Command::Wrap(args) => wrap::run(args),
+        #[cfg(feature = "device")]
+        Command::Launch(args) => launch::run(args),
         #[cfg(feature = "device")]
         Command::Doctor(args) => doctor::run(args),
         #[cfg(feature = "device")]

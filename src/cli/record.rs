@@ -122,6 +122,20 @@ impl Kernel {
 }
 
 impl What {
+    /// Takes these where nothing is named.
+    pub fn or(&mut self, names: &[&str]) {
+        if self.names.is_empty() && self.files.is_empty() && self.functions.is_empty() {
+            self.names = names.iter().map(|n| (*n).to_owned()).collect();
+        }
+    }
+
+    /// Lets this app write its markers too.
+    pub fn also_app(&mut self, app: &str) {
+        if !self.apps.iter().any(|a| a == app) {
+            self.apps.push(app.to_owned());
+        }
+    }
+
     /// What the kernel is to be set to. A note for each thing that this device does not have.
     pub fn setup(&self, tracefs: &Tracefs, when_full: WhenFull) -> anyhow::Result<(Setup, Vec<String>)> {
         let mut names = self.names.clone();
@@ -200,6 +214,11 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut summary = recorder::record(&config, settings, &signals)?;
     summary.notes.splice(0..0, notes);
     tell(&summary, args.json)
+}
+
+/// Where the capture goes, and what goes with it.
+pub fn target(path: &Path, max_bytes: Option<u64>, what: &What) -> Target {
+    Target { path: path.to_owned(), max_bytes, kallsyms: what.has_functions() }
 }
 
 /// Prints the summary; to stderr where stdout is the capture.

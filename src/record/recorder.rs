@@ -51,11 +51,22 @@ const FASTEST: u64 = 200_000_000;
 
 /// Records as `config` says. `settings` is the guard of the trace buffer; it is used up: whatever happens, the
 /// kernel is as it was before when this returns.
-pub fn record(config: &Config, mut settings: Settings, signals: &Signals) -> Result<Summary, Error> {
+pub fn record(config: &Config, settings: Settings, signals: &Signals) -> Result<Summary, Error> {
+    record_from(config, settings, signals, || ())
+}
+
+/// The same, and calls `on_start` once tracing is on; where it never comes to that, it is dropped.
+pub fn record_from(
+    config: &Config,
+    mut settings: Settings,
+    signals: &Signals,
+    on_start: impl FnOnce(),
+) -> Result<Summary, Error> {
     let applied = setup::apply(&mut settings, &config.setup)?;
     let mut session = Session::open(&settings, &applied, &config.target)?;
     session.snapshot();
     setup::start(&settings)?;
+    on_start();
     let started = Instant::now();
     let mut run = Run {
         config,

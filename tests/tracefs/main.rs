@@ -6,3 +6,4 @@ mod support;
 mod atrace;
 mod machine;
 mod recording;
+mod wrap;
