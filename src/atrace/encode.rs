@@ -136,19 +136,30 @@ impl Out<'_> {
 /// Whether a name has bytes that would end it early: the field separator, a line feed, a NUL.
 #[inline]
 pub(super) fn has_separator(name: &[u8]) -> bool {
-    // Without a way out in the middle: a chunk takes a few vector instructions. The last one overlaps.
-    let any = |part: &[u8]| part.iter().fold(false, |any, b| any | matches!(b, b'\n' | b'|' | 0));
-    let (chunks, _) = name.as_chunks::<16>();
-    match name.last_chunk::<16>() {
-        Some(last) => chunks.iter().fold(any(last), |found, chunk| found | any(chunk)),
-        None => any(name),
+    // A chunk of known length takes a few vector instructions. The last one overlaps.
+    match name.last_chunk::<CHUNK>() {
+        Some(last) => name.as_chunks::<CHUNK>().0.iter().fold(chunk_has(last), |any, c| any | chunk_has(c)),
+        None => name.iter().any(|b| is_separator(*b)),
     }
+}
+
+/// Bytes of a name that are looked at together.
+const CHUNK: usize = 16;
+
+#[inline]
+fn chunk_has(chunk: &[u8; CHUNK]) -> bool {
+    chunk.iter().fold(false, |any, b| any | is_separator(*b))
+}
+
+#[inline]
+fn is_separator(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'|' | 0)
 }
 
 /// Turns them into spaces.
 #[cold]
 pub(super) fn make_harmless(name: &mut [u8]) {
-    name.iter_mut().filter(|b| matches!(b, b'\n' | b'|' | 0)).for_each(|b| *b = b' ');
+    name.iter_mut().filter(|b| is_separator(**b)).for_each(|b| *b = b' ');
 }
 
 /// `value` in decimal at the end of a small buffer, and where it starts.

@@ -1,21 +1,6 @@
 //! The drop-in `atrace`: AOSP's command line, output and order of doings, on top of the recorder's seams.
 //!
-//! Where AOSP's program is at fault and no caller can depend on it, this one is not (Android 16's `atrace.cpp`):
-//!
-//! | AOSP's atrace | here |
-//! | --- | --- |
-//! | categories of `-f` never reach the userspace tags | they do |
-//! | "unable to start tracing" and every failed dump exit with 0 | exit with 1 |
-//! | an unknown category from `-f` ends everything, one from the command line is passed over | both are passed over, with a message |
-//! | `app_N` properties stay behind, and `app_number=1` with an empty `app_0` appears without `-a` | everything is as before |
-//! | settings end at fixed values (1 KB of buffer, events off), whatever they were | they end as they were, also after a SIGKILL (`tracebridge restore`) |
-//! | a short write ends the `-z` stream early | it is written to its end |
-//! | `Failed to open 'FILE'` goes to stdout, without a line end, and exits with 0 | to stderr, and exits with 1 |
-//! | `parent_ts` passes through a C float: 8 ms off after a day of uptime | every digit |
-//! | lost events are not mentioned | stderr tells them per CPU, where stdout's reader cannot mistake them for trace |
-//! | reading `trace` asks for write access | for read access only |
-//!
-//! Not taken over: the vendor HAL (`IAtraceDevice`, deprecated since Android 14's vendor file).
+#![doc = include_str!("../../docs/atrace.md")]
 
 mod getopt;
 mod options;

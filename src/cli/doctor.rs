@@ -8,6 +8,7 @@ use clap::Parser;
 use super::Exit;
 use crate::atrace::TRACEFS_PLACES;
 use crate::doctor::{self, CategoryReport, PathReport, Purpose, Report};
+use crate::record::{RecordFound, RecordState, state_dir};
 
 /// Say what this device or host permits: tracefs, clocks, files, categories, and why not the rest
 #[derive(Parser)]
@@ -17,6 +18,9 @@ pub struct Args {
     /// Where tracefs is mounted. Without it, /sys/kernel/tracing, then /sys/kernel/debug/tracing
     #[arg(long, value_name = "DIR")]
     tracefs: Option<PathBuf>,
+    /// Where recorders keep the kernel's saved settings. Default: the first writable of /data/local/tmp, /run, /tmp
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
     /// Print it as JSON, for scripts
     #[arg(long)]
     json: bool,
@@ -32,9 +36,16 @@ pub struct ListArgs {
     args: Args,
 }
 
+impl Args {
+    fn examine(&self) -> Report {
+        let state_dir = self.state_dir.clone().unwrap_or_else(state_dir);
+        doctor::examine(self.tracefs.as_deref(), &TRACEFS_PLACES, &state_dir)
+    }
+}
+
 /// Prints what there is and what is not.
 pub fn run(args: Args) -> anyhow::Result<Exit> {
-    let report = doctor::examine(args.tracefs.as_deref(), &TRACEFS_PLACES);
+    let report = args.examine();
     let mut out = io::stdout().lock();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &report)?;
@@ -47,7 +58,7 @@ pub fn run(args: Args) -> anyhow::Result<Exit> {
 
 /// Prints the categories.
 pub fn list(args: ListArgs) -> anyhow::Result<Exit> {
-    let report = doctor::examine(args.args.tracefs.as_deref(), &TRACEFS_PLACES);
+    let report = args.args.examine();
     let mut out = io::stdout().lock();
     if args.args.json {
         serde_json::to_writer_pretty(&mut out, &report.categories)?;
@@ -88,6 +99,7 @@ fn print(report: &Report, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "tracers  {}", report.tracers.join(" "))?;
     let on = report.tracing_on.map_or("unknown", |on| if on { "on" } else { "off" });
     writeln!(out, "now      tracing is {on}; tags on: {}", report.tags_on.join(" "))?;
+    report.records.iter().try_for_each(|r| record(r, out))?;
     for (purpose, title) in [
         (Purpose::Needed, "files without which nothing is recorded"),
         (Purpose::Useful, "files without which something is missing"),
@@ -118,6 +130,24 @@ fn no_tracefs(report: &Report, out: &mut impl Write) -> io::Result<()> {
         places.first().map_or("DIR", String::as_str)
     )?;
     writeln!(out, "         If that fails the kernel was built without CONFIG_TRACING.")
+}
+
+fn record(record: &RecordFound, out: &mut impl Write) -> io::Result<()> {
+    let RecordFound { path, pid, settings, .. } = record;
+    let what = match record.state {
+        RecordState::Running => format!("recorder {pid} is at work"),
+        RecordState::Flight => {
+            "a flight recorder is on: `tracebridge dump` fetches, `tracebridge stop` ends it".to_owned()
+        }
+        RecordState::Killed => format!(
+            "recorder {pid} was killed and left {settings} settings changed: `tracebridge restore` puts them back; what it \
+             wrote until then can be read"
+        ),
+        RecordState::EarlierBoot => {
+            "left by a recorder before the last boot: means nothing any more".to_owned()
+        }
+    };
+    writeln!(out, "record   {}: {what}", path.display())
 }
 
 fn path(report: &PathReport, out: &mut impl Write) -> io::Result<()> {

@@ -9,6 +9,7 @@ use super::paths::{self, PathReport, Purpose};
 use super::system::{Identity, Machine};
 use crate::atrace::categories::{Catalog, DirFiles, Flavour, Support, VENDOR_FILE};
 use crate::atrace::{Properties, tags, userspace};
+use crate::record::{RecordFound, records};
 
 /// Clocks to record in, best first: what the rest of Android is in, then what does not stop or jump.
 const CLOCKS: [&str; 3] = ["boot", "mono", "global"];
@@ -42,6 +43,8 @@ pub struct Report {
     pub paths: Vec<PathReport>,
     /// Every category.
     pub categories: Vec<CategoryReport>,
+    /// Saved settings of recorders that run, or were killed.
+    pub records: Vec<RecordFound>,
 }
 
 /// One category and whether it works.
@@ -67,7 +70,9 @@ impl Report {
 }
 
 /// Looks at everything; `tracefs` names the one to look at, else the usual `places` are tried in order.
-pub fn examine(tracefs: Option<&Path>, places: &[&str]) -> Report {
+///
+/// `state_dir` is where recorders keep the settings they are to put back.
+pub fn examine(tracefs: Option<&Path>, places: &[&str], state_dir: &Path) -> Report {
     let properties = Properties::here();
     let identity = Identity::here();
     let looked_in =
@@ -92,6 +97,7 @@ pub fn examine(tracefs: Option<&Path>, places: &[&str]) -> Report {
         tracing_on: read("tracing_on").trim().parse::<u8>().ok().map(|on| on != 0),
         tracers: words(&read("available_tracers")),
         properties: properties.is_some(),
+        records: records(state_dir),
         tags_on: tags::TAGS.iter().filter(|t| on & t.mask() != 0).map(|t| t.name).collect(),
         identity,
         closed: closed.filter(|_| found.is_none()),

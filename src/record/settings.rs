@@ -361,18 +361,62 @@ pub struct Restored {
     pub knobs: Option<usize>,
 }
 
+fn record_paths(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let is_record = |path: &PathBuf| {
+        let name = path.file_name().and_then(|n| n.to_str());
+        name.is_some_and(|n| n.starts_with("tracebridge-") && n.ends_with(".saved"))
+    };
+    Ok(fs::read_dir(dir)?.flatten().map(|entry| entry.path()).filter(is_record).collect())
+}
+
+/// Whose a saved-settings record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordState {
+    /// A recorder that is at work.
+    Running,
+    /// A flight recorder's, which is on.
+    Flight,
+    /// A recorder's that was killed: [`restore_all`] puts its settings back.
+    Killed,
+    /// One of an earlier boot, which means nothing any more.
+    EarlierBoot,
+}
+
+/// A saved-settings record as it lies there.
+#[derive(Debug, Clone, Serialize)]
+pub struct RecordFound {
+    /// Its file.
+    pub path: PathBuf,
+    /// The recorder's process id.
+    pub pid: u32,
+    /// Whose it is.
+    pub state: RecordState,
+    /// Settings in it.
+    pub settings: usize,
+}
+
+/// The saved-settings records in `dir`. Nothing is changed by looking; what may not be looked at is left out.
+pub fn records(dir: &Path) -> Vec<RecordFound> {
+    let look = |path: PathBuf| {
+        let (owner, saved) = parse(&path)?;
+        let state = match lock(&path).ok()? {
+            _ if owner.boot_id != boot_id() => RecordState::EarlierBoot,
+            None => RecordState::Running,
+            Some(_) if owner.flight.is_some() => RecordState::Flight,
+            Some(_) => RecordState::Killed,
+        };
+        Some(RecordFound { path, pid: owner.pid, state, settings: saved.len() })
+    };
+    record_paths(dir).unwrap_or_default().into_iter().filter_map(look).collect()
+}
+
 /// Puts back what killed recorders left, for every record in `dir`. A running recorder is left alone, and so is a
 /// flight recorder unless `flight_too`.
 pub fn restore_all(dir: &Path, flight_too: bool) -> Result<Vec<Restored>, Error> {
-    let entries = fs::read_dir(dir).map_err(|source| Error::State { path: dir.to_owned(), source })?;
+    let paths = record_paths(dir).map_err(|source| Error::State { path: dir.to_owned(), source })?;
     let mut out = Vec::new();
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        if !(name.starts_with("tracebridge-") && name.ends_with(".saved")) {
-            continue;
-        }
-        let path = entry.path();
+    for path in paths {
         let Some((owner, saved)) = parse(&path) else {
             // Killed before its first line was complete: nothing was written to any knob yet.
             if lock(&path)?.is_some() {
@@ -428,6 +472,7 @@ mod tests {
         let (mut settings, _) = Settings::begin(&tracefs, dir.path(), false).unwrap();
         settings.set("tracing_on", "0").unwrap();
         settings.let_go(); // what SIGKILL amounts to: no destructor, the lock gone, the record there
+        assert_eq!(records(dir.path())[0].state, RecordState::Killed);
         let restored = restore_all(dir.path(), false).unwrap();
         assert_eq!(restored[0].knobs, Some(1));
         assert_eq!(tracefs.read("tracing_on").unwrap(), "1");

@@ -1,0 +1,1 @@
+sched freq idle disk am wm pm ss dalvik
