@@ -162,24 +162,21 @@ fn candidates(
             if eras.is_empty() {
                 explain.push(format!("{clock}: no snapshot ties it to the recording"));
             }
-            for first in 0..eras.len() {
-                let eras = eras[first..].to_vec();
-                let begins = eras[0].map(start);
-                let rough = *clock == Clock::Counter && reference.snapshots.counter_hz.is_none();
-                let slack = if rough { start / 100 } else { 0 };
-                let within = evidence.is_within(begins, SLACK + slack);
-                if within && rough {
-                    let about = "begins in the recording, but its frequency is not known well enough";
-                    explain.push(format!("{clock}: {about}"));
-                    maybe.push(*clock);
-                } else if within || !given.is_empty() {
-                    places.push((*clock, eras));
-                } else {
-                    let (from, to) = (evidence.observed.first, evidence.observed.last);
-                    explain.push(format!(
-                        "{clock}: begins at {begins} ns, but the recording is from {from} to {to}"
-                    ));
-                }
+            let Some(begins) = eras.first().map(|map| map.map(start)) else { continue };
+            let rough = *clock == Clock::Counter && reference.snapshots.counter_hz.is_none();
+            let slack = SLACK + if rough { start / 100 } else { 0 };
+            let within = eras.iter().any(|map| evidence.is_within(map.map(start), slack));
+            if within && rough {
+                let about = "begins in the recording, but its frequency is not known well enough";
+                explain.push(format!("{clock}: {about}"));
+                maybe.push(*clock);
+            } else if within || !given.is_empty() {
+                places.push((*clock, eras));
+            } else {
+                let (from, to) = (evidence.observed.first, evidence.observed.last);
+                explain.push(format!(
+                    "{clock}: begins at {begins} ns, but the recording is from {from} to {to}"
+                ));
             }
         }
     }
@@ -337,10 +334,13 @@ impl<'t, 'a> Evidence<'t, 'a> {
         pairs.sort_by_key(|p| (p.era, p.at));
         let (eras, corrected) = correct(candidate.eras, &pairs);
         let identities = identity::decide(&self, &eras);
-        let shared =
-            candidate.fits.iter().flatten().find(|f| !f.changes.is_empty()).map(|f| f.changes.clone());
-        let changes = candidate.fits.into_iter().map(|f| f.map(|f| f.changes));
-        let changes = changes.map(|c| c.or_else(|| shared.clone()).unwrap_or_default()).collect();
+        let start = self.trace.header().start_ns();
+        let middle = |pair: &[ClockMap]| ClockMap::between(&pair[0], &pair[1]);
+        let guess = |thread: usize| {
+            eras.windows(2).map(|pair| fit::change_at(&self.traced[thread], start, middle(pair))).collect()
+        };
+        let changes = candidate.fits.into_iter().enumerate();
+        let changes = changes.map(|(thread, fit)| fit.map_or_else(|| guess(thread), |f| f.changes)).collect();
         let mut placement = Placement {
             start: self.trace.header().start_ns(),
             eras,

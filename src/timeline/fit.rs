@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::map::ClockMap;
 use super::observe::Seen;
-use super::traced::Traced;
+use super::traced::{Gap, Named, Traced};
 
 /// What is further apart than this does not belong together: ns.
 pub const WINDOW: i64 = 2_000_000;
@@ -70,7 +70,7 @@ fn nearest(group: &[u64], y: i64) -> Option<i64> {
 /// Compares `traced` with `seen`; the trace began at `start` of its clock, which `eras` turn into the timeline's.
 pub fn fit(traced: &Traced, seen: &Seen, start: u64, eras: &[ClockMap], window: (u64, u64)) -> Fit {
     let groups = groups(seen);
-    let changes = changes(traced, &groups, start, eras);
+    let changes = changes(traced, seen, &groups, start, eras);
     let era_of =
         |record: u64| changes.partition_point(|first| *first <= record).min(eras.len().saturating_sub(1));
     let time = |record: u64, x: u64| eras.get(era_of(record)).map_or(start + x, |map| map.map(start + x));
@@ -136,46 +136,77 @@ impl Drift {
     }
 }
 
-/// At which record of the thread each era but the first begins: where markers and edges are nearest on the whole.
-fn changes(traced: &Traced, groups: &Groups, start: u64, eras: &[ClockMap]) -> Vec<u64> {
-    let mut changes = Vec::new();
-    let mut from = 0;
+/// At which record of the thread each era but the first begins: where markers and edges are nearest on the whole, and
+/// where the time on the CPU is the same.
+fn changes(traced: &Traced, seen: &Seen, groups: &Groups, start: u64, eras: &[ClockMap]) -> Vec<u64> {
+    let mut changes: Vec<u64> = Vec::new();
     for pair in eras.windows(2) {
-        let cost = |edge: &super::traced::Named, map: &ClockMap| {
-            let group = groups.get(&(edge.name, edge.begin)).map_or(&[][..], |g| g);
-            let y = map.map(start + edge.x) as i64;
-            nearest(group, y).map_or(WINDOW, |apart| apart.abs().min(WINDOW))
-        };
-        let edges = traced.edges.get(from..).unwrap_or_default();
-        // The sum over all edges before the change in the one era, and from it on in the next: its least.
-        let gains = edges.iter().map(|e| cost(e, &pair[0]) - cost(e, &pair[1]));
-        let (mut sum, mut least, mut at) = (0, 0, 0);
-        for (n, gain) in gains.enumerate() {
-            sum += gain;
-            if sum < least {
-                (least, at) = (sum, n + 1);
-            }
-        }
-        let jump =
-            traced.backward.iter().map(|(record, _)| *record).find(|r| changes.last().is_none_or(|c| c < r));
-        let by_markers = (!edges.is_empty()).then(|| edges.get(at).map_or(traced.records, |e| e.record));
-        let by_points = || {
-            let middle = ClockMap::between(&pair[0], &pair[1]);
-            match middle {
-                _ if start + traced.last < middle as u64 => traced.records,
-                _ if start + traced.first >= middle as u64 => 0,
-                _ => traced
-                    .gaps
-                    .iter()
-                    .find(|g| start + g.to >= middle as u64)
-                    .map_or(traced.records, |g| g.record),
-            }
-        };
+        let since = changes.last().copied().unwrap_or(0);
+        let by_contents = change(traced, seen, groups, start, [&pair[0], &pair[1]], since);
         // A clock set back shows in the records themselves.
-        let near = |record: u64| by_markers.is_none_or(|m| m.abs_diff(record) <= 1 << 12);
-        let change = jump.filter(|r| near(*r)).or(by_markers).unwrap_or_else(by_points);
-        from += edges.partition_point(|e| e.record < change);
+        let back = traced.backward.iter().map(|(record, _)| *record).filter(|r| *r > since);
+        let change = match by_contents {
+            Some(found) => {
+                back.min_by_key(|r| r.abs_diff(found)).filter(|r| r.abs_diff(found) < 4096).unwrap_or(found)
+            }
+            None => {
+                back.min().unwrap_or_else(|| change_at(traced, start, ClockMap::between(&pair[0], &pair[1])))
+            }
+        };
         changes.push(change);
     }
     changes
+}
+
+/// The record at which the next era begins, by what both contain.
+fn change(
+    traced: &Traced,
+    seen: &Seen,
+    groups: &Groups,
+    start: u64,
+    eras: [&ClockMap; 2],
+    since: u64,
+) -> Option<u64> {
+    let marker = |edge: &Named, map: &ClockMap| {
+        let y = map.map(start + edge.x) as i64;
+        let group = groups.get(&(edge.name, edge.begin))?;
+        Some(nearest(group, y).map_or(WINDOW, |apart| apart.abs().min(WINDOW)))
+    };
+    let off_cpu = |gap: &Gap, map: &ClockMap| {
+        let on_cpu = seen.on_cpu(map.map(start + gap.from), map.map(start + gap.to));
+        on_cpu.map_or(WINDOW, |ns| (ns.abs_diff(gap.cpu) as i64).min(WINDOW))
+    };
+    let gain = |cost: [Option<i64>; 2]| Some(cost[0]? - cost[1]?);
+    let by_markers =
+        traced.edges.iter().filter_map(|e| Some((e.record, e.record, gain(eras.map(|m| marker(e, m)))?)));
+    let gaps = traced.gaps.iter().filter(|_| seen.has_switches());
+    // What lies between two gaps has no gap of its own: it begins where the gap before ended.
+    let mut ended = since;
+    let by_gaps = gaps.filter_map(|gap| {
+        let from = std::mem::replace(&mut ended, gap.record);
+        Some((gap.record, from, gain(eras.map(|m| Some(off_cpu(gap, m))))?))
+    });
+    let mut items: Vec<(u64, u64, i64)> = by_markers.chain(by_gaps).filter(|(r, ..)| *r >= since).collect();
+    items.sort_by_key(|(record, ..)| *record);
+    if items.len() < ENOUGH {
+        return None;
+    }
+    // The sum over all before the change in the one era, and from it on in the next: its least.
+    let (mut sum, mut least, mut at) = (0, 0, 0);
+    for (n, (_, _, gain)) in items.iter().enumerate() {
+        sum += gain;
+        if sum < least {
+            (least, at) = (sum, n + 1);
+        }
+    }
+    Some(items.get(at).map_or(traced.records, |(_, from, _)| *from))
+}
+
+/// The first record that is surely at `x` or later, in the trace's clock.
+pub fn change_at(traced: &Traced, start: u64, x: i64) -> u64 {
+    let x = x.max(0) as u64;
+    if start + traced.first >= x {
+        return 0;
+    }
+    traced.gaps.iter().find(|g| start + g.to >= x).map_or(traced.records, |g| g.record)
 }

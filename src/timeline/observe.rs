@@ -163,6 +163,11 @@ impl Seen {
         }
     }
 
+    /// Whether it is known when it was on a CPU.
+    pub fn has_switches(&self) -> bool {
+        !self.on_cpu.is_empty()
+    }
+
     /// ns on a CPU from the first one to `ts`.
     fn on_cpu_until(&self, ts: u64) -> u64 {
         let after = self.on_cpu.partition_point(|(from, ..)| *from <= ts);

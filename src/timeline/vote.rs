@@ -7,7 +7,7 @@ use super::traced::{Named, Traced};
 /// Offsets no further apart than this are one: ns. Calls that come at regular times differ by more among themselves.
 const TOGETHER: i64 = 20_000;
 /// Edges that vote together: few enough that clocks do not drift apart meanwhile.
-const BLOCK: usize = 200;
+const BLOCK: usize = 32;
 /// Markers that each of them is compared with, at most.
 const MARKS: usize = 20_000;
 /// The share of a block that must agree.
@@ -31,7 +31,7 @@ pub fn vote(traced: &[Traced], may_be: &[Vec<i32>], observed: &Observed, start: 
     let first = points.iter().min_by_key(|p| p.0)?;
     let last = points.iter().max_by_key(|p| p.0)?;
     let mut line = vec![(first.0, first.0 + first.1), (last.0, last.0 + last.1)];
-    if last.0 - first.0 < 1_000_000_000 {
+    if last.0 - first.0 < 100_000_000 {
         line = vec![(best.0, best.0 + best.1)];
     }
     Some(ClockMap::through(line))

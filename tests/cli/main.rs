@@ -1,7 +1,13 @@
 //! Journeys through the real binary that need nothing but files the tests make themselves.
 
+#[path = "../support/art_writer.rs"]
+mod art_writer;
+#[path = "../support/scenario.rs"]
+mod scenario;
 #[path = "../support/mod.rs"]
 mod support;
 
 #[cfg(target_os = "linux")]
 mod markers;
+
+mod align;

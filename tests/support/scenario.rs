@@ -1,0 +1,459 @@
+//! A simulated device of which everything is known: its clocks, its threads, and when each call really began and ended.
+//! Gives a kernel recording (a trace.dat with clock snapshots) and a method trace of the same moments.
+#![allow(dead_code)]
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+use tracebridge::clock::{Clock, Snapshot, Snapshots};
+use tracebridge::export::{self, Format};
+use tracebridge::formats::input::Input;
+use tracebridge::formats::{
+    Event, EventKind, Field, FieldType, Head, KindId, Payload, Thread, Value, detect,
+};
+use tracebridge::timeline::{Outcome, Source, TimelineSink};
+
+use crate::art_writer::{Action, ArtTrace, Method, Record};
+
+/// Numbers that look random and are the same each time.
+pub struct Random(pub u64);
+
+impl Random {
+    /// From `from` to below `to`.
+    pub fn range(&mut self, from: u64, to: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        from + (self.0 >> 11) % (to - from).max(1)
+    }
+
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.range(0, 100) < percent
+    }
+}
+
+/// How old the runtime is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    Dalvik,
+    ArtMono,
+    ArtCounter,
+    Art14,
+}
+
+/// What is simulated. Times in ns of BOOTTIME, unless said.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    pub seed: u64,
+    pub era: Era,
+    /// How long the device had been suspended before.
+    pub suspended: u64,
+    /// It is suspended again: when, and for how long.
+    pub suspend: Option<(u64, u64)>,
+    /// Somebody sets the wall clock: when, and by how much.
+    pub step: Option<(u64, i64)>,
+    /// Whether methods write markers.
+    pub markers: bool,
+    /// Whether the CPU tells its counter's frequency (arm64) or the runtime measures it (x86): ppm it is off by.
+    pub hz_off_ppm: Option<i64>,
+    /// How much the counter had counted at boot, ns.
+    pub counter_ahead: u64,
+    pub threads: u32,
+    /// How long it is traced.
+    pub length: u64,
+    /// ns between clock snapshots.
+    pub snapshot_every: u64,
+}
+
+/// When the trace begins: BOOTTIME, ns.
+pub const START: u64 = 5_000_000_000_000;
+const REALTIME_AT_BOOT: u64 = 1_790_000_000_000_000_000;
+/// arm64's usual frequency, Hz.
+const HZ: u64 = 19_200_000;
+const PID: i32 = 21_000;
+const NAMES: [&str; 6] = [
+    "main",
+    "RenderThread",
+    "pool-1-thread-1",
+    "pool-1-thread-1",
+    "OkHttp ConnectionPool dispatcher",
+    "com.example.app.Loader",
+];
+const COMMS: [&str; 6] = [
+    "com.example.app",
+    "RenderThread",
+    "pool-1-thread-1",
+    "pool-1-thread-1",
+    "OkHttp Connecti",
+    "mple.app.Loader",
+];
+const METHODS: [&str; 4] = ["onCreate", "inflate", "measure", "draw"];
+
+/// One simulated moment that the kernel records.
+struct Moment {
+    ts: u64,
+    cpu: u32,
+    tid: i32,
+    what: What,
+}
+
+enum What {
+    Switch { prev: (i32, String), next: (i32, String) },
+    Marker(String),
+}
+
+/// What came of a scenario.
+pub struct Made {
+    pub dat: Vec<u8>,
+    pub trace: Vec<u8>,
+    /// Per thread: its kernel id, and the true times of its records in order.
+    pub truth: Vec<(i32, Vec<u64>)>,
+}
+
+impl Scenario {
+    pub fn new(seed: u64, era: Era) -> Scenario {
+        Scenario {
+            seed,
+            era,
+            suspended: 30_000_000_000,
+            suspend: None,
+            step: None,
+            markers: true,
+            hz_off_ppm: None,
+            counter_ahead: 3_456_789_012,
+            threads: 6,
+            length: 2_000_000_000,
+            snapshot_every: 1_000_000_000,
+        }
+    }
+
+    fn monotonic(&self, t: u64) -> u64 {
+        let again = self.suspend.map_or(0, |(at, long)| t.saturating_sub(at).min(long));
+        t - self.suspended - again
+    }
+
+    fn realtime(&self, t: u64) -> u64 {
+        let step = self.step.filter(|(at, _)| t >= *at).map_or(0, |(_, by)| by);
+        (t + REALTIME_AT_BOOT).wrapping_add_signed(step)
+    }
+
+    /// Ticks. The counter runs on while the device is suspended.
+    fn counter(&self, t: u64) -> u64 {
+        ((u128::from(t + self.counter_ahead)) * u128::from(HZ) / 1_000_000_000) as u64
+    }
+
+    /// What the runtime takes for ns of its counter.
+    fn counter_ns(&self, t: u64) -> u64 {
+        let ns = u128::from(self.counter(t)) * 1_000_000_000 / u128::from(HZ);
+        (ns as i128 + ns as i128 * i128::from(self.hz_off_ppm.unwrap_or(0)) / 1_000_000) as u64
+    }
+
+    /// The runtime's start and the difference of an instant to it, µs.
+    fn start_us(&self) -> u64 {
+        (match self.era {
+            Era::Dalvik => self.realtime(START),
+            Era::ArtMono | Era::Art14 => self.monotonic(START),
+            Era::ArtCounter => self.counter_ns(START),
+        }) / 1_000
+    }
+
+    fn wall_us(&self, t: u64) -> u32 {
+        let since = |clock: &dyn Fn(u64) -> u64| clock(t).wrapping_sub(clock(START)) as i64 / 1_000;
+        (match self.era {
+            Era::Dalvik => since(&|t| self.realtime(t)),
+            Era::ArtMono => since(&|t| self.monotonic(t)),
+            Era::ArtCounter | Era::Art14 => since(&|t| self.counter_ns(t)),
+        }) as u32
+    }
+
+    fn snapshots(&self) -> Snapshots {
+        let from = START - 50_000_000;
+        let to = START + self.length + 50_000_000;
+        let mut times: Vec<u64> = (from..to).step_by(self.snapshot_every as usize).chain([to]).collect();
+        times.retain(|t| self.suspend.is_none_or(|(at, long)| *t < at || *t > at + long));
+        let list = times.into_iter().map(|t| Snapshot {
+            realtime: self.realtime(t),
+            monotonic: self.monotonic(t),
+            monotonic_raw: self.monotonic(t),
+            boottime: t,
+            counter: Some(self.counter(t)),
+            ftrace: None,
+            took: 120,
+        });
+        let counter_hz = self.hz_off_ppm.is_none().then_some(HZ);
+        Snapshots { counter_hz, ftrace_clock: Some(Clock::Boottime), list: list.collect() }
+    }
+
+    fn asleep_until(&self, t: u64) -> u64 {
+        self.suspend.filter(|(at, long)| t >= *at && t < at + long).map_or(t, |(at, long)| at + long + 1_000)
+    }
+
+    pub fn make(&self) -> Made {
+        let mut random = Random(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut moments = Vec::new();
+        let mut records: Vec<(u64, Record)> = Vec::new();
+        let mut truth = Vec::new();
+        for index in 0..self.threads {
+            let mut thread = Simulated {
+                scenario: self,
+                random: Random(random.range(1, u64::MAX)),
+                index,
+                tid: PID + index as i32 * 3,
+                now: START - random.range(1_000_000, 5_000_000),
+                cpu: 0,
+                cpu_base: None,
+                moments: Vec::new(),
+                records: Vec::new(),
+            };
+            thread.live();
+            truth.push((thread.tid, thread.records.iter().map(|(t, _)| *t).collect()));
+            moments.append(&mut thread.moments);
+            records.append(&mut thread.records);
+        }
+        moments.sort_by_key(|m| m.ts);
+        records.sort_by_key(|(t, _)| *t);
+        let method = |name: &&str| Method {
+            class: "com.example.app.Main".into(),
+            name: (*name).into(),
+            signature: "()V".into(),
+            file: "Main.java".into(),
+        };
+        let trace = ArtTrace {
+            dalvik: self.era == Era::Dalvik,
+            start_us: self.start_us(),
+            elapsed_us: u64::from(self.wall_us(START + self.length)),
+            pid: PID as u32,
+            threads: (0..self.threads)
+                .map(|i| (self.trace_id(i), NAMES[i as usize % 6].to_owned()))
+                .collect(),
+            methods: METHODS.iter().map(method).collect(),
+            records: records.into_iter().map(|(_, r)| r).collect(),
+        };
+        Made { dat: self.dat(&moments), trace: trace.to_bytes(), truth }
+    }
+
+    fn trace_id(&self, index: u32) -> u16 {
+        match self.era {
+            Era::Dalvik | Era::ArtMono => (PID + index as i32 * 3) as u16,
+            Era::ArtCounter | Era::Art14 => index as u16 + 1,
+        }
+    }
+
+    fn dat(&self, moments: &[Moment]) -> Vec<u8> {
+        let out = Shared::default();
+        let mut sink = export::create(Format::TraceDat, Box::new(out.clone()));
+        write(sink.as_mut(), self.snapshots(), self.threads, moments).expect("memory takes everything");
+        drop(sink);
+        let bytes = out.0.lock().expect("nobody panics");
+        bytes.clone()
+    }
+}
+
+fn kinds() -> [EventKind; 2] {
+    let field = |name: &str, ctype: &str, ty, offset, size| Field {
+        name: name.into(),
+        ctype: ctype.into(),
+        ty,
+        offset,
+        size,
+    };
+    let comm = |name, offset| field(name, "char[16]", FieldType::FixedStr, offset, 16);
+    let int = |name, offset| field(name, "int", FieldType::Int, offset, 4);
+    let switch = EventKind {
+        system: "sched".into(),
+        name: "sched_switch".into(),
+        fields: vec![
+            comm("prev_comm", 8),
+            int("prev_pid", 24),
+            int("prev_prio", 28),
+            field("prev_state", "long", FieldType::Int, 32, 8),
+            comm("next_comm", 40),
+            int("next_pid", 56),
+            int("next_prio", 60),
+        ],
+        print_fmt: None,
+    };
+    let print = EventKind {
+        system: "ftrace".into(),
+        name: "print".into(),
+        fields: vec![
+            field("ip", "unsigned long", FieldType::Uint, 8, 8),
+            field("buf", "char[]", FieldType::TailStr, 16, 0),
+        ],
+        print_fmt: None,
+    };
+    [switch, print]
+}
+
+fn write(
+    sink: &mut dyn TimelineSink,
+    snapshots: Snapshots,
+    threads: u32,
+    moments: &[Moment],
+) -> io::Result<()> {
+    sink.head(&Head {
+        format: "simulated".into(),
+        clock: Clock::Boottime,
+        precision: 9,
+        snapshots,
+        cpus: Some(threads),
+        machine: None,
+    })?;
+    let kinds = kinds();
+    for (n, kind) in kinds.iter().enumerate() {
+        sink.kind(KindId(n as u32), kind)?;
+    }
+    for index in 0..threads {
+        let name = COMMS[index as usize % 6].as_bytes();
+        sink.thread(&Thread { tid: PID + index as i32 * 3, tgid: Some(PID), name: Some(name) })?;
+    }
+    for moment in moments {
+        let switch;
+        let marker;
+        let (kind, values): (usize, &[Value<'_>]) = match &moment.what {
+            What::Switch { prev, next } => {
+                switch = [
+                    Value::Str(prev.1.as_bytes()),
+                    Value::Int(prev.0.into()),
+                    Value::Int(120),
+                    Value::Int(1),
+                    Value::Str(next.1.as_bytes()),
+                    Value::Int(next.0.into()),
+                    Value::Int(120),
+                ];
+                (0, &switch[..])
+            }
+            What::Marker(text) => {
+                marker = [Value::Uint(0), Value::Str(text.as_bytes())];
+                (1, &marker[..])
+            }
+        };
+        sink.event(
+            &Event {
+                ts: moment.ts,
+                cpu: moment.cpu,
+                tid: moment.tid,
+                kind: KindId(kind as u32),
+                flags: 0,
+                preempt_count: 0,
+                comm: None,
+                tgid: None,
+                payload: Payload::Values { values, text: None },
+            },
+            &kinds[kind],
+        )?;
+    }
+    sink.finish(&Outcome {
+        clock: Clock::Boottime,
+        inputs: Vec::new(),
+        report: Default::default(),
+        markers: 0,
+        methods: 0,
+        unmatched_exits: 0,
+        open_methods: 0,
+        threads: 0,
+    })
+}
+
+struct Simulated<'s> {
+    scenario: &'s Scenario,
+    random: Random,
+    index: u32,
+    tid: i32,
+    now: u64,
+    cpu: u64,
+    cpu_base: Option<u64>,
+    moments: Vec<Moment>,
+    records: Vec<(u64, Record)>,
+}
+
+impl Simulated<'_> {
+    /// Runs, sleeps, runs, until the trace ends; its first and last bursts lie outside.
+    fn live(&mut self) {
+        let comm = COMMS[self.index as usize % 6].to_owned();
+        let idle = (0, format!("swapper/{}", self.index));
+        while self.now < START + self.scenario.length {
+            self.now = self.scenario.asleep_until(self.now);
+            let me = (self.tid, comm.clone());
+            self.moment(What::Switch { prev: idle.clone(), next: me.clone() }, 0);
+            self.run(2_000);
+            let traced = self.now > START && self.now + 3_000_000 < START + self.scenario.length;
+            for _ in 0..self.random.range(1, 4) {
+                self.call(0, traced);
+            }
+            self.run(2_000);
+            let tid = self.tid;
+            self.moment(What::Switch { prev: me, next: idle.clone() }, tid);
+            self.now += self.random.range(200_000, 6_000_000);
+        }
+    }
+
+    fn moment(&mut self, what: What, tid: i32) {
+        self.moments.push(Moment { ts: self.now, cpu: self.index, tid, what });
+    }
+
+    fn run(&mut self, most: u64) {
+        let ns = self.random.range(most / 3, most);
+        self.now += ns;
+        self.cpu += ns;
+    }
+
+    fn record(&mut self, method: u32, action: Action) {
+        let base = *self.cpu_base.get_or_insert(self.cpu);
+        let record = Record {
+            thread: self.scenario.trace_id(self.index),
+            method,
+            action,
+            cpu_us: ((self.cpu - base) / 1_000) as u32,
+            wall_us: self.scenario.wall_us(self.now),
+        };
+        self.records.push((self.now, record));
+    }
+
+    fn call(&mut self, depth: u32, traced: bool) {
+        if traced {
+            self.record(depth, Action::Enter);
+        }
+        self.run(1_500);
+        if self.scenario.markers {
+            let text = format!("B|{PID}|com.example.app.Main.{}", METHODS[depth as usize]);
+            self.moment(What::Marker(text), self.tid);
+        }
+        self.run(40_000);
+        if depth + 1 < METHODS.len() as u32 {
+            for _ in 0..self.random.range(1, 3) {
+                self.call(depth + 1, traced);
+            }
+        }
+        if self.scenario.markers {
+            self.moment(What::Marker(format!("E|{PID}")), self.tid);
+        }
+        self.run(1_500);
+        if traced {
+            self.record(depth, Action::Exit);
+        }
+    }
+}
+
+/// A file in memory that is shared with who writes it.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().map_err(|_| io::ErrorKind::Other)?.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The two files as inputs.
+pub fn sources(made: &Made) -> [Source; 2] {
+    let source = |name: &str, bytes: &Vec<u8>| Source {
+        format: detect::detect(bytes),
+        input: Input::from_bytes(name, bytes.clone()),
+    };
+    [source("app.dat", &made.dat), source("app.trace", &made.trace)]
+}
