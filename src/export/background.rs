@@ -5,16 +5,25 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
+/// Makes bytes on the writing thread.
+pub type Job = Box<dyn FnOnce(&mut Vec<u8>) + Send>;
+
+/// What is handed over.
+enum Piece {
+    Bytes(Vec<u8>),
+    Job(Job),
+}
+
 use super::Out;
 
 /// Pieces in flight: enough to even out, few enough to bound memory.
-const PIECES: usize = 4;
+const PIECES: usize = 8;
 /// Size a piece is meant to have, bytes.
 pub const PIECE: usize = 1 << 20;
 
 /// Takes whole pieces and writes them in order on a thread of its own.
 pub struct Background {
-    full: Option<Sender<Vec<u8>>>,
+    full: Option<Sender<Piece>>,
     empty: Receiver<Vec<u8>>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
@@ -22,14 +31,22 @@ pub struct Background {
 impl Background {
     /// Writes onto `out` from now on.
     pub fn new(mut out: Out) -> Background {
-        let (full, to_write) = bounded::<Vec<u8>>(PIECES);
+        let (full, to_write) = bounded::<Piece>(PIECES);
         let (back, empty) = bounded::<Vec<u8>>(PIECES);
         let thread = std::thread::spawn(move || {
-            for mut piece in to_write {
-                out.write_all(&piece)?;
-                piece.clear();
-                let _ = back.try_send(piece);
+            let mut made = Vec::new();
+            for piece in to_write {
+                match piece {
+                    Piece::Job(job) => job(&mut made),
+                    Piece::Bytes(mut bytes) => {
+                        write(&mut out, &mut made, 1)?;
+                        write(&mut out, &mut bytes, 1)?;
+                        let _ = back.try_send(bytes);
+                    }
+                }
+                write(&mut out, &mut made, PIECE)?;
             }
+            write(&mut out, &mut made, 1)?;
             out.flush()
         });
         Background { full: Some(full), empty, thread: Some(thread) }
@@ -44,8 +61,17 @@ impl Background {
     pub fn write(&mut self, piece: &mut Vec<u8>) -> io::Result<()> {
         let next = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(PIECE + PIECE / 4));
         let full = std::mem::replace(piece, next);
+        self.send(Piece::Bytes(full))
+    }
+
+    /// Has bytes made on the writing thread; they come behind all that was handed over before.
+    pub fn make(&mut self, job: Job) -> io::Result<()> {
+        self.send(Piece::Job(job))
+    }
+
+    fn send(&mut self, piece: Piece) -> io::Result<()> {
         match &self.full {
-            Some(channel) if channel.send(full).is_ok() => Ok(()),
+            Some(channel) if channel.send(piece).is_ok() => Ok(()),
             _ => self.finish(),
         }
     }
@@ -59,6 +85,15 @@ impl Background {
             None => Ok(()),
         }
     }
+}
+
+/// Writes `bytes` if there are at least `least`, and empties them.
+fn write(out: &mut Out, bytes: &mut Vec<u8>, least: usize) -> io::Result<()> {
+    if bytes.len() >= least {
+        out.write_all(bytes)?;
+        bytes.clear();
+    }
+    Ok(())
 }
 
 impl Drop for Background {

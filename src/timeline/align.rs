@@ -184,7 +184,7 @@ fn candidates(
     let fits_well = |c: &Candidate| c.apart.is_some_and(|ns| ns <= FITS_WELL);
     if options.offset_ns.is_none() && !tried.iter().any(fits_well) {
         // No clock's snapshots give a place that fits well: where do markers and methods coincide, whatever the clock?
-        let found = vote::vote(&evidence.traced, &evidence.may_be, &evidence.observed, start);
+        let found = vote::vote(&evidence.traced, &evidence.may_be, &evidence.observed);
         let clock = |map: &ClockMap| evidence.roughly(map, reference, options);
         tried.extend(found.and_then(|map| Some(evidence.candidate(clock(&map)?, vec![map]))));
     }
@@ -281,18 +281,18 @@ impl Candidate {
 
 impl<'t, 'a> Evidence<'t, 'a> {
     fn is_within(&self, begins: u64, slack: u64) -> bool {
-        let longest = self.traced.iter().map(|t| t.last).max().unwrap_or(0);
+        let start = self.trace.header().start_ns();
+        let longest = self.traced.iter().map(|t| t.last.saturating_sub(start)).max().unwrap_or(0);
         begins <= self.observed.last.saturating_add(slack)
             && begins.saturating_add(longest).saturating_add(slack) >= self.observed.first
     }
 
     /// How a thread fits each kernel thread it may be, if the trace lies so.
     pub fn fits(&self, thread: usize, eras: &[ClockMap]) -> Vec<(i32, Fit)> {
-        let start = self.trace.header().start_ns();
         let window = (self.observed.first, self.observed.last);
         let fit = |tid: &i32| {
             let seen = self.observed.threads.get(tid)?;
-            Some((*tid, fit::fit(&self.traced[thread], seen, start, eras, window)))
+            Some((*tid, fit::fit(&self.traced[thread], seen, eras, window)))
         };
         self.may_be[thread].iter().filter_map(fit).collect()
     }
@@ -334,10 +334,9 @@ impl<'t, 'a> Evidence<'t, 'a> {
         pairs.sort_by_key(|p| (p.era, p.at));
         let (eras, corrected) = correct(candidate.eras, &pairs);
         let identities = identity::decide(&self, &eras);
-        let start = self.trace.header().start_ns();
         let middle = |pair: &[ClockMap]| ClockMap::between(&pair[0], &pair[1]);
         let guess = |thread: usize| {
-            eras.windows(2).map(|pair| fit::change_at(&self.traced[thread], start, middle(pair))).collect()
+            eras.windows(2).map(|pair| fit::change_at(&self.traced[thread], middle(pair))).collect()
         };
         let changes = candidate.fits.into_iter().enumerate();
         let changes = changes.map(|(thread, fit)| fit.map_or_else(|| guess(thread), |f| f.changes)).collect();
@@ -353,7 +352,7 @@ impl<'t, 'a> Evidence<'t, 'a> {
         for (thread, identity) in placement.identities.iter().enumerate() {
             let Some(seen) = identity.tid.and_then(|tid| self.observed.threads.get(&tid)) else { continue };
             let window = (self.observed.first, self.observed.last);
-            let fit = fit::fit(&self.traced[thread], seen, placement.start, &placement.eras, window);
+            let fit = fit::fit(&self.traced[thread], seen, &placement.eras, window);
             curve.extend(fit.curve);
         }
         let by_markers = apart.len() >= 8;

@@ -67,13 +67,13 @@ fn nearest(group: &[u64], y: i64) -> Option<i64> {
     candidates.filter_map(|n| Some(*group.get(n)? as i64 - y)).min_by_key(|apart| apart.abs())
 }
 
-/// Compares `traced` with `seen`; the trace began at `start` of its clock, which `eras` turn into the timeline's.
-pub fn fit(traced: &Traced, seen: &Seen, start: u64, eras: &[ClockMap], window: (u64, u64)) -> Fit {
+/// Compares `traced` with `seen`; `eras` turn the trace's clock into the timeline's.
+pub fn fit(traced: &Traced, seen: &Seen, eras: &[ClockMap], window: (u64, u64)) -> Fit {
     let groups = groups(seen);
-    let changes = changes(traced, seen, &groups, start, eras);
+    let changes = changes(traced, seen, &groups, eras);
     let era_of =
         |record: u64| changes.partition_point(|first| *first <= record).min(eras.len().saturating_sub(1));
-    let time = |record: u64, x: u64| eras.get(era_of(record)).map_or(start + x, |map| map.map(start + x));
+    let time = |record: u64, x: u64| eras.get(era_of(record)).map_or(x, |map| map.map(x));
     let mut fit = Fit::default();
     let mut by_name: HashMap<u32, Vec<u64>> = HashMap::new();
     let mut drift = Drift::default();
@@ -86,12 +86,8 @@ pub fn fit(traced: &Traced, seen: &Seen, start: u64, eras: &[ClockMap], window: 
         let found = nearest(group, y as i64 + drift.now).filter(|apart| apart.abs() <= WINDOW);
         by_name.entry(edge.name).or_default().push(found.map_or(WINDOW as u64, i64::unsigned_abs));
         if let Some(apart) = found {
-            let pair = Pair {
-                at: start + edge.x,
-                era: era_of(edge.record),
-                apart: apart + drift.now,
-                begin: edge.begin,
-            };
+            let pair =
+                Pair { at: edge.x, era: era_of(edge.record), apart: apart + drift.now, begin: edge.begin };
             fit.pairs.push(pair);
             drift.follow(apart, edge.begin);
         }
@@ -138,20 +134,18 @@ impl Drift {
 
 /// At which record of the thread each era but the first begins: where markers and edges are nearest on the whole, and
 /// where the time on the CPU is the same.
-fn changes(traced: &Traced, seen: &Seen, groups: &Groups, start: u64, eras: &[ClockMap]) -> Vec<u64> {
+fn changes(traced: &Traced, seen: &Seen, groups: &Groups, eras: &[ClockMap]) -> Vec<u64> {
     let mut changes: Vec<u64> = Vec::new();
     for pair in eras.windows(2) {
         let since = changes.last().copied().unwrap_or(0);
-        let by_contents = change(traced, seen, groups, start, [&pair[0], &pair[1]], since);
+        let by_contents = change(traced, seen, groups, [&pair[0], &pair[1]], since);
         // A clock set back shows in the records themselves.
         let back = traced.backward.iter().map(|(record, _)| *record).filter(|r| *r > since);
         let change = match by_contents {
             Some(found) => {
                 back.min_by_key(|r| r.abs_diff(found)).filter(|r| r.abs_diff(found) < 4096).unwrap_or(found)
             }
-            None => {
-                back.min().unwrap_or_else(|| change_at(traced, start, ClockMap::between(&pair[0], &pair[1])))
-            }
+            None => back.min().unwrap_or_else(|| change_at(traced, ClockMap::between(&pair[0], &pair[1]))),
         };
         changes.push(change);
     }
@@ -159,21 +153,14 @@ fn changes(traced: &Traced, seen: &Seen, groups: &Groups, start: u64, eras: &[Cl
 }
 
 /// The record at which the next era begins, by what both contain.
-fn change(
-    traced: &Traced,
-    seen: &Seen,
-    groups: &Groups,
-    start: u64,
-    eras: [&ClockMap; 2],
-    since: u64,
-) -> Option<u64> {
+fn change(traced: &Traced, seen: &Seen, groups: &Groups, eras: [&ClockMap; 2], since: u64) -> Option<u64> {
     let marker = |edge: &Named, map: &ClockMap| {
-        let y = map.map(start + edge.x) as i64;
+        let y = map.map(edge.x) as i64;
         let group = groups.get(&(edge.name, edge.begin))?;
         Some(nearest(group, y).map_or(WINDOW, |apart| apart.abs().min(WINDOW)))
     };
     let off_cpu = |gap: &Gap, map: &ClockMap| {
-        let on_cpu = seen.on_cpu(map.map(start + gap.from), map.map(start + gap.to));
+        let on_cpu = seen.on_cpu(map.map(gap.from), map.map(gap.to));
         on_cpu.map_or(WINDOW, |ns| (ns.abs_diff(gap.cpu) as i64).min(WINDOW))
     };
     let gain = |cost: [Option<i64>; 2]| Some(cost[0]? - cost[1]?);
@@ -203,10 +190,10 @@ fn change(
 }
 
 /// The first record that is surely at `x` or later, in the trace's clock.
-pub fn change_at(traced: &Traced, start: u64, x: i64) -> u64 {
+pub fn change_at(traced: &Traced, x: i64) -> u64 {
     let x = x.max(0) as u64;
-    if start + traced.first >= x {
+    if traced.first >= x {
         return 0;
     }
-    traced.gaps.iter().find(|g| start + g.to >= x).map_or(traced.records, |g| g.record)
+    traced.gaps.iter().find(|g| g.to >= x).map_or(traced.records, |g| g.record)
 }

@@ -258,7 +258,7 @@ impl Run<'_> {
         about.clock = finding.clock;
         about.verdict = finding.verdict;
         about.why = finding.why.clone();
-        about.offset_ns = placement.time(0, 0, 0).wrapping_sub(placement.start) as i64;
+        about.offset_ns = placement.time(0, 0, placement.start).wrapping_sub(placement.start) as i64;
         about.residual_median_ns = finding.median;
         about.residual_p99_ns = finding.p99;
         about.explain = finding.explain.clone();

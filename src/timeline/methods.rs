@@ -3,6 +3,7 @@
 use std::io;
 
 use super::place::Placement;
+use super::traced::reading;
 use super::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
 use crate::art::Action;
 use crate::formats::art_method::{MethodTrace, Record};
@@ -86,7 +87,8 @@ impl Pusher<'_, '_, '_> {
     fn record(&mut self, record: &Record) -> io::Result<()> {
         let Some(thread) = self.threads.get_mut(record.thread as usize) else { return Ok(()) };
         let Some(x) = record.wall.or(record.cpu) else { return Ok(()) };
-        let ts = self.placement.time(record.thread, thread.records, x).max(thread.last.ts);
+        let at = reading(self.trace, x);
+        let ts = self.placement.time(record.thread, thread.records, at).max(thread.last.ts);
         thread.records += 1;
         let edge = Edge {
             ts,

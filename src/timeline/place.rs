@@ -61,10 +61,9 @@ impl Default for Finding {
 }
 
 impl Placement {
-    /// The timeline's ns for a record: number `record` of `thread`, `x` ns after the trace's start.
+    /// The timeline's ns for a record: number `record` of `thread`, at `at` of the trace's clock.
     #[inline]
-    pub fn time(&self, thread: u32, record: u64, x: u64) -> u64 {
-        let at = self.start.saturating_add(x);
+    pub fn time(&self, thread: u32, record: u64, at: u64) -> u64 {
         match self.eras.as_slice() {
             [] => at,
             [only] => only.map(at),

@@ -23,7 +23,7 @@ pub struct Traced {
     pub backward: Vec<(u64, u64)>,
     /// Records.
     pub records: u64,
-    /// Time of the first record, ns since the trace's start.
+    /// Time of the first record, ns of the trace's clock.
     pub first: u64,
     /// Time of the last record.
     pub last: u64,
@@ -34,7 +34,7 @@ pub struct Traced {
 pub struct Named {
     /// Which of the thread's records.
     pub record: u64,
-    /// ns since the trace's start.
+    /// in the trace's clock, ns.
     pub x: u64,
     /// The number of the marker's name.
     pub name: u32,
@@ -47,7 +47,7 @@ pub struct Named {
 pub struct Gap {
     /// Which of the thread's records ends it.
     pub record: u64,
-    /// Its begin, ns since the trace's start.
+    /// Its begin, ns of the trace's clock.
     pub from: u64,
     /// Its end.
     pub to: u64,
@@ -58,13 +58,24 @@ pub struct Gap {
 /// How far a clock may go back without having been set, ns: records of one thread are in order but for rounding.
 const SET_BACK: u64 = 1_000_000;
 
+/// 2^32 µs in ns: what a time before the start is too late by, since its difference to the start has 32 bits.
+const WRAP: u64 = (1 << 32) * 1_000;
+
+/// What the trace's clock showed `x` ns after the start. A clock that was set back behind the start gives a difference
+/// below 0, which 32 bits hold as one of more than 35 minutes.
+#[inline]
+pub fn reading(trace: &MethodTrace<'_>, x: u64) -> u64 {
+    let at = trace.header().start_ns().saturating_add(x);
+    if x >= WRAP / 2 && !trace.may_wrap() { at.saturating_sub(WRAP) } else { at }
+}
+
 /// Goes over all records once.
 pub fn traced(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<Traced> {
     let names = marker_names(trace.methods(), markers);
     let mut threads: Vec<Traced> = vec![Traced::default(); trace.threads().len()];
     let mut before: Vec<Option<(u64, Option<u64>)>> = vec![None; threads.len()];
     for record in trace.records() {
-        let Some(x) = record.wall else { continue };
+        let Some(x) = record.wall.map(|x| reading(trace, x)) else { continue };
         let Some(thread) = threads.get_mut(record.thread as usize) else { continue };
         if thread.records == 0 {
             (thread.first, thread.last) = (x, x);

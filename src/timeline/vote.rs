@@ -15,14 +15,14 @@ const SHARE: f64 = 0.6;
 /// How many times as many as for any other offset.
 const CLEARLY: usize = 2;
 
-/// The map that most calls agree about, if they clearly do. `start` is the trace's, ns of its clock.
-pub fn vote(traced: &[Traced], may_be: &[Vec<i32>], observed: &Observed, start: u64) -> Option<ClockMap> {
+/// The map that most calls agree about, if they clearly do.
+pub fn vote(traced: &[Traced], may_be: &[Vec<i32>], observed: &Observed) -> Option<ClockMap> {
     let mut points: Vec<(i64, i64, usize)> = Vec::new();
     for (thread, tids) in traced.iter().zip(may_be) {
         for seen in tids.iter().filter_map(|tid| observed.threads.get(tid)) {
             let Some(edges) = rarest(thread, seen) else { continue };
             let blocks = [edges.chunks(BLOCK).next(), edges.rchunks(BLOCK).next()];
-            points.extend(blocks.into_iter().flatten().filter_map(|block| agreed(block, seen, start)));
+            points.extend(blocks.into_iter().flatten().filter_map(|block| agreed(block, seen)));
         }
     }
     // All that is found must lie on one line, or nothing is found.
@@ -53,11 +53,11 @@ fn rarest(thread: &Traced, seen: &Seen) -> Option<Vec<Named>> {
 }
 
 /// Where the block lies in the trace's clock, the offset that most of it agree about, and how many do.
-fn agreed(block: &[Named], seen: &Seen, start: u64) -> Option<(i64, i64, usize)> {
+fn agreed(block: &[Named], seen: &Seen) -> Option<(i64, i64, usize)> {
     let name = block.first()?.name;
     let marks: Vec<i64> =
         seen.marks.iter().filter(|m| m.begin && m.name == name).map(|m| m.ts as i64).collect();
-    let at = |edge: &Named| start as i64 + edge.x as i64;
+    let at = |edge: &Named| edge.x as i64;
     let mut offsets: Vec<i64> =
         block.iter().flat_map(|edge| marks.iter().map(move |mark| mark - at(edge))).collect();
     offsets.sort_unstable();

@@ -32,6 +32,51 @@ struct Thread {
     interned: Vec<u64>,
 }
 
+/// A message of fewer than 128 bytes, so that its length is one byte: put together without asking for room each time.
+struct Short {
+    buf: [u8; Short::ROOM],
+    len: usize,
+}
+
+impl Default for Short {
+    fn default() -> Short {
+        Short { buf: [0; Short::ROOM], len: 0 }
+    }
+}
+
+impl Short {
+    const ROOM: usize = 128;
+
+    #[inline]
+    fn byte(&mut self, byte: u8) -> &mut Short {
+        self.buf[self.len % Short::ROOM] = byte;
+        self.len += 1;
+        self
+    }
+
+    #[inline]
+    fn varint(&mut self, mut value: u64) -> &mut Short {
+        while value >= 0x80 {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8)
+    }
+
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) -> &mut Short {
+        for byte in bytes {
+            self.byte(*byte);
+        }
+        self
+    }
+
+    #[inline]
+    fn get(&self) -> &[u8] {
+        &self.buf[..self.len.min(Short::ROOM)]
+    }
+}
+
 impl Methods {
     /// A method's name.
     pub fn method(&mut self, id: usize, name: &MethodName<'_>) {
@@ -84,24 +129,36 @@ impl Thread {
         }
         let delta = edge.ts - self.last;
         self.last = edge.ts;
+        let enter = (edge.kind == EdgeKind::Enter).then_some(edge.method.0);
+        let new = enter.filter(|id| self.is_new(*id));
+        let mut event = Short::default();
+        event.byte(9 << 3).byte(if enter.is_some() { 1 } else { 2 });
+        if let Some(id) = enter {
+            event.byte(10 << 3).varint(u64::from(id) + 1);
+        }
+        if let Some(cpu) = edge.cpu {
+            // thread_time_absolute_us
+            event.byte(0x88).byte(0x01).varint(cpu / 1000);
+        }
+        let mut packet = Short::default();
+        packet
+            .byte(8 << 3)
+            .varint(delta)
+            .byte(11 << 3 | 2)
+            .byte(event.len as u8)
+            .bytes(event.get())
+            .bytes(&self.tail);
         out.push(0x0a); // Trace.packet
-        sized(out, |out| {
-            uint(out, 8, delta);
-            let name = (edge.kind == EdgeKind::Enter).then_some(edge.method.0);
-            message(out, 11, |out| {
-                uint(out, 9, if name.is_some() { 1 } else { 2 });
-                if let Some(id) = name {
-                    uint(out, 10, u64::from(id) + 1);
-                }
-                if let Some(cpu) = edge.cpu {
-                    uint(out, 17, cpu / 1000); // thread_time_absolute_us
-                }
-            });
-            out.extend_from_slice(&self.tail);
-            if let Some(id) = name.filter(|id| self.is_new(*id)) {
-                intern(out, id, names);
+        match new {
+            None => {
+                out.push(packet.len as u8);
+                out.extend_from_slice(packet.get());
             }
-        });
+            Some(id) => sized(out, |out| {
+                out.extend_from_slice(packet.get());
+                intern(out, id, names);
+            }),
+        }
     }
 
     /// Whether the sequence does not have this method's name yet; it has from now on.

@@ -11,6 +11,7 @@ mod proto;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::bundle::{Cpu, Sched};
 use self::methods::Methods;
@@ -43,7 +44,8 @@ pub struct PerfettoWriter {
     cpus: Vec<Option<Cpu>>,
     threads: BTreeMap<i32, KnownThread>,
     processes: BTreeMap<i32, KnownProcess>,
-    methods: Methods,
+    /// Encoded on the writing thread, while the next edges are read.
+    methods: Arc<Mutex<Methods>>,
     first_ts: u64,
     clock: Clock,
     left_out: Vec<String>,
@@ -74,7 +76,7 @@ impl PerfettoWriter {
             cpus: Vec::new(),
             threads: BTreeMap::new(),
             processes: BTreeMap::new(),
-            methods: Methods::default(),
+            methods: Arc::default(),
             first_ts: u64::MAX,
             clock: Clock::Boottime,
             left_out: Vec::new(),
@@ -90,6 +92,10 @@ impl PerfettoWriter {
             self.cpus.resize_with(index + 1, || None);
         }
         Ok(self.cpus[index].get_or_insert_with(|| Cpu::new(number)))
+    }
+
+    fn methods(&self) -> MutexGuard<'_, Methods> {
+        self.methods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn remember(&mut self, tid: i32, tgid: Option<i32>, name: Option<&[u8]>) {
@@ -314,12 +320,12 @@ impl Sink for PerfettoWriter {
 
 impl TimelineSink for PerfettoWriter {
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
-        self.methods.method(id.0 as usize, name);
+        self.methods().method(id.0 as usize, name);
         Ok(())
     }
 
     fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
-        self.methods.thread(thread);
+        self.methods().thread(thread);
         if let Some(tid) = thread.tid {
             // The full name is better than the kernel's 15 characters, but only the kernel's is certain.
             self.remember(tid, thread.tgid, None);
@@ -331,11 +337,14 @@ impl TimelineSink for PerfettoWriter {
         if let Some(first) = edges.first() {
             self.first_ts = self.first_ts.min(first.ts);
         }
-        for piece in edges.chunks(16 << 10) {
-            self.methods.edges(&mut self.out, thread, piece);
-            self.background.offer(&mut self.out)?;
+        if !self.out.is_empty() {
+            self.background.write(&mut self.out)?;
         }
-        Ok(())
+        let (methods, edges) = (Arc::clone(&self.methods), edges.to_vec());
+        self.background.make(Box::new(move |out| {
+            let mut methods = methods.lock().unwrap_or_else(PoisonError::into_inner);
+            methods.edges(out, thread, &edges);
+        }))
     }
 
     fn finish(&mut self, outcome: &Outcome) -> io::Result<()> {
