@@ -9,7 +9,7 @@ use tracebridge::formats::{Event, EventKind, Order, Sink, ftrace_text};
 
 use crate::machine::{Knobs, Machine, expand, machine};
 use crate::recording::Busy;
-use crate::support::tracebridge;
+use crate::support::{corpus, tracebridge};
 
 fn atrace(machine: &Machine, state: &Path, args: &[&str]) -> Command {
     let mut command = tracebridge();
@@ -59,6 +59,42 @@ fn a_trace_is_what_every_caller_expects_and_leaves_no_setting_changed() {
     let counts = counts(&text);
     assert!(counts.0["sched_switch"] > 100 && counts.0["print"] >= 2, "{:?}", counts.0);
     assert_eq!(before.changed(&machine.root), Vec::<String>::new());
+}
+
+/// Whether a line has atrace's columns: task and pid, process, CPU, four flags (five since Linux 5.12), seconds with µs.
+fn has_the_columns(line: &str) -> Option<()> {
+    let digits = |text: &str| (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then_some(());
+    let (task, rest) = line.split_once(" (")?;
+    digits(task.trim_end().rsplit_once('-')?.1)?;
+    let (process, rest) = rest.split_once(") [")?;
+    digits(process.trim()).or((process == "-----").then_some(()))?;
+    let (cpu, rest) = rest.split_once("] ")?;
+    digits(cpu).filter(|()| cpu.len() == 3)?;
+    let (flags, rest) = rest.split_once(' ')?;
+    let (seconds, micros) = rest.trim_start().split_once(": ")?.0.split_once('.')?;
+    digits(seconds).and(digits(micros))?;
+    ((4..=5).contains(&flags.len()) && micros.len() == 6).then_some(())
+}
+
+#[test]
+fn our_lines_and_those_of_real_phones_have_the_same_columns() {
+    let wrong = |text: &str| {
+        let switches: Vec<_> =
+            text.lines().filter(|l| l.contains(": sched_switch: prev_comm=")).map(str::to_owned).collect();
+        assert!(switches.len() > 10, "{} lines", switches.len());
+        switches.into_iter().find(|l| has_the_columns(l).is_none())
+    };
+    if let Some(corpus) = corpus() {
+        let phone =
+            "systrace/eclipse-tracecompass-incubator__org.eclipse.tracecompass.incubator__atrace-test";
+        let text = String::from_utf8_lossy(&fs::read(corpus.join(phone)).unwrap()).into_owned();
+        assert_eq!(wrong(&text), None);
+    }
+    let Some(machine) = machine() else { return };
+    let state = tempfile::tempdir().unwrap();
+    let _busy = Busy::start();
+    let (text, _) = output(atrace(&machine, state.path(), &["-t", "1", "sched"]));
+    assert_eq!(wrong(&text), None);
 }
 
 #[test]
