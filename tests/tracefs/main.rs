@@ -4,6 +4,7 @@
 mod support;
 
 mod atrace;
+mod locked_down;
 mod machine;
 mod recording;
 mod wrap;

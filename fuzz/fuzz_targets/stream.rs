@@ -1,0 +1,14 @@
+//! A stream of `record -o -`: whatever the bytes are, there is an error or a capture.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tracebridge::formats::stream::Stream;
+use tracebridge::formats::trace_dat::TraceDat;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(stream) = Stream::parse(bytes) {
+        let mut dat = Vec::new();
+        stream.write_dat(&mut dat).expect("writing to memory");
+        let _ = TraceDat::open(&dat);
+    }
+});

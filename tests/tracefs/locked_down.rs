@@ -1,0 +1,121 @@
+//! A locked-down device in miniature: another user, who may use just the files that a phone's shell may.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::machine::{Knobs, expand, machine};
+use crate::recording::{Busy, events, reported, summary};
+
+/// Android's `shell`.
+const SHELL: u32 = 2000;
+
+/// What a user build labels `debugfs_tracing`, below the root of tracefs; `*` is every CPU.
+const FILES: [&str; 10] = [
+    "tracing_on",
+    "trace",
+    "trace_clock",
+    "buffer_percent",
+    "buffer_size_kb",
+    "events/header_page",
+    "options/overwrite",
+    "options/print-tgid",
+    "options/record-tgid",
+    "saved_cmdlines_size",
+];
+const DIRS: [&str; 5] = [
+    "events/sched/sched_switch",
+    "events/sched/sched_wakeup",
+    "events/sched/sched_waking",
+    "events/ftrace/print",
+    "per_cpu/*",
+];
+
+/// Modes that were changed, put back on drop.
+struct Opened(Vec<(PathBuf, u32)>);
+
+impl Opened {
+    /// Lets everybody into directories and read and write files.
+    fn let_in(&mut self, path: &Path) {
+        let Ok(meta) = fs::metadata(path) else { return };
+        let mode = meta.permissions().mode() & 0o7777;
+        let more = if meta.is_dir() { 0o005 } else { 0o006 };
+        if fs::set_permissions(path, fs::Permissions::from_mode(mode | more)).is_ok() {
+            self.0.push((path.to_owned(), mode));
+        }
+    }
+
+    fn all_in(&mut self, dir: &Path) {
+        self.let_in(dir);
+        fs::read_dir(dir).into_iter().flatten().flatten().for_each(|e| self.let_in(&e.path()));
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        for (path, mode) in self.0.iter().rev() {
+            let _ = fs::set_permissions(path, fs::Permissions::from_mode(*mode));
+        }
+    }
+}
+
+fn like_a_phone(root: &Path) -> Opened {
+    let mut opened = Opened(Vec::new());
+    for dir in ["", "options", "events", "events/sched", "events/ftrace", "per_cpu"] {
+        opened.let_in(&root.join(dir));
+    }
+    FILES.iter().for_each(|file| opened.let_in(&root.join(file)));
+    for dir in DIRS {
+        match dir.strip_suffix("/*") {
+            Some(dir) => {
+                fs::read_dir(root.join(dir)).unwrap().flatten().for_each(|e| opened.all_in(&e.path()))
+            }
+            None => opened.all_in(&root.join(dir)),
+        }
+    }
+    opened
+}
+
+#[test]
+fn the_shell_of_a_locked_down_device_records_sched() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    // The build directory may be closed to others.
+    let program = dir.path().join("tracebridge");
+    fs::copy(env!("CARGO_BIN_EXE_tracebridge"), &program).unwrap();
+    let as_shell = |args: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(args).arg("--tracefs").arg(&machine.root).uid(SHELL).gid(SHELL).current_dir(dir.path());
+        command.output().unwrap()
+    };
+    let capture = dir.path().join("x.dat");
+    let state = dir.path().to_str().unwrap();
+    let args =
+        ["record", "sched", "-t", "1", "--json", "--state-dir", state, "-o", capture.to_str().unwrap()];
+
+    let refused = as_shell(&args);
+    assert_eq!(refused.status.code(), Some(1), "nothing is permitted yet: {refused:?}");
+
+    let before = Knobs::read(&machine.root);
+    let opened = like_a_phone(&machine.root);
+    let busy = Busy::start();
+    let out = as_shell(&args);
+    drop(busy);
+    let doctor = as_shell(&["doctor"]);
+    drop(opened);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    assert!(events(&summary(&out)) > 100, "{out:?}");
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+    if let Some(lines) = reported(&capture) {
+        assert_eq!(lines, events(&summary(&out)));
+    }
+    // What is missing is named, with the knob.
+    let notes = summary(&out)["notes"].to_string();
+    assert!(notes.contains("record-cmd") && notes.contains("denied"), "{notes}");
+    let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(told.contains("set_event") || told.contains("current_tracer"), "{told}");
+}
