@@ -6,11 +6,15 @@
 mod data;
 mod fixed;
 mod key;
+#[cfg(feature = "host")]
+mod mapping;
 mod packet;
 
 pub use data::{DataHeader, DataHeaderError, MAGIC};
 pub use fixed::{Fixed, RecordLayout};
 pub use key::{KeySection, MethodLine, parse_method_line};
+#[cfg(feature = "host")]
+pub use mapping::{Mapped, Mapping, MappingError};
 pub use packet::{Packet, PacketError, next_packet};
 
 /// What a record says happened to its method.

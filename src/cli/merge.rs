@@ -11,9 +11,11 @@ use flate2::write::GzEncoder;
 use serde_json::json;
 
 use super::Exit;
+use crate::art::Mapping;
 use crate::clock::Clock;
 use crate::export::{self, Format, Out};
-use crate::timeline::{self, MergeOptions, Outcome, Source};
+use crate::formats::input::Input;
+use crate::timeline::{self, MergeOptions, Outcome, Renamed, Source};
 
 /// Put recordings and method traces on one clock, and write them as one file
 ///
@@ -59,6 +61,9 @@ struct Common {
     /// The format to write, whatever OUT's ending
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
+    /// R8's or ProGuard's mapping.txt: gives obfuscated names back, of methods and inside markers
+    #[arg(long, value_name = "MAPPING.TXT")]
+    mapping: Option<PathBuf>,
     /// Pack the output with gzip, whatever OUT's ending
     #[arg(long)]
     gzip: bool,
@@ -94,9 +99,17 @@ fn run(inputs: &[PathBuf], common: &Common, options: &MergeOptions, explain: boo
     if let Some(same) = inputs.iter().find(|path| is_same(path, &common.output)) {
         bail!("{}: is an input and the output: name another output", same.display());
     }
+    let mapping_file = common.mapping.as_deref().map(Input::open).transpose()?;
+    let mapping = match &mapping_file {
+        Some(file) => Some(Mapping::parse(file).with_context(|| file.name.clone())?),
+        None => None,
+    };
     let mut exporter = export::create(format, open(common)?);
     let progress = progress(&sources);
-    let result = timeline::merge(&sources, exporter.as_mut(), options);
+    let result = match &mapping {
+        Some(mapping) => timeline::merge(&sources, &mut Renamed::new(exporter.as_mut(), mapping), options),
+        None => timeline::merge(&sources, exporter.as_mut(), options),
+    };
     progress.finish_and_clear();
     drop(exporter);
     let outcome = match result {

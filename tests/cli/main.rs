@@ -11,3 +11,4 @@ mod support;
 mod markers;
 
 mod align;
+mod mapping;

@@ -105,6 +105,24 @@ fn a_trace_dat_becomes_a_perfetto_trace_with_the_same_events() {
 }
 
 #[test]
+fn a_trace_dat_becomes_text_and_a_page_and_comes_back_with_the_same_events() {
+    let Some(corpus) = support::corpus() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["ARM-software__lisa__sched_load_trace.dat", "ARM-software__trappy__trace_idle.dat"] {
+        let source = told(&corpus.join("trace-cmd").join(name));
+        let text = convert(&corpus.join("trace-cmd").join(name), "a.txt", dir.path());
+        // A text has microseconds.
+        assert_same(&source, &told(&text), 1000, &format!("{name} to text"));
+        let dat = convert(&text, "b.dat", dir.path());
+        assert_same(&source, &told(&dat), 1000, &format!("{name} to text to trace.dat"));
+        let pftrace = convert(&dat, "c.pftrace", dir.path());
+        assert_same(&source, &told(&pftrace), 1000, &format!("{name} to text to trace.dat to Perfetto"));
+        let page = convert(&pftrace, "d.html", dir.path());
+        assert_same(&source, &told(&page), 1000, &format!("{name} on to a page"));
+    }
+}
+
+#[test]
 fn trace_cmd_reports_what_was_put_into_a_trace_dat() {
     let Some(corpus) = support::corpus() else { return };
     if !support::has_program("trace-cmd") {

@@ -53,6 +53,13 @@ pub fn render(event: &Event<'_>, kind: &EventKind, out: &mut Vec<u8>) {
     }
 }
 
+/// Whether the text of such an event stands alone, without `name: ` before it: system calls (`sys_openat -> 0x3`),
+/// functions, stack traces, and what is none of these.
+pub fn prints_itself(kind: &EventKind) -> bool {
+    kind.system == "syscalls"
+        || matches!(kind.name.as_str(), "function" | "kernel_stack" | "user_stack" | "unknown")
+}
+
 static TABLE: LazyLock<HashMap<&'static str, Vec<KnownEvent>>> =
     LazyLock::new(|| parse_table(include_str!("events.txt")));
 

@@ -1,0 +1,38 @@
+//! `--mapping` gives names back in whatever comes out.
+
+use crate::support;
+
+const TEXT: &str = " app-7 (7) [000] ...1 1.000010: tracing_mark_write: B|7|inflate a.b\n \
+                    app-7 (7) [000] ...1 1.000020: tracing_mark_write: E|7\n";
+const MAPPING: &str = "com.example.Main -> a.b:\n    void onCreate(int) -> a\n";
+
+#[test]
+fn markers_get_their_names_back_in_every_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    std::fs::write(path("in.txt"), TEXT).unwrap();
+    std::fs::write(path("mapping.txt"), MAPPING).unwrap();
+    for out in ["o.csv", "o.json", "o.txt", "o.html", "o.pftrace", "o.dat", "o.firefox.json"] {
+        let mut command = support::tracebridge();
+        command.arg("convert").arg(path("in.txt")).arg("--mapping").arg(path("mapping.txt"));
+        let done = command.arg("-o").arg(path(out)).output().unwrap();
+        assert!(done.status.success(), "{out}: {}", String::from_utf8_lossy(&done.stderr));
+        let written = std::fs::read(path(out)).unwrap();
+        let holds = |what: &[u8]| written.windows(what.len()).any(|w| w == what);
+        assert!(holds(b"inflate com.example.Main") && !holds(b"inflate a.b"), "{out}");
+    }
+}
+
+#[test]
+fn a_file_that_maps_nothing_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    std::fs::write(path("in.txt"), TEXT).unwrap();
+    let mut command = support::tracebridge();
+    command.arg("convert").arg(path("in.txt")).arg("--mapping").arg(path("in.txt"));
+    let done = command.arg("-o").arg(path("o.csv")).output().unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(said.contains("in.txt") && said.contains("mapping"), "{said}");
+    assert!(!path("o.csv").exists());
+}
