@@ -91,3 +91,33 @@ wait_for_recording() {
         sleep 0.1
     done
 }
+
+# record_on SERIAL REMOTE COMMAND ARGUMENTS...: runs a recording command of the product on the device; its capture goes to
+# REMOTE there. A signal to this script ends the recording, not the script. Returns the command's status.
+record_on() {
+    local serial=$1 remote=$2 command=$3 status=0 word words='' recorder
+    shift 3
+    for word; do words+=" $(printf '%q' "$word")"; done
+    # shellcheck disable=SC2064  # the values of now
+    trap "adb -s $serial shell -n 'kill -INT \$(cat $remote.pid)' || true" INT TERM
+    # In a process group of its own, so that Ctrl-C reaches this script and not adb's connection.
+    set -m
+    adb -s "$serial" shell -n "echo \$\$ >$remote.pid; exec $on_device/tracebridge $command -o $remote$words" &
+    recorder=$!
+    set +m
+    # A signal ends the first wait, the recorder's end the second.
+    wait "$recorder" || status=$?
+    if ((status > 128)); then
+        status=0
+        wait "$recorder" || status=$?
+    fi
+    trap - INT TERM
+    adb -s "$serial" shell -n "rm -f $remote.pid"
+    return "$status"
+}
+
+# fetch SERIAL REMOTE LOCAL: moves a file from the device to here.
+fetch() {
+    mkdir -p "$(dirname "$3")"
+    adb -s "$1" pull "$2" "$3" >&2 && adb -s "$1" shell -n "rm -f $2"
+}

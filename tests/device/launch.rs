@@ -26,8 +26,9 @@ fn a_launch_leaves_a_capture_and_a_method_trace_that_merge() {
     let dir = adb::scratch();
     let base = dir.path().join("start");
     let output = Command::new(project.join("scripts/launch"))
-        .args(["--serial", device.serial(), "com.example.app", "-o"])
+        .args(["--serial", device.serial(), "-o"])
         .arg(&base)
+        .args(["com.example.app", "sched", "freq", "idle"])
         .output()
         .expect("scripts/launch runs");
     device.run("rm /system/bin/am /system/bin/cmd");
