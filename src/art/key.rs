@@ -19,6 +19,27 @@ pub struct MethodLine<'a> {
     pub line: Option<i32>,
 }
 
+impl MethodLine<'_> {
+    /// The same method under another id.
+    pub fn with_id(self, id: u64) -> Self {
+        MethodLine { id, ..self }
+    }
+
+    /// The same, no longer borrowed.
+    pub fn into_owned(self) -> MethodLine<'static> {
+        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        let MethodLine { id, class, name, signature, file, line } = self;
+        MethodLine {
+            id,
+            class: own(class),
+            name: own(name),
+            signature: own(signature),
+            file: own(file),
+            line,
+        }
+    }
+}
+
 /// The text section's content.
 #[derive(Debug, Clone, Default)]
 pub struct KeySection<'a> {

@@ -3,18 +3,19 @@
 //! The formats are those of AOSP art `runtime/trace.h` and `runtime/trace.cc` (versions 1 to 3, the `*version` text and
 //! the streaming form), and dalvik `vm/Profile.cpp` for what older devices wrote. Everything is little-endian.
 
+mod block;
 mod data;
 mod fixed;
 mod key;
-#[cfg(feature = "host")]
-mod mapping;
 mod packet;
 
+pub use block::{
+    BlockError, BlockPacket, BlockRecord, BlockState, Encoding, count_aosp, is_cut, next_block_packet,
+    next_record,
+};
 pub use data::{DataHeader, DataHeaderError, MAGIC};
 pub use fixed::{Fixed, RecordLayout};
 pub use key::{KeySection, MethodLine, parse_method_line};
-#[cfg(feature = "host")]
-pub use mapping::{Mapped, Mapping, MappingError};
 pub use packet::{Packet, PacketError, next_packet};
 
 /// What a record says happened to its method.

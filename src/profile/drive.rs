@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::machine::Ticks;
 use crate::art::{ClockMode, Fixed, RecordLayout};
-use crate::formats::art_method::body::FixedBody;
+use crate::formats::art_method::body::{BlockCursor, FixedBody};
 use crate::formats::art_method::{Body, MethodTrace, Unwrap};
 
 /// Where thread-CPU time is in [`Ticks`].
@@ -132,10 +132,21 @@ fn drive_threads(trace: &MethodTrace<'_>, selection: &Selection, to: &mut impl F
             (RecordLayout::Single, _) => {
                 fixed::<10>(trace, body, selection, to, Fixed::single, |r| [r.first, 0])
             }
+            (RecordLayout::Narrow, ClockMode::Wall) => {
+                fixed::<9>(trace, body, selection, to, Fixed::narrow, |r| [0, r.first]);
+            }
             (RecordLayout::Narrow, _) => {
                 fixed::<9>(trace, body, selection, to, Fixed::narrow, |r| [r.first, 0])
             }
         },
+        Body::Blocks(body) => {
+            for (thread, record) in BlockCursor::new(trace.bytes(), body, trace.threads().len()) {
+                if record.word & 3 != 3 && selection.has_thread(thread) {
+                    let method = trace.ids().get(record.word);
+                    to.feed(thread, method, record.word & 3 != 0, [record.cpu, record.wall]);
+                }
+            }
+        }
     }
 }
 

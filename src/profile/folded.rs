@@ -62,7 +62,6 @@ pub fn draw(lines: &[String], title: &str, unit: &str, out: impl Write) -> io::R
     let mut options = inferno::flamegraph::Options::default();
     options.title = title.to_owned();
     options.count_name = unit.to_owned();
-    options.colors = inferno::flamegraph::Palette::Multi(inferno::flamegraph::color::MultiPalette::Java);
     let mut sorted: Vec<&str> = lines.iter().map(String::as_str).collect();
     sorted.sort_unstable();
     inferno::flamegraph::from_lines(&mut options, sorted, out).map_err(io::Error::other)

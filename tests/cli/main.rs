@@ -1,5 +1,7 @@
 //! Journeys through the real binary that need nothing but files the tests make themselves.
 
+#[path = "../support/art_blocks.rs"]
+mod art_blocks;
 #[path = "../support/art_writer.rs"]
 mod art_writer;
 #[path = "../support/scenario.rs"]
@@ -11,4 +13,4 @@ mod support;
 mod markers;
 
 mod align;
-mod mapping;
+mod profile;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::ids::NONE;
-use crate::art::{Fixed, RecordLayout};
+use crate::art::{BlockRecord, BlockState, Encoding, Fixed, RecordLayout, next_record};
 
 /// A stretch of records of fixed size.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +61,69 @@ impl FixedBody {
             self.segments[n + 1].binds.push((id, index));
         } else {
             self.segments[n].binds.push((id, index));
+        }
+    }
+}
+
+/// A block of version 4 or 5 records, all of one thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Bytes of the file.
+    pub range: Range<usize>,
+    /// Dense thread index.
+    pub thread: u32,
+    /// Whether its differences go on from the thread's block before.
+    pub continues: bool,
+}
+
+/// All records of a version 4 or 5 file.
+#[derive(Debug, Clone)]
+pub struct BlockBody {
+    /// How records are encoded.
+    pub encoding: Encoding,
+    /// The blocks in file order.
+    pub blocks: Vec<Block>,
+}
+
+/// Where reading a [`BlockBody`] is.
+#[derive(Debug, Clone)]
+pub struct BlockCursor<'t, 'a> {
+    bytes: &'a [u8],
+    encoding: Encoding,
+    blocks: std::slice::Iter<'t, Block>,
+    entries: &'a [u8],
+    thread: u32,
+    states: Vec<BlockState>,
+    /// Bytes of records that are cut off at their block's end.
+    pub left_over: u64,
+}
+
+impl<'t, 'a> BlockCursor<'t, 'a> {
+    /// At the first record; dense thread indexes lie below `threads`.
+    pub fn new(bytes: &'a [u8], body: &'t BlockBody, threads: usize) -> Self {
+        let states = vec![BlockState::default(); threads];
+        let (encoding, blocks) = (body.encoding, body.blocks.iter());
+        BlockCursor { bytes, encoding, blocks, entries: &[], thread: 0, states, left_over: 0 }
+    }
+}
+
+impl Iterator for BlockCursor<'_, '_> {
+    type Item = (u32, BlockRecord);
+
+    fn next(&mut self) -> Option<(u32, BlockRecord)> {
+        loop {
+            if let Some(state) = self.states.get_mut(self.thread as usize)
+                && let Some(record) = next_record(&mut self.entries, self.encoding, state)
+            {
+                return Some((self.thread, record));
+            }
+            self.left_over += self.entries.len() as u64;
+            let block = self.blocks.next()?;
+            self.thread = block.thread;
+            self.entries = self.bytes.get(block.range.clone()).unwrap_or_default();
+            if let Some(state) = self.states.get_mut(block.thread as usize).filter(|_| !block.continues) {
+                state.restart();
+            }
         }
     }
 }

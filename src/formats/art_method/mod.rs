@@ -1,5 +1,8 @@
 //! Method traces of ART and Dalvik as files: what they declare, their records in file order, and what is wrong.
 //!
+//! Versions 4 and 5 (Android 15 and later, on request) are read as AOSP's sources describe them; no real file of them
+//! has been met yet.
+//!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let bytes = std::fs::read("app.trace")?;
@@ -15,13 +18,14 @@ pub mod body;
 mod error;
 pub mod ids;
 mod open;
+mod open_blocks;
 mod records;
 mod reencoded;
 mod scan;
 
 use std::borrow::Cow;
 
-use body::{FixedBody, ThreadTable};
+use body::{BlockBody, FixedBody, ThreadTable};
 use ids::IdMap;
 
 pub use error::Error;
@@ -163,6 +167,8 @@ pub struct Counts {
 pub enum Body {
     /// Versions 1 to 3.
     Fixed(FixedBody),
+    /// Versions 4 and 5.
+    Blocks(BlockBody),
 }
 
 /// An opened method trace.

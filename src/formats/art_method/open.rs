@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::body::{FixedBody, Segment, ThreadTable};
 use super::ids::IdMap;
 use super::scan::{self, Declared};
-use super::{Body, Counts, Error, Header, Method, MethodTrace, Thread, reencoded};
+use super::{Body, Counts, Error, Header, Method, MethodTrace, Thread, open_blocks, reencoded};
 use crate::art::{
     ClockMode, DataHeader, KeySection, MAGIC, MethodLine, Packet, RecordLayout, next_packet,
     parse_method_line,
@@ -18,12 +18,12 @@ const BAD_LINES_SHOWN: usize = 10;
 
 /// What is gathered while opening.
 #[derive(Default)]
-struct Opening<'a> {
+pub(super) struct Opening<'a> {
     report: ReadReport,
     keys: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    threads: Vec<Thread<'a>>,
-    methods: Vec<Method<'a>>,
-    ids: IdMap,
+    pub(super) threads: Vec<Thread<'a>>,
+    pub(super) methods: Vec<Method<'a>>,
+    pub(super) ids: IdMap,
     table: Option<ThreadTable>,
 }
 
@@ -78,11 +78,11 @@ fn no_records(version: u16, data: &[u8]) -> DataHeader {
 }
 
 impl<'a> Opening<'a> {
-    fn damage(&mut self, offset: usize, what: impl ToString) {
+    pub(super) fn damage(&mut self, offset: usize, what: impl ToString) {
         self.report.damage.push(Damage { offset: offset as u64, what: what.to_string() });
     }
 
-    fn key(&self, name: &str) -> Option<&str> {
+    pub(super) fn key(&self, name: &str) -> Option<&str> {
         self.keys.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_ref())
     }
 
@@ -91,7 +91,7 @@ impl<'a> Opening<'a> {
     }
 
     /// `fresh` where ids that come twice are two threads, and not the same one named again.
-    fn take_text(&mut self, text: KeySection<'a>, at: usize, fresh: bool) {
+    pub(super) fn take_text(&mut self, text: KeySection<'a>, at: usize, fresh: bool) {
         for (offset, why) in text.bad_lines.iter().take(BAD_LINES_SHOWN) {
             self.damage(at + offset, format!("a line of the text section is skipped: {why}"));
         }
@@ -114,7 +114,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    fn add_thread(&mut self, id: u32, name: Cow<'a, str>) -> u32 {
+    pub(super) fn add_thread(&mut self, id: u32, name: Cow<'a, str>) -> u32 {
         let index = self.threads.len() as u32;
         let reused_id = self.threads.iter().any(|t| t.id == id);
         self.threads.push(Thread { id, name, declared: true, reused_id, records: 0 });
@@ -126,7 +126,7 @@ impl<'a> Opening<'a> {
         index
     }
 
-    fn add_method(&mut self, line: MethodLine<'a>) {
+    pub(super) fn add_method(&mut self, line: MethodLine<'a>) {
         let index = self.methods.len() as u32;
         if self.ids.insert(line.id, index) == index {
             let MethodLine { id, class, name, signature, file, line } = line;
@@ -136,19 +136,13 @@ impl<'a> Opening<'a> {
 
     fn finish(mut self, bytes: &'a [u8], data_at: usize, header: DataHeader) -> MethodTrace<'a> {
         let start_of_records = data_at + header.data_offset;
-        let clock_key = self.key("clock").and_then(ClockMode::from_key);
-        let layout = RecordLayout::choose(header.version, header.record_size, clock_key);
-        let mut body = FixedBody { layout: layout.unwrap_or(RecordLayout::Dual), segments: Vec::new() };
-        match layout {
-            _ if header.version > 3 => self.damage(data_at, "versions 4 and 5 are not read yet"),
-            None => self
-                .damage(data_at + 16, format!("no runtime writes records of {} bytes", header.record_size)),
-            Some(_) if header.streaming => self.streaming(bytes, start_of_records, &mut body),
-            Some(_) => self.regular(bytes, start_of_records, &mut body),
-        }
-        let clock_key = self.key("clock").and_then(ClockMode::from_key);
-        let clock = self.clock(clock_key, body.layout);
-        let counts = self.scan(bytes, &mut body, clock);
+        let (body, clock, tick_ns, counts) = if header.version > 3 {
+            let blocks = open_blocks::open(&mut self, bytes, start_of_records, &header);
+            (Body::Blocks(blocks.body), blocks.clock, blocks.tick_ns, blocks.counts)
+        } else {
+            let (body, clock, counts) = self.fixed(bytes, data_at, &header);
+            (Body::Fixed(body), clock, 1_000, counts)
+        };
         self.check_promises(&header, &counts, start_of_records..bytes.len());
         let number = |name: &str| self.key(name).and_then(|v| v.parse::<u64>().ok());
         let elapsed_ns =
@@ -157,10 +151,11 @@ impl<'a> Opening<'a> {
             version: header.version,
             streaming: header.streaming,
             clock,
-            clock_declared: clock_key.is_some(),
+            clock_declared: self.key("clock").and_then(ClockMode::from_key).is_some(),
             start: header.start,
-            start_unit_ns: 1_000,
-            tick_ns: 1_000,
+            // The encoding by counter ticks has its start in ns whatever else.
+            start_unit_ns: tick_ns,
+            tick_ns,
             vm: self.key("vm").map(str::to_owned),
             pid: self.key("pid").and_then(|v| v.parse().ok()),
             overflow: self.key("data-file-overflow") == Some("true"),
@@ -169,16 +164,40 @@ impl<'a> Opening<'a> {
         };
         MethodTrace {
             bytes,
-            may_wrap: elapsed_ns.is_none_or(|t| t > u64::from(u32::MAX) * 1_000),
+            may_wrap: header.version <= 3 && elapsed_ns.is_none_or(|t| t > u64::from(u32::MAX) * 1_000),
             header,
             threads: self.threads,
             methods: self.methods,
             counts,
-            body: Body::Fixed(body),
+            body,
             table: self.table.unwrap_or_else(ThreadTable::empty),
             ids: self.ids,
             report: self.report,
         }
+    }
+
+    /// Versions 1 to 3: records of fixed size.
+    fn fixed(
+        &mut self,
+        bytes: &'a [u8],
+        data_at: usize,
+        header: &DataHeader,
+    ) -> (FixedBody, ClockMode, Counts) {
+        let from = data_at + header.data_offset;
+        let clock_key = self.key("clock").and_then(ClockMode::from_key);
+        let layout = RecordLayout::choose(header.version, header.record_size, clock_key);
+        let mut body = FixedBody { layout: layout.unwrap_or(RecordLayout::Dual), segments: Vec::new() };
+        match layout {
+            None => self
+                .damage(data_at + 16, format!("no runtime writes records of {} bytes", header.record_size)),
+            Some(_) if header.streaming => self.streaming(bytes, from, &mut body),
+            Some(_) => self.regular(bytes, from, &mut body),
+        }
+        // A streaming file names its clock in the summary at the end.
+        let clock_key = self.key("clock").and_then(ClockMode::from_key);
+        let clock = self.clock(clock_key, body.layout);
+        let counts = self.scan(bytes, &mut body, clock);
+        (body, clock, counts)
     }
 
     fn clock(&mut self, declared: Option<ClockMode>, layout: RecordLayout) -> ClockMode {
@@ -376,7 +395,7 @@ impl<'a> Opening<'a> {
     }
 }
 
-fn unknown_method<'a>(id: u64) -> Method<'a> {
+pub(super) fn unknown_method<'a>(id: u64) -> Method<'a> {
     let none = || Cow::Borrowed("");
     Method { id, class: none(), name: none(), signature: none(), file: none(), line: None, declared: false }
 }

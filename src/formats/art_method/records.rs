@@ -1,8 +1,8 @@
 //! Records in file order, with dense indexes and with the wraps of 32-bit microseconds undone.
 
-use super::body::{FixedRecords, Segment, ThreadTable, decode};
-use super::{Body, MethodTrace};
-use crate::art::{Action, ClockMode, Fixed};
+use super::body::{BlockCursor, FixedBody, FixedRecords, Segment, ThreadTable, decode};
+use super::{Body, Header, MethodTrace};
+use crate::art::{Action, BlockRecord, ClockMode, Fixed, RecordLayout};
 
 /// One method event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,12 +63,17 @@ struct ThreadClocks {
     cpu_base: u64,
 }
 
+#[derive(Debug, Clone)]
+enum Source<'t, 'a> {
+    Fixed { layout: RecordLayout, segments: std::slice::Iter<'t, Segment>, current: FixedRecords<'a> },
+    Blocks(BlockCursor<'t, 'a>),
+}
+
 /// See [`MethodTrace::records`].
 #[derive(Debug, Clone)]
 pub struct Records<'t, 'a> {
     trace: &'t MethodTrace<'a>,
-    segments: std::slice::Iter<'t, Segment>,
-    current: FixedRecords<'a>,
+    source: Source<'t, 'a>,
     table: ThreadTable,
     clocks: Vec<ThreadClocks>,
     /// The wall time of the record before, µs.
@@ -78,11 +83,17 @@ pub struct Records<'t, 'a> {
 
 impl<'t, 'a> Records<'t, 'a> {
     pub(super) fn new(trace: &'t MethodTrace<'a>) -> Self {
-        let Body::Fixed(body) = &trace.body;
+        let source = match &trace.body {
+            Body::Fixed(FixedBody { layout, segments }) => Source::Fixed {
+                layout: *layout,
+                segments: segments.iter(),
+                current: decode(&[], &(0..0), *layout),
+            },
+            Body::Blocks(body) => Source::Blocks(BlockCursor::new(trace.bytes, body, trace.threads.len())),
+        };
         Records {
             trace,
-            segments: body.segments.iter(),
-            current: decode(&[], &(0..0), body.layout),
+            source,
             table: trace.table.clone(),
             clocks: vec![ThreadClocks::default(); trace.threads.len()],
             near: 0,
@@ -127,23 +138,52 @@ impl<'t, 'a> Records<'t, 'a> {
     }
 }
 
+impl Records<'_, '_> {
+    fn resolve_block(&mut self, thread: u32, record: BlockRecord) -> Option<Record> {
+        let Header { tick_ns, clock, .. } = self.trace.header;
+        let action = Action::from_bits(record.word)?;
+        let clocks = self.clocks.get_mut(thread as usize)?;
+        if !std::mem::replace(&mut clocks.seen, true) && self.rebase_cpu {
+            clocks.cpu_base = record.cpu;
+        }
+        let cpu = record.cpu.saturating_sub(clocks.cpu_base).saturating_mul(tick_ns);
+        let wall = record.wall.saturating_mul(tick_ns);
+        let method = self.trace.ids.get(record.word);
+        Some(Record {
+            thread,
+            method,
+            action,
+            wall: clock.has_wall().then_some(wall),
+            cpu: clock.has_cpu().then_some(cpu),
+        })
+    }
+}
+
 impl Iterator for Records<'_, '_> {
     type Item = Record;
 
     fn next(&mut self) -> Option<Record> {
         loop {
-            if let Some(record) = self.current.next() {
-                match self.resolve(record) {
-                    Some(record) => return Some(record),
-                    None => continue,
+            let resolved = match &mut self.source {
+                Source::Blocks(cursor) => {
+                    let (thread, record) = cursor.next()?;
+                    self.resolve_block(thread, record)
                 }
+                Source::Fixed { layout, segments, current } => match current.next() {
+                    Some(record) => self.resolve(record),
+                    None => {
+                        let segment = segments.next()?;
+                        for (id, index) in &segment.binds {
+                            self.table.bind(*id, *index);
+                        }
+                        *current = decode(self.trace.bytes, &segment.range, *layout);
+                        None
+                    }
+                },
+            };
+            if resolved.is_some() {
+                return resolved;
             }
-            let segment = self.segments.next()?;
-            for (id, index) in &segment.binds {
-                self.table.bind(*id, *index);
-            }
-            let Body::Fixed(body) = &self.trace.body;
-            self.current = decode(self.trace.bytes, &segment.range, body.layout);
         }
     }
 }

@@ -1,0 +1,215 @@
+//! Versions 4 and 5, streaming or not: packets, and blocks of records with variable-length differences.
+//!
+//! Two encodings exist under the same version numbers. [`Encoding::Aosp`] is what AOSP's `runtime/trace.cc` writes since
+//! June 2024; [`Encoding::Tsc`] is what Perfetto's importer of March 2026 reads, told by the counter's frequency in
+//! its header. **No real file of either has been met yet**: both are read as the sources describe them.
+
+use thiserror::Error;
+
+use super::{u16_at, u32_at, u64_at};
+
+/// How the records of a block are encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// Signed difference of method and action, then of wall and CPU time, those that there are, each unsigned.
+    Aosp {
+        /// Whether records carry wall time.
+        wall: bool,
+        /// Whether records carry CPU time.
+        cpu: bool,
+    },
+    /// Signed difference of counter and action, then (two clocks) of CPU time, then (entries alone) of the method.
+    Tsc {
+        /// Whether records carry CPU time too.
+        cpu: bool,
+        /// Ticks a second.
+        frequency: u64,
+        /// The counter at the trace's start.
+        start: u64,
+    },
+}
+
+/// What stands at one place of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockPacket<'a> {
+    /// A thread gets its name.
+    Thread(u32, &'a [u8]),
+    /// A method: its id, and class, name, signature and file between tabs.
+    Method(u64, &'a [u8]),
+    /// A thread's records: how many the runtime says (it truncates and sums), and their bytes.
+    Entries(u32, u32, &'a [u8]),
+    /// The text section.
+    Summary(&'a [u8]),
+}
+
+/// Why reading cannot go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum BlockError {
+    /// The file ends inside a packet.
+    #[error("the file ends in the middle of a packet")]
+    Cut,
+    /// Without its length nothing behind it can be read.
+    #[error("packet kind {0} is none that a runtime writes (0 thread, 1 method, 2 entries, 3 summary)")]
+    Kind(u8),
+}
+
+/// The packet at the start of `bytes`, and its length; `None` at the end. A cut block of entries comes as far as it goes.
+pub fn next_block_packet(bytes: &[u8]) -> Option<Result<(BlockPacket<'_>, usize), BlockError>> {
+    let kind = *bytes.first()?;
+    Some(read_packet(kind, bytes))
+}
+
+fn read_packet(kind: u8, bytes: &[u8]) -> Result<(BlockPacket<'_>, usize), BlockError> {
+    let cut = BlockError::Cut;
+    let text = |from: usize, len: u16| {
+        let end = from + usize::from(len);
+        bytes.get(from..end).map(|text| (text, end)).ok_or(cut)
+    };
+    match kind {
+        0 => {
+            let (name, end) = text(7, u16_at(bytes, 5).ok_or(cut)?)?;
+            Ok((BlockPacket::Thread(u32_at(bytes, 1).ok_or(cut)?, name), end))
+        }
+        1 => {
+            let (line, end) = text(11, u16_at(bytes, 9).ok_or(cut)?)?;
+            Ok((BlockPacket::Method(u64_at(bytes, 1).ok_or(cut)?, line), end))
+        }
+        2 => {
+            let thread = u32_at(bytes, 1).ok_or(cut)?;
+            let count = u32_at(bytes, 5).ok_or(cut)? & 0xff_ffff;
+            let size = u32_at(bytes, 8).ok_or(cut)? as usize;
+            let rest = bytes.get(12..).ok_or(cut)?;
+            let entries = &rest[..size.min(rest.len())];
+            Ok((BlockPacket::Entries(thread, count, entries), 12 + entries.len()))
+        }
+        3 => {
+            let (summary, end) = text(3, u16_at(bytes, 1).ok_or(cut)?)?;
+            Ok((BlockPacket::Summary(summary), end))
+        }
+        other => Err(BlockError::Kind(other)),
+    }
+}
+
+/// Whether the bytes that `packet` was read from end before it does: a block of entries cut off.
+pub fn is_cut(bytes: &[u8], packet: &BlockPacket<'_>) -> bool {
+    matches!(packet, BlockPacket::Entries(_, _, entries) if u32_at(bytes, 8).is_some_and(|n| n as usize > entries.len()))
+}
+
+/// How many records a block of [`Encoding::Aosp`] holds, whatever its header says.
+pub fn count_aosp(entries: &[u8], wall: bool, cpu: bool) -> u64 {
+    let numbers = entries.iter().filter(|b| **b & 0x80 == 0).count() as u64;
+    numbers / (1 + u64::from(wall) + u64::from(cpu))
+}
+
+/// What differences are taken from: zero at a block's start, unless it continues the one before.
+#[derive(Debug, Clone, Default)]
+pub struct BlockState {
+    word: i64,
+    wall: u64,
+    cpu: u64,
+    method: u64,
+    stack: Vec<u64>,
+}
+
+impl BlockState {
+    /// A new block begins. Open calls stay: [`Encoding::Tsc`] names no method where one ends.
+    pub fn restart(&mut self) {
+        (self.word, self.wall, self.cpu, self.method) = (0, 0, 0, 0);
+    }
+}
+
+/// One record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockRecord {
+    /// Method id with the action in its low two bits.
+    pub word: u64,
+    /// Wall time since the trace's start, in the file's unit (ns for [`Encoding::Tsc`]); 0 where there is none.
+    pub wall: u64,
+    /// CPU time, in the file's unit; 0 where there is none.
+    pub cpu: u64,
+}
+
+/// Takes the next record off `entries`; `None` at the end, which leaves bytes over if the last record is cut.
+#[inline]
+pub fn next_record(entries: &mut &[u8], encoding: Encoding, state: &mut BlockState) -> Option<BlockRecord> {
+    let mut rest = *entries;
+    let record = match encoding {
+        Encoding::Aosp { wall, cpu } => {
+            let word = state.word.wrapping_add(sleb(&mut rest)?);
+            let wall_step = if wall { uleb(&mut rest)? } else { 0 };
+            let cpu_step = if cpu { uleb(&mut rest)? } else { 0 };
+            state.word = word;
+            state.wall = state.wall.wrapping_add(wall_step);
+            state.cpu = state.cpu.wrapping_add(cpu_step);
+            BlockRecord { word: word as u64, wall: state.wall, cpu: state.cpu }
+        }
+        Encoding::Tsc { cpu, frequency, start } => {
+            let word = state.word.wrapping_add(sleb(&mut rest)?);
+            let cpu_step = if cpu { sleb(&mut rest)? } else { 0 };
+            let action = word as u64 & 3;
+            let method = match action {
+                0 => state.method.wrapping_add(sleb(&mut rest)? as u64),
+                _ => state.stack.last().copied().unwrap_or(0),
+            };
+            if action == 0 {
+                state.method = method;
+                state.stack.push(method);
+            } else {
+                state.stack.pop();
+            }
+            state.word = word;
+            state.cpu = state.cpu.wrapping_add(cpu_step as u64);
+            let ticks = u128::from((word as u64 >> 2).saturating_sub(start));
+            let wall = (ticks * 1_000_000_000).checked_div(u128::from(frequency)).unwrap_or(0) as u64;
+            BlockRecord { word: method & !3 | action, wall, cpu: state.cpu }
+        }
+    };
+    *entries = rest;
+    Some(record)
+}
+
+/// An unsigned LEB128 number.
+#[inline]
+fn uleb(bytes: &mut &[u8]) -> Option<u64> {
+    leb(bytes).map(|(value, _, _)| value)
+}
+
+/// A signed LEB128 number.
+#[inline]
+fn sleb(bytes: &mut &[u8]) -> Option<i64> {
+    let (value, bits, last) = leb(bytes)?;
+    let negative = last & 0x40 != 0 && bits < 64;
+    Some(if negative { value | u64::MAX << bits } else { value } as i64)
+}
+
+/// The value, how many bits it has, and its last byte. Bits beyond the 64th are dropped.
+#[inline]
+fn leb(bytes: &mut &[u8]) -> Option<(u64, u32, u8)> {
+    let mut value = 0;
+    let mut bits = 0;
+    for (n, byte) in bytes.iter().enumerate() {
+        if bits < 64 {
+            value |= u64::from(byte & 0x7f) << bits;
+            bits += 7;
+        }
+        if byte & 0x80 == 0 {
+            *bytes = &bytes[n + 1..];
+            return Some((value, bits, *byte));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leb128_numbers_of_both_signs() {
+        let mut bytes: &[u8] = &[0xe5, 0x8e, 0x26, 0x9b, 0xf1, 0x59, 0x7f, 0x80];
+        assert_eq!(uleb(&mut bytes), Some(624_485));
+        assert_eq!(sleb(&mut bytes), Some(-624_485));
+        assert_eq!(sleb(&mut bytes), Some(-1));
+        assert_eq!(uleb(&mut bytes), None);
+    }
+}

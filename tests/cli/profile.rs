@@ -1,0 +1,350 @@
+//! `profile` and `dmtracedump` on traces of which everything is known.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::art_blocks::{self, Blocks};
+use crate::art_writer::{Action, ArtTrace, Method, Record};
+use crate::support::tracebridge;
+
+/// Two threads; `main` calls run → work twice, once deeper; `worker` calls run alone, and never leaves it.
+fn sample() -> ArtTrace {
+    use Action::{Enter, Exit, Unroll};
+    let method = |class: &str, name: &str| Method {
+        class: class.into(),
+        name: name.into(),
+        signature: "()V".into(),
+        file: "A.java".into(),
+    };
+    // thread, method, action, cpu µs, wall µs
+    let records = [
+        (1, 0, Enter, 0, 100),
+        (2, 0, Enter, 0, 150),
+        (1, 1, Enter, 10, 200),
+        (1, 1, Enter, 20, 260),
+        (1, 2, Enter, 25, 300),
+        (1, 2, Unroll, 30, 500),
+        (1, 1, Exit, 45, 520),
+        (1, 1, Exit, 50, 600),
+        (2, 2, Enter, 40, 650),
+        (2, 2, Exit, 60, 750),
+        (1, 0, Exit, 90, 1_100),
+    ];
+    let record =
+        |(thread, method, action, cpu_us, wall_us)| Record { thread, method, action, cpu_us, wall_us };
+    ArtTrace {
+        dalvik: false,
+        start_us: 7_000_000,
+        elapsed_us: 2_000,
+        pid: 77,
+        threads: vec![(1, "main".into()), (2, "wörker 张".into())],
+        methods: vec![method("a.App", "run"), method("a.App", "work"), method("a.b.Net", "read")],
+        records: records.into_iter().map(record).collect(),
+    }
+}
+
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Files {
+        Files(TempDir::new().unwrap())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+fn run(command: &mut Command) -> Output {
+    command.output().unwrap()
+}
+
+fn profile(path: &Path, options: &[&str]) -> Output {
+    run(tracebridge().arg("profile").arg(path).args(options))
+}
+
+fn json(path: &Path, options: &[&str]) -> Value {
+    let out = profile(path, &[options, &["--json"]].concat());
+    assert!(matches!(out.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// A row's calls, recursive calls, wall exclusive and inclusive, CPU exclusive and inclusive (µs).
+fn figures(profile: &Value, name: &str) -> [u64; 6] {
+    let row =
+        profile["rows"].as_array().unwrap().iter().find(|r| r["name"].as_str().unwrap().starts_with(name));
+    let row = row.unwrap_or_else(|| panic!("no row {name}: {profile}"));
+    let us = |key: &str| row[key].as_u64().unwrap() / 1_000;
+    [
+        row["calls"].as_u64().unwrap(),
+        row["recursive_calls"].as_u64().unwrap(),
+        us("wall_exclusive_ns"),
+        us("wall_inclusive_ns"),
+        us("cpu_exclusive_ns"),
+        us("cpu_inclusive_ns"),
+    ]
+}
+
+fn assert_sample(profile: &Value) {
+    assert_eq!(figures(profile, "a.App.run"), [2, 0, 1_100, 1_600, 90, 150], "{profile}");
+    assert_eq!(figures(profile, "a.App.work"), [1, 1, 200, 400, 35, 40]);
+    assert_eq!(figures(profile, "a.b.Net.read"), [2, 0, 300, 300, 25, 25]);
+    assert_eq!(profile["problems"]["open_at_end"], 1);
+    assert_eq!(profile["pid"], 77);
+}
+
+#[test]
+fn one_trace_in_every_encoding_is_one_profile() {
+    let files = Files::new();
+    let trace = sample();
+    let mut encodings =
+        vec![("v3".to_owned(), trace.to_bytes()), ("f3".into(), trace.to_streaming_bytes(true))];
+    for blocks in [
+        Blocks::Aosp { nanos: true, split: 100 },
+        Blocks::Aosp { nanos: false, split: 100 },
+        Blocks::Aosp { nanos: true, split: 3 },
+        Blocks::Tsc { frequency: 1_000_000 },
+        Blocks::Tsc { frequency: 19_200_000 },
+    ] {
+        encodings.push((format!("{blocks:?}"), art_blocks::to_bytes(&trace, blocks)));
+    }
+    for (name, bytes) in encodings {
+        let path = files.write("t.trace", &bytes);
+        assert_eq!(profile(&path, &[]).status.code(), Some(0), "{name}");
+        let value = json(&path, &[]);
+        assert_eq!(value["damage"].as_array().map(Vec::len), Some(0), "{name}: {value}");
+        assert_sample(&value);
+        let threads = json(&path, &["--by", "thread"]);
+        assert_eq!(figures(&threads, "wörker 张")[3], 600, "{name}");
+    }
+}
+
+#[test]
+fn a_key_file_takes_its_data_file_along() {
+    let files = Files::new();
+    let bytes = sample().to_bytes();
+    let at = bytes.windows(4).position(|w| w == b"SLOW").unwrap();
+    let key = files.write("x.key", &bytes[..at]);
+    files.write("x.data", &bytes[at..]);
+    let other = files.write("other.data", &bytes[at..]);
+    assert_sample(&json(&key, &[]));
+    assert_sample(&json(&key, &[other.to_str().unwrap()]));
+}
+
+#[test]
+fn by_class_and_package_calls_within_the_group_are_recursive() {
+    let files = Files::new();
+    let path = files.write("t.trace", &sample().to_bytes());
+    let class = json(&path, &["--by", "class"]);
+    assert_eq!(figures(&class, "a.App"), [2, 2, 1_300, 1_600, 125, 150]);
+    let package = json(&path, &["--by", "package"]);
+    assert_eq!(figures(&package, "a.b"), [2, 0, 300, 300, 25, 25]);
+}
+
+#[test]
+fn filters_leave_out_threads_and_times() {
+    let files = Files::new();
+    let path = files.write("t.trace", &sample().to_bytes());
+    let main = json(&path, &["--thread", "main"]);
+    assert_eq!(figures(&main, "a.App.run"), [1, 0, 600, 1_000, 50, 90]);
+    // From 250 to 400 µs: run and work are open before, the second work and read begin inside.
+    let window = json(&path, &["--thread", "main", "--from", "0.25ms", "--to", "0.4ms"]);
+    assert_eq!(&figures(&window, "a.App.run")[..4], [1, 0, 0, 150]);
+    assert_eq!(&figures(&window, "a.App.work")[..4], [1, 1, 50, 150]);
+    assert_eq!(&figures(&window, "a.b.Net.read")[..4], [1, 0, 100, 100]);
+    let late = json(&path, &["--thread", "main", "--from", "0.7ms"]);
+    assert_eq!(late["rows"].as_array().unwrap().len(), 1, "{late}");
+    let named = json(&path, &["--method", "b.*read"]);
+    assert_eq!(named["rows"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn folded_stacks_of_a_thread_add_up_to_its_time() {
+    let files = Files::new();
+    let path = files.write("t.trace", &sample().to_bytes());
+    for (clock, main, worker) in [("wall", 1_000, 600), ("cpu", 90, 60)] {
+        let out = profile(&path, &["--folded", "-", "--clock", clock]);
+        let text = String::from_utf8(out.stdout).unwrap();
+        let sum = |root: &str| -> u64 {
+            let lines = text.lines().filter(|l| l.split(';').next().unwrap().starts_with(root));
+            lines.map(|l| l.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+        };
+        assert_eq!((sum("main"), sum("wörker 张")), (main, worker), "{text}");
+        assert!(text.contains("main;a.App.run;a.App.work;a.App.work;a.b.Net.read"), "{text}");
+    }
+}
+
+#[test]
+fn callers_and_callees_share_a_methods_time() {
+    let files = Files::new();
+    let path = files.write("t.trace", &sample().to_bytes());
+    let value = json(&path, &["--calls", "--method", "Net.read"]);
+    let callers = value["rows"][0]["called_by"].as_array().unwrap();
+    let names: Vec<_> =
+        callers.iter().map(|c| (c["name"].as_str().unwrap(), c["calls"].as_u64().unwrap())).collect();
+    assert_eq!(names, [("a.App.work", 1), ("a.App.run", 1)]);
+    assert!((callers[0]["share_percent"].as_f64().unwrap() - 66.67).abs() < 0.01);
+}
+
+#[test]
+fn what_changed_is_told_by_name_across_other_ids() {
+    let files = Files::new();
+    let before = files.write("before.trace", &sample().to_bytes());
+    let mut later = sample();
+    later.methods.swap(0, 2);
+    for record in &mut later.records {
+        record.method = [2, 1, 0][record.method as usize];
+    }
+    later.methods[0].name = "write".into();
+    let path = files.write("after.trace", &later.to_bytes());
+    let value = json(&path, &["--diff", before.to_str().unwrap()]);
+    let changes: Vec<_> = value["rows"].as_array().unwrap().iter().collect();
+    let of = |name: &str| {
+        changes.iter().find(|r| r["name"].as_str().unwrap().starts_with(name)).unwrap()["change"].clone()
+    };
+    assert_eq!(
+        (of("a.b.Net.read"), of("a.b.Net.write"), of("a.App.run")),
+        ("gone".into(), "new".into(), "same".into())
+    );
+    let svg = files.0.path().join("d.svg");
+    let out = profile(&path, &["--diff", before.to_str().unwrap(), "--flamegraph", svg.to_str().unwrap()]);
+    assert!(out.status.success());
+    assert!(std::fs::read_to_string(svg).unwrap().contains("a.b.Net.write"));
+}
+
+#[test]
+fn a_mapping_file_gives_names_back() {
+    let files = Files::new();
+    let path = files.write("t.trace", &sample().to_bytes());
+    let mapping = "com.real.Application -> a.App:\n    1:1:void start():10:10 -> run\n    void toil() -> work\n\
+                   com.real.net.Socket -> a.b.Net:\n    void receive() -> read\n";
+    let mapping = files.write("mapping.txt", mapping.as_bytes());
+    let value = json(&path, &["--mapping", mapping.to_str().unwrap()]);
+    assert_eq!(figures(&value, "com.real.net.Socket.receive")[0], 2);
+    assert_eq!(figures(&value, "com.real.Application.toil")[0], 1);
+    assert_eq!(figures(&value, "com.real.Application.start")[0], 2);
+    let none = files.write("none.txt", b"hello\n");
+    let out = profile(&path, &["--mapping", none.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("no mapping file"));
+}
+
+#[test]
+fn viewer_files_open_and_close_every_call_in_time_order() {
+    let files = Files::new();
+    let path = files.write("t.trace", &sample().to_bytes());
+    let at = |name: &str| files.0.path().join(name).to_str().unwrap().to_owned();
+    let (speedscope, firefox) = (at("s.json"), at("f.json"));
+    assert!(profile(&path, &["--speedscope", &speedscope, "--firefox", &firefox]).status.success());
+    let value: Value = serde_json::from_slice(&std::fs::read(speedscope).unwrap()).unwrap();
+    for lane in value["profiles"].as_array().unwrap() {
+        let (mut open, mut last) = (Vec::new(), 0.0);
+        for event in lane["events"].as_array().unwrap() {
+            assert!(event["at"].as_f64().unwrap() >= last);
+            last = event["at"].as_f64().unwrap();
+            match event["type"].as_str().unwrap() {
+                "O" => open.push(event["frame"].clone()),
+                _ => assert_eq!(open.pop().as_ref(), Some(&event["frame"])),
+            }
+        }
+        assert!(open.is_empty());
+    }
+    let value: Value = serde_json::from_slice(&std::fs::read(firefox).unwrap()).unwrap();
+    let weights: f64 =
+        value["threads"][0]["samples"]["weight"].as_array().unwrap().iter().filter_map(Value::as_f64).sum();
+    assert!((weights - 1.0).abs() < 1e-9, "main ran for 1 ms: {weights}");
+}
+
+#[test]
+fn damage_is_counted_and_told_with_exit_3() {
+    let files = Files::new();
+    let mut trace = sample();
+    // main's outer work loses its exit, and an exit of read comes that nobody entered.
+    trace.records.remove(7);
+    trace.records.insert(7, Record { thread: 1, method: 2, action: Action::Exit, cpu_us: 50, wall_us: 600 });
+    let path = files.write("t.trace", &trace.to_bytes());
+    let out = profile(&path, &["--json"]);
+    assert_eq!(out.status.code(), Some(3));
+    let value: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(
+        (&value["problems"]["unmatched_exits"], &value["problems"]["missing_exits"]),
+        (&1.into(), &1.into())
+    );
+    assert!(String::from_utf8_lossy(&out.stderr).contains("1 exits match no open call"));
+
+    let killed = files.write("killed.trace", &sample().to_streaming_bytes(false));
+    let out = profile(&killed, &[]);
+    assert_eq!(out.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("no summary at the end"));
+}
+
+#[test]
+fn a_file_re_encoded_as_text_is_told_by_that_name() {
+    let files = Files::new();
+    let mut trace = sample();
+    for record in &mut trace.records {
+        record.wall_us += 0xf0f0;
+    }
+    let text = String::from_utf8_lossy(&trace.to_bytes()).into_owned();
+    let path = files.write("t.trace", text.as_bytes());
+    let out = profile(&path, &[]);
+    assert_eq!(out.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(
+        said.contains("re-encoded as UTF-8") && said.contains("offset") && said.contains("t.trace"),
+        "{said}"
+    );
+}
+
+#[test]
+fn times_go_on_after_32_bits_are_full() {
+    let files = Files::new();
+    let mut trace = sample();
+    trace.elapsed_us = (1 << 32) + 10_000;
+    for record in &mut trace.records {
+        // The wrap falls between 300 and 500 µs.
+        record.wall_us = record.wall_us.wrapping_sub(400);
+    }
+    let path = files.write("t.trace", &trace.to_bytes());
+    let value = json(&path, &[]);
+    assert_eq!(&figures(&value, "a.App.run")[..4], [2, 0, 1_100, 1_600]);
+}
+
+#[test]
+fn a_thread_that_takes_an_ended_ones_id_is_another_thread() {
+    let files = Files::new();
+    let mut trace = sample();
+    trace.threads.push((1, "second".into()));
+    let again: Vec<_> = [(Action::Enter, 0, 2_000), (Action::Exit, 30, 2_100)]
+        .map(|(action, cpu_us, wall_us)| Record { thread: 1, method: 0, action, cpu_us, wall_us })
+        .into();
+    // The first one ran for longer than a fresh clock may show.
+    for record in trace.records.iter_mut().filter(|r| r.thread == 1 && r.cpu_us > 0) {
+        record.cpu_us += 5_000;
+    }
+    trace.records.extend(again);
+    let path = files.write("t.trace", &trace.to_bytes());
+    let value = json(&path, &["--by", "thread"]);
+    assert_eq!(value["counts"]["reused_threads"], 1, "{value}");
+    assert_eq!(figures(&value, "second"), [1, 0, 100, 100, 30, 30]);
+    assert_eq!(figures(&value, "main")[3], 1_000);
+}
+
+#[test]
+fn dmtracedump_takes_the_old_options() {
+    let files = Files::new();
+    let path = files.write("t.trace", &sample().to_bytes());
+    let dump = |options: &[&str]| run(tracebridge().arg("dmtracedump").args(options).arg(&path));
+    let text = |options: &[&str]| String::from_utf8(dump(options).stdout).unwrap();
+    assert!(text(&[]).contains("Total cycles: 150\n"));
+    assert!(text(&["--clock", "wall"]).contains("Total cycles: 1600\n"));
+    assert!(text(&["-o"]).contains(" 1 unr        30 ......a.b.Net.read ()V\tA.java\n"), "{}", text(&["-o"]));
+    assert!(text(&["-h"]).contains("<a href=\"#m0\">[0]</a>"));
+    assert!(text(&["-d", path.to_str().unwrap()]).contains("a.App.run 90 90 0 100.00\n2\n2\n"));
+    assert_eq!(dump(&["-x"]).status.code(), Some(2));
+}
