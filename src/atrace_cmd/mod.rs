@@ -2,6 +2,7 @@
 //!
 #![doc = include_str!("../../docs/atrace.md")]
 
+mod functions;
 mod getopt;
 mod options;
 mod output;

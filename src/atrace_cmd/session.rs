@@ -4,13 +4,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::Options;
-use super::output;
+use super::{Options, functions, output};
 use crate::atrace::categories::{Catalog, DirFiles, Selection, SelectionError, enable_path};
 use crate::atrace::{ClockSync, Marker, NO_PROPERTIES, Properties, Tracer, UserspaceRequest, userspace};
 use crate::clock::Snapshots;
 use crate::record::events::Wanted;
-use crate::record::setup::{self, Applied, Functions, Setup, WhenFull};
+use crate::record::setup::{self, Applied, Setup, WhenFull};
 use crate::record::{Error, EventName, Settings, Signals, Tracefs, snapshot};
 
 /// What a run works on.
@@ -177,15 +176,11 @@ impl Session {
                 None => events.extend(self.tracefs.events_of(&name)?),
             }
         }
-        let names = |list: &str| list.split(',').filter(|f| !f.is_empty()).map(str::to_owned).collect();
         Ok(Setup {
             events: events.into_iter().map(|event| Wanted { event, filter: None }).collect(),
             userspace: self.properties.is_some().then_some(request),
-            functions: self
-                .options
-                .functions
-                .as_deref()
-                .map(|list| Functions { names: names(list), graph: true }),
+            // As AOSP has them: see functions::trace.
+            functions: None,
             clock: None,
             buffer_kb: u64::from(self.options.buffer_kb),
             when_full: if self.options.circular { WhenFull::Overwrite } else { WhenFull::Stop },
@@ -203,7 +198,12 @@ impl Session {
     ) -> Result<(Option<Settings>, bool), Error> {
         let mut settings = self.settings()?;
         let setup = self.setup(selection, request)?;
-        let Applied { clock, .. } = setup::apply(&mut settings, &setup)?;
+        let Applied { clock, notes, .. } = setup::apply(&mut settings, &setup)?;
+        notes.iter().for_each(|note| eprintln!("note: {note}"));
+        if let Some(list) = &self.options.functions {
+            let names: Vec<&str> = list.split(',').filter(|f| !f.is_empty()).collect();
+            functions::trace(&mut settings, &names)?;
+        }
         setup::start(&settings)?;
         if !self.options.stream {
             print!("capturing trace...");
