@@ -14,3 +14,4 @@ mod markers;
 
 mod align;
 mod profile;
+mod trace_dat;

@@ -7,4 +7,5 @@ mod atrace;
 mod locked_down;
 mod machine;
 mod recording;
+mod text;
 mod wrap;

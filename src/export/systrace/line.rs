@@ -134,8 +134,13 @@ impl Columns {
             self.second.1.push(b'.');
         }
         out.extend_from_slice(&self.second.1);
-        push_padded(out, micros % 1_000_000, 6, b'0');
-        out.extend_from_slice(b": ");
+        let mut rest = (micros % 1_000_000) as u32;
+        let mut text = *b"000000: ";
+        for digit in text[..6].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        out.extend_from_slice(&text);
     }
 }
 
@@ -245,25 +250,14 @@ impl Printer {
                 }
             }
             (Payload::Values { text, .. }, how) => {
-                let mut start = out.len();
-                match (how, text) {
-                    (How::Marker { buf, .. }, _) => {
-                        out.extend_from_slice(MARKER);
-                        start = out.len();
-                        let said = kind.field(&buf.name).and_then(|buf| event.text(kind, buf));
-                        out.extend_from_slice(said.unwrap_or_default().trim_ascii_end());
-                    }
-                    // Stack traces keep their lines.
-                    (_, Some(text)) if known::prints_itself(kind) => return out.extend_from_slice(text),
-                    (_, Some(text)) => {
-                        out.extend_from_slice(&self.name);
-                        start = out.len();
-                        out.extend_from_slice(text);
-                    }
-                    (_, None) => {
-                        out.extend_from_slice(&self.name);
-                        known::render(event, kind, out);
-                    }
+                match how {
+                    How::Marker { .. } => out.extend_from_slice(MARKER),
+                    _ => out.extend_from_slice(&self.name),
+                }
+                let start = out.len();
+                match text {
+                    Some(text) => out.extend_from_slice(text),
+                    None => known::render(event, kind, out),
                 }
                 one_line(out, start);
             }

@@ -45,7 +45,8 @@ impl Codec {
             }
             Codec::Zlib => flate2::read::ZlibDecoder::new(data).take(unpacked as u64 + 1).read_to_end(out),
             Codec::Zstd => {
-                out.reserve(unpacked);
+                // No frame unpacks to more than this, so no field of the file makes a large buffer by itself.
+                out.reserve(unpacked.min((data.len() + 4).saturating_mul(1 << 15)));
                 ZSTD.with_borrow_mut(|kept| {
                     if kept.is_none() {
                         *kept = Some(zstd::bulk::Decompressor::new()?);

@@ -14,7 +14,7 @@ type Result<T> = std::result::Result<T, TraceDatError>;
 /// Sections of options that a file may chain; it ends a chain that bites its tail.
 const MAX_OPTION_SECTIONS: usize = 1024;
 /// The largest section taken, bytes uncompressed. kallsyms, the largest, has some 15 MiB in a large kernel.
-const MAX_SECTION: usize = 128 << 20;
+const MAX_SECTION: usize = 48 << 20;
 
 /// Reads all that follows the page size.
 pub(super) fn read<'a>(dat: &mut TraceDat<'a>, mut c: Cursor<'a>) -> Result<()> {

@@ -50,10 +50,28 @@ pub(crate) fn power_of_two(mut v: u64, bits: u32, upper: bool, buffer: &mut [u8;
 
 /// Appends `v` in decimal.
 #[inline]
-pub(crate) fn push_u64(out: &mut Vec<u8>, v: u64) {
-    let mut buffer = [0; 24];
-    let at = decimal(v, &mut buffer);
-    out.extend_from_slice(&buffer[at..]);
+pub(crate) fn push_u64(out: &mut Vec<u8>, mut v: u64) {
+    if v < 10 {
+        return out.push(b'0' + v as u8);
+    }
+    // The buffer is copied whole and cut: a copy of known length is two moves, one of unknown length a call.
+    let len = v.ilog10() as usize + 1;
+    let mut buffer = [0u8; 20];
+    let mut at = len;
+    while v >= 100 {
+        let pair = (v % 100) as usize * 2;
+        v /= 100;
+        at -= 2;
+        buffer[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    if v >= 10 {
+        buffer[..2].copy_from_slice(&PAIRS[v as usize * 2..v as usize * 2 + 2]);
+    } else {
+        buffer[0] = b'0' + v as u8;
+    }
+    let start = out.len();
+    out.extend_from_slice(&buffer);
+    out.truncate(start + len);
 }
 
 /// Appends `v` in decimal.
@@ -68,9 +86,14 @@ pub(crate) fn push_i64(out: &mut Vec<u8>, v: i64) {
 /// Appends `v` in lower-case hexadecimal.
 #[inline]
 pub(crate) fn push_hex(out: &mut Vec<u8>, v: u64) {
-    let mut buffer = [0; 24];
-    let at = power_of_two(v, 4, false, &mut buffer);
-    out.extend_from_slice(&buffer[at..]);
+    let len = (v | 1).ilog2() as usize / 4 + 1;
+    let mut buffer = [0u8; 16];
+    for (i, digit) in buffer.iter_mut().take(len).enumerate() {
+        *digit = b"0123456789abcdef"[(v >> (4 * (len - 1 - i))) as usize & 15];
+    }
+    let start = out.len();
+    out.extend_from_slice(&buffer);
+    out.truncate(start + len);
 }
 
 /// Appends `v` in lower-case hexadecimal with at least `width` digits.

@@ -10,6 +10,24 @@ type Result<T> = std::result::Result<T, PrintFmtError>;
 /// How deep brackets may nest: a format is input too.
 const MAX_DEPTH: u32 = 64;
 
+/// Constants that the kernel leaves as names in its formats (include/linux/hrtimer.h).
+const CONSTANTS: [(&str, i64); 14] = [
+    ("HRTIMER_MODE_ABS", 0),
+    ("HRTIMER_MODE_REL", 1),
+    ("HRTIMER_MODE_ABS_PINNED", 2),
+    ("HRTIMER_MODE_REL_PINNED", 3),
+    ("HRTIMER_MODE_ABS_SOFT", 4),
+    ("HRTIMER_MODE_REL_SOFT", 5),
+    ("HRTIMER_MODE_ABS_PINNED_SOFT", 6),
+    ("HRTIMER_MODE_REL_PINNED_SOFT", 7),
+    ("HRTIMER_MODE_ABS_HARD", 8),
+    ("HRTIMER_MODE_REL_HARD", 9),
+    ("HRTIMER_MODE_ABS_PINNED_HARD", 10),
+    ("HRTIMER_MODE_REL_PINNED_HARD", 11),
+    ("HRTIMER_MODE_PINNED", 2),
+    ("HRTIMER_MODE_SOFT", 4),
+];
+
 pub(super) struct Parser<'k> {
     tokens: Vec<Token>,
     at: usize,
@@ -290,7 +308,10 @@ impl Parser<'_> {
                     "NULL" | "false" => Ok(Expr::Num(Num::int(0))),
                     "true" => Ok(Expr::Num(Num::int(1))),
                     _ if self.take("(") => self.call(&name),
-                    _ => unsupported(format!("the name `{name}`")),
+                    _ => match CONSTANTS.iter().find(|(known, _)| *known == name) {
+                        Some((_, value)) => Ok(Expr::Num(Num::int(*value))),
+                        None => unsupported(format!("the name `{name}`")),
+                    },
                 }
             }
             other => Err(PrintFmtError::Syntax(format!("a value expected, found {other:?}"))),

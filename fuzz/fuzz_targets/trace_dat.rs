@@ -1,0 +1,43 @@
+//! Any bytes as a trace.dat, read in both orders and printed: no panic, no hang, no memory beyond reason.
+#![no_main]
+
+use std::io;
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use tracebridge::export::systrace::{Columns, Printer};
+use tracebridge::formats::trace_dat::TraceDat;
+use tracebridge::formats::{Event, EventKind, KindId, Order, Sink};
+use tracebridge::ftrace::print_fmt::Context;
+
+#[derive(Default)]
+struct Print {
+    context: Arc<Context>,
+    printers: Vec<Printer>,
+    columns: Columns,
+    line: Vec<u8>,
+}
+
+impl Sink for Print {
+    fn kernel(&mut self, context: &Arc<Context>) -> io::Result<()> {
+        self.context = context.clone();
+        Ok(())
+    }
+    fn kind(&mut self, _: KindId, kind: &EventKind) -> io::Result<()> {
+        self.printers.push(Printer::new(kind, &self.context));
+        Ok(())
+    }
+    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+        self.line.clear();
+        self.columns.push(event, &mut self.line);
+        self.printers[event.kind.0 as usize].push(event, kind, &mut self.line);
+        Ok(())
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(dat) = TraceDat::open(data) else { return };
+    for order in [Order::Any, Order::Time] {
+        let _ = dat.read(order, &mut Print::default());
+    }
+});

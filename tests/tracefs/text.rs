@@ -1,0 +1,153 @@
+//! Our systrace text against the kernel's own: an instance's `trace` file, and the same buffer's pages as a trace.dat.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tracebridge::formats::trace_dat::{CpuData, Metadata, layout::option};
+
+use crate::machine::machine;
+use crate::support;
+
+/// An instance of the test's own; gone with it.
+struct Instance(PathBuf);
+
+impl Instance {
+    fn write(&self, knob: &str, value: &str) -> bool {
+        fs::write(self.0.join(knob), value).is_ok()
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.write("tracing_on", "0");
+        self.write("events/enable", "0");
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+const SYSTEMS: [&str; 9] =
+    ["sched", "irq", "raw_syscalls", "timer", "workqueue", "kmem", "task", "signal", "ftrace"];
+
+fn formats(events: &Path, system: &str) -> Vec<Vec<u8>> {
+    let mut names: Vec<PathBuf> =
+        fs::read_dir(events.join(system)).unwrap().map(|e| e.unwrap().path().join("format")).collect();
+    names.sort();
+    names.iter().filter_map(|path| fs::read(path).ok()).collect()
+}
+
+/// The kernel gives `header_page` to the first read only, so that must not be a small one.
+fn read_at_once(path: &Path) -> Vec<u8> {
+    let Ok(mut file) = fs::File::open(path) else { return Vec::new() };
+    let mut out = Vec::new();
+    let mut piece = vec![0; 1 << 16];
+    while let Ok(len @ 1..) = file.read(&mut piece) {
+        out.extend_from_slice(&piece[..len]);
+    }
+    out
+}
+
+/// The pages of one CPU that the kernel still has.
+fn pages(instance: &Path, cpu: usize, page_size: usize) -> Vec<u8> {
+    let raw = instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+    let mut file = fs::OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(raw).unwrap();
+    let mut out = Vec::new();
+    let mut page = vec![0; page_size];
+    while let Ok(len) = file.read(&mut page) {
+        if len == 0 {
+            break;
+        }
+        page[len..].fill(0);
+        out.extend_from_slice(&page);
+    }
+    out
+}
+
+/// A trace.dat of what is in the instance's buffer.
+fn trace_dat(root: &Path, instance: &Path, page_size: usize) -> Vec<u8> {
+    let read = |name: &str| read_at_once(&root.join(name));
+    let systems = SYSTEMS.iter().filter(|s| **s != "ftrace");
+    let metadata = Metadata {
+        long_size: 8,
+        page_size: page_size as u32,
+        header_page: read("events/header_page"),
+        header_event: read("events/header_event"),
+        ftrace_formats: formats(&root.join("events"), "ftrace"),
+        event_formats: systems.map(|s| (s.to_string(), formats(&root.join("events"), s))).collect(),
+        kallsyms: fs::read("/proc/kallsyms").unwrap(),
+        printk_formats: read("printk_formats"),
+        comms: read("saved_cmdlines"),
+        options: vec![(option::SAVED_TGIDS, read("saved_tgids"))],
+        clock: b"[boot]".to_vec(),
+        ..Metadata::default()
+    };
+    let cpus = fs::read_dir(instance.join("per_cpu")).unwrap().count();
+    let data: Vec<Vec<u8>> = (0..cpus).map(|cpu| pages(instance, cpu, page_size)).collect();
+    let empty = vec![CpuData { offset: 0, size: 0 }; cpus];
+    let mut offset = metadata.v6(&empty).bytes.len().next_multiple_of(page_size) as u64;
+    let mut table = Vec::new();
+    for pages in &data {
+        table.push(CpuData { offset, size: pages.len() as u64 });
+        offset += pages.len() as u64;
+    }
+    let mut file = metadata.v6(&table).bytes;
+    file.resize(file.len().next_multiple_of(page_size), 0);
+    file.extend(data.concat());
+    file
+}
+
+#[test]
+fn a_recordings_text_is_the_kernels_own_byte_for_byte() {
+    let Some(machine) = machine() else { return };
+    let instance = Instance(machine.root.join(format!("instances/tracebridge-text-{}", std::process::id())));
+    if let Err(error) = fs::create_dir(&instance.0) {
+        return support::skip("tracefs", &format!("no instance: {error}"));
+    }
+    assert!(instance.write("buffer_size_kb", "8192"));
+    assert!(instance.write("trace_clock", "boot"));
+    assert!(instance.write("options/record-tgid", "1"));
+    // Else pointers are printed scrambled, and are not in the pages.
+    assert!(instance.write("options/hash-ptr", "0"));
+    for system in SYSTEMS {
+        instance.write(&format!("events/{system}/enable"), "1");
+    }
+    assert!(instance.write("tracing_on", "1"));
+    for i in 0..100 {
+        assert!(instance.write("trace_marker", &format!("B|{}|step {i}\n", std::process::id())));
+        if i % 20 == 0 {
+            Command::new("true").status().unwrap();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(instance.write("trace_marker", "E\n"));
+    }
+    assert!(instance.write("tracing_on", "0"));
+    let kernels = String::from_utf8_lossy(&fs::read(instance.0.join("trace")).unwrap()).into_owned();
+    let dir = tempfile::tempdir().unwrap();
+    let dat = dir.path().join("it.dat");
+    fs::write(&dat, trace_dat(&machine.root, &instance.0, 4096)).unwrap();
+    let text = dir.path().join("it.txt");
+    let done = support::tracebridge().arg("convert").arg(&dat).arg("-o").arg(&text).output().unwrap();
+    assert!(text.exists(), "{}", String::from_utf8_lossy(&done.stderr));
+    let ours = String::from_utf8_lossy(&fs::read(&text).unwrap()).into_owned();
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().filter(|l| !l.starts_with('#') && !l.is_empty()).map(str::to_owned).collect()
+    };
+    let (kernels, ours) = (lines(&kernels), lines(&ours));
+    assert!(kernels.len() > 1000, "only {} events", kernels.len());
+    assert_eq!(kernels.len(), ours.len());
+    let mut unknown = 0;
+    for (mine, want) in ours.iter().zip(&kernels) {
+        // Some addresses (`page=`) only the running kernel can compute; all else on such a line must be the same.
+        if mine.contains("=?") {
+            unknown += 1;
+            let plain =
+                |l: &str| l.split(' ').filter(|w| !w.starts_with("page=")).collect::<Vec<_>>().join(" ");
+            assert_eq!(plain(mine), plain(want));
+        } else {
+            assert_eq!(mine, want.trim_end());
+        }
+    }
+    assert!(unknown < ours.len() / 2, "{unknown} of {} lines with something unknown", ours.len());
+}
