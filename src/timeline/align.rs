@@ -394,7 +394,7 @@ fn correct(eras: Vec<ClockMap>, pairs: &[Pair]) -> (Vec<ClockMap>, Vec<Pair>) {
         let corrections = corrections(&own);
         let new = if corrections.is_empty() { map.clone() } else { map.corrected(&corrections) };
         all.extend(own.iter().map(|p| {
-            let moved = new.map(p.at) as i64 - map.map(p.at) as i64;
+            let moved = (new.map(p.at) as i64).wrapping_sub(map.map(p.at) as i64);
             Pair { apart: p.apart - moved, ..*p }
         }));
         new

@@ -64,7 +64,9 @@ fn groups(seen: &Seen) -> Groups {
 fn nearest(group: &[u64], y: i64) -> Option<i64> {
     let after = group.partition_point(|ts| (*ts as i64) < y);
     let candidates = [after.checked_sub(1), Some(after)].into_iter().flatten();
-    candidates.filter_map(|n| Some(*group.get(n)? as i64 - y)).min_by_key(|apart| apart.abs())
+    candidates
+        .filter_map(|n| Some((*group.get(n)? as i64).wrapping_sub(y)))
+        .min_by_key(|apart| apart.unsigned_abs())
 }
 
 /// Compares `traced` with `seen`; `eras` turn the trace's clock into the timeline's.
@@ -83,7 +85,8 @@ pub fn fit(traced: &Traced, seen: &Seen, eras: &[ClockMap], window: (u64, u64)) 
             continue;
         }
         let Some(group) = groups.get(&(edge.name, edge.begin)) else { continue };
-        let found = nearest(group, y as i64 + drift.now).filter(|apart| apart.abs() <= WINDOW);
+        let found = nearest(group, (y as i64).wrapping_add(drift.now))
+            .filter(|apart| apart.unsigned_abs() <= WINDOW as u64);
         by_name.entry(edge.name).or_default().push(found.map_or(WINDOW as u64, i64::unsigned_abs));
         if let Some(apart) = found {
             let pair =
@@ -157,7 +160,7 @@ fn change(traced: &Traced, seen: &Seen, groups: &Groups, eras: [&ClockMap; 2], s
     let marker = |edge: &Named, map: &ClockMap| {
         let y = map.map(edge.x) as i64;
         let group = groups.get(&(edge.name, edge.begin))?;
-        Some(nearest(group, y).map_or(WINDOW, |apart| apart.abs().min(WINDOW)))
+        Some(nearest(group, y).map_or(WINDOW, |apart| apart.saturating_abs().min(WINDOW)))
     };
     let off_cpu = |gap: &Gap, map: &ClockMap| {
         let on_cpu = seen.on_cpu(map.map(gap.from), map.map(gap.to));

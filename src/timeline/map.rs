@@ -30,7 +30,7 @@ impl ClockMap {
     pub fn map(&self, x: u64) -> u64 {
         let y = match self.points.as_slice() {
             [] => x as i64,
-            [(x0, y0)] => (x as i64).wrapping_add(y0 - x0),
+            [(x0, y0)] => (x as i64).wrapping_add(y0.wrapping_sub(*x0)),
             points => interpolate(points, x as i64),
         };
         y.max(0) as u64
@@ -53,7 +53,7 @@ impl ClockMap {
     pub fn corrected(&self, corrections: &[(i64, i64)]) -> ClockMap {
         let [first, .., last] = corrections else {
             let all = corrections.first().map_or(0, |c| c.1);
-            return ClockMap { points: self.points.iter().map(|(x, y)| (*x, y + all)).collect() };
+            return ClockMap { points: self.points.iter().map(|(x, y)| (*x, y.wrapping_add(all))).collect() };
         };
         let add = |x: i64| interpolate(corrections, x.clamp(first.0, last.0));
         let mut xs: Vec<i64> =
@@ -61,7 +61,7 @@ impl ClockMap {
         xs.retain(|x| *x > 0);
         xs.sort_unstable();
         xs.dedup();
-        let points = xs.into_iter().map(|x| (x, self.map(x as u64) as i64 + add(x)));
+        let points = xs.into_iter().map(|x| (x, (self.map(x as u64) as i64).wrapping_add(add(x))));
         ClockMap { points: points.collect() }
     }
 }
@@ -71,8 +71,9 @@ fn interpolate(points: &[(i64, i64)], x: i64) -> i64 {
     let after = points.partition_point(|p| p.0 <= x);
     match (after.checked_sub(1).and_then(|n| points.get(n)), points.get(after)) {
         (Some((x0, y0)), Some((x1, y1))) => {
-            let share = i128::from(x - x0) * i128::from(y1 - y0) / i128::from((x1 - x0).max(1));
-            y0 + share as i64
+            let wide = i128::from;
+            let share = (wide(x) - wide(*x0)) * (wide(*y1) - wide(*y0)) / (wide(*x1) - wide(*x0)).max(1);
+            y0.wrapping_add(share as i64)
         }
         (Some((x0, y0)), None) | (None, Some((x0, y0))) => y0.wrapping_add(x.wrapping_sub(*x0)),
         (None, None) => x,

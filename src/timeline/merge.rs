@@ -1,5 +1,6 @@
 //! Puts inputs on one clock and pushes them to an exporter.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use super::map::{self, ClockMap};
 use super::methods::{self, Numbers};
 use super::place::Placement;
 use super::source::{Kernel, Opened, Source, SourceError};
+use super::stored::{Known, Stored};
 use super::{Edge, InputOutcome, MethodId, MethodName, MethodThread, Outcome, TimelineSink, Verdict};
 use crate::atrace::Marker;
 use crate::clock::{Clock, Snapshots};
@@ -84,6 +86,8 @@ pub fn merge(
         seen: Vec::new(),
         next_kind: 0,
         pending: Vec::new(),
+        stored: Vec::new(),
+        known: Known::default(),
         out,
     };
     run.out.head(&timeline_head(&kernels, &traces, &reference))?;
@@ -94,10 +98,18 @@ pub fn merge(
         run.pending.sort_by_key(|(_, edge)| edge.ts);
         run.pending.reverse();
     }
-    for input in &kernels {
-        run.kernel(input, &reference)?;
+    // The first one is the one to keep where others have the same: the most exact, and of those the first given.
+    kernels.sort_by_key(|k| std::cmp::Reverse(k.head.precision));
+    if let [first, _, ..] = kernels.as_slice() {
+        run.known.map = place_kernel(first, &reference).0;
+        first.kernel.read(Order::Any, &mut run.known)?;
     }
-    run.edges_until(u64::MAX)?;
+    // In order, the others are kept, and come in between the events of the first one.
+    let several = kernels.len() > 1;
+    for (n, input) in kernels.iter().enumerate().rev() {
+        run.kernel(input, &reference, several && n > 0, in_order && n > 0)?;
+    }
+    run.until(u64::MAX)?;
     if !in_order {
         run.all_methods(&placed)?;
     }
@@ -188,6 +200,10 @@ struct Run<'o> {
     next_kind: u32,
     /// For an exporter that wants everything in order: edges to come, the latest first.
     pending: Vec<(u32, Edge)>,
+    /// The same for events of all recordings but one.
+    stored: Vec<Stored>,
+    /// What the first of several recordings has.
+    known: Known,
     out: &'o mut dyn TimelineSink,
 }
 
@@ -202,15 +218,38 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn edges_until(&mut self, ts: u64) -> io::Result<()> {
+    /// Pushes what was kept and is due.
+    #[inline]
+    fn until(&mut self, ts: u64) -> io::Result<()> {
+        if self.pending.is_empty() && self.stored.is_empty() { Ok(()) } else { self.kept_until(ts) }
+    }
+
+    fn kept_until(&mut self, ts: u64) -> io::Result<()> {
+        loop {
+            let next = self.stored.iter_mut().min_by_key(|s| s.next_ts().unwrap_or(u64::MAX));
+            let Some(next) = next.filter(|s| s.next_ts().is_some_and(|t| t <= ts)) else { break };
+            if let Some(at) = next.next_ts() {
+                while let Some((thread, edge)) = self.pending.pop_if(|(_, edge)| edge.ts <= at) {
+                    self.out.edges(thread, &[edge])?;
+                }
+            }
+            next.pop(self.out)?;
+        }
         while let Some((thread, edge)) = self.pending.pop_if(|(_, edge)| edge.ts <= ts) {
             self.out.edges(thread, &[edge])?;
         }
         Ok(())
     }
 
-    fn kernel(&mut self, input: &KernelInput<'_>, reference: &Reference) -> io::Result<()> {
-        let (map, verdict, why) = place_kernel(input, reference);
+    /// Pushes one recording: without what is `known` from another, and `store`d until its time comes.
+    fn kernel(
+        &mut self,
+        input: &KernelInput<'_>,
+        reference: &Reference,
+        known: bool,
+        store: bool,
+    ) -> io::Result<()> {
+        let (map, mut verdict, mut why) = place_kernel(input, reference);
         let order = self.out.order();
         let mut sink = Pass {
             map: (map != ClockMap::default()).then_some(map),
@@ -218,14 +257,36 @@ impl Run<'_> {
             is_print: Vec::new(),
             events: 0,
             first_offset: None,
+            without_known: known,
+            twice: BTreeMap::new(),
+            stored: store.then(Stored::default),
             run: self,
         };
-        let report = input.kernel.read(order, &mut sink)?;
+        let mut report = input.kernel.read(order, &mut sink)?;
         let (events, offset) = (sink.events, sink.first_offset.unwrap_or(0));
+        let (twice, stored) = (sink.twice, sink.stored);
+        if let Some(mut stored) = stored {
+            stored.sort();
+            self.stored.push(stored);
+        }
+        let duplicates: u64 = twice.values().sum();
+        for (cpu, count) in &twice {
+            if let Some(counted) = report.cpus.get_mut(cpu) {
+                counted.events = counted.events.saturating_sub(*count);
+                // The same buffer: its losses were counted with the first recording.
+                (counted.lost, counted.gaps) = (0, 0);
+            }
+        }
+        if duplicates > 0 {
+            verdict = Verdict::Proven;
+            why =
+                format!("{why}; {duplicates} of its events are in another recording too, at the same times");
+        }
         let about = &mut self.outcome.inputs[input.index];
         about.format = input.head.format.clone();
         about.clock = input.head.clock;
         (about.verdict, about.why, about.offset_ns, about.events) = (verdict, why, offset, events);
+        about.duplicates = duplicates;
         let total = &mut self.outcome.report;
         for (cpu, count) in report.cpus {
             let sum = total.cpus.entry(cpu).or_default();
@@ -333,6 +394,10 @@ struct Pass<'r, 'o> {
     is_print: Vec<Option<usize>>,
     events: u64,
     first_offset: Option<i64>,
+    without_known: bool,
+    /// Events left out per CPU, since another recording has them.
+    twice: BTreeMap<u32, u64>,
+    stored: Option<Stored>,
     run: &'r mut Run<'o>,
 }
 
@@ -342,6 +407,9 @@ impl Sink for Pass<'_, '_> {
         self.run.next_kind += 1;
         self.kinds.push(id);
         self.is_print.push((kind.name == "print").then(|| kind.field("buf")).flatten());
+        if let Some(stored) = &mut self.stored {
+            stored.kind(kind);
+        }
         self.run.out.kind(id, kind)
     }
 
@@ -367,7 +435,10 @@ impl Sink for Pass<'_, '_> {
             self.first_offset.get_or_insert(offset);
             event.ts = event.ts.saturating_add_signed(offset);
         }
-        self.run.edges_until(event.ts)?;
+        if self.without_known && self.run.known.has(&event, kind) {
+            *self.twice.entry(event.cpu).or_default() += 1;
+            return Ok(());
+        }
         mark(&mut self.run.seen, event.tid);
         if let Some(buf) = self.is_print[index]
             && event.text(kind, buf).is_some_and(|text| Marker::parse(text).is_some())
@@ -375,6 +446,11 @@ impl Sink for Pass<'_, '_> {
             self.run.outcome.markers += 1;
         }
         self.events += 1;
+        if let Some(stored) = &mut self.stored {
+            stored.push(&event, index);
+            return Ok(());
+        }
+        self.run.until(event.ts)?;
         self.run.out.event(&event, kind)
     }
 

@@ -9,15 +9,14 @@ mod methods;
 mod observe;
 mod outcome;
 mod place;
-mod rename;
 mod sink;
 mod source;
+mod stored;
 mod traced;
 mod vote;
 
 pub use align::AlignError;
 pub use merge::{MergeError, MergeOptions, merge};
 pub use outcome::{InputOutcome, Outcome, Verdict};
-pub use rename::Renamed;
 pub use sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
 pub use source::{Kernel, Opened, Source, SourceError};

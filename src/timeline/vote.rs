@@ -27,12 +27,12 @@ pub fn vote(traced: &[Traced], may_be: &[Vec<i32>], observed: &Observed) -> Opti
     }
     // All that is found must lie on one line, or nothing is found.
     let best = *points.iter().max_by_key(|p| p.2)?;
-    points.retain(|p| (p.1 - best.1).abs() <= 1_000_000 + (p.0 - best.0).abs() / 500);
+    points.retain(|p| p.1.abs_diff(best.1) <= 1_000_000 + p.0.abs_diff(best.0) / 500);
     let first = points.iter().min_by_key(|p| p.0)?;
     let last = points.iter().max_by_key(|p| p.0)?;
-    let mut line = vec![(first.0, first.0 + first.1), (last.0, last.0 + last.1)];
-    if last.0 - first.0 < 100_000_000 {
-        line = vec![(best.0, best.0 + best.1)];
+    let mut line = vec![(first.0, first.0.wrapping_add(first.1)), (last.0, last.0.wrapping_add(last.1))];
+    if last.0.abs_diff(first.0) < 100_000_000 {
+        line = vec![(best.0, best.0.wrapping_add(best.1))];
     }
     Some(ClockMap::through(line))
 }
@@ -59,14 +59,14 @@ fn agreed(block: &[Named], seen: &Seen) -> Option<(i64, i64, usize)> {
         seen.marks.iter().filter(|m| m.begin && m.name == name).map(|m| m.ts as i64).collect();
     let at = |edge: &Named| edge.x as i64;
     let mut offsets: Vec<i64> =
-        block.iter().flat_map(|edge| marks.iter().map(move |mark| mark - at(edge))).collect();
+        block.iter().flat_map(|edge| marks.iter().map(move |mark| mark.wrapping_sub(at(edge)))).collect();
     offsets.sort_unstable();
     // For each offset, how many lie up to TOGETHER above it.
     let mut best = (0, 0, 0);
     let mut counts = Vec::with_capacity(offsets.len());
     let mut end = 0;
     for from in 0..offsets.len() {
-        while offsets.get(end).is_some_and(|o| *o <= offsets[from] + TOGETHER) {
+        while offsets.get(end).is_some_and(|o| *o <= offsets[from].saturating_add(TOGETHER)) {
             end += 1;
         }
         counts.push(end - from);
@@ -76,7 +76,7 @@ fn agreed(block: &[Named], seen: &Seen) -> Option<(i64, i64, usize)> {
     }
     let (count, from, end) = best;
     let offset = offsets[from..end][count / 2];
-    let others = offsets.iter().zip(&counts).filter(|(o, _)| (**o - offset).abs() > 10 * TOGETHER);
+    let others = offsets.iter().zip(&counts).filter(|(o, _)| o.abs_diff(offset) > 10 * TOGETHER as u64);
     let second = others.map(|(_, n)| *n).max().unwrap_or(0);
     let enough = count >= 8 && count as f64 >= SHARE * block.len() as f64 && count >= CLEARLY * second;
     enough.then(|| (at(&block[block.len() / 2]), offset, count))

@@ -15,3 +15,4 @@ mod markers;
 mod align;
 mod profile;
 mod trace_dat;
+mod perfetto;

@@ -1,0 +1,130 @@
+//! What `merge` writes for Perfetto is what Perfetto's own classes read.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::scenario::{Era, Scenario};
+use crate::support::{skip, tracebridge};
+
+/// An interpreter that has Perfetto's classes.
+fn python() -> Option<Command> {
+    let name = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
+    let has =
+        Command::new(&name).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]).output();
+    if has.is_ok_and(|o| o.status.success()) {
+        return Some(Command::new(name));
+    }
+    skip(
+        "perfetto",
+        &format!("{name} has no package perfetto: pip install perfetto, or set TRACEBRIDGE_PYTHON"),
+    );
+    None
+}
+
+fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(bytes)))
+}
+
+#[test]
+fn a_merged_trace_decodes_with_perfetto_s_classes_and_holds_what_was_merged() {
+    let Some(mut python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let made = Scenario::new(11, Era::Art14).make();
+    fs::write(path("app.dat"), &made.dat).unwrap();
+    fs::write(path("app.trace"), &made.trace).unwrap();
+    let out = tracebridge()
+        .args(["merge", "--json", "-o"])
+        .args([path("out.pftrace"), path("app.dat"), path("app.trace")])
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let merged = json(&out.stdout);
+
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/count_pftrace.py");
+    let out = python.arg(script).arg(path("out.pftrace")).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let read = json(&out.stdout);
+    let count = |name: &str| read["counts"][name].as_u64().unwrap_or(0);
+    for none in ["unknown", "unmatched", "unnamed", "open"] {
+        assert_eq!(count(none), 0, "{none}");
+    }
+    let outcome = &merged["outcome"];
+    assert_eq!(Some(count("events")), outcome["inputs"][0]["events"].as_u64());
+    assert_eq!(Some(count("prints")), outcome["markers"].as_u64());
+    assert_eq!(count("switches"), count("events") - count("prints"));
+    assert_eq!(Some(count("begins")), outcome["methods"].as_u64());
+    assert_eq!(count("begins"), count("ends"));
+    for (tid, truth) in &made.truth {
+        let slices = read["slices"][tid.to_string()].as_array().unwrap();
+        assert_eq!(slices.len(), truth.len(), "thread {tid}");
+        for (read, really) in slices.iter().zip(truth) {
+            let apart = read.as_u64().unwrap().abs_diff(*really);
+            assert!(apart <= 20_000, "{apart} ns");
+        }
+    }
+    let names: Vec<&str> = read["names"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(names[0], "com.example.app.Main.draw");
+}
+
+#[test]
+fn an_input_that_cannot_be_placed_is_refused_with_what_to_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let made = Scenario { markers: false, ..Scenario::new(12, Era::Art14) }.make();
+    let other = Scenario { suspended: 900_000_000_000, ..Scenario::new(12, Era::Art14) }.make();
+    fs::write(path("app.dat"), &made.dat).unwrap();
+    fs::write(path("app.trace"), &other.trace).unwrap();
+    let merge = |more: &[&str]| {
+        let mut command = tracebridge();
+        command.args(["merge", "-o"]).args([path("out.pftrace"), path("app.dat"), path("app.trace")]);
+        command.args(more).output().unwrap()
+    };
+    let out = merge(&[]);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("--clock") && said.contains("--offset"), "{said}");
+    assert!(!path("out.pftrace").exists(), "half a file was left");
+    let out = merge(&["--offset", "900000000000"]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+#[test]
+fn info_names_what_is_not_read_and_how_to_open_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("perf.data");
+    fs::write(&file, b"PERFILE2 and more").unwrap();
+    let out = tracebridge().arg("info").arg(&file).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(1));
+    assert!(
+        said.contains("perf.data of perf or simpleperf") || said.contains("perf.data file of perf"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_was_recorded_twice_appears_once_whatever_the_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let made = Scenario::new(13, Era::ArtMono).make();
+    fs::write(path("one.dat"), &made.dat).unwrap();
+    fs::write(path("two.dat"), &made.dat).unwrap();
+    let events = |file: &str| {
+        let out = tracebridge().args(["info", "--json"]).arg(path(file)).output().unwrap();
+        json(&out.stdout)["events"].as_u64()
+    };
+    for file in ["out.dat", "out.pftrace"] {
+        let out = tracebridge()
+            .args(["merge", "--json", "-o"])
+            .args([path(file), path("one.dat"), path("two.dat")])
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        assert_eq!(json(&out.stdout)["outcome"]["inputs"][1]["duplicates"].as_u64(), events("one.dat"));
+        assert_eq!(events(file), events("one.dat"), "{file}");
+    }
+}
