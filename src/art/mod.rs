@@ -7,6 +7,8 @@ mod block;
 mod data;
 mod fixed;
 mod key;
+#[cfg(feature = "host")]
+mod mapping;
 mod packet;
 
 pub use block::{
@@ -16,6 +18,8 @@ pub use block::{
 pub use data::{DataHeader, DataHeaderError, MAGIC};
 pub use fixed::{Fixed, RecordLayout};
 pub use key::{KeySection, MethodLine, parse_method_line};
+#[cfg(feature = "host")]
+pub use mapping::{Mapped, Mapping, MappingError};
 pub use packet::{Packet, PacketError, next_packet};
 
 /// What a record says happened to its method.

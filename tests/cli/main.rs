@@ -13,6 +13,7 @@ mod support;
 mod markers;
 
 mod align;
+mod mapping;
+mod perfetto;
 mod profile;
 mod trace_dat;
-mod perfetto;

@@ -250,14 +250,25 @@ impl Printer {
                 }
             }
             (Payload::Values { text, .. }, how) => {
-                match how {
-                    How::Marker { .. } => out.extend_from_slice(MARKER),
-                    _ => out.extend_from_slice(&self.name),
-                }
-                let start = out.len();
-                match text {
-                    Some(text) => out.extend_from_slice(text),
-                    None => known::render(event, kind, out),
+                let mut start = out.len();
+                match (how, text) {
+                    (How::Marker { buf, .. }, _) => {
+                        out.extend_from_slice(MARKER);
+                        start = out.len();
+                        let said = kind.field(&buf.name).and_then(|buf| event.text(kind, buf));
+                        out.extend_from_slice(said.unwrap_or_default().trim_ascii_end());
+                    }
+                    // Stack traces keep their lines.
+                    (_, Some(text)) if known::prints_itself(kind) => return out.extend_from_slice(text),
+                    (_, Some(text)) => {
+                        out.extend_from_slice(&self.name);
+                        start = out.len();
+                        out.extend_from_slice(text);
+                    }
+                    (_, None) => {
+                        out.extend_from_slice(&self.name);
+                        known::render(event, kind, out);
+                    }
                 }
                 one_line(out, start);
             }
