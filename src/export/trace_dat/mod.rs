@@ -20,6 +20,9 @@ use crate::formats::trace_dat::{CpuData, Extra, Metadata};
 use crate::formats::{Event, EventKind, Head, KindId, Order, Process, Sink, Thread};
 use crate::timeline::{Outcome, TimelineSink};
 
+/// CPUs that are believed: more than any kernel is built for. Each has an entry in the file's table.
+const MAX_CPUS: u32 = 8192;
+
 /// The writer onto `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
     Box::new(DatWriter { out: Some(out), ..DatWriter::default() })
@@ -44,6 +47,14 @@ struct DatWriter {
 }
 
 impl DatWriter {
+    /// The page that a CPU is at.
+    fn page(&mut self, cpu: u32) -> io::Result<&mut Page> {
+        if cpu >= MAX_CPUS {
+            return Err(io::Error::other(format!("CPU {cpu} is more than any machine has ({MAX_CPUS})")));
+        }
+        Ok(self.cpus.entry(cpu).or_default())
+    }
+
     fn spool(&mut self, cpu: u32, page: Option<[u8; PAGE]>) -> io::Result<()> {
         let Some(page) = page else { return Ok(()) };
         let spool = match &mut self.spool {
@@ -181,12 +192,14 @@ impl Sink for DatWriter {
         self.record.clear();
         layout.encode(event, kind, &mut self.record);
         self.record.truncate(MAX_RECORD);
-        let page = self.cpus.entry(event.cpu).or_default().push(event.ts, &self.record);
+        let record = std::mem::take(&mut self.record);
+        let page = self.page(event.cpu)?.push(event.ts, &record);
+        self.record = record;
         self.spool(event.cpu, page)
     }
 
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
-        let page = self.cpus.entry(cpu).or_default().lost(count);
+        let page = self.page(cpu)?.lost(count);
         self.spool(cpu, page)
     }
 }

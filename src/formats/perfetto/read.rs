@@ -40,7 +40,7 @@ pub fn read(data: &[u8], order: Order, sink: &mut dyn Sink) -> io::Result<ReadRe
         clock: survey.clock.unwrap_or(Clock::Boottime),
         precision: 9,
         snapshots: survey.snapshots.clone(),
-        cpus: survey.bundles.iter().map(|(cpu, _)| cpu + 1).max(),
+        cpus: survey.bundles.iter().map(|(cpu, _)| cpu.saturating_add(1)).max(),
         machine: None,
     })?;
     let mut reader = Reader { sink, report, kinds: Kinds::default(), running: HashMap::new(), guessed: 0 };
