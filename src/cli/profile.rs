@@ -304,7 +304,7 @@ impl<'t, 'a> One<'t, 'a> {
         let graph = (self.args.calls && rows.by == By::Method)
             .then(|| CallGraph::of(&self.tree(), self.trace.methods().len()));
         let tick_ns = self.trace.header().tick_ns;
-        let calls = graph.as_ref().map(|graph| Calls { graph, tick_ns, clock: self.clock });
+        let calls = graph.as_ref().map(|graph| Calls::new(graph, tick_ns, self.clock));
         if self.args.json {
             let mut value = self.summary(&rows);
             value["rows"] = print::to_json(&rows, shown, &self.names, calls.as_ref());

@@ -12,24 +12,30 @@ use crate::formats::art_method::{Method, MethodTrace};
 pub struct Names<'t, 'a> {
     trace: &'t MethodTrace<'a>,
     mapped: HashMap<u32, Mapped>,
+    /// How many threads have a name.
+    thread_names: HashMap<&'t str, u32>,
 }
 
 impl<'t, 'a> Names<'t, 'a> {
     /// Names as traced.
     pub fn new(trace: &'t MethodTrace<'a>) -> Self {
-        Names { trace, mapped: HashMap::new() }
+        let mut thread_names = HashMap::new();
+        for thread in trace.threads().iter().filter(|thread| !thread.name.is_empty()) {
+            *thread_names.entry(thread.name.as_ref()).or_default() += 1;
+        }
+        Names { trace, mapped: HashMap::new(), thread_names }
     }
 
     /// Names as `mapping` (the content of a mapping file) has them; methods that it does not know keep theirs.
     pub fn mapped(trace: &'t MethodTrace<'a>, mapping: &[u8]) -> Result<Self, MappingError> {
         let mapping = Mapping::parse(mapping)?;
-        let mut mapped = HashMap::new();
+        let mut names = Names::new(trace);
         for (n, method) in trace.methods().iter().enumerate().filter(|(_, method)| method.declared) {
             if let Some(real) = real_name(&mapping, method) {
-                mapped.insert(n as u32, real);
+                names.mapped.insert(n as u32, real);
             }
         }
-        Ok(Names { trace, mapped })
+        Ok(names)
     }
 
     /// How many methods the mapping file gave another name.
@@ -98,8 +104,8 @@ impl<'t, 'a> Names<'t, 'a> {
         let threads = self.trace.threads();
         let Some(this) = threads.get(thread as usize) else { return format!("thread #{thread}") };
         let label = this.label();
-        let twins = threads.iter().filter(|t| t.name == this.name).count();
-        if twins > 1 && !this.name.is_empty() { format!("{label} ({})", this.id) } else { label.into_owned() }
+        let twins = self.thread_names.get(this.name.as_ref()).is_some_and(|n| *n > 1);
+        if twins { format!("{label} ({})", this.id) } else { label.into_owned() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Rows as a table for people, as JSON and as CSV.
 
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
@@ -66,7 +67,7 @@ pub fn table(
     rows: &Rows,
     shown: &[Row],
     names: &Names<'_, '_>,
-    calls: Option<&Calls<'_>>,
+    calls: Option<&Calls>,
     style: Style,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -106,14 +107,10 @@ pub fn table(
     Ok(())
 }
 
-/// Callers and callees of the methods shown.
-pub struct Calls<'a> {
-    /// The call graph.
-    pub graph: &'a CallGraph,
-    /// ns per tick.
-    pub tick_ns: u64,
-    /// The clock to sort by.
-    pub clock: usize,
+/// Callers and callees by method.
+pub struct Calls {
+    /// Callers, longest first, and callees.
+    lists: HashMap<u32, [Vec<Relative>; 2]>,
 }
 
 /// One caller or callee.
@@ -129,32 +126,36 @@ pub struct Relative {
     pub share: f64,
 }
 
-impl Calls<'_> {
-    /// Callers and callees of a method, longest first.
-    pub fn of(&self, method: u32) -> [(&'static str, Vec<Relative>); 2] {
-        let mut lists: [std::collections::BTreeMap<u32, Relative>; 2] = Default::default();
-        let inclusive = self.graph.methods.get(method as usize).map_or(0, |stat| stat.inclusive[self.clock]);
-        for (key, edge) in &self.graph.edges {
+impl Calls {
+    /// Callers and callees of all methods, sorted by `clock`.
+    pub fn new(graph: &CallGraph, tick_ns: u64, clock: usize) -> Calls {
+        let mut sums: BTreeMap<(u32, usize, u32), Relative> = BTreeMap::new();
+        for (key, edge) in &graph.edges {
             for (list, this, other) in [(0, key.callee, key.caller), (1, key.caller, key.callee)] {
-                if this == method {
-                    let empty = Relative { method: other, calls: 0, total: [0; 2], share: 0.0 };
-                    let sum = lists[list].entry(other).or_insert(empty);
-                    sum.calls += edge.calls;
-                    // What a recursive call took is part of what the outermost one took.
-                    if !key.callee_recursive {
-                        super::machine::add(&mut sum.total, edge.total.map(|t| t * self.tick_ns));
-                    }
+                let empty = Relative { method: other, calls: 0, total: [0; 2], share: 0.0 };
+                let sum = sums.entry((this, list, other)).or_insert(empty);
+                sum.calls += edge.calls;
+                // What a recursive call took is part of what the outermost one took.
+                if !key.callee_recursive {
+                    super::machine::add(&mut sum.total, edge.total.map(|t| t.saturating_mul(tick_ns)));
                 }
             }
         }
-        let [callers, callees] = lists.map(|list| {
-            let mut list: Vec<_> = list.into_values().collect();
-            for relative in &mut list {
-                relative.share = percent(relative.total[self.clock], inclusive * self.tick_ns);
-            }
-            list.sort_by_key(|relative| std::cmp::Reverse(relative.total[self.clock]));
-            list
-        });
+        let mut lists: HashMap<u32, [Vec<Relative>; 2]> = HashMap::new();
+        for ((this, list, _), mut relative) in sums {
+            let inclusive = graph.methods.get(this as usize).map_or(0, |stat| stat.inclusive[clock]);
+            relative.share = percent(relative.total[clock], inclusive.saturating_mul(tick_ns));
+            lists.entry(this).or_default()[list].push(relative);
+        }
+        for list in lists.values_mut().flatten() {
+            list.sort_by_key(|relative| std::cmp::Reverse(relative.total[clock]));
+        }
+        Calls { lists }
+    }
+
+    /// Callers and callees of a method.
+    pub fn of(&self, method: u32) -> [(&'static str, &[Relative]); 2] {
+        let [callers, callees] = self.lists.get(&method).map_or([&[][..], &[]], |[a, b]| [&a[..], &b[..]]);
         [("called by", callers), ("calls", callees)]
     }
 }
@@ -190,7 +191,7 @@ pub fn members(stat: &Stat, has: [bool; 2]) -> Map<String, Value> {
 }
 
 /// Rows as a JSON array.
-pub fn to_json(rows: &Rows, shown: &[Row], names: &Names<'_, '_>, calls: Option<&Calls<'_>>) -> Value {
+pub fn to_json(rows: &Rows, shown: &[Row], names: &Names<'_, '_>, calls: Option<&Calls>) -> Value {
     let one = |row: &Row| {
         let mut map = members(&row.stat, rows.clocks);
         map.insert("name".into(), json!(rows.label(names, row)));

@@ -7,6 +7,11 @@ use std::path::Path;
 use tracebridge::art::Action;
 use tracebridge::formats::art_method::{Error, MethodTrace, detect};
 
+use tracebridge::profile::drive::Selection;
+use tracebridge::profile::flat::Flat;
+use tracebridge::profile::graph::CallGraph;
+use tracebridge::profile::tree::{CallTree, TreeOptions};
+
 use crate::support;
 
 /// The file's bytes, unpacked where it is gzip.
@@ -159,4 +164,44 @@ fn an_unroll_is_an_action_of_its_own() {
     let bytes = bytes(&corpus.join("method-trace/tadfisher__platform_tools_base__exception.trace"));
     let trace = MethodTrace::parse(&bytes).unwrap();
     assert_eq!(trace.records().filter(|r| r.action == Action::Unroll).count(), 3);
+}
+
+/// Calls, recursive calls, exclusive and inclusive times of each method, counted twice in two ways; how many values.
+fn flat_and_tree_agree(trace: &MethodTrace<'_>, name: &str) -> usize {
+    let all = Selection::default();
+    let flat = Flat::of(trace, &all);
+    let tree = CallTree::of(trace, &all, TreeOptions::default());
+    let graph = CallGraph::of(&tree, trace.methods().len());
+    assert_eq!(flat.problems, tree.problems, "{name}");
+    for (n, (flat, graph)) in flat.methods.iter().zip(&graph.methods).enumerate() {
+        let method = trace.methods()[n].full_name();
+        assert_eq!([flat.calls, flat.recursive], graph.calls, "{name}: {method}");
+        assert_eq!((flat.exclusive, flat.inclusive), (graph.exclusive, graph.inclusive), "{name}: {method}");
+    }
+    for (thread, total) in flat.threads.iter().zip(tree.totals()) {
+        assert_eq!(thread.total, total, "{name}: all paths of a thread add up to its time");
+    }
+    flat.methods.len() * 6
+}
+
+#[test]
+fn the_flat_profile_and_the_call_tree_agree_also_on_damaged_traces() {
+    let Some(corpus) = support::corpus() else { return };
+    let mut compared = 0;
+    for entry in std::fs::read_dir(corpus.join("method-trace")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.display().to_string();
+        let mut bytes = bytes(&path);
+        compared += flat_and_tree_agree(&MethodTrace::parse(&bytes).unwrap(), &name);
+        // Every so many bytes of the records one that is wrong: other methods, threads, actions, times.
+        let records = bytes.windows(4).position(|w| w == b"SLOW").unwrap() + 32;
+        for at in (records..bytes.len()).step_by(997) {
+            bytes[at] ^= 0x15;
+        }
+        if let Ok(trace) = MethodTrace::parse(&bytes) {
+            compared += flat_and_tree_agree(&trace, &format!("{name}, damaged"));
+        }
+    }
+    println!("{compared} values compared");
+    assert!(compared > 50_000);
 }

@@ -51,16 +51,20 @@ impl FixedBody {
         out
     }
 
-    /// Cuts the stretch that holds `offset` there, and binds `id` to `index` from there on.
-    pub fn bind_at(&mut self, offset: usize, id: u16, index: u32) {
-        let Some(n) = self.segments.iter().position(|s| s.range.contains(&offset)) else { return };
-        if self.segments[n].range.start < offset {
-            let tail = Segment { range: offset..self.segments[n].range.end, binds: Vec::new() };
-            self.segments[n].range.end = offset;
-            self.segments.insert(n + 1, tail);
-            self.segments[n + 1].binds.push((id, index));
-        } else {
-            self.segments[n].binds.push((id, index));
+    /// From each offset on its id means another index: cuts the stretches there.
+    pub fn bind_all(&mut self, mut binds: Vec<(usize, u16, u32)>) {
+        binds.sort_unstable();
+        let mut binds = binds.into_iter().peekable();
+        for mut segment in std::mem::take(&mut self.segments) {
+            while let Some((offset, id, index)) = binds.next_if(|(offset, ..)| *offset < segment.range.end) {
+                if offset > segment.range.start {
+                    let head = segment.range.start..offset;
+                    segment.range.start = offset;
+                    self.segments.push(Segment { range: head, binds: std::mem::take(&mut segment.binds) });
+                }
+                segment.binds.push((id, index));
+            }
+            self.segments.push(segment);
         }
     }
 }

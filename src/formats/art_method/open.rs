@@ -1,6 +1,7 @@
 //! Opening: the text section, the binary header, declarations, one pass over the records, and what is wrong with them.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
 use super::body::{FixedBody, Segment, ThreadTable};
@@ -25,6 +26,8 @@ pub(super) struct Opening<'a> {
     pub(super) methods: Vec<Method<'a>>,
     pub(super) ids: IdMap,
     table: Option<ThreadTable>,
+    /// The last thread of each id.
+    pub(super) latest: HashMap<u32, u32>,
 }
 
 /// See [`MethodTrace::parse`].
@@ -104,7 +107,7 @@ impl<'a> Opening<'a> {
         self.keys.extend(text.keys);
         self.threads.reserve(text.threads.len());
         for (id, name) in text.threads {
-            if fresh || !self.threads.iter().any(|t| t.id == id) {
+            if fresh || !self.latest.contains_key(&id) {
                 self.add_thread(id, name);
             }
         }
@@ -116,7 +119,7 @@ impl<'a> Opening<'a> {
 
     pub(super) fn add_thread(&mut self, id: u32, name: Cow<'a, str>) -> u32 {
         let index = self.threads.len() as u32;
-        let reused_id = self.threads.iter().any(|t| t.id == id);
+        let reused_id = self.latest.insert(id, index).is_some();
         self.threads.push(Thread { id, name, declared: true, reused_id, records: 0 });
         if let Ok(id) = u16::try_from(id)
             && !reused_id
@@ -236,7 +239,6 @@ impl<'a> Opening<'a> {
     fn streaming(&mut self, bytes: &'a [u8], from: usize, body: &mut FixedBody) {
         let mut at = from;
         let mut summary = None;
-        let mut seen: Vec<u32> = Vec::new();
         let mut binds = Vec::new();
         while let Some(next) = next_packet(&bytes[at..], body.layout) {
             let (packet, len) = match next {
@@ -257,13 +259,12 @@ impl<'a> Opening<'a> {
                 },
                 Packet::Thread(id, name) => {
                     let name = String::from_utf8_lossy(name);
-                    let known = self.threads.iter().rev().find(|t| t.id == u32::from(id));
-                    if known.is_none_or(|t| t.name != name) {
+                    let known = self.latest.get(&u32::from(id)).copied();
+                    if known.is_none_or(|n| self.threads[n as usize].name != name) {
                         let index = self.add_thread(u32::from(id), name);
-                        if seen.contains(&u32::from(id)) {
+                        if known.is_some() {
                             binds.push((id, index));
                         }
-                        seen.push(u32::from(id));
                     }
                 }
                 Packet::Summary(text) => {
@@ -324,12 +325,7 @@ impl<'a> Opening<'a> {
             });
         }
         if found.by_thread.iter().any(|t| !t.restarts.is_empty()) {
-            for (index, thread) in found.by_thread.iter().enumerate() {
-                let mut current = index;
-                for offset in &thread.restarts {
-                    current = self.part_thread(body, current, *offset);
-                }
-            }
+            self.part_threads(body, &found);
             let table = self.table().clone();
             let all = Declared { methods: &self.ids, count: self.threads.len(), table: &table };
             found = scan::scan(bytes, body, clock, &all);
@@ -341,18 +337,26 @@ impl<'a> Opening<'a> {
         counts
     }
 
-    /// From `offset` on, the id of thread `index` belongs to another thread: the next of that id in the list, or one
-    /// that no list names.
-    fn part_thread(&mut self, body: &mut FixedBody, index: usize, offset: usize) -> usize {
-        let id = self.threads[index].id;
-        let next = (index + 1..self.threads.len()).find(|n| self.threads[*n].id == id);
-        let next = next.unwrap_or_else(|| {
-            let name = Cow::Borrowed("");
-            self.threads.push(Thread { id, name, declared: false, reused_id: true, records: 0 });
-            self.threads.len() - 1
-        });
-        body.bind_at(offset, id as u16, next as u32);
-        next
+    /// Where a thread's CPU clock starts over, its id belongs to another thread from there on: the next of that id in
+    /// the list, or one that no list names.
+    fn part_threads(&mut self, body: &mut FixedBody, found: &scan::Scan) {
+        let mut listed: HashMap<u32, VecDeque<u32>> = HashMap::new();
+        for (n, thread) in self.threads.iter().enumerate().filter(|(_, thread)| thread.reused_id) {
+            listed.entry(thread.id).or_default().push_back(n as u32);
+        }
+        let mut binds = Vec::new();
+        for (index, scan) in found.by_thread.iter().enumerate() {
+            let Some(id) = self.threads.get(index).map(|thread| thread.id) else { continue };
+            for offset in &scan.restarts {
+                let next = listed.get_mut(&id).and_then(VecDeque::pop_front).unwrap_or_else(|| {
+                    let name = Cow::Borrowed("");
+                    self.threads.push(Thread { id, name, declared: false, reused_id: true, records: 0 });
+                    self.threads.len() as u32 - 1
+                });
+                binds.push((*offset, id as u16, next));
+            }
+        }
+        body.bind_all(binds);
     }
 
     fn check_promises(&mut self, header: &DataHeader, counts: &Counts, records: Range<usize>) {

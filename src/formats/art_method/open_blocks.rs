@@ -100,8 +100,10 @@ fn packets<'a>(opening: &mut Opening<'a>, bytes: &'a [u8], from: usize, found: &
                 }
                 let end = at + len;
                 let thread = *threads.entry(id).or_insert_with(|| {
+                    let index = opening.threads.len() as u32;
                     opening.threads.push(undeclared_thread(id));
-                    opening.threads.len() as u32 - 1
+                    opening.latest.insert(id, index);
+                    index
                 });
                 let range = end - entries.len()..end;
                 found.push(Found { block: Block { range, thread, continues: false }, said });
