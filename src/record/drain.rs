@@ -11,7 +11,7 @@ use super::output::Output;
 use super::{Error, Tracefs};
 
 /// Bytes gathered before they are handed on: large enough that the file system's work per write does not count.
-pub const BATCH: usize = 1 << 20;
+pub const BATCH: usize = 512 << 10;
 
 /// O_DIRECT wants buffers that start at a multiple of the disk's block.
 const ALIGN: usize = 4096;

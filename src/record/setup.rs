@@ -163,6 +163,18 @@ fn set_tracer(
         return Err(Error::NotOffered { knob: "available_tracers", asked, offered });
     }
     settings.set(list, &names.join(" "))?;
+    // The kernel takes names that it does not know without a word, and an empty list for "all".
+    let taken = settings.tracefs().read(list)?;
+    let taken: Vec<&str> = taken.lines().filter_map(|l| l.split_whitespace().next()).collect();
+    let is_there = |name: &str| match name.contains('*') {
+        true => taken.iter().any(|t| !t.starts_with('#')),
+        false => taken.contains(&name),
+    };
+    if let Some(missing) = names.iter().find(|name| !is_there(name)) {
+        let why =
+            format!("the kernel cannot trace a function {missing} (available_filter_functions lists them)");
+        return Err(Error::Nothing(why));
+    }
     settings.set("current_tracer", tracer).map(drop)
 }
 
