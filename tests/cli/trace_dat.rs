@@ -338,6 +338,19 @@ fn a_file_cut_anywhere_opens_in_part_or_says_where_it_ends() {
 }
 
 #[test]
+fn a_table_that_names_the_same_bytes_twice_is_not_believed() {
+    let mut file = make(Endian::Little, 8, Packing::V6);
+    // The table behind `flyrecord`: u64 offset and u64 size of each CPU.
+    let table = file.windows(10).position(|w| w == layout::V6_FLYRECORD).unwrap() + 10;
+    file.copy_within(table..table + 16, table + 16);
+    let len = file.len() - 8192;
+    file.truncate(len);
+    let (keep, report) = read(&file, Order::Time);
+    assert_eq!(keep.events.len(), 60);
+    assert!(report.damage[0].what.contains("more than once"), "{:?}", report.damage);
+}
+
+#[test]
 fn changed_bytes_never_panic() {
     // A small generator of pseudo-random numbers (xorshift), so that every run tries the same.
     let mut state = 0x9e37_79b9_7f4a_7c15u64;

@@ -9,7 +9,10 @@ use crate::formats::Damage;
 use crate::ftrace::{Missed, Page, PageFault, PageLayout, Place, Walk};
 
 /// The largest chunk taken, bytes uncompressed. trace-cmd writes chunks of 10 pages.
-const MAX_CHUNK: usize = 16 << 20;
+const MAX_CHUNK: usize = 4 << 20;
+/// How many times its packed size a chunk may come to (and 64 KiB): pages with no more than a header each stay below
+/// it; a file made to cost hours does not.
+const MAX_RATIO: usize = 8192;
 /// Damaged places told one by one, per CPU; the rest are counted.
 const MAX_DAMAGE: usize = 16;
 
@@ -153,8 +156,8 @@ impl<'a> Lane<'a> {
             lane.damaged(file.len() as u64, what);
         }
         if lane.codec != Codec::None && there > 0 {
-            // trace-cmd 3.1 leaves the count of chunks out of the size: believe the chunks.
-            lane.rest = &file[start..];
+            // trace-cmd 3.1 leaves the count of chunks (4 bytes) out of the size.
+            lane.rest = &file[start..(start + there + 4).min(file.len())];
             lane.chunks_left = lane.word().unwrap_or(0);
         }
         lane
@@ -263,8 +266,10 @@ impl<'a> Lane<'a> {
         let mut out = std::mem::take(&mut self.chunk).into_owned();
         out.clear();
         let (Some(packed), Some(unpacked)) = (self.word(), self.word()) else { return false };
-        if unpacked as usize > MAX_CHUNK {
-            let what = format!("a chunk of {unpacked} bytes is more than any writer makes");
+        let most = MAX_CHUNK.min((64 << 10) + (packed as usize).saturating_mul(MAX_RATIO));
+        if unpacked as usize > most {
+            let what =
+                format!("a chunk of {packed} bytes that unpack to {unpacked} is none that any writer makes");
             self.damaged(self.chunk_offset, what);
             return false;
         }

@@ -163,7 +163,27 @@ impl<'a> TraceDat<'a> {
             notes: Vec::new(),
         };
         reader(&mut dat, c)?;
+        dat.drop_overlapping_streams();
         Ok(dat)
+    }
+
+    /// No honest table of CPUs names more bytes than the file has; one that names the same bytes for thousands of CPUs
+    /// would cost hours.
+    fn drop_overlapping_streams(&mut self) {
+        let len = self.file.len() as u64;
+        let (mut left, before) = (len, self.streams.len());
+        self.streams.retain(|stream| {
+            let there = stream.size.min(len.saturating_sub(stream.offset));
+            let fits = there <= left;
+            left -= if fits { there } else { 0 };
+            fits
+        });
+        let dropped = before - self.streams.len();
+        if dropped > 0 {
+            let what =
+                format!("the table of CPUs names the same bytes more than once: {dropped} CPUs are left out");
+            self.damage.push(Damage { offset: 0, what });
+        }
     }
 
     /// From now on, tells `release` what a reading has done with: so that a mapped file larger than memory need not

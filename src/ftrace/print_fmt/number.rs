@@ -11,10 +11,10 @@ static PAIRS: [u8; 200] = {
     pairs
 };
 
-/// The decimal digits of `v`, at the end of `buffer`; hands back where they start.
+/// Writes the decimal digits of `v` so that they end before `end`; hands back where they start.
 #[inline]
-pub(crate) fn decimal(mut v: u64, buffer: &mut [u8; 24]) -> usize {
-    let mut at = buffer.len();
+fn digits(mut v: u64, buffer: &mut [u8], end: usize) -> usize {
+    let mut at = end;
     while v >= 100 {
         let pair = (v % 100) as usize * 2;
         v /= 100;
@@ -22,14 +22,19 @@ pub(crate) fn decimal(mut v: u64, buffer: &mut [u8; 24]) -> usize {
         buffer[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
     }
     if v >= 10 {
-        let pair = v as usize * 2;
         at -= 2;
-        buffer[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+        buffer[at..at + 2].copy_from_slice(&PAIRS[v as usize * 2..v as usize * 2 + 2]);
     } else {
         at -= 1;
         buffer[at] = b'0' + v as u8;
     }
     at
+}
+
+/// The decimal digits of `v`, at the end of `buffer`; hands back where they start.
+#[inline]
+pub(crate) fn decimal(v: u64, buffer: &mut [u8; 24]) -> usize {
+    digits(v, buffer, 24)
 }
 
 /// The digits of `v` in base 2^`bits`, at the end of `buffer`.
@@ -50,25 +55,11 @@ pub(crate) fn power_of_two(mut v: u64, bits: u32, upper: bool, buffer: &mut [u8;
 
 /// Appends `v` in decimal.
 #[inline]
-pub(crate) fn push_u64(out: &mut Vec<u8>, mut v: u64) {
-    if v < 10 {
-        return out.push(b'0' + v as u8);
-    }
+pub(crate) fn push_u64(out: &mut Vec<u8>, v: u64) {
     // The buffer is copied whole and cut: a copy of known length is two moves, one of unknown length a call.
-    let len = v.ilog10() as usize + 1;
+    let len = v.checked_ilog10().unwrap_or(0) as usize + 1;
     let mut buffer = [0u8; 20];
-    let mut at = len;
-    while v >= 100 {
-        let pair = (v % 100) as usize * 2;
-        v /= 100;
-        at -= 2;
-        buffer[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-    }
-    if v >= 10 {
-        buffer[..2].copy_from_slice(&PAIRS[v as usize * 2..v as usize * 2 + 2]);
-    } else {
-        buffer[0] = b'0' + v as u8;
-    }
+    digits(v, &mut buffer, len);
     let start = out.len();
     out.extend_from_slice(&buffer);
     out.truncate(start + len);
