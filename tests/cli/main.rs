@@ -17,3 +17,5 @@ mod mapping;
 mod perfetto;
 mod profile;
 mod trace_dat;
+
+mod bad_text;
