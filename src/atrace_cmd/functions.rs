@@ -11,8 +11,14 @@ pub fn trace(settings: &mut Settings, names: &[&str]) -> Result<(), Error> {
     // The kernel takes any number of names at once, but does not say which of them it does not know.
     let known = tracefs.read("available_filter_functions").unwrap_or_default();
     let is_known = |name: &str| known.lines().any(|l| l.split_whitespace().next() == Some(name));
-    for name in names.iter().filter(|n| !n.contains('*') && !known.is_empty() && !is_known(n)) {
+    let unknown: Vec<&str> =
+        names.iter().copied().filter(|n| !n.contains('*') && !known.is_empty() && !is_known(n)).collect();
+    for name in &unknown {
         eprintln!("error: \"{name}\" is not a valid kernel function to trace.");
+    }
+    if !unknown.is_empty() {
+        // An empty filter would be one for every function.
+        return Err(Error::Nothing(format!("no such kernel function: {}", unknown.join(", "))));
     }
     settings.set("set_ftrace_filter", &names.join(" "))?;
     settings.set("current_tracer", "function_graph")?;
