@@ -106,7 +106,7 @@ impl Dump {
         let tree = CallTree::of(trace, &Selection::default(), tree_options);
         let declared = trace.counts().declared_methods as usize;
         let graph = CallGraph::of(&tree, declared + 1);
-        let micros = |ticks: [u64; 2]| ticks[options.clock] * trace.header().tick_ns / 1_000;
+        let micros = |ticks: [u64; 2]| ticks[options.clock].saturating_mul(trace.header().tick_ns) / 1_000;
         let mut rows = names(trace, declared);
         for row in &mut rows {
             let stat = if row.method == ROOT { &graph.outside } else { &graph.methods[row.method as usize] };

@@ -103,6 +103,9 @@ impl ThreadClock {
     }
 }
 
+/// The longest time that a version 4 or 5 record is believed, ticks: 52 days in ns. Sums over many calls still fit.
+const LONGEST: u64 = 1 << 52;
+
 /// What takes records.
 pub trait Feed {
     /// One record: the method is entered or, with `exit`, left. Indexes are dense.
@@ -143,7 +146,12 @@ fn drive_threads(trace: &MethodTrace<'_>, selection: &Selection, to: &mut impl F
             for (thread, record) in BlockCursor::new(trace.bytes(), body, trace.threads().len()) {
                 if record.word & 3 != 3 && selection.has_thread(thread) {
                     let method = trace.ids().get(record.word);
-                    to.feed(thread, method, record.word & 3 != 0, [record.cpu, record.wall]);
+                    to.feed(
+                        thread,
+                        method,
+                        record.word & 3 != 0,
+                        [record.cpu.min(LONGEST), record.wall.min(LONGEST)],
+                    );
                 }
             }
         }

@@ -12,11 +12,11 @@ pub fn since(a: Ticks, b: Ticks) -> Ticks {
     [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])]
 }
 
-/// Adds `b` to `a`.
+/// Adds `b` to `a`. Sums of a hostile file's times may wrap; they must not end the program.
 #[inline(always)]
 pub fn add(a: &mut Ticks, b: Ticks) {
-    a[0] += b[0];
-    a[1] += b[1];
+    a[0] = a[0].wrapping_add(b[0]);
+    a[1] = a[1].wrapping_add(b[1]);
 }
 
 /// One open call.

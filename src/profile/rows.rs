@@ -99,7 +99,7 @@ impl Rows {
             .map(|(id, stat)| Row { id: id as u32, stat: in_ns(stat, tick_ns) })
             .collect();
         rows.sort_by_key(|row| std::cmp::Reverse(figure(&row.stat, sort, clock)));
-        let total = total.map(|ticks| ticks * tick_ns);
+        let total = total.map(|ticks| ticks.saturating_mul(tick_ns));
         Rows { by, rows, total, clocks: clocks(trace), problems: flat.problems, groups }
     }
 

@@ -152,8 +152,8 @@ pub fn write(
         for (clock, _) in CLOCKS.into_iter().filter(|(clock, _)| has[*clock]) {
             line += &format!(
                 "{:>12} {:>12} ",
-                ms(branch.total[clock] * tick_ns),
-                ms(branch.own[clock] * tick_ns)
+                ms(branch.total[clock].saturating_mul(tick_ns)),
+                ms(branch.own[clock].saturating_mul(tick_ns))
             );
         }
         let indent = "  ".repeat(depth.min(60));
@@ -168,8 +168,8 @@ pub fn to_json(branches: &[Branch], has: [bool; 2], tick_ns: u64) -> Value {
     let one = |branch: &Branch| {
         let mut value = json!({ "name": branch.name, "calls": branch.calls });
         for (clock, name) in CLOCKS.into_iter().filter(|(clock, _)| has[*clock]) {
-            value[format!("{name}_inclusive_ns")] = json!(branch.total[clock] * tick_ns);
-            value[format!("{name}_exclusive_ns")] = json!(branch.own[clock] * tick_ns);
+            value[format!("{name}_inclusive_ns")] = json!(branch.total[clock].saturating_mul(tick_ns));
+            value[format!("{name}_exclusive_ns")] = json!(branch.own[clock].saturating_mul(tick_ns));
         }
         value["children"] = to_json(&branch.children, has, tick_ns);
         value
