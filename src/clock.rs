@@ -96,7 +96,7 @@ pub struct Snapshot {
     pub counter: Option<u64>,
     /// "now ts" of tracefs' `per_cpu/cpu0/stats` in ns (it is printed in µs), in the ftrace clock.
     pub ftrace: Option<u64>,
-    /// How long taking this snapshot took, ns: the most by which two readings in it can be apart.
+    /// Within how many ns of [`Snapshot::monotonic`] each reading was taken: the most by which two can be apart.
     pub took: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Reads the machine's clocks back to back, beside tracefs' own "now ts".
+//! Reads the machine's clocks, all as of one moment, beside tracefs' own "now ts".
 #![allow(unsafe_code)] // The CPU's counter: one instruction each, and no safe wrapper in the standard library.
 
 use nix::time::{ClockId, clock_gettime};
@@ -64,29 +64,64 @@ fn now_ts(tracefs: &Tracefs) -> Option<u64> {
     Some(seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)? + micros.parse::<u64>().ok()? * 1000)
 }
 
-/// One snapshot, now. Of three tries the one that took least is kept: the others were preempted or cold.
-pub fn snapshot(tracefs: &Tracefs) -> Snapshot {
-    let once = || {
-        let start = read(ClockId::CLOCK_MONOTONIC);
-        let mut s = Snapshot {
-            realtime: read(ClockId::CLOCK_REALTIME),
-            boottime: read(ClockId::CLOCK_BOOTTIME),
-            monotonic: read(ClockId::CLOCK_MONOTONIC),
-            monotonic_raw: read(ClockId::CLOCK_MONOTONIC_RAW),
-            counter: counter(),
-            ftrace: None,
-            took: 0,
+/// Tries for each clock; the shortest is kept, since the others were preempted or cold.
+const TRIES: usize = 8;
+
+/// A reading, and the moment of CLOCK_MONOTONIC that it is of: the middle of the two that enclose it.
+struct Beside {
+    value: u64,
+    at: u64,
+    took: u64,
+}
+
+impl Beside {
+    fn monotonic(read_it: impl Fn() -> u64) -> Beside {
+        let once = || {
+            let before = read(ClockId::CLOCK_MONOTONIC);
+            let value = read_it();
+            let took = read(ClockId::CLOCK_MONOTONIC).saturating_sub(before);
+            Beside { value, at: before + took / 2, took }
         };
-        s.took = read(ClockId::CLOCK_MONOTONIC).saturating_sub(start);
-        s
+        (1..TRIES).fold(once(), |best, _| Some(once()).filter(|b| b.took < best.took).unwrap_or(best))
+    }
+
+    /// The reading as it would have been at `monotonic`, a few µs away: no clock drifts from another in that time.
+    fn when(&self, monotonic: u64) -> u64 {
+        self.value.saturating_add(monotonic).saturating_sub(self.at)
+    }
+}
+
+/// One snapshot, now.
+///
+/// Each clock is read between two readings of CLOCK_MONOTONIC. Reading them all in a row would put the time that the
+/// readings themselves take (µs on a slow device) into what is converted with them.
+pub fn snapshot(tracefs: &Tracefs) -> Snapshot {
+    // Ticks cannot be moved to another moment without their frequency: the snapshot is of the counter's.
+    let ticks = Beside::monotonic(|| counter().unwrap_or(0));
+    let monotonic = ticks.at;
+    let mut took = ticks.took;
+    let mut clock = |id| {
+        let beside = Beside::monotonic(|| read(id));
+        took = took.max(beside.took);
+        beside.when(monotonic)
     };
-    let mut best = (0..3).map(|_| once()).min_by_key(|s| s.took).unwrap_or_default();
-    // Read last and separately: it costs a file's open and is only good to a microsecond.
-    best.ftrace = now_ts(tracefs).map(|ts| {
-        let late = read(ClockId::CLOCK_MONOTONIC).saturating_sub(best.monotonic);
+    let realtime = clock(ClockId::CLOCK_REALTIME);
+    let monotonic_raw = clock(ClockId::CLOCK_MONOTONIC_RAW);
+    let boottime = clock(ClockId::CLOCK_BOOTTIME);
+    // Read last: it costs a file's open and is only good to a microsecond.
+    let ftrace = now_ts(tracefs).map(|ts| {
+        let late = read(ClockId::CLOCK_MONOTONIC).saturating_sub(monotonic);
         ts.saturating_sub(late)
     });
-    best
+    Snapshot {
+        realtime,
+        monotonic,
+        monotonic_raw,
+        boottime,
+        counter: counter().map(|_| ticks.value),
+        ftrace,
+        took,
+    }
 }
 
 /// An empty list that knows what its snapshots are in.
