@@ -67,7 +67,8 @@ fn has_the_columns(line: &str) -> Option<()> {
     let (task, rest) = line.split_once(" (")?;
     digits(task.trim_end().rsplit_once('-')?.1)?;
     let (process, rest) = rest.split_once(") [")?;
-    digits(process.trim()).or((process == "-----").then_some(()))?;
+    // Unknown: five dashes, or seven where the kernel's column is wider.
+    digits(process.trim()).or((process.len() >= 5 && process.bytes().all(|b| b == b'-')).then_some(()))?;
     let (cpu, rest) = rest.split_once("] ")?;
     digits(cpu).filter(|()| cpu.len() == 3)?;
     let (flags, rest) = rest.split_once(' ')?;
