@@ -201,7 +201,7 @@ impl<'a> TraceDat<'a> {
             clock: self.clock(),
             precision: 9,
             snapshots: self.options.extra.snapshots.clone(),
-            cpus: self.options.cpus.or_else(|| self.streams.iter().map(|s| s.cpu + 1).max()),
+            cpus: self.options.cpus.or_else(|| self.streams.iter().map(|s| s.cpu.saturating_add(1)).max()),
             machine: self.options.uname.clone(),
         }
     }
