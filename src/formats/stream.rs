@@ -16,6 +16,9 @@ pub const FRAME_HEAD: usize = 9;
 /// The longest payload a reader accepts, bytes: a head with kallsyms and all formats is far below.
 pub const MAX_FRAME: usize = 256 << 20;
 
+/// The largest page a reader accepts, bytes: far more than any kernel's sub-buffer. The head is padded to it.
+const MAX_PAGE: u32 = 1 << 20;
+
 /// What a frame is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -99,7 +102,8 @@ impl HeadInfo {
         let len = head.len() as u64;
         let table_end = info.table_at.checked_add(u64::from(info.cpus) * 16)?;
         let extra_end = info.extra.0.checked_add(info.extra.1)?;
-        let sound = info.page_size.is_power_of_two() && table_end <= len && extra_end <= len;
+        let page_size = info.page_size.is_power_of_two() && info.page_size <= MAX_PAGE;
+        let sound = page_size && table_end <= len && extra_end <= len;
         sound.then_some((info, head))
     }
 }

@@ -61,11 +61,14 @@ const SET_BACK: u64 = 1_000_000;
 /// 2^32 µs in ns: what a time before the start is too late by, since its difference to the start has 32 bits.
 const WRAP: u64 = (1 << 32) * 1_000;
 
+/// No clock shows more: ns, the year 2116 for one that counts from 1970. So sums of readings cannot overflow.
+const LATEST: u64 = (i64::MAX / 2) as u64;
+
 /// What the trace's clock showed `x` ns after the start. A clock that was set back behind the start gives a difference
 /// below 0, which 32 bits hold as one of more than 35 minutes.
 #[inline]
 pub fn reading(trace: &MethodTrace<'_>, x: u64) -> u64 {
-    let at = trace.header().start_ns().saturating_add(x);
+    let at = trace.header().start_ns().saturating_add(x).min(LATEST);
     if x >= WRAP / 2 && !trace.may_wrap() { at.saturating_sub(WRAP) } else { at }
 }
 
