@@ -25,7 +25,9 @@ struct Thread {
 
 fn main() -> std::io::Result<()> {
     let mut args = std::env::args().skip(1);
-    let path = args.next().expect("usage: generate_method_trace OUT [RECORDS [THREADS [METHODS [DEPTH]]]]");
+    // An option is no file to write to.
+    let path = args.next().filter(|path| !path.starts_with('-'));
+    let path = path.expect("usage: generate_method_trace OUT [RECORDS [THREADS [METHODS [DEPTH]]]]");
     let mut number = |default: u64| args.next().map_or(default, |a| a.parse().expect("a number"));
     let (records, threads, methods, depth) = (number(5_000_000), number(8), number(20_000), number(60));
     let mut out = BufWriter::with_capacity(1 << 20, std::fs::File::create(path)?);
