@@ -11,6 +11,8 @@ pub mod ftrace_text;
 #[cfg(feature = "host")]
 pub mod input;
 #[cfg(feature = "host")]
+mod kind_list;
+#[cfg(feature = "host")]
 pub mod known;
 #[cfg(feature = "host")]
 pub mod perfetto;

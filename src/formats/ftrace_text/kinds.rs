@@ -3,11 +3,9 @@
 use std::collections::HashMap;
 use std::io;
 
+use crate::formats::kind_list::{KindList, is_shaped, type_of};
 use crate::formats::known::{self, KnownEvent, MAX_FIELDS};
 use crate::formats::{EventKind, Field, FieldType, KindId, Sink, TEXT_FIELD, Value};
-
-/// Kinds that one file may bring about: a file of garbage must not fill the memory.
-const MAX_KINDS: usize = 20_000;
 
 /// Values of one event, in the order of its kind's fields.
 pub(super) struct Values<'a> {
@@ -39,7 +37,7 @@ struct Name {
 /// The kinds of one file.
 #[derive(Default)]
 pub(super) struct Kinds {
-    kinds: Vec<EventKind>,
+    kinds: KindList,
     by_name: HashMap<Vec<u8>, usize>,
     names: Vec<Name>,
     print: Option<KindId>,
@@ -47,7 +45,7 @@ pub(super) struct Kinds {
 
 impl Kinds {
     pub fn get(&self, id: KindId) -> &EventKind {
-        &self.kinds[id.0 as usize]
+        self.kinds.get(id)
     }
 
     /// Takes what stands behind the time apart; tells the event's kind and its text (what stands behind the name).
@@ -95,7 +93,7 @@ impl Kinds {
             offset,
             size,
         };
-        let id = self.add(
+        let id = self.kinds.add(
             EventKind {
                 system: "ftrace".into(),
                 name: "print".into(),
@@ -163,11 +161,10 @@ impl Kinds {
             if let Some(id) = self.names[at].known_ids[i] {
                 return Ok(id);
             }
-            let twin =
-                self.kinds.iter().position(|k| k.name == known.kind.name && k.fields == known.kind.fields);
+            let twin = self.kinds.find(|k| k.name == known.kind.name && k.fields == known.kind.fields);
             let id = match twin {
-                Some(at) => KindId(at as u32),
-                None => self.add(known.kind.clone(), sink)?,
+                Some(id) => id,
+                None => self.kinds.add(known.kind.clone(), sink)?,
             };
             self.names[at].known_ids[i] = Some(id);
             return Ok(id);
@@ -211,14 +208,7 @@ impl Kinds {
         sink: &mut dyn Sink,
     ) -> io::Result<KindId> {
         let at = self.name_index(name);
-        let kinds = &self.kinds;
-        let fits = |id: &&KindId| {
-            let fields = &kinds[id.0 as usize].fields;
-            let same = |(f, (key, value)): (&Field, (&&[u8], &Value<'_>))| {
-                f.name.as_bytes() == *key && f.ty == type_of(value)
-            };
-            fields.len() == keys.len() && fields.iter().zip(keys.iter().zip(&values.list)).all(same)
-        };
+        let fits = |id: &&KindId| is_shaped(self.kinds.get(**id), keys, &values.list);
         if let Some(id) = self.names[at].shapes.iter().find(fits) {
             return Ok(*id);
         }
@@ -246,20 +236,10 @@ impl Kinds {
             .collect();
         let system = known::lookup(name).first().map_or(system, |k| &k.kind.system);
         let name_text = String::from_utf8_lossy(name).into_owned();
-        let id =
-            self.add(EventKind { system: system.into(), name: name_text, fields, print_fmt: None }, sink)?;
+        let id = self
+            .kinds
+            .add(EventKind { system: system.into(), name: name_text, fields, print_fmt: None }, sink)?;
         self.names[at].shapes.push(id);
-        Ok(id)
-    }
-
-    fn add(&mut self, kind: EventKind, sink: &mut dyn Sink) -> io::Result<KindId> {
-        if self.kinds.len() >= MAX_KINDS {
-            let what = format!("more than {MAX_KINDS} kinds of events: this is hardly a trace");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-        }
-        let id = KindId(self.kinds.len() as u32);
-        sink.kind(id, &kind)?;
-        self.kinds.push(kind);
         Ok(id)
     }
 }
@@ -301,14 +281,6 @@ fn fill_array(known: &KnownEvent, values: &mut Values<'_>) {
         slot.copy_from_slice(&u64::from_str_radix(number, 16).unwrap_or(0).to_le_bytes());
     }
     values.array_field = Some(at);
-}
-
-fn type_of(value: &Value<'_>) -> FieldType {
-    match value {
-        Value::Int(_) => FieldType::Int,
-        Value::Uint(_) => FieldType::Uint,
-        _ => FieldType::DataLocStr,
-    }
 }
 
 /// A decimal or `0x` number that is all of `text`.

@@ -5,13 +5,12 @@ use std::io;
 
 use super::tables::{self, FieldKind};
 use super::wire::{self, fields, find};
+use crate::formats::kind_list::{KindList, is_shaped, type_of};
 use crate::formats::known::{self, MAX_FIELDS};
 use crate::formats::{EventKind, Field, FieldType, KindId, Sink, Value};
 
 /// `FtraceEvent.generic`: an event with its names in it.
 const GENERIC: u32 = 327;
-/// Kinds that one file may bring about.
-const MAX_KINDS: usize = 20_000;
 /// Bytes of arrays in one event.
 const MAX_ARRAY: usize = 512;
 
@@ -29,7 +28,7 @@ struct Layout {
 /// The kinds of one file.
 #[derive(Default)]
 pub(super) struct Kinds {
-    kinds: Vec<EventKind>,
+    kinds: KindList,
     layouts: HashMap<u32, Layout>,
     generic: HashMap<Vec<u8>, Vec<KindId>>,
     /// Numbers that nobody knows.
@@ -61,7 +60,7 @@ impl Values<'_> {
 
 impl Kinds {
     pub fn get(&self, id: KindId) -> &EventKind {
-        &self.kinds[id.0 as usize]
+        self.kinds.get(id)
     }
 
     /// Takes in the bundle's own descriptions of events (`generic_event_descriptors`, since Perfetto v50).
@@ -206,7 +205,7 @@ impl Kinds {
             defaults.push(default);
             kind_fields.push(field(name.clone(), ty));
         }
-        let id = self.add(EventKind { system, name, fields: kind_fields, print_fmt: None }, sink)?;
+        let id = self.kinds.add(EventKind { system, name, fields: kind_fields, print_fmt: None }, sink)?;
         self.layouts.insert(number, Layout { id, places, defaults, repeated });
         Ok(id)
     }
@@ -241,16 +240,9 @@ impl Kinds {
             }
         }
         values.len = len;
-        let same = |kind: &EventKind| {
-            kind.fields.len() == len
-                && kind
-                    .fields
-                    .iter()
-                    .zip(keys.iter().zip(&values.list))
-                    .all(|(f, (key, value))| f.name.as_bytes() == *key && f.ty == type_of(value))
-        };
+        let same = |id: &&KindId| is_shaped(self.kinds.get(**id), &keys[..len], &values.list);
         let known = self.generic.get(name);
-        if let Some(id) = known.and_then(|ids| ids.iter().find(|id| same(&self.kinds[id.0 as usize]))) {
+        if let Some(id) = known.and_then(|ids| ids.iter().find(same)) {
             return Ok(*id);
         }
         let text = String::from_utf8_lossy(name);
@@ -262,31 +254,12 @@ impl Kinds {
             fields: list.map(|(k, v)| field(String::from_utf8_lossy(k).into_owned(), type_of(v))).collect(),
             print_fmt: None,
         };
-        let id = self.add(kind, sink)?;
+        let id = self.kinds.add(kind, sink)?;
         self.generic.entry(name.to_vec()).or_default().push(id);
-        Ok(id)
-    }
-
-    fn add(&mut self, kind: EventKind, sink: &mut dyn Sink) -> io::Result<KindId> {
-        if self.kinds.len() >= MAX_KINDS {
-            let what = format!("more than {MAX_KINDS} kinds of events: this is hardly a trace");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-        }
-        let id = KindId(self.kinds.len() as u32);
-        sink.kind(id, &kind)?;
-        self.kinds.push(kind);
         Ok(id)
     }
 }
 
 fn field(name: String, ty: FieldType) -> Field {
     Field { name, ctype: String::new(), ty, offset: 0, size: 0 }
-}
-
-fn type_of(value: &Value<'_>) -> FieldType {
-    match value {
-        Value::Int(_) => FieldType::Int,
-        Value::Uint(_) => FieldType::Uint,
-        _ => FieldType::DataLocStr,
-    }
 }
