@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::Parser;
 use serde_json::json;
 
-use super::Exit;
 use super::merge::size;
+use super::{Exit, exit};
 use crate::clock::Clock;
 use crate::formats::art_method::MethodTrace;
 use crate::formats::{Event, EventKind, Head, KindId, Order, ReadReport, Sink, Thread};
@@ -36,13 +36,13 @@ pub fn run(args: Args) -> anyhow::Result<Exit> {
         match about(path, args.json) {
             Ok(true) if exit == Exit::Complete => exit = Exit::Lossy,
             Ok(_) => {}
-            Err(error) if super::exit::is_broken_pipe(&error) => return Err(error),
+            Err(error) if exit::is_broken_pipe(&error) => return Err(error),
             Err(error) => {
                 exit = Exit::Failed;
                 if args.json {
-                    println!("{}", json!({ "path": path, "error": format!("{error:#}") }));
+                    println!("{}", json!({ "path": path, "error": exit::message(&error) }));
                 } else {
-                    eprintln!("tracebridge: {error:#}");
+                    eprintln!("tracebridge: {}", exit::message(&error));
                 }
             }
         }

@@ -104,7 +104,7 @@ pub fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if exit::is_broken_pipe(&error) => Exit::Complete.into(),
         Err(error) => {
-            eprintln!("tracebridge: {error:#}");
+            eprintln!("tracebridge: {}", exit::message(&error));
             Exit::Failed.into()
         }
     }
