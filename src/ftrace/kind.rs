@@ -71,6 +71,14 @@ pub enum FieldType {
     },
 }
 
+impl FieldType {
+    /// Whether its value is a text.
+    pub fn is_text(self) -> bool {
+        use FieldType::{DataLocStr, FixedStr, RelLocStr, TailStr};
+        matches!(self, FixedStr | DataLocStr | RelLocStr | TailStr)
+    }
+}
+
 /// A field's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {

@@ -26,15 +26,16 @@ impl Symbols {
     /// the addresses are hidden (all 0).
     pub fn parse(text: Vec<u8>) -> Symbols {
         let mut list = Vec::with_capacity(text.len() / 40);
-        let mut at = 0;
         // `text` longer than 4 GiB is no kallsyms: positions are 32 bits.
-        for line in text.split(|b| *b == b'\n').take_while(|_| text.len() < u32::MAX as usize) {
-            if let Some((address, start)) = symbol_line(line)
+        let mut at = if text.len() < u32::MAX as usize { 0 } else { text.len() };
+        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+            let end = at + rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
+            if let Some((address, start)) = symbol_line(&text[at..end])
                 && address != 0
             {
-                list.push((address, (at + start) as u32, (at + line.len()) as u32));
+                list.push((address, (at + start) as u32, end as u32));
             }
-            at += line.len() + 1;
+            at = end + 1;
         }
         if !list.is_sorted_by_key(|s| s.0) {
             list.sort_by_key(|s| s.0);
@@ -56,13 +57,18 @@ impl Symbols {
 
 /// The address, and where the name starts.
 fn symbol_line(line: &[u8]) -> Option<(u64, usize)> {
-    let space = line.iter().position(|b| *b == b' ')?;
-    let hex = line[..space].strip_prefix(b"0x").unwrap_or(&line[..space]);
+    let prefix = if line.starts_with(b"0x") { 2 } else { 0 };
     let mut address: u64 = 0;
-    for digit in hex {
-        address = address << 4 | u64::from(char::from(*digit).to_digit(16)?);
-    }
-    let start = space + 3;
+    let mut digits = line[prefix..].iter();
+    let left = loop {
+        let digit = match *digits.next()? {
+            b' ' => break digits.len(),
+            digit @ b'0'..=b'9' => digit - b'0',
+            digit => 10 + (digit | 0x20).checked_sub(b'a').filter(|d| *d < 6)?,
+        };
+        address = address << 4 | u64::from(digit);
+    };
+    let start = line.len() - left + 2;
     // Mapping symbols of ARM's ELF name no function.
     line.get(start).filter(|b| **b != b'$').map(|_| (address, start))
 }

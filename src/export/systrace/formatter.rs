@@ -13,9 +13,9 @@ use crate::formats::{Event, EventKind, KindId, Payload};
 use crate::ftrace::Endian;
 
 /// Events a batch has: enough that handing it over costs nothing, few enough that batches stay in the cache.
-const BATCH_EVENTS: usize = 8192;
+const BATCH_EVENTS: usize = 2048;
 /// Bytes of records after which a batch ends all the same.
-const BATCH_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 1 << 18;
 /// Batches under way for each thread; with their size, what bounds the memory.
 const BATCHES_A_THREAD: usize = 4;
 /// More threads than this only wait for the one that reads.

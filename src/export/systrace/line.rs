@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::formats::{Event, EventKind, Payload, Thread, known};
-use crate::ftrace::print_fmt::number::{push_hex, push_padded};
+use crate::ftrace::print_fmt::number::{push_hex, push_i64, push_padded, two_digits};
+use crate::ftrace::print_fmt::ready::Ready;
 use crate::ftrace::print_fmt::{Context, PrintFmt};
 use crate::ftrace::{Endian, Field, until_nul};
 
@@ -56,9 +57,9 @@ impl Threads {
 pub struct Columns {
     threads: Arc<Threads>,
     /// For each CPU the thread of its last event, and `comm-tid (tgid) [cpu] `.
-    cache: Vec<(i32, Vec<u8>)>,
+    cache: Vec<(i32, Ready<64>)>,
     /// The second of the last event, and its text.
-    second: (u64, Vec<u8>),
+    second: (Option<u64>, Ready<24>),
 }
 
 impl Columns {
@@ -76,7 +77,7 @@ impl Columns {
         let cpu = event.cpu as usize;
         match self.cache.get(cpu) {
             Some((tid, columns)) if *tid == event.tid && event.comm.is_none() && event.tgid.is_none() => {
-                out.extend_from_slice(columns);
+                columns.push(out);
             }
             _ => self.push_columns(event, out),
         }
@@ -97,7 +98,7 @@ impl Columns {
         out.extend_from_slice(name);
         out.push(b'-');
         let digits = out.len();
-        crate::ftrace::print_fmt::number::push_i64(out, event.tid.into());
+        push_i64(out, event.tid.into());
         out.resize(out.len().max(digits + 7), b' ');
         match event.tgid.or_else(|| known?.tgid).filter(|tgid| *tgid > 0) {
             Some(tgid) => {
@@ -112,12 +113,11 @@ impl Columns {
         let cpu = event.cpu as usize;
         if cpu < CACHED_CPUS && event.comm.is_none() && event.tgid.is_none() {
             if self.cache.len() <= cpu {
-                self.cache.resize(cpu + 1, (i32::MIN, Vec::new()));
+                self.cache.resize(cpu + 1, (i32::MIN, Ready::default()));
             }
             let (tid, columns) = &mut self.cache[cpu];
             *tid = event.tid;
-            columns.clear();
-            columns.extend_from_slice(&out[start..]);
+            columns.set(&out[start..]);
         }
     }
 
@@ -126,21 +126,20 @@ impl Columns {
     fn push_time(&mut self, ts: u64, out: &mut Vec<u8>) {
         let micros = ts.saturating_add(500) / 1000;
         let second = micros / 1_000_000;
-        if self.second.0 != second || self.second.1.is_empty() {
-            self.second.0 = second;
-            self.second.1.clear();
-            self.second.1.push(b' ');
-            push_padded(&mut self.second.1, second, 5, b' ');
-            self.second.1.push(b'.');
+        if self.second.0 != Some(second) {
+            let start = out.len();
+            out.push(b' ');
+            push_padded(out, second, 5, b' ');
+            out.push(b'.');
+            self.second = (Some(second), Ready::new(&out[start..]));
+            out.truncate(start);
         }
-        out.extend_from_slice(&self.second.1);
-        let mut rest = (micros % 1_000_000) as u32;
-        let mut text = *b"000000: ";
-        for digit in text[..6].iter_mut().rev() {
-            *digit = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
-        out.extend_from_slice(&text);
+        self.second.1.push(out);
+        let rest = (micros % 1_000_000) as u32;
+        let [a, b] = two_digits(rest / 10_000);
+        let [c, d] = two_digits(rest / 100 % 100);
+        let [e, f] = two_digits(rest % 100);
+        out.extend_from_slice(&[a, b, c, d, e, f, b':', b' ']);
     }
 }
 
@@ -184,7 +183,7 @@ fn push_flags(flags: u8, preempt_count: u8, out: &mut Vec<u8>) {
 pub struct Printer {
     how: How,
     /// `sched_switch: `.
-    name: Vec<u8>,
+    name: Ready<32>,
     /// For records that lack bytes their format promises.
     pairs: PrintFmt,
     context: Arc<Context>,
@@ -227,7 +226,12 @@ impl Printer {
         let pairs = PrintFmt::pairs(kind);
         let format = || PrintFmt::compile(kind, context.long_size).unwrap_or_else(|_| pairs.clone());
         let how = special.unwrap_or_else(|| How::Format(format()));
-        Printer { pairs, how, name: format!("{}: ", kind.name).into_bytes(), context: context.clone() }
+        Printer {
+            pairs,
+            how,
+            name: Ready::new(format!("{}: ", kind.name).as_bytes()),
+            context: context.clone(),
+        }
     }
 
     /// Appends the event's name and what it says.
@@ -238,14 +242,14 @@ impl Printer {
                 let start = out.len();
                 let done = match how {
                     How::Format(format) => {
-                        out.extend_from_slice(&self.name);
+                        self.name.push(out);
                         format.print(data, *endian, &self.context, out)
                     }
                     special => self.special(special, data, *endian, out),
                 };
                 if done.is_none() {
                     out.truncate(start);
-                    out.extend_from_slice(&self.name);
+                    self.name.push(out);
                     self.pairs.print(data, *endian, &self.context, out);
                 }
             }
@@ -261,12 +265,12 @@ impl Printer {
                     // Stack traces keep their lines.
                     (_, Some(text)) if known::prints_itself(kind) => return out.extend_from_slice(text),
                     (_, Some(text)) => {
-                        out.extend_from_slice(&self.name);
+                        self.name.push(out);
                         start = out.len();
                         out.extend_from_slice(text);
                     }
                     (_, None) => {
-                        out.extend_from_slice(&self.name);
+                        self.name.push(out);
                         known::render(event, kind, out);
                     }
                 }

@@ -1,10 +1,11 @@
 //! One CPU's pages: as they lie in the file, or unpacked a chunk at a time.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::io::Read;
+use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::ahead::{Ahead, Unpacking};
+use super::codec::Codec;
 use crate::formats::Damage;
 use crate::ftrace::{Missed, Page, PageFault, PageLayout, Place, Walk};
 
@@ -13,58 +14,11 @@ const MAX_CHUNK: usize = 4 << 20;
 /// How many times its packed size a chunk may come to (and 64 KiB): pages with no more than a header each stay below
 /// it; a file made to cost hours does not.
 const MAX_RATIO: usize = 8192;
+/// Chunks of one CPU that are unpacked before they are wanted; and the bytes that they may come to.
+const CHUNKS_AHEAD: usize = 3;
+const BYTES_AHEAD: usize = 1 << 20;
 /// Damaged places told one by one, per CPU; the rest are counted.
 const MAX_DAMAGE: usize = 16;
-
-/// How a version 7 file's data is compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Codec {
-    None,
-    Zlib,
-    Zstd,
-}
-
-impl Codec {
-    pub(super) fn named(name: &str) -> Option<Codec> {
-        Some(match name {
-            "none" | "" => Codec::None,
-            "zlib" => Codec::Zlib,
-            "zstd" => Codec::Zstd,
-            _ => return None,
-        })
-    }
-
-    /// Unpacks `data` into `out`, which is emptied before; it must come to exactly `unpacked` bytes.
-    pub(super) fn unpack(self, data: &[u8], unpacked: usize, out: &mut Vec<u8>) -> Result<(), String> {
-        thread_local! {
-            // Making one costs more than unpacking a chunk of 10 pages.
-            static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
-        }
-        out.clear();
-        let got = match self {
-            Codec::None => {
-                out.extend_from_slice(data);
-                Ok(data.len())
-            }
-            Codec::Zlib => flate2::read::ZlibDecoder::new(data).take(unpacked as u64 + 1).read_to_end(out),
-            Codec::Zstd => {
-                // No frame unpacks to more than this, so no field of the file makes a large buffer by itself.
-                out.reserve(unpacked.min((data.len() + 4).saturating_mul(1 << 15)));
-                ZSTD.with_borrow_mut(|kept| {
-                    if kept.is_none() {
-                        *kept = Some(zstd::bulk::Decompressor::new()?);
-                    }
-                    kept.as_mut().map_or(Ok(0), |d| d.decompress_to_buffer(data, out))
-                })
-            }
-        };
-        match got {
-            Ok(len) if len == unpacked => Ok(()),
-            Ok(len) => Err(format!("unpacks to {len} bytes, not to the {unpacked} it promises")),
-            Err(error) => Err(format!("cannot be unpacked: {error}")),
-        }
-    }
-}
 
 /// Where one CPU's pages of one instance are.
 #[derive(Debug, Clone, Copy)]
@@ -101,6 +55,11 @@ pub(super) struct Lane<'a> {
     layout: PageLayout,
     codec: Codec,
     chunks_left: u32,
+    /// Who unpacks chunks, and those that are under way, in order, with their places in the file.
+    ahead: Ahead<'a>,
+    coming: VecDeque<(u64, Result<Unpacking, String>)>,
+    /// Bytes that those come to.
+    coming_bytes: usize,
     /// Some pages: all of the stream, or one unpacked chunk of it.
     chunk: Cow<'a, [u8]>,
     chunk_offset: u64,
@@ -124,6 +83,7 @@ impl<'a> Lane<'a> {
         layout: PageLayout,
         stream: &Stream,
         release: Option<&'a dyn Release>,
+        ahead: Ahead<'a>,
     ) -> Lane<'a> {
         let start = usize::try_from(stream.offset).unwrap_or(usize::MAX).min(file.len());
         let there = usize::try_from(stream.size).unwrap_or(usize::MAX).min(file.len() - start);
@@ -138,6 +98,9 @@ impl<'a> Lane<'a> {
             layout,
             codec: stream.codec,
             chunks_left: 1,
+            ahead,
+            coming: VecDeque::new(),
+            coming_bytes: 0,
             chunk: Cow::Borrowed(&[]),
             chunk_offset: start as u64,
             next_page: 0,
@@ -252,32 +215,53 @@ impl<'a> Lane<'a> {
     }
 
     fn enter_next_chunk(&mut self) -> bool {
-        if self.chunks_left == 0 || self.rest.is_empty() {
-            return false;
-        }
-        self.chunks_left -= 1;
         self.next_page = 0;
         self.data = 0..0;
         self.chunk_offset = self.offset;
         if self.codec == Codec::None {
+            let left = std::mem::take(&mut self.chunks_left) > 0 && !self.rest.is_empty();
             self.chunk = Cow::Borrowed(self.take(self.rest.len()));
-            return true;
+            return left;
         }
-        let mut out = std::mem::take(&mut self.chunk).into_owned();
-        out.clear();
-        let (Some(packed), Some(unpacked)) = (self.word(), self.word()) else { return false };
-        let most = MAX_CHUNK.min((64 << 10) + (packed as usize).saturating_mul(MAX_RATIO));
-        if unpacked as usize > most {
-            let what =
-                format!("a chunk of {packed} bytes that unpack to {unpacked} is none that any writer makes");
-            self.damaged(self.chunk_offset, what);
-            return false;
+        let mut buffer = std::mem::take(&mut self.chunk).into_owned();
+        while self.coming.len() < CHUNKS_AHEAD && (self.coming_bytes < BYTES_AHEAD || self.coming.is_empty())
+        {
+            let offset = self.offset;
+            let Some(chunk) = self.unpack_next_chunk(std::mem::take(&mut buffer)) else { break };
+            self.coming_bytes += chunk.as_ref().map_or(0, |c| c.unpacked);
+            self.coming.push_back((offset, chunk));
         }
-        let data = self.take(packed as usize);
-        if let Err(error) = self.codec.unpack(data, unpacked as usize, &mut out) {
-            self.damaged(self.chunk_offset, format!("a chunk {error}"));
+        let Some((offset, chunk)) = self.coming.pop_front() else { return false };
+        self.chunk_offset = offset;
+        match chunk {
+            Ok(chunk) => {
+                self.coming_bytes -= chunk.unpacked;
+                let (pages, result) = chunk.wait();
+                if let Err(error) = result {
+                    self.damaged(offset, format!("a chunk {error}"));
+                }
+                self.chunk = Cow::Owned(pages);
+            }
+            Err(error) => self.damaged(offset, error),
         }
-        self.chunk = Cow::Owned(out);
         true
+    }
+
+    /// Has the next chunk of the file unpacked into `buffer`. `None` after the last.
+    fn unpack_next_chunk(&mut self, buffer: Vec<u8>) -> Option<Result<Unpacking, String>> {
+        if self.chunks_left == 0 || self.rest.is_empty() {
+            return None;
+        }
+        self.chunks_left -= 1;
+        let (packed, unpacked) = (self.word()? as usize, self.word()? as usize);
+        let most = MAX_CHUNK.min((64 << 10) + packed.saturating_mul(MAX_RATIO));
+        if unpacked > most {
+            self.chunks_left = 0;
+            return Some(Err(format!(
+                "a chunk of {packed} bytes that unpack to {unpacked} is none that any writer makes"
+            )));
+        }
+        let data = self.take(packed);
+        Some(Ok(self.ahead.unpack(self.codec, data, unpacked, buffer)))
     }
 }

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::cpu::{Codec, Release, Stream};
+use super::codec::Codec;
+use super::cpu::{Release, Stream};
 use super::cursor::Cursor;
 use super::error::TraceDatError;
 use super::extra::Extra;

@@ -5,6 +5,10 @@ pub mod layout;
 mod writer;
 
 #[cfg(feature = "host")]
+mod ahead;
+#[cfg(feature = "host")]
+mod codec;
+#[cfg(feature = "host")]
 mod cpu;
 #[cfg(feature = "host")]
 mod cursor;

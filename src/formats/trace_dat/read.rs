@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::sync::Arc;
 
+use super::ahead::Ahead;
+use super::codec::Codec;
 use super::cpu::Lane;
 use super::file::TraceDat;
 use super::kinds::Kinds;
@@ -52,9 +54,23 @@ impl TraceDat<'_> {
         order: Order,
         sink: &mut S,
     ) -> io::Result<ReadReport> {
-        let lanes: Vec<Lane<'_>> = which
+        let packed = which.iter().any(|i| self.streams[*i].codec != Codec::None);
+        std::thread::scope(|scope| {
+            let ahead = if packed { Ahead::new(scope) } else { Ahead::default() };
+            self.read_lanes(which, &ahead, order, sink)
+        })
+    }
+
+    fn read_lanes<'s, S: Sink + ?Sized>(
+        &'s self,
+        which: &[usize],
+        ahead: &Ahead<'s>,
+        order: Order,
+        sink: &mut S,
+    ) -> io::Result<ReadReport> {
+        let lanes: Vec<Lane<'s>> = which
             .iter()
-            .map(|i| Lane::new(self.file, self.layout, &self.streams[*i], self.release))
+            .map(|i| Lane::new(self.file, self.layout, &self.streams[*i], self.release, ahead.clone()))
             .collect();
         let mut run = Run { dat: self, kinds: Kinds::new(self), report: ReadReport::default(), sink };
         for lane in &lanes {

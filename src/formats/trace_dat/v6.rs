@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::cpu::{Codec, Stream};
+use super::codec::Codec;
+use super::cpu::Stream;
 use super::cursor::Cursor;
 use super::error::TraceDatError;
 use super::file::TraceDat;

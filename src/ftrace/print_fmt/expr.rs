@@ -1,6 +1,6 @@
 //! What an argument of a print format is, after parsing.
 
-use crate::ftrace::Field;
+use crate::ftrace::{Field, FieldType};
 
 /// An integer with C's type of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,4 +123,31 @@ pub(super) enum Expr {
         bytes: u8,
         always: bool,
     },
+}
+
+impl Expr {
+    /// The integer field that alone decides what this prints as, if one does and it is dear to print.
+    pub(super) fn decided_by(&self) -> Option<&Field> {
+        let mut field = None;
+        let names = matches!(self, Expr::Flags { .. } | Expr::Symbolic { .. } | Expr::Ternary(..));
+        (names && self.only_on(&mut field)).then_some(field).flatten()
+    }
+
+    /// Whether this depends on nothing but texts, numbers and one integer field, which is `field` if that is known.
+    fn only_on<'e>(&'e self, field: &mut Option<&'e Field>) -> bool {
+        match self {
+            Expr::Num(_) | Expr::Text(_) => true,
+            Expr::Field(this) => {
+                let known = *field.get_or_insert(this);
+                known == this && matches!(this.ty, FieldType::Int | FieldType::Uint)
+            }
+            Expr::Not(inner) | Expr::Complement(inner) | Expr::Negate(inner) | Expr::Cast(_, inner) => {
+                inner.only_on(field)
+            }
+            Expr::Flags { value, .. } | Expr::Symbolic { value, .. } => value.only_on(field),
+            Expr::Binary(_, a, b) => a.only_on(field) && b.only_on(field),
+            Expr::Ternary(condition, a, b) => [condition, a, b].iter().all(|e| e.only_on(field)),
+            _ => false,
+        }
+    }
 }

@@ -1,25 +1,25 @@
 //! Prints a record as the kernel would: the `print fmt:` line of its event, parsed once into a program.
 
 mod bprint;
+mod context;
 mod eval;
 mod expr;
+mod lately;
 mod lex;
 pub(crate) mod number;
 mod parse;
 mod pointer;
+pub(crate) mod ready;
 mod spec;
-
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+mod step;
 
 use thiserror::Error;
 
-use self::eval::Record;
-use self::expr::{CType, Expr};
-use self::spec::{Conv, Count, Layout, Piece, Spec};
-use super::{Endian, EventKind, FieldType, Symbols, Value, parse_printk_formats};
+pub use self::context::{Context, Loader};
+use self::ready::Ready;
+use self::spec::{Count, Piece};
+use self::step::{Step, What};
+use super::{Endian, EventKind};
 
 /// Why a print format cannot be followed. The fields can be printed all the same.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -32,164 +32,10 @@ pub enum PrintFmtError {
     Unsupported(String),
 }
 
-/// What is known of the machine that recorded, beyond the record. Its texts are read when first needed.
-pub struct Context {
-    /// Bytes of the kernel's long: 4 or 8.
-    pub long_size: u8,
-    /// Of all contexts of this process; not 0.
-    id: u64,
-    kallsyms: Loader,
-    printk_formats: Loader,
-    symbols: OnceLock<Symbols>,
-    texts: OnceLock<HashMap<u64, Vec<u8>>>,
-}
-
-/// A context's id, an address, and whether the place in the function is printed too.
-type SymbolKey = (u64, u64, bool);
-
-/// Printed symbols kept by each thread.
-const SYMBOLS_KEPT: usize = 1024;
-
-/// Brings a text that may have to be unpacked.
-pub type Loader = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
-
-impl std::fmt::Debug for Context {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("long_size", &self.long_size).finish_non_exhaustive()
-    }
-}
-
-impl Default for Context {
-    fn default() -> Context {
-        Context::new(8, Box::new(Vec::new), Box::new(Vec::new))
-    }
-}
-
-impl Context {
-    /// Of a kernel whose long has `long_size` bytes, and whose `kallsyms` and `printk_formats` these bring.
-    pub fn new(long_size: u8, kallsyms: Loader, printk_formats: Loader) -> Context {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Context { long_size, id, kallsyms, printk_formats, symbols: OnceLock::new(), texts: OnceLock::new() }
-    }
-
-    /// The kernel's symbols; none if they were not recorded.
-    pub fn symbols(&self) -> &Symbols {
-        self.symbols.get_or_init(|| Symbols::parse((self.kallsyms)()))
-    }
-
-    fn kernel_text(&self, address: u64) -> Option<&[u8]> {
-        let texts = self.texts.get_or_init(|| parse_printk_formats(&(self.printk_formats)()));
-        texts.get(&address).map(Vec::as_slice)
-    }
-
-    /// Appends the name of the function at `address`, with the place in it if `whole`; the number if there is none.
-    pub fn symbol(&self, address: u64, whole: bool, out: &mut Vec<u8>) {
-        thread_local! {
-            // Events come from few places in the kernel: what was printed for each lately.
-            static LATELY: RefCell<Vec<(SymbolKey, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
-        }
-        let key = (self.id, address, whole);
-        let slot = (address ^ address >> 10 ^ u64::from(whole)) as usize % SYMBOLS_KEPT;
-        LATELY.with_borrow_mut(|lately| {
-            if lately.is_empty() {
-                lately.resize_with(SYMBOLS_KEPT, Default::default);
-            }
-            let (kept, text) = &mut lately[slot];
-            // No context has the id 0, which the empty slots have.
-            if *kept != key {
-                *kept = key;
-                text.clear();
-                self.find_symbol(address, whole, text);
-            }
-            out.extend_from_slice(text);
-        });
-    }
-
-    fn find_symbol(&self, address: u64, whole: bool, out: &mut Vec<u8>) {
-        let Some(symbol) = self.symbols().find(address) else {
-            out.extend_from_slice(b"0x");
-            return number::push_hex(out, address);
-        };
-        let (name, module) = match symbol.name.iter().position(|b| *b == b'\t') {
-            Some(tab) => (&symbol.name[..tab], &symbol.name[tab + 1..]),
-            None => (symbol.name, &b""[..]),
-        };
-        out.extend_from_slice(name);
-        if whole {
-            out.extend_from_slice(b"+0x");
-            number::push_hex(out, symbol.offset);
-            out.extend_from_slice(b"/0x");
-            number::push_hex(out, symbol.size);
-        }
-        if !module.is_empty() {
-            out.push(b' ');
-            out.extend_from_slice(module);
-        }
-    }
-}
-
 /// A print format as a program.
 #[derive(Debug, Clone)]
 pub struct PrintFmt {
     steps: Vec<Step>,
-}
-
-/// A step of it. The first ones are what most formats are made of.
-#[derive(Debug, Clone, PartialEq)]
-enum Step {
-    Text(Vec<u8>),
-    /// `%d` and the like of a field, without flags or width.
-    Decimal(Load),
-    /// `%x` of a field, likewise.
-    Hex(Load),
-    /// `%s` of a field that is text.
-    FieldText(super::Field),
-    /// `%s` of anything, without width or precision.
-    PlainText(Expr),
-    /// `%pS` (whole) or `%ps` of an address in a field.
-    Symbol {
-        load: Load,
-        whole: bool,
-    },
-    /// `%p` of an address in a field.
-    Address(Load),
-    /// An argument that only the kernel can compute.
-    Unknown,
-    /// ` field=value`: what the unknown ones would have told.
-    Pair(super::Field),
-    /// Everything else.
-    Print {
-        spec: Spec,
-        width: Option<Expr>,
-        precision: Option<Expr>,
-        value: Expr,
-    },
-}
-
-/// Reads an integer out of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Load {
-    offset: u32,
-    size: u32,
-    /// Whether the record's integer is to be sign-extended.
-    signed: bool,
-    /// Of the conversion: its bits that do not count, and whether it prints a sign.
-    unused: u32,
-    prints_sign: bool,
-}
-
-impl Load {
-    #[inline]
-    fn value(&self, record: &[u8], endian: Endian) -> Option<i64> {
-        let start = self.offset as usize;
-        let bytes = record.get(start..start + self.size as usize)?;
-        let v = if self.signed { endian.int(bytes)? } else { endian.uint(bytes)? as i64 };
-        Some(match self.prints_sign {
-            true => v << self.unused >> self.unused,
-            false => ((v as u64) << self.unused >> self.unused) as i64,
-        })
-    }
 }
 
 impl PrintFmt {
@@ -200,165 +46,48 @@ impl PrintFmt {
         let mut arguments = parsed.arguments.into_iter();
         let mut next =
             || arguments.next().ok_or(PrintFmtError::Syntax("fewer arguments than conversions".into()));
-        let mut steps = Vec::new();
+        let (mut steps, mut before) = (Vec::new(), Vec::new());
         for piece in spec::parse(&parsed.format, 8 * long_size)? {
-            steps.push(match piece {
-                Piece::Text(text) => Step::Text(text),
+            let what = match piece {
+                Piece::Text(text) => {
+                    before = text;
+                    continue;
+                }
                 Piece::Conv(spec) => {
                     let width = if spec.width == Count::Argument { Some(next()?) } else { None };
                     let precision = if spec.precision == Count::Argument { Some(next()?) } else { None };
                     let stars_known = width != Some(None) && precision != Some(None);
                     match next()?.filter(|_| stars_known) {
-                        Some(value) => Step::print(spec, width.flatten(), precision.flatten(), value),
-                        None => Step::Unknown,
+                        Some(value) => What::new(spec, width.flatten(), precision.flatten(), value),
+                        None => What::Unknown,
                     }
                 }
-            });
+            };
+            steps.push(Step { before: Ready::new(&std::mem::take(&mut before)), what });
         }
         // The kernel ends some formats with a line break of their own.
-        if let Some(Step::Text(text)) = steps.last_mut() {
-            text.truncate(text.trim_ascii_end().len());
-        }
-        steps.extend(parsed.unused.into_iter().map(Step::Pair));
+        steps.push(Step { before: Ready::new(before.trim_ascii_end()), what: What::Nothing });
+        steps.extend(parsed.unused.into_iter().map(Step::pair));
         Ok(PrintFmt { steps })
     }
 
     /// `name=value` of each field, for an event whose print format cannot be followed.
     pub fn pairs(kind: &EventKind) -> PrintFmt {
-        PrintFmt { steps: kind.fields.iter().cloned().map(Step::Pair).collect() }
+        PrintFmt { steps: kind.fields.iter().cloned().map(Step::pair).collect() }
     }
 
     /// Appends what the kernel would print for `record`. `None`, and nothing appended, where the record lacks bytes
     /// that its format promises.
     pub fn print(&self, record: &[u8], endian: Endian, context: &Context, out: &mut Vec<u8>) -> Option<()> {
         let start = out.len();
-        let done = self.steps.iter().try_for_each(|step| step.run(record, endian, context, out));
+        let done = self.steps.iter().try_for_each(|step| {
+            step.before.push(out);
+            step.what.print(record, endian, context, out)
+        });
         if done.is_none() {
             out.truncate(start);
         }
         done
-    }
-}
-
-impl Step {
-    fn print(spec: Spec, width: Option<Expr>, precision: Option<Expr>, value: Expr) -> Step {
-        // `(void *)REC->ip` is as wide as the field itself.
-        let bare = match &value {
-            Expr::Cast(CType::Pointer(_), inner) if matches!(spec.conv, Conv::Pointer(_)) => inner,
-            other => other,
-        };
-        if spec.is_plain()
-            && let Expr::Field(field) = bare
-        {
-            let is_int = matches!(field.ty, FieldType::Int | FieldType::Uint);
-            let load = Load {
-                offset: field.offset,
-                size: field.size,
-                signed: field.ty == FieldType::Int,
-                unused: 64 - u32::from(spec.bits),
-                prints_sign: spec.conv == Conv::Signed,
-            };
-            match spec.conv {
-                Conv::Signed | Conv::Unsigned if is_int => return Step::Decimal(load),
-                Conv::Hex { upper: false } if is_int => return Step::Hex(load),
-                Conv::Text
-                    if matches!(
-                        field.ty,
-                        FieldType::FixedStr
-                            | FieldType::DataLocStr
-                            | FieldType::RelLocStr
-                            | FieldType::TailStr
-                    ) =>
-                {
-                    return Step::FieldText(field.clone());
-                }
-                Conv::Pointer(ref letters) if is_int && u32::from(spec.bits) == 8 * field.size => {
-                    match letters.as_str() {
-                        "S" | "F" | "s" | "f" => {
-                            return Step::Symbol { load, whole: letters.starts_with(['S', 'F']) };
-                        }
-                        "" | "K" | "x" => return Step::Address(load),
-                        _ => {}
-                    }
-                }
-                _ => {}
-            }
-        }
-        if spec.is_plain() && spec.conv == Conv::Text {
-            return Step::PlainText(value);
-        }
-        Step::Print { spec, width, precision, value }
-    }
-
-    #[inline]
-    fn run(&self, data: &[u8], endian: Endian, context: &Context, out: &mut Vec<u8>) -> Option<()> {
-        match self {
-            Step::Text(text) => out.extend_from_slice(text),
-            Step::Decimal(load) => {
-                let v = load.value(data, endian)?;
-                if load.prints_sign { number::push_i64(out, v) } else { number::push_u64(out, v as u64) }
-            }
-            Step::Hex(load) => number::push_hex(out, load.value(data, endian)? as u64),
-            Step::FieldText(field) => {
-                out.extend_from_slice(super::kind::until_nul(field.bytes(data, endian)?))
-            }
-            Step::PlainText(value) => Record { data, endian, context }.text(value, out)?,
-            Step::Symbol { load, whole } => {
-                context.symbol(load.value(data, endian)? as u64, *whole, out);
-            }
-            Step::Address(load) => {
-                number::push_hex_padded(out, load.value(data, endian)? as u64, 2 * load.size as usize);
-            }
-            Step::Unknown => out.push(b'?'),
-            Step::Pair(field) => {
-                if out.last().is_some_and(|b| *b != b' ') {
-                    out.push(b' ');
-                }
-                out.extend_from_slice(field.name.as_bytes());
-                out.push(b'=');
-                match field.value(data, endian) {
-                    Some(Value::Int(v)) => number::push_i64(out, v),
-                    Some(Value::Uint(v)) => number::push_u64(out, v),
-                    Some(Value::Str(text)) => out.extend_from_slice(text),
-                    Some(Value::Bytes(bytes)) => pointer::hex_bytes(out, bytes, b" "),
-                    None => out.push(b'?'),
-                }
-            }
-            Step::Print { spec, width, precision, value } => {
-                let record = Record { data, endian, context };
-                let count = |expr: &Option<Expr>| match expr {
-                    Some(expr) => record.int(expr).map(|n| Some(n.v)),
-                    None => Some(None),
-                };
-                let layout = Layout::new(spec, count(width)?, count(precision)?);
-                record.print(spec, &layout, value, out)?;
-            }
-        }
-        Some(())
-    }
-}
-
-impl Record<'_> {
-    fn print(&self, spec: &Spec, layout: &Layout, value: &Expr, out: &mut Vec<u8>) -> Option<()> {
-        let start = out.len();
-        match &spec.conv {
-            Conv::Text => {
-                self.text(value, out)?;
-                spec::finish_text(out, start, layout);
-            }
-            Conv::Char => {
-                out.extend(Some(self.int(value)?.v as u8).filter(|c| *c != 0));
-                spec::pad(out, start, layout);
-            }
-            Conv::Pointer(extension) => {
-                self.pointer(out, extension, spec, layout, value)?;
-                if !pointer::takes_width(extension) {
-                    spec::pad(out, start, layout);
-                }
-            }
-            _ => spec::integer(out, spec, layout, self.int(value)?.v),
-        }
-        Some(())
     }
 }
 

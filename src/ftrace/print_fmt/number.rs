@@ -1,29 +1,46 @@
 //! Numbers to text without allocation.
 
-static PAIRS: [u8; 200] = {
-    let mut pairs = [0; 200];
+static PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
     let mut i = 0;
     while i < 100 {
-        pairs[2 * i] = b'0' + (i / 10) as u8;
-        pairs[2 * i + 1] = b'0' + (i % 10) as u8;
+        pairs[i] = [b'0' + (i / 10) as u8, b'0' + (i % 10) as u8];
         i += 1;
     }
     pairs
 };
+
+static HEX_PAIRS: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut i = 0;
+    while i < 256 {
+        pairs[i] = [digits[i / 16], digits[i % 16]];
+        i += 1;
+    }
+    pairs
+};
+
+/// The two decimal digits of `v`, which is below 100.
+#[cfg(feature = "host")]
+#[inline]
+pub(crate) fn two_digits(v: u32) -> [u8; 2] {
+    PAIRS[v as usize % 100]
+}
 
 /// Writes the decimal digits of `v` so that they end before `end`; hands back where they start.
 #[inline]
 fn digits(mut v: u64, buffer: &mut [u8], end: usize) -> usize {
     let mut at = end;
     while v >= 100 {
-        let pair = (v % 100) as usize * 2;
+        let pair = PAIRS[(v % 100) as usize];
         v /= 100;
         at -= 2;
-        buffer[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+        buffer[at..at + 2].copy_from_slice(&pair);
     }
     if v >= 10 {
         at -= 2;
-        buffer[at..at + 2].copy_from_slice(&PAIRS[v as usize * 2..v as usize * 2 + 2]);
+        buffer[at..at + 2].copy_from_slice(&PAIRS[v as usize]);
     } else {
         at -= 1;
         buffer[at] = b'0' + v as u8;
@@ -74,24 +91,30 @@ pub(crate) fn push_i64(out: &mut Vec<u8>, v: i64) {
     push_u64(out, v.unsigned_abs());
 }
 
-/// Appends `v` in lower-case hexadecimal.
+/// The first `len` of the 16 hexadecimal digits of `v`, which is shifted up so that they are the ones wanted.
 #[inline]
-pub(crate) fn push_hex(out: &mut Vec<u8>, v: u64) {
-    let len = (v | 1).ilog2() as usize / 4 + 1;
-    let mut buffer = [0u8; 16];
-    for (i, digit) in buffer.iter_mut().take(len).enumerate() {
-        *digit = b"0123456789abcdef"[(v >> (4 * (len - 1 - i))) as usize & 15];
+fn push_first_hex(out: &mut Vec<u8>, v: u64, len: usize) {
+    let mut digits = [0; 16];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(v.to_be_bytes()) {
+        pair.copy_from_slice(&HEX_PAIRS[usize::from(byte)]);
     }
     let start = out.len();
-    out.extend_from_slice(&buffer);
+    out.extend_from_slice(&digits);
     out.truncate(start + len);
 }
 
-/// Appends `v` in lower-case hexadecimal with at least `width` digits.
+/// Appends `v` in lower-case hexadecimal.
+#[inline]
+pub(crate) fn push_hex(out: &mut Vec<u8>, v: u64) {
+    let unused = (v | 1).leading_zeros() / 4;
+    push_first_hex(out, v << (4 * unused), 16 - unused as usize);
+}
+
+/// Appends `v` in lower-case hexadecimal with at least `width` digits, of which there are no more than 16.
+#[inline]
 pub(crate) fn push_hex_padded(out: &mut Vec<u8>, v: u64, width: usize) {
-    let mut buffer = [b'0'; 24];
-    let at = power_of_two(v, 4, false, &mut buffer);
-    out.extend_from_slice(&buffer[at.min(24 - width.min(24))..]);
+    let unused = ((v | 1).leading_zeros() / 4).min(16 - width.clamp(1, 16) as u32);
+    push_first_hex(out, v << (4 * unused), 16 - unused as usize);
 }
 
 /// Appends `v` in decimal with at least `width` characters, filled with `fill` on the left.
@@ -108,13 +131,16 @@ mod tests {
 
     #[test]
     fn every_length_of_number() {
-        for v in [0, 9, 10, 99, 100, 12345, 999_999, u64::MAX] {
+        for v in [0, 9, 10, 0xfff, 0x1234_5678, 0x1_2345_6789, 99, 100, 12345, 999_999, u64::MAX] {
             let mut out = Vec::new();
             push_u64(&mut out, v);
             assert_eq!(out, v.to_string().as_bytes());
             out.clear();
             push_hex(&mut out, v);
             assert_eq!(out, format!("{v:x}").as_bytes());
+            out.clear();
+            push_hex_padded(&mut out, v, 8);
+            assert_eq!(out, format!("{v:08x}").as_bytes());
             out.clear();
             push_padded(&mut out, v, 6, b'0');
             assert_eq!(out, format!("{v:06}").as_bytes());
