@@ -81,6 +81,11 @@ impl Properties {
         }
     }
 
+    /// The system's API level (`ro.build.version.sdk`), where it tells one.
+    pub fn sdk(&self) -> Option<u32> {
+        self.get("ro.build.version.sdk").ok()?.trim().parse().ok()
+    }
+
     /// Sets the property; returns when init has done it.
     pub fn set(&self, name: &str, value: &str) -> Result<(), PropertyError> {
         // The socket needs no process; setprop also speaks to the inits of Android 7 and older.

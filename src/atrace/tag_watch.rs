@@ -24,6 +24,8 @@ const GLOBAL: &str = "properties_serial";
 pub struct TagWatch {
     tag: Tag,
     areas: PathBuf,
+    /// The command line that decides about `app`.
+    cmdline: PathBuf,
     serial: Serial,
     seen: AtomicU32,
     on: AtomicBool,
@@ -51,12 +53,20 @@ impl TagWatch {
         let watch = TagWatch {
             tag,
             areas: areas.to_owned(),
+            cmdline: "/proc/self/cmdline".into(),
             seen: AtomicU32::new(0),
             on: AtomicBool::new(false),
             serial,
         };
         watch.refresh();
         Some(watch)
+    }
+
+    /// Whether it is on for another process: `app` is where its command line is asked for, and not our own.
+    pub fn for_process(mut self, pid: u32) -> TagWatch {
+        self.cmdline = format!("/proc/{pid}/cmdline").into();
+        self.refresh();
+        self
     }
 
     /// Whether the tag is on now.
@@ -81,7 +91,7 @@ impl TagWatch {
         if self.tag.mask() == tags::APP && on & tags::APP != 0 {
             let number = get(APP_NUMBER).trim().parse().unwrap_or(0).min(super::userspace::MAX_APPS);
             let patterns: Vec<String> = (0..number).map(|n| get(&app(n))).collect();
-            let cmdline = fs::read("/proc/self/cmdline").unwrap_or_default();
+            let cmdline = fs::read(&self.cmdline).unwrap_or_default();
             let name = cmdline.split(|b| *b == 0).next().unwrap_or_default();
             if !tags::app_is_traced(patterns.iter().map(String::as_str), name) {
                 on &= !tags::APP;

@@ -117,14 +117,14 @@ impl UserspaceTags {
     ) -> Result<UserspaceTags, PropertyError> {
         let saved = SavedProperties::read(properties, request)?;
         let guard = UserspaceTags { properties: properties.clone(), saved };
+        if request.user_initiated {
+            properties.set(USER_INITIATED, "1")?;
+        }
         set_tags(properties, request)?;
         let prefer_sdk = tags::parse_mask(guard.saved.value(PREFER_SDK));
         // What Perfetto's SDK is preferred for would not be written as a marker.
         if prefer_sdk & request.tags != 0 {
             properties.set(PREFER_SDK, &mask(prefer_sdk & !request.tags))?;
-        }
-        if request.user_initiated {
-            properties.set(USER_INITIATED, "1")?;
         }
         Ok(guard)
     }
@@ -215,8 +215,7 @@ fn mask(tags: u64) -> String {
 /// Tells the services of Android 10 and older that properties changed. Best effort: who does not hear of it writes
 /// no markers, as with atrace itself.
 fn poke(properties: &Properties) {
-    let sdk = properties.get("ro.build.version.sdk").ok().and_then(|sdk| sdk.trim().parse::<u32>().ok());
-    if sdk.is_none_or(|sdk| sdk > LAST_SDK_TO_POKE) {
+    if properties.sdk().is_none_or(|sdk| sdk > LAST_SDK_TO_POKE) {
         return;
     }
     let service = properties.bin().join("service");
@@ -298,7 +297,7 @@ mod tests {
         let tags = UserspaceTags::enable(&properties, &request).unwrap();
         assert_eq!(
             log(dir.path()),
-            "app_0=com.new\napp_1=a\napp_2=b\napp_number=3\ntags.enableflags=0x2\nprefer_sdk=0x4\nuser_initiated=1\n"
+            "user_initiated=1\napp_0=com.new\napp_1=a\napp_2=b\napp_number=3\ntags.enableflags=0x2\nprefer_sdk=0x4\n"
         );
         assert_eq!(tags_on(&properties, b"a").unwrap(), 2 | tags::ALWAYS | tags::APP);
         assert_eq!(tags_on(&properties, b"c").unwrap(), 2 | tags::ALWAYS);

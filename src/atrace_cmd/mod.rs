@@ -13,12 +13,14 @@ pub use options::{Options, Parsed, help, parse};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::atrace::categories::{Catalog, DirFiles, Flavour, Support, VENDOR_FILE};
+use crate::atrace::categories::{Catalog, DirFiles, Flavour, PDX, Support, VENDOR_FILE};
 use crate::atrace::{Properties, userspace};
 use crate::record::{Tracefs, state_dir};
 
 /// What AOSP's `exit(-1)` arrives as.
 const MISUSED: u8 = 255;
+/// Android 15.
+const LAST_SDK_WITH_PDX: u32 = 35;
 
 /// Runs atrace with the arguments behind its name; hands back the exit status.
 ///
@@ -46,7 +48,7 @@ pub fn run(program: &str, args: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(Parsed::Run(options)) => *options,
         Ok(Parsed::Help) => return 0,
         Ok(Parsed::ListCategories) => {
-            list(&catalog, &tracefs);
+            list(&catalog, &tracefs, properties.and_then(|p| p.sdk()));
             return 0;
         }
         Err(error) => {
@@ -58,9 +60,10 @@ pub fn run(program: &str, args: impl IntoIterator<Item = OsString>) -> u8 {
     session::Session { options, tracefs, state_dir, properties, catalog }.run()
 }
 
-fn list(catalog: &Catalog, tracefs: &Tracefs) {
+fn list(catalog: &Catalog, tracefs: &Tracefs, sdk: Option<u32>) {
     for (category, support) in catalog.builtin(&DirFiles::new(tracefs.root())) {
-        if support == Support::Yes {
+        let of_its_time = category.name != PDX || sdk.is_some_and(|sdk| sdk <= LAST_SDK_WITH_PDX);
+        if support == Support::Yes && of_its_time {
             println!("  {:>10} - {}", category.name, category.description);
         }
     }

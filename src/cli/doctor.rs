@@ -8,7 +8,7 @@ use clap::Parser;
 use super::Exit;
 use crate::atrace::TRACEFS_PLACES;
 use crate::doctor::{self, CategoryReport, PathReport, Purpose, Report};
-use crate::record::{RecordFound, RecordState, state_dir};
+use crate::record::{CaptureFound, RecordFound, RecordState, state_dir};
 
 /// Say what this device or host permits: tracefs, clocks, files, categories, and why not the rest
 #[derive(Parser)]
@@ -106,7 +106,12 @@ fn print(report: &Report, out: &mut impl Write) -> io::Result<()> {
         (Purpose::Special, "files for special options"),
     ] {
         writeln!(out, "\n{title}")?;
-        report.paths.iter().filter(|p| p.purpose == purpose).try_for_each(|p| path(p, out))?;
+        let paths: Vec<_> = report.paths.iter().filter(|p| p.purpose == purpose).collect();
+        // Each CPU has its own; usually they are all alike.
+        for alike in paths.chunk_by(|a, b| any_cpu(&a.path) == any_cpu(&b.path) && a.reason == b.reason) {
+            let name = if alike.len() > 1 { any_cpu(&alike[0].path) } else { alike[0].path.clone() };
+            path(&name, alike[0], out)?;
+        }
     }
     writeln!(out, "\ncategories")?;
     categories(&report.categories, out)?;
@@ -133,31 +138,47 @@ fn no_tracefs(report: &Report, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn record(record: &RecordFound, out: &mut impl Write) -> io::Result<()> {
-    let RecordFound { path, pid, settings, .. } = record;
+    let RecordFound { path, pid, settings, capture, .. } = record;
     let what = match record.state {
         RecordState::Running => format!("recorder {pid} is at work"),
         RecordState::Flight => {
             "a flight recorder is on: `tracebridge dump` fetches, `tracebridge stop` ends it".to_owned()
         }
         RecordState::Killed => format!(
-            "recorder {pid} was killed and left {settings} settings changed: `tracebridge restore` puts them back; what it \
-             wrote until then can be read"
+            "recorder {pid} was killed and left {settings} settings changed: `tracebridge restore` puts them back"
         ),
         RecordState::EarlierBoot => {
             "left by a recorder before the last boot: means nothing any more".to_owned()
         }
     };
-    writeln!(out, "record   {}: {what}", path.display())
+    writeln!(out, "record   {}: {what}", path.display())?;
+    let Some(CaptureFound { path, bytes }) = capture else { return Ok(()) };
+    let what = match record.state {
+        RecordState::Running | RecordState::Flight => "is being written",
+        RecordState::Killed | RecordState::EarlierBoot => {
+            "was not finished; what is in it can be read: `tracebridge info` counts it, `convert` takes it"
+        }
+    };
+    writeln!(out, "capture  {} ({bytes} bytes on the disk) {what}", path.display())
 }
 
-fn path(report: &PathReport, out: &mut impl Write) -> io::Result<()> {
+/// The path with `cpu*` for each CPU's own.
+fn any_cpu(path: &str) -> String {
+    let digits = |c: char| c.is_ascii_digit();
+    match path.split_once("per_cpu/cpu") {
+        Some((before, after)) => format!("{before}per_cpu/cpu*{}", after.trim_start_matches(digits)),
+        None => path.to_owned(),
+    }
+}
+
+fn path(name: &str, report: &PathReport, out: &mut impl Write) -> io::Result<()> {
     let access = &report.access;
     let verdict = if report.works() { "ok" } else { "no" };
     let (r, w) = (if access.read { 'r' } else { '-' }, if access.write { 'w' } else { '-' });
     let label = access.label.as_deref().unwrap_or_default();
     let line = format!(
         "  {verdict}  {:<32} {r}{w} {:>4} {:<16} {label}  {}",
-        report.path, access.mode, access.owner, report.what_for
+        name, access.mode, access.owner, report.what_for
     );
     writeln!(out, "{}", line.trim_end())?;
     match &report.reason {
@@ -168,7 +189,14 @@ fn path(report: &PathReport, out: &mut impl Write) -> io::Result<()> {
 
 fn categories(all: &[CategoryReport], out: &mut impl Write) -> io::Result<()> {
     for category in all.iter().filter(|c| c.works) {
-        writeln!(out, "  ok  {:<14} {}", category.name, category.description)?;
+        let CategoryReport { name, description, tags, events, .. } = category;
+        let mut has: Vec<String> = tags.iter().map(|tag| format!("tag {tag}")).collect();
+        has.extend_from_slice(events);
+        let line = format!("  ok  {name:<14} {description}: {}", has.join(" "));
+        writeln!(out, "{}", line.trim_end_matches([':', ' ']))?;
+        if let Some(reason) = &category.reason {
+            writeln!(out, "{:21}{reason}", "")?;
+        }
     }
     let mut rest: Vec<_> = all.iter().filter(|c| !c.works).collect();
     while let Some(first) = rest.first().copied() {

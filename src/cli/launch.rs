@@ -1,17 +1,17 @@
 //! `launch`: an app's cold start, its method trace, and a recording around both.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Parser;
 
-use super::around::record_around;
+use super::around::{Over, record_around};
 use super::record::{What, target, tell};
 use super::{Exit, units};
 use crate::atrace::system_bin;
 use crate::record::Signals;
-use crate::record::activity::{Activity, Profiler};
+use crate::record::activity::{Activity, ActivityError, Profiler};
 use crate::record::recorder::{Config, Mode};
 use crate::record::setup::WhenFull;
 
@@ -80,20 +80,33 @@ pub fn run(mut args: Args) -> anyhow::Result<Exit> {
     let (setup, notes) = args.what.setup(&tracefs, WhenFull::Overwrite)?;
     let target = target(&args.output, None, &args.what);
     let config = Config { setup, target, duration: Some(args.time), mode: Mode::Stream };
-    let work = || {
-        let launched = activity.start(profiler.as_ref())?;
-        std::thread::sleep(args.settle);
-        let written = profiler.as_ref().map(|p| activity.stop_profiler(p)).transpose()?;
-        anyhow::Ok((launched, written))
+    let work = |over: &Over| {
+        let launched = activity.start(profiler.as_ref(), || over.is());
+        let settled = Instant::now() + args.settle;
+        while launched.is_ok() && !over.is() && Instant::now() < settled {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let written = match (&launched, &profiler) {
+            (Ok(_), Some(profiler)) => Some(activity.stop_profiler().map(|()| profiler.written())),
+            // Given up on: the app may be there all the same, being traced.
+            (Err(ActivityError::NoAnswer { .. }), Some(_)) => Some(activity.stop_profiler().map(|()| 0)),
+            _ => None,
+        };
+        (launched, written)
     };
-    let (summary, launched) = record_around(&config, settings, &signals, work);
+    let (summary, done) = record_around(&config, settings, &signals, "the launch ended", work);
     let mut summary = summary?;
-    if summary.ended_by == "signal SIGTERM" {
-        summary.ended_by = "the launch ended".to_owned();
-    }
     summary.notes.splice(0..0, notes);
     let exit = tell(&summary, args.json)?;
-    let (launched, written) = launched.context("the recording did not start")??;
+    let (launched, written) = done.context("the recording did not start")?;
+    let launched = launched.map_err(|error| match error {
+        ActivityError::NoAnswer { .. } => {
+            let component = &activity.component;
+            anyhow::anyhow!("the recording ended ({}) before the launch of {component} did", summary.ended_by)
+        }
+        other => other.into(),
+    })?;
+    let written = written.transpose()?;
     for line in launched.lines().map(str::trim).filter(|l| l.contains("Time:") || l.contains("State:")) {
         eprintln!("{line}");
     }

@@ -29,7 +29,8 @@ pub struct Args {
     /// and the others that of the process that runs this command (the script)
     #[arg(long, global = true, value_name = "PID")]
     pid: Option<i32>,
-    /// Write only while this ATRACE tag is on (view, gfx, app, …; `always` is). Without it, always
+    /// Write only while this ATRACE tag is on, each marker anew: a name of cutils/trace.h (view, graphics, app, …) or of
+    /// atrace's category for it (gfx, am, …). Without it `always`, which always is
     #[arg(long, global = true, value_name = "NAME", value_parser = super::tag::parse)]
     tag: Option<Tag>,
     /// Where tracefs is mounted, or an instance's directory in it
@@ -111,10 +112,7 @@ struct Pids {
 
 /// Writes one marker, or those of standard input.
 pub fn run(args: Args) -> anyhow::Result<Exit> {
-    if !super::tag::is_on(args.tag)? {
-        return Ok(Exit::Complete);
-    }
-    let tracer = super::tag::open_tracer(args.tracefs.as_deref())?;
+    let tracer = super::tag::open_tracer(args.tracefs.as_deref(), args.tag)?;
     let pids = Pids {
         writer: args.pid.unwrap_or_else(|| tracer.pid()),
         process: args.pid.unwrap_or_else(|| std::os::unix::process::parent_id() as i32),

@@ -7,15 +7,15 @@ use std::process::{Command, ExitStatus};
 use anyhow::Context;
 use clap::Parser;
 
-use super::around::record_around;
+use super::around::{Over, record_around};
 use super::record::{What, target};
 use super::tag;
 use super::{Exit, units};
 use crate::atrace::Tracer;
 use crate::atrace::tags::Tag;
+use crate::record::Signals;
 use crate::record::recorder::{Config, Mode};
 use crate::record::setup::WhenFull;
-use crate::record::{Signals, Tracefs};
 
 /// What is recorded where nothing is named.
 const DEFAULT: [&str; 3] = ["sched", "freq", "idle"];
@@ -40,7 +40,7 @@ pub struct Args {
     /// The section's name. Without it, the command
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Write the section only while this ATRACE tag is on (view, gfx, app, …). Without it, always
+    /// Write the section only while this ATRACE tag is on (view, gfx, app, …). Without it `always`, which always is
     #[arg(long, value_name = "TAG", value_parser = tag::parse)]
     tag: Option<Tag>,
     /// Write the section only: somebody else records
@@ -54,8 +54,8 @@ pub struct Args {
 /// Runs the command.
 pub fn run(mut args: Args) -> anyhow::Result<Exit> {
     if args.no_record {
-        let tracer = tag::is_on(args.tag)?.then(|| tag::open_tracer(args.what.kernel.tracefs.as_deref()));
-        return Ok(passed_on(in_section(&args, tracer.transpose()?.as_ref())?));
+        let tracer = tag::open_tracer(args.what.kernel.tracefs.as_deref(), args.tag)?;
+        return Ok(passed_on(in_section(&args, &tracer)?));
     }
     args.what.or(&DEFAULT);
     let (tracefs, made) = args.what.kernel.buffer(true)?;
@@ -69,19 +69,13 @@ pub fn run(mut args: Args) -> anyhow::Result<Exit> {
         mode: Mode::Stream,
     };
     // Tags are switched on by the recording: looked at once it has started.
-    let work = || {
-        let tracer = if tag::is_on(args.tag)? { Some(open(&tracefs)?) } else { None };
-        in_section(&args, tracer.as_ref())
-    };
-    let (summary, status) = record_around(&config, settings, &signals, work);
+    let work = |_: &Over| in_section(&args, &tag::open_tracer(Some(tracefs.root()), args.tag)?);
+    let (summary, status) = record_around(&config, settings, &signals, "the command ended", work);
     let Some(status) = status else {
         return summary.map(|_| Exit::Failed).context("nothing was run, since the recording did not start");
     };
     match summary {
         Ok(mut summary) => {
-            if summary.ended_by == "signal SIGTERM" {
-                summary.ended_by = "the command ended".to_owned();
-            }
             summary.notes.splice(0..0, notes);
             eprint!("{}", summary.text());
         }
@@ -90,16 +84,12 @@ pub fn run(mut args: Args) -> anyhow::Result<Exit> {
     Ok(passed_on(status?))
 }
 
-fn open(tracefs: &Tracefs) -> anyhow::Result<Tracer> {
-    tag::open_tracer(Some(tracefs.root()))
-}
-
 /// The section is the waiting thread's, and, so that it shows below the command too, one of the command's process.
-fn in_section(args: &Args, tracer: Option<&Tracer>) -> anyhow::Result<ExitStatus> {
+fn in_section(args: &Args, tracer: &Tracer) -> anyhow::Result<ExitStatus> {
     let program = &args.command[0];
     let file = Path::new(program).file_name().map(|f| f.to_string_lossy().into_owned());
     let name = args.name.clone().or(file).unwrap_or_else(|| program.clone());
-    let _section = tracer.map(|t| t.section(&name));
+    let _section = tracer.section(&name);
     let mut child =
         Command::new(program).args(&args.command[1..]).spawn().with_context(|| program.clone())?;
     let pid = child.id() as i32;
@@ -111,7 +101,8 @@ fn in_section(args: &Args, tracer: Option<&Tracer>) -> anyhow::Result<ExitStatus
         } else {
             Marker::AsyncEnd { pid, name, cookie }
         };
-        tracer.map(|t| t.write(&marker))
+        // A marker that cannot be written is no reason not to run the command.
+        let _ = tracer.write(&marker);
     };
     of_child(true);
     let status = child.wait().with_context(|| program.clone())?;

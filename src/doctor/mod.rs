@@ -2,12 +2,14 @@
 //! would change that. Nothing is written anywhere.
 
 mod access;
+mod categories;
 mod label;
 mod paths;
 mod report;
 mod system;
 
 pub use access::{Access, Obstacle};
+pub use categories::CategoryReport;
 pub use paths::{PathReport, Purpose};
-pub use report::{CategoryReport, Report, examine};
+pub use report::{Report, examine};
 pub use system::{Identity, Machine, Who};

@@ -1,5 +1,6 @@
 //! The files that recording uses, what each is for, and which kernel option gives it.
 
+use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
@@ -22,12 +23,13 @@ pub enum Purpose {
 use Purpose::{Needed, Special, Useful};
 
 struct Wanted {
+    /// Below tracefs; with `cpu0` in it, for each CPU. Absolute: elsewhere.
     path: &'static str,
     read: bool,
     write: bool,
     purpose: Purpose,
     what_for: &'static str,
-    /// What has to be in the kernel for it.
+    /// What has to be in the kernel, or in the system, for it.
     kernel: &'static str,
 }
 
@@ -54,28 +56,39 @@ const WANTED: &[Wanted] = &[
     want("trace_clock", "rw", Useful, "a clock that others share", "CONFIG_TRACING"),
     want("buffer_size_kb", "rw", Useful, "room for bursts", "CONFIG_TRACING"),
     want("buffer_percent", "rw", Useful, "fewer wake-ups", "Linux 5.0"),
+    want("events/header_event", "r-", Useful, "what trace-cmd wants of a capture", "CONFIG_EVENT_TRACING"),
+    want("printk_formats", "r-", Useful, "text of events that hold its address only", "CONFIG_TRACING"),
     want("per_cpu/cpu0/stats", "r-", Useful, "counts of lost events", "CONFIG_TRACING"),
     want("options/overwrite", "rw", Useful, "ring or stop-when-full", "CONFIG_TRACING"),
     want("options/record-tgid", "rw", Useful, "the process of each thread", "Linux 4.13; before, Android had options/print-tgid"),
+    want("options/record-cmd", "rw", Useful, "names of threads that end", "CONFIG_TRACING"),
     want("saved_cmdlines", "r-", Useful, "thread names", "CONFIG_TRACING"),
     want("saved_cmdlines_size", "rw", Useful, "more thread names", "CONFIG_TRACING"),
     want("saved_tgids", "r-", Useful, "the process of each thread", "Linux 4.13"),
+    want("/system/bin/getprop", "r-", Useful, "userspace tags", "Android"),
+    want("/system/bin/setprop", "r-", Useful, "userspace tags", "Android"),
+    want("/dev/socket/property_service", "-w", Useful, "userspace tags, without a process for each", "Android"),
     want("trace", "rw", Special, "atrace", "CONFIG_TRACING"),
     want("trace_pipe", "r-", Special, "atrace --stream", "CONFIG_TRACING"),
     want("set_event", "rw", Special, "seeing at once which events are on", "CONFIG_EVENT_TRACING"),
-    want("set_event_pid", "rw", Special, "recording chosen threads only", "Linux 4.4"),
+    want("set_event_notrace_pid", "rw", Special, "--exclude-self", "Linux 5.7"),
     want("instances", "rw", Special, "--instance", "CONFIG_TRACING"),
     want("options/copy_trace_marker", "rw", Special, "markers inside of an --instance", "Linux 6.14"),
     want("current_tracer", "rw", Special, "-k", "CONFIG_TRACING"),
     want("set_ftrace_filter", "rw", Special, "-k", "CONFIG_DYNAMIC_FTRACE"),
+    want("set_graph_function", "rw", Special, "-k --graph", "CONFIG_FUNCTION_GRAPH_TRACER"),
+    want("available_filter_functions", "r-", Special, "-k", "CONFIG_DYNAMIC_FTRACE"),
+    want("/proc/kallsyms", "r-", Special, "names of kernel functions", "CONFIG_KALLSYMS"),
     want("options/funcgraph-abstime", "rw", Special, "-k", "CONFIG_FUNCTION_GRAPH_TRACER"),
+    want("/system/bin/am", "r-", Special, "launch", "Android"),
+    want("/system/bin/service", "r-", Special, "telling running services of new tags, Android 10 and older", "Android"),
 ];
 
 /// One file and what was found out about it.
 #[derive(Debug, Clone, Serialize)]
 pub struct PathReport {
-    /// Relative to tracefs.
-    pub path: &'static str,
+    /// Relative to tracefs, where it is in there.
+    pub path: String,
     /// How much depends on it.
     pub purpose: Purpose,
     /// What depends on it.
@@ -94,30 +107,42 @@ impl PathReport {
     }
 }
 
-/// Looks at every file below `root`.
-pub fn examine(root: &Path, who: &Identity) -> Vec<PathReport> {
-    WANTED
-        .iter()
-        .map(|wanted| {
-            // Opening a pipe is noticed by whoever reads it.
-            let try_open = !wanted.path.contains("trace_pipe");
-            let path = root.join(wanted.path);
-            let access = access::look(&path, who, wanted.read, wanted.write, try_open);
-            let reason = access.obstacle.map(|o| reason(o, wanted, &access, who));
-            let Wanted { path, purpose, what_for, .. } = *wanted;
-            PathReport { path, purpose, what_for, access, reason }
-        })
-        .collect()
+/// Looks at every file: those below `root`, those of the system, and the directory of saved settings.
+pub fn examine(root: &Path, state_dir: &Path, who: &Identity) -> Vec<PathReport> {
+    let cpus = fs::read_dir(root.join("per_cpu")).map_or(1, |dir| dir.count().max(1));
+    let mut out = Vec::new();
+    for wanted in WANTED {
+        if wanted.path.contains("/cpu0/") {
+            out.extend(
+                (0..cpus).map(|n| look(root, &wanted.path.replace("cpu0", &format!("cpu{n}")), wanted, who)),
+            );
+        } else {
+            out.push(look(root, wanted.path, wanted, who));
+        }
+    }
+    let kept =
+        want("", "-w", Needed, "the settings to put back", "the directory made, or another --state-dir");
+    out.push(look(root, &state_dir.display().to_string(), &kept, who));
+    out
 }
 
-fn reason(obstacle: Obstacle, wanted: &Wanted, access: &Access, who: &Identity) -> String {
+fn look(root: &Path, path: &str, wanted: &Wanted, who: &Identity) -> PathReport {
+    // Opening a pipe is noticed by whoever reads it; a socket cannot be opened.
+    let try_open = !path.contains("trace_pipe") && !path.contains("/socket/");
+    let access = access::look(&root.join(path), who, wanted.read, wanted.write, try_open);
+    let reason = access.obstacle.map(|o| reason(o, wanted.kernel, &access, who));
+    PathReport { path: path.to_owned(), purpose: wanted.purpose, what_for: wanted.what_for, access, reason }
+}
+
+/// What stands in the way and what would change that; `kernel` is what gives the file, where it is not there.
+pub fn reason(obstacle: Obstacle, kernel: &str, access: &Access, who: &Identity) -> String {
     let root = match who.who {
         Who::App => "only the shell user and root may: use adb shell",
         Who::Shell => "needs root: `adb root` on a userdebug build or an emulator, `su` on a rooted phone",
         _ => "needs root",
     };
     match obstacle {
-        Obstacle::Kernel => format!("not in this kernel: needs {}", wanted.kernel),
+        Obstacle::Kernel => format!("not there: needs {kernel}"),
         Obstacle::Mode => format!("owner and mode ({} {}): {root}", access.owner, access.mode),
         Obstacle::Selinux => {
             let domain = who.domain.as_deref().unwrap_or("this domain");

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::categories::{self, CategoryReport};
 use super::paths::{self, PathReport, Purpose};
 use super::system::{Identity, Machine};
-use crate::atrace::categories::{Catalog, DirFiles, Flavour, Support, VENDOR_FILE};
 use crate::atrace::{Properties, tags, userspace};
 use crate::record::{RecordFound, records};
 
@@ -47,19 +47,6 @@ pub struct Report {
     pub records: Vec<RecordFound>,
 }
 
-/// One category and whether it works.
-#[derive(Debug, Clone, Serialize)]
-pub struct CategoryReport {
-    /// Its name on the command line.
-    pub name: String,
-    /// What it is.
-    pub description: String,
-    /// Whether it works here.
-    pub works: bool,
-    /// Why it does not work, or what of it does not; absent where all is well.
-    pub reason: Option<String>,
-}
-
 impl Report {
     /// Whether anything can be recorded here at all.
     pub fn can_record(&self) -> bool {
@@ -92,8 +79,10 @@ pub fn examine(tracefs: Option<&Path>, places: &[&str], state_dir: &Path) -> Rep
     let on = properties.as_ref().and_then(|p| userspace::tags_on(p, b"").ok()).unwrap_or(0);
     Report {
         machine: Machine::here(properties.as_ref()),
-        paths: found.as_ref().map_or_else(Vec::new, |root| paths::examine(root, &identity)),
-        categories: found.as_ref().map_or_else(Vec::new, |root| categories(root, properties.as_ref())),
+        paths: found.as_ref().map_or_else(Vec::new, |root| paths::examine(root, state_dir, &identity)),
+        categories: found
+            .as_ref()
+            .map_or_else(Vec::new, |root| categories::examine(root, &identity, properties.as_ref())),
         tracing_on: read("tracing_on").trim().parse::<u8>().ok().map(|on| on != 0),
         tracers: words(&read("available_tracers")),
         properties: properties.is_some(),
@@ -106,52 +95,4 @@ pub fn examine(tracefs: Option<&Path>, places: &[&str], state_dir: &Path) -> Rep
         clocks,
         clock,
     }
-}
-
-/// Every category, ours and the vendor's, with whether it works below `root`.
-pub fn categories(root: &Path, properties: Option<&Properties>) -> Vec<CategoryReport> {
-    let files = DirFiles::new(root);
-    let vendor_file = fs::read_to_string(VENDOR_FILE).ok();
-    let core = properties.and_then(|p| userspace::core_services(p).ok()).unwrap_or_default();
-    let catalog = match Catalog::new(vendor_file.as_deref(), &core, Flavour::Record) {
-        Ok(catalog) => catalog,
-        Err(malformed) => {
-            let reason = Some(format!("{VENDOR_FILE}: {malformed}"));
-            let (name, description) = ("(vendor)".to_owned(), "the vendor's categories".to_owned());
-            let mut all = vec![CategoryReport { name, description, works: false, reason }];
-            // Without the vendor's then; the builtin ones cannot be malformed.
-            let catalog = Catalog::new(None, &core, Flavour::Record).map(|c| builtin(&c, &files, properties));
-            all.extend(catalog.unwrap_or_default());
-            return all;
-        }
-    };
-    let mut all = builtin(&catalog, &files, properties);
-    for vendor in catalog.vendor.iter().filter(|v| all.iter().all(|c| c.name != v.name)).collect::<Vec<_>>() {
-        let selected = catalog.select_all([vendor.name.as_str()], &files).0;
-        let works = !selected.events.is_empty();
-        let reason = (!works).then(|| format!("not in this kernel: {}", vendor.events.join(", ")));
-        let (name, description) = (vendor.name.clone(), "(VENDOR)".to_owned());
-        all.push(CategoryReport { name, description, works, reason });
-    }
-    all
-}
-
-fn builtin(catalog: &Catalog, files: &DirFiles, properties: Option<&Properties>) -> Vec<CategoryReport> {
-    let report = |(category, support): (&crate::atrace::categories::Category, Support)| {
-        let user_only = category.events_on(files, Flavour::Record).is_empty();
-        let (works, reason) = match support {
-            Support::Yes if properties.is_none() && user_only => {
-                (false, Some("markers of Android's own processes: this is no Android".to_owned()))
-            }
-            Support::Yes => (true, None),
-            Support::NeedsRoot(events) => (false, Some(format!("needs root: {}", events.join(", ")))),
-            Support::Absent(events) => (false, Some(format!("not in this kernel: {}", events.join(", ")))),
-            Support::NoCoreServices => {
-                (false, Some("the property ro.atrace.core.services names no process".to_owned()))
-            }
-        };
-        let (name, description) = (category.name.to_owned(), category.description.to_owned());
-        CategoryReport { name, description, works, reason }
-    };
-    catalog.builtin(files).into_iter().map(report).collect()
 }

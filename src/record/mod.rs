@@ -23,7 +23,9 @@ pub use error::Error;
 pub use metadata::{PageLayout, page_layout};
 pub use output::Output;
 pub use session::Target;
-pub use settings::{Leftover, RecordFound, RecordState, Restored, Settings, records, restore_all, state_dir};
+pub use settings::{
+    CaptureFound, Leftover, RecordFound, RecordState, Restored, Settings, records, restore_all, state_dir,
+};
 pub use signals::Signals;
 pub use summary::{CpuSummary, Summary};
 pub use tracefs::{EventName, Tracefs, USUAL_PLACES};

@@ -1,6 +1,7 @@
 //! A recording from start to end: settings, output, the loop that moves pages, the final counts.
 
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -64,6 +65,9 @@ pub fn record_from(
 ) -> Result<Summary, Error> {
     let applied = setup::apply(&mut settings, &config.setup)?;
     let mut session = Session::open(&settings, &applied, &config.target)?;
+    if config.target.path != Path::new("-") {
+        settings.set_capture(&config.target.path)?;
+    }
     session.snapshot();
     setup::start(&settings)?;
     on_start();

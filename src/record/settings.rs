@@ -3,6 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,6 +30,9 @@ pub struct Owner {
     pub remove_instance: bool,
     /// Set where the settings are meant to outlive the process: a flight recorder's clocks when it started.
     pub flight: Option<Snapshots>,
+    /// The capture being written, so that it is found after a SIGKILL. Absent in records of older versions.
+    #[serde(default)]
+    pub capture: Option<PathBuf>,
 }
 
 /// A knob and what to write to it to have it as before: every further line.
@@ -109,7 +113,6 @@ fn lock(path: &Path) -> Result<Option<Flock<File>>, Error> {
             Err((_, errno)) => return Err(failed(errno.into())),
         };
         // Its owner may have removed it between our open and our lock: then we hold a nameless file.
-        use std::os::unix::fs::MetadataExt;
         let same = |m: fs::Metadata| file.metadata().is_ok_and(|f| f.ino() == m.ino());
         if fs::metadata(path).is_ok_and(same) {
             return Ok(Some(file));
@@ -156,6 +159,7 @@ impl Settings {
             instance: tracefs.instance_name().map(str::to_owned),
             remove_instance: false,
             flight: None,
+            capture: None,
         };
         let mut settings =
             Settings { tracefs: tracefs.clone(), owner, saved: Vec::new(), file, path, done: false };
@@ -247,6 +251,13 @@ impl Settings {
     /// Has the instance removed once the settings are put back.
     pub fn remove_instance_at_end(&mut self) -> Result<(), Error> {
         self.owner.remove_instance = true;
+        self.rewrite()
+    }
+
+    /// Notes where the capture goes, for whoever looks after a SIGKILL.
+    pub fn set_capture(&mut self, path: &Path) -> Result<(), Error> {
+        let absolute = std::path::absolute(path);
+        self.owner.capture = Some(absolute.unwrap_or_else(|_| path.to_owned()));
         self.rewrite()
     }
 
@@ -394,6 +405,25 @@ pub struct RecordFound {
     pub state: RecordState,
     /// Settings in it.
     pub settings: usize,
+    /// The capture that its recorder is writing, or did not finish.
+    pub capture: Option<CaptureFound>,
+}
+
+/// A capture that is not finished.
+#[derive(Debug, Clone, Serialize)]
+pub struct CaptureFound {
+    /// Its file.
+    pub path: PathBuf,
+    /// What it takes on the disk, bytes; its length counts holes too.
+    pub bytes: u64,
+}
+
+impl CaptureFound {
+    /// The file at `path`, if it is there.
+    fn look(path: PathBuf) -> Option<CaptureFound> {
+        let meta = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        Some(CaptureFound { path, bytes: meta.blocks() * 512 })
+    }
 }
 
 /// The saved-settings records in `dir`. Nothing is changed by looking; what may not be looked at is left out.
@@ -406,7 +436,8 @@ pub fn records(dir: &Path) -> Vec<RecordFound> {
             Some(_) if owner.flight.is_some() => RecordState::Flight,
             Some(_) => RecordState::Killed,
         };
-        Some(RecordFound { path, pid: owner.pid, state, settings: saved.len() })
+        let capture = owner.capture.and_then(CaptureFound::look);
+        Some(RecordFound { path, pid: owner.pid, state, settings: saved.len(), capture })
     };
     record_paths(dir).unwrap_or_default().into_iter().filter_map(look).collect()
 }

@@ -68,10 +68,18 @@ const WATERMARK: u32 = 50;
 /// Stops tracing, sets everything up and empties the buffer. Tracing is still off afterwards: see [`start`].
 pub fn apply(settings: &mut Settings, setup: &Setup) -> Result<Applied, Error> {
     let tracefs = settings.tracefs().clone();
+    let mut notes = Vec::new();
+    // First, and so put back last: Perfetto's traced_probes lets go of the kernel before anything is set there, and
+    // comes back when everything is as it left it.
+    if let Some(request) = &setup.userspace {
+        match Properties::here() {
+            Some(properties) => settings.set_userspace(&properties, request)?,
+            None => notes.push(NO_PROPERTIES.to_owned()),
+        }
+    }
     settings.hold("tracing_on")?;
     tracefs.write("tracing_on", "0")?;
 
-    let mut notes = Vec::new();
     let mut optional = Optional { settings, notes: &mut notes };
     optional.names();
     let watermark =
@@ -90,12 +98,6 @@ pub fn apply(settings: &mut Settings, setup: &Setup) -> Result<Applied, Error> {
     set_buffer_size(settings, setup.buffer_kb)?;
     let overwrite = if setup.when_full == WhenFull::Overwrite { "1" } else { "0" };
     settings.set("options/overwrite", overwrite)?;
-    if let Some(request) = &setup.userspace {
-        match Properties::here() {
-            Some(properties) => settings.set_userspace(&properties, request)?,
-            None => notes.push(NO_PROPERTIES.to_owned()),
-        }
-    }
     let events = set_events(settings, &setup.events, &mut notes)?;
     tracefs.clear()?;
     Ok(Applied { clock, events, notes, watermark: watermark.then_some(WATERMARK) })

@@ -4,6 +4,9 @@
 mod support;
 
 mod atrace;
+mod atrace_text;
+mod doctor;
+mod launch;
 mod locked_down;
 mod machine;
 mod recording;

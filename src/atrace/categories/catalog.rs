@@ -132,7 +132,7 @@ impl Catalog {
             }
             into.tags |= category.tags;
             into.core_services |= category.name == CORE_SERVICES;
-            for event in category.events_on(files, self.flavour) {
+            for event in category.events_here(files, self.flavour).on {
                 into.add(event);
             }
             found = true;
@@ -256,6 +256,41 @@ mod tests {
                 "unknown tracing category \"zzz\"",
             ]
         );
+    }
+
+    #[test]
+    fn what_a_recording_needs_is_less_than_what_atrace_needs() {
+        // No sched_wakeup here, which a recording leaves out beside sched_waking.
+        const SOME: Fake =
+            Fake { locked: &["task/task_rename"], open: &["sched/sched_switch", "sched/sched_waking"] };
+        let of =
+            |flavour| catalog(flavour).builtin(&SOME).into_iter().find(|(c, _)| c.name == "sched").unwrap();
+        assert_eq!(of(Flavour::Atrace).1, Support::Absent(vec!["sched/sched_wakeup".into()]));
+        let (sched, support) = of(Flavour::Record);
+        assert_eq!(support, Support::Yes);
+        let here = sched.events_here(&SOME, Flavour::Record);
+        assert_eq!(here.on, ["sched/sched_switch", "sched/sched_waking"]);
+        assert_eq!(here.locked, ["task/task_rename"]);
+        assert!(here.absent.contains(&"cgroup"));
+        // Neither what is left out on purpose nor Perfetto's extras count as absent.
+        assert!(!here.absent.contains(&"sched/sched_wakeup") && !here.absent.contains(&"scm"));
+    }
+
+    #[test]
+    fn every_category_of_aosp_is_there_with_its_tag() {
+        let names: Vec<&str> = CATEGORIES.iter().map(|c| c.name).collect();
+        let aosp = "gfx input view webview wm am sm audio video camera hal res dalvik rs bionic power pm ss database \
+            network adb vibrator aidl nnapi rro core_services sched irq irqoff preemptoff i2c freq membus idle disk mmc \
+            load sync workq memreclaim regulators binder_driver binder_lock pagecache memory thermal pdx";
+        for name in aosp.split_whitespace() {
+            assert!(names.contains(&name), "{name}");
+        }
+        // Each tag but `always` and `app` has its category, and no other.
+        for tag in crate::atrace::tags::TAGS.iter().filter(|t| !matches!(t.name, "always" | "app")) {
+            let with: Vec<_> =
+                CATEGORIES.iter().filter(|c| c.tags & tag.mask() != 0).map(|c| c.name).collect();
+            assert_eq!(with, [tag.category], "{tag}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod vendor;
 pub use catalog::{Catalog, Flavour, Selection, SelectionError};
 #[cfg(all(feature = "device", unix))]
 pub use files::DirFiles;
-pub use table::{CATEGORIES, CORE_SERVICES};
+pub use table::{CATEGORIES, CORE_SERVICES, PDX};
 pub use vendor::{MalformedVendorFile, VENDOR_FILE, VendorCategory};
 
 /// What a category's events are looked up in: a tracefs, or a directory of captured files.
@@ -82,12 +82,22 @@ pub enum Support {
 impl Category {
     /// atrace's rule: every required event may be switched on, and there is something to switch on at all.
     pub fn support(&self, files: &dyn EventFiles, flavour: Flavour, core_services: &str) -> Support {
+        if self.name == PDX {
+            return Support::Yes;
+        }
         if self.name == CORE_SERVICES {
             return if core_services.is_empty() { Support::NoCoreServices } else { Support::Yes };
         }
         let missing = |ok: &dyn Fn(&str) -> bool| -> Option<Vec<String>> {
-            let required: Vec<String> =
-                self.required().filter(|path| !ok(&enable_path(path))).map(str::to_owned).collect();
+            let there = |path: &str| ok(&enable_path(path));
+            let lacks = |e: &&EventRef| match e.need {
+                Need::Required => !there(e.path),
+                Need::RequiredByAtrace { otherwise } => {
+                    !there(e.path) && (flavour == Flavour::Atrace || !there(otherwise))
+                }
+                _ => false,
+            };
+            let required: Vec<String> = self.events.iter().filter(lacks).map(|e| e.path.to_owned()).collect();
             if !required.is_empty() {
                 return Some(required);
             }
@@ -101,29 +111,42 @@ impl Category {
         }
     }
 
-    fn required(&self) -> impl Iterator<Item = &'static str> {
-        self.events
-            .iter()
-            .filter(|e| matches!(e.need, Need::Required | Need::RequiredByAtrace { .. }))
-            .map(|e| e.path)
-    }
-
     fn events_for(&self, flavour: Flavour) -> impl Iterator<Item = &'static EventRef> {
         let extras = flavour == Flavour::Record;
         self.events.iter().filter(move |e| extras || !matches!(e.need, Need::Extra | Need::ExtraWithout(_)))
     }
 
-    /// The events to switch on here: those that may be written to.
-    pub fn events_on(&self, files: &dyn EventFiles, flavour: Flavour) -> Vec<&'static str> {
-        let here = |path: &str| files.writable(&enable_path(path));
-        self.events_for(flavour)
-            .filter(|e| match e.need {
-                Need::ExtraWithout(other) => !here(other),
-                Need::RequiredByAtrace { otherwise } => flavour == Flavour::Atrace || !here(otherwise),
-                _ => true,
-            })
-            .map(|e| e.path)
-            .filter(|path| here(path))
-            .collect()
+    /// What of its events can be switched on here, and what not.
+    pub fn events_here(&self, files: &dyn EventFiles, flavour: Flavour) -> EventsHere {
+        let on = |path: &str| files.writable(&enable_path(path));
+        let mut here = EventsHere::default();
+        for event in self.events_for(flavour) {
+            let path = event.path;
+            let needless = match event.need {
+                Need::ExtraWithout(other) => on(other),
+                Need::RequiredByAtrace { otherwise } => flavour == Flavour::Record && on(otherwise),
+                _ => false,
+            };
+            if needless {
+            } else if on(path) {
+                here.on.push(path);
+            } else if files.exists(&enable_path(path)) {
+                here.locked.push(path);
+            } else if !matches!(event.need, Need::Extra | Need::ExtraWithout(_)) {
+                here.absent.push(path);
+            }
+        }
+        here
     }
+}
+
+/// A category's events on one device.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventsHere {
+    /// To switch on: those that may be written to.
+    pub on: Vec<&'static str>,
+    /// Those that exist, but may not be written to by who asks.
+    pub locked: Vec<&'static str>,
+    /// Those that this kernel does not have. Perfetto's extras, which few devices have, are not counted.
+    pub absent: Vec<&'static str>,
 }

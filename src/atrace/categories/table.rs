@@ -1,12 +1,16 @@
 //! The categories: name, description as atrace prints it, userspace tag, and kernel events.
 //!
-//! From AOSP frameworks/native `cmds/atrace/atrace.cpp` (Android 16; `pdx` is Android 15 and older, and needs no
-//! event), with the events that Perfetto's `predefined_tracepoints.cc` adds marked [`Need::Extra`].
+//! From AOSP frameworks/native `cmds/atrace/atrace.cpp` (Android 16; `pdx` is of Android 15 and older), with the
+//! events that Perfetto's `predefined_tracepoints.cc` adds marked [`Need::Extra`].
 
 use super::{Category, EventRef, Need};
 
 /// The category whose processes are listed in the property `ro.atrace.core.services`.
 pub const CORE_SERVICES: &str = "core_services";
+
+/// Android 15 and older. Those services see a change of the properties by themselves, so that there is nothing to switch
+/// on; known for who asks for it.
+pub const PDX: &str = "pdx";
 
 /// Without it the category does not work.
 const fn req(path: &'static str) -> EventRef {
@@ -217,5 +221,6 @@ pub const CATEGORIES: &[Category] = &[
         ],
     ),
     mixed("thermal", "Thermal event", 27, &[req("thermal/thermal_temperature"), opt("thermal/cdev_update")]),
+    kernel(PDX, "PDX services", &[]),
     kernel("ion", "ION allocations", &[extra("kmem/ion_alloc_buffer_start")]),
 ];

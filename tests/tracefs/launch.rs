@@ -1,0 +1,178 @@
+//! `launch`: an app's start, with stand-ins for Android's programs, and all that can go wrong with it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::machine::{Knobs, Machine, expand, machine};
+use crate::wrap::{command, markers};
+
+/// Stand-ins for Android's `am` and `cmd`, which log how they were called. The stand-in of `am start` marks the trace
+/// as the app would; that of `am profile stop` writes the method trace.
+fn android(machine: &Machine) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let root = machine.root.display();
+    let script = format!(
+        r#"mkdir bin && cat >bin/am <<'END'
+#!/bin/sh
+cd "$(dirname "$0")/.."; echo "am $*" >>log
+case $1 in
+start) echo "B|$$|bindApplication" >{root}/trace_marker; echo E >{root}/trace_marker; echo "$5" >profile
+    echo "Status: ok"; echo "TotalTime: 512";;
+profile) (sleep 0.3; printf '*version' >"$(cat profile)") & ;;
+esac
+END
+printf '#!/bin/sh\necho priority=0; echo "$6/.Main"\n' >bin/cmd; chmod 755 bin/*"#
+    );
+    assert!(Command::new("sh").args(["-c", &script]).current_dir(dir.path()).status().unwrap().success());
+    dir
+}
+
+#[test]
+fn an_apps_start_is_recorded_with_its_method_trace_beside_it() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let before = Knobs::read(&machine.root);
+    let android = android(&machine);
+    let capture = android.path().join("start.dat");
+    let mut launch = command(&machine, android.path(), "launch");
+    launch
+        .env("ANDROID_ROOT", android.path())
+        .args(["com.app", "sched", "--settle", "0", "-o"])
+        .arg(&capture);
+    let out = launch.output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(said.contains("TotalTime: 512") && said.contains("start.trace (8 bytes)"), "{said}");
+    let log = fs::read_to_string(android.path().join("log")).unwrap();
+    let profile = android.path().join("start.trace");
+    let expected = format!(
+        "am force-stop com.app\nam start -S -W --start-profiler {} -n com.app/.Main\nam profile stop com.app\n",
+        profile.display()
+    );
+    assert_eq!(log, expected);
+    assert!(markers(&capture).iter().any(|m| m.ends_with("|bindApplication")));
+    assert_eq!(before.changed(&machine.root), Vec::<String>::new());
+}
+
+/// `launch` of an app with another `am` than [`android`]'s: the body of a shell script, which has `log` to write to.
+struct Launch {
+    android: tempfile::TempDir,
+    knobs: Knobs,
+    command: Command,
+}
+
+impl Launch {
+    fn new(machine: &Machine, am: &str) -> Launch {
+        expand(&machine.root);
+        let knobs = Knobs::read(&machine.root);
+        let android = android(machine);
+        let script = format!("#!/bin/sh\necho \"am $*\" >>{}/log\n{am}\n", android.path().display());
+        // Written by another process: a file open for writing here, while another test forks, could not be run.
+        let am = android.path().join("bin/am");
+        let write = r#"printf %s "$1" >"$0""#;
+        assert!(Command::new("sh").arg("-c").arg(write).arg(&am).arg(script).status().unwrap().success());
+        fs::set_permissions(&am, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = command(machine, android.path(), "launch");
+        command.env("ANDROID_ROOT", android.path()).arg("-o").arg(android.path().join("start.dat"));
+        Launch { android, knobs, command }
+    }
+
+    fn capture(&self) -> PathBuf {
+        self.android.path().join("start.dat")
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.android.path().join("log")).unwrap_or_default()
+    }
+
+    /// It failed, said this, and left no setting changed.
+    fn failed(&self, machine: &Machine, out: &Output, said: &str) {
+        assert_eq!(out.status.code(), Some(1), "{out:?}");
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert!(stderr.contains(said), "{stderr}");
+        assert_eq!(self.knobs.changed(&machine.root), [""; 0]);
+        assert!(!self.android.path().join("tracebridge-top.saved").exists());
+    }
+}
+
+/// An `am start` that never comes back, as for an app that waits for a debugger.
+const HANGS: &str = "case $1 in start) exec sleep 600;; esac";
+
+#[test]
+fn an_app_that_does_not_start_is_a_failure() {
+    let Some(machine) = machine() else { return };
+    let mut launch = Launch::new(&machine, "echo 'Error type 3'");
+    let out = launch.command.args(["com.app/.Main", "sched"]).output().unwrap();
+    launch.failed(&machine, &out, "com.app/.Main did not start: Error type 3");
+    assert!(!launch.log().contains("am profile"), "there is nothing to stop");
+}
+
+#[test]
+fn an_app_that_is_not_installed_is_told_before_anything_is_done() {
+    let Some(machine) = machine() else { return };
+    let mut launch = Launch::new(&machine, "");
+    fs::write(launch.android.path().join("bin/cmd"), "#!/bin/sh\necho No activity found\n").unwrap();
+    let out = launch.command.args(["com.none", "sched"]).output().unwrap();
+    launch.failed(&machine, &out, "com.none has no activity to start (No activity found): is it installed?");
+    assert_eq!(launch.log(), "");
+    assert!(!launch.capture().exists());
+}
+
+#[test]
+fn a_linux_without_android_is_told_so() {
+    let Some(machine) = machine() else { return };
+    let mut launch = Launch::new(&machine, "");
+    launch.command.env("ANDROID_ROOT", "/nonexistent");
+    let out = launch.command.args(["com.app", "sched"]).output().unwrap();
+    launch.failed(&machine, &out, "starting an app needs Android");
+}
+
+#[test]
+fn a_launch_that_never_ends_is_given_up_when_the_time_is_over() {
+    let Some(machine) = machine() else { return };
+    let mut launch = Launch::new(&machine, HANGS);
+    let started = Instant::now();
+    let out = launch.command.args(["com.app/.Main", "sched", "-t", "1"]).output().unwrap();
+    launch.failed(&machine, &out, "the recording ended (time) before the launch of com.app/.Main did");
+    assert!(started.elapsed() < Duration::from_secs(15));
+    // Both are stopped, and what was recorded is there.
+    assert!(launch.log().ends_with("am profile stop com.app\n"), "{}", launch.log());
+    assert!(crate::recording::reported(&launch.capture()).is_none_or(|events| events > 0));
+}
+
+#[test]
+fn ctrl_c_in_the_middle_of_a_launch_stops_both() {
+    let Some(machine) = machine() else { return };
+    let mut launch = Launch::new(&machine, HANGS);
+    launch.command.args(["com.app/.Main", "sched"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = launch.command.spawn().unwrap();
+    let begun = Instant::now();
+    while !launch.log().contains("am start") {
+        assert!(begun.elapsed() < Duration::from_secs(20), "am start was not called");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let out = child.wait_with_output().unwrap();
+    launch.failed(
+        &machine,
+        &out,
+        "the recording ended (signal SIGINT) before the launch of com.app/.Main did",
+    );
+    assert!(launch.log().ends_with("am profile stop com.app\n"), "{}", launch.log());
+    assert!(launch.capture().exists());
+}
+
+#[test]
+fn a_start_can_be_recorded_without_the_profiler() {
+    let Some(machine) = machine() else { return };
+    let mut launch = Launch::new(&machine, "case $1 in start) echo Status: ok;; esac");
+    launch.command.args(["com.app/.Main", "sched", "--settle", "0", "--no-profile"]);
+    assert_eq!(launch.command.output().unwrap().status.code(), Some(0));
+    assert_eq!(launch.log(), "am force-stop com.app\nam start -S -W -n com.app/.Main\n");
+}
