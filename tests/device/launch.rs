@@ -5,18 +5,13 @@ use std::process::Command;
 
 use crate::adb::{self, Device};
 use crate::journey::json;
+use crate::stand_in::StandIns;
 
 #[test]
 fn a_launch_leaves_a_capture_and_a_method_trace_that_merge() {
     let Some(device) = Device::attached() else { return };
-    if device.run("ls /system/bin").lines().any(|program| program == "app_process") {
-        return crate::support::skip("stand-ins", "the device has Android's own am");
-    }
+    let Some(_android) = StandIns::install(&device, &["am", "cmd"]) else { return };
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for name in ["am", "cmd"] {
-        device.push(&project.join(format!("tests/device/stand_in_{name}")), &format!("/system/bin/{name}"));
-        device.run(&format!("chmod 755 /system/bin/{name}"));
-    }
     let output = Command::new(project.join("scripts/push"))
         .args(["--serial", device.serial(), "--with-reference-app"])
         .output()
@@ -31,7 +26,6 @@ fn a_launch_leaves_a_capture_and_a_method_trace_that_merge() {
         .args(["com.example.app", "sched", "freq", "idle"])
         .output()
         .expect("scripts/launch runs");
-    device.run("rm /system/bin/am /system/bin/cmd");
     assert!(output.status.success(), "{}: {}", output.status, adb::text(&output));
 
     let (dat, trace) = (base.with_extension("dat"), base.with_extension("trace"));

@@ -7,9 +7,15 @@ mod art_writer;
 mod support;
 
 mod adb;
+mod atrace;
 mod bad_input;
+mod boot;
 mod capture;
 mod journey;
 mod launch;
+mod locked_down;
 mod perfetto;
 mod recording;
+mod settings;
+mod stand_in;
+mod tags;

@@ -1,0 +1,129 @@
+//! `--tag` of `mark` and `wrap`: markers only while an ATRACE tag is on, as libcutils watches it.
+
+use std::io::Write;
+
+use tracebridge::atrace::tags::TAGS;
+
+use crate::adb::{Device, scratch};
+
+/// Where Android has its properties' memory; the emulated device has none, so a stand-in is put there.
+const AREAS: &str = "/dev/__properties__";
+const AREA: &str = "/dev/__properties__/u:object_r:debug_prop:s0";
+
+/// A property area (bionic `prop_area.h`) with `debug.atrace.tags.enableflags` alone: a chain of nodes, each a length,
+/// four offsets (property, left, right, children) and a name, and the property at its end.
+fn area(value: &str) -> Vec<u8> {
+    const HEAD: usize = 128;
+    let names = ["", "debug", "atrace", "tags", "enableflags"];
+    let sizes = names.map(|name| (20 + name.len() + 1usize).next_multiple_of(4));
+    let mut out = vec![0; HEAD];
+    out[8..16].copy_from_slice(&[0x504f_5250_u32.to_le_bytes(), 0xfc6e_d0ab_u32.to_le_bytes()].concat());
+    for (n, name) in names.iter().enumerate() {
+        let next = (out.len() - HEAD + sizes[n]) as u32;
+        let last = n + 1 == names.len();
+        let (property, child) = if last { (next, 0) } else { (0, next) };
+        let mut node: Vec<u8> =
+            [name.len() as u32, property, 0, 0, child].iter().flat_map(|word| word.to_le_bytes()).collect();
+        node.extend(name.as_bytes());
+        node.resize(sizes[n], 0);
+        out.extend(node);
+    }
+    out.extend(2u32.to_le_bytes());
+    out.extend(value.as_bytes());
+    out.resize(out.len() - value.len() + 92, 0);
+    out.extend(b"debug.atrace.tags.enableflags\0\0\0");
+    out
+}
+
+/// The properties' memory, with this mask. Removed on drop.
+struct Properties<'a>(&'a Device);
+
+impl Properties<'_> {
+    fn with(device: &Device, mask: u64) -> Properties<'_> {
+        let dir = scratch();
+        let file = dir.path().join("area");
+        let bytes = area(&format!("{mask:#010x}"));
+        std::fs::File::create(&file).unwrap().write_all(&bytes).unwrap();
+        device.run(&format!("mkdir -p {AREAS}"));
+        device.push(&file, AREA);
+        Properties(device)
+    }
+}
+
+impl Drop for Properties<'_> {
+    fn drop(&mut self) {
+        self.0.shell(&format!("rm -r {AREAS}"));
+    }
+}
+
+fn value_at() -> usize {
+    let bytes = area("0x00000008");
+    bytes.windows(10).position(|w| w == b"0x00000008").unwrap()
+}
+
+/// A shell command that does what init does when the property changes: the value, then the serial number.
+fn change(mask: u64, serial: u8) -> String {
+    let at = value_at();
+    let dd = format!("dd of={AREA} bs=1 conv=notrunc 2>/dev/null");
+    format!("printf '{mask:#010x}' | {dd} seek={at}; printf '\\{serial:03o}' | {dd} seek={}", at - 4)
+}
+
+#[test]
+fn all_28_tags_are_known_by_name_and_bit() {
+    let Some(device) = Device::attached() else { return };
+    if device.shell(&format!("test -e {AREAS}")).status.success() {
+        return crate::support::skip("stand-ins", "the device has properties of its own");
+    }
+    let binary = device.program(device.abi(), "tracebridge");
+    device.run("cd /sys/kernel/tracing && echo 1 >tracing_on && echo >trace");
+    // Every other bit: a tag that is off must write nothing.
+    let mask = 0x0555_5555 & !1;
+    let properties = Properties::with(&device, mask);
+    let script: Vec<String> = TAGS
+        .iter()
+        .map(|tag| format!("{binary} mark --tag {} instant tag{:02}", tag.name, tag.bit))
+        .collect();
+    device.run(&format!("{}; {binary} mark instant tag99", script.join("; ")));
+    drop(properties);
+    let trace = device.run("cat /sys/kernel/tracing/trace");
+    let expected: Vec<String> = TAGS
+        .iter()
+        // Without app_N nobody is an app to be traced.
+        .filter(|tag| tag.bit == 0 || mask & tag.mask() != 0 && tag.name != "app")
+        .map(|tag| format!("tag{:02}", tag.bit))
+        .chain(["tag99".to_owned()])
+        .collect();
+    let written: Vec<&str> = trace.lines().filter_map(|l| Some(l.split_once("|tag")?.1)).collect();
+    assert_eq!(written.iter().map(|n| format!("tag{n}")).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_stream_of_markers_follows_the_tag_as_it_changes() {
+    let Some(device) = Device::attached() else { return };
+    if device.shell(&format!("test -e {AREAS}")).status.success() {
+        return crate::support::skip("stand-ins", "the device has properties of its own");
+    }
+    let binary = device.program(device.abi(), "tracebridge");
+    device.run("cd /sys/kernel/tracing && echo 1 >tracing_on && echo >trace");
+    let _properties = Properties::with(&device, 0x8);
+    let (off, on) = (change(0x2, 4), change(0x8, 6));
+    // Slowly: each line is read before the property changes.
+    device.run(&format!(
+        "{{ echo instant first; sleep 1; {off}; echo instant second; sleep 1; {on}; echo instant third; }} \
+         | {binary} mark --tag view -"
+    ));
+    let trace = device.run("cat /sys/kernel/tracing/trace");
+    assert!(trace.contains("|first") && !trace.contains("|second") && trace.contains("|third"), "{trace}");
+    device.run("echo >/sys/kernel/tracing/trace");
+    assert_eq!(
+        device.shell(&format!("{binary} wrap --no-record --tag gfx -- sh -c 'exit 4'")).status.code(),
+        Some(4)
+    );
+    assert_eq!(
+        device.shell(&format!("{binary} wrap --no-record --tag view -- sh -c 'exit 5'")).status.code(),
+        Some(5)
+    );
+    let trace = device.run("cat /sys/kernel/tracing/trace");
+    let sections = trace.lines().filter(|l| l.contains(": B|")).count();
+    assert_eq!(sections, 1, "the tag gfx is off: {trace}");
+}
