@@ -30,6 +30,11 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// A command line that clap takes and that still makes no sense: exit status 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub &'static str);
+
 /// An error and its causes on one line. A cause that the message before it already ends with (the library's errors
 /// quote the system's) is said once.
 pub fn message(error: &anyhow::Error) -> String {

@@ -1,11 +1,12 @@
 //! `start`, `dump`, `stop`: the flight recorder, which goes on in the kernel after the command has ended.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 
 use super::Exit;
-use super::record::{Kernel, What, tell};
+use super::exit::UsageError;
+use super::record::{Compress, Kernel, What, tell};
 use crate::record::setup::WhenFull;
 use crate::record::{Error, Settings, Target, flight};
 
@@ -43,6 +44,8 @@ struct Common {
     /// Include /proc/kallsyms (several MiB), for events that print kernel addresses
     #[arg(long)]
     kallsyms: bool,
+    #[command(flatten)]
+    compress: Compress,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -64,8 +67,9 @@ impl Common {
         }
     }
 
-    fn target(&self, path: PathBuf) -> Target {
-        Target { path, max_bytes: None, kallsyms: self.kallsyms }
+    fn target(&self, path: &Path) -> Result<Target, UsageError> {
+        let compress = self.compress.of(path)?;
+        Ok(Target { path: path.to_owned(), max_bytes: None, kallsyms: self.kallsyms, compress })
     }
 }
 
@@ -84,16 +88,20 @@ pub fn start(args: &StartArgs) -> anyhow::Result<Exit> {
 
 /// Dumps.
 pub fn dump(args: &DumpArgs) -> anyhow::Result<Exit> {
+    let target = args.common.target(&args.output)?;
     let settings = args.common.settings()?;
-    let summary = flight::dump(&settings, &args.common.target(args.output.clone()));
+    let summary = flight::dump(&settings, &target);
     settings.let_go();
     tell(&summary?, args.common.json)
 }
 
 /// Stops.
 pub fn stop(args: &StopArgs) -> anyhow::Result<Exit> {
+    let target = args.output.as_deref().map(|path| args.common.target(path)).transpose()?;
+    if target.is_none() && args.common.compress.is_asked() {
+        return Err(UsageError("--compress needs a capture to compress: -o FILE").into());
+    }
     let settings = args.common.settings()?;
-    let target = args.output.clone().map(|path| args.common.target(path));
     match flight::stop(settings, target.as_ref())? {
         Some(summary) => tell(&summary, args.common.json),
         None => Ok(Exit::Complete),

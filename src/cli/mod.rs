@@ -105,7 +105,7 @@ pub fn main() -> ExitCode {
         Err(error) if exit::is_broken_pipe(&error) => Exit::Complete.into(),
         Err(error) => {
             eprintln!("tracebridge: {}", exit::message(&error));
-            Exit::Failed.into()
+            if error.is::<exit::UsageError>() { Exit::Usage.into() } else { Exit::Failed.into() }
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args as ClapArgs, ValueEnum};
 
+use super::exit::UsageError;
 use super::{Exit, units};
 use crate::atrace::UserspaceRequest;
 use crate::record::recorder::{self, Config, Mode};
@@ -41,9 +42,38 @@ pub struct Args {
     /// Include /proc/kallsyms (several MiB), for events that print kernel addresses
     #[arg(long)]
     kallsyms: bool,
+    #[command(flatten)]
+    compress: Compress,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Whether the capture is compressed: `record`, `dump` and `stop` share it.
+#[derive(Debug, ClapArgs)]
+pub struct Compress {
+    /// Compress the capture (trace.dat v7, zstd) once the recording has ended; for a while there has to be room for it
+    /// both ways. Not for a stream: compress that on the host (… | zstd > x.stream.zst, which `convert` reads)
+    #[arg(long)]
+    compress: bool,
+}
+
+impl Compress {
+    /// Whether it was asked for.
+    pub fn is_asked(&self) -> bool {
+        self.compress
+    }
+
+    /// Whether to compress `output`.
+    pub fn of(&self, output: &Path) -> Result<bool, UsageError> {
+        if self.compress && output == Path::new("-") {
+            return Err(UsageError(
+                "--compress is for a capture in a file: compress a stream where it arrives (… -o - | zstd > \
+                 x.stream.zst; `tracebridge convert` and `info` read that)",
+            ));
+        }
+        Ok(self.compress)
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -195,6 +225,7 @@ impl What {
 
 /// Records.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let compress = args.compress.of(&args.output)?;
     let (tracefs, made) = args.what.kernel.buffer(true)?;
     // Before anything is changed: a signal from here on ends the recording in order.
     let signals = Signals::block()?;
@@ -209,6 +240,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         path: args.output.clone(),
         max_bytes: args.max_size,
         kallsyms: args.kallsyms || args.what.has_functions(),
+        compress,
     };
     let config = Config { setup, target, duration: args.time, mode };
     let mut summary = recorder::record(&config, settings, &signals)?;
@@ -218,7 +250,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
 
 /// Where the capture goes, and what goes with it.
 pub fn target(path: &Path, max_bytes: Option<u64>, what: &What) -> Target {
-    Target { path: path.to_owned(), max_bytes, kallsyms: what.has_functions() }
+    Target { path: path.to_owned(), max_bytes, kallsyms: what.has_functions(), compress: false }
 }
 
 /// Prints the summary; to stderr where stdout is the capture.

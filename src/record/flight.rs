@@ -1,7 +1,7 @@
 //! The flight recorder: the kernel's ring goes on without any process of ours; what it holds is taken out on demand.
 
 use super::drain::Upto;
-use super::session::{Session, Target};
+use super::session::{Counted, Session, Target};
 use super::setup::{self, Applied, Setup, WhenFull};
 use super::summary::Summary;
 use super::{Error, Settings, clocks};
@@ -21,6 +21,32 @@ pub fn start(mut settings: Settings, setup: &Setup) -> Result<Applied, Error> {
 /// Takes out what the ring holds now, while it goes on. What was taken out is no longer in the ring: the next dump
 /// has what came after it.
 pub fn dump(settings: &Settings, target: &Target) -> Result<Summary, Error> {
+    take_out(settings, target)?.finish()
+}
+
+/// Stops: tracing off, what the ring holds to `target` if there is one, every setting put back.
+pub fn stop(settings: Settings, target: Option<&Target>) -> Result<Option<Summary>, Error> {
+    setup::stop(&settings)?;
+    let taken = target.map(|target| take_out(&settings, target)).transpose();
+    // Before the file is finished, as in a recording.
+    settings.restore()?;
+    taken?.map(Taken::finish).transpose()
+}
+
+/// What was in the ring, in a file that is not finished yet.
+struct Taken {
+    counted: Counted,
+    summary: Summary,
+}
+
+impl Taken {
+    fn finish(mut self) -> Result<Summary, Error> {
+        self.counted.into_summary(&mut self.summary, &|| false)?;
+        Ok(self.summary)
+    }
+}
+
+fn take_out(settings: &Settings, target: &Target) -> Result<Taken, Error> {
     let applied = running(settings)?;
     let mut session = Session::open(settings, &applied, target)?;
     if let Some(started) = settings.flight() {
@@ -34,22 +60,13 @@ pub fn dump(settings: &Settings, target: &Target) -> Result<Summary, Error> {
         session.drain.lane(lane, most, session.output.as_mut())?;
     }
     session.snapshot();
-    let mut summary = Summary {
+    let summary = Summary {
         clock: applied.clock.name().to_owned(),
         ended_by: "dump".into(),
         notes: applied.notes,
         ..Summary::default()
     };
-    session.count().into_summary(&mut summary)?;
-    Ok(summary)
-}
-
-/// Stops: tracing off, what the ring holds to `target` if there is one, every setting put back.
-pub fn stop(settings: Settings, target: Option<&Target>) -> Result<Option<Summary>, Error> {
-    setup::stop(&settings)?;
-    let summary = target.map(|target| dump(&settings, target)).transpose();
-    settings.restore()?;
-    summary
+    Ok(Taken { counted: session.count(), summary })
 }
 
 /// How the buffer of a flight recorder is set up, as the kernel tells.

@@ -88,37 +88,30 @@ fn tracefs_names(dir: &std::path::Path) -> Vec<String> {
     names
 }
 
-/// Threads and processes by name.
+/// Threads and processes by name. The kernel may remember a thread for each of its 32,768 or more numbers: of those
+/// that have ended nothing is kept but its own text.
 #[derive(Debug, Default)]
 pub struct Names {
-    /// tid → (tgid, comm). The tgid is 0 where unknown.
-    pub threads: BTreeMap<i32, (i32, Vec<u8>)>,
+    /// Living threads: tid → (tgid, comm).
+    living: BTreeMap<i32, (i32, Vec<u8>)>,
+    /// `saved_cmdlines`: `tid comm` lines.
+    saved_comms: Vec<u8>,
+    /// `saved_tgids`: `tid tgid` lines.
+    saved_tgids: Vec<u8>,
     /// pid, parent's pid, full name (the command line's first word; the comm for kernel threads).
     pub processes: Vec<(i32, i32, String)>,
 }
 
 impl Names {
-    /// Those that live now, from `/proc`, and the dead ones that the kernel remembers (`saved_cmdlines`,
-    /// `saved_tgids`).
+    /// Those that live now, from `/proc`, and the dead ones that the kernel remembers.
     pub fn gather(tracefs: &Tracefs) -> Names {
-        let mut names = Names::default();
-        let top = top(tracefs);
-        // `tid comm` lines; `<...>` is the kernel's word for unknown.
-        let saved = read_whole(&top.join("saved_cmdlines")).unwrap_or_default();
-        for line in saved.split(|b| *b == b'\n') {
-            if let Some((tid, comm)) = tid_and_rest(line).filter(|(_, comm)| *comm != b"<...>") {
-                names.threads.insert(tid, (0, comm.to_vec()));
-            }
-        }
-        let saved = read_whole(&top.join("saved_tgids")).unwrap_or_default();
-        for line in saved.split(|b| *b == b'\n') {
-            let pair = tid_and_rest(line).and_then(|(tid, rest)| Some((tid, tid_and_rest(rest)?.0)));
-            if let Some((tid, tgid)) = pair {
-                names.threads.entry(tid).or_default().0 = tgid;
-            }
-        }
+        let saved = |name: &str| read_whole(&top(tracefs).join(name)).unwrap_or_default();
+        let mut names = Names {
+            saved_comms: saved("saved_cmdlines"),
+            saved_tgids: saved("saved_tgids"),
+            ..Names::default()
+        };
         names.add_living();
-        names.threads.retain(|tid, _| *tid > 0);
         names
     }
 
@@ -128,9 +121,9 @@ impl Names {
             for tid in tracefs_names(task.as_ref()).iter().filter_map(|n| n.parse::<i32>().ok()) {
                 let Ok(mut comm) = fs::read(format!("{task}/{tid}/comm")) else { continue };
                 comm.truncate(comm.iter().position(|b| *b == b'\n').unwrap_or(comm.len()));
-                self.threads.insert(tid, (pid, comm));
+                self.living.insert(tid, (pid, comm));
             }
-            let Some((_, comm)) = self.threads.get(&pid) else { continue };
+            let Some((_, comm)) = self.living.get(&pid) else { continue };
             let cmdline = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let first = cmdline.split(|b| *b == 0).next().filter(|w| !w.is_empty()).unwrap_or(comm);
             let name = String::from_utf8_lossy(&first[..first.len().min(128)]).into_owned();
@@ -143,14 +136,28 @@ impl Names {
 
     /// `tid comm` lines.
     pub fn comms(&self) -> Vec<u8> {
-        let named = self.threads.iter().filter(|(_, (_, comm))| !comm.is_empty());
-        named.flat_map(|(tid, (_, comm))| [format!("{tid} ").as_bytes(), comm, b"\n"].concat()).collect()
+        self.lines(&self.saved_comms, |(_, comm)| comm.clone())
     }
 
     /// `tid tgid` lines.
     pub fn tgids(&self) -> Vec<u8> {
-        let known = self.threads.iter().filter(|(_, (tgid, _))| *tgid > 0);
-        known.flat_map(|(tid, (tgid, _))| format!("{tid} {tgid}\n").into_bytes()).collect()
+        self.lines(&self.saved_tgids, |(tgid, _)| tgid.to_string().into_bytes())
+    }
+
+    /// A line for each living thread; then those of the kernel that are of others.
+    fn lines(&self, saved: &[u8], what: impl Fn(&(i32, Vec<u8>)) -> Vec<u8>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(saved.len() + self.living.len() * 16);
+        for (tid, thread) in &self.living {
+            out.extend([format!("{tid} ").as_bytes(), &what(thread), b"\n"].concat());
+        }
+        for line in saved.split_inclusive(|b| *b == b'\n') {
+            let Some((tid, rest)) = tid_and_rest(line) else { continue };
+            // `<...>` is the kernel's word for a name that it does not know.
+            if tid > 0 && !rest.starts_with(b"<...>") && !self.living.contains_key(&tid) {
+                out.extend_from_slice(line);
+            }
+        }
+        out
     }
 }
 
@@ -176,9 +183,13 @@ mod tests {
 
     #[test]
     fn names_are_written_as_the_kernel_writes_them() {
-        let mut names = Names::default();
-        names.threads.insert(7, (5, b"a b".to_vec()));
-        names.threads.insert(9, (0, b"".to_vec()));
-        assert_eq!((names.comms(), names.tgids()), (b"7 a b\n".to_vec(), b"7 5\n".to_vec()));
+        let names = Names {
+            living: BTreeMap::from([(7, (5, b"a b".to_vec()))]),
+            saved_comms: b"7 old\n9 gone\n10 <...>\n".to_vec(),
+            saved_tgids: b"7 7\n9 8\n".to_vec(),
+            processes: Vec::new(),
+        };
+        assert_eq!(String::from_utf8(names.comms()).unwrap(), "7 a b\n9 gone\n");
+        assert_eq!(String::from_utf8(names.tgids()).unwrap(), "7 5\n9 8\n");
     }
 }

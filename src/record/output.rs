@@ -18,8 +18,19 @@ pub trait Output {
     fn put_extra(&mut self, extra: &Extra) -> Result<(), Error>;
     /// Bytes of pages so far.
     fn data_bytes(&self) -> u64;
-    /// Ends it. Returns the bytes of all that was written.
-    fn finish(self: Box<Self>, extra: Extra) -> Result<(u64, Settled), Error>;
+    /// Ends it. What can be left out of that is, once `hurry` says so.
+    fn finish(self: Box<Self>, extra: Extra, hurry: &dyn Fn() -> bool) -> Result<Finished, Error>;
+}
+
+/// What a recording's output came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Bytes of all that was written.
+    pub bytes: u64,
+    /// Whether it has holes, and its name.
+    pub settled: Settled,
+    /// Why it is not compressed, although that was asked for.
+    pub raw: Option<String>,
 }
 
 /// A stream of frames to `to`.
@@ -79,11 +90,11 @@ impl<W: Write> Output for Frames<W> {
         self.pages
     }
 
-    fn finish(mut self: Box<Self>, extra: Extra) -> Result<(u64, Settled), Error> {
+    fn finish(mut self: Box<Self>, extra: Extra, _: &dyn Fn() -> bool) -> Result<Finished, Error> {
         let extra = Extra { complete: true, ..extra };
         let text = extra.to_json(self.extra.len);
         self.frame(Kind::End, 0, &[], &text)?;
         self.to.flush().map_err(|e| Error::output(&self.name, e))?;
-        Ok((self.bytes, Settled::Compact))
+        Ok(Finished { bytes: self.bytes, settled: Settled::Compact, raw: None })
     }
 }

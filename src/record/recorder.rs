@@ -104,7 +104,7 @@ pub fn record_from(
     if let Err(error) = settings.restore() {
         summary.notes.push(format!("{error}; try `tracebridge restore`"));
     }
-    finish.into_summary(&mut summary)?;
+    finish.into_summary(&mut summary, &|| signals.take().is_some())?;
     Ok(summary)
 }
 

@@ -23,9 +23,11 @@ pub struct Target {
     pub max_bytes: Option<u64>,
     /// Whether to put `/proc/kallsyms` (several MiB) into it.
     pub kallsyms: bool,
+    /// Whether to compress it at the end. Not a stream: that is for the other end.
+    pub compress: bool,
 }
 
-/// Bytes kept in the head for names of threads that are only known at the end: of as many as the kernel remembers.
+/// Bytes kept in the head for names of threads that are only known at the end: of the 8192 that the kernel remembers.
 const SPARE_NAMES: usize = 192 * 1024;
 /// Bytes kept in the head for clock snapshots and new processes.
 const SPARE_EXTRA: usize = 64 * 1024;
@@ -42,6 +44,8 @@ pub(super) struct Session {
     comms: Slot,
     tgids: Slot,
     stats: Vec<Slot>,
+    /// Events of each CPU that were read before this: by an earlier dump.
+    read_before: Vec<u64>,
 }
 
 impl Session {
@@ -56,17 +60,23 @@ impl Session {
         let header = head(&tracefs, applied, target, &cpus)?.v6(&vec![Default::default(); table]);
         let Header { comms, ref options, .. } = header;
         let tgids = options.first().copied().unwrap_or_default();
-        let stats = options[options.len() - cpus.len()..].to_vec();
+        let slots = options[options.len() - cpus.len()..].to_vec();
         let output: Box<dyn Output> = if target.path == Path::new("-") {
             Box::new(Frames::begin(std::io::stdout(), &header, table, layout.page_size)?)
         } else {
             // Beyond the size asked for, one look at the buffers may bring as much as all of a buffer.
             let most = target.max_bytes.map(|max| max.saturating_add(4 << 30));
-            Box::new(Capture::create(&target.path, header, table, layout.page_size, most)?)
+            let parts = target.compress.then(|| header.parts.clone());
+            let mut capture = Capture::create(&target.path, header, table, layout.page_size, most)?;
+            if let Some(parts) = parts {
+                capture.compress_at_end(parts);
+            }
+            Box::new(capture)
         };
         let snapshots = clocks::begin(applied.clock);
         let path = target.path.clone();
-        Ok(Session { tracefs, drain, output, snapshots, path, comms, tgids, stats })
+        let read_before = cpus.iter().map(|cpu| stats::read(&tracefs, *cpu).map_or(0, |s| s.read)).collect();
+        Ok(Session { tracefs, drain, output, snapshots, path, comms, tgids, stats: slots, read_before })
     }
 
     /// Reads the clocks.
@@ -82,10 +92,13 @@ impl Session {
 
     /// Asks the kernel what it counted, and lets go of the pipes. Nothing of the kernel is needed after this.
     pub fn count(self) -> Counted {
-        let Session { tracefs, drain, output, snapshots, path, comms, tgids, stats: slots } = self;
-        let cpus = drain.lanes.iter().zip(slots);
-        let cpus = cpus.map(|(lane, slot)| {
-            (lane.count, slot, stats::read(&tracefs, lane.count.cpu).unwrap_or_default())
+        let Session { tracefs, drain, output, snapshots, path, comms, tgids, stats: slots, read_before } =
+            self;
+        let cpus = drain.lanes.iter().zip(slots).zip(read_before);
+        let cpus = cpus.map(|((lane, slot), before)| {
+            let mut stats = stats::read(&tracefs, lane.count.cpu).unwrap_or_default();
+            stats.read = stats.read.saturating_sub(before);
+            (lane.count, slot, stats)
         });
         let cpus = cpus.collect();
         Counted { output, snapshots, path, comms, tgids, cpus, names: Names::gather(&tracefs) }
@@ -104,8 +117,8 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// Ends the output, and puts into the summary what it came to.
-    pub fn into_summary(self, summary: &mut Summary) -> Result<(), Error> {
+    /// Ends the output, and puts into the summary what it came to. `hurry`: see [`Output::finish`].
+    pub fn into_summary(self, summary: &mut Summary, hurry: &dyn Fn() -> bool) -> Result<(), Error> {
         let Counted { mut output, snapshots, path, comms, tgids, cpus, names } = self;
         for (lane, slot, s) in cpus {
             let text = format!("CPU: {}\n{}\n", lane.cpu, s.text);
@@ -134,10 +147,13 @@ impl Counted {
             lossy.map(|c| CpuLoss { cpu: c.cpu, overrun: c.overrun, dropped: c.dropped + c.commit_overrun });
         let lost = lost.collect();
         let extra = Extra { snapshots, lost, processes: names.processes, ..Extra::default() };
-        let (bytes, settled) = output.finish(extra)?;
+        let finished = output.finish(extra, hurry)?;
         summary.output = path;
-        summary.bytes = bytes;
-        match settled {
+        summary.bytes = finished.bytes;
+        if let Some(why) = finished.raw {
+            summary.notes.push(format!("not compressed, but whole: {why}"));
+        }
+        match finished.settled {
             Settled::Compact => {}
             Settled::Sparse => {
                 let note =
@@ -157,9 +173,11 @@ impl Counted {
 /// The head, with room for what is only known at the end. The first option is the tgids, the last are the CPUs' stats.
 fn head(tracefs: &Tracefs, applied: &Applied, target: &Target, cpus: &[u32]) -> Result<Metadata, Error> {
     let names = Names::gather(tracefs);
-    let spare = |known: Vec<u8>, padding: u8, spare: usize| {
-        let len = known.len() * 3 / 2 + spare;
-        Slot { at: 0, len }.fit(&known, padding).0
+    let spare = |mut known: Vec<u8>, padding: u8, spare: usize| {
+        let len = known.len() + spare;
+        known.reserve_exact(spare);
+        known.resize(len, padding);
+        known
     };
     let extra = Extra { processes: names.processes.clone(), ..Extra::default() }.to_json(usize::MAX);
     let text = |text: String| [text.as_bytes(), b"\0"].concat();

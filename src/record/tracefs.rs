@@ -201,16 +201,14 @@ impl Tracefs {
 pub(super) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     const PIECE: usize = 64 * 1024;
     let mut file = File::open(path)?;
+    let mut piece = vec![0; PIECE];
     let mut out = Vec::new();
     loop {
-        let len = out.len();
-        out.resize(len + PIECE, 0);
-        let read = file.read(&mut out[len..]);
-        out.truncate(len + *read.as_ref().unwrap_or(&0));
-        match read {
+        match file.read(&mut piece) {
             Ok(0) => return Ok(out),
-            Err(e) if e.kind() != io::ErrorKind::Interrupted => return Err(e),
-            _ => {}
+            Ok(len) => out.extend_from_slice(&piece[..len]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
         }
     }
 }

@@ -3,6 +3,8 @@
 
 #[path = "../support/art_writer.rs"]
 mod art_writer;
+#[path = "../support/capture.rs"]
+mod capture;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -10,7 +12,6 @@ mod adb;
 mod atrace;
 mod bad_input;
 mod boot;
-mod capture;
 mod journey;
 mod launch;
 mod locked_down;

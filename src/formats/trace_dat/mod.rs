@@ -1,7 +1,9 @@
 //! trace-cmd's `trace.dat`: what the recorder writes, and what `trace-cmd report` and KernelShark read.
 
+mod compress;
 mod extra;
 pub mod layout;
+mod packed;
 mod writer;
 
 #[cfg(feature = "host")]
@@ -26,7 +28,8 @@ mod v6;
 mod v7;
 
 pub use extra::{CpuLoss, Extra, Settle};
-pub use writer::{CpuData, Header, Metadata, Slot};
+pub use packed::{ReadPages, write_packed};
+pub use writer::{CpuData, Header, Metadata, Parts, Slot};
 
 #[cfg(feature = "host")]
 pub use cpu::Release;

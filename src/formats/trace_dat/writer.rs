@@ -88,50 +88,93 @@ pub struct Header {
     pub extra: Slot,
     /// Offset of the first [`CpuData::entry`] in [`Header::bytes`].
     pub table_at: u64,
+    /// What a version 7 file is made of.
+    pub parts: Parts,
+}
+
+/// Where in a version 6 head that is which version 7 has in sections; and what its pages are.
+#[derive(Debug, Clone, Default)]
+pub struct Parts {
+    /// The sections by their ids.
+    pub sections: Vec<(u16, Slot)>,
+    /// All options.
+    pub options: Slot,
+    /// ftrace's name of the clock.
+    pub clock: String,
+    /// Bytes of a page.
+    pub page_size: u32,
 }
 
 impl Metadata {
+    /// Bytes that the head takes, or a few more.
+    fn room(&self, cpus: usize) -> usize {
+        let formats = |texts: &[Vec<u8>]| texts.iter().map(|t| t.len() + 8).sum::<usize>();
+        let groups =
+            self.event_formats.iter().map(|(name, texts)| name.len() + 8 + formats(texts)).sum::<usize>();
+        let texts = [&self.header_page, &self.header_event, &self.kallsyms, &self.printk_formats];
+        let texts = texts.into_iter().chain([&self.comms, &self.extra, &self.clock]);
+        let options = self.options.iter().map(|(_, payload)| payload.len() + 8).sum::<usize>();
+        let texts = texts.map(|t| t.len() + 16).sum::<usize>();
+        groups + formats(&self.ftrace_formats) + texts + options + cpus * CpuData::ENTRY_LEN + 256
+    }
+
     /// The head as version 6 has it, in this machine's byte order.
     ///
     /// Its length depends on the lengths of what it holds alone: a slot padded to a fixed length can be filled in later.
     pub fn v6(&self, cpus: &[CpuData]) -> Header {
-        let mut out = Out(Vec::new());
+        let mut out = Out(Vec::with_capacity(self.room(cpus.len())));
         out.raw(MAGIC);
         out.raw(b"6\0");
         out.raw(&[u8::from(cfg!(target_endian = "big")), self.long_size]);
         out.u32(self.page_size as usize);
-        out.raw(HEADER_PAGE);
-        out.sized(&self.header_page);
-        out.raw(HEADER_EVENT);
-        out.sized(&self.header_event);
-        out.u32(self.ftrace_formats.len());
-        self.ftrace_formats.iter().for_each(|f| out.sized(f));
-        out.u32(self.event_formats.len());
-        for (system, formats) in &self.event_formats {
-            out.raw(system.as_bytes());
-            out.raw(b"\0");
-            out.u32(formats.len());
-            formats.iter().for_each(|f| out.sized(f));
+        let mut sections = Vec::new();
+        let mut section = |out: &mut Out, id, write: &dyn Fn(&mut Out)| {
+            let at = out.0.len();
+            write(out);
+            sections.push((id, out.since(at)));
+        };
+        section(&mut out, option::HEADER_INFO, &|out| {
+            out.raw(HEADER_PAGE);
+            out.sized(&self.header_page);
+            out.raw(HEADER_EVENT);
+            out.sized(&self.header_event);
+        });
+        section(&mut out, option::FTRACE_EVENTS, &|out| out.formats(&self.ftrace_formats));
+        section(&mut out, option::EVENT_FORMATS, &|out| {
+            out.u32(self.event_formats.len());
+            for (system, formats) in &self.event_formats {
+                out.raw(system.as_bytes());
+                out.raw(b"\0");
+                out.formats(formats);
+            }
+        });
+        for (id, text) in [(option::KALLSYMS, &self.kallsyms), (option::PRINTK, &self.printk_formats)] {
+            section(&mut out, id, &|out| {
+                out.u32(text.len());
+                out.raw(text);
+            });
         }
-        for text in [&self.kallsyms, &self.printk_formats] {
-            out.u32(text.len());
-            out.raw(text);
-        }
-        out.sized(&self.comms);
+        section(&mut out, option::CMDLINES, &|out| out.sized(&self.comms));
         let comms = out.slot(&self.comms);
         out.u32(cpus.len());
         out.raw(V6_OPTIONS);
+        let options_at = out.0.len();
         let options = self.options.iter().map(|(id, payload)| out.option(*id, payload)).collect();
         let extra = match self.extra.is_empty() {
             true => Slot::default(),
             false => out.option(option::CLOCK_SNAPSHOTS, &self.extra),
         };
+        let all_options = out.since(options_at);
         out.raw(&option::DONE.to_ne_bytes());
         out.raw(V6_FLYRECORD);
         let table_at = out.0.len() as u64;
         cpus.iter().for_each(|c| out.raw(&c.entry()));
         out.sized(&self.clock);
-        Header { bytes: out.0, comms, options, extra, table_at }
+        let clock = String::from_utf8_lossy(&self.clock);
+        let clock = clock.split_once('[').and_then(|(_, rest)| rest.split(']').next()).unwrap_or_default();
+        let parts =
+            Parts { sections, options: all_options, clock: clock.to_owned(), page_size: self.page_size };
+        Header { bytes: out.0, comms, options, extra, table_at, parts }
     }
 }
 
@@ -151,6 +194,17 @@ impl Out {
         self.u32(payload.len());
         self.raw(payload);
         self.slot(payload)
+    }
+
+    /// A u32 count, and each text with its length.
+    fn formats(&mut self, texts: &[Vec<u8>]) {
+        self.u32(texts.len());
+        texts.iter().for_each(|text| self.sized(text));
+    }
+
+    /// The place of all that was written from `at` on.
+    fn since(&self, at: usize) -> Slot {
+        Slot { at: at as u64, len: self.0.len() - at }
     }
 
     /// The place of what was written last.

@@ -1,5 +1,7 @@
 //! A capture as the product reads it and as trace-cmd reports it, in one form, so that the two can be compared.
 
+#![allow(dead_code)] // Each test program uses what it needs.
+
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -63,7 +65,7 @@ pub fn read(dat: &Path) -> Vec<Line> {
 pub fn trace_cmd_report(dat: &Path) -> Vec<Line> {
     let output =
         Command::new("trace-cmd").args(["report", "-t", "-i"]).arg(dat).output().expect("trace-cmd runs");
-    assert!(output.status.success(), "{}", crate::adb::text(&output));
+    assert!(output.status.success(), "{output:?}");
     String::from_utf8_lossy(&output.stdout).lines().filter_map(parse).collect()
 }
 

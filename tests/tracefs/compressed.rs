@@ -1,0 +1,157 @@
+//! `--compress`: what a user, `trace-cmd report` and our own reader make of it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::capture;
+use crate::machine::{Knobs, expand, machine};
+use crate::recording::{Busy, SmallDisk, events, record, reported, summary};
+use crate::support::{has_program, skip, tracebridge};
+
+fn info(capture: &Path) -> serde_json::Value {
+    let out = tracebridge().args(["info", "--json"]).arg(capture).output().unwrap();
+    // 3 is for what a ring overwrote, which `info` counts.
+    assert!(matches!(out.status.code(), Some(0 | 3)), "{out:?}");
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+#[test]
+fn a_compressed_capture_is_what_trace_cmd_reads_too() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let busy = Busy::start();
+    let out = record(&machine, dir.path(), &["sched", "irq/*", "--compress", "-t", "1.5"]).output().unwrap();
+    drop(busy);
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+    let (capture, summary) = (dir.path().join("x.dat"), summary(&out));
+    let told = info(&capture);
+    assert_eq!((&told["format"], &told["clock"]), (&"trace.dat v7 (zstd)".into(), &"boottime".into()));
+    assert_eq!((told["events"].as_u64(), told["lost"].as_u64()), (Some(events(&summary)), Some(0)));
+    assert_eq!(told["bytes"], summary["bytes"]);
+    // The clocks travel with it, as in an uncompressed one.
+    assert!(told["snapshots"].as_u64() >= Some(2), "{told}");
+    let pages: u64 = summary["cpus"].as_array().unwrap().iter().map(|c| c["bytes"].as_u64().unwrap()).sum();
+    assert!(summary["bytes"].as_u64().unwrap() * 2 < pages, "{pages} bytes of pages: {summary}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the capture is left");
+    if reported(&capture).is_some() {
+        let ours = capture::read(&capture);
+        let mut theirs = capture::trace_cmd_report(&capture);
+        // Of one time they may come in any order.
+        theirs.sort();
+        let mut sorted = ours.clone();
+        sorted.sort();
+        assert_eq!(sorted.len() as u64, events(&summary));
+        assert!(sorted == theirs, "{:?}", sorted.iter().zip(&theirs).find(|(a, b)| a != b));
+    }
+    let converted = tracebridge()
+        .arg("convert")
+        .arg(&capture)
+        .arg("-o")
+        .arg(dir.path().join("y.pftrace"))
+        .output()
+        .unwrap();
+    assert_eq!(converted.status.code(), Some(0), "{converted:?}");
+}
+
+#[test]
+fn losses_are_in_a_compressed_capture_too() {
+    let Some(machine) = machine() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    // A recorder that is stopped cannot read; a small buffer overruns meanwhile.
+    let child = record(&machine, dir.path(), &["sched", "irq/*", "raw_syscalls/*", "-b", "32", "--compress"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    let signal = |name: &str| {
+        let pid = child.id().to_string();
+        assert!(std::process::Command::new("kill").args([name, &pid]).status().unwrap().success());
+    };
+    signal("-STOP");
+    let busy = Busy::start();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    drop(busy);
+    signal("-CONT");
+    signal("-INT");
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(3), "{out:?}");
+    let lost: u64 =
+        summary(&out)["cpus"].as_array().unwrap().iter().map(|c| c["overrun"].as_u64().unwrap()).sum();
+    assert!(lost > 0, "{out:?}");
+    let told = tracebridge().args(["info", "--json"]).arg(dir.path().join("x.dat")).output().unwrap();
+    assert_eq!(told.status.code(), Some(3), "{told:?}");
+    let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!(told["lost"].as_u64(), Some(lost), "{told}");
+}
+
+#[test]
+fn an_empty_capture_can_be_compressed() {
+    let Some(machine) = machine() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["sched/sched_switch:prev_pid==-7", "--mode", "ring", "--compress", "-t", "0.2"];
+    let out = record(&machine, dir.path(), &args).output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let capture = dir.path().join("x.dat");
+    assert_eq!((info(&capture)["events"].as_u64(), events(&summary(&out))), (Some(0), 0));
+    if has_program("trace-cmd") {
+        assert_eq!(reported(&capture), Some(0));
+    } else {
+        skip("trace-cmd", "not installed");
+    }
+}
+
+#[test]
+fn without_room_to_compress_the_capture_stays_whole_and_says_so() {
+    let Some(machine) = machine() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let _busy = Busy::start();
+    let ring = ["sched", "irq/*", "raw_syscalls/*", "--mode", "ring", "-b", "256", "-t", "1.5"];
+    let out = record(&machine, dir.path(), &ring).output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let raw = summary(&out)["bytes"].as_u64().unwrap();
+    let Some(disk) = SmallDisk::mount(&format!("{}k", raw / 1024 + 48)) else { return };
+    let capture = disk.0.path().join("x.dat");
+    let out = record(&machine, disk.0.path(), &ring).arg("--compress").output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let notes = summary(&out)["notes"].to_string();
+    assert!(notes.contains("not compressed, but whole") && notes.contains("bytes free"), "{notes}");
+    assert_eq!(fs::read_dir(disk.0.path()).unwrap().count(), 1, "only the capture is left");
+    let told = info(&capture);
+    assert_eq!(
+        (&told["format"], told["events"].as_u64()),
+        (&"trace.dat v6".into(), Some(events(&summary(&out))))
+    );
+}
+
+#[test]
+fn a_flight_recorders_dumps_can_be_compressed() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let run = |command: &str, args: &[&str]| {
+        let mut tracebridge = tracebridge();
+        tracebridge.arg(command).arg("--tracefs").arg(&machine.root).arg("--state-dir").arg(dir.path());
+        tracebridge.args(args).output().unwrap()
+    };
+    let _busy = Busy::start();
+    assert_eq!(run("start", &["sched", "-b", "256"]).status.code(), Some(0));
+    for command in ["dump", "stop"] {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let capture = dir.path().join(format!("{command}.dat"));
+        let out = run(command, &["--json", "--compress", "-o", capture.to_str().unwrap()]);
+        assert_eq!(out.status.code(), Some(0), "{out:?}");
+        let told = info(&capture);
+        assert_eq!(told["format"], "trace.dat v7 (zstd)");
+        assert_eq!(told["events"].as_u64(), Some(events(&summary(&out))));
+    }
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+}
+
+#[test]
+fn a_stream_is_not_compressed_and_the_error_says_where_to() {
+    let out = tracebridge().args(["record", "sched", "--compress", "-o", "-"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("| zstd >"), "{out:?}");
+}
