@@ -13,7 +13,8 @@ use serde_json::json;
 use super::Exit;
 use crate::art::Mapping;
 use crate::clock::Clock;
-use crate::export::{self, Format, Out};
+use crate::export::{self, Format, Out, perfetto_zip};
+use crate::formats::detect;
 use crate::formats::input::Input;
 use crate::timeline::{self, MergeOptions, Outcome, Renamed, Source};
 
@@ -94,7 +95,7 @@ pub fn convert(args: ConvertArgs) -> anyhow::Result<Exit> {
 }
 
 fn run(inputs: &[PathBuf], common: &Common, options: &MergeOptions, explain: bool) -> anyhow::Result<Exit> {
-    let format = format(common)?;
+    let target = target(common)?;
     let sources = inputs.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>()?;
     if let Some(same) = inputs.iter().find(|path| is_same(path, &common.output)) {
         bail!("{}: is an input and the output: name another output", same.display());
@@ -104,7 +105,13 @@ fn run(inputs: &[PathBuf], common: &Common, options: &MergeOptions, explain: boo
         Some(file) => Some(Mapping::parse(file).with_context(|| file.name.clone())?),
         None => None,
     };
-    let mut exporter = export::create(format, open(common)?);
+    let mut exporter = match target {
+        Target::File(format) => export::create(format, open(common)?),
+        Target::PerfettoZip => {
+            check_zip(common, &sources)?;
+            perfetto_zip::create(create(&common.output)?, &sources)?
+        }
+    };
     let progress = progress(&sources);
     let result = match &mapping {
         Some(mapping) => timeline::merge(&sources, &mut Renamed::new(exporter.as_mut(), mapping), options),
@@ -127,7 +134,7 @@ fn run(inputs: &[PathBuf], common: &Common, options: &MergeOptions, explain: boo
     let mut to: Box<dyn Write> =
         if is_stdout(common) { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
     if common.json {
-        let output = json!({ "path": common.output, "format": format.name(), "bytes": written });
+        let output = json!({ "path": common.output, "format": target.name(), "bytes": written });
         writeln!(
             to,
             "{}",
@@ -135,28 +142,70 @@ fn run(inputs: &[PathBuf], common: &Common, options: &MergeOptions, explain: boo
         )?;
     } else {
         summary(&mut to, &outcome, explain)?;
-        how_to_open(&mut to, common, format, written)?;
+        how_to_open(&mut to, common, target, written)?;
     }
     Ok(if outcome.report.is_lossy() { Exit::Lossy } else { Exit::Complete })
 }
 
-fn format(common: &Common) -> anyhow::Result<Format> {
+/// What is written.
+#[derive(Clone, Copy)]
+enum Target {
+    File(Format),
+    PerfettoZip,
+}
+
+impl Target {
+    fn name(self) -> &'static str {
+        match self {
+            Target::File(format) => format.name(),
+            Target::PerfettoZip => perfetto_zip::NAME,
+        }
+    }
+
+    fn viewers(self) -> &'static str {
+        match self {
+            Target::File(format) => format.viewers(),
+            Target::PerfettoZip => Format::Perfetto.viewers(),
+        }
+    }
+}
+
+fn target(common: &Common) -> anyhow::Result<Target> {
     let names = || {
-        Format::ALL
-            .iter()
-            .map(|(_, n, ends)| format!("{n} ({})", ends.join(" ")))
-            .collect::<Vec<_>>()
-            .join(", ")
+        let formats = Format::ALL.iter().map(|(_, n, ends)| format!("{n} ({})", ends.join(" ")));
+        let zip = format!("{} ({})", perfetto_zip::NAME, perfetto_zip::ENDING);
+        formats.chain([zip]).collect::<Vec<_>>().join(", ")
     };
     match &common.format {
+        Some(name) if name == perfetto_zip::NAME => Ok(Target::PerfettoZip),
         Some(name) => {
-            Format::of_name(name).with_context(|| format!("--format {name}: not one of {}", names()))
+            let format =
+                Format::of_name(name).with_context(|| format!("--format {name}: not one of {}", names()))?;
+            Ok(Target::File(format))
         }
-        None => Format::of_path(&common.output).with_context(|| {
+        None if common.output.to_string_lossy().ends_with(perfetto_zip::ENDING) => Ok(Target::PerfettoZip),
+        None => Format::of_path(&common.output).map(Target::File).with_context(|| {
             let out = common.output.display();
             format!("{out}: its ending names no format; use --format, or one of: {}", names())
         }),
     }
+}
+
+/// What a zip for Perfetto cannot be made of.
+fn check_zip(common: &Common, sources: &[Source]) -> anyhow::Result<()> {
+    if is_stdout(common) || common.gzip {
+        bail!("a zip is written to a file, and packed no further: name one with -o");
+    }
+    if common.mapping.is_some() {
+        bail!("the method traces go into a zip as they are: --mapping needs one file (-o OUT.pftrace)");
+    }
+    let methods = sources.iter().filter(|s| s.format == detect::Format::ArtMethod).count();
+    if methods == 0 || methods == sources.len() {
+        bail!(
+            "a zip for Perfetto relates method traces to a recording: give it both, or write one file (-o OUT.pftrace)"
+        );
+    }
+    Ok(())
 }
 
 fn is_stdout(common: &Common) -> bool {
@@ -178,10 +227,14 @@ fn open(common: &Common) -> anyhow::Result<Out> {
         }
         Box::new(io::stdout())
     } else {
-        Box::new(File::create(&common.output).with_context(|| format!("{}", common.output.display()))?)
+        Box::new(create(&common.output)?)
     };
     let packed = common.gzip || common.output.extension().is_some_and(|e| e == "gz");
     Ok(if packed { Box::new(GzipOut(GzEncoder::new(out, flate2::Compression::fast()))) } else { out })
+}
+
+fn create(path: &Path) -> anyhow::Result<File> {
+    File::create(path).with_context(|| format!("{}", path.display()))
 }
 
 /// gzip whose end is written by `flush`, which exporters call once, at the end.
@@ -272,10 +325,10 @@ fn summary(to: &mut dyn Write, outcome: &Outcome, explain: bool) -> io::Result<(
     Ok(())
 }
 
-fn how_to_open(to: &mut dyn Write, common: &Common, format: Format, written: Option<u64>) -> io::Result<()> {
+fn how_to_open(to: &mut dyn Write, common: &Common, target: Target, written: Option<u64>) -> io::Result<()> {
     if let Some(bytes) = written {
-        writeln!(to, "written: {} ({}, {})", common.output.display(), format.name(), size(bytes))?;
-        writeln!(to, "open it: {}", format.viewers())?;
+        writeln!(to, "written: {} ({}, {})", common.output.display(), target.name(), size(bytes))?;
+        writeln!(to, "open it: {}", target.viewers())?;
     }
     Ok(())
 }

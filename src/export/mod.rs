@@ -8,6 +8,7 @@ mod chrome_json;
 mod csv;
 mod firefox;
 mod perfetto;
+pub mod perfetto_zip;
 mod story;
 pub mod systrace;
 mod systrace_html;

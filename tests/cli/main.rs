@@ -15,6 +15,7 @@ mod markers;
 mod align;
 mod mapping;
 mod perfetto;
+mod perfetto_zip;
 mod profile;
 mod trace_dat;
 
