@@ -55,6 +55,8 @@ pub struct KeySection<'a> {
     pub len: usize,
     /// Whether `*end` was found.
     pub complete: bool,
+    /// Lines that end in CR LF, which no runtime writes.
+    pub crlf_lines: u64,
     /// Lines that could not be read: offset from the section's start, and why.
     pub bad_lines: Vec<(usize, &'static str)>,
 }
@@ -79,7 +81,9 @@ impl<'a> KeySection<'a> {
         while at < bytes.len() {
             let rest = &bytes[at..];
             let next = find_newline(rest).map(|n| n + 1);
-            let line = rest[..next.unwrap_or(rest.len())].trim_ascii_end();
+            let line = &rest[..next.unwrap_or(rest.len())];
+            section.crlf_lines += u64::from(line.ends_with(b"\r\n"));
+            let line = line.trim_ascii_end();
             let start = at;
             at += next.unwrap_or(rest.len());
             match line {

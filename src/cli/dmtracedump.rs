@@ -81,14 +81,14 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         return Ok(if damaged { Exit::Lossy } else { Exit::Complete });
     }
     let dump = Dump::of(&trace, options);
-    damaged |= tell_problems(&input.name, &dump);
+    damaged |= method_input::tell_problems(input, &dump.problems);
     match &args.diff {
         Some(path) => {
             let input = method_input::open(path)?;
             let trace = method_input::parse(&input)?;
             damaged |= method_input::tell(&input, trace.report());
             let before = Dump::of(&trace, options);
-            damaged |= tell_problems(&input.name, &before);
+            damaged |= method_input::tell_problems(&input, &before.problems);
             match args.html {
                 true => dmtrace_html::write_diff(&before, &dump, &mut out)?,
                 false => dmtrace_diff::write_diff(&before, &dump, &mut out)?,
@@ -109,15 +109,4 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         dot::draw(&graph, dot::Picture::Png, path).with_context(|| path.display().to_string())?;
     }
     Ok(if damaged { Exit::Lossy } else { Exit::Complete })
-}
-
-fn tell_problems(name: &str, dump: &Dump) -> bool {
-    let problems = dump.problems;
-    if problems.is_damage() {
-        eprintln!(
-            "tracebridge: {name}: {} exits match no open call, {} exits are missing, {} times step back",
-            problems.unmatched_exits, problems.missing_exits, problems.time_steps_back
-        );
-    }
-    problems.is_damage()
 }

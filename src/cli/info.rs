@@ -12,6 +12,8 @@ use super::{Exit, exit};
 use crate::clock::Clock;
 use crate::formats::art_method::MethodTrace;
 use crate::formats::{Event, EventKind, Head, KindId, Order, ReadReport, Sink, Thread};
+use crate::profile::drive::Selection;
+use crate::profile::flat::Flat;
 use crate::timeline::{Kernel, Opened, Source, SourceError};
 
 /// Say what a file is: format, clocks, counts, losses, damage
@@ -151,7 +153,10 @@ fn kernel_info(source: &Source, kernel: &Kernel<'_>, as_json: bool) -> anyhow::R
 }
 
 fn method_info(source: &Source, trace: &MethodTrace<'_>, as_json: bool) -> anyhow::Result<bool> {
-    let (header, counts, report) = (trace.header(), trace.counts(), trace.report());
+    let (header, counts) = (trace.header(), trace.counts());
+    let problems = Flat::of(trace, &Selection::default()).problems;
+    let mut report = trace.report().clone();
+    report.irregular.extend(problems.lines());
     let used = trace.threads().iter().filter(|t| t.records > 0);
     if as_json {
         let threads: Vec<_> = trace
@@ -164,7 +169,7 @@ fn method_info(source: &Source, trace: &MethodTrace<'_>, as_json: bool) -> anyho
             "format": trace.format(), "version": header.version, "streaming": header.streaming,
             "clock_mode": header.clock.name(), "start_ns": header.start_ns(), "elapsed_ns": header.elapsed_ns,
             "vm": header.vm, "pid": header.pid, "overflow": header.overflow,
-            "counts": counts, "threads": threads, "methods": trace.methods().len(), "report": report,
+            "counts": counts, "problems": problems, "threads": threads, "methods": trace.methods().len(), "report": report,
         });
         println!("{value}");
     } else {
@@ -185,13 +190,16 @@ fn method_info(source: &Source, trace: &MethodTrace<'_>, as_json: bool) -> anyho
         );
         println!("  methods: {} ({} undeclared)", trace.methods().len(), counts.undeclared_methods);
         println!("  threads: {} ({} undeclared)", trace.threads().len(), counts.undeclared_threads);
+        if counts.non_ascii_names > 0 {
+            println!("  names beyond ASCII: {}", counts.non_ascii_names);
+        }
         for thread in used {
             println!("    {:>10} records: {} (id {})", thread.records, thread.label(), thread.id);
         }
         if header.overflow {
             println!("  the buffer was full before the end: methods are missing (data-file-overflow=true)");
         }
-        tail(report);
+        tail(&report);
     }
     Ok(report.is_lossy() || header.overflow)
 }
@@ -199,6 +207,9 @@ fn method_info(source: &Source, trace: &MethodTrace<'_>, as_json: bool) -> anyho
 fn tail(report: &ReadReport) {
     if let (Some(first), Some(last)) = (report.first_ts, report.last_ts) {
         println!("  from {first} to {last} ns: {:.6} s", last.saturating_sub(first) as f64 / 1e9);
+    }
+    for line in &report.irregular {
+        println!("  irregular: {line}");
     }
     for note in &report.notes {
         println!("  note: {note}");

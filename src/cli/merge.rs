@@ -306,15 +306,11 @@ fn summary(to: &mut dyn Write, outcome: &Outcome, explain: bool) -> io::Result<(
         "total: {} events, {markers} markers, {methods} methods, {threads} threads",
         report.events()
     )?;
-    if outcome.unmatched_exits + outcome.open_methods > 0 {
-        let (unmatched, open) = (outcome.unmatched_exits, outcome.open_methods);
-        writeln!(
-            to,
-            "methods: {unmatched} exits without an enter left out, {open} still open closed at the end"
-        )?;
-    }
     if let (Some(first), Some(last)) = (report.first_ts, report.last_ts) {
         writeln!(to, "time: {:.6} s, clock {}", last.saturating_sub(first) as f64 / 1e9, outcome.clock)?;
+    }
+    for line in &report.irregular {
+        writeln!(to, "irregular: {line}")?;
     }
     for note in &report.notes {
         writeln!(to, "note: {note}")?;

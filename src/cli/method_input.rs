@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::formats::ReadReport;
-use crate::formats::art_method::MethodTrace;
+use crate::formats::art_method::{MethodTrace, Problems};
 use crate::formats::input::Input;
 
 /// Opens a trace; a `.key` file takes the `.data` file beside it along.
@@ -46,13 +46,25 @@ pub fn open_all(paths: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
     Ok(inputs)
 }
 
-/// Prints damage and notes on stderr; says whether anything is damaged.
+/// Prints damage, irregularities and notes on stderr; says whether there are any but notes.
 pub fn tell(input: &Input, report: &ReadReport) -> bool {
     for damage in input.damage.iter().chain(&report.damage) {
         eprintln!("tracebridge: {}: damaged at offset {}: {}", input.name, damage.offset, damage.what);
+    }
+    for line in &report.irregular {
+        eprintln!("tracebridge: {}: {line}", input.name);
     }
     for note in &report.notes {
         eprintln!("tracebridge: {}: {note}", input.name);
     }
     !input.damage.is_empty() || report.is_lossy()
+}
+
+/// Prints what did not fit together in the records on stderr; says whether there was anything.
+pub fn tell_problems(input: &Input, problems: &Problems) -> bool {
+    let lines = problems.lines();
+    for line in &lines {
+        eprintln!("tracebridge: {}: {line}", input.name);
+    }
+    !lines.is_empty()
 }

@@ -12,13 +12,12 @@ use serde_json::{Value, json};
 
 use super::dmtracedump::ClockArg;
 use super::{Exit, method_input, units};
-use crate::formats::art_method::MethodTrace;
+use crate::formats::art_method::{MethodTrace, Problems};
 use crate::formats::input::Input;
 use crate::profile::diff::{self, diff};
 use crate::profile::dmtrace::{Dump, DumpOptions};
 use crate::profile::drive::{Selection, WALL};
 use crate::profile::graph::CallGraph;
-use crate::profile::machine::Problems;
 use crate::profile::names::Names;
 use crate::profile::print::{self, Calls, Style};
 use crate::profile::rows::{By, Row, Rows, Sort, clocks, main_clock};
@@ -31,7 +30,8 @@ use crate::profile::{dot, firefox, folded, speedscope, timeline};
 /// Reads what Debug.startMethodTracing, `am profile`, DDMS and Android Studio write: versions 1 to 5, streaming or not,
 /// gzip or not, damaged or not; NAME.key takes NAME.data along. Prints a table unless another output is asked for;
 /// times of a dual-clock trace come in wall and thread-CPU time. "excl" is time in a method alone, "incl" with what
-/// it called; of a recursion the outermost call counts. Exit status 3: the trace is damaged, and stderr says how.
+/// it called; of a recursion the outermost call counts. Exit status 3: the trace is damaged, or something had to be worked
+/// out (calls without an end, thread ids used twice); stderr says what and how often.
 #[derive(Parser)]
 #[command(after_help = "Examples:\n  \
     tracebridge profile app.trace --thread main --top 20\n  \
@@ -374,17 +374,9 @@ impl<'t, 'a> One<'t, 'a> {
         value
     }
 
-    /// Says what did not fit together in the records; whether it is damage.
+    /// Says what did not fit together in the records; whether there was anything.
     fn tell(&self, problems: &Problems) -> bool {
-        let said = [
-            (problems.unmatched_exits, "exits match no open call and are left out"),
-            (problems.missing_exits, "calls have no exit of their own; they end with their caller"),
-            (problems.time_steps_back, "records step back in time; they are taken at the time before"),
-        ];
-        for (n, what) in said.into_iter().filter(|(n, _)| *n > 0) {
-            eprintln!("tracebridge: {}: {n} {what}", self.input.name);
-        }
-        problems.is_damage()
+        method_input::tell_problems(self.input, problems)
     }
 
     fn compare(&self, before: &One<'_, '_>, all: &mut Vec<Value>) -> anyhow::Result<bool> {
@@ -456,7 +448,8 @@ impl<'t, 'a> One<'t, 'a> {
             problems = self.write_graphs()?;
         }
         if args.speedscope.is_some() || args.firefox.is_some() {
-            let lanes = timeline::lanes(self.trace, &self.selection, self.clock);
+            let (lanes, found) = timeline::lanes(self.trace, &self.selection, self.clock);
+            problems = found;
             let (names, tick_ns) = (&self.names, self.trace.header().tick_ns);
             if let Some(path) = &args.speedscope {
                 let methods = self.trace.methods().len();

@@ -546,8 +546,7 @@ pub(super) mod tests {
             report,
             markers: 7,
             methods: 1,
-            unmatched_exits: 0,
-            open_methods: 0,
+            problems: Default::default(),
             threads: 2,
         }
     }

@@ -37,6 +37,9 @@ pub struct ReadReport {
     pub last_ts: Option<u64>,
     /// What is wrong with the file; empty for a sound one.
     pub damage: Vec<Damage>,
+    /// What is there and not as in a plain recording, so that something had to be worked out (calls without an end, ids
+    /// used twice); each line begins with how many.
+    pub irregular: Vec<String>,
     /// Things worth saying that are no damage (a guest buffer skipped, an option not known).
     pub notes: Vec<String>,
 }
@@ -62,7 +65,7 @@ impl ReadReport {
 
     /// Whether anything is missing: exit code 3 instead of 0.
     pub fn is_lossy(&self) -> bool {
-        !self.damage.is_empty()
+        !(self.damage.is_empty() && self.irregular.is_empty())
             || self.lost_anywhere > 0
             || self.cpus.values().any(|c| c.lost > 0 || c.gaps > 0)
     }

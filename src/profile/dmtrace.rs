@@ -12,10 +12,9 @@ use std::io::{self, Write};
 
 use super::drive::{CPU, Selection, WALL};
 use super::graph::{CallGraph, EdgeKey};
-use super::machine::Problems;
 use super::tree::{CallTree, ROOT, TreeOptions};
 use crate::art::Action;
-use crate::formats::art_method::MethodTrace;
+use crate::formats::art_method::{MethodTrace, Problems};
 
 /// How to print.
 #[derive(Debug, Clone, Copy, Default)]

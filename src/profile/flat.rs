@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use super::drive::{Feed, Selection, drive};
-use super::machine::{Problems, Ticks, add, since};
+use super::machine::{Ticks, add, since};
 use crate::formats::art_method::ids::IdHasher;
-use crate::formats::art_method::{MethodTrace, cores};
+use crate::formats::art_method::{MethodTrace, Problems, cores};
 
 /// One method's figures; times in ticks of the trace ([`super::Units`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Flat {
         let run = |selection: &Selection| {
             let mut counter = Counter::new(trace.threads().len(), methods);
             drive(&mut counter, selection);
-            counter.finish();
+            counter.finish(trace.may_wrap());
             counter
         };
         let shares = selection.deal(trace, shares as usize);
@@ -278,10 +278,13 @@ impl Counter {
     }
 
     /// Closes what is open at each thread's last event.
-    fn finish(&mut self) {
+    fn finish(&mut self, may_wrap: bool) {
         for thread in 0..self.lanes.len() {
             let (open, last) = (self.lanes[thread].top, self.lanes[thread].last);
             self.problems.open_at_end += open as u64;
+            if may_wrap {
+                self.problems.reached(last);
+            }
             self.close(thread as u32, 0, last);
         }
     }

@@ -1,6 +1,7 @@
 //! The stack machine: turns enter, exit and unroll records into calls with their times, whatever is counted from them.
 
 use super::drive::Feed;
+use crate::formats::art_method::Problems;
 
 /// Times in the trace's two possible clocks, in ticks (µs for versions 1 to 3): first and second time of a record.
 /// A file with one clock leaves the second at 0.
@@ -42,37 +43,6 @@ pub trait Visitor {
     fn orphan(&mut self, thread: u32, method: u32, own: Ticks, total: Ticks, at: Ticks);
     /// Time of a thread outside of any traced call.
     fn idle(&mut self, thread: u32, spent: Ticks);
-}
-
-/// What does not fit together in the records.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Problems {
-    /// Exits on an empty stack: calls that had begun before the trace did.
-    pub exits_without_enter: u64,
-    /// Exits of a method that is not on the stack at all; left out.
-    pub unmatched_exits: u64,
-    /// Calls closed because a caller of theirs ended: their own exit is not in the trace.
-    pub missing_exits: u64,
-    /// Calls still open at the thread's last event; closed there.
-    pub open_at_end: u64,
-    /// Records whose time lies before the thread's previous one; taken at that one's time.
-    pub time_steps_back: u64,
-}
-
-impl Problems {
-    /// Adds another part's.
-    pub fn add(&mut self, other: Problems) {
-        self.exits_without_enter += other.exits_without_enter;
-        self.unmatched_exits += other.unmatched_exits;
-        self.missing_exits += other.missing_exits;
-        self.open_at_end += other.open_at_end;
-        self.time_steps_back += other.time_steps_back;
-    }
-
-    /// Whether calls are wrong or missing for it. Calls open at either end of a trace are nothing unusual.
-    pub fn is_damage(&self) -> bool {
-        self.unmatched_exits + self.missing_exits + self.time_steps_back > 0
-    }
 }
 
 /// One thread's state.
@@ -134,9 +104,12 @@ impl<V: Visitor> Machine<V> {
         }
     }
 
-    /// Closes what is open at each thread's last event: the end of the trace.
-    pub fn finish(&mut self) {
+    /// Closes what is open at each thread's last event: the end of the trace, whose 32-bit times may have wrapped.
+    pub fn finish(&mut self, may_wrap: bool) {
         for (thread, state) in self.threads.iter_mut().enumerate() {
+            if may_wrap {
+                self.problems.reached(state.last);
+            }
             self.problems.open_at_end += state.stack.len() as u64;
             while let Some(frame) = state.stack.pop() {
                 self.visitor.leave(thread as u32, &frame, since(state.last, frame.entry), state.last);

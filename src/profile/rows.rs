@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use super::drive::{CPU, Selection, WALL};
 use super::flat::{Flat, Stat};
-use super::machine::{Problems, Ticks, add, since};
+use super::machine::{Ticks, add, since};
 use super::names::Names;
-use crate::formats::art_method::MethodTrace;
+use crate::formats::art_method::{MethodTrace, Problems};
 
 /// What a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

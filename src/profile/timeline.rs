@@ -2,7 +2,7 @@
 
 use super::drive::{Selection, drive};
 use super::machine::{Frame, Machine, Ticks, Visitor};
-use crate::formats::art_method::MethodTrace;
+use crate::formats::art_method::{MethodTrace, Problems};
 
 /// A call begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,13 +54,13 @@ impl Visitor for Collect {
     fn idle(&mut self, _: u32, _: Ticks) {}
 }
 
-/// The calls of every thread that has any. A call whose entry is not in the trace is opened at the thread's first event.
-pub fn lanes(trace: &MethodTrace<'_>, selection: &Selection, clock: usize) -> Vec<Lane> {
+/// The calls of every thread that has any, and what did not fit together. A call whose entry is not in the trace is opened at the thread's first event.
+pub fn lanes(trace: &MethodTrace<'_>, selection: &Selection, clock: usize) -> (Vec<Lane>, Problems) {
     let threads = trace.threads().len();
     let lanes = (0..threads as u32).map(|thread| Lane { thread, ..Lane::default() }).collect();
     let mut machine = Machine::new(threads, Collect { clock, lanes, orphans: vec![Vec::new(); threads] });
     drive(trace, selection, &mut machine);
-    machine.finish();
+    machine.finish(trace.may_wrap());
     let Collect { mut lanes, orphans, .. } = machine.visitor;
     for ((lane, orphans), state) in lanes.iter_mut().zip(orphans).zip(&machine.threads) {
         (lane.first, lane.last) = (state.first[clock], state.last[clock]);
@@ -69,5 +69,5 @@ pub fn lanes(trace: &MethodTrace<'_>, selection: &Selection, clock: usize) -> Ve
         lane.changes.splice(0..0, opened);
     }
     lanes.retain(|lane| !lane.changes.is_empty());
-    lanes
+    (lanes, machine.problems)
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use super::drive::{Feed, Selection, drive};
-use super::machine::{Frame, Machine, Problems, Ticks, Visitor, add};
-use crate::formats::art_method::MethodTrace;
+use super::machine::{Frame, Machine, Ticks, Visitor, add};
 use crate::formats::art_method::ids::IdHasher;
+use crate::formats::art_method::{MethodTrace, Problems};
 
 /// The method of a thread's root.
 pub const ROOT: u32 = u32::MAX;
@@ -61,7 +61,7 @@ impl CallTree {
         let first_undeclared = trace.counts().declared_methods as u32;
         let merged = if options.merge_undeclared { first_undeclared } else { u32::MAX };
         drive(trace, selection, &mut AtMost { merged, to: &mut machine });
-        machine.finish();
+        machine.finish(trace.may_wrap());
         let mut tree = machine.visitor;
         tree.problems = machine.problems;
         for (root, state) in tree.nodes.iter_mut().zip(&machine.threads) {

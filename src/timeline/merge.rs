@@ -13,8 +13,8 @@ use super::stored::{Known, Stored};
 use super::{Edge, InputOutcome, MethodId, MethodName, MethodThread, Outcome, TimelineSink, Verdict};
 use crate::atrace::Marker;
 use crate::clock::{Clock, Snapshots};
-use crate::formats::art_method::MethodTrace;
-use crate::formats::{Event, EventKind, Head, KindId, Order, Process, ReadReport, Sink, Thread};
+use crate::formats::art_method::{MethodTrace, Problems};
+use crate::formats::{Damage, Event, EventKind, Head, KindId, Order, Process, ReadReport, Sink, Thread};
 use crate::ftrace::print_fmt::Context;
 
 /// What the user decides instead of the evidence.
@@ -79,8 +79,7 @@ pub fn merge(
             report: ReadReport::default(),
             markers: 0,
             methods: 0,
-            unmatched_exits: 0,
-            open_methods: 0,
+            problems: Problems::default(),
             threads: 0,
         },
         seen: Vec::new(),
@@ -113,8 +112,9 @@ pub fn merge(
     if !in_order {
         run.all_methods(&placed)?;
     }
-    for source in sources {
-        run.outcome.report.damage.extend(source.input.damage.iter().cloned());
+    for (index, source) in sources.iter().enumerate() {
+        let (damage, none) = (source.input.damage.clone(), ReadReport::default());
+        run.wrong(index, ReadReport { damage, ..none });
     }
     run.outcome.threads = run.seen.iter().map(|word| u64::from(word.count_ones())).sum();
     run.out.finish(&run.outcome)?;
@@ -296,9 +296,19 @@ impl Run<'_> {
         }
         let moved = |t: Option<u64>| t.map(|t| t.saturating_add_signed(offset));
         extend(total, moved(report.first_ts), moved(report.last_ts));
-        total.damage.extend(report.damage);
-        total.notes.extend(report.notes);
+        self.wrong(input.index, ReadReport { cpus: Default::default(), ..report });
         Ok(())
+    }
+
+    /// Takes over what is wrong with an input. Where there are several, each line names its own.
+    fn wrong(&mut self, index: usize, report: ReadReport) {
+        let several = self.outcome.inputs.len() > 1;
+        let name = self.outcome.inputs[index].name.clone();
+        let named = |line: String| if several { format!("{name}: {line}") } else { line };
+        let total = &mut self.outcome.report;
+        total.damage.extend(report.damage.into_iter().map(|d| Damage { what: named(d.what), ..d }));
+        total.irregular.extend(report.irregular.into_iter().map(named));
+        total.notes.extend(report.notes.into_iter().map(named));
     }
 
     fn methods(
@@ -325,11 +335,11 @@ impl Run<'_> {
         about.explain = finding.explain.clone();
         about.method_edges = 2 * counts.enters;
         self.outcome.methods += counts.enters;
-        self.outcome.unmatched_exits += counts.unmatched;
-        self.outcome.open_methods += counts.open;
+        self.outcome.problems.add(counts.problems);
         extend(&mut self.outcome.report, counts.first, counts.last);
-        self.outcome.report.damage.extend(trace.report().damage.iter().cloned());
-        self.outcome.report.notes.extend(trace.report().notes.iter().cloned());
+        let mut report = trace.report().clone();
+        report.irregular.extend(counts.problems.lines());
+        self.wrong(index, report);
         for (thread, identity) in trace.threads().iter().zip(&placement.identities) {
             if let Some(tid) = identity.tid {
                 mark(&mut self.seen, tid);

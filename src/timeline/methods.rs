@@ -6,7 +6,7 @@ use super::place::Placement;
 use super::traced::reading;
 use super::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
 use crate::art::Action;
-use crate::formats::art_method::{MethodTrace, Record};
+use crate::formats::art_method::{MethodTrace, Problems, Record};
 
 /// Edges of one thread that are handed on together.
 const BATCH: usize = 1024;
@@ -16,10 +16,8 @@ const BATCH: usize = 1024;
 pub struct MethodCounts {
     /// Methods entered.
     pub enters: u64,
-    /// Exits that no enter preceded; left out.
-    pub unmatched: u64,
-    /// Methods still open at the end of their thread; closed at its last record.
-    pub open: u64,
+    /// What did not fit together.
+    pub problems: Problems,
     /// Earliest edge, ns of the timeline.
     pub first: Option<u64>,
     /// Latest edge.
@@ -40,6 +38,8 @@ struct ThreadState {
     stack: Vec<u32>,
     last: Edge,
     records: u64,
+    /// The latest time of its records, ns since the trace's start.
+    reached: u64,
     batch: Vec<Edge>,
 }
 
@@ -61,8 +61,14 @@ pub fn push(
     out: &mut dyn TimelineSink,
 ) -> io::Result<MethodCounts> {
     let nothing = Edge { ts: 0, cpu: None, method: MethodId(0), kind: EdgeKind::Exit };
-    let new =
-        || ThreadState { declared: false, stack: Vec::new(), last: nothing, records: 0, batch: Vec::new() };
+    let new = || ThreadState {
+        declared: false,
+        stack: Vec::new(),
+        last: nothing,
+        records: 0,
+        reached: 0,
+        batch: Vec::new(),
+    };
     let mut pusher = Pusher {
         trace,
         placement,
@@ -89,6 +95,8 @@ impl Pusher<'_, '_, '_> {
         let Some(x) = record.wall.or(record.cpu) else { return Ok(()) };
         let at = reading(self.trace, x);
         let ts = self.placement.time(record.thread, thread.records, at).max(thread.last.ts);
+        self.counts.problems.time_steps_back += u64::from(x < thread.reached);
+        thread.reached = thread.reached.max(x);
         thread.records += 1;
         let edge = Edge {
             ts,
@@ -105,11 +113,16 @@ impl Pusher<'_, '_, '_> {
                 self.name(record.method)?;
             }
             Action::Exit | Action::Unroll => {
+                let problems = &mut self.counts.problems;
                 // The method's own frame may lie below others whose exits were not recorded.
                 let Some(depth) = thread.stack.iter().rposition(|m| *m == record.method) else {
-                    self.counts.unmatched += 1;
+                    match thread.stack.is_empty() {
+                        true => problems.exits_without_enter += 1,
+                        false => problems.unmatched_exits += 1,
+                    }
                     return Ok(());
                 };
+                problems.missing_exits += (thread.stack.len() - depth - 1) as u64;
                 for method in thread.stack.drain(depth..).rev() {
                     thread.batch.push(Edge { method: MethodId(self.numbers.method + method), ..edge });
                 }
@@ -166,7 +179,10 @@ impl Pusher<'_, '_, '_> {
 
     fn end(&mut self, index: u32) -> io::Result<()> {
         let thread = &mut self.threads[index as usize];
-        self.counts.open += thread.stack.len() as u64;
+        if self.trace.may_wrap() {
+            self.counts.problems.reached([thread.reached / 1_000, 0]);
+        }
+        self.counts.problems.open_at_end += thread.stack.len() as u64;
         while let Some(method) = thread.stack.pop() {
             let method = MethodId(self.numbers.method + method);
             thread.batch.push(Edge { method, kind: EdgeKind::Exit, ..thread.last });

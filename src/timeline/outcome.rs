@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::clock::Clock;
 use crate::formats::ReadReport;
+use crate::formats::art_method::Problems;
 
 /// How sure the place of an input on the timeline is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -73,10 +74,9 @@ pub struct Outcome {
     pub markers: u64,
     /// Method enters, each of which has its exit in the output.
     pub methods: u64,
-    /// Exits that no enter preceded (the trace began inside); left out.
-    pub unmatched_exits: u64,
-    /// Methods still open at the end of their thread's records; closed at its last record.
-    pub open_methods: u64,
+    /// What did not fit together in the method traces. A timeline has no place for calls whose entry is not recorded:
+    /// they are left out.
+    pub problems: Problems,
     /// Threads with a name or an event.
     pub threads: u64,
 }

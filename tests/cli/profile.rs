@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::art_blocks::{self, Blocks};
+use crate::art_blocks::{self, Blocks, Encoding};
 use crate::art_writer::{Action, ArtTrace, Method, Record};
 use crate::support::tracebridge;
 
@@ -79,7 +79,8 @@ fn figures(profile: &Value, name: &str) -> [u64; 6] {
     let row =
         profile["rows"].as_array().unwrap().iter().find(|r| r["name"].as_str().unwrap().starts_with(name));
     let row = row.unwrap_or_else(|| panic!("no row {name}: {profile}"));
-    let us = |key: &str| row[key].as_u64().unwrap() / 1_000;
+    // A clock that the trace does not have is 0 here, and null or absent there.
+    let us = |key: &str| row[key].as_u64().unwrap_or(0) / 1_000;
     [
         row["calls"].as_u64().unwrap(),
         row["recursive_calls"].as_u64().unwrap(),
@@ -90,10 +91,15 @@ fn figures(profile: &Value, name: &str) -> [u64; 6] {
     ]
 }
 
-fn assert_sample(profile: &Value) {
-    assert_eq!(figures(profile, "a.App.run"), [2, 0, 1_100, 1_600, 90, 150], "{profile}");
-    assert_eq!(figures(profile, "a.App.work"), [1, 1, 200, 400, 35, 40]);
-    assert_eq!(figures(profile, "a.b.Net.read"), [2, 0, 300, 300, 25, 25]);
+/// The sample's figures, those of the clocks that the trace has.
+fn assert_sample(profile: &Value, wall: bool, cpu: bool) {
+    let [wall, cpu] = [wall, cpu].map(u64::from);
+    let with =
+        |[calls, recursive, a, b, c, d]: [u64; 6]| [calls, recursive, a * wall, b * wall, c * cpu, d * cpu];
+    assert_eq!(figures(profile, "a.App.run"), with([2, 0, 1_100, 1_600, 90, 150]), "{profile}");
+    assert_eq!(figures(profile, "a.App.work"), with([1, 1, 200, 400, 35, 40]));
+    assert_eq!(figures(profile, "a.b.Net.read"), with([2, 0, 300, 300, 25, 25]));
+    assert_eq!(profile["counts"]["unrolls"], 1);
     assert_eq!(profile["problems"]["open_at_end"], 1);
     assert_eq!(profile["pid"], 77);
 }
@@ -102,25 +108,96 @@ fn assert_sample(profile: &Value) {
 fn one_trace_in_every_encoding_is_one_profile() {
     let files = Files::new();
     let trace = sample();
-    let mut encodings =
-        vec![("v3".to_owned(), trace.to_bytes()), ("f3".into(), trace.to_streaming_bytes(true))];
-    for blocks in [
-        Blocks::Aosp { nanos: true, split: 100 },
-        Blocks::Aosp { nanos: false, split: 100 },
-        Blocks::Aosp { nanos: true, split: 3 },
-        Blocks::Tsc { frequency: 1_000_000 },
-        Blocks::Tsc { frequency: 19_200_000 },
+    let mut encodings = vec![
+        ("v3".to_owned(), (true, true), trace.to_bytes()),
+        ("f3".into(), (true, true), trace.to_streaming_bytes(true)),
+    ];
+    for encoding in [
+        Encoding::Aosp { nanos: true, split: 100 },
+        Encoding::Aosp { nanos: false, split: 100 },
+        Encoding::Aosp { nanos: true, split: 3 },
+        Encoding::Tsc { frequency: 1_000_000 },
+        Encoding::Tsc { frequency: 19_200_000 },
     ] {
-        encodings.push((format!("{blocks:?}"), art_blocks::to_bytes(&trace, blocks)));
+        for (streaming, wall, cpu) in [
+            (true, true, true),
+            (false, true, true),
+            (true, true, false),
+            (false, true, false),
+            (true, false, true),
+        ] {
+            // The counter is a wall clock: that encoding has no files without.
+            if wall || matches!(encoding, Encoding::Aosp { .. }) {
+                let blocks = Blocks { streaming, wall, cpu, encoding };
+                encodings.push((format!("{blocks:?}"), (wall, cpu), art_blocks::to_bytes(&trace, blocks)));
+            }
+        }
     }
-    for (name, bytes) in encodings {
+    assert_eq!(encodings.len(), 25);
+    for (name, (wall, cpu), bytes) in encodings {
         let path = files.write("t.trace", &bytes);
-        assert_eq!(profile(&path, &[]).status.code(), Some(0), "{name}");
         let value = json(&path, &[]);
         assert_eq!(value["damage"].as_array().map(Vec::len), Some(0), "{name}: {value}");
-        assert_sample(&value);
+        assert_sample(&value, wall, cpu);
         let threads = json(&path, &["--by", "thread"]);
-        assert_eq!(figures(&threads, "wörker 张")[3], 600, "{name}");
+        let clock = if wall { 3 } else { 5 };
+        assert_eq!(figures(&threads, "wörker 张")[clock], if wall { 600 } else { 60 }, "{name}");
+    }
+}
+
+/// What `profile` and `info` say beside the table, with their exit status.
+fn said(path: &Path) -> [(Option<i32>, String); 2] {
+    let (profile, info) = (profile(path, &[]), run(tracebridge().arg("info").arg(path)));
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    [(profile.status.code(), text(&profile.stderr)), (info.status.code(), text(&info.stdout))]
+}
+
+#[test]
+fn whatever_had_to_be_worked_out_is_counted_and_told_with_exit_3() {
+    let files = Files::new();
+    let mut plain = sample();
+    for record in plain.records.iter_mut().filter(|r| r.action == Action::Unroll) {
+        record.action = Action::Exit;
+    }
+    plain.records.push(Record { thread: 2, method: 0, action: Action::Exit, cpu_us: 60, wall_us: 1_200 });
+    for (code, said) in said(&files.write("plain.trace", &plain.to_bytes())) {
+        assert_eq!(code, Some(0), "{said}");
+        assert!(!said.contains("calls"), "{said}");
+    }
+    let text = |from: &str, to: &str| {
+        let bytes = plain.to_bytes();
+        let end = bytes.windows(4).position(|w| w == b"SLOW").unwrap();
+        let mut text = String::from_utf8(bytes[..end].to_vec()).unwrap().replace(from, to).into_bytes();
+        text.extend_from_slice(&bytes[end..]);
+        text
+    };
+    let edited = |edit: &dyn Fn(&mut ArtTrace)| {
+        let mut trace = plain.clone();
+        edit(&mut trace);
+        trace.to_bytes()
+    };
+    let mut latin1 = plain.to_bytes();
+    let at = latin1.windows(2).position(|w| w == "ö".as_bytes()).unwrap();
+    latin1[at] = 0xf6;
+    let cases = [
+        (sample().to_bytes(), "1 calls were left by an exception"),
+        (edited(&|t| t.records.truncate(8)), "2 calls were open at the end"),
+        (edited(&|t| t.records = t.records.split_off(1)), "1 calls had begun before the trace did"),
+        (edited(&|t| t.records[7].method = 2), "1 exits match no open call"),
+        (edited(&|t| t.records[7].method = 0), "1 calls have no exit of their own"),
+        (edited(&|t| t.records[5].wall_us = 290), "1 records step back in time"),
+        (edited(&|t| t.threads.truncate(1)), "1 threads in records are in no list"),
+        (text("0x8\ta.b.Net", "0x80\ta.b.Net"), "1 methods in records are in no list"),
+        (edited(&|t| t.threads.push((1, "again".into()))), "1 thread ids are listed more than once"),
+        (text("\n", "\r\n"), "lines of text end in CR LF"),
+        (text("overflow=false", "overflow=true"), "the buffer was full"),
+        (latin1, "1 names are not valid UTF-8"),
+    ];
+    for (bytes, line) in cases {
+        for (code, said) in said(&files.write("odd.trace", &bytes)) {
+            assert_eq!(code, Some(3), "{line}: {said}");
+            assert!(said.contains(line), "{line}: {said}");
+        }
     }
 }
 
@@ -132,8 +209,8 @@ fn a_key_file_takes_its_data_file_along() {
     let key = files.write("x.key", &bytes[..at]);
     files.write("x.data", &bytes[at..]);
     let other = files.write("other.data", &bytes[at..]);
-    assert_sample(&json(&key, &[]));
-    assert_sample(&json(&key, &[other.to_str().unwrap()]));
+    assert_sample(&json(&key, &[]), true, true);
+    assert_sample(&json(&key, &[other.to_str().unwrap()]), true, true);
 }
 
 #[test]
@@ -213,7 +290,8 @@ fn what_changed_is_told_by_name_across_other_ids() {
     );
     let svg = files.0.path().join("d.svg");
     let out = profile(&path, &["--diff", before.to_str().unwrap(), "--flamegraph", svg.to_str().unwrap()]);
-    assert!(out.status.success());
+    // A call is open at the sample's end, and one was left by an exception.
+    assert_eq!(out.status.code(), Some(3));
     assert!(std::fs::read_to_string(svg).unwrap().contains("a.b.Net.write"));
 }
 
@@ -240,7 +318,8 @@ fn viewer_files_open_and_close_every_call_in_time_order() {
     let path = files.write("t.trace", &sample().to_bytes());
     let at = |name: &str| files.0.path().join(name).to_str().unwrap().to_owned();
     let (speedscope, firefox) = (at("s.json"), at("f.json"));
-    assert!(profile(&path, &["--speedscope", &speedscope, "--firefox", &firefox]).status.success());
+    let out = profile(&path, &["--speedscope", &speedscope, "--firefox", &firefox]);
+    assert_eq!(out.status.code(), Some(3), "a call is open at the sample's end");
     let value: Value = serde_json::from_slice(&std::fs::read(speedscope).unwrap()).unwrap();
     for lane in value["profiles"].as_array().unwrap() {
         let (mut open, mut last) = (Vec::new(), 0.0);
@@ -313,6 +392,26 @@ fn times_go_on_after_32_bits_are_full() {
     let path = files.write("t.trace", &trace.to_bytes());
     let value = json(&path, &[]);
     assert_eq!(&figures(&value, "a.App.run")[..4], [2, 0, 1_100, 1_600]);
+    for (code, said) in said(&path) {
+        assert_eq!(code, Some(3));
+        assert!(said.contains("1 times the clock's 32 bits were full"), "{said}");
+    }
+}
+
+#[test]
+fn stacks_tell_threads_of_one_id_apart_where_no_cpu_clock_does() {
+    let files = Files::new();
+    let mut trace = sample();
+    trace.methods[0] =
+        Method { class: "java.lang.Thread".into(), name: "run".into(), ..trace.methods[0].clone() };
+    trace.threads.push((1, "second".into()));
+    for (action, wall_us) in [(Action::Enter, 2_000), (Action::Exit, 2_100)] {
+        trace.records.push(Record { thread: 1, method: 0, action, cpu_us: 100, wall_us });
+    }
+    let value = json(&files.write("t.trace", &trace.to_bytes()), &["--by", "thread"]);
+    assert_eq!(value["counts"]["reused_threads"], 1, "{value}");
+    assert_eq!(figures(&value, "second")[..4], [1, 0, 100, 100]);
+    assert_eq!(figures(&value, "main")[3], 1_000);
 }
 
 #[test]

@@ -1,12 +1,26 @@
-//! Writes the traces of [`crate::art_writer`] as versions 5 (two clocks), in both encodings that are described for it.
+//! Writes the traces of [`crate::art_writer`] as versions 4 (one clock) and 5 (two), in both encodings that are described
+//! for them, streaming or not.
 //! Layout: AOSP art, runtime/trace.cc; and Perfetto's importer of March 2026.
 #![allow(dead_code)]
 
 use crate::art_writer::{Action, ArtTrace};
 
+/// How to write a trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks {
+    /// The mark in the version field: 0xF4 or 0xF5 for 4 or 5.
+    pub streaming: bool,
+    /// Whether records carry wall time.
+    pub wall: bool,
+    /// Whether they carry thread-CPU time; both together are version 5.
+    pub cpu: bool,
+    /// What records look like.
+    pub encoding: Encoding,
+}
+
 /// Which encoding, and what of it.
 #[derive(Clone, Copy, Debug)]
-pub enum Blocks {
+pub enum Encoding {
     /// AOSP's, with times in ns or (older) µs; a thread's flush is split after `split` records, differences running on.
     Aosp { nanos: bool, split: usize },
     /// By counter ticks: this many a second.
@@ -18,13 +32,14 @@ fn pointer(method: u32) -> u64 {
     0x7000_1000_0000 + u64::from(method) * 40
 }
 
-/// The file as a streaming runtime writes it: 0xF5.
+/// The file as the runtime writes it.
 pub fn to_bytes(trace: &ArtTrace, blocks: Blocks) -> Vec<u8> {
+    let version = if blocks.wall && blocks.cpu { 5u16 } else { 4 };
     let mut out = b"SLOW".to_vec();
-    out.extend(0xf5u16.to_le_bytes());
-    let per_tick = if matches!(blocks, Blocks::Aosp { nanos: false, .. }) { 1 } else { 1_000 };
+    out.extend((if blocks.streaming { 0xf0 | version } else { version }).to_le_bytes());
+    let per_tick = if matches!(blocks.encoding, Encoding::Aosp { nanos: false, .. }) { 1 } else { 1_000 };
     out.extend((trace.start_us * per_tick).to_le_bytes());
-    if let Blocks::Tsc { frequency } = blocks {
+    if let Encoding::Tsc { frequency } = blocks.encoding {
         out.extend(5_000_000u64.to_le_bytes());
         out.extend(frequency.to_le_bytes());
     }
@@ -47,7 +62,13 @@ pub fn to_bytes(trace: &ArtTrace, blocks: Blocks) -> Vec<u8> {
         1 => format!("elapsed-time-usec={}", trace.elapsed_us),
         _ => format!("elapsed-time-nsec={}", trace.elapsed_us * 1_000),
     };
-    text(&mut out, &format!("*version\n5\nclock=dual\n{elapsed}\nvm=art\npid={}\n*end\n", trace.pid));
+    let clock = match (blocks.wall, blocks.cpu) {
+        (true, true) => "dual",
+        (true, false) => "wall",
+        _ => "thread-cpu",
+    };
+    let summary = format!("*version\n{version}\nclock={clock}\n{elapsed}\nvm=art\npid={}\n*end\n", trace.pid);
+    text(&mut out, &summary);
     out
 }
 
@@ -58,28 +79,34 @@ fn text(out: &mut Vec<u8>, text: &str) {
 
 fn entries(out: &mut Vec<u8>, trace: &ArtTrace, thread: u16, blocks: Blocks) {
     let records: Vec<_> = trace.records.iter().filter(|r| r.thread == thread).collect();
-    let split = if let Blocks::Aosp { split, .. } = blocks { split } else { records.len() };
+    let split = if let Encoding::Aosp { split, .. } = blocks.encoding { split } else { records.len() };
     let (mut word, mut wall, mut cpu, mut method) = (0i64, 0u64, 0u64, 0u64);
     let mut count = 0u32;
     for part in records.chunks(split.max(1)) {
         let mut bytes = Vec::new();
         for r in part {
             let action = r.action as u64;
-            match blocks {
-                Blocks::Aosp { nanos, .. } => {
+            match blocks.encoding {
+                Encoding::Aosp { nanos, .. } => {
                     let unit = if nanos { 1_000 } else { 1 };
                     let (to_wall, to_cpu) = (u64::from(r.wall_us) * unit, u64::from(r.cpu_us) * unit);
                     let to_word = (pointer(r.method) | action) as i64;
                     sleb(&mut bytes, to_word - word);
-                    uleb(&mut bytes, to_wall - wall);
-                    uleb(&mut bytes, to_cpu - cpu);
+                    if blocks.wall {
+                        uleb(&mut bytes, to_wall - wall);
+                    }
+                    if blocks.cpu {
+                        uleb(&mut bytes, to_cpu - cpu);
+                    }
                     (word, wall, cpu) = (to_word, to_wall, to_cpu);
                 }
-                Blocks::Tsc { frequency } => {
+                Encoding::Tsc { frequency } => {
                     let ticks = 5_000_000 + u64::from(r.wall_us) * frequency / 1_000_000;
                     let (to_word, to_cpu) = ((ticks << 2 | action) as i64, u64::from(r.cpu_us) * 1_000);
                     sleb(&mut bytes, to_word - word);
-                    sleb(&mut bytes, to_cpu as i64 - cpu as i64);
+                    if blocks.cpu {
+                        sleb(&mut bytes, to_cpu as i64 - cpu as i64);
+                    }
                     if r.action == Action::Enter {
                         sleb(&mut bytes, pointer(r.method) as i64 - method as i64);
                         method = pointer(r.method);

@@ -349,8 +349,7 @@ fn write(
         report: Default::default(),
         markers: 0,
         methods: 0,
-        unmatched_exits: 0,
-        open_methods: 0,
+        problems: Default::default(),
         threads: 0,
     })
 }

@@ -19,8 +19,10 @@ mod error;
 pub mod ids;
 mod open;
 mod open_blocks;
+mod problems;
 mod records;
 mod reencoded;
+mod reused;
 mod scan;
 
 use std::borrow::Cow;
@@ -29,6 +31,7 @@ use body::{BlockBody, FixedBody, ThreadTable};
 use ids::IdMap;
 
 pub use error::Error;
+pub use problems::Problems;
 pub use records::{Record, Records, Unwrap};
 pub use scan::workers as cores;
 
@@ -160,6 +163,8 @@ pub struct Counts {
     pub undeclared_threads: u64,
     /// Threads that took the id of one that had ended.
     pub reused_threads: u64,
+    /// Names of threads and methods beyond ASCII.
+    pub non_ascii_names: u64,
 }
 
 /// The records, by what encodes them.

@@ -1,13 +1,13 @@
 //! Opening: the text section, the binary header, declarations, one pass over the records, and what is wrong with them.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::body::{FixedBody, Segment, ThreadTable};
 use super::ids::IdMap;
 use super::scan::{self, Declared};
-use super::{Body, Counts, Error, Header, Method, MethodTrace, Thread, open_blocks, reencoded};
+use super::{Body, Counts, Error, Header, Method, MethodTrace, Thread, open_blocks, reencoded, reused};
 use crate::art::{
     ClockMode, DataHeader, KeySection, MAGIC, MethodLine, Packet, RecordLayout, next_packet,
     parse_method_line,
@@ -85,6 +85,12 @@ impl<'a> Opening<'a> {
         self.report.damage.push(Damage { offset: offset as u64, what: what.to_string() });
     }
 
+    fn irregular(&mut self, n: u64, what: &str) {
+        if n > 0 {
+            self.report.irregular.push(format!("{n} {what}"));
+        }
+    }
+
     pub(super) fn key(&self, name: &str) -> Option<&str> {
         self.keys.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_ref())
     }
@@ -110,6 +116,10 @@ impl<'a> Opening<'a> {
             if fresh || !self.latest.contains_key(&id) {
                 self.add_thread(id, name);
             }
+        }
+        if text.crlf_lines > 0 {
+            let lines = text.crlf_lines;
+            self.irregular(lines, "lines of text end in CR LF: some tool rewrote them, and maybe more");
         }
         self.methods.reserve(text.methods.len());
         for line in text.methods {
@@ -139,13 +149,14 @@ impl<'a> Opening<'a> {
 
     fn finish(mut self, bytes: &'a [u8], data_at: usize, header: DataHeader) -> MethodTrace<'a> {
         let start_of_records = data_at + header.data_offset;
-        let (body, clock, tick_ns, counts) = if header.version > 3 {
+        let (body, clock, tick_ns, mut counts) = if header.version > 3 {
             let blocks = open_blocks::open(&mut self, bytes, start_of_records, &header);
             (Body::Blocks(blocks.body), blocks.clock, blocks.tick_ns, blocks.counts)
         } else {
             let (body, clock, counts) = self.fixed(bytes, data_at, &header);
             (Body::Fixed(body), clock, 1_000, counts)
         };
+        counts.non_ascii_names = self.non_ascii_names();
         self.check_promises(&header, &counts, start_of_records..bytes.len());
         let number = |name: &str| self.key(name).and_then(|v| v.parse::<u64>().ok());
         let elapsed_ns =
@@ -307,7 +318,7 @@ impl<'a> Opening<'a> {
             declared_threads: self.threads.len() as u64,
             undeclared_methods: found.methods.len() as u64,
             undeclared_threads: found.threads.len() as u64,
-            reused_threads: 0,
+            ..Counts::default()
         };
         for id in &found.methods {
             self.ids.insert(u64::from(*id), self.methods.len() as u32);
@@ -324,8 +335,13 @@ impl<'a> Opening<'a> {
                 records: 0,
             });
         }
-        if found.by_thread.iter().any(|t| !t.restarts.is_empty()) {
-            self.part_threads(body, &found);
+        if self.threads.iter().any(|t| t.reused_id) || found.by_thread.iter().any(|t| !t.restarts.is_empty())
+        {
+            let together = reused::part(bytes, body, &found, &mut self.threads, &self.methods, &self.ids);
+            self.irregular(
+                together,
+                "thread ids are listed more than once and nothing tells their threads apart: taken for the first",
+            );
             let table = self.table().clone();
             let all = Declared { methods: &self.ids, count: self.threads.len(), table: &table };
             found = scan::scan(bytes, body, clock, &all);
@@ -337,26 +353,10 @@ impl<'a> Opening<'a> {
         counts
     }
 
-    /// Where a thread's CPU clock starts over, its id belongs to another thread from there on: the next of that id in
-    /// the list, or one that no list names.
-    fn part_threads(&mut self, body: &mut FixedBody, found: &scan::Scan) {
-        let mut listed: HashMap<u32, VecDeque<u32>> = HashMap::new();
-        for (n, thread) in self.threads.iter().enumerate().filter(|(_, thread)| thread.reused_id) {
-            listed.entry(thread.id).or_default().push_back(n as u32);
-        }
-        let mut binds = Vec::new();
-        for (index, scan) in found.by_thread.iter().enumerate() {
-            let Some(id) = self.threads.get(index).map(|thread| thread.id) else { continue };
-            for offset in &scan.restarts {
-                let next = listed.get_mut(&id).and_then(VecDeque::pop_front).unwrap_or_else(|| {
-                    let name = Cow::Borrowed("");
-                    self.threads.push(Thread { id, name, declared: false, reused_id: true, records: 0 });
-                    self.threads.len() as u32 - 1
-                });
-                binds.push((*offset, id as u16, next));
-            }
-        }
-        body.bind_all(binds);
+    fn non_ascii_names(&self) -> u64 {
+        let threads = self.threads.iter().filter(|t| !t.name.is_ascii()).count();
+        let methods = self.methods.iter().filter(|m| !(m.class.is_ascii() && m.name.is_ascii())).count();
+        (threads + methods) as u64
     }
 
     fn check_promises(&mut self, header: &DataHeader, counts: &Counts, records: Range<usize>) {
@@ -391,11 +391,12 @@ impl<'a> Opening<'a> {
                 );
             }
         }
-        if counts.reused_threads > 0 {
-            self.report
-                .notes
-                .push(format!("{} threads took the id of one that had ended", counts.reused_threads));
-        }
+        self.irregular(counts.reused_threads, "threads took the id of one that had ended");
+        self.irregular(counts.unrolls, "calls were left by an exception (unroll)");
+        let names =
+            self.threads.iter().map(|t| &t.name).chain(self.methods.iter().flat_map(|m| [&m.class, &m.name]));
+        let broken = names.filter(|name| name.contains('\u{fffd}')).count() as u64;
+        self.irregular(broken, "names are not valid UTF-8; \u{fffd} stands for what cannot be read");
     }
 }
 
