@@ -121,5 +121,5 @@ fn doctor_names_file_and_kernel_option_for_scripts() {
         |name: &str| report["paths"].as_array().unwrap().iter().find(|p| p["path"] == name).unwrap().clone();
     assert_eq!(path("tracing_on")["reason"], serde_json::Value::Null);
     assert_eq!(path("buffer_percent")["obstacle"], "kernel");
-    assert_eq!(path("buffer_percent")["reason"], "not in this kernel: needs Linux 5.0");
+    assert_eq!(path("buffer_percent")["reason"], "not there: needs Linux 5.0");
 }
