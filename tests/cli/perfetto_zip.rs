@@ -75,7 +75,8 @@ fn the_manifest_says_where_the_method_trace_s_clock_lies() {
         let out = tracebridge().args(["info", "--json"]).arg(path("recording.pftrace")).output().unwrap();
         let info: Value = serde_json::from_slice(&out.stdout).unwrap();
         let of = |file: &str| {
-            let out = tracebridge().args(["convert", "-o", "-", "--format", "systrace"]).arg(path(file)).output();
+            let out =
+                tracebridge().args(["convert", "-o", "-", "--format", "systrace"]).arg(path(file)).output();
             out.unwrap().stdout.split(|b| *b == b'\n').filter(|line| line.first() == Some(&b' ')).count()
         };
         assert!(of("app.dat") > 100 && of("app.dat") == of("recording.pftrace"), "{info}");
