@@ -70,8 +70,7 @@ impl SavedProperties {
         // nobody looks at the rest; then the tags; last whoever waits for the end of this recording.
         let mut values =
             vec![(APP_NUMBER.to_owned(), String::new()), (TAGS.to_owned(), properties.get(TAGS)?)];
-        let before = number.trim().parse::<usize>().unwrap_or(0).min(MAX_APPS);
-        for n in 0..before.max(apps) {
+        for n in 0..app_number(properties)?.max(apps) {
             let name = app(n);
             let value = properties.get(&name)?;
             values.push((name, value));
@@ -156,14 +155,24 @@ impl Drop for UserspaceTags {
 /// caller switches them off again.
 pub fn set_tags(properties: &Properties, request: &UserspaceRequest) -> Result<(), PropertyError> {
     let apps = app_list(properties, request)?;
+    let before = app_number(properties)?;
     for (n, pattern) in apps.iter().enumerate() {
         properties.set(&app(n), pattern)?;
     }
     let number = if apps.is_empty() { String::new() } else { apps.len().to_string() };
     properties.set(APP_NUMBER, &number)?;
     properties.set(TAGS, &mask(request.tags))?;
+    // Nobody looks at these any more.
+    for n in apps.len()..before {
+        properties.set(&app(n), "")?;
+    }
     poke(properties);
     Ok(())
+}
+
+/// How many apps may write markers of their own, as far as is believed.
+fn app_number(properties: &Properties) -> Result<usize, PropertyError> {
+    Ok(properties.get(APP_NUMBER)?.trim().parse::<usize>().unwrap_or(0).min(MAX_APPS))
 }
 
 /// Switches every tag off, and says that nobody records: for a recording whose properties from before are unknown.
@@ -180,8 +189,7 @@ pub fn set_prefer_sdk(properties: &Properties, tags: u64) -> Result<(), Property
 /// The tags that are on, `app` included where a pattern matches `cmdline`.
 pub fn tags_on(properties: &Properties, cmdline: &[u8]) -> Result<u64, PropertyError> {
     let on = tags::from_property(&properties.get(TAGS)?) & !tags::APP;
-    let number = properties.get(APP_NUMBER)?.trim().parse::<usize>().unwrap_or(0).min(MAX_APPS);
-    for n in 0..number {
+    for n in 0..app_number(properties)? {
         if tags::app_is_traced([properties.get(&app(n))?.as_str()], cmdline) {
             return Ok(on | tags::APP);
         }
@@ -316,6 +324,17 @@ mod tests {
             UserspaceTags::enable(&properties, &UserspaceRequest { tags: 2, ..Default::default() }).unwrap(),
         );
         assert_eq!(properties.get("debug.atrace.tags.enableflags").unwrap(), "");
+    }
+
+    #[test]
+    fn apps_of_an_earlier_list_do_not_stay_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let properties = system(dir.path(), &[]);
+        let two = UserspaceRequest { apps: vec!["a".into(), "b".into()], ..Default::default() };
+        set_tags(&properties, &two).unwrap();
+        log(dir.path());
+        set_tags(&properties, &UserspaceRequest::default()).unwrap();
+        assert_eq!(log(dir.path()), "app_number=\ntags.enableflags=0\napp_0=\napp_1=\n");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `-k`: kernel functions with the graph tracer, filtered as AOSP's atrace filters them.
 
+use super::output;
 use crate::record::{Error, Settings};
 
 /// What the graph tracer is to print beside each function.
@@ -14,7 +15,7 @@ pub fn trace(settings: &mut Settings, names: &[&str]) -> Result<(), Error> {
     let unknown: Vec<&str> =
         names.iter().copied().filter(|n| !n.contains('*') && !known.is_empty() && !is_known(n)).collect();
     for name in &unknown {
-        eprintln!("error: \"{name}\" is not a valid kernel function to trace.");
+        output::complain(format_args!("error: \"{name}\" is not a valid kernel function to trace."));
     }
     if !unknown.is_empty() {
         // An empty filter would be one for every function.

@@ -34,14 +34,14 @@ pub fn run(program: &str, args: impl IntoIterator<Item = OsString>) -> u8 {
     }
     let dir = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let Ok(tracefs) = Tracefs::find(dir("TRACEBRIDGE_TRACEFS").as_deref()) else {
-        eprintln!("Error: Did not find trace folder\nNo trace folder found");
+        output::complain(format_args!("Error: Did not find trace folder\nNo trace folder found"));
         return MISUSED;
     };
     let properties = Properties::here();
     let core = properties.as_ref().and_then(|p| userspace::core_services(p).ok()).unwrap_or_default();
     let vendor_file = std::fs::read_to_string(VENDOR_FILE).ok();
     let Ok(catalog) = Catalog::new(vendor_file.as_deref(), &core, Flavour::Atrace) else {
-        eprintln!("Malformed vendor categories file");
+        output::complain(format_args!("Malformed vendor categories file"));
         return 1;
     };
     let options = match parse(args) {
@@ -64,10 +64,10 @@ fn list(catalog: &Catalog, tracefs: &Tracefs, sdk: Option<u32>) {
     for (category, support) in catalog.builtin(&DirFiles::new(tracefs.root())) {
         let of_its_time = category.name != PDX || sdk.is_some_and(|sdk| sdk <= LAST_SDK_WITH_PDX);
         if support == Support::Yes && of_its_time {
-            println!("  {:>10} - {}", category.name, category.description);
+            output::say(format_args!("  {:>10} - {}\n", category.name, category.description));
         }
     }
     for category in &catalog.vendor {
-        println!("  {:>10} - (VENDOR)", category.name);
+        output::say(format_args!("  {:>10} - (VENDOR)\n", category.name));
     }
 }

@@ -164,6 +164,12 @@ options include:
                   list the categories that this device supports
   --prefer_sdk    let the Perfetto SDK record the given categories instead of
                     markers, and return
+
+Categories are those of --list_categories, and events: group/event, group/*.
+Exit status: 0, 1 when it failed or a signal ended it, 255 for a bad option.
+
+  {program} -t 10 -b 8192 -z -a com.example.app gfx view sched freq -o app.atrace
+  {program} --async_start -b 16384 sched; …; {program} --async_stop -o it.atrace
 "
     )
 }

@@ -1,5 +1,6 @@
 //! What atrace writes out: the kernel's text, plain, compressed, or as it comes.
 
+use std::fmt::Arguments;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -12,6 +13,18 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::Options;
 use crate::record::{Signals, Tracefs, stats};
+
+/// Says it on stdout. Unlike `print!` it goes on where nobody listens any more (`atrace … | head`): an end there would leave
+/// the kernel's settings changed.
+pub fn say(text: Arguments<'_>) {
+    let mut out = io::stdout();
+    let _ = out.write_fmt(text).and_then(|()| out.flush());
+}
+
+/// The same on stderr, as a line.
+pub fn complain(text: Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
 
 /// Bytes read at a time.
 const CHUNK: usize = 64 * 1024;
@@ -63,7 +76,7 @@ fn copy(from: &mut File, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Passes events on to stdout as they happen, until a signal comes.
+/// Passes events on to stdout as they happen, until a signal comes or nobody listens any more.
 pub fn stream(tracefs: &Tracefs, signals: &Signals, stoppable: bool) -> io::Result<()> {
     let path = tracefs.path("trace_pipe");
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
@@ -72,10 +85,10 @@ pub fn stream(tracefs: &Tracefs, signals: &Signals, stoppable: bool) -> io::Resu
     let mut chunk = vec![0; CHUNK];
     loop {
         match pipe.read(&mut chunk) {
-            Ok(n) if n > 0 => {
-                out.write_all(&chunk[..n])?;
-                out.flush()?;
-            }
+            Ok(n) if n > 0 => match out.write_all(&chunk[..n]).and_then(|()| out.flush()) {
+                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                written => written?,
+            },
             // Nothing there. Only the clock says when to look again: the pipe's own readiness waits for
             // buffer_percent.
             Ok(_) => drop(wait(signals, LATENCY_MS)),
@@ -112,9 +125,9 @@ pub fn tell_losses(options: &Options, tracefs: &Tracefs) {
         let Ok(stats) = stats::read(tracefs, cpu) else { continue };
         let (old, new) = (stats.overrun, stats.dropped + stats.commit_overrun);
         if old + new > 0 {
-            eprintln!(
+            complain(format_args!(
                 "atrace: CPU {cpu} lost events: the oldest {old} overwritten, {new} not written; a larger -b keeps more"
-            );
+            ));
         }
     }
 }

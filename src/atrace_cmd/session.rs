@@ -1,6 +1,5 @@
 //! One run of atrace, from its options to its exit status, in AOSP's order.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -45,12 +44,12 @@ impl Session {
         let signals = match Signals::block() {
             Ok(signals) => signals,
             Err(error) => {
-                eprintln!("error blocking signals: {error}");
+                output::complain(format_args!("error blocking signals: {error}"));
                 return 1;
             }
         };
         if self.wait(&signals, self.options.sleep) {
-            println!("\ntrace aborted.");
+            output::say(format_args!("\ntrace aborted.\n"));
             return 1;
         }
         let recorded =
@@ -58,13 +57,13 @@ impl Session {
         let (settings, aborted) = match recorded {
             Ok(recorded) => recorded,
             Err(error) => {
-                eprintln!("{error}\nunable to start tracing");
+                output::complain(format_args!("{error}\nunable to start tracing"));
                 return 1;
             }
         };
         let finished = self.finish(settings, aborted);
         if let Err(error) = &finished {
-            eprintln!("{error}");
+            output::complain(format_args!("{error}"));
         }
         u8::from(aborted || finished.is_err())
     }
@@ -76,7 +75,7 @@ impl Session {
         if let Some(path) = &self.options.categories_file {
             match std::fs::read_to_string(path) {
                 Ok(text) => names.extend(text.split_whitespace().map(str::to_owned)),
-                Err(error) => eprintln!("error: {path}: {error}"),
+                Err(error) => output::complain(format_args!("error: {path}: {error}")),
             }
         }
         let files = DirFiles::new(self.tracefs.root());
@@ -85,18 +84,18 @@ impl Session {
             // AOSP's words first, for whoever looks for them.
             match &error {
                 SelectionError::NeedsRoot { name, events } => {
-                    eprintln!(
+                    output::complain(format_args!(
                         "error: category \"{name}\" requires root privileges.\n  (not writable: {})",
                         events.join(", ")
-                    );
+                    ));
                 }
                 SelectionError::Unsupported { name, events } => {
-                    eprintln!(
+                    output::complain(format_args!(
                         "error: category \"{name}\" is not supported on this device.\n  (not there: {})",
                         events.join(", ")
-                    );
+                    ));
                 }
-                other => eprintln!("error: {other}"),
+                other => output::complain(format_args!("error: {other}")),
             }
         }
         selection
@@ -104,12 +103,12 @@ impl Session {
 
     fn prefer_sdk(&self, tags: u64) -> u8 {
         let Some(properties) = &self.properties else {
-            eprintln!("error setting prefer_sdk system property: {NO_PROPERTIES}");
+            output::complain(format_args!("error setting prefer_sdk system property: {NO_PROPERTIES}"));
             return 1;
         };
         userspace::set_prefer_sdk(properties, tags).map_or_else(
             |error| {
-                eprintln!("{error}");
+                output::complain(format_args!("{error}"));
                 1
             },
             |()| 0,
@@ -119,11 +118,13 @@ impl Session {
     /// Perfetto calls this to start and to stop, and is itself who remembers: nothing is saved.
     fn only_userspace(&self, request: &UserspaceRequest) -> u8 {
         if !self.options.asynchronous || !(self.options.start || self.options.stop) {
-            eprintln!("--only_userspace can only be used with --async_start or --async_stop");
+            output::complain(format_args!(
+                "--only_userspace can only be used with --async_start or --async_stop"
+            ));
             return 1;
         }
         let Some(properties) = &self.properties else {
-            eprintln!("{NO_PROPERTIES}\nunable to start tracing");
+            output::complain(format_args!("{NO_PROPERTIES}\nunable to start tracing"));
             return 1;
         };
         let off = UserspaceRequest::default();
@@ -131,7 +132,7 @@ impl Session {
         match userspace::set_tags(properties, wanted) {
             Ok(()) => 0,
             Err(error) => {
-                eprintln!("{error}");
+                output::complain(format_args!("{error}"));
                 1
             }
         }
@@ -199,15 +200,14 @@ impl Session {
         let mut settings = self.settings()?;
         let setup = self.setup(selection, request)?;
         let Applied { clock, notes, .. } = setup::apply(&mut settings, &setup)?;
-        notes.iter().for_each(|note| eprintln!("note: {note}"));
+        notes.iter().for_each(|note| output::complain(format_args!("note: {note}")));
         if let Some(list) = &self.options.functions {
             let names: Vec<&str> = list.split(',').filter(|f| !f.is_empty()).collect();
             functions::trace(&mut settings, &names)?;
         }
         setup::start(&settings)?;
         if !self.options.stream {
-            print!("capturing trace...");
-            let _ = io::stdout().flush();
+            output::say(format_args!("capturing trace..."));
         }
         // After starting: CPUs start one by one, and the few events of the first would have begins without ends.
         self.tracefs.clear()?;
@@ -235,7 +235,7 @@ impl Session {
             syncs.into_iter().try_for_each(|s| tracer.write(&Marker::ClockSync(s)).map(drop))
         });
         if let Err(error) = written {
-            eprintln!("error writing clock sync marker: {error}");
+            output::complain(format_args!("error writing clock sync marker: {error}"));
         }
     }
 
@@ -259,9 +259,9 @@ impl Session {
         let mut result = Ok(());
         if self.options.dump {
             if aborted {
-                println!("\ntrace aborted.");
+                output::say(format_args!("\ntrace aborted.\n"));
             } else {
-                println!(" done");
+                output::say(format_args!(" done\n"));
                 let path = self.options.output.clone().unwrap_or_else(|| "stdout".to_owned());
                 result =
                     output::dump(&self.options, &self.tracefs).map_err(|e| Error::output(path.as_ref(), e));
@@ -296,7 +296,7 @@ impl Session {
         if let Some(properties) = &self.properties
             && let Err(error) = userspace::switch_off(properties)
         {
-            eprintln!("{error}");
+            output::complain(format_args!("{error}"));
         }
     }
 }

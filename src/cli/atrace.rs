@@ -11,7 +11,8 @@ use crate::atrace_cmd;
 
 /// Record as AOSP's atrace does: same options, same output (also under the name atrace, by link or copy)
 ///
-/// `tracebridge atrace --help` shows atrace's own options.
+/// `tracebridge atrace --help` shows atrace's own options. Push the binary under the name atrace (`adb push tracebridge
+/// /data/local/tmp/atrace`) for tools that call that.
 #[derive(Parser)]
 #[command(disable_help_flag = true)]
 pub struct Args {

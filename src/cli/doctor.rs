@@ -11,9 +11,16 @@ use crate::doctor::{self, CategoryReport, PathReport, Purpose, Report};
 use crate::record::{CaptureFound, RecordFound, RecordState, state_dir};
 
 /// Say what this device or host permits: tracefs, clocks, files, categories, and why not the rest
+///
+/// Every file that a recording uses, with what this user may do with it (r, w), its mode, owner and SELinux label, and what it is
+/// for. Where something is refused the next line says by whom (mode, SELinux, or a kernel without it) and what would change that. Also what a
+/// recorder that was killed left behind: changed settings, an unfinished capture.
 #[derive(Parser)]
 #[command(after_help = "\
-Nothing is changed. The exit status is 0 where something can be recorded, else 1.")]
+Nothing is changed. Exit status: 0 where something can be recorded, else 1.
+
+  adb shell /data/local/tmp/tracebridge doctor
+  tracebridge doctor --json | jq -r '.paths[] | select(.reason) | .path + \": \" + .reason'")]
 pub struct Args {
     /// Where tracefs is mounted. Without it, /sys/kernel/tracing, then /sys/kernel/debug/tracing
     #[arg(long, value_name = "DIR")]
@@ -27,10 +34,13 @@ pub struct Args {
 }
 
 /// List the categories that this device supports and, for the rest, why not
+///
+/// Behind each stand the userspace tags and the kernel events that it switches on here (a group's name stands for all of its
+/// events), and below it what it lacks here and why. The vendor's own, of /vendor/etc/atrace/atrace_categories.txt, are among them.
 #[derive(Parser)]
 #[command(after_help = "\
 `record` also takes single events (sched/sched_switch) and whole groups of them (irq/*); the directory events/ in
-tracefs has them all.")]
+tracefs has them all. Exit status: 0 where some category works, else 1.")]
 pub struct ListArgs {
     #[command(flatten)]
     args: Args,
@@ -144,6 +154,9 @@ fn record(record: &RecordFound, out: &mut impl Write) -> io::Result<()> {
         RecordState::Flight => {
             "a flight recorder is on: `tracebridge dump` fetches, `tracebridge stop` ends it".to_owned()
         }
+        RecordState::Killed if *settings == 0 => format!(
+            "recorder {pid} was killed when the settings were back already; `tracebridge restore` forgets it"
+        ),
         RecordState::Killed => format!(
             "recorder {pid} was killed and left {settings} settings changed: `tracebridge restore` puts them back"
         ),

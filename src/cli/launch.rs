@@ -25,7 +25,11 @@ const DEFAULT: [&str; 12] =
 #[derive(Parser)]
 #[command(after_help = "\
 The app must be debuggable or profileable (or the device a userdebug build) for its methods to be traced; without that,
---no-profile records the start alone.
+--no-profile records the start alone. A launch that does not end is given up when -t is over or on a signal; recording
+and profiler are stopped then, and the settings are as before.
+
+Exit status: 0 both files are there; 1 the app did not start or did not end starting (what was recorded is there); 3 events were
+lost, or there is no method trace.
 
   tracebridge launch com.example.app -o /data/local/tmp/start.dat
   adb pull /data/local/tmp/start.dat; adb pull /data/local/tmp/start.trace

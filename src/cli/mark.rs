@@ -18,10 +18,15 @@ from a script either keep one writer for the whole stream:
     { echo begin boot; sleep 1; echo end; } | tracebridge mark -
 or use slices that belong to the script's process:
     tracebridge mark async-begin boot 1; sleep 1; tracebridge mark async-end boot 1
+More:
+    tracebridge mark instant 'test 7 starts'
+    tracebridge mark counter battery_mV 3870
+    tracebridge mark --tag gfx instant flip      (only while `record gfx` or `atrace gfx` is on)
 Lines of the stream are this command's own arguments; TRACK must be one word there, NAME may be several. A line
 may also be a marker as the kernel gets it, such as B|1234|boot.
 
-Where nobody records, the marker goes nowhere; that is no error.")]
+Where nobody records, the marker goes nowhere; that is no error. Exit status: 0; 1 where trace_marker cannot be
+written to; 3 where lines of the stream were no markers (the others are written).")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -30,7 +35,8 @@ pub struct Args {
     #[arg(long, global = true, value_name = "PID")]
     pid: Option<i32>,
     /// Write only while this ATRACE tag is on, each marker anew: a name of cutils/trace.h (view, graphics, app, …) or of
-    /// atrace's category for it (gfx, am, …). Without it `always`, which always is
+    /// atrace's category for it (gfx, am, …). Without it `always`, which always is. On a Linux without Android's properties
+    /// no other tag ever is
     #[arg(long, global = true, value_name = "NAME", value_parser = super::tag::parse)]
     tag: Option<Tag>,
     /// Where tracefs is mounted, or an instance's directory in it

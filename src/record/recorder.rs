@@ -101,10 +101,16 @@ pub fn record_from(
     }
     let finish = session.count();
     // Before the file is finished: the kernel is back in its state soon, and whatever happens to the file.
-    if let Err(error) = settings.restore() {
+    // The record stays until then: after a SIGKILL it says which capture is unfinished.
+    let back = settings.put_back();
+    if let Err(error) = &back {
         summary.notes.push(format!("{error}; try `tracebridge restore`"));
     }
     finish.into_summary(&mut summary, &|| signals.take().is_some())?;
+    match back {
+        Ok(_) => drop(settings.restore()?),
+        Err(_) => settings.let_go(),
+    }
     Ok(summary)
 }
 

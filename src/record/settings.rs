@@ -307,17 +307,25 @@ impl Settings {
         self.finish()
     }
 
+    /// The same, but keeps the record until the guard is dropped: it still says whose the unfinished capture is.
+    pub fn put_back(&mut self) -> Result<usize, Error> {
+        put_back(&self.tracefs, &self.saved)?;
+        if std::mem::take(&mut self.owner.remove_instance) {
+            fs::remove_dir(self.tracefs.root())
+                .map_err(|e| Error::knob(self.tracefs.root(), "remove this instance", e))?;
+        }
+        let knobs = std::mem::take(&mut self.saved).len();
+        self.rewrite()?;
+        Ok(knobs)
+    }
+
     fn finish(&mut self) -> Result<usize, Error> {
         if std::mem::replace(&mut self.done, true) {
             return Ok(0);
         }
-        put_back(&self.tracefs, &self.saved)?;
-        if self.owner.remove_instance {
-            fs::remove_dir(self.tracefs.root())
-                .map_err(|e| Error::knob(self.tracefs.root(), "remove this instance", e))?;
-        }
+        let knobs = self.put_back()?;
         let _ = fs::remove_file(&self.path);
-        Ok(self.saved.len())
+        Ok(knobs)
     }
 }
 
@@ -508,6 +516,24 @@ mod tests {
         assert_eq!(restored[0].knobs, Some(1));
         assert_eq!(tracefs.read("tracing_on").unwrap(), "1");
         assert!(restore_all(dir.path(), false).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_recorder_killed_while_it_finishes_its_capture_is_noticed() {
+        let (dir, tracefs) = fake();
+        let capture = dir.path().join("x.dat");
+        fs::write(&capture, "pages").unwrap();
+        let (mut settings, _) = Settings::begin(&tracefs, dir.path(), false).unwrap();
+        settings.set("tracing_on", "0").unwrap();
+        settings.set_capture(&capture).unwrap();
+        assert_eq!(settings.put_back().unwrap(), 1);
+        assert_eq!(tracefs.read("tracing_on").unwrap(), "1");
+        settings.let_go();
+        let found = &records(dir.path())[0];
+        assert_eq!((found.state, found.settings), (RecordState::Killed, 0));
+        assert_eq!(found.capture.as_ref().map(|c| c.path.as_path()), Some(capture.as_path()));
+        assert_eq!(restore_all(dir.path(), false).unwrap()[0].knobs, Some(0));
+        assert!(records(dir.path()).is_empty());
     }
 
     #[test]

@@ -203,7 +203,7 @@ fn properties_are_set_in_order_and_put_back() {
     assert!(device.shell(&format!("{atrace} --async_start --only_userspace -a '*' wm")).status.success());
     assert_eq!(android.log(), ["app_0=*", "app_number=1", "tags.enableflags=0x20"]);
     assert!(device.shell(&format!("{atrace} --async_stop --only_userspace")).status.success());
-    assert_eq!(android.log(), ["app_number=", "tags.enableflags=0"]);
+    assert_eq!(android.log(), ["app_number=", "tags.enableflags=0", "app_0="]);
     assert_eq!(device.shell(&format!("{atrace} --only_userspace wm")).status.code(), Some(1));
 
     assert!(device.shell(&format!("{atrace} --prefer_sdk gfx view")).status.success());
@@ -281,4 +281,47 @@ fn failures_and_misuse_are_told_by_the_exit_status() {
         assert!(text(&output).contains(said), "{arguments}: {}", text(&output));
     }
     assert_same(&before, &settings(&device), "after failures");
+}
+
+#[test]
+fn the_vendors_file_adds_categories_and_a_file_of_names_reaches_the_tags() {
+    const VENDOR: &str = "/vendor/etc/atrace/atrace_categories.txt";
+    let Some(device) = Device::attached() else { return };
+    let Some(android) = StandIns::install(&device, &["getprop", "setprop"]) else { return };
+    let atrace = atrace(&device);
+    let binary = device.program(device.abi(), "tracebridge");
+    usual(&device);
+    let before = settings(&device);
+    // A category of its own, one with events that this kernel lacks, and more for one of AOSP's.
+    let file = "sensors\\n  timer/timer_start\\n\\tno/such\\ngone\\n no/such\\nview\\n irq/softirq_entry\\n";
+    device.run(&format!("mkdir -p /vendor/etc/atrace && printf '{file}' >{VENDOR}"));
+    let list = device.run(&format!("{atrace} --list_categories"));
+    assert!(
+        list.ends_with("     sensors - (VENDOR)\n        gone - (VENDOR)\n        view - (VENDOR)\n"),
+        "{list}"
+    );
+    let list = device.run(&format!("{binary} list"));
+    for line in [
+        "  ok  sensors        (VENDOR): timer/timer_start\n                     not in this kernel: no/such\n",
+        "  no  gone           (VENDOR) (not in this kernel: no/such)\n",
+        "  ok  view           View System: tag view irq/softirq_entry\n",
+    ] {
+        assert!(list.contains(line), "{line}\nis not in\n{list}");
+    }
+    device.run(&format!("printf 'sensors view' >{DIR}/names"));
+    let recorded = device.run(&format!("{binary} record -t 1 --json -f {DIR}/names -o {DIR}/vendor.dat"));
+    let log = android.log();
+    assert!(log.contains(&"tags.enableflags=0x8".to_owned()), "{log:?}");
+    let dir = adb::scratch();
+    let dat = dir.path().join("vendor.dat");
+    device.pull(&format!("{DIR}/vendor.dat"), &dat);
+    let events = crate::capture::read(&dat);
+    let count = |name: &str| events.iter().filter(|e| e.name == name).count();
+    assert!(count("timer_start") > 5 && count("softirq_entry") > 5, "{recorded}");
+    device.run(&format!("printf ' timer/timer_start\\n' >{VENDOR}"));
+    let malformed = device.shell(&format!("{atrace} -t 0 sched"));
+    assert_eq!(malformed.status.code(), Some(1));
+    assert!(text(&malformed).contains("Malformed vendor categories file"), "{}", text(&malformed));
+    device.run(&format!("rm -r /vendor/etc/atrace {DIR}/names {DIR}/vendor.dat"));
+    assert_same(&before, &settings(&device), "after vendor categories");
 }

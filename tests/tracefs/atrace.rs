@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use tracebridge::formats::{Event, EventKind, Order, Sink, ftrace_text};
 
@@ -188,4 +189,65 @@ fn categories_of_a_file_reach_the_tags_and_everything_goes_back() {
         log.ends_with("app_number=\ntags.enableflags=\napp_0=\napp_1=\nprefer_sdk=\nuser_initiated=\n"),
         "{log}"
     );
+}
+
+#[test]
+fn it_waits_before_and_ends_early_on_a_signal_unless_told_not_to() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let before = Knobs::read(&machine.root);
+    let state = tempfile::tempdir().unwrap();
+    let interrupted = |args: &[&str], after_ms| {
+        let started = Instant::now();
+        let child = atrace(&machine, state.path(), args).stdout(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(after_ms));
+        let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(before.changed(&machine.root), [""; 0], "{args:?}");
+        (out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned(), started.elapsed())
+    };
+    let (status, text, time) = interrupted(&["-t", "30", "sched"], 800);
+    assert_eq!((status, text.as_str()), (Some(1), "capturing trace...\ntrace aborted.\n"));
+    assert!(time < Duration::from_secs(15));
+    let (status, text, time) = interrupted(&["-n", "-t", "2", "sched"], 800);
+    assert!(status == Some(0) && text.starts_with("capturing trace... done\nTRACE:\n"), "{text:.100}");
+    assert!(time >= Duration::from_secs(2));
+    // Nothing was begun yet.
+    let (status, text, _) = interrupted(&["-s", "30", "-t", "1", "sched"], 800);
+    assert_eq!((status, text.as_str()), (Some(1), "\ntrace aborted.\n"));
+    let started = Instant::now();
+    assert!(output(atrace(&machine, state.path(), &["-s", "1", "-t", "0", "sched"])).1.status.success());
+    assert!(started.elapsed() >= Duration::from_secs(1));
+}
+
+#[test]
+fn events_and_groups_are_taken_as_categories_too() {
+    let Some(machine) = machine() else { return };
+    let state = tempfile::tempdir().unwrap();
+    let _busy = Busy::start();
+    let (text, _) = output(atrace(&machine, state.path(), &["-t", "1", "sched/sched_switch", "task/*"]));
+    let counts = counts(&text).0;
+    assert!(counts["sched_switch"] > 50 && counts["task_newtask"] > 10, "{counts:?}");
+    assert!(!counts.contains_key("sched_waking"), "{counts:?}");
+}
+
+#[test]
+fn where_nobody_listens_any_more_the_settings_go_back_all_the_same() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let before = Knobs::read(&machine.root);
+    let state = tempfile::tempdir().unwrap();
+    let busy = Busy::start();
+    for args in [&["-t", "1", "sched"][..], &["-z", "-t", "1", "sched"], &["--stream", "sched"]] {
+        let mut command = atrace(&machine, state.path(), args);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(out.status.code(), Some(1), "{args:?}: {out:?}");
+        assert!(!String::from_utf8_lossy(&out.stderr).contains("panicked"), "{args:?}: {out:?}");
+        assert_eq!(before.changed(&machine.root), [""; 0], "{args:?}");
+    }
+    drop(busy);
+    assert!(fs::read_dir(state.path()).unwrap().next().is_none(), "no saved settings are left");
 }
