@@ -52,8 +52,17 @@ pub enum AlignError {
 const WALL_CLOCK: u64 = 1_000_000_000_000_000_000;
 /// A trace may begin before the recording, or end after it, and still be of the same moments: ns.
 const SLACK: u64 = 1_000_000_000;
-/// Two places that are no further apart than this are the same: ns.
-const SAME: u64 = 50_000;
+/// A trace's start and its records' times are cut to µs, a counter's reading to its tick: two places no further apart
+/// are the same, beside what the snapshots themselves may be off by: ns.
+const CUT: u64 = 3_000;
+/// Two places no further apart than this need not be told apart, only said: ns, what 99 % of all calls may be off by.
+const NEAR: u64 = 100_000;
+/// How much further apart what should coincide must be at places that are wrong for sure, so that it proves anything.
+const BY_CHANCE: f64 = 2.0;
+/// Such places: away from the one tried by so many ns, which are no multiples of any usual period.
+const ELSEWHERE: [i64; 6] = [-53_939_171, -13_771_313, -7_313_737, 5_171_933, 17_393_911, 41_939_393];
+/// Of each thread so much is compared there.
+const SAMPLED: usize = 2_048;
 /// One place is better than another if it fits so many times as well.
 const CLEARLY: f64 = 3.0;
 /// A place that fits so well needs no other to be looked for: ns.
@@ -73,12 +82,17 @@ struct Candidate {
     eras: Vec<ClockMap>,
     /// Where the trace begins so, ns of the timeline.
     begins: u64,
+    /// Where its last record lies.
+    ends: u64,
     /// The best fit of each thread, and with which kernel thread.
     fits: Vec<Option<Fit>>,
     /// Geometric mean of what should be 0, ns; `None` where there is nothing to compare.
     apart: Option<f64>,
     /// Both have what could be compared, but not at the same time.
     contradicted: bool,
+    /// What could be compared comes so often that it would fit as well anywhere; or another place is as good. So
+    /// nothing proves this one.
+    doubtful: bool,
 }
 
 /// All that placing needs.
@@ -114,7 +128,9 @@ pub fn place(
     let evidence = Evidence { trace, traced, observed, may_be };
     let mut explain = Vec::new();
     let (candidates, maybe) = candidates(&evidence, reference, options, &mut explain);
-    let chosen = choose(candidates, &maybe, options, &mut explain);
+    // Two readings of one snapshot may be so far from one moment, at either end.
+    let same = CUT + 2 * reference.snapshots.list.iter().map(|s| s.took).max().unwrap_or(0);
+    let chosen = choose(candidates, &maybe, same, options, &mut explain);
     let (candidate, why) = chosen.map_err(|why| AlignError::NoEvidence {
         name: name.to_owned(),
         why: format!("{why} ({})", explain.join("; ")),
@@ -191,8 +207,11 @@ fn candidates(
     for candidate in &tried {
         let begins = candidate.begins;
         let (pairs, gaps) = candidate.counts();
-        let apart =
-            candidate.apart.map_or("nothing to compare".into(), |ns| format!("{:.1} µs apart", ns / 1e3));
+        let apart = match candidate.apart {
+            Some(ns) => format!("{:.1} µs apart", ns / 1e3),
+            None if candidate.doubtful => "what there is to compare would fit as well anywhere".into(),
+            None => "nothing to compare".into(),
+        };
         let clock = candidate.clock;
         explain.push(format!(
             "{clock}: begins at {begins} ns: {apart} over {pairs} markers and {gaps} stretches off the CPU"
@@ -201,10 +220,12 @@ fn candidates(
     (tried, maybe)
 }
 
-/// Takes the place that fits clearly best. `maybe` are clocks that cannot be tried and cannot be ruled out.
+/// Takes the place that fits clearly best. `maybe` are clocks that cannot be tried and cannot be ruled out; places no
+/// further apart than `same` are one.
 fn choose(
     mut candidates: Vec<Candidate>,
     maybe: &[Clock],
+    same: u64,
     options: &MergeOptions,
     explain: &mut Vec<String>,
 ) -> Result<(Candidate, String), String> {
@@ -215,15 +236,26 @@ fn choose(
     }
     candidates.sort_by(|a, b| a.order().total_cmp(&b.order()));
     let mut rest = candidates.into_iter();
-    let best = rest
+    let mut best = rest
         .next()
         .ok_or("no clock's start falls into the recording, and no markers coincide often enough")?;
-    let others: Vec<Candidate> = rest.filter(|c| !c.is_same(&best)).collect();
+    let others: Vec<Candidate> = rest.filter(|c| c.distance(&best) > same).collect();
+    let as_good = |c: &&Candidate| best.apart.is_none_or(|apart| c.order() < apart * CLEARLY);
+    // What is as good and so near that it makes no difference is said; what makes one is not decided by chance.
+    let doubt = others.iter().filter(as_good).max_by_key(|c| c.distance(&best));
+    let near = doubt.filter(|c| c.distance(&best) <= NEAR && best.apart.is_none_or(|ns| ns <= FITS));
+    if let Some(other) = near {
+        let (clock, apart) = (other.clock, other.distance(&best) as f64 / 1e3);
+        let why =
+            format!("{} fits, and {clock}, which is {apart:.1} µs from it, fits about as well", best.clock);
+        best.doubtful = true;
+        return Ok((best, why));
+    }
     match (best.apart, others.first()) {
         (Some(apart), _) if apart > FITS => {
             Err(format!("what should coincide is {:.1} µs apart at best", apart / 1e3))
         }
-        (Some(apart), Some(second)) if second.order() < apart * CLEARLY => {
+        (Some(_), Some(second)) if doubt.is_some() => {
             Err(format!("{} and {} fit about as well", best.clock, second.clock))
         }
         (None, Some(second)) => Err(format!(
@@ -274,8 +306,9 @@ impl Candidate {
         (fits().map(|f| f.pairs.len()).sum(), fits().map(|f| f.curve.len()).sum())
     }
 
-    fn is_same(&self, other: &Candidate) -> bool {
-        self.begins.abs_diff(other.begins) <= SAME
+    /// How far two places are from each other, ns.
+    fn distance(&self, other: &Candidate) -> u64 {
+        self.begins.abs_diff(other.begins).max(self.ends.abs_diff(other.ends))
     }
 }
 
@@ -324,13 +357,50 @@ impl<'t, 'a> Evidence<'t, 'a> {
         );
         let apart = geometric_mean(&items);
         let contradicted = apart.is_none() && self.traced.iter().any(|t| t.edges.len() >= 16);
-        Candidate { clock, eras, begins, fits, apart, contradicted }
+        let doubtful = apart.is_some() && !self.fits_only_here(&eras);
+        let apart = apart.filter(|_| !doubtful);
+        let last = self.traced.iter().map(|t| t.last).max().unwrap_or(0);
+        let ends = eras.last().map_or(0, |m| m.map(last));
+        Candidate { clock, eras, begins, ends, fits, apart, contradicted, doubtful }
+    }
+
+    /// Whether what should coincide does so clearly better here than at places where nothing does but by chance: markers
+    /// that come every few µs are near to anything.
+    fn fits_only_here(&self, eras: &[ClockMap]) -> bool {
+        let sample: Vec<Traced> = self.traced.iter().map(|t| t.sample(SAMPLED)).collect();
+        let window = (self.observed.first, self.observed.last);
+        let apart = |eras: &[ClockMap]| {
+            let of = |(thread, tids): (&Traced, &Vec<i32>)| {
+                let seen = tids.iter().filter_map(|tid| self.observed.threads.get(tid));
+                let fits = seen.map(|seen| fit::fit(thread, seen, eras, window).items);
+                fits.min_by(|a, b| {
+                    geometric_mean(a).unwrap_or(f64::MAX).total_cmp(&geometric_mean(b).unwrap_or(f64::MAX))
+                })
+            };
+            geometric_mean(&sample.iter().zip(&self.may_be).filter_map(of).flatten().collect::<Vec<f64>>())
+        };
+        let Some(here) = apart(eras) else { return true };
+        let elsewhere = ELSEWHERE.map(|by| {
+            let moved: Vec<ClockMap> = eras.iter().map(|map| map.corrected(&[(0, by)])).collect();
+            apart(&moved).unwrap_or(WINDOW as f64)
+        });
+        let mut elsewhere = elsewhere.map(|ns| ns as u64);
+        median(&mut elsewhere).is_none_or(|ns| ns as f64 >= here * BY_CHANCE)
     }
 
     /// The place, corrected by what coincides, with each thread's identity.
     fn settle(self, candidate: Candidate, why: String, explain: Vec<String>) -> Placement {
-        let mut pairs: Vec<Pair> =
-            candidate.fits.iter().flatten().flat_map(|f| f.pairs.iter().copied()).collect();
+        let of = |which: fn(&Fit) -> &[Pair]| -> Vec<Pair> {
+            candidate.fits.iter().flatten().flat_map(|f| which(f).iter().copied()).collect()
+        };
+        let mut pairs = of(|f| &f.pairs);
+        let by_markers = pairs.len() >= ENOUGH_MARKERS;
+        if !by_markers {
+            pairs = of(|f| &f.rests);
+        }
+        if candidate.doubtful {
+            pairs.clear();
+        }
         pairs.sort_by_key(|p| (p.era, p.at));
         let (eras, corrected) = correct(candidate.eras, &pairs);
         let identities = identity::decide(&self, &eras);
@@ -355,7 +425,6 @@ impl<'t, 'a> Evidence<'t, 'a> {
             let fit = fit::fit(&self.traced[thread], seen, &placement.eras, window);
             curve.extend(fit.curve);
         }
-        let by_markers = apart.len() >= 8;
         let residuals = if by_markers { &mut apart } else { &mut curve };
         residuals.sort_unstable();
         let at = |share: f64| {
@@ -366,7 +435,9 @@ impl<'t, 'a> Evidence<'t, 'a> {
         let finding = &mut placement.finding;
         (finding.median, finding.p99) = (at(0.5), at(0.99));
         finding.verdict = match (finding.median, candidate.apart) {
-            (Some(ns), _) if ns <= 100_000 && residuals.len() >= 8 && by_markers => Verdict::Proven,
+            _ if candidate.doubtful && candidate.apart.is_none() => Verdict::Assumed,
+            _ if candidate.doubtful => Verdict::Consistent,
+            (Some(ns), _) if ns <= 100_000 && by_markers => Verdict::Proven,
             (Some(ns), _) if ns <= 50_000 && residuals.len() >= 32 => Verdict::Proven,
             (_, Some(ns)) if ns <= FITS => Verdict::Consistent,
             _ => Verdict::Assumed,
@@ -380,6 +451,8 @@ fn distance(at: u64, from: u64, to: u64) -> f64 {
     (outside as f64).clamp(1e3, WINDOW as f64)
 }
 
+/// Enters and exits with their markers that prove a place.
+const ENOUGH_MARKERS: usize = 8;
 /// Pairs of one kind in a stretch that is corrected by itself.
 const STRETCH: usize = 32;
 /// The trace's times are cut to µs, so this much earlier or later than its marker is no contradiction: ns.

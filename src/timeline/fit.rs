@@ -29,6 +29,9 @@ pub struct Pair {
 pub struct Fit {
     /// Enters and exits with their markers.
     pub pairs: Vec<Pair>,
+    /// The ends of stretches off the CPU with the switches they belong to: the last record before comes before the
+    /// switch, the first one behind after it, as an enter and an exit lie to their markers.
+    pub rests: Vec<Pair>,
     /// For each stretch off the CPU: how much the two recordings differ about the CPU time in it, ns.
     pub curve: Vec<u64>,
     /// Medians: of each marker's name, and of the curve. Each at least 1 µs, at most [`WINDOW`].
@@ -95,10 +98,21 @@ pub fn fit(traced: &Traced, seen: &Seen, eras: &[ClockMap], window: (u64, u64)) 
             drift.follow(apart, edge.begin);
         }
     }
+    let mut drift = Drift::default();
     for gap in &traced.gaps {
         let (from, to) = (time(gap.record - 1, gap.from), time(gap.record, gap.to));
-        if let Some(on_cpu) = seen.on_cpu(from, to) {
+        let moved = [from, to].map(|at| at.saturating_add_signed(drift.now));
+        if let Some(on_cpu) = seen.on_cpu(moved[0], moved[1]) {
             fit.curve.push(on_cpu.abs_diff(gap.cpu));
+        }
+        if let Some((off, on)) = rest(gap, seen, moved) {
+            let before = off.wrapping_sub(from) as i64;
+            let after = on.wrapping_sub(to) as i64;
+            let pair = |record, at, apart, begin| Pair { at, era: era_of(record), apart, begin };
+            fit.rests.push(pair(gap.record - 1, gap.from, before, true));
+            fit.rests.push(pair(gap.record, gap.to, after, false));
+            drift.follow(before - drift.now, true);
+            drift.follow(after - drift.now, false);
         }
     }
     let mut names: Vec<_> = by_name.into_iter().collect();
@@ -109,6 +123,18 @@ pub fn fit(traced: &Traced, seen: &Seen, eras: &[ClockMap], window: (u64, u64)) 
     }
     fit.changes = changes;
     fit
+}
+
+/// Of a stretch between two records how much may be more than time off the CPU, so that its ends tell something: ns.
+const AROUND_REST: u64 = 100_000;
+
+/// The switches off and onto the CPU that a stretch between two records stems from, if there is no doubt about it.
+fn rest(gap: &Gap, seen: &Seen, [from, to]: [u64; 2]) -> Option<(u64, u64)> {
+    let slack = WINDOW as u64 / 8;
+    let (off, on) = seen.longest_rest(from.saturating_sub(slack), to.saturating_add(slack))?;
+    let (long, rest) = (gap.to.saturating_sub(gap.from), on - off);
+    // Its two times are cut to µs.
+    (rest <= long + 2_000 && long - rest.min(long) <= AROUND_REST).then_some((off, on))
 }
 
 /// Follows clocks that run apart: a runtime that measured the counter's frequency in a millisecond is off by that.

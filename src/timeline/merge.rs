@@ -104,9 +104,11 @@ pub fn merge(
         first.kernel.read(Order::Any, &mut run.known)?;
     }
     // In order, the others are kept, and come in between the events of the first one.
-    let several = kernels.len() > 1;
-    for (n, input) in kernels.iter().enumerate().rev() {
-        run.kernel(input, &reference, several && n > 0, in_order && n > 0)?;
+    for input in kernels.iter().skip(1) {
+        run.kernel(input, &reference, true, in_order)?;
+    }
+    if let Some(first) = kernels.first() {
+        run.kernel(first, &reference, false, false)?;
     }
     run.until(u64::MAX)?;
     if !in_order {
@@ -202,7 +204,7 @@ struct Run<'o> {
     pending: Vec<(u32, Edge)>,
     /// The same for events of all recordings but one.
     stored: Vec<Stored>,
-    /// What the first of several recordings has.
+    /// What those of several recordings have that were read before.
     known: Known,
     out: &'o mut dyn TimelineSink,
 }
@@ -250,6 +252,7 @@ impl Run<'_> {
         store: bool,
     ) -> io::Result<()> {
         let (map, mut verdict, mut why) = place_kernel(input, reference);
+        self.known.next_recording();
         let order = self.out.order();
         let mut sink = Pass {
             map: (map != ClockMap::default()).then_some(map),
@@ -445,9 +448,12 @@ impl Sink for Pass<'_, '_> {
             self.first_offset.get_or_insert(offset);
             event.ts = event.ts.saturating_add_signed(offset);
         }
-        if self.without_known && self.run.known.has(&event, kind) {
-            *self.twice.entry(event.cpu).or_default() += 1;
-            return Ok(());
+        if self.without_known {
+            if self.run.known.meet(&event, kind) {
+                *self.twice.entry(event.cpu).or_default() += 1;
+                return Ok(());
+            }
+            self.run.known.learn(&event, kind);
         }
         mark(&mut self.run.seen, event.tid);
         if let Some(buf) = self.is_print[index]

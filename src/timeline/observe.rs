@@ -168,6 +168,14 @@ impl Seen {
         !self.on_cpu.is_empty()
     }
 
+    /// The longest stretch off the CPU that begins and ends between `from` and `to`.
+    pub fn longest_rest(&self, from: u64, to: u64) -> Option<(u64, u64)> {
+        let first = self.on_cpu.partition_point(|(_, until, _)| *until < from);
+        let runs = self.on_cpu.get(first..)?.iter().take_while(|(since, ..)| *since <= to);
+        let rests = runs.clone().zip(runs.skip(1)).map(|(before, after)| (before.1, after.0));
+        rests.max_by_key(|(off, on)| on - off)
+    }
+
     /// ns on a CPU from the first one to `ts`.
     fn on_cpu_until(&self, ts: u64) -> u64 {
         let after = self.on_cpu.partition_point(|(from, ..)| *from <= ts);

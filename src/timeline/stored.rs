@@ -1,6 +1,6 @@
 //! Events of a recording, kept: to tell which of them another recording has too, and to come in between another's.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 
@@ -20,26 +20,65 @@ fn key(micros: u64, event: &Event<'_>, kind: &EventKind) -> u64 {
     hasher.finish()
 }
 
-/// The events of recordings, so that the same one in another is known.
+/// How many events of a [`key`] there are in the first and in the second half of their µs: those of the second are in
+/// the next one where a text rounds.
+type Halves = [u32; 2];
+
+/// The events of recordings, so that the same one in another is known. Each stands for one event of each other
+/// recording: what a recording has twice stays twice.
 #[derive(Default)]
 pub struct Known {
-    keys: HashSet<u64>,
-    /// From the recording's clock to the timeline's.
+    have: HashMap<u64, Halves>,
+    /// Of those, the ones that the recording at hand has too.
+    met: HashMap<u64, Halves>,
+    /// What the recording at hand has beyond them, for the next one.
+    new: HashMap<u64, Halves>,
+    /// From the recording's clock to the timeline's, while one is read only to be known.
     pub map: ClockMap,
 }
 
 impl Known {
-    /// Whether this event, at the timeline's time, is known. Texts cut or round to µs, so both are looked for.
-    pub fn has(&self, event: &Event<'_>, kind: &EventKind) -> bool {
-        !self.keys.is_empty() && self.keys.contains(&key(event.ts / 1_000, event, kind))
+    /// Another recording begins: what the one before has is known from now on.
+    pub fn next_recording(&mut self) {
+        self.met.clear();
+        for (key, [first, second]) in self.new.drain() {
+            let have = self.have.entry(key).or_default();
+            have[0] += first;
+            have[1] += second;
+        }
+    }
+
+    /// Adds an event of the recording at hand, at the timeline's time.
+    pub fn learn(&mut self, event: &Event<'_>, kind: &EventKind) {
+        let half = usize::from(event.ts % 1_000 >= 500);
+        self.new.entry(key(event.ts / 1_000, event, kind)).or_default()[half] += 1;
+    }
+
+    /// Whether this event, at the timeline's time, is known, and was not met before in this recording. Texts cut or
+    /// round to µs, so both are looked for.
+    pub fn meet(&mut self, event: &Event<'_>, kind: &EventKind) -> bool {
+        let micros = event.ts / 1_000;
+        let this = key(micros, event, kind);
+        self.meet_one(this, 0)
+            || self.meet_one(this, 1)
+            || (micros > 0
+                && event.ts.is_multiple_of(1_000)
+                && self.meet_one(key(micros - 1, event, kind), 1))
+    }
+
+    fn meet_one(&mut self, key: u64, half: usize) -> bool {
+        let Some(have) = self.have.get(&key).filter(|have| have[half] > 0) else { return false };
+        let met = self.met.entry(key).or_default();
+        let left = met[half] < have[half];
+        met[half] += u32::from(left);
+        left
     }
 }
 
 impl Sink for Known {
     fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
         let ts = self.map.map(event.ts);
-        self.keys.insert(key(ts / 1_000, event, kind));
-        self.keys.insert(key((ts + 500) / 1_000, event, kind));
+        self.learn(&Event { ts, ..*event }, kind);
         Ok(())
     }
 }

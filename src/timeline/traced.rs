@@ -29,6 +29,15 @@ pub struct Traced {
     pub last: u64,
 }
 
+impl Traced {
+    /// Its first `most` of each kind.
+    pub fn sample(&self, most: usize) -> Traced {
+        let edges = self.edges.iter().take(most).copied().collect();
+        let gaps = self.gaps.iter().take(most).copied().collect();
+        Traced { edges, gaps, backward: self.backward.clone(), ..*self }
+    }
+}
+
 /// An enter or exit of a method that has a marker's name.
 #[derive(Debug, Clone, Copy)]
 pub struct Named {

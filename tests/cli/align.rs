@@ -66,7 +66,9 @@ fn errors(made: &Made, kept: &Kept) -> (u64, u64, usize) {
         apart.extend(kept.edges[index].iter().zip(truth).map(|(a, b)| a.abs_diff(*b)));
     }
     apart.sort_unstable();
-    (apart[apart.len() / 2], apart[apart.len() * 99 / 100], unmatched)
+    // A trace without a record lies right anywhere.
+    let at = |share: usize| apart.get(apart.len() * share / 100).copied().unwrap_or(0);
+    (at(50), at(99), unmatched)
 }
 
 fn check(scenario: &Scenario) {
@@ -147,11 +149,9 @@ fn the_wrong_clock_is_never_chosen_in_two_hundred_cases() {
                 // Clocks that read the same are the same: then it is the time that counts.
                 let (median, p99, _) = errors(&made, &kept);
                 let right = about.clock == right_clock(era) || median <= 20_000;
-                // Where the runtime's frequency is off and no marker says by how much, only the clock can be right.
                 let exact = median <= 20_000 && p99 <= 100_000;
-                let drifts = !scenario.markers && scenario.hz_off_ppm.is_some();
                 let (why, explain) = (&about.why, about.explain.join("\n"));
-                assert!(right && (exact || drifts), "{median} {p99} {why}\n{explain}\n{scenario:?}");
+                assert!(right && exact, "{median} {p99} {why}\n{explain}\n{scenario:?}");
             }
             Err(MergeError::Align(error)) => {
                 refused += 1;
@@ -161,4 +161,91 @@ fn the_wrong_clock_is_never_chosen_in_two_hundred_cases() {
         }
     }
     assert!(refused <= 40, "{refused} of 200 cases were not decided");
+}
+
+#[test]
+fn clocks_that_drift_are_followed_by_the_time_off_the_cpu_alone() {
+    for (seed, ppm) in [(21, 180), (22, -180), (23, 60), (24, -25)] {
+        let length = 3_000_000_000;
+        check(&Scenario {
+            markers: false,
+            hz_off_ppm: Some(ppm),
+            length,
+            snapshot_every: 10_000_000_000,
+            ..Scenario::new(seed, Era::Art14)
+        });
+    }
+}
+
+/// What is said of a place that the evidence cannot tell from others: refused, or no more than assumed.
+fn is_doubted(scenario: &Scenario) -> String {
+    let made = scenario.make();
+    match merged(&made, &MergeOptions::default()) {
+        Err(MergeError::Align(error)) => error.to_string(),
+        Err(error) => panic!("{error}\n{scenario:?}"),
+        Ok((outcome, kept)) => {
+            let (median, ..) = errors(&made, &kept);
+            let about = &outcome.inputs[1];
+            let explain = about.explain.join("\n");
+            let right = median <= 20_000;
+            assert!(
+                right || about.verdict == Verdict::Assumed,
+                "{median} ns, yet {:?}: {}\n{explain}",
+                about.verdict,
+                about.why
+            );
+            about.why.clone()
+        }
+    }
+}
+
+#[test]
+fn markers_that_would_fit_anywhere_prove_nothing() {
+    // The true clock cannot be tried, another one begins within the recording, and a marker is always near.
+    for (seed, period) in [(31, 20_000), (32, 50_000), (33, 100_000), (34, 16_666_667), (35, 1_000_000)] {
+        let hidden = Scenario {
+            counter_hidden: true,
+            counter_ahead: 0,
+            suspended: 312_345_678,
+            period: Some(period),
+            threads: 2,
+            ..Scenario::new(seed, Era::ArtCounter)
+        };
+        is_doubted(&hidden);
+        // With the true clock among those tried it is found all the same, or nothing is claimed.
+        is_doubted(&Scenario { counter_hidden: false, ..hidden });
+    }
+}
+
+#[test]
+fn a_clock_that_cannot_be_tried_is_not_replaced_by_another_with_confidence() {
+    for seed in 41..=60 {
+        let mut random = Random(seed * 104_729);
+        is_doubted(&Scenario {
+            counter_hidden: true,
+            counter_ahead: 0,
+            suspended: random.range(1_000_000, 900_000_000),
+            markers: random.chance(50),
+            threads: random.range(1, 4) as u32,
+            length: random.range(20_000_000, 900_000_000),
+            ..Scenario::new(seed, Era::ArtCounter)
+        });
+    }
+}
+
+#[test]
+fn a_trace_of_a_few_calls_is_right_or_doubted() {
+    for seed in 61..=100 {
+        let mut random = Random(seed * 15_485_863);
+        let era = ERAS[random.range(0, 4) as usize];
+        is_doubted(&Scenario {
+            threads: random.range(1, 3) as u32,
+            length: random.range(4_000_000, 20_000_000),
+            suspended: random.range(0, 2) * random.range(0, 400_000_000),
+            counter_ahead: random.range(0, 2) * random.range(0, 400_000_000),
+            markers: random.chance(60),
+            counter_hidden: random.chance(30),
+            ..Scenario::new(seed, era)
+        });
+    }
 }

@@ -18,5 +18,6 @@ mod perfetto;
 mod perfetto_zip;
 mod profile;
 mod trace_dat;
+mod twice;
 
 mod bad_text;

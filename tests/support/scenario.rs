@@ -63,6 +63,10 @@ pub struct Scenario {
     pub length: u64,
     /// ns between clock snapshots.
     pub snapshot_every: u64,
+    /// User space may not read the counter, so the snapshots lack it.
+    pub counter_hidden: bool,
+    /// Every thread only calls one method, at these times apart (ns), and never sleeps.
+    pub period: Option<u64>,
 }
 
 /// When the trace begins: BOOTTIME, ns.
@@ -124,6 +128,8 @@ impl Scenario {
             threads: 6,
             length: 2_000_000_000,
             snapshot_every: 1_000_000_000,
+            counter_hidden: false,
+            period: None,
         }
     }
 
@@ -176,7 +182,7 @@ impl Scenario {
             monotonic: self.monotonic(t),
             monotonic_raw: self.monotonic(t),
             boottime: t,
-            counter: Some(self.counter(t)),
+            counter: (!self.counter_hidden).then(|| self.counter(t)),
             ftrace: None,
             took: 120,
         });
@@ -369,6 +375,9 @@ struct Simulated<'s> {
 impl Simulated<'_> {
     /// Runs, sleeps, runs, until the trace ends; its first and last bursts lie outside.
     fn live(&mut self) {
+        if let Some(period) = self.scenario.period {
+            return self.live_periodically(period);
+        }
         let comm = COMMS[self.index as usize % 6].to_owned();
         let idle = (0, format!("swapper/{}", self.index));
         while self.now < START + self.scenario.length {
@@ -384,6 +393,16 @@ impl Simulated<'_> {
             let tid = self.tid;
             self.moment(What::Switch { prev: me, next: idle.clone() }, tid);
             self.now += self.random.range(200_000, 6_000_000);
+        }
+    }
+
+    fn live_periodically(&mut self, period: u64) {
+        let deepest = METHODS.len() as u32 - 1;
+        let first = START - 4_000_000 + u64::from(self.index) * 1_000;
+        for at in (first..START + self.scenario.length).step_by(period as usize) {
+            self.now = at;
+            let traced = at > START && at + 4_000_000 < START + self.scenario.length;
+            self.call_within(deepest, traced, 3_000);
         }
     }
 
@@ -410,6 +429,11 @@ impl Simulated<'_> {
     }
 
     fn call(&mut self, depth: u32, traced: bool) {
+        self.call_within(depth, traced, 40_000);
+    }
+
+    /// Calls a method that takes up to `most` ns beside what it calls.
+    fn call_within(&mut self, depth: u32, traced: bool, most: u64) {
         if traced {
             self.record(depth, Action::Enter);
         }
@@ -418,7 +442,7 @@ impl Simulated<'_> {
             let text = format!("B|{PID}|com.example.app.Main.{}", METHODS[depth as usize]);
             self.moment(What::Marker(text), self.tid);
         }
-        self.run(40_000);
+        self.run(most);
         if depth + 1 < METHODS.len() as u32 {
             for _ in 0..self.random.range(1, 3) {
                 self.call(depth + 1, traced);
