@@ -2,20 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracebridge::formats::{Event, EventKind, Order, Sink, known, ftrace_text};
-
-struct Render(Vec<u8>);
-
-impl Sink for Render {
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> std::io::Result<()> {
-        self.0.clear();
-        known::render(event, kind, &mut self.0);
-        Ok(())
-    }
-}
+use tracebridge::formats::{Order, ftrace_text};
+use tracebridge_fuzz::Render;
 
 fuzz_target!(|data: &[u8]| {
     for order in [Order::Any, Order::Time] {
-        let _ = ftrace_text::read(data, order, &mut Render(Vec::new()));
+        let _ = ftrace_text::read(data, order, &mut Render::default());
     }
 });
