@@ -1,5 +1,6 @@
 //! `record`: the kernel's trace to a capture.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -256,10 +257,10 @@ pub fn target(path: &Path, max_bytes: Option<u64>, what: &What) -> Target {
 /// Prints the summary; to stderr where stdout is the capture.
 pub fn tell(summary: &Summary, json: bool) -> anyhow::Result<Exit> {
     let text = if json { serde_json::to_string(summary)? + "\n" } else { summary.text() };
-    if summary.output == Path::new("-") {
-        eprint!("{text}")
-    } else {
-        print!("{text}")
-    }
+    // Who does not listen any more (`record … | head`) changes nothing about how it went.
+    let _ = match summary.output == Path::new("-") {
+        true => io::stderr().write_all(text.as_bytes()),
+        false => io::stdout().write_all(text.as_bytes()),
+    };
     Ok(if summary.is_lossy() { Exit::Lossy } else { Exit::Complete })
 }

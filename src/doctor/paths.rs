@@ -154,3 +154,39 @@ pub fn reason(obstacle: Obstacle, kernel: &str, access: &Access, who: &Identity)
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(obstacle: Obstacle, who: Who) -> String {
+        let domain = Some("u:r:shell:s0".to_owned());
+        let identity = Identity { uid: 1, groups: Vec::new(), who, domain, selinux_enforcing: true };
+        let access = Access {
+            exists: true,
+            owner: "root:readtracefs".to_owned(),
+            mode: "0640".to_owned(),
+            label: Some("u:object_r:debugfs_tracing_debug:s0".to_owned()),
+            read: false,
+            write: false,
+            obstacle: Some(obstacle),
+        };
+        reason(obstacle, "CONFIG_TRACING", &access, &identity)
+    }
+
+    #[test]
+    fn a_refusal_names_who_refuses_and_the_cure() {
+        assert_eq!(
+            told(Obstacle::Selinux, Who::Shell),
+            "SELinux: u:r:shell:s0 may not use u:object_r:debugfs_tracing_debug:s0: needs root: `adb root` on a userdebug \
+             build or an emulator, `su` on a rooted phone"
+        );
+        assert_eq!(
+            told(Obstacle::Mode, Who::App),
+            "owner and mode (root:readtracefs 0640): only the shell user and root may: use adb shell"
+        );
+        assert_eq!(told(Obstacle::Mode, Who::User), "owner and mode (root:readtracefs 0640): needs root");
+        assert_eq!(told(Obstacle::Kernel, Who::Root), "not there: needs CONFIG_TRACING");
+        assert!(told(Obstacle::Other, Who::Root).contains("a container or a locked-down kernel"));
+    }
+}
