@@ -55,7 +55,12 @@ struct Common {
 
 impl Common {
     fn settings(&self) -> anyhow::Result<Settings> {
-        let (tracefs, _) = self.kernel.buffer(false)?;
+        let (tracefs, _) = match self.kernel.buffer(false) {
+            Err(error) if self.kernel.instance.is_some() => anyhow::bail!(
+                "{error}; if somebody removed it: `tracebridge restore --flight` puts back what `start` changed elsewhere"
+            ),
+            buffer => buffer?,
+        };
         let settings = Settings::resume(&tracefs, &self.kernel.state_dir())?;
         match settings {
             Some(settings) if settings.flight().is_some() => Ok(settings),

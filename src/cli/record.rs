@@ -206,12 +206,14 @@ impl What {
     }
 
     /// The guard of the trace buffer's settings, after anything a killed recorder left is put back.
-    pub fn settings(&self, tracefs: &Tracefs, made: bool) -> anyhow::Result<Settings> {
+    pub fn settings(&self, tracefs: &Tracefs, mut made: bool) -> anyhow::Result<Settings> {
         let dir = self.kernel.state_dir();
         if self.force
             && let Some(pid) = Settings::take_over(tracefs, &dir)?
         {
             eprintln!("tracebridge: took the trace buffer over from recorder {pid}, whose recording ended");
+            // It has removed its instance.
+            made |= self.kernel.buffer(true)?.1;
         }
         let (mut settings, leftover) = Settings::begin(tracefs, &dir, self.force)?;
         if let Leftover::PutBack(knobs) = leftover {

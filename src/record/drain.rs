@@ -1,4 +1,18 @@
 //! Moves full pages from the kernel's per-CPU ring buffers to an output, without looking into them beyond their headers.
+//!
+//! By `read`, a page at a time, into a batch that is written past the page cache. What else there is costs more; CPU time
+//! a page on an x86-64 machine with Linux 6.18, median of three (20 MB of markers read out of a stopped buffer):
+//!
+//! | | to nowhere | to ext4 |
+//! | --- | --- | --- |
+//! | `read`, `write` with O_DIRECT | 0.67 µs | 1.5 µs |
+//! | `splice` through a pipe | 0.64 µs | 4.7 µs: into the page cache |
+//! | mapped (6.10+), copied, O_DIRECT | 3.6 µs | 4.3 µs |
+//!
+//! A mapped buffer's `TRACE_MMAP_IOCTL_GET_READER` steps through the events of the page that it gives up one by one, and the
+//! page has to be copied all the same before the next is asked for. On an emulated ARM64 device (Linux 6.12) whose
+//! files are in memory, mapping is the dearest too (two to five times `read`), and `splice` the cheapest: no O_DIRECT there,
+//! and copying is what an emulator does worst.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -89,7 +89,7 @@ pub enum Error {
     #[error(transparent)]
     Property(#[from] PropertyError),
     /// The saved-settings record could not be kept.
-    #[error("{}: cannot keep the record of the kernel's settings: {source}: name a writable directory with --state-dir", path.display())]
+    #[error("{}: cannot keep the record of the kernel's settings: {source}: {}", path.display(), state_cure(path, source))]
     State {
         /// The file or directory.
         path: PathBuf,
@@ -104,6 +104,13 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+}
+
+fn state_cure(path: &Path, error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::PermissionDenied && path.is_file() {
+        return "it is another user's (root's, mostly): run this as that user";
+    }
+    "name a writable directory with --state-dir"
 }
 
 fn cure(error: &io::Error) -> &'static str {

@@ -27,7 +27,7 @@ fn header_field(text: &str, name: &str) -> Option<(usize, usize)> {
 /// The page layout of this kernel.
 pub fn page_layout(tracefs: &Tracefs) -> Result<PageLayout, Error> {
     // Instances have no such file: the top buffer's holds for them, except for the size of their pages.
-    let path = top(tracefs).join("events/header_page");
+    let path = tracefs.top().join("events/header_page");
     let text = read_whole(&path).map_err(|e| Error::knob(&path, "read", e))?;
     let text = String::from_utf8_lossy(&text);
     let layout = || {
@@ -40,17 +40,9 @@ pub fn page_layout(tracefs: &Tracefs) -> Result<PageLayout, Error> {
     layout().ok_or_else(|| Error::Format { path, what: "not the page header of a ring buffer".into() })
 }
 
-/// The directory of the top buffer that an instance belongs to.
-fn top(tracefs: &Tracefs) -> std::path::PathBuf {
-    match tracefs.instance_name() {
-        Some(_) => tracefs.root().join("../.."),
-        None => tracefs.root().to_owned(),
-    }
-}
-
 /// Everything of the head that is known before the recording starts.
 pub fn gather(tracefs: &Tracefs, events: &[EventName], kallsyms: bool) -> Result<Metadata, Error> {
-    let top = top(tracefs);
+    let top = tracefs.top();
     let read = |name: &str| read_whole(&top.join(name)).map_err(|e| Error::knob(&top.join(name), "read", e));
     let layout = page_layout(tracefs)?;
     let mut systems: BTreeMap<&str, Vec<Vec<u8>>> = BTreeMap::new();
@@ -105,7 +97,7 @@ pub struct Names {
 impl Names {
     /// Those that live now, from `/proc`, and the dead ones that the kernel remembers.
     pub fn gather(tracefs: &Tracefs) -> Names {
-        let saved = |name: &str| read_whole(&top(tracefs).join(name)).unwrap_or_default();
+        let saved = |name: &str| read_whole(&tracefs.top().join(name)).unwrap_or_default();
         let mut names = Names {
             saved_comms: saved("saved_cmdlines"),
             saved_tgids: saved("saved_tgids"),

@@ -142,12 +142,15 @@ impl Settings {
         let Some(file) = lock(&path)? else {
             return Err(Error::Busy { pid: parse(&path).map_or(0, |(owner, _)| owner.pid) });
         };
+        let mut remove_instance = false;
         let leftover = match parse(&path) {
             Some((owner, saved)) if owner.boot_id == boot_id() => {
                 if owner.flight.is_some() && !force {
                     return Err(Error::FlightRecorder { pid: owner.pid });
                 }
                 put_back(tracefs, &saved)?;
+                // Before that recorder there was no such instance.
+                remove_instance = owner.remove_instance;
                 Leftover::PutBack(saved.len())
             }
             _ => Leftover::None,
@@ -157,7 +160,7 @@ impl Settings {
             boot_id: boot_id(),
             tracefs: tracefs.root().to_owned(),
             instance: tracefs.instance_name().map(str::to_owned),
-            remove_instance: false,
+            remove_instance,
             flight: None,
             capture: None,
         };
@@ -179,7 +182,8 @@ impl Settings {
                 return Ok((tenth > 0).then_some(pid));
             }
             match tenth {
-                0 => drop(kill(target, Signal::SIGTERM)),
+                // One that somebody has stopped ends in order too, once it goes on.
+                0 => drop(kill(target, Signal::SIGTERM).and_then(|()| kill(target, Signal::SIGCONT))),
                 100 => drop(kill(target, Signal::SIGKILL)),
                 _ => {}
             }
@@ -191,6 +195,11 @@ impl Settings {
     /// Takes up the record that a flight recorder's `start` left, to put its settings back. `None` where there is none.
     pub fn resume(tracefs: &Tracefs, dir: &Path) -> Result<Option<Settings>, Error> {
         let path = record_path(dir, tracefs);
+        if let Err(source) = File::open(&path)
+            && source.kind() != io::ErrorKind::NotFound
+        {
+            return Err(Error::State { path, source });
+        }
         let Some((owner, saved)) = parse(&path) else { return Ok(None) };
         let Some(file) = lock(&path)? else { return Err(Error::Busy { pid: owner.pid }) };
         if owner.boot_id != boot_id() {
@@ -310,10 +319,11 @@ impl Settings {
     /// The same, but keeps the record until the guard is dropped: it still says whose the unfinished capture is.
     pub fn put_back(&mut self) -> Result<usize, Error> {
         put_back(&self.tracefs, &self.saved)?;
-        if std::mem::take(&mut self.owner.remove_instance) {
+        if self.owner.remove_instance && self.tracefs.is_there() {
             fs::remove_dir(self.tracefs.root())
                 .map_err(|e| Error::knob(self.tracefs.root(), "remove this instance", e))?;
         }
+        self.owner.remove_instance = false;
         let knobs = std::mem::take(&mut self.saved).len();
         self.rewrite()?;
         Ok(knobs)
@@ -337,9 +347,12 @@ impl Drop for Settings {
     }
 }
 
-/// Writes the saved values in reverse order; goes on after a failure, and tells the first.
+/// Writes the saved values in reverse order; goes on after a failure, and tells the first. An instance that somebody
+/// has removed took its own knobs along.
 fn put_back(tracefs: &Tracefs, saved: &[Line]) -> Result<(), Error> {
+    let gone = tracefs.instance_name().is_some() && !tracefs.is_there();
     let one = |line: &Line| match (line, Properties::here()) {
+        (Line::Knob(saved), _) if gone && !saved.knob.starts_with("../..") => Ok(()),
         (Line::Knob(saved), _) => tracefs.write(&saved.knob, &saved.value),
         (Line::Properties(saved), Some(properties)) => Ok(saved.restore(&properties)?),
         (Line::Properties(_), None) => Ok(()),

@@ -54,13 +54,18 @@ impl Tracefs {
             Some(dir) => vec![dir.to_owned()],
             None => USUAL_PLACES.iter().map(PathBuf::from).collect(),
         };
-        match places.iter().find(|p| p.join("tracing_on").exists()) {
-            Some(root) => Ok(Tracefs { root: root.clone(), instance: None }),
-            None => {
-                let tried: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
-                Err(Error::NoTracefs { tried: tried.join(", ") })
+        let mut denied = None;
+        for root in &places {
+            match fs::metadata(root.join("tracing_on")) {
+                Ok(_) => return Ok(Tracefs { root: root.clone(), instance: None }),
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                    denied.get_or_insert(Error::knob(root, "enter this directory", e));
+                }
+                Err(_) => {}
             }
         }
+        let tried: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
+        Err(denied.unwrap_or(Error::NoTracefs { tried: tried.join(", ") }))
     }
 
     /// The instance called `name`; made, with `make`, when it does not exist yet. The second value tells whether it
@@ -70,8 +75,8 @@ impl Tracefs {
         let made = make && !root.exists();
         if made {
             fs::create_dir(&root).map_err(|e| Error::knob(&root, "make this instance", e))?;
-        } else if !root.join("tracing_on").exists() {
-            return Err(Error::NoTracefs { tried: root.display().to_string() });
+        } else if let Err(e) = fs::metadata(root.join("tracing_on")) {
+            return Err(Error::knob(&root, "use this instance", e));
         }
         Ok((Tracefs { root, instance: Some(name.to_owned()) }, made))
     }
@@ -91,9 +96,19 @@ impl Tracefs {
         &self.root
     }
 
-    /// The path of a file in it.
+    /// The directory of the top buffer: its own, or the one that its instance belongs to.
+    pub fn top(&self) -> &Path {
+        let above = self.instance.as_ref().and_then(|_| self.root.parent()?.parent());
+        above.unwrap_or(&self.root)
+    }
+
+    /// The path of a file in it; `../../` leads from an instance to the top buffer's files, also when the instance is
+    /// there no more.
     pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.root.join(name)
+        match name.as_ref().strip_prefix("../..") {
+            Ok(name) if self.instance.is_some() => self.top().join(name),
+            _ => self.root.join(name),
+        }
     }
 
     /// Whether it has this file.
@@ -122,6 +137,11 @@ impl Tracefs {
         let open = OpenOptions::new().write(true).truncate(list).open(&path);
         let write = open.and_then(|mut f| f.write_all(value.as_bytes()));
         write.map_err(|e| Error::knob(&path, format!("write {value:?}"), e))
+    }
+
+    /// Whether its directory is there: an instance may have been removed.
+    pub fn is_there(&self) -> bool {
+        self.root.exists()
     }
 
     /// Empties the buffer, and the counts of lost events with it (opening `trace` with O_TRUNC does so).
@@ -225,6 +245,13 @@ mod tests {
             error.contains("mount -t tracefs") && error.contains(&dir.path().display().to_string()),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_top_buffers_knobs_are_reached_from_an_instance_that_is_gone() {
+        let gone = Tracefs::of_record("/t/instances/x".into(), Some("x".into()));
+        assert_eq!(gone.path("../../options/record-tgid"), Path::new("/t/options/record-tgid"));
+        assert_eq!(gone.path("options/overwrite"), Path::new("/t/instances/x/options/overwrite"));
     }
 
     #[test]

@@ -49,3 +49,140 @@ fn the_32_bit_binary_records_on_the_64_bit_kernel() {
         assert_eq!(capture::trace_cmd_report(&dat).len() as u64, events);
     }
 }
+
+#[test]
+fn every_way_to_record_leaves_every_setting() {
+    let Some(device) = Device::attached() else { return };
+    let binary = device.program(device.abi(), "tracebridge");
+    let capture = format!("{DIR}/ways.dat");
+    unusual(&device);
+    // A function filter of somebody else's.
+    device.run(
+        "cd /sys/kernel/tracing && echo 'vfs_open' >set_ftrace_filter && echo 'vfs_open' >set_graph_function",
+    );
+    let before = settings(&device);
+    let ways = [
+        (format!("record sched --mode ring -b 256 -t 0.5 -o {capture}"), 0),
+        (format!("record sched irq --mode fill -b 64 -t 1 -o {capture}"), 0),
+        (format!("record sched --compress -t 0.5 -o {capture}"), 0),
+        ("record sched -t 0.5 -o - >/dev/null".to_owned(), 0),
+        (format!("record sched --instance ways -t 0.5 -o {capture}"), 0),
+        (format!("record 'sched/sched_switch:prev_pid==1' -t 0.5 -o {capture}"), 0),
+        (format!("record sched -a com.example.app -t 0.5 -o {capture}"), 0),
+        (format!("record -k vfs_read,'vfs_w*' -t 0.5 -o {capture}"), 0),
+        (format!("record -k vfs_read --graph -t 0.5 -o {capture}"), 0),
+        (format!("record -k no_such_function -t 0.5 -o {capture}"), 1),
+        (format!("record -k vfs_read,no_such_function --graph -t 0.5 -o {capture}"), 1),
+        ("record sched -t 0.5 -o /no/such/directory/x.dat".to_owned(), 1),
+    ];
+    for (way, status) in ways {
+        let output = device.shell(&format!("{binary} {way}"));
+        assert_eq!(output.status.code(), Some(status), "{way}: {}", adb::text(&output));
+        assert_same(&before, &settings(&device), &way);
+    }
+    device.run(&format!("{binary} start sched -k vfs_read && {binary} dump -o {capture} && {binary} stop"));
+    assert_same(&before, &settings(&device), "start, dump, stop");
+    device.run(&format!(
+        "cd /sys/kernel/tracing && echo >set_ftrace_filter && echo >set_graph_function; rm {capture}"
+    ));
+    usual(&device);
+}
+
+#[test]
+fn traced_functions_are_those_that_were_named() {
+    let Some(device) = Device::attached() else { return };
+    let binary = device.program(device.abi(), "tracebridge");
+    let dir = adb::scratch();
+    let (remote, dat, text) = (format!("{DIR}/k.dat"), dir.path().join("k.dat"), dir.path().join("k.txt"));
+    let record = |arguments: &str| -> Vec<String> {
+        let work = "(sleep 1; cat /proc/version /proc/mounts; echo x >/data/local/tmp/k.x) >/dev/null";
+        device.run(&format!("{work} & {binary} record {arguments} -t 4 -o {remote}; wait"));
+        device.pull(&remote, &dat);
+        let out =
+            crate::support::tracebridge().arg("convert").arg(&dat).arg("-o").arg(&text).output().unwrap();
+        assert!(out.status.success(), "{}", adb::text(&out));
+        let text = std::fs::read_to_string(&text).unwrap();
+        text.lines().filter(|l| !l.starts_with('#')).map(str::to_owned).collect()
+    };
+    let lines = record("-k 'vfs_read,vfs_wr*'");
+    let named = |l: &String| l.contains(": vfs_read <-") || l.contains(": vfs_wr");
+    assert!(lines.iter().any(|l| l.contains(": vfs_read <-")), "{lines:?}");
+    assert!(lines.iter().all(named), "{:?}", lines.iter().find(|l| !named(l)));
+    // The graph has what they call, too, and events beside it.
+    let lines = record("-k vfs_read --graph sched/sched_switch");
+    for part in ["funcgraph_entry: --> vfs_read (0)", "(1)", "funcgraph_exit", "sched_switch:"] {
+        assert!(lines.iter().any(|l| l.contains(part)), "no {part}: {:?}", lines.first());
+    }
+    let refused = device.shell(&format!("{binary} record -k vfs_read,vfs_raed -o {remote}"));
+    let told = adb::text(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(told.contains("vfs_raed") && told.contains("available_filter_functions"), "{told}");
+    device.run(&format!("rm -f {remote} {DIR}/k.x"));
+}
+
+#[test]
+fn a_cpu_that_goes_and_comes_back_in_the_middle_costs_no_event() {
+    let Some(device) = Device::attached() else { return };
+    let online = "/sys/devices/system/cpu/cpu1/online";
+    if !device.shell(&format!("test -w {online}")).status.success() {
+        return crate::support::skip("device", "its second CPU cannot be taken offline");
+    }
+    let binary = device.program(device.abi(), "tracebridge");
+    let dir = adb::scratch();
+    let (remote, dat) = (format!("{DIR}/hotplug.dat"), dir.path().join("hotplug.dat"));
+    for compress in ["", "--compress"] {
+        usual(&device);
+        let before = settings(&device);
+        let recording =
+            device.record(&binary, &format!("-t 60 -b 1024 {compress} --json -o {remote} sched irq"));
+        device.run(&format!("sleep 0.5; echo 0 >{online}; sleep 0.5; echo 1 >{online}; sleep 0.5"));
+        recording.signal("INT");
+        let output = recording.end();
+        assert_eq!(output.status.code(), Some(0), "{}", adb::text(&output));
+        assert_same(&before, &settings(&device), "after a CPU went and came back");
+        device.pull(&remote, &dat);
+        let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a summary");
+        let of_cpu = |n: usize| summary["cpus"][n]["events"].as_u64().unwrap();
+        let info = json(&["info", "--json"], &[&dat]);
+        assert_eq!(info["events"].as_u64(), Some(of_cpu(0) + of_cpu(1)), "{summary}");
+        let lines = capture::read(&dat);
+        let (first, last) = (lines.first().unwrap().ts, lines.last().unwrap().ts);
+        let of_1: Vec<_> = lines.iter().filter(|l| l.cpu == 1).collect();
+        // Before it went, and after it came back.
+        let third = (last - first) / 3;
+        assert!(
+            of_1.first().unwrap().ts < first + third && of_1.last().unwrap().ts > last - third,
+            "{summary}"
+        );
+        if crate::support::has_program("trace-cmd") {
+            assert_eq!(capture::trace_cmd_report(&dat).len(), lines.len());
+        }
+    }
+    device.run(&format!("rm {remote}"));
+}
+
+#[test]
+fn a_compressed_capture_of_the_phones_binary_is_trace_cmds_too() {
+    let Some(device) = Device::attached() else { return };
+    let binary = device.program(device.abi(), "tracebridge");
+    let app = device.program(device.abi(), "reference_app");
+    let dir = adb::scratch();
+    let (remote, dat) = (format!("{DIR}/packed.dat"), dir.path().join("packed.dat"));
+    let recording = device.record(&binary, &format!("-t 60 --compress --json -o {remote} sched irq"));
+    device.run(&format!("{app} -o /dev/null --calls 500"));
+    recording.signal("INT");
+    let output = recording.end();
+    device.pull(&remote, &dat);
+    device.run(&format!("rm {remote}"));
+    let info = json(&["info", "--json"], &[&dat]);
+    assert_eq!(info["format"], "trace.dat v7 (zstd)", "{}", adb::text(&output));
+    let mut ours = capture::read(&dat);
+    assert!(ours.len() > 4000, "only {} events, and the app alone writes 4000 markers", ours.len());
+    assert_eq!(info["events"].as_u64(), Some(ours.len() as u64));
+    if crate::support::has_program("trace-cmd") {
+        let mut theirs = capture::trace_cmd_report(&dat);
+        ours.sort();
+        theirs.sort();
+        assert!(ours == theirs, "{:?}", ours.iter().zip(&theirs).find(|(a, b)| a != b));
+    }
+}

@@ -56,7 +56,7 @@ pub struct Knobs(BTreeMap<PathBuf, String>);
 
 impl Knobs {
     pub fn read(root: &Path) -> Knobs {
-        const MOVING: [&str; 13] = [
+        const MOVING: [&str; 14] = [
             "trace",
             "trace_pipe",
             "trace_pipe_raw",
@@ -70,6 +70,7 @@ impl Knobs {
             "free_buffer",
             "available_events",
             "printk_formats",
+            "error_log",
         ];
         let mut out = BTreeMap::new();
         let mut todo = vec![root.to_owned()];

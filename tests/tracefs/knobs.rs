@@ -1,0 +1,109 @@
+//! Every mode of recording leaves every readable knob as it was, also where it was not the kernel's own setting.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::machine::{Knobs, Machine, expand, machine};
+use crate::recording::Busy;
+use crate::support::tracebridge;
+
+/// Settings that differ from what was there, put back on drop: restoring is something else than resetting.
+struct Unusual<'a>(&'a Machine, Vec<(&'static str, String)>);
+
+impl<'a> Unusual<'a> {
+    fn set(machine: &'a Machine) -> Unusual<'a> {
+        let knobs = [
+            ("tracing_on", "0"),
+            ("trace_clock", "mono"),
+            ("buffer_size_kb", "2000"),
+            ("options/overwrite", "0"),
+            ("options/record-tgid", "1"),
+            ("saved_cmdlines_size", "1000"),
+            ("events/sched/sched_switch/filter", "prev_pid == 1"),
+            ("events/sched/sched_process_fork/enable", "1"),
+            ("events/irq/softirq_raise/enable", "1"),
+        ];
+        let mut were = Vec::new();
+        for (knob, value) in knobs {
+            let path = machine.root.join(knob);
+            let shown = fs::read_to_string(&path).unwrap();
+            let chosen = shown.split_once('[').and_then(|(_, rest)| rest.split(']').next());
+            let was = if shown.trim() == "none" { "0" } else { chosen.unwrap_or(shown.trim()) };
+            were.push((knob, was.to_owned()));
+            fs::write(&path, value).unwrap_or_else(|e| panic!("{knob}: {e}"));
+        }
+        Unusual(machine, were)
+    }
+}
+
+impl Drop for Unusual<'_> {
+    fn drop(&mut self) {
+        for (knob, was) in self.1.iter().rev() {
+            let _ = fs::write(self.0.root.join(knob), was);
+        }
+    }
+}
+
+/// Arguments, and the exit statuses that they may come to (3 where a busy machine may lose events).
+const MODES: [(&[&str], &[i32]); 16] = [
+    (&["record", "sched", "-t", "0.3", "-o", "x.dat"], &[0]),
+    (&["record", "sched", "--compress", "-t", "0.3", "-o", "x.dat"], &[0]),
+    (&["record", "sched", "--mode", "ring", "-b", "64", "-t", "0.3", "-o", "x.dat"], &[0]),
+    (&["record", "sched", "irq/*", "--mode", "fill", "-b", "64", "-t", "0.5", "-o", "x.dat"], &[0]),
+    (&["record", "sched", "-t", "0.3", "-o", "-"], &[0]),
+    (&["record", "sched", "--max-size", "64k", "-b", "64", "-t", "2", "-o", "x.dat"], &[0, 3]),
+    (&["record", "sched", "--instance", "tb-knobs", "-t", "0.3", "-o", "x.dat"], &[0]),
+    (&["record", "sched", "-a", "com.example.*", "-t", "0.3", "-o", "x.dat"], &[0]),
+    (&["record", "sched/sched_switch:prev_pid==2||next_pid==2", "-t", "0.3", "-o", "x.dat"], &[0]),
+    (&["record", "sched", "--exclude-self", "--clock", "global", "-t", "0.3", "-o", "x.dat"], &[0]),
+    // Errors before, while and after the kernel is set up.
+    (&["record", "no_such_category", "-o", "x.dat"], &[1]),
+    (&["record", "sched", "--clock", "sundial", "-o", "x.dat"], &[1]),
+    (&["record", "sched/sched_switch:nonsense==", "-o", "x.dat"], &[1]),
+    (&["record", "sched", "-k", "no_such_function", "-o", "x.dat"], &[1]),
+    (&["record", "sched", "-o", "/no/such/directory/x.dat"], &[1]),
+    (&["record", "sched", "--instance", "a/b", "-o", "x.dat"], &[1]),
+];
+
+#[test]
+fn every_mode_leaves_every_knob_as_it_was() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let usual = Knobs::read(&machine.root);
+    for unusual in [false, true] {
+        let set = unusual.then(|| Unusual::set(&machine));
+        let before = Knobs::read(&machine.root);
+        let dir = tempfile::tempdir().unwrap();
+        let command = |args: &[&str]| {
+            let mut command = tracebridge();
+            command.args(args).arg("--tracefs").arg(&machine.root).arg("--state-dir").arg(dir.path());
+            command.current_dir(dir.path());
+            command
+        };
+        let _busy = Busy::start();
+        for (args, exits) in MODES {
+            let out = command(args).output().unwrap();
+            let error = String::from_utf8_lossy(&out.stderr).into_owned();
+            assert!(out.status.code().is_some_and(|code| exits.contains(&code)), "{args:?}: {error}");
+            assert_eq!(before.changed(&machine.root), [""; 0], "{args:?}, {unusual}");
+        }
+        for signal in ["-INT", "-TERM", "-HUP", "-QUIT"] {
+            let mut child =
+                command(&["record", "sched", "-o", "x.dat"]).stdout(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(Duration::from_millis(600));
+            let pid = child.id().to_string();
+            std::process::Command::new("kill").args([signal, &pid]).status().unwrap();
+            assert_eq!(child.wait().unwrap().code(), Some(0));
+            assert_eq!(before.changed(&machine.root), [""; 0], "{signal}, {unusual}");
+        }
+        for args in
+            [&["start", "sched"][..], &["dump", "-o", "d.dat"], &["stop", "-o", "s.dat", "--compress"]]
+        {
+            assert_eq!(command(args).output().unwrap().status.code(), Some(0), "{args:?}");
+        }
+        assert_eq!(before.changed(&machine.root), [""; 0], "start, dump, stop, {unusual}");
+        drop(set);
+    }
+    assert_eq!(usual.changed(&machine.root), [""; 0], "this test itself");
+}

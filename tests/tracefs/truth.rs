@@ -1,0 +1,236 @@
+//! What goes wrong around a recorder: it always ends with a clear line, a readable file and the kernel as it was.
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::machine::{Knobs, Machine, expand, machine};
+use crate::recording::{Busy, events, record, summary};
+use crate::support::tracebridge;
+
+/// Android's `shell`.
+const SHELL: u32 = 2000;
+
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Any command with this machine's tracefs and this state directory.
+fn run(machine: &Machine, dir: &Path, args: &[&str]) -> Output {
+    let mut command = tracebridge();
+    command.args(args).arg("--tracefs").arg(&machine.root).arg("--state-dir").arg(dir);
+    command.output().unwrap()
+}
+
+/// Waits until a recorder records into the buffer at `root`.
+fn wait_for_tracing(root: &Path) {
+    let end = Instant::now() + Duration::from_secs(20);
+    let on = |file: &str| fs::read_to_string(root.join(file)).is_ok_and(|v| v.starts_with('1'));
+    while !(on("events/sched/sched_switch/enable") && on("tracing_on")) {
+        assert!(Instant::now() < end, "no recording after 20 s");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_recorder_that_was_stopped_is_taken_over_and_ends_in_order() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let _busy = Busy::start();
+    let first = record(&machine, dir.path(), &["sched", "-b", "512", "-t", "60"]);
+    let first = { first }.stdout(Stdio::piped()).spawn().unwrap();
+    wait_for_tracing(&machine.root);
+    signal(&first, "-STOP");
+    let other = dir.path().join("y.dat");
+    let second = run(
+        &machine,
+        dir.path(),
+        &["record", "sched", "--force", "-t", "0.3", "-o", other.to_str().unwrap()],
+    );
+    assert_eq!(second.status.code(), Some(0), "{second:?}");
+    assert!(said(&second).contains(&format!("from recorder {}", first.id())), "{second:?}");
+    let first = first.wait_with_output().unwrap();
+    assert_eq!(summary(&first)["ended_by"], "signal SIGTERM", "{first:?}");
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+    for capture in [dir.path().join("x.dat"), other] {
+        let info = tracebridge().arg("info").arg(&capture).output().unwrap();
+        assert!(matches!(info.status.code(), Some(0 | 3)), "{info:?}");
+    }
+}
+
+#[test]
+fn the_instance_of_a_killed_recorder_goes_with_the_next_ones_end() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let instance = machine.root.join("instances/tb-truth");
+    let args = ["sched", "--instance", "tb-truth", "-b", "512", "-t", "60"];
+    for force in [false, true] {
+        let mut first = record(&machine, dir.path(), &args).stdout(Stdio::null()).spawn().unwrap();
+        wait_for_tracing(&instance);
+        let mut second = vec!["sched", "--instance", "tb-truth", "-t", "0.3"];
+        if force {
+            second.push("--force");
+        } else {
+            first.kill().unwrap();
+            first.wait().unwrap();
+        }
+        let second = record(&machine, dir.path(), &second).output().unwrap();
+        let _ = first.wait();
+        assert_eq!(second.status.code(), Some(0), "{second:?}");
+        let told = if force { "took the trace buffer over" } else { "put back" };
+        assert!(said(&second).contains(told), "{second:?}");
+        assert!(!instance.exists(), "force: {force}");
+        assert_eq!(before.changed(&machine.root), [""; 0]);
+    }
+}
+
+#[test]
+fn a_flight_recorder_whose_instance_somebody_removed_is_told_and_restored() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let started = run(&machine, dir.path(), &["start", "sched", "--instance", "tb-truth"]);
+    assert_eq!(started.status.code(), Some(0), "{started:?}");
+    fs::remove_dir(machine.root.join("instances/tb-truth")).unwrap();
+    let stop = run(&machine, dir.path(), &["stop", "--instance", "tb-truth"]);
+    assert_eq!(stop.status.code(), Some(1));
+    assert!(
+        said(&stop).contains("instances/tb-truth") && said(&stop).contains("restore --flight"),
+        "{stop:?}"
+    );
+    let restored =
+        tracebridge().args(["restore", "--flight", "--state-dir"]).arg(dir.path()).output().unwrap();
+    assert_eq!(restored.status.code(), Some(0), "{restored:?}");
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "a record is left");
+}
+
+#[test]
+fn an_instance_that_somebody_looks_into_is_left_with_a_note_and_restore_removes_it() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let instance = machine.root.join("instances/tb-truth");
+    let args = ["sched", "--instance", "tb-truth", "-t", "60"];
+    let child = record(&machine, dir.path(), &args).stdout(Stdio::piped()).spawn().unwrap();
+    wait_for_tracing(&instance);
+    let held = fs::File::open(instance.join("per_cpu/cpu0/trace_pipe_raw")).unwrap();
+    signal(&child, "-INT");
+    let out = child.wait_with_output().unwrap();
+    let notes = summary(&out)["notes"].to_string();
+    assert!(notes.contains("tb-truth") && notes.contains("tracebridge restore"), "{out:?}");
+    assert!(instance.exists());
+    drop(held);
+    let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
+    assert_eq!(restored.status.code(), Some(0), "{restored:?}");
+    assert!(!instance.exists());
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+}
+
+#[test]
+#[allow(unsafe_code)]
+fn a_buffer_that_another_tracer_has_mapped_is_told_and_an_instance_records() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let pipe = fs::File::open(machine.root.join("per_cpu/cpu0/trace_pipe_raw")).unwrap();
+    let page = 4096.try_into().unwrap();
+    // SAFETY: the mapping is looked at by nobody, and unmapped below.
+    let map = unsafe { mmap(None, page, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, pipe.as_fd(), 0) };
+    let Ok(map) = map else {
+        return crate::support::skip(
+            "ring-buffer-map",
+            "this kernel's ring buffer cannot be mapped (Linux 6.10)",
+        );
+    };
+    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let refused = record(&machine, dir.path(), &["sched", "-b", "3000", "-t", "1"]).output().unwrap();
+    let beside = ["sched", "-b", "3000", "-t", "0.5", "--instance", "tb-truth"];
+    let beside = record(&machine, dir.path(), &beside).output().unwrap();
+    // SAFETY: mapped above with this length, used nowhere.
+    unsafe { munmap(map, 4096) }.unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(
+        said(&refused).contains("buffer_size_kb") && said(&refused).contains("--instance"),
+        "{refused:?}"
+    );
+    assert_eq!(beside.status.code(), Some(0), "{beside:?}");
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+}
+
+#[test]
+fn a_user_who_may_not_is_told_so_and_what_to_do() {
+    let Some(machine) = machine() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let program = dir.path().join("tracebridge");
+    fs::copy(env!("CARGO_BIN_EXE_tracebridge"), &program).unwrap();
+    let as_shell = |args: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(args).arg("--state-dir").arg(dir.path()).uid(SHELL).gid(SHELL).current_dir(dir.path());
+        command.output().unwrap()
+    };
+    let root = machine.root.to_str().unwrap();
+    for command in ["record", "start", "dump", "stop"] {
+        let mut args = vec![command, "--tracefs", root];
+        args.extend(matches!(command, "record" | "start").then_some("sched"));
+        let out = as_shell(&args);
+        let told = said(&out);
+        assert_eq!(out.status.code(), Some(1), "{out:?}");
+        assert!(told.contains(root) && told.contains("ermission denied"), "{command}: {told}");
+        assert!(told.contains("root") && told.contains("doctor"), "{command}: {told}");
+    }
+    // Settings that root's flight recorder left are root's to put back.
+    assert_eq!(run(&machine, dir.path(), &["start", "sched"]).status.code(), Some(0));
+    let restore = as_shell(&["restore", "--flight"]);
+    let stopped = run(&machine, dir.path(), &["stop"]);
+    assert_eq!(restore.status.code(), Some(1), "{restore:?}");
+    assert!(said(&restore).contains("another user's"), "{restore:?}");
+    assert_eq!(stopped.status.code(), Some(0), "{stopped:?}");
+}
+
+#[test]
+fn a_full_disk_names_the_path_and_the_free_bytes_also_when_compressing() {
+    let Some(machine) = machine() else { return };
+    let Some(disk) = crate::recording::SmallDisk::mount("2m") else { return };
+    let _busy = Busy::start();
+    let dir = tempfile::tempdir().unwrap();
+    let capture = disk.0.path().join("x.dat");
+    let out = run(
+        &machine,
+        dir.path(),
+        &[
+            "record",
+            "sched",
+            "irq/*",
+            "raw_syscalls/*",
+            "-t",
+            "60",
+            "-b",
+            "128",
+            "--compress",
+            "--json",
+            "-o",
+            capture.to_str().unwrap(),
+        ],
+    );
+    assert_eq!(out.status.code(), Some(3), "{out:?}");
+    let error = summary(&out)["error"].to_string();
+    assert!(error.contains(capture.to_str().unwrap()) && error.contains("bytes free"), "{error}");
+    assert!(events(&summary(&out)) > 1000);
+    let info = tracebridge().args(["info", "--json"]).arg(&capture).output().unwrap();
+    let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
+    assert!(info["events"].as_u64() > Some(1000), "{info}");
+}
