@@ -304,7 +304,10 @@ impl Settings {
             .truncate(true)
             .open(&part)
             .map_err(failed)?;
-        file.write_all(&text).map_err(failed)?;
+        file.write_all(&text).map_err(|e| {
+            let _ = fs::remove_file(&part);
+            failed(e)
+        })?;
         let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| failed(e.into()))?;
         fs::rename(&part, &self.path).map_err(failed)?;
         self.file = file;
@@ -325,7 +328,8 @@ impl Settings {
         }
         self.owner.remove_instance = false;
         let knobs = std::mem::take(&mut self.saved).len();
-        self.rewrite()?;
+        // On a disk that the capture has filled the old record stays: at worst all is put back once more.
+        let _ = self.rewrite();
         Ok(knobs)
     }
 

@@ -204,9 +204,12 @@ fn a_user_who_may_not_is_told_so_and_what_to_do() {
 #[test]
 fn a_full_disk_names_the_path_and_the_free_bytes_also_when_compressing() {
     let Some(machine) = machine() else { return };
+    expand(&machine.root);
     let Some(disk) = crate::recording::SmallDisk::mount("2m") else { return };
     let _busy = Busy::start();
-    let dir = tempfile::tempdir().unwrap();
+    // The saved settings lie on it too, as on a phone.
+    let dir = &disk.0;
+    let before = Knobs::read(&machine.root);
     let capture = disk.0.path().join("x.dat");
     let out = run(
         &machine,
@@ -227,6 +230,8 @@ fn a_full_disk_names_the_path_and_the_free_bytes_also_when_compressing() {
         ],
     );
     assert_eq!(out.status.code(), Some(3), "{out:?}");
+    assert_eq!(before.changed(&machine.root), [""; 0]);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the capture is left");
     let error = summary(&out)["error"].to_string();
     assert!(error.contains(capture.to_str().unwrap()) && error.contains("bytes free"), "{error}");
     assert!(events(&summary(&out)) > 1000);
