@@ -5,6 +5,7 @@
 mod art_writer;
 #[path = "../support/capture.rs"]
 mod capture;
+mod doctor;
 #[path = "../support/mod.rs"]
 mod support;
 
