@@ -14,6 +14,7 @@ mod markers;
 
 mod align;
 mod mapping;
+mod packed;
 mod perfetto;
 mod perfetto_zip;
 mod profile;

@@ -59,7 +59,7 @@ pub struct Columns {
     /// For each CPU the thread of its last event, and `comm-tid (tgid) [cpu] `.
     cache: Vec<(i32, Ready<64>)>,
     /// The second of the last event, and its text.
-    second: (Option<u64>, Ready<24>),
+    second: (Option<u64>, Ready<16>),
 }
 
 impl Columns {
@@ -81,8 +81,28 @@ impl Columns {
             }
             _ => self.push_columns(event, out),
         }
-        push_flags(event.flags, event.preempt_count, out);
-        self.push_time(event.ts, out);
+        let flags = flags(event.flags, event.preempt_count);
+        let micros = event.ts.saturating_add(500) / 1000;
+        let second = micros / 1_000_000;
+        if self.second.0 != Some(second) {
+            self.set_second(second);
+        }
+        out.extend_from_slice(&flags);
+        self.second.1.push(out);
+        let rest = (micros % 1_000_000) as u32;
+        let [a, b] = two_digits(rest / 10_000);
+        let [c, d] = two_digits(rest / 100 % 100);
+        let [e, f] = two_digits(rest % 100);
+        out.extend_from_slice(&[a, b, c, d, e, f, b':', b' ']);
+    }
+
+    /// Makes ` SECONDS.` ready; the µs behind it are rounded as the kernel does.
+    #[cold]
+    fn set_second(&mut self, second: u64) {
+        let mut text = b" ".to_vec();
+        push_padded(&mut text, second, 5, b' ');
+        text.push(b'.');
+        self.second = (Some(second), Ready::new(&text));
     }
 
     fn push_columns(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
@@ -120,32 +140,11 @@ impl Columns {
             columns.set(&out[start..]);
         }
     }
-
-    /// ` SECONDS.MICROS: `, rounded as the kernel does.
-    #[inline]
-    fn push_time(&mut self, ts: u64, out: &mut Vec<u8>) {
-        let micros = ts.saturating_add(500) / 1000;
-        let second = micros / 1_000_000;
-        if self.second.0 != Some(second) {
-            let start = out.len();
-            out.push(b' ');
-            push_padded(out, second, 5, b' ');
-            out.push(b'.');
-            self.second = (Some(second), Ready::new(&out[start..]));
-            out.truncate(start);
-        }
-        self.second.1.push(out);
-        let rest = (micros % 1_000_000) as u32;
-        let [a, b] = two_digits(rest / 10_000);
-        let [c, d] = two_digits(rest / 100 % 100);
-        let [e, f] = two_digits(rest % 100);
-        out.extend_from_slice(&[a, b, c, d, e, f, b':', b' ']);
-    }
 }
 
 /// irqs-off, need-resched, hardirq/softirq, preempt-depth, migrate-disable.
 #[inline]
-fn push_flags(flags: u8, preempt_count: u8, out: &mut Vec<u8>) {
+fn flags(flags: u8, preempt_count: u8) -> [u8; 5] {
     const NEED_RESCHED_LAZY: u8 = 0x02;
     const NEED_RESCHED: u8 = 0x04;
     const PREEMPT_RESCHED: u8 = 0x20;
@@ -175,7 +174,7 @@ fn push_flags(flags: u8, preempt_count: u8, out: &mut Vec<u8>) {
         _ => b'.',
     };
     let depth = |n: u8| if n == 0 { b'.' } else { b"0123456789abcdef"[usize::from(n & 15)] };
-    out.extend_from_slice(&[irqs, resched, context, depth(preempt_count & 15), depth(preempt_count >> 4)]);
+    [irqs, resched, context, depth(preempt_count & 15), depth(preempt_count >> 4)]
 }
 
 /// How events of one kind are printed.

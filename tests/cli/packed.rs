@@ -1,0 +1,90 @@
+//! Any input may be packed by gzip or zstd, or come through standard input: the outcome is the same.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::scenario::{Era, Scenario};
+use crate::support::tracebridge;
+
+fn run(command: &mut Command) -> Output {
+    let out = command.output().unwrap();
+    assert!(out.status.success(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr));
+    out
+}
+
+/// Each kind of input, by the ending of its file.
+fn inputs(dir: &Path) -> Vec<&'static str> {
+    let made = Scenario { threads: 2, length: 100_000_000, ..Scenario::new(51, Era::ArtMono) }.make();
+    fs::write(dir.join("in.dat"), &made.dat).unwrap();
+    fs::write(dir.join("in.trace"), &made.trace).unwrap();
+    for ending in ["txt", "html", "pftrace"] {
+        run(tracebridge().current_dir(dir).args(["convert", "in.dat", "-o"]).arg(format!("in.{ending}")));
+    }
+    vec!["dat", "txt", "html", "pftrace", "trace"]
+}
+
+/// The input under every way to hand it over: its name, and what goes to standard input.
+fn ways(dir: &Path, ending: &str) -> Vec<(String, Option<String>)> {
+    let plain = format!("in.{ending}");
+    let bytes = fs::read(dir.join(&plain)).unwrap();
+    let gzip = format!("{plain}.gz");
+    let mut packer =
+        flate2::write::GzEncoder::new(File::create(dir.join(&gzip)).unwrap(), Default::default());
+    packer.write_all(&bytes).unwrap();
+    packer.finish().unwrap();
+    let zstd = format!("{plain}.zst");
+    fs::write(dir.join(&zstd), zstd::encode_all(&bytes[..], 1).unwrap()).unwrap();
+    let piped = [&plain, &gzip, &zstd].map(|name| ("-".to_owned(), Some(name.clone())));
+    [(gzip.clone(), None), (zstd.clone(), None)].into_iter().chain(piped).chain([(plain, None)]).collect()
+}
+
+fn with(dir: &Path, args: &[&str], input: &(String, Option<String>)) -> Vec<u8> {
+    let mut command = tracebridge();
+    command.current_dir(dir).args(args).arg(&input.0);
+    if let Some(file) = &input.1 {
+        command.stdin(File::open(dir.join(file)).unwrap());
+    }
+    run(&mut command).stdout
+}
+
+#[test]
+fn packed_and_piped_inputs_come_out_as_plain_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    for ending in inputs(dir) {
+        let plain = (format!("in.{ending}"), None);
+        let events = |stdout: &[u8]| {
+            let said: Value = serde_json::from_slice(stdout).unwrap();
+            let about = &said["outcome"]["inputs"][0];
+            (about["events"].as_u64().unwrap(), about["method_edges"].as_u64().unwrap())
+        };
+        let args: &[&str] = &["convert", "--json", "-o", "out.json"];
+        let want = events(&with(dir, args, &plain));
+        // Behind the events the inputs are named.
+        let written = || {
+            let all = fs::read_to_string(dir.join("out.json")).unwrap();
+            all.split("\"metadata\"").next().unwrap_or_default().to_owned()
+        };
+        let plainly = written();
+        assert!(want.0 + want.1 > 100, "{ending}: {want:?}");
+        let info = |input: &(String, Option<String>)| {
+            let said: Value = serde_json::from_slice(&with(dir, &["info", "--json"], input)).unwrap();
+            said["format"].clone()
+        };
+        let format = info(&plain);
+        assert!(format.is_string(), "{ending}");
+        for way in ways(dir, ending) {
+            assert_eq!(events(&with(dir, args, &way)), want, "{way:?}");
+            assert!(written() == plainly, "{way:?}");
+            assert_eq!(info(&way), format, "{way:?}");
+            if ending == "trace" {
+                let profile = with(dir, &["profile"], &way);
+                assert_eq!(profile, with(dir, &["profile"], &plain), "{way:?}");
+            }
+        }
+    }
+}
