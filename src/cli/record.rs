@@ -216,8 +216,16 @@ impl What {
             made |= self.kernel.buffer(true)?.1;
         }
         let (mut settings, leftover) = Settings::begin(tracefs, &dir, self.force)?;
-        if let Leftover::PutBack(knobs) = leftover {
-            eprintln!("tracebridge: put back {knobs} settings that an earlier recorder had left");
+        match leftover {
+            Leftover::None => {}
+            Leftover::PutBack(knobs) => {
+                eprintln!("tracebridge: put back {knobs} settings that an earlier recorder had left");
+            }
+            Leftover::Flight(pid) => {
+                eprintln!(
+                    "tracebridge: ended the flight recorder that pid {pid} had started; what it held is lost"
+                );
+            }
         }
         if made {
             settings.remove_instance_at_end()?;

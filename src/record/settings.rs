@@ -70,6 +70,8 @@ pub enum Leftover {
     None,
     /// The settings of a recorder that was killed were put back; this many knobs.
     PutBack(usize),
+    /// A flight recorder was ended by force. Who had started it.
+    Flight(u32),
 }
 
 /// The directory for records that must outlive the process: the first writable of the places where Android and
@@ -151,7 +153,10 @@ impl Settings {
                 put_back(tracefs, &saved)?;
                 // Before that recorder there was no such instance.
                 remove_instance = owner.remove_instance;
-                Leftover::PutBack(saved.len())
+                match owner.flight {
+                    Some(_) => Leftover::Flight(owner.pid),
+                    None => Leftover::PutBack(saved.len()),
+                }
             }
             _ => Leftover::None,
         };

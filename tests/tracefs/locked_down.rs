@@ -10,7 +10,7 @@ use crate::machine::{Knobs, expand, machine};
 use crate::recording::{Busy, events, reported, summary};
 
 /// Android's `shell`.
-const SHELL: u32 = 2000;
+pub const SHELL: u32 = 2000;
 
 /// What a user build labels `debugfs_tracing`, below the root of tracefs; `*` is every CPU.
 const FILES: [&str; 10] = [
@@ -78,15 +78,20 @@ fn like_a_phone(root: &Path) -> Opened {
     opened
 }
 
+/// Opens `dir` to everybody, and puts the binary there: the build directory may be closed to others.
+pub fn for_everybody(dir: &Path) -> PathBuf {
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
+    let program = dir.join("tracebridge");
+    fs::copy(env!("CARGO_BIN_EXE_tracebridge"), &program).unwrap();
+    program
+}
+
 #[test]
 fn the_shell_of_a_locked_down_device_records_sched() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let dir = tempfile::tempdir().unwrap();
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    // The build directory may be closed to others.
-    let program = dir.path().join("tracebridge");
-    fs::copy(env!("CARGO_BIN_EXE_tracebridge"), &program).unwrap();
+    let program = for_everybody(dir.path());
     let as_shell = |args: &[&str]| {
         let mut command = Command::new(&program);
         command.args(args).arg("--tracefs").arg(&machine.root).uid(SHELL).gid(SHELL).current_dir(dir.path());

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -10,12 +9,10 @@ use std::time::{Duration, Instant};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
+use crate::locked_down::{SHELL, for_everybody};
 use crate::machine::{Knobs, Machine, expand, machine};
 use crate::recording::{Busy, events, record, summary};
 use crate::support::tracebridge;
-
-/// Android's `shell`.
-const SHELL: u32 = 2000;
 
 fn signal(child: &Child, name: &str) {
     let pid = child.id().to_string();
@@ -68,6 +65,18 @@ fn a_recorder_that_was_stopped_is_taken_over_and_ends_in_order() {
         let info = tracebridge().arg("info").arg(&capture).output().unwrap();
         assert!(matches!(info.status.code(), Some(0 | 3)), "{info:?}");
     }
+}
+
+#[test]
+fn a_flight_recorder_ended_by_force_is_named() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    assert_eq!(run(&machine, dir.path(), &["start", "sched"]).status.code(), Some(0));
+    let out = record(&machine, dir.path(), &["sched", "--force", "-t", "0.2"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    assert!(said(&out).contains("ended the flight recorder"), "{out:?}");
+    assert_eq!(before.changed(&machine.root), [""; 0]);
 }
 
 #[test]
@@ -174,9 +183,7 @@ fn a_buffer_that_another_tracer_has_mapped_is_told_and_an_instance_records() {
 fn a_user_who_may_not_is_told_so_and_what_to_do() {
     let Some(machine) = machine() else { return };
     let dir = tempfile::tempdir().unwrap();
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let program = dir.path().join("tracebridge");
-    fs::copy(env!("CARGO_BIN_EXE_tracebridge"), &program).unwrap();
+    let program = for_everybody(dir.path());
     let as_shell = |args: &[&str]| {
         let mut command = Command::new(&program);
         command.args(args).arg("--state-dir").arg(dir.path()).uid(SHELL).gid(SHELL).current_dir(dir.path());
