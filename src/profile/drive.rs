@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::machine::Ticks;
 use crate::art::{ClockMode, Fixed, RecordLayout};
 use crate::formats::art_method::body::{BlockCursor, FixedBody};
+use crate::formats::art_method::ids::NONE;
 use crate::formats::art_method::{Body, MethodTrace, Unwrap};
 
 /// Where thread-CPU time is in [`Ticks`].
@@ -76,16 +77,15 @@ impl Clocks {
         Clocks { threads: vec![ThreadClock::default(); trace.threads().len()], near: 0 }
     }
 
-    #[inline(always)]
-    fn take(&mut self, thread: u32, times: [u32; 2], may_wrap: bool) -> Option<Ticks> {
-        let clock = self.threads.get_mut(thread as usize)?;
-        if may_wrap && (!clock.seen || times[0] < clock.last[0] || times[1] < clock.last[1]) {
+    fn take(&mut self, thread: u32, times: [u32; 2]) -> Ticks {
+        let Some(clock) = self.threads.get_mut(thread as usize) else { return times.map(u64::from) };
+        if !clock.seen || times[0] < clock.last[0] || times[1] < clock.last[1] {
             clock.turn(times, self.near);
         }
         clock.last = times;
         let at = [clock.wraps[0] + u64::from(times[0]), clock.wraps[1] + u64::from(times[1])];
         self.near = at[WALL];
-        Some(at)
+        at
     }
 }
 
@@ -183,7 +183,14 @@ fn fixed<const SIZE: usize>(
         for bytes in trace.bytes().get(segment.range.clone()).unwrap_or_default().as_chunks::<SIZE>().0 {
             let record = decode(bytes);
             let thread = table.get(record.thread);
-            let Some(at) = clocks.take(thread, times(&record), may_wrap) else { continue };
+            if thread == NONE {
+                continue;
+            }
+            let times = times(&record);
+            let at = match may_wrap {
+                true => clocks.take(thread, times),
+                false => times.map(u64::from),
+            };
             // No match on the action: it would cost a jump that the processor guesses wrong every other time.
             if record.word & 3 != 3 && (all || selection.has_thread(thread)) {
                 to.feed(thread, ids.get(u64::from(record.word)), record.word & 3 != 0, at);
