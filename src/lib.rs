@@ -23,5 +23,6 @@ pub mod profile;
 pub mod record;
 #[cfg(feature = "host")]
 pub mod report;
+mod say;
 #[cfg(feature = "host")]
 pub mod timeline;

@@ -1,7 +1,7 @@
 //! `-k`: kernel functions with the graph tracer, filtered as AOSP's atrace filters them.
 
-use super::output;
 use crate::record::{Error, Settings};
+use crate::say::complain;
 
 /// What the graph tracer is to print beside each function.
 const COLUMNS: [&str; 3] = ["options/funcgraph-abstime", "options/funcgraph-cpu", "options/funcgraph-proc"];
@@ -15,7 +15,7 @@ pub fn trace(settings: &mut Settings, names: &[&str]) -> Result<(), Error> {
     let unknown: Vec<&str> =
         names.iter().copied().filter(|n| !n.contains('*') && !known.is_empty() && !is_known(n)).collect();
     for name in &unknown {
-        output::complain(format_args!("error: \"{name}\" is not a valid kernel function to trace."));
+        complain(format_args!("error: \"{name}\" is not a valid kernel function to trace."));
     }
     if !unknown.is_empty() {
         // An empty filter would be one for every function.

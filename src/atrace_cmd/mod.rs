@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use crate::atrace::categories::{Catalog, DirFiles, Flavour, PDX, Support, VENDOR_FILE};
 use crate::atrace::{Properties, userspace};
 use crate::record::{Tracefs, state_dir};
+use crate::say::{complain, say};
 
 /// What AOSP's `exit(-1)` arrives as.
 const MISUSED: u8 = 255;
@@ -34,14 +35,14 @@ pub fn run(program: &str, args: impl IntoIterator<Item = OsString>) -> u8 {
     }
     let dir = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let Ok(tracefs) = Tracefs::find(dir("TRACEBRIDGE_TRACEFS").as_deref()) else {
-        output::complain(format_args!("Error: Did not find trace folder\nNo trace folder found"));
+        complain(format_args!("Error: Did not find trace folder\nNo trace folder found"));
         return MISUSED;
     };
     let properties = Properties::here();
     let core = properties.as_ref().and_then(|p| userspace::core_services(p).ok()).unwrap_or_default();
     let vendor_file = std::fs::read_to_string(VENDOR_FILE).ok();
     let Ok(catalog) = Catalog::new(vendor_file.as_deref(), &core, Flavour::Atrace) else {
-        output::complain(format_args!("Malformed vendor categories file"));
+        complain(format_args!("Malformed vendor categories file"));
         return 1;
     };
     let options = match parse(args) {
@@ -64,10 +65,10 @@ fn list(catalog: &Catalog, tracefs: &Tracefs, sdk: Option<u32>) {
     for (category, support) in catalog.builtin(&DirFiles::new(tracefs.root())) {
         let of_its_time = category.name != PDX || sdk.is_some_and(|sdk| sdk <= LAST_SDK_WITH_PDX);
         if support == Support::Yes && of_its_time {
-            output::say(format_args!("  {:>10} - {}\n", category.name, category.description));
+            say(format_args!("  {:>10} - {}\n", category.name, category.description));
         }
     }
     for category in &catalog.vendor {
-        output::say(format_args!("  {:>10} - (VENDOR)\n", category.name));
+        say(format_args!("  {:>10} - (VENDOR)\n", category.name));
     }
 }

@@ -1,6 +1,5 @@
 //! What atrace writes out: the kernel's text, plain, compressed, or as it comes.
 
-use std::fmt::Arguments;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -13,18 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::Options;
 use crate::record::{Signals, Tracefs, stats};
-
-/// Says it on stdout. Unlike `print!` it goes on where nobody listens any more (`atrace … | head`): an end there would leave
-/// the kernel's settings changed.
-pub fn say(text: Arguments<'_>) {
-    let mut out = io::stdout();
-    let _ = out.write_fmt(text).and_then(|()| out.flush());
-}
-
-/// The same on stderr, as a line.
-pub fn complain(text: Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "{text}");
-}
+use crate::say::complain;
 
 /// Bytes read at a time.
 const CHUNK: usize = 64 * 1024;

@@ -10,6 +10,7 @@ use crate::clock::Snapshots;
 use crate::record::events::Wanted;
 use crate::record::setup::{self, Applied, Setup, WhenFull};
 use crate::record::{Error, EventName, Settings, Signals, Tracefs, snapshot};
+use crate::say::{complain, say};
 
 /// What a run works on.
 pub struct Session {
@@ -44,12 +45,12 @@ impl Session {
         let signals = match Signals::block() {
             Ok(signals) => signals,
             Err(error) => {
-                output::complain(format_args!("error blocking signals: {error}"));
+                complain(format_args!("error blocking signals: {error}"));
                 return 1;
             }
         };
         if self.wait(&signals, self.options.sleep) {
-            output::say(format_args!("\ntrace aborted.\n"));
+            say(format_args!("\ntrace aborted.\n"));
             return 1;
         }
         let recorded =
@@ -57,13 +58,13 @@ impl Session {
         let (settings, aborted) = match recorded {
             Ok(recorded) => recorded,
             Err(error) => {
-                output::complain(format_args!("{error}\nunable to start tracing"));
+                complain(format_args!("{error}\nunable to start tracing"));
                 return 1;
             }
         };
         let finished = self.finish(settings, aborted);
         if let Err(error) = &finished {
-            output::complain(format_args!("{error}"));
+            complain(format_args!("{error}"));
         }
         u8::from(aborted || finished.is_err())
     }
@@ -75,7 +76,7 @@ impl Session {
         if let Some(path) = &self.options.categories_file {
             match std::fs::read_to_string(path) {
                 Ok(text) => names.extend(text.split_whitespace().map(str::to_owned)),
-                Err(error) => output::complain(format_args!("error: {path}: {error}")),
+                Err(error) => complain(format_args!("error: {path}: {error}")),
             }
         }
         let files = DirFiles::new(self.tracefs.root());
@@ -84,18 +85,18 @@ impl Session {
             // AOSP's words first, for whoever looks for them.
             match &error {
                 SelectionError::NeedsRoot { name, events } => {
-                    output::complain(format_args!(
+                    complain(format_args!(
                         "error: category \"{name}\" requires root privileges.\n  (not writable: {})",
                         events.join(", ")
                     ));
                 }
                 SelectionError::Unsupported { name, events } => {
-                    output::complain(format_args!(
+                    complain(format_args!(
                         "error: category \"{name}\" is not supported on this device.\n  (not there: {})",
                         events.join(", ")
                     ));
                 }
-                other => output::complain(format_args!("error: {other}")),
+                other => complain(format_args!("error: {other}")),
             }
         }
         selection
@@ -103,12 +104,12 @@ impl Session {
 
     fn prefer_sdk(&self, tags: u64) -> u8 {
         let Some(properties) = &self.properties else {
-            output::complain(format_args!("error setting prefer_sdk system property: {NO_PROPERTIES}"));
+            complain(format_args!("error setting prefer_sdk system property: {NO_PROPERTIES}"));
             return 1;
         };
         userspace::set_prefer_sdk(properties, tags).map_or_else(
             |error| {
-                output::complain(format_args!("{error}"));
+                complain(format_args!("{error}"));
                 1
             },
             |()| 0,
@@ -118,13 +119,11 @@ impl Session {
     /// Perfetto calls this to start and to stop, and is itself who remembers: nothing is saved.
     fn only_userspace(&self, request: &UserspaceRequest) -> u8 {
         if !self.options.asynchronous || !(self.options.start || self.options.stop) {
-            output::complain(format_args!(
-                "--only_userspace can only be used with --async_start or --async_stop"
-            ));
+            complain(format_args!("--only_userspace can only be used with --async_start or --async_stop"));
             return 1;
         }
         let Some(properties) = &self.properties else {
-            output::complain(format_args!("{NO_PROPERTIES}\nunable to start tracing"));
+            complain(format_args!("{NO_PROPERTIES}\nunable to start tracing"));
             return 1;
         };
         let off = UserspaceRequest::default();
@@ -132,7 +131,7 @@ impl Session {
         match userspace::set_tags(properties, wanted) {
             Ok(()) => 0,
             Err(error) => {
-                output::complain(format_args!("{error}"));
+                complain(format_args!("{error}"));
                 1
             }
         }
@@ -200,14 +199,14 @@ impl Session {
         let mut settings = self.settings()?;
         let setup = self.setup(selection, request)?;
         let Applied { clock, notes, .. } = setup::apply(&mut settings, &setup)?;
-        notes.iter().for_each(|note| output::complain(format_args!("note: {note}")));
+        notes.iter().for_each(|note| complain(format_args!("note: {note}")));
         if let Some(list) = &self.options.functions {
             let names: Vec<&str> = list.split(',').filter(|f| !f.is_empty()).collect();
             functions::trace(&mut settings, &names)?;
         }
         setup::start(&settings)?;
         if !self.options.stream {
-            output::say(format_args!("capturing trace..."));
+            say(format_args!("capturing trace..."));
         }
         // After starting: CPUs start one by one, and the few events of the first would have begins without ends.
         self.tracefs.clear()?;
@@ -235,7 +234,7 @@ impl Session {
             syncs.into_iter().try_for_each(|s| tracer.write(&Marker::ClockSync(s)).map(drop))
         });
         if let Err(error) = written {
-            output::complain(format_args!("error writing clock sync marker: {error}"));
+            complain(format_args!("error writing clock sync marker: {error}"));
         }
     }
 
@@ -259,9 +258,9 @@ impl Session {
         let mut result = Ok(());
         if self.options.dump {
             if aborted {
-                output::say(format_args!("\ntrace aborted.\n"));
+                say(format_args!("\ntrace aborted.\n"));
             } else {
-                output::say(format_args!(" done\n"));
+                say(format_args!(" done\n"));
                 let path = self.options.output.clone().unwrap_or_else(|| "stdout".to_owned());
                 result =
                     output::dump(&self.options, &self.tracefs).map_err(|e| Error::output(path.as_ref(), e));
@@ -296,7 +295,7 @@ impl Session {
         if let Some(properties) = &self.properties
             && let Err(error) = userspace::switch_off(properties)
         {
-            output::complain(format_args!("{error}"));
+            complain(format_args!("{error}"));
         }
     }
 }

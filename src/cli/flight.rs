@@ -9,6 +9,7 @@ use super::exit::UsageError;
 use super::record::{Compress, Kernel, What, tell};
 use crate::record::setup::WhenFull;
 use crate::record::{Error, Settings, Target, flight};
+use crate::say::say;
 
 /// Start a flight recorder: the kernel keeps the latest events in its buffer, also after this connection ends
 ///
@@ -84,9 +85,9 @@ pub fn start(args: &StartArgs) -> anyhow::Result<Exit> {
     let settings = args.what.settings(&tracefs, made)?;
     let (setup, notes) = args.what.setup(&tracefs, WhenFull::Overwrite)?;
     let applied = flight::start(settings, &setup)?;
-    println!("flight recorder on: {} events, clock {}", applied.events.len(), applied.clock);
+    say(format_args!("flight recorder on: {} events, clock {}\n", applied.events.len(), applied.clock));
     for note in notes.iter().chain(&applied.notes) {
-        println!("  note: {note}");
+        say(format_args!("  note: {note}\n"));
     }
     Ok(Exit::Complete)
 }

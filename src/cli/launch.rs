@@ -14,6 +14,7 @@ use crate::record::Signals;
 use crate::record::activity::{Activity, ActivityError, Profiler};
 use crate::record::recorder::{Config, Mode};
 use crate::record::setup::WhenFull;
+use crate::say::complain;
 
 /// What is recorded where nothing is named: what there is of it on the device.
 const DEFAULT: [&str; 12] =
@@ -112,16 +113,18 @@ pub fn run(mut args: Args) -> anyhow::Result<Exit> {
     })?;
     let written = written.transpose()?;
     for line in launched.lines().map(str::trim).filter(|l| l.contains("Time:") || l.contains("State:")) {
-        eprintln!("{line}");
+        complain(format_args!("{line}"));
     }
     match (&profiler, written) {
         (Some(profiler), Some(bytes)) if bytes > 0 => {
-            eprintln!("method trace: {} ({bytes} bytes)", profiler.path.display());
+            complain(format_args!("method trace: {} ({bytes} bytes)", profiler.path.display()));
             Ok(exit)
         }
         (Some(profiler), _) => {
             let path = profiler.path.display();
-            eprintln!("tracebridge: no method trace at {path}: is the app debuggable or profileable?");
+            complain(format_args!(
+                "tracebridge: no method trace at {path}: is the app debuggable or profileable?"
+            ));
             Ok(Exit::Lossy)
         }
         (None, _) => Ok(exit),

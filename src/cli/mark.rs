@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 use super::Exit;
 use crate::atrace::Marker;
 use crate::atrace::tags::Tag;
+use crate::say::complain;
 
 /// Write markers into the trace, from a shell script
 #[derive(Parser)]
@@ -137,7 +138,7 @@ pub fn run(args: Args) -> anyhow::Result<Exit> {
                 tracer.write(&what.marker(&pids)).context("writing to trace_marker")?;
             }
             Err(error) => {
-                eprintln!("tracebridge: standard input, line {}: {error}", n + 1);
+                complain(format_args!("tracebridge: standard input, line {}: {error}", n + 1));
                 bad += 1;
             }
         }

@@ -39,6 +39,7 @@ mod wrap;
 
 use std::process::ExitCode;
 
+use crate::say::complain;
 use clap::{Parser, Subcommand};
 
 pub use exit::Exit;
@@ -104,7 +105,7 @@ pub fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if exit::is_broken_pipe(&error) => Exit::Complete.into(),
         Err(error) => {
-            eprintln!("tracebridge: {}", exit::message(&error));
+            complain(format_args!("tracebridge: {}", exit::message(&error)));
             if error.is::<exit::UsageError>() { Exit::Usage.into() } else { Exit::Failed.into() }
         }
     }

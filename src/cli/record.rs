@@ -13,6 +13,7 @@ use crate::atrace::UserspaceRequest;
 use crate::record::recorder::{self, Config, Mode};
 use crate::record::setup::{Functions, Setup, WhenFull};
 use crate::record::{Leftover, Settings, Signals, Summary, Target, Tracefs, events, state_dir};
+use crate::say::complain;
 
 /// Record the kernel's trace events and the apps' atrace markers to a trace.dat
 ///
@@ -211,7 +212,9 @@ impl What {
         if self.force
             && let Some(pid) = Settings::take_over(tracefs, &dir)?
         {
-            eprintln!("tracebridge: took the trace buffer over from recorder {pid}, whose recording ended");
+            complain(format_args!(
+                "tracebridge: took the trace buffer over from recorder {pid}, whose recording ended"
+            ));
             // It has removed its instance.
             made |= self.kernel.buffer(true)?.1;
         }
@@ -219,12 +222,14 @@ impl What {
         match leftover {
             Leftover::None => {}
             Leftover::PutBack(knobs) => {
-                eprintln!("tracebridge: put back {knobs} settings that an earlier recorder had left");
+                complain(format_args!(
+                    "tracebridge: put back {knobs} settings that an earlier recorder had left"
+                ));
             }
             Leftover::Flight(pid) => {
-                eprintln!(
+                complain(format_args!(
                     "tracebridge: ended the flight recorder that pid {pid} had started; what it held is lost"
-                );
+                ));
             }
         }
         if made {

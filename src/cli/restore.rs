@@ -6,6 +6,7 @@ use clap::Args as ClapArgs;
 
 use super::Exit;
 use crate::record::{restore_all, state_dir};
+use crate::say::say;
 
 /// Put back the kernel's settings after a recorder was killed (SIGKILL, a crash)
 ///
@@ -28,22 +29,22 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let dir = args.state_dir.clone().unwrap_or_else(state_dir);
     let restored = restore_all(&dir, args.flight)?;
     if args.json {
-        println!("{}", serde_json::to_string(&restored)?);
+        say(format_args!("{}\n", serde_json::to_string(&restored)?));
         return Ok(Exit::Complete);
     }
     if restored.is_empty() {
-        println!("nothing to put back in {}", dir.display());
+        say(format_args!("nothing to put back in {}\n", dir.display()));
     }
     for r in &restored {
         match r.knobs {
             Some(knobs) => {
-                println!("{}: {knobs} settings of recorder {} put back", r.record.display(), r.pid)
+                say(format_args!("{}: {knobs} settings of recorder {} put back\n", r.record.display(), r.pid))
             }
-            None => println!(
-                "{}: recorder {} or its flight recorder is at work: left alone",
+            None => say(format_args!(
+                "{}: recorder {} or its flight recorder is at work: left alone\n",
                 r.record.display(),
                 r.pid
-            ),
+            )),
         }
     }
     Ok(Exit::Complete)

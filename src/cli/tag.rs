@@ -6,6 +6,7 @@ use anyhow::Context;
 
 use crate::atrace::tags::{self, TAGS, Tag};
 use crate::atrace::{Properties, TagWatch, Tracer, userspace};
+use crate::say::complain;
 
 /// Reads a tag's name.
 pub fn parse(name: &str) -> Result<Tag, String> {
@@ -30,7 +31,9 @@ pub fn open_tracer(tracefs: Option<&Path>, tag: Option<Tag>) -> anyhow::Result<T
     }
     // Not allowed to see the properties' memory: then as they are now.
     let Some(properties) = Properties::here() else {
-        eprintln!("tracebridge: no system properties here, so the tag {tag} is off and nothing is written");
+        complain(format_args!(
+            "tracebridge: no system properties here, so the tag {tag} is off and nothing is written"
+        ));
         return Ok(tracer.with_watch(None));
     };
     let cmdline = std::fs::read(format!("/proc/{runs_us}/cmdline")).unwrap_or_default();

@@ -16,6 +16,7 @@ use crate::atrace::tags::Tag;
 use crate::record::Signals;
 use crate::record::recorder::{Config, Mode};
 use crate::record::setup::WhenFull;
+use crate::say::complain;
 
 /// What is recorded where nothing is named.
 const DEFAULT: [&str; 3] = ["sched", "freq", "idle"];
@@ -79,7 +80,7 @@ pub fn run(mut args: Args) -> anyhow::Result<Exit> {
             summary.notes.splice(0..0, notes);
             eprint!("{}", summary.text());
         }
-        Err(error) => eprintln!("tracebridge: the recording: {error}"),
+        Err(error) => complain(format_args!("tracebridge: the recording: {error}")),
     }
     Ok(passed_on(status?))
 }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{Error, Tracefs};
 use crate::atrace::{Properties, SavedProperties, UserspaceRequest, UserspaceTags};
 use crate::clock::Snapshots;
+use crate::say::complain;
 
 /// Which trace buffer a saved-settings record is about, and who made it: its first line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -351,7 +352,7 @@ impl Settings {
 impl Drop for Settings {
     fn drop(&mut self) {
         if let Err(error) = self.finish() {
-            eprintln!("tracebridge: settings not put back: {error}; try `tracebridge restore`");
+            complain(format_args!("tracebridge: settings not put back: {error}; try `tracebridge restore`"));
         }
     }
 }

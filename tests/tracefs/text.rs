@@ -149,5 +149,7 @@ fn a_recordings_text_is_the_kernels_own_byte_for_byte() {
             assert_eq!(mine, want.trim_end());
         }
     }
-    assert!(unknown < ours.len() / 2, "{unknown} of {} lines with something unknown", ours.len());
+    // How many pages the machine hands out meanwhile is its affair.
+    let whole = ours.len() - unknown;
+    assert!(whole > 500, "only {whole} lines of {} without something unknown", ours.len());
 }
