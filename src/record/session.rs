@@ -146,7 +146,8 @@ impl Counted {
         let lost =
             lossy.map(|c| CpuLoss { cpu: c.cpu, overrun: c.overrun, dropped: c.dropped + c.commit_overrun });
         let lost = lost.collect();
-        let extra = Extra { snapshots, lost, processes: names.processes, ..Extra::default() };
+        let (excerpt, processes) = (!summary.streaming, names.processes);
+        let extra = Extra { excerpt, snapshots, lost, processes, ..Extra::default() };
         let finished = output.finish(extra, hurry)?;
         summary.output = path;
         summary.bytes = finished.bytes;

@@ -153,7 +153,11 @@ fn journey(args: &[&str]) -> Option<(serde_json::Value, Option<u64>)> {
     drop(busy);
     assert_eq!(out.status.code(), Some(0), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
-    Some((summary(&out), reported(&dir.path().join("x.dat"))))
+    // What the recorder calls complete is complete for its reader.
+    let capture = dir.path().join("x.dat");
+    let info = tracebridge().arg("info").arg(&capture).output().unwrap();
+    assert_eq!(info.status.code(), Some(0), "{}", String::from_utf8_lossy(&info.stdout));
+    Some((summary(&out), reported(&capture)))
 }
 
 #[test]

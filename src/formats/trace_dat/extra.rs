@@ -10,6 +10,9 @@ pub struct Extra {
     /// Whether the recording came to its end, or this is what a killed recorder left.
     #[serde(default = "yes")]
     pub complete: bool,
+    /// Only the last events that fit the kernel's buffer were wanted, or only the first: the others are no loss.
+    #[serde(default)]
+    pub excerpt: bool,
     /// Clocks read back to back during the recording.
     #[serde(flatten)]
     pub snapshots: Snapshots,

@@ -193,6 +193,17 @@ impl<S: Sink + ?Sized> Run<'_, '_, '_, S> {
                 count.lost = count.lost.max(stat.lost);
             }
         }
+        if self.dat.options.extra.excerpt {
+            let left_out = report.lost();
+            for count in report.cpus.values_mut() {
+                (count.lost, count.gaps) = (0, 0);
+            }
+            if left_out > 0 {
+                report.notes.push(format!(
+                    "{left_out} events had no room in the buffer, which was to keep the last ones or the first ones only"
+                ));
+            }
+        }
         report.damage.splice(0..0, self.dat.damage.iter().cloned());
         let unknown = self.kinds.damage;
         if unknown.len() > MAX_UNKNOWN_TOLD {
