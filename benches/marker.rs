@@ -11,8 +11,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use nix::libc;
-use tracebridge::atrace::tags::Tag;
-use tracebridge::atrace::{TagWatch, Tracer};
+use tracebridge::android::TagWatch;
+use tracebridge::android::tags::Tag;
+use tracebridge::markers::Tracer;
 
 const NAME: &str = "Choreographer#doFrame 1234567";
 const CALLS: u32 = 20_000;

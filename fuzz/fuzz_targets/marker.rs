@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracebridge::atrace::property_area::PropertyArea;
-use tracebridge::atrace::{MAX_LEN, Marker};
+use tracebridge::android::property_area::PropertyArea;
+use tracebridge::markers::{MAX_LEN, Marker};
 
 fuzz_target!(|data: &[u8]| {
     if let Some(marker) = Marker::parse(data) {

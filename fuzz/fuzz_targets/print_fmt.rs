@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tracebridge::ftrace::print_fmt::{Context, PrintFmt};
-use tracebridge::ftrace::{Endian, EventKind, Field, FieldType};
+use tracebridge::ftrace::{Endian, EventType, Field, FieldType};
 
 fuzz_target!(|data: &[u8]| {
     let field = |name: &str, ctype: &str, ty, offset, size| Field {
@@ -13,7 +13,7 @@ fuzz_target!(|data: &[u8]| {
         offset,
         size,
     };
-    let kind = EventKind {
+    let kind = EventType {
         system: "fuzz".into(),
         name: "fuzz".into(),
         fields: vec![

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracebridge::formats::stream::Stream;
+use tracebridge::trace_dat::recorder_stream::Stream;
 use tracebridge::formats::trace_dat::TraceDat;
 
 fuzz_target!(|bytes: &[u8]| {

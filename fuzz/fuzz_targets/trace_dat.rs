@@ -7,7 +7,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use tracebridge::export::systrace::{Columns, Printer};
 use tracebridge::formats::trace_dat::TraceDat;
-use tracebridge::formats::{Event, EventKind, KindId, Order, Sink};
+use tracebridge::formats::{Event, EventType, EventTypeId, Order, Sink};
 use tracebridge::ftrace::print_fmt::Context;
 
 #[derive(Default)]
@@ -23,11 +23,11 @@ impl Sink for Print {
         self.context = context.clone();
         Ok(())
     }
-    fn kind(&mut self, _: KindId, kind: &EventKind) -> io::Result<()> {
+    fn kind(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.printers.push(Printer::new(kind, &self.context));
         Ok(())
     }
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.line.clear();
         self.columns.push(event, &mut self.line);
         self.printers[event.kind.0 as usize].push(event, kind, &mut self.line);

@@ -2,14 +2,14 @@
 
 use std::io;
 
-use tracebridge::formats::{Event, EventKind, Sink, known};
+use tracebridge::formats::{Event, EventType, Sink, known};
 
 /// Renders every event as a text would have it, and throws it away.
 #[derive(Default)]
 pub struct Render(Vec<u8>);
 
 impl Sink for Render {
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.0.clear();
         known::render(event, kind, &mut self.0);
         Ok(())

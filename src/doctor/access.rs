@@ -9,8 +9,8 @@ use nix::libc;
 use nix::unistd::AccessFlags;
 use serde::Serialize;
 
-use super::label;
 use super::system::Identity;
+use crate::android::selinux;
 
 /// What was found out about one file.
 #[derive(Debug, Clone, Serialize)]
@@ -72,7 +72,7 @@ pub fn look(path: &Path, who: &Identity, read: bool, write: bool, try_open: bool
         exists: true,
         owner: format!("{}:{}", name_of(meta.uid()), name_of(meta.gid())),
         mode: format!("{:04o}", meta.mode() & 0o7777),
-        label: label::of(path),
+        label: selinux::of(path),
         read: may_read,
         write: may_write,
         obstacle: refused(4, read, may_read).or(refused(2, write, may_write)),
@@ -83,7 +83,7 @@ fn absent(path: &Path, error: &io::Error) -> Access {
     // A directory above that may not be searched hides whether it is there.
     let hidden = error.kind() == io::ErrorKind::PermissionDenied;
     let obstacle = if hidden { Obstacle::Mode } else { Obstacle::Kernel };
-    let label = path.parent().and_then(label::of);
+    let label = path.parent().and_then(selinux::of);
     let (owner, mode) = (String::new(), String::new());
     Access { exists: false, owner, mode, label, read: false, write: false, obstacle: Some(obstacle) }
 }

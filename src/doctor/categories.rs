@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::access;
 use super::paths::reason;
 use super::system::Identity;
-use crate::atrace::categories::{
+use crate::android::{Properties, atrace_properties, tags};
+use crate::categories::{
     Catalog, Category, DirFiles, EventFiles, EventsHere, Flavour, PDX, Support, VENDOR_FILE, enable_path,
 };
-use crate::atrace::{Properties, tags, userspace};
 
 /// One category and what of it works.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -37,7 +37,7 @@ pub struct CategoryReport {
 /// Every category, ours and the vendor's, below `root`.
 pub fn examine(root: &Path, who: &Identity, properties: Option<&Properties>) -> Vec<CategoryReport> {
     let vendor_file = fs::read_to_string(VENDOR_FILE).ok();
-    let core = properties.and_then(|p| userspace::core_services(p).ok()).unwrap_or_default();
+    let core = properties.and_then(|p| atrace_properties::core_services(p).ok()).unwrap_or_default();
     let files = DirFiles::new(root);
     let look = Look { root, files: &files, who, android: properties.is_some() };
     let mut all = Vec::new();

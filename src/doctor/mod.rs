@@ -3,7 +3,6 @@
 
 mod access;
 mod categories;
-mod label;
 mod paths;
 mod report;
 mod system;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::categories::{self, CategoryReport};
 use super::paths::{self, PathReport, Purpose};
 use super::system::{Identity, Machine};
-use crate::atrace::{Properties, tags, userspace};
+use crate::android::{Properties, atrace_properties, tags};
 use crate::record::{RecordFound, records};
 
 /// Clocks to record in, best first: what the rest of Android is in, then what does not stop or jump.
@@ -76,7 +76,7 @@ pub fn examine(tracefs: Option<&Path>, places: &[&str], state_dir: &Path) -> Rep
     };
     let clocks = words(&read("trace_clock"));
     let clock = CLOCKS.iter().find(|c| clocks.iter().any(|o| o == *c)).map(|c| (*c).to_owned());
-    let on = properties.as_ref().and_then(|p| userspace::tags_on(p, b"").ok()).unwrap_or(0);
+    let on = properties.as_ref().and_then(|p| atrace_properties::tags_on(p, b"").ok()).unwrap_or(0);
     Report {
         machine: Machine::here(properties.as_ref()),
         paths: found.as_ref().map_or_else(Vec::new, |root| paths::examine(root, state_dir, &identity)),

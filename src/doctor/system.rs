@@ -4,7 +4,7 @@ use std::fs;
 
 use serde::Serialize;
 
-use crate::atrace::Properties;
+use crate::android::Properties;
 
 /// Android's kinds of users, as far as recording is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

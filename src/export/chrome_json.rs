@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use super::Out;
 use super::background::Background;
 use super::story::{AsyncEdge, AsyncSlice, Method, Owner, Span, Story, Task, Tasks, Teller};
-use crate::formats::{Event, EventKind, Value};
+use crate::formats::{Event, EventType, Value};
 use crate::timeline::{MethodThread, Outcome, TimelineSink};
 
 /// The process that stands for the CPUs: above any pid of a kernel (PID_MAX_LIMIT is 2^22).
@@ -214,7 +214,7 @@ impl Story for ChromeJson {
         self.complete((pid, tid), span, method.full.as_bytes(), "method", &[])
     }
 
-    fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let cat = if kind.system.is_empty() { "ftrace" } else { &kind.system };
         self.event(b'i', place(at), event.ts, kind.name.as_bytes(), cat, |out| {
             let _ = write!(out, ",\"s\":\"t\",\"args\":{{\"cpu\":{}", event.cpu);

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::Out;
 use super::background::Background;
 use super::story::{AsyncEdge, AsyncSlice, Method, Owner, Span, Story, Task, Tasks, Teller};
-use crate::formats::{Event, EventKind};
+use crate::formats::{Event, EventType};
 use crate::timeline::{MethodThread, Outcome, TimelineSink};
 
 const HEADER: &[u8] = b"what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value\n";
@@ -129,7 +129,7 @@ impl Story for Csv {
         self.row(&Row { pid: at.tgid, tid: at.tid, depth: Some(depth), ..row })
     }
 
-    fn other(&mut self, _: Task, _: &Event<'_>, _: &EventKind) -> io::Result<()> {
+    fn other(&mut self, _: Task, _: &Event<'_>, _: &EventType) -> io::Result<()> {
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use fxprof_processed_profile::{
 
 use super::Out;
 use super::story::{AsyncEdge, AsyncSlice, Method, Owner, Span, Story, Task, Tasks, Teller};
-use crate::formats::{Event, EventKind};
+use crate::formats::{Event, EventType};
 use crate::timeline::{MethodId, MethodThread, Outcome, TimelineSink};
 
 /// How often a method stack is looked at, ns.
@@ -291,7 +291,7 @@ impl Story for Firefox {
         Ok(())
     }
 
-    fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let thread = if at.tid > 0 { self.of(at) } else { self.cpu(event.cpu) };
         let mut detail = Vec::new();
         crate::formats::known::render(event, kind, &mut detail);

@@ -14,7 +14,7 @@ use zip::{CompressionMethod, ZipWriter};
 
 use super::perfetto::PerfettoWriter;
 use crate::formats::detect::Format;
-use crate::formats::{Event, EventKind, Head, KindId, Process, Sink, Thread};
+use crate::formats::{Event, EventType, EventTypeId, Head, Process, Sink, Thread};
 use crate::ftrace::print_fmt::Context;
 use crate::timeline::{InputOutcome, Outcome, Source, TimelineSink};
 
@@ -84,7 +84,7 @@ impl Sink for PerfettoZip<'_> {
         }
         self.recording.head(&head)
     }
-    fn kind(&mut self, id: KindId, kind: &EventKind) -> io::Result<()> {
+    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.recording.kind(id, kind)
     }
     fn kernel(&mut self, context: &Arc<Context>) -> io::Result<()> {
@@ -96,7 +96,7 @@ impl Sink for PerfettoZip<'_> {
     fn process(&mut self, process: &Process<'_>) -> io::Result<()> {
         self.recording.process(process)
     }
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.recording.event(event, kind)
     }
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {

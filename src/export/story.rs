@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use crate::atrace::Marker;
-use crate::formats::{Event, EventKind, Head, KindId, Order, Process, Sink, Thread};
+use crate::formats::{Event, EventType, EventTypeId, Head, Order, Process, Sink, Thread};
+use crate::markers::Marker;
 use crate::timeline::{Edge, EdgeKind, MethodId, MethodName, MethodThread, Outcome, TimelineSink};
 
 /// A thread and its process, as far as known.
@@ -97,7 +97,7 @@ pub(super) trait Story {
         Ok(())
     }
     /// A kernel event that has no meaning above.
-    fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventKind) -> io::Result<()>;
+    fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
     fn finish(&mut self, tasks: &Tasks, outcome: &Outcome) -> io::Result<()>;
 }
 
@@ -144,7 +144,7 @@ const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 impl Role {
-    fn of(kind: &EventKind) -> Role {
+    fn of(kind: &EventType) -> Role {
         let field = |name: &str| kind.field(name);
         let found = match kind.name.as_str() {
             "sched_switch" => (|| {
@@ -172,7 +172,7 @@ impl Role {
         found.unwrap_or(Role::Other)
     }
 
-    fn cpu(kind: &EventKind, name: &'static str) -> Option<Role> {
+    fn cpu(kind: &EventType, name: &'static str) -> Option<Role> {
         let (value, cpu) = kind.field("state").zip(kind.field("cpu_id"))?;
         Some(Role::CpuCounter { name, value, cpu })
     }
@@ -263,7 +263,7 @@ impl<S: Story> Teller<S> {
     fn switch(
         &mut self,
         event: &Event<'_>,
-        kind: &EventKind,
+        kind: &EventType,
         prev: [usize; 3],
         next: [usize; 3],
     ) -> io::Result<()> {
@@ -346,7 +346,7 @@ impl<S: Story> Sink for Teller<S> {
         Ok(())
     }
 
-    fn kind(&mut self, _: KindId, kind: &EventKind) -> io::Result<()> {
+    fn kind(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.roles.push(Role::of(kind));
         Ok(())
     }
@@ -363,7 +363,7 @@ impl<S: Story> Sink for Teller<S> {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.last_ts = self.last_ts.max(event.ts);
         if event.tid > 0 && (event.comm.is_some() || event.tgid.is_some()) {
             self.tasks.remember(event.tid, event.tgid, event.comm);

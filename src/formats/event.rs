@@ -1,10 +1,10 @@
 //! The event that every reader pushes and every exporter takes: borrowed, so that passing one on costs nothing.
 
-use crate::ftrace::{Endian, EventKind, Value};
+use crate::ftrace::{Endian, EventType, Value};
 
-/// Which [`EventKind`] an event is of; dense, starting at 0, per source.
+/// Which [`EventType`] an event is of; dense, starting at 0, per source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct KindId(pub u32);
+pub struct EventTypeId(pub u32);
 
 /// One kernel event (a marker is one too: kind `print`).
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub struct Event<'a> {
     /// The kernel thread id that was running (`common_pid`); 0 is the idle task of the CPU.
     pub tid: i32,
     /// What kind.
-    pub kind: KindId,
+    pub kind: EventTypeId,
     /// `common_flags`: the kernel's trace_flag_type bits.
     pub flags: u8,
     /// `common_preempt_count`.
@@ -39,7 +39,7 @@ pub enum Payload<'a> {
         /// Byte order of the machine that recorded.
         endian: Endian,
     },
-    /// Values in the order of [`EventKind::fields`].
+    /// Values in the order of [`EventType::fields`].
     Values {
         /// One per field; a source may have fewer.
         values: &'a [Value<'a>],
@@ -51,7 +51,7 @@ pub enum Payload<'a> {
 impl<'a> Event<'a> {
     /// The value of field number `index` of `kind`, which must be this event's kind. `None` where the record is
     /// too short for it or points outside of itself.
-    pub fn value(&self, kind: &EventKind, index: usize) -> Option<Value<'a>> {
+    pub fn value(&self, kind: &EventType, index: usize) -> Option<Value<'a>> {
         match self.payload {
             Payload::Values { values, .. } => values.get(index).copied(),
             Payload::Raw { data, endian } => kind.fields.get(index)?.value(data, endian),
@@ -59,7 +59,7 @@ impl<'a> Event<'a> {
     }
 
     /// The same as an integer; a text that is a decimal number counts as one.
-    pub fn int(&self, kind: &EventKind, index: usize) -> Option<i64> {
+    pub fn int(&self, kind: &EventType, index: usize) -> Option<i64> {
         match self.value(kind, index)? {
             Value::Int(v) => Some(v),
             Value::Uint(v) => Some(v as i64),
@@ -69,7 +69,7 @@ impl<'a> Event<'a> {
     }
 
     /// The same as text, cut at its NUL.
-    pub fn text(&self, kind: &EventKind, index: usize) -> Option<&'a [u8]> {
+    pub fn text(&self, kind: &EventType, index: usize) -> Option<&'a [u8]> {
         match self.value(kind, index)? {
             Value::Str(s) => Some(s),
             _ => None,

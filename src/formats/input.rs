@@ -8,8 +8,8 @@ use std::ops::{Deref, Range};
 use std::path::Path;
 
 use super::Damage;
-use super::stream::{self, Stream, StreamError};
 use super::trace_dat::Release;
+use crate::trace_dat::recorder_stream::{self, Stream, StreamError};
 
 /// The most that a compressed input, or standard input, may come to: bytes.
 const MAX_IN_MEMORY: u64 = 4 << 30;
@@ -184,7 +184,7 @@ impl Input {
 impl Input {
     /// Makes the trace.dat of a recording that came as a stream.
     fn unstream(mut self) -> Result<Input, OpenError> {
-        if !self.starts_with(stream::MAGIC) {
+        if !self.starts_with(recorder_stream::MAGIC) {
             return Ok(self);
         }
         let name = self.name.clone();

@@ -18,11 +18,10 @@ pub mod known;
 pub mod perfetto;
 mod report;
 mod sink;
-pub mod stream;
 pub mod trace_dat;
 
-pub use crate::ftrace::{EventKind, Field, FieldType, Value};
-pub use event::{Event, KindId, Payload};
+pub use crate::ftrace::{EventType, Field, FieldType, Value};
+pub use event::{Event, EventTypeId, Payload};
 pub use report::{CpuCount, Damage, ReadReport};
 pub use sink::{Head, Order, Process, Sink, Thread};
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{Event, EventKind, KindId};
+use super::{Event, EventType, EventTypeId};
 use crate::clock::{Clock, Snapshots};
 use crate::ftrace::print_fmt::Context;
 
@@ -63,7 +63,7 @@ pub trait Sink {
         Ok(())
     }
     /// Before the first event of this kind, once. Ids come in growing order without holes.
-    fn kind(&mut self, id: KindId, kind: &EventKind) -> io::Result<()> {
+    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         let _ = (id, kind);
         Ok(())
     }
@@ -83,7 +83,7 @@ pub trait Sink {
         Ok(())
     }
     /// One event; `kind` is what [`Sink::kind`] got for `event.kind`.
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()>;
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
     /// Events are missing on `cpu` before the next event of that CPU; `count` where the kernel counted them.
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
         let _ = (cpu, count);

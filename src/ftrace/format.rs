@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{EventKind, Field, FieldType};
+use super::{EventType, Field, FieldType};
 
 /// Where a field of a few bytes lies in a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct EventFormat {
     /// Where the `common_` fields are.
     pub common: CommonFields,
     /// Name, fields, print format.
-    pub kind: EventKind,
+    pub kind: EventType,
 }
 
 /// A `format` file that is none.
@@ -176,7 +176,7 @@ impl EventFormat {
         // A format can hold a line break inside a string only as `\n`, so the print format is one line; but what
         // follows it (`REC->...` on lines of their own in some out-of-tree trees) belongs to it.
         let print_fmt = text.find("print fmt:").map(|at| text[at + "print fmt:".len()..].trim().to_owned());
-        let kind = EventKind { system: system.to_owned(), name: name.to_owned(), fields, print_fmt };
+        let kind = EventType { system: system.to_owned(), name: name.to_owned(), fields, print_fmt };
         Ok(EventFormat { id, common, kind })
     }
 

@@ -4,7 +4,7 @@ use super::Endian;
 
 /// A kind of event as its source describes it: `sched/sched_switch` and its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventKind {
+pub struct EventType {
     /// The kernel's subsystem (`sched`); empty where the source (a text) does not tell.
     pub system: String,
     /// The event's name (`sched_switch`). Markers are always `print` here, also where a text calls them
@@ -16,14 +16,14 @@ pub struct EventKind {
     pub print_fmt: Option<String>,
 }
 
-impl EventKind {
+impl EventType {
     /// The position of the field called `name`. Look it up once per kind, not once per event.
     pub fn field(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|f| f.name == name)
     }
 }
 
-/// One field of an [`EventKind`].
+/// One field of an [`EventType`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
     /// The kernel's name of it (`prev_comm`).

@@ -5,12 +5,14 @@ mod format;
 mod kind;
 mod layout;
 mod page;
+#[cfg(feature = "host")]
+pub(crate) mod page_writer;
 pub mod print_fmt;
 mod symbols;
 
 pub use endian::Endian;
 pub use format::{CommonFields, EventFormat, FormatError, Slot};
-pub use kind::{EventKind, Field, FieldType, Value, until_nul};
+pub use kind::{EventType, Field, FieldType, Value, until_nul};
 pub use layout::{LayoutError, PageLayout};
 pub use page::{Missed, Page, PageFault, Place, Record, Records, Walk};
 pub use symbols::{Symbol, Symbols, parse_printk_formats};

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::dmtrace::Dump;
+use super::dmtracedump::Dump;
 use super::tree::ROOT;
 
 /// The share of its caller's inclusive time that a method needs to be drawn, percent, unless told otherwise.

@@ -10,7 +10,7 @@ use std::hash::BuildHasherDefault;
 use super::drive::{Feed, Selection, drive};
 use super::machine::{Ticks, add, since};
 use crate::formats::art_method::ids::IdHasher;
-use crate::formats::art_method::{MethodTrace, Problems, cores};
+use crate::formats::art_method::{CallAnomalies, MethodTrace, cores};
 
 /// One method's figures; times in ticks of the trace ([`super::Units`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct Flat {
     /// By dense thread index.
     pub threads: Vec<ThreadStat>,
     /// What did not fit together.
-    pub problems: Problems,
+    pub problems: CallAnomalies,
 }
 
 /// Below this many records one core is as fast.
@@ -177,7 +177,7 @@ struct Counter {
     stats: Vec<Stat>,
     lanes: Vec<Lane>,
     on_stack: OnStack,
-    problems: Problems,
+    problems: CallAnomalies,
 }
 
 impl Counter {
@@ -195,7 +195,7 @@ impl Counter {
             stats: vec![Stat::default(); methods],
             lanes: vec![lane; threads],
             on_stack: OnStack::new(threads, methods),
-            problems: Problems::default(),
+            problems: CallAnomalies::default(),
         }
     }
 
@@ -294,7 +294,7 @@ impl Lane {
     /// The time to take a record at that is the thread's first, steps back, or needs more room on the stack.
     #[cold]
     #[inline(never)]
-    fn irregular(&mut self, a: u64, b: u64, problems: &mut Problems) -> (u64, u64) {
+    fn irregular(&mut self, a: u64, b: u64, problems: &mut CallAnomalies) -> (u64, u64) {
         if self.stack.len() < self.top + 2 {
             self.stack.resize(2 * self.stack.len(), OUTSIDE);
         }

@@ -1,7 +1,7 @@
 //! The stack machine: turns enter, exit and unroll records into calls with their times, whatever is counted from them.
 
 use super::drive::Feed;
-use crate::formats::art_method::Problems;
+use crate::formats::art_method::CallAnomalies;
 
 /// Times in the trace's two possible clocks, in ticks (µs for versions 1 to 3): first and second time of a record.
 /// A file with one clock leaves the second at 0.
@@ -73,7 +73,7 @@ pub struct Machine<V> {
     /// By dense thread index.
     pub threads: Vec<ThreadState>,
     /// What did not fit together.
-    pub problems: Problems,
+    pub problems: CallAnomalies,
     /// When calls whose entry is not in the trace are taken to have begun: at the thread's first event, or at time 0.
     pub orphans_from_zero: bool,
 }
@@ -84,7 +84,7 @@ impl<V: Visitor> Machine<V> {
         Machine {
             visitor,
             threads: vec![ThreadState::default(); threads],
-            problems: Problems::default(),
+            problems: CallAnomalies::default(),
             orphans_from_zero: false,
         }
     }

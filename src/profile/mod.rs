@@ -4,10 +4,7 @@
 //! path of calls, from which [`graph`] has callers and callees), or [`timeline`] (calls in time order).
 
 pub mod diff;
-pub mod dmtrace;
-pub mod dmtrace_diff;
-pub mod dmtrace_html;
-pub mod dmtrace_text;
+pub mod dmtracedump;
 pub mod dot;
 pub mod drive;
 pub mod firefox;

@@ -7,7 +7,7 @@ use super::drive::{CPU, Selection, WALL};
 use super::flat::{Flat, Stat};
 use super::machine::{Ticks, add, since};
 use super::names::Names;
-use crate::formats::art_method::{MethodTrace, Problems};
+use crate::formats::art_method::{CallAnomalies, MethodTrace};
 
 /// What a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct Rows {
     /// Which of the clocks the trace has.
     pub clocks: [bool; 2],
     /// What did not fit together.
-    pub problems: Problems,
+    pub problems: CallAnomalies,
     groups: Vec<String>,
 }
 

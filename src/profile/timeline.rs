@@ -2,7 +2,7 @@
 
 use super::drive::{Selection, drive};
 use super::machine::{Frame, Machine, Ticks, Visitor};
-use crate::formats::art_method::{MethodTrace, Problems};
+use crate::formats::art_method::{CallAnomalies, MethodTrace};
 
 /// A call begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Visitor for Collect {
 }
 
 /// The calls of every thread that has any, and what did not fit together. A call whose entry is not in the trace is opened at the thread's first event.
-pub fn lanes(trace: &MethodTrace<'_>, selection: &Selection, clock: usize) -> (Vec<Lane>, Problems) {
+pub fn lanes(trace: &MethodTrace<'_>, selection: &Selection, clock: usize) -> (Vec<Lane>, CallAnomalies) {
     let threads = trace.threads().len();
     let lanes = (0..threads as u32).map(|thread| Lane { thread, ..Lane::default() }).collect();
     let mut machine = Machine::new(threads, Collect { clock, lanes, orphans: vec![Vec::new(); threads] });

@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 use super::drive::{Feed, Selection, drive};
 use super::machine::{Frame, Machine, Ticks, Visitor, add};
 use crate::formats::art_method::ids::IdHasher;
-use crate::formats::art_method::{MethodTrace, Problems};
+use crate::formats::art_method::{CallAnomalies, MethodTrace};
 
 /// The method of a thread's root.
 pub const ROOT: u32 = u32::MAX;
@@ -35,7 +35,7 @@ pub struct CallTree {
     /// One root per thread with records first, then in order of appearance; callers before callees.
     pub nodes: Vec<Node>,
     /// What did not fit together.
-    pub problems: Problems,
+    pub problems: CallAnomalies,
     children: HashMap<u64, u32, BuildHasherDefault<IdHasher>>,
 }
 

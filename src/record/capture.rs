@@ -23,7 +23,7 @@ use nix::libc;
 
 use super::Error;
 use super::output::{Finished, Output};
-use crate::formats::trace_dat::{CpuData, Extra, Header, Parts, Settle, Slot, write_packed};
+use crate::trace_dat::{CpuData, Extra, Header, Parts, Settle, Slot, write_packed};
 
 /// Regions and holes start at multiples of this, bytes: of any file system's block and of what O_DIRECT asks for.
 pub const ALIGN: u64 = 64 * 1024;

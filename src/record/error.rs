@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::atrace::PropertyError;
-use crate::atrace::categories::SelectionError;
+use crate::android::PropertyError;
+use crate::categories::SelectionError;
 
 /// Why a recording could not start, go on or be cleaned up after.
 #[derive(Debug, Error)]

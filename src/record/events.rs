@@ -1,8 +1,8 @@
 //! What a recording is to have: categories, `group/event`, `group/*` and their filters, resolved for this kernel.
 
 use super::{Error, EventName, Tracefs};
-use crate::atrace::categories::{Catalog, DirFiles, Flavour, Selection, SelectionError, VENDOR_FILE};
-use crate::atrace::{Properties, userspace};
+use crate::android::{Properties, atrace_properties};
+use crate::categories::{Catalog, DirFiles, Flavour, Selection, SelectionError, VENDOR_FILE};
 
 /// An event asked for, with its filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Choice {
 pub fn choose(tracefs: &Tracefs, names: &[String]) -> Result<Choice, Error> {
     let vendor = std::fs::read_to_string(VENDOR_FILE).ok();
     let core_services =
-        Properties::here().and_then(|p| userspace::core_services(&p).ok()).unwrap_or_default();
+        Properties::here().and_then(|p| atrace_properties::core_services(&p).ok()).unwrap_or_default();
     let catalog = Catalog::new(vendor.as_deref(), &core_services, Flavour::Record)
         .map_err(|e| Error::Format { path: VENDOR_FILE.into(), what: e.to_string() })?;
     let files = DirFiles::new(tracefs.root());

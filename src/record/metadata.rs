@@ -5,7 +5,7 @@ use std::fs;
 
 use super::tracefs::read_whole;
 use super::{Error, EventName, Tracefs};
-use crate::formats::trace_dat::Metadata;
+use crate::trace_dat::Metadata;
 
 /// The kernel's ring-buffer page, from `events/header_page`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! Recording on the device: the seam to tracefs, the settings it saves and puts back, the page movers.
 
-pub mod activity;
 mod capture;
 mod clocks;
 pub mod drain;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use super::Error;
 use super::capture::Settled;
-use crate::formats::stream::{HeadInfo, Kind, MAGIC, frame_head};
-use crate::formats::trace_dat::{Extra, Header, Slot};
+use crate::trace_dat::recorder_stream::{HeadInfo, Kind, MAGIC, frame_head};
+use crate::trace_dat::{Extra, Header, Slot};
 
 /// Where a recording goes.
 pub trait Output {

@@ -12,7 +12,7 @@ use super::setup::{self, Applied, Setup};
 use super::signals::Signals;
 use super::summary::Summary;
 use super::{Error, Settings, stats};
-use crate::formats::trace_dat::Extra;
+use crate::trace_dat::Extra;
 
 /// What to record, and until when.
 #[derive(Debug, Clone)]

@@ -11,8 +11,8 @@ use super::stats::Stats;
 use super::summary::{CpuSummary, Summary};
 use super::{Error, Settings, Tracefs, clocks, stats};
 use crate::clock::Snapshots;
-use crate::formats::trace_dat::layout::option;
-use crate::formats::trace_dat::{CpuLoss, Extra, Header, Metadata, Slot};
+use crate::trace_dat::layout::option;
+use crate::trace_dat::{CpuLoss, Extra, Header, Metadata, Slot};
 
 /// Where a recording goes, and what goes with it.
 #[derive(Debug, Clone)]

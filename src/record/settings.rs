@@ -12,9 +12,9 @@ use nix::sys::signal::{Signal, kill};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Tracefs};
-use crate::atrace::{Properties, SavedProperties, UserspaceRequest, UserspaceTags};
+use crate::android::{Properties, SavedProperties, UserspaceRequest, UserspaceTags};
 use crate::clock::Snapshots;
-use crate::say::complain;
+use crate::console::complain;
 
 /// Which trace buffer a saved-settings record is about, and who made it: its first line.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use super::events::Wanted;
 use super::{Error, EventName, Settings};
-use crate::atrace::{NO_PROPERTIES, Properties, UserspaceRequest};
+use crate::android::{NO_PROPERTIES, Properties, UserspaceRequest};
 use crate::clock::Clock;
 
 /// What happens when the buffer is full and nobody reads.

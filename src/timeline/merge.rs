@@ -11,11 +11,11 @@ use super::place::Placement;
 use super::source::{Kernel, Opened, Source, SourceError};
 use super::stored::{Known, Stored};
 use super::{Edge, InputOutcome, MethodId, MethodName, MethodThread, Outcome, TimelineSink, Verdict};
-use crate::atrace::Marker;
 use crate::clock::{Clock, Snapshots};
-use crate::formats::art_method::{MethodTrace, Problems};
-use crate::formats::{Damage, Event, EventKind, Head, KindId, Order, Process, ReadReport, Sink, Thread};
+use crate::formats::art_method::{CallAnomalies, MethodTrace};
+use crate::formats::{Damage, Event, EventType, EventTypeId, Head, Order, Process, ReadReport, Sink, Thread};
 use crate::ftrace::print_fmt::Context;
+use crate::markers::Marker;
 
 /// What the user decides instead of the evidence.
 #[derive(Debug, Clone, Copy, Default)]
@@ -79,7 +79,7 @@ pub fn merge(
             report: ReadReport::default(),
             markers: 0,
             methods: 0,
-            problems: Problems::default(),
+            problems: CallAnomalies::default(),
             threads: 0,
         },
         seen: Vec::new(),
@@ -379,7 +379,7 @@ struct Collector<'r, 'o> {
 }
 
 impl Sink for Collector<'_, '_> {
-    fn event(&mut self, _: &Event<'_>, _: &EventKind) -> io::Result<()> {
+    fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
         Ok(())
     }
 }
@@ -403,7 +403,7 @@ impl TimelineSink for Collector<'_, '_> {
 /// One recording's events on their way to the exporter: kinds numbered over all inputs, times in the one clock.
 struct Pass<'r, 'o> {
     map: Option<ClockMap>,
-    kinds: Vec<KindId>,
+    kinds: Vec<EventTypeId>,
     is_print: Vec<Option<usize>>,
     events: u64,
     first_offset: Option<i64>,
@@ -415,8 +415,8 @@ struct Pass<'r, 'o> {
 }
 
 impl Sink for Pass<'_, '_> {
-    fn kind(&mut self, _: KindId, kind: &EventKind) -> io::Result<()> {
-        let id = KindId(self.run.next_kind);
+    fn kind(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
+        let id = EventTypeId(self.run.next_kind);
         self.run.next_kind += 1;
         self.kinds.push(id);
         self.is_print.push((kind.name == "print").then(|| kind.field("buf")).flatten());
@@ -439,7 +439,7 @@ impl Sink for Pass<'_, '_> {
     }
 
     #[inline]
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let index = event.kind.0 as usize;
         let mut event = *event;
         event.kind = *self.kinds.get(index).ok_or_else(|| io::Error::other("an event of no kind"))?;

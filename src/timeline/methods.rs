@@ -6,7 +6,7 @@ use super::place::Placement;
 use super::traced::reading;
 use super::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
 use crate::art::Action;
-use crate::formats::art_method::{MethodTrace, Problems, Record};
+use crate::formats::art_method::{CallAnomalies, MethodTrace, Record};
 
 /// Edges of one thread that are handed on together.
 const BATCH: usize = 1024;
@@ -17,7 +17,7 @@ pub struct MethodCounts {
     /// Methods entered.
     pub enters: u64,
     /// What did not fit together.
-    pub problems: Problems,
+    pub problems: CallAnomalies,
     /// Earliest edge, ns of the timeline.
     pub first: Option<u64>,
     /// Latest edge.

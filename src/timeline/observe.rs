@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::io;
 
-use crate::atrace::Marker;
-use crate::formats::{Event, EventKind, KindId, Sink, Thread};
+use crate::formats::{Event, EventType, EventTypeId, Sink, Thread};
+use crate::markers::Marker;
 
 /// Switches and markers that are kept at most: 16 bytes each.
 const MAX_KEPT: usize = 8 << 20;
@@ -73,7 +73,7 @@ impl Observed {
         seen
     }
 
-    fn switch(&mut self, event: &Event<'_>, kind: &EventKind, fields: [usize; 4]) {
+    fn switch(&mut self, event: &Event<'_>, kind: &EventType, fields: [usize; 4]) {
         for (comm, pid, on) in [(fields[0], fields[1], false), (fields[2], fields[3], true)] {
             let Some(tid) = event.int(kind, pid).and_then(|t| i32::try_from(t).ok()).filter(|t| *t != 0)
             else {
@@ -206,7 +206,7 @@ impl Sink for Observer<'_> {
         Ok(())
     }
 
-    fn kind(&mut self, _: KindId, kind: &EventKind) -> io::Result<()> {
+    fn kind(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         let fields = ["prev_comm", "prev_pid", "next_comm", "next_pid"].map(|name| kind.field(name));
         self.observed.kinds.push(match (kind.name.as_str(), fields, kind.field("buf")) {
             ("sched_switch", [Some(a), Some(b), Some(c), Some(d)], _) => Kind::Switch([a, b, c, d]),
@@ -227,7 +227,7 @@ impl Sink for Observer<'_> {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let event = &Event { ts: self.map.map(event.ts), ..*event };
         let observed = &mut *self.observed;
         if observed.last == 0 {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::clock::Clock;
 use crate::formats::ReadReport;
-use crate::formats::art_method::Problems;
+use crate::formats::art_method::CallAnomalies;
 
 /// How sure the place of an input on the timeline is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -76,7 +76,7 @@ pub struct Outcome {
     pub methods: u64,
     /// What did not fit together in the method traces. A timeline has no place for calls whose entry is not recorded:
     /// they are left out.
-    pub problems: Problems,
+    pub problems: CallAnomalies,
     /// Threads with a name or an event.
     pub threads: u64,
 }

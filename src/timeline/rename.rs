@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Edge, MethodId, MethodName, MethodThread, Outcome, TimelineSink};
 use crate::art::Mapping;
-use crate::formats::{Event, EventKind, Head, KindId, Order, Payload, Process, Sink, Thread, Value};
+use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Process, Sink, Thread, Value};
 use crate::ftrace::print_fmt::Context;
 
 /// Marker texts whose renaming is remembered: an app has fewer.
@@ -50,7 +50,7 @@ impl Sink for Renamed<'_> {
         self.to.kernel(context)
     }
 
-    fn kind(&mut self, id: KindId, kind: &EventKind) -> io::Result<()> {
+    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.markers.push(if kind.name == "print" { kind.field("buf") } else { None });
         self.to.kind(id, kind)
     }
@@ -63,7 +63,7 @@ impl Sink for Renamed<'_> {
         self.to.process(process)
     }
 
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let buf = self.markers.get(event.kind.0 as usize).copied().flatten();
         let renamed = buf.and_then(|buf| Some((buf, self.rename(event.text(kind, buf)?)?)));
         let Some((buf, text)) = renamed else { return self.to.event(event, kind) };

@@ -7,7 +7,7 @@ use crate::formats::art_method::{self, MethodTrace};
 use crate::formats::detect::{self, Format, Other};
 use crate::formats::input::{Input, OpenError};
 use crate::formats::trace_dat::{TraceDat, TraceDatError};
-use crate::formats::{Event, EventKind, Head, Order, ReadReport, Sink, ftrace_text, perfetto};
+use crate::formats::{Event, EventType, Head, Order, ReadReport, Sink, ftrace_text, perfetto};
 
 /// Why an input cannot be part of a timeline.
 #[derive(Debug, thiserror::Error)]
@@ -147,7 +147,7 @@ impl Sink for HeadOnly {
         Err(io::ErrorKind::Other.into())
     }
 
-    fn event(&mut self, _: &Event<'_>, _: &EventKind) -> io::Result<()> {
+    fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
         Err(io::ErrorKind::Other.into())
     }
 }

@@ -5,11 +5,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 
 use super::map::ClockMap;
-use crate::formats::{Event, EventKind, KindId, Payload, Sink, Value};
+use crate::formats::{Event, EventType, EventTypeId, Payload, Sink, Value};
 use crate::ftrace::Endian;
 
 /// What tells an event from all others: when (to the µs, since texts know no more), where, who, what.
-fn key(micros: u64, event: &Event<'_>, kind: &EventKind) -> u64 {
+fn key(micros: u64, event: &Event<'_>, kind: &EventType) -> u64 {
     let mut hasher = DefaultHasher::new();
     (micros, event.cpu, event.tid, &kind.name).hash(&mut hasher);
     if kind.name == "print"
@@ -49,14 +49,14 @@ impl Known {
     }
 
     /// Adds an event of the recording at hand, at the timeline's time.
-    pub fn learn(&mut self, event: &Event<'_>, kind: &EventKind) {
+    pub fn learn(&mut self, event: &Event<'_>, kind: &EventType) {
         let half = usize::from(event.ts % 1_000 >= 500);
         self.new.entry(key(event.ts / 1_000, event, kind)).or_default()[half] += 1;
     }
 
     /// Whether this event, at the timeline's time, is known, and was not met before in this recording. Texts cut or
     /// round to µs, so both are looked for.
-    pub fn meet(&mut self, event: &Event<'_>, kind: &EventKind) -> bool {
+    pub fn meet(&mut self, event: &Event<'_>, kind: &EventType) -> bool {
         let micros = event.ts / 1_000;
         let this = key(micros, event, kind);
         self.meet_one(this, 0)
@@ -76,7 +76,7 @@ impl Known {
 }
 
 impl Sink for Known {
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let ts = self.map.map(event.ts);
         self.learn(&Event { ts, ..*event }, kind);
         Ok(())
@@ -90,7 +90,7 @@ struct One {
     ts: u64,
     cpu: u32,
     tid: i32,
-    kind: KindId,
+    kind: EventTypeId,
     own_kind: usize,
     flags: u8,
     preempt_count: u8,
@@ -114,7 +114,7 @@ enum KeptValue {
 /// Events of one recording, kept in memory until their time comes.
 #[derive(Default)]
 pub struct Stored {
-    kinds: Vec<EventKind>,
+    kinds: Vec<EventType>,
     events: Vec<One>,
     values: Vec<KeptValue>,
     bytes: Vec<u8>,
@@ -122,7 +122,7 @@ pub struct Stored {
 
 impl Stored {
     /// The next kind of the recording.
-    pub fn kind(&mut self, kind: &EventKind) {
+    pub fn kind(&mut self, kind: &EventType) {
         self.kinds.push(kind.clone());
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 
 use tracebridge::clock::Clock;
-use tracebridge::formats::{Event, EventKind, Sink};
+use tracebridge::formats::{Event, EventType, Sink};
 use tracebridge::timeline::{
     self, Edge, MergeError, MergeOptions, MethodThread, Outcome, TimelineSink, Verdict,
 };
@@ -19,7 +19,7 @@ struct Kept {
 }
 
 impl Sink for Kept {
-    fn event(&mut self, _: &Event<'_>, _: &EventKind) -> io::Result<()> {
+    fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
         Ok(())
     }
 }

@@ -4,9 +4,10 @@
 use std::io::{self, Write};
 
 use tracebridge::clock::Clock;
-use tracebridge::formats::trace_dat::{TraceDat, layout};
-use tracebridge::formats::{Event, EventKind, Head, Order, ReadReport, Sink, Thread, Value};
+use tracebridge::formats::trace_dat::TraceDat;
+use tracebridge::formats::{Event, EventType, Head, Order, ReadReport, Sink, Thread, Value};
 use tracebridge::ftrace::Endian;
+use tracebridge::trace_dat::layout;
 
 use crate::support;
 
@@ -239,7 +240,7 @@ impl Sink for Keep {
         self.threads.push((t.tid, t.tgid, t.name.map(|n| String::from_utf8_lossy(n).into_owned())));
         Ok(())
     }
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let text = |i| match event.value(kind, i) {
             Some(Value::Str(s)) => String::from_utf8_lossy(s).into_owned(),
             other => format!("{other:?}"),

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use tracebridge::formats::{
-    Event, EventKind, Head, Order, Process, ReadReport, Sink, Thread, Value, detect, ftrace_text,
+    Event, EventType, Head, Order, Process, ReadReport, Sink, Thread, Value, detect, ftrace_text,
 };
 
 use crate::support;
@@ -16,7 +16,7 @@ use tracebridge::formats::detect::Format;
 #[derive(Default)]
 pub struct Told {
     pub head: Option<Head>,
-    pub kinds: Vec<EventKind>,
+    pub kinds: Vec<EventType>,
     pub events: Vec<Seen>,
     pub threads: BTreeMap<i32, (Option<i32>, Option<String>)>,
     pub processes: BTreeMap<i32, Option<String>>,
@@ -44,7 +44,7 @@ impl Sink for Told {
         self.head = Some(head.clone());
         Ok(())
     }
-    fn kind(&mut self, id: tracebridge::formats::KindId, kind: &EventKind) -> io::Result<()> {
+    fn kind(&mut self, id: tracebridge::formats::EventTypeId, kind: &EventType) -> io::Result<()> {
         assert_eq!(id.0 as usize, self.kinds.len(), "kinds come in order without holes");
         self.kinds.push(kind.clone());
         Ok(())
@@ -57,7 +57,7 @@ impl Sink for Told {
         self.processes.insert(process.pid, process.name.map(text));
         Ok(())
     }
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         assert_eq!(&self.kinds[event.kind.0 as usize], kind);
         let field = |(i, f): (usize, &tracebridge::formats::Field)| {
             let value = match event.value(kind, i)? {

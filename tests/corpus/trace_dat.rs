@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use tracebridge::formats::trace_dat::TraceDat;
-use tracebridge::formats::{Event, EventKind, KindId, Order, ReadReport, Sink, Thread, Value};
+use tracebridge::formats::{Event, EventType, EventTypeId, Order, ReadReport, Sink, Thread, Value};
 
 use crate::support;
 
@@ -45,7 +45,7 @@ struct Keep {
 }
 
 impl Keep {
-    fn field(&self, event: &Event<'_>, kind: &EventKind, index: usize) -> String {
+    fn field(&self, event: &Event<'_>, kind: &EventType, index: usize) -> String {
         let field = &kind.fields[index];
         let value = match event.value(kind, index) {
             // trace-cmd knows the fields that the kernel's format would print in hexadecimal; numbers() undoes that.
@@ -63,7 +63,7 @@ impl Keep {
 }
 
 impl Sink for Keep {
-    fn kind(&mut self, id: KindId, kind: &EventKind) -> io::Result<()> {
+    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         assert_eq!(id.0 as usize, self.names.len());
         self.names.insert(kind.name.clone(), kind.fields.iter().map(|f| f.name.clone()).collect());
         Ok(())
@@ -76,7 +76,7 @@ impl Sink for Keep {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let fields = (0..kind.fields.len()).map(|i| self.field(event, kind, i)).collect();
         let comm = match event.tid {
             0 => "<idle>".to_owned(),

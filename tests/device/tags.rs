@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use tracebridge::atrace::tags::TAGS;
+use tracebridge::android::tags::TAGS;
 
 use crate::adb::{Device, scratch};
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tracebridge::formats::trace_dat::TraceDat;
-use tracebridge::formats::{Event, EventKind, Order, Sink, Thread};
+use tracebridge::formats::{Event, EventType, Order, Sink, Thread};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ impl Sink for Collect {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.lines.push(Line {
             ts: event.ts,
             cpu: event.cpu,

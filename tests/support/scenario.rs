@@ -9,7 +9,7 @@ use tracebridge::clock::{Clock, Snapshot, Snapshots};
 use tracebridge::export::{self, Format};
 use tracebridge::formats::input::Input;
 use tracebridge::formats::{
-    Event, EventKind, Field, FieldType, Head, KindId, Payload, Thread, Value, detect,
+    Event, EventType, EventTypeId, Field, FieldType, Head, Payload, Thread, Value, detect,
 };
 use tracebridge::timeline::{Outcome, Source, TimelineSink};
 
@@ -255,7 +255,7 @@ impl Scenario {
     }
 }
 
-fn kinds() -> [EventKind; 2] {
+fn kinds() -> [EventType; 2] {
     let field = |name: &str, ctype: &str, ty, offset, size| Field {
         name: name.into(),
         ctype: ctype.into(),
@@ -265,7 +265,7 @@ fn kinds() -> [EventKind; 2] {
     };
     let comm = |name, offset| field(name, "char[16]", FieldType::FixedStr, offset, 16);
     let int = |name, offset| field(name, "int", FieldType::Int, offset, 4);
-    let switch = EventKind {
+    let switch = EventType {
         system: "sched".into(),
         name: "sched_switch".into(),
         fields: vec![
@@ -279,7 +279,7 @@ fn kinds() -> [EventKind; 2] {
         ],
         print_fmt: None,
     };
-    let print = EventKind {
+    let print = EventType {
         system: "ftrace".into(),
         name: "print".into(),
         fields: vec![
@@ -307,7 +307,7 @@ fn write(
     })?;
     let kinds = kinds();
     for (n, kind) in kinds.iter().enumerate() {
-        sink.kind(KindId(n as u32), kind)?;
+        sink.kind(EventTypeId(n as u32), kind)?;
     }
     for index in 0..threads {
         let name = COMMS[index as usize % 6].as_bytes();
@@ -339,7 +339,7 @@ fn write(
                 ts: moment.ts,
                 cpu: moment.cpu,
                 tid: moment.tid,
-                kind: KindId(kind as u32),
+                kind: EventTypeId(kind as u32),
                 flags: 0,
                 preempt_count: 0,
                 comm: None,

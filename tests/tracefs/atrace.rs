@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use tracebridge::formats::{Event, EventKind, Order, Sink, ftrace_text};
+use tracebridge::formats::{Event, EventType, Order, Sink, ftrace_text};
 
 use crate::machine::{Knobs, Machine, expand, machine};
 use crate::recording::Busy;
@@ -31,7 +31,7 @@ pub fn output(mut command: Command) -> (String, Output) {
 struct Counts(std::collections::BTreeMap<String, usize>);
 
 impl Sink for Counts {
-    fn event(&mut self, _: &Event<'_>, kind: &EventKind) -> std::io::Result<()> {
+    fn event(&mut self, _: &Event<'_>, kind: &EventType) -> std::io::Result<()> {
         *self.0.entry(kind.name.clone()).or_default() += 1;
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tracebridge::formats::{Event, EventKind, Order, Sink, ftrace_text};
+use tracebridge::formats::{Event, EventType, Order, Sink, ftrace_text};
 
 use crate::atrace::{atrace, output};
 use crate::machine::machine;
@@ -17,7 +17,7 @@ use crate::support::corpus;
 struct Events(Vec<String>);
 
 impl Sink for Events {
-    fn event(&mut self, e: &Event<'_>, kind: &EventKind) -> std::io::Result<()> {
+    fn event(&mut self, e: &Event<'_>, kind: &EventType) -> std::io::Result<()> {
         let Event { ts, cpu, tid, flags, preempt_count, comm, tgid, payload, .. } = e;
         let comm = comm.map(String::from_utf8_lossy);
         self.0.push(format!(

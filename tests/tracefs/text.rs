@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tracebridge::formats::trace_dat::{CpuData, Metadata, layout::option};
+use tracebridge::trace_dat::{CpuData, Metadata, layout::option};
 
 use crate::machine::machine;
 use crate::support;

@@ -6,7 +6,7 @@
 
 use super::plan::{Plan, as_number, packed};
 use super::proto::{bytes, message, string, uint, varint};
-use crate::formats::{Event, EventKind};
+use crate::formats::{Event, EventType};
 
 /// Payload bytes at which a bundle is closed.
 const FULL: usize = 64 << 10;
@@ -23,7 +23,7 @@ pub enum Sched {
 
 impl Sched {
     /// What `kind` means to the columns, if anything.
-    pub fn new(kind: &EventKind) -> Option<Sched> {
+    pub fn new(kind: &EventType) -> Option<Sched> {
         let all = |names: &[&str]| names.iter().map(|n| kind.field(n)).collect::<Option<Vec<_>>>();
         match kind.name.as_str() {
             "sched_switch" => {
@@ -174,7 +174,7 @@ impl Cpu {
         &mut self,
         out: &mut Vec<u8>,
         event: &Event<'_>,
-        kind: &EventKind,
+        kind: &EventType,
         plan: &Plan,
         sched: Option<&Sched>,
     ) {
@@ -208,7 +208,7 @@ impl Cpu {
     }
 
     /// `None` where the columns would not say all.
-    fn switch(&mut self, event: &Event<'_>, kind: &EventKind, fields: &[usize; 7]) -> Option<()> {
+    fn switch(&mut self, event: &Event<'_>, kind: &EventType, fields: &[usize; 7]) -> Option<()> {
         let before = self.running.take();
         let number = |n: usize| event.value(kind, fields[n]).and_then(as_number).map(|v| v as i64);
         let name = |n: usize| event.text(kind, fields[n]).and_then(comm);
@@ -228,7 +228,7 @@ impl Cpu {
     fn waking(
         &mut self,
         event: &Event<'_>,
-        kind: &EventKind,
+        kind: &EventType,
         fields: &[usize; 4],
         success: Option<usize>,
     ) -> Option<()> {

@@ -20,7 +20,7 @@ use self::proto::{double, message, string, uint};
 use super::Out;
 use super::background::Background;
 use crate::clock::{Clock, Snapshots};
-use crate::formats::{Event, EventKind, Head, KindId, Process, Sink, Thread};
+use crate::formats::{Event, EventType, EventTypeId, Head, Process, Sink, Thread};
 use crate::timeline::{Edge, InputOutcome, MethodId, MethodName, MethodThread, Outcome, TimelineSink};
 
 /// `trusted_packet_sequence_id` of all packets that need no sequence of their own.
@@ -268,7 +268,7 @@ impl Sink for PerfettoWriter {
         Ok(())
     }
 
-    fn kind(&mut self, id: KindId, kind: &EventKind) -> io::Result<()> {
+    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         if id.0 as usize != self.kinds.len() {
             return Err(io::Error::other(format!("kind {} out of order", id.0)));
         }
@@ -295,7 +295,7 @@ impl Sink for PerfettoWriter {
     }
 
     #[inline]
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.first_ts = self.first_ts.min(event.ts);
         if event.comm.is_some() || event.tgid.is_some() {
             self.remember(event.tid, event.tgid, event.comm);

@@ -3,7 +3,7 @@
 
 use super::proto::{bytes, message, string, uint, varint};
 use crate::formats::perfetto::tables::{self, FieldKind, FieldSpec};
-use crate::formats::{Event, EventKind, Field, FieldType, Payload, Value};
+use crate::formats::{Event, EventType, Field, FieldType, Payload, Value};
 use crate::ftrace::Endian;
 
 /// `FtraceEvent.generic`.
@@ -46,7 +46,7 @@ enum What {
 
 impl Plan {
     /// The plan for events of `kind`.
-    pub fn new(kind: &EventKind) -> Plan {
+    pub fn new(kind: &EventType) -> Plan {
         match tables::by_name(&kind.system, &kind.name) {
             Some(spec) => {
                 let steps = spec.fields.iter().filter_map(|f| Step::new(kind, f));
@@ -69,7 +69,7 @@ impl Plan {
     }
 
     /// Fields of the kind that Perfetto's message has no place for.
-    pub fn left_out<'k>(&self, kind: &'k EventKind) -> Vec<&'k str> {
+    pub fn left_out<'k>(&self, kind: &'k EventType) -> Vec<&'k str> {
         match self {
             Plan::Generic { .. } => Vec::new(),
             Plan::Typed { steps, .. } => {
@@ -81,7 +81,7 @@ impl Plan {
 
     /// Appends the event's message, as a field of `FtraceEvent`.
     #[inline]
-    pub fn encode(&self, out: &mut Vec<u8>, event: &Event<'_>, kind: &EventKind) {
+    pub fn encode(&self, out: &mut Vec<u8>, event: &Event<'_>, kind: &EventType) {
         match self {
             Plan::Typed { number, steps } => message(out, *number, |out| {
                 for step in steps {
@@ -120,7 +120,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl Step {
-    fn new(kind: &EventKind, spec: &FieldSpec) -> Option<Step> {
+    fn new(kind: &EventType, spec: &FieldSpec) -> Option<Step> {
         let field = kind.field(spec.name)?;
         let Field { ty, offset, size, .. } = kind.fields[field];
         let int = matches!(spec.ty, FieldKind::Int | FieldKind::Uint);
@@ -141,7 +141,7 @@ impl Step {
     }
 
     #[inline]
-    fn encode(&self, out: &mut Vec<u8>, event: &Event<'_>, kind: &EventKind) {
+    fn encode(&self, out: &mut Vec<u8>, event: &Event<'_>, kind: &EventType) {
         if let (What::Int { offset, size, signed }, Payload::Raw { data, endian: Endian::Little }) =
             (self.what, event.payload)
         {

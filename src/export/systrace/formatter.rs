@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::line::{Columns, Printer, Threads};
 use crate::export::Out;
-use crate::formats::{Event, EventKind, KindId, Payload};
+use crate::formats::{Event, EventType, EventTypeId, Payload};
 use crate::ftrace::Endian;
 
 /// Events a batch has: enough that handing it over costs nothing, few enough that batches stay in the cache.
@@ -22,7 +22,7 @@ const BATCHES_A_THREAD: usize = 4;
 const MAX_THREADS: usize = 6;
 
 /// How events of each kind are printed.
-pub(super) type Printers = Arc<Vec<Arc<(Printer, EventKind)>>>;
+pub(super) type Printers = Arc<Vec<Arc<(Printer, EventType)>>>;
 
 /// Some events in a row, with all that is needed to print them.
 #[derive(Default)]
@@ -104,7 +104,7 @@ impl Batch {
                 ts: entry.ts,
                 cpu: entry.cpu,
                 tid: entry.tid,
-                kind: KindId(entry.kind.unwrap_or_default()),
+                kind: EventTypeId(entry.kind.unwrap_or_default()),
                 flags: entry.flags,
                 preempt_count: entry.preempt_count,
                 comm: None,

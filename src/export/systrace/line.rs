@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::formats::{Event, EventKind, Payload, Thread, known};
+use crate::formats::{Event, EventType, Payload, Thread, known};
 use crate::ftrace::print_fmt::number::{push_hex, push_i64, push_padded, two_digits};
 use crate::ftrace::print_fmt::ready::Ready;
 use crate::ftrace::print_fmt::{Context, PrintFmt};
@@ -206,7 +206,7 @@ enum How {
 
 impl Printer {
     /// How `kind` is printed, its records being of the machine that `context` tells of.
-    pub fn new(kind: &EventKind, context: &Arc<Context>) -> Printer {
+    pub fn new(kind: &EventType, context: &Arc<Context>) -> Printer {
         let field = |name: &str| kind.field(name).map(|i| kind.fields[i].clone());
         let both = |a: &str, b: &str| Some((field(a)?, field(b)?));
         let special = match (kind.system.as_str(), kind.name.as_str()) {
@@ -235,7 +235,7 @@ impl Printer {
 
     /// Appends the event's name and what it says.
     #[inline]
-    pub fn push(&self, event: &Event<'_>, kind: &EventKind, out: &mut Vec<u8>) {
+    pub fn push(&self, event: &Event<'_>, kind: &EventType, out: &mut Vec<u8>) {
         match (&event.payload, &self.how) {
             (Payload::Raw { data, endian }, how) => {
                 let start = out.len();

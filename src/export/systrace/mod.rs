@@ -10,7 +10,7 @@ pub use line::{Columns, HEADER, Printer, Threads};
 
 use self::formatter::{Formatter, Printers};
 use super::Out;
-use crate::formats::{Event, EventKind, Head, KindId, Order, Payload, Sink, Thread};
+use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Sink, Thread};
 use crate::ftrace::print_fmt::Context;
 use crate::timeline::{Outcome, TimelineSink};
 
@@ -65,7 +65,7 @@ impl Sink for SystraceWriter {
         Ok(())
     }
 
-    fn kind(&mut self, _: KindId, kind: &EventKind) -> io::Result<()> {
+    fn kind(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         let printer = Printer::new(kind, &self.context);
         Arc::make_mut(&mut self.printers).push(Arc::new((printer, kind.clone())));
         Ok(())
@@ -76,7 +76,7 @@ impl Sink for SystraceWriter {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         match event.payload {
             Payload::Raw { data, endian } if event.comm.is_none() && event.tgid.is_none() => {
                 self.out.batch.record(event, data, endian);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Out;
 use super::systrace::SystraceWriter;
-use crate::formats::{Event, EventKind, Head, KindId, Order, Process, Sink, Thread};
+use crate::formats::{Event, EventType, EventTypeId, Head, Order, Process, Sink, Thread};
 use crate::ftrace::print_fmt::Context;
 use crate::timeline::{Outcome, TimelineSink};
 
@@ -70,7 +70,7 @@ impl Sink for HtmlWriter {
         self.text.kernel(context)
     }
 
-    fn kind(&mut self, id: KindId, kind: &EventKind) -> io::Result<()> {
+    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.text.kind(id, kind)
     }
 
@@ -82,7 +82,7 @@ impl Sink for HtmlWriter {
         self.text.process(process)
     }
 
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.text.event(event, kind)
     }
 

@@ -4,21 +4,20 @@
 //! kernel's layout where the table of known events has it, of our own elsewhere. Pages wait in a temporary file, as
 //! the head before them needs to know their number.
 
-mod page;
 mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
-use self::page::{HEADER_EVENT, HEADER_PAGE, MAX_RECORD, PAGE, Page};
 use self::record::{KALLSYMS, Layout};
 use super::Out;
 use crate::clock::Clock;
-use crate::formats::trace_dat::layout::option;
-use crate::formats::trace_dat::{CpuData, Extra, Metadata};
-use crate::formats::{Event, EventKind, Head, KindId, Order, Process, Sink, Thread};
+use crate::formats::{Event, EventType, EventTypeId, Head, Order, Process, Sink, Thread};
+use crate::ftrace::page_writer::{HEADER_EVENT, HEADER_PAGE, MAX_RECORD, PAGE, Page};
 use crate::timeline::{Outcome, TimelineSink};
+use crate::trace_dat::layout::option;
+use crate::trace_dat::{CpuData, Extra, Metadata};
 
 /// CPUs that are believed: more than any kernel is built for. Each has an entry in the file's table.
 const MAX_CPUS: u32 = 8192;
@@ -156,7 +155,7 @@ impl Sink for DatWriter {
         Ok(())
     }
 
-    fn kind(&mut self, id: KindId, kind: &EventKind) -> io::Result<()> {
+    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.layouts.push(Layout::new(id.0, kind));
         let pairs = [("pid", "comm"), ("prev_pid", "prev_comm"), ("next_pid", "next_comm")];
         let places = pairs.iter().filter_map(|(pid, comm)| Some((kind.field(pid)?, kind.field(comm)?)));
@@ -178,7 +177,7 @@ impl Sink for DatWriter {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         if event.comm.is_some() || event.tgid.is_some() {
             self.remember(event.tid, event.tgid, event.comm);
         }

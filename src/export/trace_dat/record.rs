@@ -1,6 +1,6 @@
 //! How each kind of event lies in a record, and the `format` text that says so.
 
-use crate::formats::{Event, EventKind, Field, FieldType, Payload, Value, known};
+use crate::formats::{Event, EventType, Field, FieldType, Payload, Value, known};
 use crate::ftrace::Endian;
 
 /// Ids below are the kernel's own (`ftrace/print` is 5); events start where nobody minds.
@@ -25,7 +25,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// The layout for kind number `index`; `None` where there are more kinds than ids.
-    pub fn new(index: u32, kind: &EventKind) -> Option<Layout> {
+    pub fn new(index: u32, kind: &EventType) -> Option<Layout> {
         let is_print = kind.name == "print";
         let id = if is_print { PRINT_ID } else { u16::try_from(index).ok()?.checked_add(FIRST_ID)? };
         let (fields, print_fmt) = placed(kind);
@@ -41,7 +41,7 @@ impl Layout {
     }
 
     /// Appends the event's record to `out`; `false` where a value did not fit its field.
-    pub fn encode(&self, event: &Event<'_>, kind: &EventKind, out: &mut Vec<u8>) -> bool {
+    pub fn encode(&self, event: &Event<'_>, kind: &EventType, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         if let Payload::Raw { data, endian: Endian::Little } = event.payload
             && data.len() >= known::COMMON_SIZE as usize
@@ -120,7 +120,7 @@ fn located(out: &mut Vec<u8>, start: usize, at: usize, bytes: &[u8], string: boo
 }
 
 /// The kind's fields with a place in the record each, and its print format.
-fn placed(kind: &EventKind) -> (Vec<Field>, String) {
+fn placed(kind: &EventType) -> (Vec<Field>, String) {
     let has_places = kind.fields.iter().all(|f| f.offset >= known::COMMON_SIZE && !f.ctype.is_empty());
     if has_places {
         return (kind.fields.clone(), kind.print_fmt.clone().unwrap_or_else(|| print_fmt(&kind.fields)));

@@ -31,7 +31,7 @@ use body::{BlockBody, FixedBody, ThreadTable};
 use ids::IdMap;
 
 pub use error::Error;
-pub use problems::Problems;
+pub use problems::CallAnomalies;
 pub use records::{Record, Records, Unwrap};
 pub use scan::workers as cores;
 

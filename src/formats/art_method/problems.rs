@@ -2,7 +2,7 @@
 
 /// Counts of what a stack of calls met; see [`super::Counts`] for what shows without one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Problems {
+pub struct CallAnomalies {
     /// Exits on an empty stack: calls that had begun before the trace did.
     pub exits_without_enter: u64,
     /// Exits of a method that is not on the stack at all; left out.
@@ -17,9 +17,9 @@ pub struct Problems {
     pub time_wraps: u64,
 }
 
-impl Problems {
+impl CallAnomalies {
     /// Adds another part's, which counted other threads of the same trace.
-    pub fn add(&mut self, other: Problems) {
+    pub fn add(&mut self, other: CallAnomalies) {
         self.exits_without_enter += other.exits_without_enter;
         self.unmatched_exits += other.unmatched_exits;
         self.missing_exits += other.missing_exits;

@@ -5,7 +5,7 @@ use std::io;
 
 use crate::formats::kind_list::{KindList, is_shaped, type_of};
 use crate::formats::known::{self, KnownEvent, MAX_FIELDS};
-use crate::formats::{EventKind, Field, FieldType, KindId, Sink, TEXT_FIELD, Value};
+use crate::formats::{EventType, EventTypeId, Field, FieldType, Sink, TEXT_FIELD, Value};
 
 /// Values of one event, in the order of its kind's fields.
 pub(super) struct Values<'a> {
@@ -27,11 +27,11 @@ impl Values<'_> {
 struct Name {
     known: &'static [KnownEvent],
     /// Kind of each of `known`, once one was met.
-    known_ids: Vec<Option<KindId>>,
+    known_ids: Vec<Option<EventTypeId>>,
     /// Kinds made up from pairs.
-    shapes: Vec<KindId>,
+    shapes: Vec<EventTypeId>,
     /// The kind for text that cannot be taken apart.
-    text: Option<KindId>,
+    text: Option<EventTypeId>,
 }
 
 /// The kinds of one file.
@@ -40,11 +40,11 @@ pub(super) struct Kinds {
     kinds: KindList,
     by_name: HashMap<Vec<u8>, usize>,
     names: Vec<Name>,
-    print: Option<KindId>,
+    print: Option<EventTypeId>,
 }
 
 impl Kinds {
-    pub fn get(&self, id: KindId) -> &EventKind {
+    pub fn get(&self, id: EventTypeId) -> &EventType {
         self.kinds.get(id)
     }
 
@@ -54,7 +54,7 @@ impl Kinds {
         rest: &'a [u8],
         values: &mut Values<'a>,
         sink: &mut dyn Sink,
-    ) -> io::Result<(KindId, &'a [u8])> {
+    ) -> io::Result<(EventTypeId, &'a [u8])> {
         values.array_field = None;
         let (name, text) = split_name(rest);
         if let b"tracing_mark_write" | b"0" | b"print" = name {
@@ -79,7 +79,7 @@ impl Kinds {
         buf: &'a [u8],
         values: &mut Values<'a>,
         sink: &mut dyn Sink,
-    ) -> io::Result<KindId> {
+    ) -> io::Result<EventTypeId> {
         values.list[0] = Value::Uint(0);
         values.list[1] = Value::Str(buf);
         values.len = 2;
@@ -94,7 +94,7 @@ impl Kinds {
             size,
         };
         let id = self.kinds.add(
-            EventKind {
+            EventType {
                 system: "ftrace".into(),
                 name: "print".into(),
                 fields: vec![
@@ -115,7 +115,7 @@ impl Kinds {
         rest: &'a [u8],
         values: &mut Values<'a>,
         sink: &mut dyn Sink,
-    ) -> io::Result<Option<KindId>> {
+    ) -> io::Result<Option<EventTypeId>> {
         let Some(call) = rest.strip_prefix(b"sys_") else { return Ok(None) };
         let end = call.iter().position(|b| !is_name(*b)).unwrap_or(call.len());
         let exits = call[end..].starts_with(b" -> ");
@@ -151,7 +151,7 @@ impl Kinds {
         text: &'a [u8],
         values: &mut Values<'a>,
         sink: &mut dyn Sink,
-    ) -> io::Result<KindId> {
+    ) -> io::Result<EventTypeId> {
         let at = self.name_index(name);
         let known_here = self.names[at].known;
         for (i, known) in known_here.iter().enumerate() {
@@ -206,9 +206,9 @@ impl Kinds {
         keys: &[&[u8]],
         values: &Values<'_>,
         sink: &mut dyn Sink,
-    ) -> io::Result<KindId> {
+    ) -> io::Result<EventTypeId> {
         let at = self.name_index(name);
-        let fits = |id: &&KindId| is_shaped(self.kinds.get(**id), keys, &values.list);
+        let fits = |id: &&EventTypeId| is_shaped(self.kinds.get(**id), keys, &values.list);
         if let Some(id) = self.names[at].shapes.iter().find(fits) {
             return Ok(*id);
         }
@@ -238,7 +238,7 @@ impl Kinds {
         let name_text = String::from_utf8_lossy(name).into_owned();
         let id = self
             .kinds
-            .add(EventKind { system: system.into(), name: name_text, fields, print_fmt: None }, sink)?;
+            .add(EventType { system: system.into(), name: name_text, fields, print_fmt: None }, sink)?;
         self.names[at].shapes.push(id);
         Ok(id)
     }

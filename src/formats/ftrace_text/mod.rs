@@ -253,7 +253,7 @@ type Text<'a> = Cow<'a, [u8]>;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::{EventKind, Thread, Value};
+    use crate::formats::{EventType, Thread, Value};
 
     #[derive(Default)]
     struct Log(Vec<String>);
@@ -263,7 +263,7 @@ mod tests {
             self.0.push(format!("thread {} of {:?}", t.tid, t.tgid));
             Ok(())
         }
-        fn event(&mut self, e: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+        fn event(&mut self, e: &Event<'_>, kind: &EventType) -> io::Result<()> {
             let last = kind.fields.len().saturating_sub(1);
             let value = match e.value(kind, last) {
                 Some(Value::Str(s)) => String::from_utf8_lossy(s).into_owned(),

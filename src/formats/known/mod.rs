@@ -10,7 +10,7 @@ mod template;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::{Event, EventKind, Field, FieldType, Value};
+use super::{Event, EventType, Field, FieldType, Value};
 use template::Template;
 
 /// Bytes of the `common_` fields before an event's own: type, flags, preempt count, pid.
@@ -23,7 +23,7 @@ pub const MAX_FIELDS: usize = 32;
 #[derive(Debug)]
 pub struct KnownEvent {
     /// The event with those of its fields that this text tells; offsets are those of a 64-bit little-endian record.
-    pub kind: EventKind,
+    pub kind: EventType,
     template: Template,
 }
 
@@ -35,7 +35,7 @@ impl KnownEvent {
     }
 
     /// Whether this way of printing needs no field that `kind` has not.
-    fn fits(&self, kind: &EventKind) -> bool {
+    fn fits(&self, kind: &EventType) -> bool {
         self.kind.fields.iter().all(|f| kind.field(&f.name).is_some())
     }
 }
@@ -46,7 +46,7 @@ pub fn lookup(name: &[u8]) -> &'static [KnownEvent] {
 }
 
 /// Writes `event`'s fields as the kernel prints them; as `name=value` pairs where the table does not know the event.
-pub fn render(event: &Event<'_>, kind: &EventKind, out: &mut Vec<u8>) {
+pub fn render(event: &Event<'_>, kind: &EventType, out: &mut Vec<u8>) {
     match lookup(kind.name.as_bytes()).iter().find(|k| k.fits(kind)) {
         Some(known) => known.template.render(event, kind, &known.kind.fields, out),
         None => template::render_pairs(event, kind, out),
@@ -55,7 +55,7 @@ pub fn render(event: &Event<'_>, kind: &EventKind, out: &mut Vec<u8>) {
 
 /// Whether the text of such an event stands alone, without `name: ` before it: system calls (`sys_openat -> 0x3`),
 /// functions, stack traces, and what is none of these.
-pub fn prints_itself(kind: &EventKind) -> bool {
+pub fn prints_itself(kind: &EventType) -> bool {
     kind.system == "syscalls"
         || matches!(kind.name.as_str(), "function" | "kernel_stack" | "user_stack" | "unknown")
 }
@@ -82,7 +82,7 @@ fn parse_table(text: &'static str) -> HashMap<&'static str, Vec<KnownEvent>> {
             lay_out(declared.split(' ').filter_map(|f| f.split_once(':')).filter(|(field, _)| told(field)));
         let template = Template::new(pattern, &fields);
         let print_fmt = Some(template.print_fmt(&fields));
-        let kind = EventKind { system: system.into(), name: name.into(), fields, print_fmt };
+        let kind = EventType { system: system.into(), name: name.into(), fields, print_fmt };
         table.entry(name).or_default().push(KnownEvent { kind, template });
     }
     table
@@ -196,7 +196,7 @@ mod tests {
                 ts: 0,
                 cpu: 0,
                 tid: 0,
-                kind: super::super::KindId(0),
+                kind: super::super::EventTypeId(0),
                 flags: 0,
                 preempt_count: 0,
                 comm: None,

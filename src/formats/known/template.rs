@@ -6,7 +6,7 @@
 //! field holds.
 
 use super::MAX_FIELDS;
-use crate::formats::{Event, EventKind, Field, FieldType, Value};
+use crate::formats::{Event, EventType, Field, FieldType, Value};
 
 /// What a line may cost at most, in tries to place a hole's end: beyond that its shape is another.
 const MAX_TRIES: u32 = 1000;
@@ -86,7 +86,7 @@ impl Template {
     }
 
     /// Prints `event`, whose kind has at least the template's own `fields`, in whatever order.
-    pub(super) fn render(&self, event: &Event<'_>, kind: &EventKind, fields: &[Field], out: &mut Vec<u8>) {
+    pub(super) fn render(&self, event: &Event<'_>, kind: &EventType, fields: &[Field], out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
                 Part::Lit(lit) => out.extend_from_slice(lit),
@@ -414,7 +414,7 @@ fn state_letters(bits: u64, out: &mut Vec<u8>) {
 }
 
 /// `name=value` pairs, for events whose printed form nobody knows.
-pub(super) fn render_pairs(event: &Event<'_>, kind: &EventKind, out: &mut Vec<u8>) {
+pub(super) fn render_pairs(event: &Event<'_>, kind: &EventType, out: &mut Vec<u8>) {
     use std::io::Write;
     let mut first = true;
     for (i, field) in kind.fields.iter().enumerate() {

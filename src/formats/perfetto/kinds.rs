@@ -7,7 +7,7 @@ use super::tables::{self, FieldKind};
 use super::wire::{self, fields, find};
 use crate::formats::kind_list::{KindList, is_shaped, type_of};
 use crate::formats::known::{self, MAX_FIELDS};
-use crate::formats::{EventKind, Field, FieldType, KindId, Sink, Value};
+use crate::formats::{EventType, EventTypeId, Field, FieldType, Sink, Value};
 
 /// `FtraceEvent.generic`: an event with its names in it.
 const GENERIC: u32 = 327;
@@ -16,7 +16,7 @@ const MAX_ARRAY: usize = 512;
 
 /// How the values of a kind are taken from its message.
 struct Layout {
-    id: KindId,
+    id: EventTypeId,
     /// For each field number of the message (it is the index) the value's place.
     places: Vec<Option<usize>>,
     /// What a field is that the message leaves out.
@@ -30,11 +30,11 @@ struct Layout {
 pub(super) struct Kinds {
     kinds: KindList,
     layouts: HashMap<u32, Layout>,
-    generic: HashMap<Vec<u8>, Vec<KindId>>,
+    generic: HashMap<Vec<u8>, Vec<EventTypeId>>,
     /// Numbers that nobody knows.
     pub unknown: Vec<u32>,
-    switch: Option<KindId>,
-    waking: Option<KindId>,
+    switch: Option<EventTypeId>,
+    waking: Option<EventTypeId>,
 }
 
 /// Values of one event; `array` is where a repeated field's numbers are.
@@ -59,7 +59,7 @@ impl Values<'_> {
 }
 
 impl Kinds {
-    pub fn get(&self, id: KindId) -> &EventKind {
+    pub fn get(&self, id: EventTypeId) -> &EventType {
         self.kinds.get(id)
     }
 
@@ -104,7 +104,7 @@ impl Kinds {
         message: &'a [u8],
         values: &mut Values<'a>,
         sink: &mut dyn Sink,
-    ) -> io::Result<KindId> {
+    ) -> io::Result<EventTypeId> {
         values.array_field = None;
         if number == GENERIC {
             return self.generic(message, values, sink);
@@ -145,22 +145,22 @@ impl Kinds {
     }
 
     /// `sched_switch` as `CompactSched` has it.
-    pub fn switch(&mut self, sink: &mut dyn Sink) -> io::Result<KindId> {
+    pub fn switch(&mut self, sink: &mut dyn Sink) -> io::Result<EventTypeId> {
         if self.switch.is_none() {
             self.switch = Some(self.typed(4, sink)?);
         }
-        Ok(self.switch.unwrap_or(KindId(0)))
+        Ok(self.switch.unwrap_or(EventTypeId(0)))
     }
 
     /// `sched_waking` as `CompactSched` has it.
-    pub fn waking(&mut self, sink: &mut dyn Sink) -> io::Result<KindId> {
+    pub fn waking(&mut self, sink: &mut dyn Sink) -> io::Result<EventTypeId> {
         if self.waking.is_none() {
             self.waking = Some(self.typed(20, sink)?);
         }
-        Ok(self.waking.unwrap_or(KindId(0)))
+        Ok(self.waking.unwrap_or(EventTypeId(0)))
     }
 
-    fn typed(&mut self, number: u32, sink: &mut dyn Sink) -> io::Result<KindId> {
+    fn typed(&mut self, number: u32, sink: &mut dyn Sink) -> io::Result<EventTypeId> {
         if let Some(layout) = self.layouts.get(&number) {
             return Ok(layout.id);
         }
@@ -184,7 +184,7 @@ impl Kinds {
         name: String,
         list: &[(String, u32, FieldKind, bool)],
         sink: &mut dyn Sink,
-    ) -> io::Result<KindId> {
+    ) -> io::Result<EventTypeId> {
         let list = &list[..list.len().min(MAX_FIELDS)];
         // A field number is at most 2^29; a place for each up to what real messages have.
         let most = list.iter().map(|f| f.1 as usize).max().unwrap_or(0).min(4096);
@@ -205,7 +205,7 @@ impl Kinds {
             defaults.push(default);
             kind_fields.push(field(name.clone(), ty));
         }
-        let id = self.kinds.add(EventKind { system, name, fields: kind_fields, print_fmt: None }, sink)?;
+        let id = self.kinds.add(EventType { system, name, fields: kind_fields, print_fmt: None }, sink)?;
         self.layouts.insert(number, Layout { id, places, defaults, repeated });
         Ok(id)
     }
@@ -216,7 +216,7 @@ impl Kinds {
         message: &'a [u8],
         values: &mut Values<'a>,
         sink: &mut dyn Sink,
-    ) -> io::Result<KindId> {
+    ) -> io::Result<EventTypeId> {
         let mut name: &[u8] = b"";
         let mut keys: [&[u8]; MAX_FIELDS] = [b""; MAX_FIELDS];
         let mut len = 0;
@@ -240,7 +240,7 @@ impl Kinds {
             }
         }
         values.len = len;
-        let same = |id: &&KindId| is_shaped(self.kinds.get(**id), &keys[..len], &values.list);
+        let same = |id: &&EventTypeId| is_shaped(self.kinds.get(**id), &keys[..len], &values.list);
         let known = self.generic.get(name);
         if let Some(id) = known.and_then(|ids| ids.iter().find(same)) {
             return Ok(*id);
@@ -248,7 +248,7 @@ impl Kinds {
         let text = String::from_utf8_lossy(name);
         let (system, short) = text.split_once('/').unwrap_or(("", &text));
         let list = keys[..len].iter().zip(&values.list);
-        let kind = EventKind {
+        let kind = EventType {
             system: system.to_owned(),
             name: short.to_owned(),
             fields: list.map(|(k, v)| field(String::from_utf8_lossy(k).into_owned(), type_of(v))).collect(),

@@ -10,7 +10,9 @@ use super::bundle::{self, Item, What};
 use super::kinds::{Kinds, Values};
 use super::wire::{fields, find, varint};
 use crate::clock::{Clock, Snapshot, Snapshots};
-use crate::formats::{Damage, Event, Head, KindId, Order, Payload, Process, ReadReport, Sink, Thread, Value};
+use crate::formats::{
+    Damage, Event, EventTypeId, Head, Order, Payload, Process, ReadReport, Sink, Thread, Value,
+};
 
 /// The most that all compressed packets may come to, bytes.
 const MAX_INFLATED: u64 = 4 << 30;
@@ -341,7 +343,7 @@ impl<'a> Reader<'_, 'a> {
     fn push(
         &mut self,
         item: &Item<'_>,
-        kind: KindId,
+        kind: EventTypeId,
         tid: i32,
         flags: u8,
         list: &[Value<'_>],
@@ -400,7 +402,7 @@ impl<'a> Reader<'_, 'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::EventKind;
+    use crate::formats::EventType;
 
     #[derive(Default)]
     struct Log(Vec<String>);
@@ -410,7 +412,7 @@ mod tests {
             self.0.push(format!("process {} {}", p.pid, String::from_utf8_lossy(p.name.unwrap_or(b""))));
             Ok(())
         }
-        fn event(&mut self, e: &Event<'_>, kind: &EventKind) -> io::Result<()> {
+        fn event(&mut self, e: &Event<'_>, kind: &EventType) -> io::Result<()> {
             let mut line = format!("{} cpu{} {}:", e.ts, e.cpu, e.tid).into_bytes();
             line.extend_from_slice(kind.name.as_bytes());
             line.push(b' ');

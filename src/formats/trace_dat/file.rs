@@ -7,13 +7,13 @@ use super::codec::Codec;
 use super::cpu::{Release, Stream};
 use super::cursor::Cursor;
 use super::error::TraceDatError;
-use super::extra::Extra;
-use super::layout::{MAGIC, option};
 use super::{v6, v7};
 use crate::clock::Clock;
 use crate::formats::{Damage, Head};
 use crate::ftrace::print_fmt::{Context, Loader};
 use crate::ftrace::{Endian, EventFormat, PageLayout};
+use crate::trace_dat::Extra;
+use crate::trace_dat::layout::{MAGIC, option};
 
 /// Whether these are the first bytes of a trace.dat.
 pub fn detect(start: &[u8]) -> bool {
@@ -285,7 +285,7 @@ impl<'a> TraceDat<'a> {
 
     /// `header_page`, a u64 size and its text; then the same for `header_event`.
     pub(super) fn read_header_info(&mut self, c: &mut Cursor<'_>) -> Result<(), TraceDatError> {
-        use super::layout::{HEADER_EVENT, HEADER_PAGE};
+        use crate::trace_dat::layout::{HEADER_EVENT, HEADER_PAGE};
         c.what = "header_page";
         c.expect(HEADER_PAGE)?;
         let text = String::from_utf8_lossy(c.sized64()?);

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::file::TraceDat;
-use crate::formats::{EventKind, KindId, Sink};
+use crate::formats::{EventType, EventTypeId, Sink};
 use crate::ftrace::{CommonFields, Endian, EventFormat, Slot};
 
 /// What a record says of itself before its own fields.
@@ -22,7 +22,7 @@ pub(super) struct Kinds<'d, 'a> {
     endian: Endian,
     /// By event id: the index into `met`, plus one.
     index: Vec<u32>,
-    pub(super) met: Vec<EventKind>,
+    pub(super) met: Vec<EventType>,
     pub(super) damage: Vec<String>,
 }
 
@@ -80,15 +80,15 @@ impl<'d, 'a> Kinds<'d, 'a> {
 
     /// The kind behind an event id; told to `sink` when it is met first.
     #[inline]
-    pub(super) fn of<S: Sink + ?Sized>(&mut self, id: u16, sink: &mut S) -> io::Result<KindId> {
+    pub(super) fn of<S: Sink + ?Sized>(&mut self, id: u16, sink: &mut S) -> io::Result<EventTypeId> {
         match self.index[usize::from(id)] {
             0 => self.meet(id, sink),
-            known => Ok(KindId(known - 1)),
+            known => Ok(EventTypeId(known - 1)),
         }
     }
 
     #[cold]
-    fn meet<S: Sink + ?Sized>(&mut self, id: u16, sink: &mut S) -> io::Result<KindId> {
+    fn meet<S: Sink + ?Sized>(&mut self, id: u16, sink: &mut S) -> io::Result<EventTypeId> {
         let parsed = self.dat.by_id.get(&id).and_then(|at| {
             let (system, text) = self.dat.formats.get(*at)?;
             EventFormat::parse(system, &String::from_utf8_lossy(text)).ok()
@@ -98,10 +98,10 @@ impl<'d, 'a> Kinds<'d, 'a> {
             None => {
                 self.damage.push(format!("events of id {id} have no format: their fields cannot be read"));
                 let name = format!("unknown_event_{id}");
-                EventKind { system: String::new(), name, fields: Vec::new(), print_fmt: None }
+                EventType { system: String::new(), name, fields: Vec::new(), print_fmt: None }
             }
         };
-        let new = KindId(self.met.len() as u32);
+        let new = EventTypeId(self.met.len() as u32);
         sink.kind(new, &kind)?;
         self.met.push(kind);
         self.index[usize::from(id)] = self.met.len() as u32;

@@ -7,7 +7,7 @@ use super::cpu::Stream;
 use super::cursor::Cursor;
 use super::error::TraceDatError;
 use super::file::TraceDat;
-use super::layout::{V6_FLYRECORD, V6_LATENCY, V6_OPTIONS, option};
+use crate::trace_dat::layout::{V6_FLYRECORD, V6_LATENCY, V6_OPTIONS, option};
 
 type Result<T> = std::result::Result<T, TraceDatError>;
 

@@ -7,8 +7,8 @@ use super::cpu::Stream;
 use super::cursor::Cursor;
 use super::error::TraceDatError;
 use super::file::{Packed, TraceDat};
-use super::layout::{SECTION_COMPRESSED, SECTION_HEADER, option};
 use super::v6;
+use crate::trace_dat::layout::{SECTION_COMPRESSED, SECTION_HEADER, option};
 
 type Result<T> = std::result::Result<T, TraceDatError>;
 

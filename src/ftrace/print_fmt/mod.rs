@@ -19,7 +19,7 @@ pub use self::context::{Context, Loader};
 use self::ready::Ready;
 use self::spec::{Count, Piece};
 use self::step::{Step, What};
-use super::{Endian, EventKind};
+use super::{Endian, EventType};
 
 /// Why a print format cannot be followed. The fields can be printed all the same.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -40,7 +40,7 @@ pub struct PrintFmt {
 
 impl PrintFmt {
     /// Compiles the print format of `kind`. `long_size`: bytes of the recording kernel's long.
-    pub fn compile(kind: &EventKind, long_size: u8) -> Result<PrintFmt, PrintFmtError> {
+    pub fn compile(kind: &EventType, long_size: u8) -> Result<PrintFmt, PrintFmtError> {
         let source = kind.print_fmt.as_deref().unwrap_or_default();
         let parsed = parse::parse(source, kind, long_size)?;
         let mut arguments = parsed.arguments.into_iter();
@@ -72,7 +72,7 @@ impl PrintFmt {
     }
 
     /// `name=value` of each field, for an event whose print format cannot be followed.
-    pub fn pairs(kind: &EventKind) -> PrintFmt {
+    pub fn pairs(kind: &EventType) -> PrintFmt {
         PrintFmt { steps: kind.fields.iter().cloned().map(Step::pair).collect() }
     }
 
@@ -191,7 +191,7 @@ mod tests {
     fn hostile_formats_are_refused() {
         let deep = format!("\"%d\", {}1{}", "(".repeat(5000), ")".repeat(5000));
         for format in ["", "\"%d\"", "\"%", "\"%d\", 1) x", "x", "\"%q\", 1", &deep, "\"%d\", ----1 }"] {
-            let kind = EventKind {
+            let kind = EventType {
                 system: String::new(),
                 name: "x".into(),
                 fields: Vec::new(),

@@ -3,7 +3,7 @@
 use super::PrintFmtError;
 use super::expr::{CType, Expr, IntType, Num, Op, Table};
 use super::lex::{Token, lex};
-use crate::ftrace::{EventKind, Field, FieldType};
+use crate::ftrace::{EventType, Field, FieldType};
 
 type Result<T> = std::result::Result<T, PrintFmtError>;
 
@@ -31,7 +31,7 @@ const CONSTANTS: [(&str, i64); 14] = [
 pub(super) struct Parser<'k> {
     tokens: Vec<Token>,
     at: usize,
-    kind: &'k EventKind,
+    kind: &'k EventType,
     long_size: u8,
     depth: u32,
     /// Fields that what was parsed so far uses.
@@ -48,7 +48,7 @@ pub(super) struct Parsed {
 }
 
 /// A format string and its arguments.
-pub(super) fn parse(source: &str, kind: &EventKind, long_size: u8) -> Result<Parsed> {
+pub(super) fn parse(source: &str, kind: &EventType, long_size: u8) -> Result<Parsed> {
     let mut p = Parser { tokens: lex(source)?, at: 0, kind, long_size, depth: 0, used: Vec::new() };
     let bracketed = p.take("(");
     let Some(format) = p.text() else {

@@ -1,0 +1,27 @@
+//! `-k`: kernel functions with the graph tracer, filtered as AOSP's atrace filters them.
+
+use crate::console::complain;
+use crate::record::{Error, Settings};
+
+/// What the graph tracer is to print beside each function.
+const COLUMNS: [&str; 3] = ["options/funcgraph-abstime", "options/funcgraph-cpu", "options/funcgraph-proc"];
+
+/// Switches the tracer on for these functions; each may have `*`. One that the kernel does not know ends it.
+pub fn trace(settings: &mut Settings, names: &[&str]) -> Result<(), Error> {
+    let tracefs = settings.tracefs().clone();
+    // The kernel takes any number of names at once, but does not say which of them it does not know.
+    let known = tracefs.read("available_filter_functions").unwrap_or_default();
+    let is_known = |name: &str| known.lines().any(|l| l.split_whitespace().next() == Some(name));
+    let unknown: Vec<&str> =
+        names.iter().copied().filter(|n| !n.contains('*') && !known.is_empty() && !is_known(n)).collect();
+    for name in &unknown {
+        complain(format_args!("error: \"{name}\" is not a valid kernel function to trace."));
+    }
+    if !unknown.is_empty() {
+        // An empty filter would be one for every function.
+        return Err(Error::Nothing(format!("no such kernel function: {}", unknown.join(", "))));
+    }
+    settings.set("set_ftrace_filter", &names.join(" "))?;
+    settings.set("current_tracer", "function_graph")?;
+    COLUMNS.into_iter().filter(|c| tracefs.has(c)).try_for_each(|c| settings.set(c, "1").map(drop))
+}

@@ -1,0 +1,302 @@
+//! One run of atrace, from its options to its exit status, in AOSP's order.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::{Options, functions, output};
+use crate::android::{NO_PROPERTIES, Properties, UserspaceRequest, atrace_properties};
+use crate::categories::{Catalog, DirFiles, Selection, SelectionError, enable_path};
+use crate::clock::Snapshots;
+use crate::console::{complain, say};
+use crate::markers::{ClockSync, Marker, Tracer};
+use crate::record::events::Wanted;
+use crate::record::setup::{self, Applied, Setup, WhenFull};
+use crate::record::{Error, EventName, Settings, Signals, Tracefs, snapshot};
+
+/// What a run works on.
+pub struct Session {
+    /// What was asked for.
+    pub options: Options,
+    /// The trace buffer.
+    pub tracefs: Tracefs,
+    /// Where the kernel's saved settings are kept.
+    pub state_dir: PathBuf,
+    /// Android's properties, where there are any.
+    pub properties: Option<Properties>,
+    /// The categories of this device.
+    pub catalog: Catalog,
+}
+
+impl Session {
+    /// Runs, and says how it went: 0, or 1 when it failed or was ended by a signal.
+    pub fn run(self) -> u8 {
+        let selection = self.select();
+        if self.options.prefer_sdk {
+            return self.prefer_sdk(selection.tags);
+        }
+        let request = UserspaceRequest {
+            tags: selection.tags,
+            apps: self.options.apps.split(',').filter(|a| !a.is_empty()).map(str::to_owned).collect(),
+            core_services: selection.core_services,
+            user_initiated: true,
+        };
+        if self.options.only_userspace {
+            return self.only_userspace(&request);
+        }
+        let signals = match Signals::block() {
+            Ok(signals) => signals,
+            Err(error) => {
+                complain(format_args!("error blocking signals: {error}"));
+                return 1;
+            }
+        };
+        if self.wait(&signals, self.options.sleep) {
+            say(format_args!("\ntrace aborted.\n"));
+            return 1;
+        }
+        let recorded =
+            if self.options.start { self.start(selection, request, &signals) } else { self.take_up() };
+        let (settings, aborted) = match recorded {
+            Ok(recorded) => recorded,
+            Err(error) => {
+                complain(format_args!("{error}\nunable to start tracing"));
+                return 1;
+            }
+        };
+        let finished = self.finish(settings, aborted);
+        if let Err(error) = &finished {
+            complain(format_args!("{error}"));
+        }
+        u8::from(aborted || finished.is_err())
+    }
+
+    /// The categories of the command line and of `-f`. What does not work is said and passed over, since systrace asks
+    /// for more than most devices have.
+    fn select(&self) -> Selection {
+        let mut names = self.options.categories.clone();
+        if let Some(path) = &self.options.categories_file {
+            match std::fs::read_to_string(path) {
+                Ok(text) => names.extend(text.split_whitespace().map(str::to_owned)),
+                Err(error) => complain(format_args!("error: {path}: {error}")),
+            }
+        }
+        let files = DirFiles::new(self.tracefs.root());
+        let (selection, errors) = self.catalog.select_all(names.iter().map(String::as_str), &files);
+        for error in errors {
+            // AOSP's words first, for whoever looks for them.
+            match &error {
+                SelectionError::NeedsRoot { name, events } => {
+                    complain(format_args!(
+                        "error: category \"{name}\" requires root privileges.\n  (not writable: {})",
+                        events.join(", ")
+                    ));
+                }
+                SelectionError::Unsupported { name, events } => {
+                    complain(format_args!(
+                        "error: category \"{name}\" is not supported on this device.\n  (not there: {})",
+                        events.join(", ")
+                    ));
+                }
+                other => complain(format_args!("error: {other}")),
+            }
+        }
+        selection
+    }
+
+    fn prefer_sdk(&self, tags: u64) -> u8 {
+        let Some(properties) = &self.properties else {
+            complain(format_args!("error setting prefer_sdk system property: {NO_PROPERTIES}"));
+            return 1;
+        };
+        atrace_properties::set_prefer_sdk(properties, tags).map_or_else(
+            |error| {
+                complain(format_args!("{error}"));
+                1
+            },
+            |()| 0,
+        )
+    }
+
+    /// Perfetto calls this to start and to stop, and is itself who remembers: nothing is saved.
+    fn only_userspace(&self, request: &UserspaceRequest) -> u8 {
+        if !self.options.asynchronous || !(self.options.start || self.options.stop) {
+            complain(format_args!("--only_userspace can only be used with --async_start or --async_stop"));
+            return 1;
+        }
+        let Some(properties) = &self.properties else {
+            complain(format_args!("{NO_PROPERTIES}\nunable to start tracing"));
+            return 1;
+        };
+        let off = UserspaceRequest::default();
+        let wanted = if self.options.start { request } else { &off };
+        match atrace_properties::set_tags(properties, wanted) {
+            Ok(()) => 0,
+            Err(error) => {
+                complain(format_args!("{error}"));
+                1
+            }
+        }
+    }
+
+    /// Waits; whether a signal ended it early.
+    fn wait(&self, signals: &Signals, seconds: u64) -> bool {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            // Rounded up, or the last millisecond would be spent asking again and again.
+            let ms = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
+            if output::wait(signals, ms) && signals.take().is_some() && !self.options.ignore_signals {
+                return true;
+            }
+        }
+    }
+
+    /// The guard of the settings. A recording that was started with `--async_start` is taken over, as AOSP's atrace does;
+    /// its settings go back with ours.
+    fn settings(&self) -> Result<Settings, Error> {
+        match Settings::resume(&self.tracefs, &self.state_dir)? {
+            Some(settings) if settings.flight().is_some() => Ok(settings),
+            other => {
+                // Left by a killed recorder: begin() puts that back first.
+                if let Some(killed) = other {
+                    killed.let_go();
+                }
+                Settings::begin(&self.tracefs, &self.state_dir, false).map(|(settings, _)| settings)
+            }
+        }
+    }
+
+    fn setup(&self, selection: Selection, request: UserspaceRequest) -> Result<Setup, Error> {
+        let mut events = Vec::new();
+        for name in selection.events {
+            match name.split_once('/') {
+                Some((group, event)) => events.push(EventName::new(group, event)),
+                None => events.extend(self.tracefs.events_of(&name)?),
+            }
+        }
+        Ok(Setup {
+            events: events.into_iter().map(|event| Wanted { event, filter: None }).collect(),
+            userspace: self.properties.is_some().then_some(request),
+            // As AOSP has them: see functions::trace.
+            functions: None,
+            clock: None,
+            buffer_kb: u64::from(self.options.buffer_kb),
+            when_full: if self.options.circular { WhenFull::Overwrite } else { WhenFull::Stop },
+            exclude_self: false,
+        })
+    }
+
+    /// Starts, and records for as long as asked. The guard of the settings, unless they are to stay, and whether a
+    /// signal ended it early.
+    fn start(
+        &self,
+        selection: Selection,
+        request: UserspaceRequest,
+        signals: &Signals,
+    ) -> Result<(Option<Settings>, bool), Error> {
+        let mut settings = self.settings()?;
+        let setup = self.setup(selection, request)?;
+        let Applied { clock, notes, .. } = setup::apply(&mut settings, &setup)?;
+        notes.iter().for_each(|note| complain(format_args!("note: {note}")));
+        if let Some(list) = &self.options.functions {
+            let names: Vec<&str> = list.split(',').filter(|f| !f.is_empty()).collect();
+            functions::trace(&mut settings, &names)?;
+        }
+        setup::start(&settings)?;
+        if !self.options.stream {
+            say(format_args!("capturing trace..."));
+        }
+        // After starting: CPUs start one by one, and the few events of the first would have begins without ends.
+        self.tracefs.clear()?;
+        self.clock_sync();
+        if self.options.stream {
+            output::stream(&self.tracefs, signals, !self.options.ignore_signals)
+                .map_err(|e| Error::output("stdout".as_ref(), e))?;
+            return Ok((Some(settings), true));
+        }
+        if self.options.asynchronous && !self.options.stop {
+            let list = vec![snapshot(&self.tracefs)];
+            settings.leave_on(Snapshots { ftrace_clock: Some(clock), list, ..Snapshots::default() })?;
+            return Ok((None, false));
+        }
+        let aborted = !self.options.asynchronous && self.wait(signals, self.options.seconds);
+        Ok((Some(settings), aborted))
+    }
+
+    /// Where the trace's clock, CLOCK_MONOTONIC and CLOCK_REALTIME meet.
+    fn clock_sync(&self) {
+        let now = snapshot(&self.tracefs);
+        let syncs =
+            [ClockSync::Parent { ns: now.monotonic }, ClockSync::Realtime { ms: now.realtime / 1_000_000 }];
+        let written = Tracer::open_at(&self.tracefs.path("trace_marker")).and_then(|tracer| {
+            syncs.into_iter().try_for_each(|s| tracer.write(&Marker::ClockSync(s)).map(drop))
+        });
+        if let Err(error) = written {
+            complain(format_args!("error writing clock sync marker: {error}"));
+        }
+    }
+
+    /// Takes up what `--async_start` left. Without a record of ours it was another atrace that started.
+    fn take_up(&self) -> Result<(Option<Settings>, bool), Error> {
+        let settings = Settings::resume(&self.tracefs, &self.state_dir)?;
+        if self.options.stop {
+            return Ok((settings, false));
+        }
+        if let Some(settings) = settings {
+            settings.let_go();
+        }
+        Ok((None, false))
+    }
+
+    /// Stops, writes out, puts back: whatever of it was asked for.
+    fn finish(&self, settings: Option<Settings>, aborted: bool) -> Result<(), Error> {
+        if self.options.stop {
+            self.tracefs.write("tracing_on", "0")?;
+        }
+        let mut result = Ok(());
+        if self.options.dump {
+            if aborted {
+                say(format_args!("\ntrace aborted.\n"));
+            } else {
+                say(format_args!(" done\n"));
+                let path = self.options.output.clone().unwrap_or_else(|| "stdout".to_owned());
+                result =
+                    output::dump(&self.options, &self.tracefs).map_err(|e| Error::output(path.as_ref(), e));
+                output::tell_losses(&self.options, &self.tracefs);
+            }
+            result = result.and(self.tracefs.clear());
+        }
+        match settings {
+            Some(settings) => result.and(settings.restore().map(drop)),
+            None if self.options.stop => {
+                self.reset();
+                result
+            }
+            None => result,
+        }
+    }
+
+    /// What AOSP's atrace does at the end of any recording. Only for one that somebody else started, whose settings
+    /// from before nobody knows.
+    fn reset(&self) {
+        let set = |knob: &str, value: &str| {
+            if self.tracefs.has(knob) {
+                let _ = self.tracefs.write(knob, value);
+            }
+        };
+        for event in self.catalog.all_events() {
+            set(&enable_path(&event), "0");
+        }
+        let knobs = [("options/overwrite", "1"), ("buffer_size_kb", "1"), ("current_tracer", "nop")];
+        let tgid = [("options/print-tgid", "0"), ("options/record-tgid", "0")];
+        knobs.into_iter().chain(tgid).for_each(|(knob, value)| set(knob, value));
+        if let Some(properties) = &self.properties
+            && let Err(error) = atrace_properties::switch_off(properties)
+        {
+            complain(format_args!("{error}"));
+        }
+    }
+}

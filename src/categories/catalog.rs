@@ -1,0 +1,327 @@
+//! All categories a device knows, and the choice a command line makes among them.
+
+use super::vendor::{self, MalformedVendorFile, VendorCategory};
+use super::{CATEGORIES, CORE_SERVICES, Category, EventFiles, Support, enable_path};
+
+/// Whose sets of events are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    /// Exactly atrace's.
+    Atrace,
+    /// atrace's with Perfetto's additions, and without what is redundant.
+    Record,
+}
+
+/// Why a name on the command line is not recorded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// No such category.
+    #[error("unknown tracing category \"{name}\"{}", nearest.as_ref().map(|n| format!(", did you mean \"{n}\"?")).unwrap_or_default())]
+    Unknown {
+        /// As it was given.
+        name: String,
+        /// The one that is spelt most like it.
+        nearest: Option<String>,
+    },
+    /// Its events exist, but are not writable.
+    #[error("category \"{name}\" requires root privileges (not writable: {})", events.join(", "))]
+    NeedsRoot {
+        /// The category.
+        name: String,
+        /// What could not be switched on.
+        events: Vec<String>,
+    },
+    /// Its events do not exist.
+    #[error("category \"{name}\" is not supported on this device ({})", reason(events))]
+    Unsupported {
+        /// The category.
+        name: String,
+        /// What is not there; empty for `core_services`.
+        events: Vec<String>,
+    },
+    /// `group/event` that does not exist, or is not writable.
+    #[error("event \"{event}\" {}", if *exists { "may not be switched on without root" } else { "does not exist in this kernel" })]
+    Event {
+        /// As it was given.
+        event: String,
+        /// Whether it is there at all.
+        exists: bool,
+    },
+}
+
+fn reason(events: &[String]) -> String {
+    if events.is_empty() {
+        "the property ro.atrace.core.services is empty".to_owned()
+    } else {
+        format!("not in this kernel: {}", events.join(", "))
+    }
+}
+
+/// What some names come to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Userspace tags, for `debug.atrace.tags.enableflags`.
+    pub tags: u64,
+    /// Events (`sched/sched_switch`) and groups (`cgroup`) to switch on, each once, in the order asked for.
+    pub events: Vec<String>,
+    /// Whether the processes of `ro.atrace.core.services` are to write their app markers.
+    pub core_services: bool,
+}
+
+impl Selection {
+    fn add(&mut self, event: &str) {
+        if !self.events.iter().any(|e| e == event) {
+            self.events.push(event.to_owned());
+        }
+    }
+}
+
+/// All categories a device knows: atrace's and the vendor's.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    /// The vendor file's categories, in its order.
+    pub vendor: Vec<VendorCategory>,
+    flavour: Flavour,
+    core_services: String,
+}
+
+impl Catalog {
+    /// `vendor_file` is the content of [`super::VENDOR_FILE`], where there is one; `core_services` that of the
+    /// property `ro.atrace.core.services`, or empty.
+    pub fn new(
+        vendor_file: Option<&str>,
+        core_services: &str,
+        flavour: Flavour,
+    ) -> Result<Catalog, MalformedVendorFile> {
+        let vendor = vendor_file.map_or(Ok(Vec::new()), vendor::parse)?;
+        Ok(Catalog { vendor, flavour, core_services: core_services.to_owned() })
+    }
+
+    /// atrace's categories, each with whether it works here. Without those that the flavour does not have.
+    pub fn builtin(&self, files: &dyn EventFiles) -> Vec<(&'static Category, Support)> {
+        let known = CATEGORIES.iter().filter(|c| self.flavour == Flavour::Record || c.name != "ion");
+        known.map(|c| (c, c.support(files, self.flavour, &self.core_services))).collect()
+    }
+
+    /// Adds what one name stands for: a category, `group/event`, or `group/*`.
+    pub fn select(
+        &self,
+        name: &str,
+        files: &dyn EventFiles,
+        into: &mut Selection,
+    ) -> Result<(), SelectionError> {
+        if name.contains('/') {
+            return select_event(name, files, into);
+        }
+        let mut found = false;
+        for category in self.vendor.iter().filter(|c| c.name == name) {
+            found = true;
+            for event in category.events.iter().filter(|e| files.writable(&enable_path(e))) {
+                into.add(event);
+            }
+        }
+        if let Some((category, support)) = self.builtin(files).into_iter().find(|(c, _)| c.name == name) {
+            let name = name.to_owned();
+            match support {
+                Support::Yes => {}
+                Support::NeedsRoot(events) => return Err(SelectionError::NeedsRoot { name, events }),
+                Support::Absent(events) => return Err(SelectionError::Unsupported { name, events }),
+                Support::NoCoreServices => {
+                    return Err(SelectionError::Unsupported { name, events: Vec::new() });
+                }
+            }
+            into.tags |= category.tags;
+            into.core_services |= category.name == CORE_SERVICES;
+            for event in category.events_here(files, self.flavour).on {
+                into.add(event);
+            }
+            found = true;
+        }
+        if found {
+            Ok(())
+        } else {
+            Err(SelectionError::Unknown { name: name.to_owned(), nearest: self.nearest(name) })
+        }
+    }
+
+    /// The same for a list; hands back what worked and why the rest did not.
+    pub fn select_all<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a str>,
+        files: &dyn EventFiles,
+    ) -> (Selection, Vec<SelectionError>) {
+        let mut selection = Selection::default();
+        let errors =
+            names.into_iter().filter_map(|name| self.select(name, files, &mut selection).err()).collect();
+        (selection, errors)
+    }
+
+    /// Every event that any category may switch on: what atrace switches off before it starts.
+    pub fn all_events(&self) -> Vec<String> {
+        let mut all = Selection::default();
+        for category in CATEGORIES {
+            category.events_for(self.flavour).for_each(|e| all.add(e.path));
+        }
+        self.vendor.iter().flat_map(|c| &c.events).for_each(|e| all.add(e));
+        all.events
+    }
+
+    fn nearest(&self, name: &str) -> Option<String> {
+        let known = CATEGORIES.iter().map(|c| c.name).chain(self.vendor.iter().map(|c| c.name.as_str()));
+        known
+            .map(|known| (strsim::jaro_winkler(name, known), known))
+            .filter(|(likeness, _)| *likeness > 0.7)
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, known)| known.to_owned())
+    }
+}
+
+fn select_event(name: &str, files: &dyn EventFiles, into: &mut Selection) -> Result<(), SelectionError> {
+    let event = name.strip_suffix("/*").unwrap_or(name);
+    let path = enable_path(event);
+    let sane = !event.is_empty() && event.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    if sane && files.writable(&path) {
+        into.add(event);
+        return Ok(());
+    }
+    Err(SelectionError::Event { event: name.to_owned(), exists: sane && files.exists(&path) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tracefs in which some events exist, and some of those may be written to.
+    struct Fake {
+        locked: &'static [&'static str],
+        open: &'static [&'static str],
+    }
+
+    impl EventFiles for Fake {
+        fn exists(&self, path: &str) -> bool {
+            self.writable(path) || self.locked.iter().any(|e| enable_path(e) == path)
+        }
+        fn writable(&self, path: &str) -> bool {
+            self.open.iter().any(|e| enable_path(e) == path)
+        }
+    }
+
+    const PHONE: Fake = Fake {
+        locked: &["workqueue", "i2c"],
+        open: &[
+            "sched/sched_switch",
+            "sched/sched_wakeup",
+            "sched/sched_waking",
+            "cgroup",
+            "mali",
+            "kmem/rss_stat",
+            "irq",
+        ],
+    };
+
+    fn catalog(flavour: Flavour) -> Catalog {
+        Catalog::new(None, "", flavour).unwrap()
+    }
+
+    fn select(flavour: Flavour, names: &[&str]) -> (Selection, Vec<String>) {
+        let (selection, errors) = catalog(flavour).select_all(names.iter().copied(), &PHONE);
+        (selection, errors.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn atrace_gets_its_own_events_and_a_recording_the_useful_ones() {
+        let (atrace, errors) = select(Flavour::Atrace, &["sched", "gfx"]);
+        assert_eq!(
+            atrace.events,
+            ["sched/sched_switch", "sched/sched_wakeup", "sched/sched_waking", "cgroup"]
+        );
+        assert_eq!((atrace.tags, errors.len()), (2, 0));
+        let (record, _) = select(Flavour::Record, &["sched", "gfx", "memory"]);
+        assert_eq!(
+            record.events,
+            ["sched/sched_switch", "sched/sched_waking", "cgroup", "mali", "kmem/rss_stat"]
+        );
+    }
+
+    #[test]
+    fn the_reason_tells_root_from_kernel() {
+        let (_, errors) = select(Flavour::Atrace, &["workq", "mmc", "shed", "core_services", "zzz"]);
+        assert_eq!(
+            errors,
+            [
+                "category \"workq\" requires root privileges (not writable: workqueue)",
+                "category \"mmc\" is not supported on this device (not in this kernel: mmc)",
+                "unknown tracing category \"shed\", did you mean \"sched\"?",
+                "category \"core_services\" is not supported on this device (the property ro.atrace.core.services is empty)",
+                "unknown tracing category \"zzz\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_recording_needs_is_less_than_what_atrace_needs() {
+        // No sched_wakeup here, which a recording leaves out beside sched_waking.
+        const SOME: Fake =
+            Fake { locked: &["task/task_rename"], open: &["sched/sched_switch", "sched/sched_waking"] };
+        let of =
+            |flavour| catalog(flavour).builtin(&SOME).into_iter().find(|(c, _)| c.name == "sched").unwrap();
+        assert_eq!(of(Flavour::Atrace).1, Support::Absent(vec!["sched/sched_wakeup".into()]));
+        let (sched, support) = of(Flavour::Record);
+        assert_eq!(support, Support::Yes);
+        let here = sched.events_here(&SOME, Flavour::Record);
+        assert_eq!(here.on, ["sched/sched_switch", "sched/sched_waking"]);
+        assert_eq!(here.locked, ["task/task_rename"]);
+        assert!(here.absent.contains(&"cgroup"));
+        // Neither what is left out on purpose nor Perfetto's extras count as absent.
+        assert!(!here.absent.contains(&"sched/sched_wakeup") && !here.absent.contains(&"scm"));
+    }
+
+    #[test]
+    fn every_category_of_aosp_is_there_with_its_tag() {
+        let names: Vec<&str> = CATEGORIES.iter().map(|c| c.name).collect();
+        let aosp = "gfx input view webview wm am sm audio video camera hal res dalvik rs bionic power pm ss database \
+            network adb vibrator aidl nnapi rro core_services sched irq irqoff preemptoff i2c freq membus idle disk mmc \
+            load sync workq memreclaim regulators binder_driver binder_lock pagecache memory thermal pdx";
+        for name in aosp.split_whitespace() {
+            assert!(names.contains(&name), "{name}");
+        }
+        // Each tag but `always` and `app` has its category, and no other.
+        for tag in crate::android::tags::TAGS.iter().filter(|t| !matches!(t.name, "always" | "app")) {
+            let with: Vec<_> =
+                CATEGORIES.iter().filter(|c| c.tags & tag.mask() != 0).map(|c| c.name).collect();
+            assert_eq!(with, [tag.category], "{tag}");
+        }
+    }
+
+    #[test]
+    fn events_can_be_named_themselves() {
+        let (selection, errors) =
+            select(Flavour::Record, &["sched/sched_switch", "irq/*", "i2c/*", "no/such", "../x"]);
+        assert_eq!(selection.events, ["sched/sched_switch", "irq"]);
+        assert_eq!(errors[0], "event \"i2c/*\" may not be switched on without root");
+        assert_eq!(errors[1], "event \"no/such\" does not exist in this kernel");
+        assert_eq!(errors.len(), 3);
+    }
+
+    #[test]
+    fn the_vendor_file_adds_categories_and_extends_ours() {
+        let file = "gfx\n  mali\n\nsensors\n\tirq\n\tsensors/absent\n";
+        let catalog = Catalog::new(Some(file), "", Flavour::Atrace).unwrap();
+        let (selection, errors) = catalog.select_all(["gfx", "sensors"], &PHONE);
+        assert_eq!(
+            (selection.events, selection.tags, errors),
+            (vec!["mali".into(), "irq".into()], 2, vec![])
+        );
+        assert!(catalog.all_events().contains(&"sensors/absent".to_owned()));
+        let malformed = Catalog::new(Some("\n  mali\n"), "", Flavour::Atrace).unwrap_err();
+        assert_eq!(malformed.line, 2);
+    }
+
+    #[test]
+    fn no_category_is_listed_twice() {
+        let mut names: Vec<_> = CATEGORIES.iter().map(|c| c.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), CATEGORIES.len());
+    }
+}

@@ -1,0 +1,33 @@
+//! `atrace`: the drop-in, under its own name or as a subcommand. Its arguments are its own, not clap's.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::atrace_command;
+
+/// Record as AOSP's atrace does: same options, same output (also under the name atrace, by link or copy)
+///
+/// `tracebridge atrace --help` shows atrace's own options. Push the binary under the name atrace (`adb push tracebridge
+/// /data/local/tmp/atrace`) for tools that call that.
+#[derive(Parser)]
+#[command(disable_help_flag = true)]
+pub struct Args {
+    /// atrace's options and categories
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _args: Vec<OsString>,
+}
+
+/// Runs atrace, if that is what was called.
+pub fn dispatch() -> Option<ExitCode> {
+    let mut args = env::args_os();
+    let program = args.next()?;
+    let is_atrace = Path::new(&program).file_name().is_some_and(|name| name == "atrace");
+    if !is_atrace && args.next()? != "atrace" {
+        return None;
+    }
+    Some(ExitCode::from(atrace_command::run("atrace", args)))
+}
