@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracebridge::export::{self, Format};
+use tracebridge::export::{self, OutputFormat};
 use tracebridge::formats::detect;
 use tracebridge::formats::input::Input;
 use tracebridge::timeline::{self, MergeOptions, Source};
@@ -17,6 +17,6 @@ fuzz_target!(|data: &[u8]| {
         .filter(|bytes| !bytes.is_empty())
         .map(|bytes| Source { format: detect::detect(bytes), input: Input::from_bytes("input", bytes.to_vec()) })
         .collect();
-    let mut sink = export::create(Format::Perfetto, Box::new(std::io::sink()));
+    let mut sink = export::create(OutputFormat::Perfetto, Box::new(std::io::sink()));
     let _ = timeline::merge(&sources, sink.as_mut(), &MergeOptions::default());
 });

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracebridge::ftrace::print_fmt::{Context, PrintFmt};
+use tracebridge::ftrace::print_fmt::{Symbolizer, PrintFmt};
 use tracebridge::ftrace::{Endian, EventType, Field, FieldType};
 
 fuzz_target!(|data: &[u8]| {
@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     for long in [4, 8] {
         let Ok(program) = PrintFmt::compile(&kind, long) else { continue };
         let symbols = || b"ffffffff81000000 T f\nffffffff82000000 T g\n".to_vec();
-        let context = Context::new(long, Box::new(symbols), Box::new(Vec::new));
+        let context = Symbolizer::new(long, Box::new(symbols), Box::new(Vec::new));
         let record: Vec<u8> = (0..64).map(|n| if n == 16 { 40 } else { n }).collect();
         let mut out = Vec::new();
         for len in [64, 40, 3] {

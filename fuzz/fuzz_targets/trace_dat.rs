@@ -8,22 +8,22 @@ use libfuzzer_sys::fuzz_target;
 use tracebridge::export::systrace::{Columns, Printer};
 use tracebridge::formats::trace_dat::TraceDat;
 use tracebridge::formats::{Event, EventType, EventTypeId, Order, Sink};
-use tracebridge::ftrace::print_fmt::Context;
+use tracebridge::ftrace::print_fmt::Symbolizer;
 
 #[derive(Default)]
 struct Print {
-    context: Arc<Context>,
+    context: Arc<Symbolizer>,
     printers: Vec<Printer>,
     columns: Columns,
     line: Vec<u8>,
 }
 
 impl Sink for Print {
-    fn kernel(&mut self, context: &Arc<Context>) -> io::Result<()> {
+    fn kernel(&mut self, context: &Arc<Symbolizer>) -> io::Result<()> {
         self.context = context.clone();
         Ok(())
     }
-    fn kind(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
+    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.printers.push(Printer::new(kind, &self.context));
         Ok(())
     }

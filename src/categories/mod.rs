@@ -42,7 +42,7 @@ pub enum Need {
     /// Switched on where it exists.
     Optional,
     /// Perfetto adds it; atrace does not know it.
-    Extra,
+    RecorderInfo,
     /// The same, but only where this other event does not exist.
     ExtraWithout(&'static str),
     /// Required by atrace. A recording leaves it out where `otherwise` exists, which tells the same and more:
@@ -113,7 +113,9 @@ impl Category {
 
     fn events_for(&self, flavour: Flavour) -> impl Iterator<Item = &'static EventRef> {
         let extras = flavour == Flavour::Record;
-        self.events.iter().filter(move |e| extras || !matches!(e.need, Need::Extra | Need::ExtraWithout(_)))
+        self.events
+            .iter()
+            .filter(move |e| extras || !matches!(e.need, Need::RecorderInfo | Need::ExtraWithout(_)))
     }
 
     /// What of its events can be switched on here, and what not.
@@ -132,7 +134,7 @@ impl Category {
                 here.on.push(path);
             } else if files.exists(&enable_path(path)) {
                 here.locked.push(path);
-            } else if !matches!(event.need, Need::Extra | Need::ExtraWithout(_)) {
+            } else if !matches!(event.need, Need::RecorderInfo | Need::ExtraWithout(_)) {
                 here.absent.push(path);
             }
         }

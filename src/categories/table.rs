@@ -1,7 +1,7 @@
 //! The categories: name, description as atrace prints it, userspace tag, and kernel events.
 //!
 //! From AOSP frameworks/native `cmds/atrace/atrace.cpp` (Android 16; `pdx` is of Android 15 and older), with the
-//! events that Perfetto's `predefined_tracepoints.cc` adds marked [`Need::Extra`].
+//! events that Perfetto's `predefined_tracepoints.cc` adds marked [`Need::RecorderInfo`].
 
 use super::{Category, EventRef, Need};
 
@@ -22,7 +22,7 @@ const fn opt(path: &'static str) -> EventRef {
 }
 /// Perfetto has it and atrace does not.
 const fn extra(path: &'static str) -> EventRef {
-    EventRef { path, need: Need::Extra }
+    EventRef { path, need: Need::RecorderInfo }
 }
 
 const fn user(name: &'static str, description: &'static str, tag: u8) -> Category {

@@ -12,7 +12,7 @@ use super::Out;
 use super::background::Background;
 use super::story::{AsyncEdge, AsyncSlice, Method, Owner, Span, Story, Task, Tasks, Teller};
 use crate::formats::{Event, EventType, Value};
-use crate::timeline::{MethodThread, Outcome, TimelineSink};
+use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 /// The process that stands for the CPUs: above any pid of a kernel (PID_MAX_LIMIT is 2^22).
 const CPUS: i32 = 1 << 23;
@@ -242,7 +242,7 @@ impl Story for ChromeJson {
         })
     }
 
-    fn finish(&mut self, tasks: &Tasks, outcome: &Outcome) -> io::Result<()> {
+    fn finish(&mut self, tasks: &Tasks, outcome: &MergeSummary) -> io::Result<()> {
         if !self.tracks.is_empty() {
             self.metadata("process_name", (CPUS.into(), 0), "CPUs")?;
         }

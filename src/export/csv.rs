@@ -6,7 +6,7 @@ use super::Out;
 use super::background::Background;
 use super::story::{AsyncEdge, AsyncSlice, Method, Owner, Span, Story, Task, Tasks, Teller};
 use crate::formats::{Event, EventType};
-use crate::timeline::{MethodThread, Outcome, TimelineSink};
+use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 const HEADER: &[u8] = b"what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value\n";
 
@@ -133,7 +133,7 @@ impl Story for Csv {
         Ok(())
     }
 
-    fn finish(&mut self, tasks: &Tasks, _: &Outcome) -> io::Result<()> {
+    fn finish(&mut self, tasks: &Tasks, _: &MergeSummary) -> io::Result<()> {
         for (tid, known) in &tasks.threads {
             if let Some(name) = &known.name {
                 let row = Row { what: "thread", pid: known.tgid, tid: Some(*tid), ..Row::default() };

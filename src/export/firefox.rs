@@ -17,7 +17,7 @@ use fxprof_processed_profile::{
 use super::Out;
 use super::story::{AsyncEdge, AsyncSlice, Method, Owner, Span, Story, Task, Tasks, Teller};
 use crate::formats::{Event, EventType};
-use crate::timeline::{MethodId, MethodThread, Outcome, TimelineSink};
+use crate::timeline::{MergeSummary, MethodId, MethodThread, TimelineSink};
 
 /// How often a method stack is looked at, ns.
 const INTERVAL_NS: u64 = 100_000;
@@ -299,7 +299,7 @@ impl Story for Firefox {
         Ok(())
     }
 
-    fn finish(&mut self, tasks: &Tasks, _: &Outcome) -> io::Result<()> {
+    fn finish(&mut self, tasks: &Tasks, _: &MergeSummary) -> io::Result<()> {
         for (tid, thread) in &self.threads {
             let name = tasks.thread_name(*tid);
             if !name.is_empty() {

@@ -21,7 +21,7 @@ use crate::timeline::TimelineSink;
 
 /// A format that can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum OutputFormat {
     /// Perfetto's protobuf: `.pftrace`, `.perfetto-trace`.
     Perfetto,
     /// Chrome's JSON trace format: `.json`.
@@ -38,46 +38,48 @@ pub enum Format {
     SystraceHtml,
 }
 
-impl Format {
+impl OutputFormat {
     /// Every format, by the name that `--format` takes, with the endings that choose it.
-    pub const ALL: &[(Format, &str, &[&str])] = &[
-        (Format::Perfetto, "perfetto", &[".pftrace", ".perfetto-trace", ".perfetto"]),
-        (Format::Firefox, "firefox", &[".firefox.json", ".profile.json"]),
-        (Format::ChromeJson, "chrome-json", &[".json"]),
-        (Format::Csv, "csv", &[".csv"]),
-        (Format::SystraceHtml, "systrace-html", &[".html", ".htm"]),
-        (Format::TraceDat, "trace-dat", &[".dat"]),
-        (Format::Systrace, "systrace", &[".txt", ".systrace", ".ftrace"]),
+    pub const ALL: &[(OutputFormat, &str, &[&str])] = &[
+        (OutputFormat::Perfetto, "perfetto", &[".pftrace", ".perfetto-trace", ".perfetto"]),
+        (OutputFormat::Firefox, "firefox", &[".firefox.json", ".profile.json"]),
+        (OutputFormat::ChromeJson, "chrome-json", &[".json"]),
+        (OutputFormat::Csv, "csv", &[".csv"]),
+        (OutputFormat::SystraceHtml, "systrace-html", &[".html", ".htm"]),
+        (OutputFormat::TraceDat, "trace-dat", &[".dat"]),
+        (OutputFormat::Systrace, "systrace", &[".txt", ".systrace", ".ftrace"]),
     ];
 
     /// The format that a path's ending names; a further `.gz` does not hide it.
-    pub fn of_path(path: &Path) -> Option<Format> {
+    pub fn of_path(path: &Path) -> Option<OutputFormat> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
-        Format::ALL.iter().find(|(.., ends)| ends.iter().any(|e| name.ends_with(e))).map(|(f, ..)| *f)
+        OutputFormat::ALL.iter().find(|(.., ends)| ends.iter().any(|e| name.ends_with(e))).map(|(f, ..)| *f)
     }
 
     /// The format called `name`.
-    pub fn of_name(name: &str) -> Option<Format> {
-        Format::ALL.iter().find(|(_, n, _)| *n == name).map(|(f, ..)| *f)
+    pub fn of_name(name: &str) -> Option<OutputFormat> {
+        OutputFormat::ALL.iter().find(|(_, n, _)| *n == name).map(|(f, ..)| *f)
     }
 
     /// With what people open it.
     pub fn viewers(self) -> &'static str {
         match self {
-            Format::Perfetto => "https://ui.perfetto.dev (it stays on this computer), or trace_processor",
-            Format::ChromeJson => "https://ui.perfetto.dev, chrome://tracing, speedscope",
-            Format::Csv => "a spreadsheet, pandas, DuckDB",
-            Format::TraceDat => "trace-cmd report, KernelShark",
-            Format::Systrace => "https://ui.perfetto.dev, chrome://tracing, Catapult, or any pager",
-            Format::SystraceHtml => "any browser, offline; https://ui.perfetto.dev reads it too",
-            Format::Firefox => "https://profiler.firefox.com (it stays on this computer)",
+            OutputFormat::Perfetto => {
+                "https://ui.perfetto.dev (it stays on this computer), or trace_processor"
+            }
+            OutputFormat::ChromeJson => "https://ui.perfetto.dev, chrome://tracing, speedscope",
+            OutputFormat::Csv => "a spreadsheet, pandas, DuckDB",
+            OutputFormat::TraceDat => "trace-cmd report, KernelShark",
+            OutputFormat::Systrace => "https://ui.perfetto.dev, chrome://tracing, Catapult, or any pager",
+            OutputFormat::SystraceHtml => "any browser, offline; https://ui.perfetto.dev reads it too",
+            OutputFormat::Firefox => "https://profiler.firefox.com (it stays on this computer)",
         }
     }
 
     /// Its name, as `--format` takes it.
     pub fn name(self) -> &'static str {
-        Format::ALL.iter().find(|(f, ..)| *f == self).map_or("", |(_, n, _)| n)
+        OutputFormat::ALL.iter().find(|(f, ..)| *f == self).map_or("", |(_, n, _)| n)
     }
 }
 
@@ -85,14 +87,14 @@ impl Format {
 pub type Out = Box<dyn Write + Send>;
 
 /// The writer of `format` onto `out`.
-pub fn create(format: Format, out: Out) -> Box<dyn TimelineSink> {
+pub fn create(format: OutputFormat, out: Out) -> Box<dyn TimelineSink> {
     match format {
-        Format::Perfetto => Box::new(perfetto::PerfettoWriter::new(out)),
-        Format::ChromeJson => chrome_json::create(out),
-        Format::Csv => csv::create(out),
-        Format::TraceDat => trace_dat::create(out),
-        Format::Systrace => Box::new(systrace::SystraceWriter::new(out)),
-        Format::Firefox => firefox::create(out),
-        Format::SystraceHtml => systrace_html::create(out),
+        OutputFormat::Perfetto => Box::new(perfetto::PerfettoWriter::new(out)),
+        OutputFormat::ChromeJson => chrome_json::create(out),
+        OutputFormat::Csv => csv::create(out),
+        OutputFormat::TraceDat => trace_dat::create(out),
+        OutputFormat::Systrace => Box::new(systrace::SystraceWriter::new(out)),
+        OutputFormat::Firefox => firefox::create(out),
+        OutputFormat::SystraceHtml => systrace_html::create(out),
     }
 }

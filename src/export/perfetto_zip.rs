@@ -13,10 +13,10 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use super::perfetto::PerfettoWriter;
-use crate::formats::detect::Format;
-use crate::formats::{Event, EventType, EventTypeId, Head, Process, Sink, Thread};
-use crate::ftrace::print_fmt::Context;
-use crate::timeline::{InputOutcome, Outcome, Source, TimelineSink};
+use crate::formats::detect::InputFormat;
+use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, Sink, ThreadInfo};
+use crate::ftrace::print_fmt::Symbolizer;
+use crate::timeline::{InputSummary, MergeSummary, Source, TimelineSink};
 
 /// What chooses it: the name that `--format` takes, and the ending.
 pub const NAME: &str = "perfetto-zip";
@@ -84,16 +84,16 @@ impl Sink for PerfettoZip<'_> {
         }
         self.recording.head(&head)
     }
-    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        self.recording.kind(id, kind)
+    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
+        self.recording.event_type(id, kind)
     }
-    fn kernel(&mut self, context: &Arc<Context>) -> io::Result<()> {
+    fn kernel(&mut self, context: &Arc<Symbolizer>) -> io::Result<()> {
         self.recording.kernel(context)
     }
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         self.recording.thread(thread)
     }
-    fn process(&mut self, process: &Process<'_>) -> io::Result<()> {
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
         self.recording.process(process)
     }
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
@@ -106,11 +106,11 @@ impl Sink for PerfettoZip<'_> {
 
 /// Methods are not taken: their file goes into the zip as it is.
 impl TimelineSink for PerfettoZip<'_> {
-    fn finish(&mut self, outcome: &Outcome) -> io::Result<()> {
+    fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
         self.recording.finish(outcome)?;
-        let mut methods: Vec<(String, &InputOutcome)> = Vec::new();
+        let mut methods: Vec<(String, &InputSummary)> = Vec::new();
         for (source, about) in self.sources.iter().zip(&outcome.inputs) {
-            if source.format != Format::ArtMethod {
+            if source.format != InputFormat::ArtMethod {
                 continue;
             }
             let name = member_name(&about.name, methods.len());
@@ -137,7 +137,7 @@ fn member_name(path: &str, index: usize) -> String {
 }
 
 /// `perfetto_manifest.json`.
-fn manifest(methods: &[(String, &InputOutcome)]) -> io::Result<Json> {
+fn manifest(methods: &[(String, &InputSummary)]) -> io::Result<Json> {
     let mut files = vec![json!({ "path": RECORDING })];
     let mut attributes = serde_json::Map::new();
     for (path, about) in methods {

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use crate::formats::{Event, EventType, EventTypeId, Head, Order, Process, Sink, Thread};
+use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
 use crate::markers::Marker;
-use crate::timeline::{Edge, EdgeKind, MethodId, MethodName, MethodThread, Outcome, TimelineSink};
+use crate::timeline::{Edge, EdgeKind, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 
 /// A thread and its process, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub(super) trait Story {
     }
     /// A kernel event that has no meaning above.
     fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
-    fn finish(&mut self, tasks: &Tasks, outcome: &Outcome) -> io::Result<()>;
+    fn finish(&mut self, tasks: &Tasks, outcome: &MergeSummary) -> io::Result<()>;
 }
 
 /// One edge of an asynchronous slice.
@@ -346,17 +346,17 @@ impl<S: Story> Sink for Teller<S> {
         Ok(())
     }
 
-    fn kind(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
+    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.roles.push(Role::of(kind));
         Ok(())
     }
 
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         self.tasks.remember(thread.tid, thread.tgid, thread.name);
         Ok(())
     }
 
-    fn process(&mut self, process: &Process<'_>) -> io::Result<()> {
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
         if let Some(name) = process.name {
             self.tasks.processes.insert(process.pid, String::from_utf8_lossy(name).into_owned());
         }
@@ -467,7 +467,7 @@ impl<S: Story> TimelineSink for Teller<S> {
         Ok(())
     }
 
-    fn finish(&mut self, outcome: &Outcome) -> io::Result<()> {
+    fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
         self.close()?;
         self.story.finish(&self.tasks, outcome)
     }
@@ -539,8 +539,8 @@ pub(super) mod tests {
         String::from_utf8(bytes).unwrap()
     }
 
-    fn outcome(report: ReadReport) -> Outcome {
-        Outcome {
+    fn outcome(report: ReadReport) -> MergeSummary {
+        MergeSummary {
             clock: Clock::Boottime,
             inputs: Vec::new(),
             report,

@@ -2,7 +2,7 @@
 
 /// What a file is, by its first bytes (and for texts its first lines).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum InputFormat {
     /// trace-cmd's file, version 6 or 7.
     TraceDat,
     /// A method trace of ART or Dalvik, streaming or not.
@@ -28,17 +28,17 @@ pub struct Other {
     pub cure: &'static str,
 }
 
-impl Format {
+impl InputFormat {
     /// The format's name for people.
     pub fn name(self) -> &'static str {
         match self {
-            Format::TraceDat => "trace.dat",
-            Format::ArtMethod => "method trace",
-            Format::Perfetto => "Perfetto trace",
-            Format::FtraceText => "ftrace text",
-            Format::SystraceHtml => "systrace HTML",
-            Format::Stream => "tracebridge stream",
-            Format::Other(other) => other.what,
+            InputFormat::TraceDat => "trace.dat",
+            InputFormat::ArtMethod => "method trace",
+            InputFormat::Perfetto => "Perfetto trace",
+            InputFormat::FtraceText => "ftrace text",
+            InputFormat::SystraceHtml => "systrace HTML",
+            InputFormat::Stream => "tracebridge stream",
+            InputFormat::Other(other) => other.what,
         }
     }
 }
@@ -63,33 +63,33 @@ const OTHERS: &[(&[u8], &str, &str)] = &[
     (b"{\"meta\"", "a profile of the Firefox profiler", "profiler.firefox.com"),
 ];
 
-/// Names the format of a file from its bytes. Never fails: what nobody knows is an [`Format::Other`] that says so.
-pub fn detect(bytes: &[u8]) -> Format {
+/// Names the format of a file from its bytes. Never fails: what nobody knows is an [`InputFormat::Other`] that says so.
+pub fn detect(bytes: &[u8]) -> InputFormat {
     let head = bytes.get(..bytes.len().min(64 << 10)).unwrap_or(bytes);
     if head.starts_with(b"\x17\x08\x44tracing") {
-        return Format::TraceDat;
+        return InputFormat::TraceDat;
     }
     if head.starts_with(b"*version\n") || head.starts_with(b"*version\r\n") || head.starts_with(b"SLOW") {
-        return Format::ArtMethod;
+        return InputFormat::ArtMethod;
     }
     // An empty first line, as a captured `adb shell` begins with, looks like the start of a protobuf.
     if head.trim_ascii_start().starts_with(b"# tracer:") {
-        return Format::FtraceText;
+        return InputFormat::FtraceText;
     }
     if is_perfetto(head) {
-        return Format::Perfetto;
+        return InputFormat::Perfetto;
     }
     if let Some((_, what, cure)) = OTHERS.iter().find(|(magic, ..)| head.starts_with(magic)) {
-        return Format::Other(Other { what, cure });
+        return InputFormat::Other(Other { what, cure });
     }
     if is_html(head) {
         return match holds_trace(bytes) {
-            true => Format::SystraceHtml,
+            true => InputFormat::SystraceHtml,
             false => other("an HTML page without a trace in it", "only systrace's pages hold one"),
         };
     }
     if is_ftrace_text(head) {
-        return Format::FtraceText;
+        return InputFormat::FtraceText;
     }
     if head.contains(&0) {
         return other("binary data of an unknown kind", "see what wrote it");
@@ -97,8 +97,8 @@ pub fn detect(bytes: &[u8]) -> Format {
     other("text of an unknown kind", "ftrace's and atrace's texts are read, if their event lines are whole")
 }
 
-fn other(what: &'static str, cure: &'static str) -> Format {
-    Format::Other(Other { what, cure })
+fn other(what: &'static str, cure: &'static str) -> InputFormat {
+    InputFormat::Other(Other { what, cure })
 }
 
 /// A Trace is a repeated field 1 of TracePackets: its first byte is 0x0a, then a length, then a packet's field.
@@ -162,16 +162,16 @@ mod tests {
 
     #[test]
     fn formats_are_told_by_their_first_bytes() {
-        let cases: &[(&[u8], Format)] = &[
-            (b"\x17\x08\x44tracing6\0\0\0", Format::TraceDat),
-            (b"*version\n3\ndata-file-overflow=false\n", Format::ArtMethod),
-            (b"SLOW\xf3\0\x20\0", Format::ArtMethod),
-            (b"\x0a\x04\x50\x01\x08\x02", Format::Perfetto),
-            (b"# tracer: nop\n#\n", Format::FtraceText),
-            (b"capturing trace... done\nTRACE:\n\x78\x9c", Format::FtraceText),
-            (b" sh-1 [000] 12.345678: print: B|1|a\n", Format::FtraceText),
-            (b" sh-1 (1) [003] d..2 12.345678: sched_switch: x\n", Format::FtraceText),
-            (b"<!DOCTYPE html>\n<script class=\"trace-data\">", Format::SystraceHtml),
+        let cases: &[(&[u8], InputFormat)] = &[
+            (b"\x17\x08\x44tracing6\0\0\0", InputFormat::TraceDat),
+            (b"*version\n3\ndata-file-overflow=false\n", InputFormat::ArtMethod),
+            (b"SLOW\xf3\0\x20\0", InputFormat::ArtMethod),
+            (b"\x0a\x04\x50\x01\x08\x02", InputFormat::Perfetto),
+            (b"# tracer: nop\n#\n", InputFormat::FtraceText),
+            (b"capturing trace... done\nTRACE:\n\x78\x9c", InputFormat::FtraceText),
+            (b" sh-1 [000] 12.345678: print: B|1|a\n", InputFormat::FtraceText),
+            (b" sh-1 (1) [003] d..2 12.345678: sched_switch: x\n", InputFormat::FtraceText),
+            (b"<!DOCTYPE html>\n<script class=\"trace-data\">", InputFormat::SystraceHtml),
         ];
         for (bytes, want) in cases {
             assert_eq!(detect(bytes), *want, "{}", String::from_utf8_lossy(bytes));

@@ -24,7 +24,7 @@ impl KindList {
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         let id = EventTypeId(self.0.len() as u32);
-        sink.kind(id, &kind)?;
+        sink.event_type(id, &kind)?;
         self.0.push(kind);
         Ok(id)
     }

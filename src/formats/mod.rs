@@ -23,7 +23,7 @@ pub mod trace_dat;
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
 pub use event::{Event, EventTypeId, Payload};
 pub use report::{CpuCount, Damage, ReadReport};
-pub use sink::{Head, Order, Process, Sink, Thread};
+pub use sink::{Head, Order, ProcessInfo, Sink, ThreadInfo};
 
 /// The one field of an event whose source is a text that nobody knows how to take apart.
 pub const TEXT_FIELD: &str = "text";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Event, EventType, EventTypeId};
 use crate::clock::{Clock, Snapshots};
-use crate::ftrace::print_fmt::Context;
+use crate::ftrace::print_fmt::Symbolizer;
 
 /// What a source says before its first event.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub enum Order {
 
 /// A thread's name or process, as far as the source knows.
 #[derive(Debug, Clone, Copy)]
-pub struct Thread<'a> {
+pub struct ThreadInfo<'a> {
     /// Kernel thread id.
     pub tid: i32,
     /// Its process, where known.
@@ -46,7 +46,7 @@ pub struct Thread<'a> {
 
 /// A process's full name, as far as the source knows.
 #[derive(Debug, Clone, Copy)]
-pub struct Process<'a> {
+pub struct ProcessInfo<'a> {
     /// The process id (tgid).
     pub pid: i32,
     /// The parent process, where known.
@@ -63,26 +63,26 @@ pub trait Sink {
         Ok(())
     }
     /// Before the first event of this kind, once. Ids come in growing order without holes.
-    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
+    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         let _ = (id, kind);
         Ok(())
     }
     /// After the head and before the first kind, at most once a source: what prints records as their kernel would.
-    fn kernel(&mut self, context: &Arc<Context>) -> io::Result<()> {
+    fn kernel(&mut self, context: &Arc<Symbolizer>) -> io::Result<()> {
         let _ = context;
         Ok(())
     }
     /// At any time; a later one for the same id adds to or replaces an earlier one.
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         let _ = thread;
         Ok(())
     }
     /// At any time.
-    fn process(&mut self, process: &Process<'_>) -> io::Result<()> {
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
         let _ = process;
         Ok(())
     }
-    /// One event; `kind` is what [`Sink::kind`] got for `event.kind`.
+    /// One event; `kind` is what [`Sink::event_type`] got for `event.kind`.
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
     /// Events are missing on `cpu` before the next event of that CPU; `count` where the kernel counted them.
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {

@@ -23,7 +23,7 @@ use nix::libc;
 
 use super::Error;
 use super::output::{Finished, Output};
-use crate::trace_dat::{CpuData, Extra, Header, Parts, Settle, Slot, write_packed};
+use crate::trace_dat::{CpuData, Header, Parts, RecorderInfo, Settle, Slot, write_packed};
 
 /// Regions and holes start at multiples of this, bytes: of any file system's block and of what O_DIRECT asks for.
 pub const ALIGN: u64 = 64 * 1024;
@@ -212,7 +212,7 @@ impl Capture {
     }
 
     /// Takes the holes out of the file and marks it complete.
-    fn close(mut self, mut extra: Extra) -> Result<(u64, Settled), Error> {
+    fn close(mut self, mut extra: RecorderInfo) -> Result<(u64, Settled), Error> {
         extra.complete = true;
         let path = self.path.clone();
         let failed = |e| output_error(&path, e);
@@ -311,7 +311,7 @@ impl Output for Capture {
         Ok(fits)
     }
 
-    fn put_extra(&mut self, extra: &Extra) -> Result<(), Error> {
+    fn put_extra(&mut self, extra: &RecorderInfo) -> Result<(), Error> {
         let text = extra.to_json(self.extra.len);
         self.patch(self.extra, &text, b' ').map(drop)
     }
@@ -320,13 +320,13 @@ impl Output for Capture {
         self.regions.iter().map(|r| r.size).sum()
     }
 
-    fn finish(mut self: Box<Self>, extra: Extra, hurry: &dyn Fn() -> bool) -> Result<Finished, Error> {
+    fn finish(mut self: Box<Self>, extra: RecorderInfo, hurry: &dyn Fn() -> bool) -> Result<Finished, Error> {
         let mut raw = None;
         if let Some(parts) = self.parts.take()
             && !self.is_deleted()
         {
             // It is whole now, holes or not: a kill from here on leaves a good file.
-            self.put_extra(&Extra { complete: true, ..extra.clone() })?;
+            self.put_extra(&RecorderInfo { complete: true, ..extra.clone() })?;
             match self.pack(&parts, hurry) {
                 Ok(bytes) => return Ok(Finished { bytes, settled: Settled::Compact, raw }),
                 Err(error) => raw = Some(output_error(&self.path, error).to_string()),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::Error;
 use super::capture::Settled;
 use crate::trace_dat::recorder_stream::{HeadInfo, Kind, MAGIC, frame_head};
-use crate::trace_dat::{Extra, Header, Slot};
+use crate::trace_dat::{Header, RecorderInfo, Slot};
 
 /// Where a recording goes.
 pub trait Output {
@@ -15,11 +15,11 @@ pub trait Output {
     /// Writes a slot of the head again, the rest of it `padding`. Whether all of `text` fitted.
     fn patch(&mut self, slot: Slot, text: &[u8], padding: u8) -> Result<bool, Error>;
     /// Writes what the recorder knows by now (clocks) into the head.
-    fn put_extra(&mut self, extra: &Extra) -> Result<(), Error>;
+    fn put_extra(&mut self, extra: &RecorderInfo) -> Result<(), Error>;
     /// Bytes of pages so far.
     fn data_bytes(&self) -> u64;
     /// Ends it. What can be left out of that is, once `hurry` says so.
-    fn finish(self: Box<Self>, extra: Extra, hurry: &dyn Fn() -> bool) -> Result<Finished, Error>;
+    fn finish(self: Box<Self>, extra: RecorderInfo, hurry: &dyn Fn() -> bool) -> Result<Finished, Error>;
 }
 
 /// What a recording's output came to.
@@ -81,7 +81,7 @@ impl<W: Write> Output for Frames<W> {
         Ok(fits)
     }
 
-    fn put_extra(&mut self, extra: &Extra) -> Result<(), Error> {
+    fn put_extra(&mut self, extra: &RecorderInfo) -> Result<(), Error> {
         let text = extra.to_json(self.extra.len);
         self.patch(self.extra, &text, b' ').map(drop)
     }
@@ -90,8 +90,8 @@ impl<W: Write> Output for Frames<W> {
         self.pages
     }
 
-    fn finish(mut self: Box<Self>, extra: Extra, _: &dyn Fn() -> bool) -> Result<Finished, Error> {
-        let extra = Extra { complete: true, ..extra };
+    fn finish(mut self: Box<Self>, extra: RecorderInfo, _: &dyn Fn() -> bool) -> Result<Finished, Error> {
+        let extra = RecorderInfo { complete: true, ..extra };
         let text = extra.to_json(self.extra.len);
         self.frame(Kind::End, 0, &[], &text)?;
         self.to.flush().map_err(|e| Error::output(&self.name, e))?;

@@ -12,7 +12,7 @@ use super::setup::{self, Applied, Setup};
 use super::signals::Signals;
 use super::summary::Summary;
 use super::{Error, Settings, stats};
-use crate::trace_dat::Extra;
+use crate::trace_dat::RecorderInfo;
 
 /// What to record, and until when.
 #[derive(Debug, Clone)]
@@ -215,7 +215,7 @@ impl Run<'_> {
 
 impl Session {
     fn put_snapshots(&mut self) -> Result<(), Error> {
-        let extra = Extra { snapshots: self.snapshots.clone(), ..Extra::default() };
+        let extra = RecorderInfo { snapshots: self.snapshots.clone(), ..RecorderInfo::default() };
         self.output.put_extra(&extra)
     }
 

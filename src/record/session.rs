@@ -12,7 +12,7 @@ use super::summary::{CpuSummary, Summary};
 use super::{Error, Settings, Tracefs, clocks, stats};
 use crate::clock::Snapshots;
 use crate::trace_dat::layout::option;
-use crate::trace_dat::{CpuLoss, Extra, Header, Metadata, Slot};
+use crate::trace_dat::{CpuLoss, Header, Metadata, RecorderInfo, Slot};
 
 /// Where a recording goes, and what goes with it.
 #[derive(Debug, Clone)]
@@ -147,7 +147,7 @@ impl Counted {
             lossy.map(|c| CpuLoss { cpu: c.cpu, overrun: c.overrun, dropped: c.dropped + c.commit_overrun });
         let lost = lost.collect();
         let (excerpt, processes) = (!summary.streaming, names.processes);
-        let extra = Extra { excerpt, snapshots, lost, processes, ..Extra::default() };
+        let extra = RecorderInfo { excerpt, snapshots, lost, processes, ..RecorderInfo::default() };
         let finished = output.finish(extra, hurry)?;
         summary.output = path;
         summary.bytes = finished.bytes;
@@ -180,7 +180,8 @@ fn head(tracefs: &Tracefs, applied: &Applied, target: &Target, cpus: &[u32]) -> 
         known.resize(len, padding);
         known
     };
-    let extra = Extra { processes: names.processes.clone(), ..Extra::default() }.to_json(usize::MAX);
+    let extra =
+        RecorderInfo { processes: names.processes.clone(), ..RecorderInfo::default() }.to_json(usize::MAX);
     let text = |text: String| [text.as_bytes(), b"\0"].concat();
     let mut options = vec![
         (option::SAVED_TGIDS, spare(names.tgids(), b'\n', SPARE_NAMES)),

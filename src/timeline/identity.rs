@@ -9,7 +9,7 @@ use super::fit::{Fit, geometric_mean};
 use super::map::ClockMap;
 use super::observe::{Observed, Seen};
 use super::place::Identity;
-use crate::formats::art_method::{MethodTrace, Thread};
+use crate::formats::art_method::{MethodTrace, TracedThread};
 
 /// `TASK_COMM_LEN` less its NUL.
 const COMM: usize = 15;
@@ -32,7 +32,7 @@ pub fn candidates(trace: &MethodTrace<'_>, observed: &Observed) -> Vec<Vec<i32>>
         (Some(pid), Some(tgid)) => pid == tgid,
         _ => true,
     };
-    let of = |thread: &Thread<'_>| {
+    let of = |thread: &TracedThread<'_>| {
         let has_name = |seen: &Seen| seen.comms.iter().any(|comm| is_name(comm, &thread.name));
         let mut found: Vec<i32> = Vec::new();
         for (tid, seen) in observed.threads.iter().filter(|(_, seen)| in_process(seen)) {
@@ -67,7 +67,7 @@ pub fn candidates(trace: &MethodTrace<'_>, observed: &Observed) -> Vec<Vec<i32>>
 /// name apart.
 fn by_id(trace: &MethodTrace<'_>, all: &mut [Vec<i32>]) {
     let is_own =
-        |thread: &Thread<'_>, tid: i32| tid as u32 == thread.id || (tid as u32 & 0xffff) == thread.id;
+        |thread: &TracedThread<'_>, tid: i32| tid as u32 == thread.id || (tid as u32 & 0xffff) == thread.id;
     let checked = || trace.threads().iter().zip(&*all).filter(|(_, may)| !may.is_empty());
     let own = checked().filter(|(t, may)| may.iter().any(|tid| is_own(t, *tid))).count();
     if own == 0 || own * 10 < checked().count() * 9 {
@@ -83,9 +83,10 @@ fn by_id(trace: &MethodTrace<'_>, all: &mut [Vec<i32>]) {
 /// Identities where there is nothing to compare with: the process, if the trace says it.
 pub fn alone(trace: &MethodTrace<'_>) -> Vec<Identity> {
     let pid = trace.header().pid;
-    let own_id =
-        |t: &Thread<'_>| trace.header().version >= 4 || (pid == i32::try_from(t.id).ok() && t.name == "main");
-    let of = |thread: &Thread<'_>| Identity {
+    let own_id = |t: &TracedThread<'_>| {
+        trace.header().version >= 4 || (pid == i32::try_from(t.id).ok() && t.name == "main")
+    };
+    let of = |thread: &TracedThread<'_>| Identity {
         tid: own_id(thread).then(|| i32::try_from(thread.id).ok()).flatten(),
         tgid: pid,
         doubt: None,

@@ -10,11 +10,13 @@ use super::methods::{self, Numbers};
 use super::place::Placement;
 use super::source::{Kernel, Opened, Source, SourceError};
 use super::stored::{Known, Stored};
-use super::{Edge, InputOutcome, MethodId, MethodName, MethodThread, Outcome, TimelineSink, Verdict};
+use super::{Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink, Verdict};
 use crate::clock::{Clock, Snapshots};
 use crate::formats::art_method::{CallAnomalies, MethodTrace};
-use crate::formats::{Damage, Event, EventType, EventTypeId, Head, Order, Process, ReadReport, Sink, Thread};
-use crate::ftrace::print_fmt::Context;
+use crate::formats::{
+    Damage, Event, EventType, EventTypeId, Head, Order, ProcessInfo, ReadReport, Sink, ThreadInfo,
+};
+use crate::ftrace::print_fmt::Symbolizer;
 use crate::markers::Marker;
 
 /// What the user decides instead of the evidence.
@@ -54,7 +56,7 @@ pub fn merge(
     sources: &[Source],
     out: &mut dyn TimelineSink,
     options: &MergeOptions,
-) -> Result<Outcome, MergeError> {
+) -> Result<MergeSummary, MergeError> {
     let (mut kernels, mut traces) = (Vec::new(), Vec::new());
     for (index, source) in sources.iter().enumerate() {
         match source.read()? {
@@ -73,7 +75,7 @@ pub fn merge(
         ));
     }
     let mut run = Run {
-        outcome: Outcome {
+        outcome: MergeSummary {
             clock: reference.clock,
             inputs: sources.iter().map(|s| blank(s, reference.clock)).collect(),
             report: ReadReport::default(),
@@ -153,8 +155,8 @@ fn timeline_head(
     }
 }
 
-fn blank(source: &Source, clock: Clock) -> InputOutcome {
-    InputOutcome {
+fn blank(source: &Source, clock: Clock) -> InputSummary {
+    InputSummary {
         name: source.input.name.clone(),
         size: source.input.size,
         format: source.format.name().into(),
@@ -196,7 +198,7 @@ fn place_kernel(input: &KernelInput<'_>, reference: &Reference) -> (ClockMap, Ve
 }
 
 struct Run<'o> {
-    outcome: Outcome,
+    outcome: MergeSummary,
     /// A bit for each thread id seen.
     seen: Vec<u64>,
     next_kind: u32,
@@ -395,7 +397,7 @@ impl TimelineSink for Collector<'_, '_> {
         self.run.pending.extend(edges.iter().map(|edge| (thread, *edge)));
         Ok(())
     }
-    fn finish(&mut self, _: &Outcome) -> io::Result<()> {
+    fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
         Ok(())
     }
 }
@@ -415,7 +417,7 @@ struct Pass<'r, 'o> {
 }
 
 impl Sink for Pass<'_, '_> {
-    fn kind(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
+    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         let id = EventTypeId(self.run.next_kind);
         self.run.next_kind += 1;
         self.kinds.push(id);
@@ -423,18 +425,18 @@ impl Sink for Pass<'_, '_> {
         if let Some(stored) = &mut self.stored {
             stored.kind(kind);
         }
-        self.run.out.kind(id, kind)
+        self.run.out.event_type(id, kind)
     }
 
-    fn kernel(&mut self, context: &Arc<Context>) -> io::Result<()> {
+    fn kernel(&mut self, context: &Arc<Symbolizer>) -> io::Result<()> {
         self.run.out.kernel(context)
     }
 
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         self.run.out.thread(thread)
     }
 
-    fn process(&mut self, process: &Process<'_>) -> io::Result<()> {
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
         self.run.out.process(process)
     }
 

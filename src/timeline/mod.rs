@@ -18,7 +18,7 @@ mod vote;
 
 pub use align::AlignError;
 pub use merge::{MergeError, MergeOptions, merge};
-pub use outcome::{InputOutcome, Outcome, Verdict};
+pub use outcome::{InputSummary, MergeSummary, Verdict};
 pub use rename::Renamed;
 pub use sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
 pub use source::{Kernel, Opened, Source, SourceError};

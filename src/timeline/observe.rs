@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use crate::formats::{Event, EventType, EventTypeId, Sink, Thread};
+use crate::formats::{Event, EventType, EventTypeId, Sink, ThreadInfo};
 use crate::markers::Marker;
 
 /// Switches and markers that are kept at most: 16 bytes each.
@@ -206,7 +206,7 @@ impl Sink for Observer<'_> {
         Ok(())
     }
 
-    fn kind(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
+    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         let fields = ["prev_comm", "prev_pid", "next_comm", "next_pid"].map(|name| kind.field(name));
         self.observed.kinds.push(match (kind.name.as_str(), fields, kind.field("buf")) {
             ("sched_switch", [Some(a), Some(b), Some(c), Some(d)], _) => Kind::Switch([a, b, c, d]),
@@ -216,7 +216,7 @@ impl Sink for Observer<'_> {
         Ok(())
     }
 
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         // Known is not seen: its times stay impossible until an event of it comes.
         let new = || Seen { first: u64::MAX, ..Seen::default() };
         let seen = self.observed.threads.entry(thread.tid).or_insert_with(new);

@@ -31,7 +31,7 @@ impl Verdict {
 
 /// One input's part in a timeline.
 #[derive(Debug, Clone, Serialize)]
-pub struct InputOutcome {
+pub struct InputSummary {
     /// The path as given.
     pub name: String,
     /// Bytes on disk.
@@ -63,11 +63,11 @@ pub struct InputOutcome {
 
 /// What a whole timeline came to.
 #[derive(Debug, Clone, Serialize)]
-pub struct Outcome {
+pub struct MergeSummary {
     /// The one clock.
     pub clock: Clock,
     /// The inputs, in the order given.
-    pub inputs: Vec<InputOutcome>,
+    pub inputs: Vec<InputSummary>,
     /// Events, losses and damage of all inputs together.
     pub report: ReadReport,
     /// atrace markers among the events.

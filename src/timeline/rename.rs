@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use super::{Edge, MethodId, MethodName, MethodThread, Outcome, TimelineSink};
+use super::{Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 use crate::art::Mapping;
-use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Process, Sink, Thread, Value};
-use crate::ftrace::print_fmt::Context;
+use crate::formats::{
+    Event, EventType, EventTypeId, Head, Order, Payload, ProcessInfo, Sink, ThreadInfo, Value,
+};
+use crate::ftrace::print_fmt::Symbolizer;
 
 /// Marker texts whose renaming is remembered: an app has fewer.
 const MAX_CACHED: usize = 100_000;
@@ -46,20 +48,20 @@ impl Sink for Renamed<'_> {
         self.to.head(head)
     }
 
-    fn kernel(&mut self, context: &Arc<Context>) -> io::Result<()> {
+    fn kernel(&mut self, context: &Arc<Symbolizer>) -> io::Result<()> {
         self.to.kernel(context)
     }
 
-    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
+    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.markers.push(if kind.name == "print" { kind.field("buf") } else { None });
-        self.to.kind(id, kind)
+        self.to.event_type(id, kind)
     }
 
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         self.to.thread(thread)
     }
 
-    fn process(&mut self, process: &Process<'_>) -> io::Result<()> {
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
         self.to.process(process)
     }
 
@@ -111,7 +113,7 @@ impl TimelineSink for Renamed<'_> {
         self.to.edges(thread, edges)
     }
 
-    fn finish(&mut self, outcome: &Outcome) -> io::Result<()> {
+    fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
         self.to.finish(outcome)
     }
 }

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use super::Outcome;
+use super::MergeSummary;
 use crate::formats::{Order, Sink};
 
 /// Which method; dense, starting at 0, over all inputs.
@@ -89,5 +89,5 @@ pub trait TimelineSink: Sink {
         Ok(())
     }
     /// The end: losses, verdicts. Writes what is left and flushes; only after this the output is whole.
-    fn finish(&mut self, outcome: &Outcome) -> io::Result<()>;
+    fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()>;
 }

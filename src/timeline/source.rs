@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use crate::formats::art_method::{self, MethodTrace};
-use crate::formats::detect::{self, Format, Other};
+use crate::formats::detect::{self, InputFormat, Other};
 use crate::formats::input::{Input, OpenError};
 use crate::formats::trace_dat::{TraceDat, TraceDatError};
 use crate::formats::{Event, EventType, Head, Order, ReadReport, Sink, ftrace_text, perfetto};
@@ -45,7 +45,7 @@ pub enum SourceError {
         /// The path as given.
         name: String,
         /// What it is.
-        format: Format,
+        format: InputFormat,
     },
     /// Reading or writing went wrong on the way.
     #[error("{name}: {source}")]
@@ -63,7 +63,7 @@ pub struct Source {
     /// The bytes.
     pub input: Input,
     /// What they are.
-    pub format: Format,
+    pub format: InputFormat,
 }
 
 /// An input, opened.
@@ -96,20 +96,22 @@ impl Source {
     pub fn read(&self) -> Result<Opened<'_>, SourceError> {
         let name = || self.input.name.clone();
         match self.format {
-            Format::TraceDat => match TraceDat::open(&self.input) {
+            InputFormat::TraceDat => match TraceDat::open(&self.input) {
                 Ok(mut dat) => {
                     dat.set_release(&self.input);
                     Ok(Opened::Kernel(Kernel::TraceDat(Box::new(dat))))
                 }
                 Err(source) => Err(SourceError::TraceDat { name: name(), source }),
             },
-            Format::ArtMethod => match MethodTrace::parse(&self.input) {
+            InputFormat::ArtMethod => match MethodTrace::parse(&self.input) {
                 Ok(trace) => Ok(Opened::Method(Box::new(trace))),
                 Err(source) => Err(SourceError::Method { name: name(), source }),
             },
-            Format::FtraceText | Format::SystraceHtml => Ok(Opened::Kernel(Kernel::Text(&self.input))),
-            Format::Perfetto => Ok(Opened::Kernel(Kernel::Perfetto(&self.input))),
-            Format::Other(other) => Err(SourceError::Other { name: name(), other }),
+            InputFormat::FtraceText | InputFormat::SystraceHtml => {
+                Ok(Opened::Kernel(Kernel::Text(&self.input)))
+            }
+            InputFormat::Perfetto => Ok(Opened::Kernel(Kernel::Perfetto(&self.input))),
+            InputFormat::Other(other) => Err(SourceError::Other { name: name(), other }),
             format => Err(SourceError::NotYet { name: name(), format }),
         }
     }

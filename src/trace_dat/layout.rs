@@ -63,7 +63,7 @@ pub mod option {
     pub const BUFFER_TEXT: u16 = 22;
     /// Text of `saved_tgids` (`TID TGID` lines). gpuvis' number for it; trace-cmd skips it quietly.
     pub const SAVED_TGIDS: u16 = 32;
-    /// tracebridge's own: a [`super::super::Extra`] (clock snapshots and more) as JSON text, padded with spaces.
+    /// tracebridge's own: a [`super::super::RecorderInfo`] (clock snapshots and more) as JSON text, padded with spaces.
     /// trace-cmd (tried: 3.1.6) and KernelShark skip it quietly.
     pub const CLOCK_SNAPSHOTS: u16 = 0x7462;
 }

@@ -9,5 +9,5 @@ mod v7_writer;
 pub(crate) mod zstd_matcher;
 
 pub use head_writer::{CpuData, Header, Metadata, Parts, Slot};
-pub use recorder_info::{CpuLoss, Extra, Settle};
+pub use recorder_info::{CpuLoss, RecorderInfo, Settle};
 pub use v7_writer::{ReadPages, write_packed};

@@ -6,7 +6,7 @@ use crate::clock::Snapshots;
 
 /// What tracebridge's recorder knows beyond trace-cmd's format: the payload of [`option::CLOCK_SNAPSHOTS`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Extra {
+pub struct RecorderInfo {
     /// Whether the recording came to its end, or this is what a killed recorder left.
     #[serde(default = "yes")]
     pub complete: bool,
@@ -27,15 +27,15 @@ pub struct Extra {
     pub processes: Vec<(i32, i32, String)>,
 }
 
-impl Extra {
+impl RecorderInfo {
     /// As JSON of at most `room` bytes: what does not fit goes, the processes first.
     pub fn to_json(&self, room: usize) -> Vec<u8> {
-        let json = |extra: &Extra| serde_json::to_vec(extra).unwrap_or_default();
+        let json = |extra: &RecorderInfo| serde_json::to_vec(extra).unwrap_or_default();
         let all = json(self);
         if all.len() <= room {
             return all;
         }
-        let less = json(&Extra { processes: Vec::new(), ..self.clone() });
+        let less = json(&RecorderInfo { processes: Vec::new(), ..self.clone() });
         if less.len() <= room { less } else { Vec::new() }
     }
 }

@@ -29,7 +29,7 @@ pub enum Kind {
     Pages,
     /// u64 offset; then bytes to be written over the head there.
     Patch,
-    /// The recording came to its end: the last [`super::Extra`] as JSON.
+    /// The recording came to its end: the last [`super::RecorderInfo`] as JSON.
     End,
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use tracebridge::clock::Clock;
 use tracebridge::formats::{Event, EventType, Sink};
 use tracebridge::timeline::{
-    self, Edge, MergeError, MergeOptions, MethodThread, Outcome, TimelineSink, Verdict,
+    self, Edge, MergeError, MergeOptions, MergeSummary, MethodThread, TimelineSink, Verdict,
 };
 
 use crate::scenario::{Era, Made, Random, START, Scenario, sources};
@@ -33,12 +33,12 @@ impl TimelineSink for Kept {
         self.edges.entry(thread).or_default().extend(edges.iter().map(|e| e.ts));
         Ok(())
     }
-    fn finish(&mut self, _: &Outcome) -> io::Result<()> {
+    fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
         Ok(())
     }
 }
 
-fn merged(made: &Made, options: &MergeOptions) -> Result<(Outcome, Kept), MergeError> {
+fn merged(made: &Made, options: &MergeOptions) -> Result<(MergeSummary, Kept), MergeError> {
     let mut kept = Kept::default();
     let outcome = timeline::merge(&sources(made), &mut kept, options)?;
     Ok((outcome, kept))

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use tracebridge::clock::Clock;
 use tracebridge::formats::trace_dat::TraceDat;
-use tracebridge::formats::{Event, EventType, Head, Order, ReadReport, Sink, Thread, Value};
+use tracebridge::formats::{Event, EventType, Head, Order, ReadReport, Sink, ThreadInfo, Value};
 use tracebridge::ftrace::Endian;
 use tracebridge::trace_dat::layout;
 
@@ -236,7 +236,7 @@ impl Sink for Keep {
         self.machine = head.machine.clone();
         Ok(())
     }
-    fn thread(&mut self, t: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, t: &ThreadInfo<'_>) -> io::Result<()> {
         self.threads.push((t.tid, t.tgid, t.name.map(|n| String::from_utf8_lossy(n).into_owned())));
         Ok(())
     }

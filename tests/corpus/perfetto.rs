@@ -15,7 +15,7 @@ fn each_perfetto_trace_has_the_events_that_perfettos_own_classes_count() {
         let count = rest.split("ftrace-events=").nth(1).unwrap();
         let want: usize = count.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
         let data = std::fs::read(corpus.join(name)).unwrap();
-        assert_eq!(detect::detect(&data), detect::Format::Perfetto, "{name}");
+        assert_eq!(detect::detect(&data), detect::InputFormat::Perfetto, "{name}");
         for order in [Order::Any, Order::Time] {
             let mut told = Told::default();
             let report = perfetto::read(&data, order, &mut told).unwrap();

@@ -13,10 +13,10 @@ fn told(path: &Path) -> Told {
     let data = std::fs::read(path).unwrap();
     let mut told = Told::default();
     match detect::detect(&data) {
-        detect::Format::TraceDat => {
+        detect::InputFormat::TraceDat => {
             TraceDat::open(&data).unwrap().read(Order::Time, &mut told).unwrap();
         }
-        detect::Format::Perfetto => {
+        detect::InputFormat::Perfetto => {
             perfetto::read(&data, Order::Time, &mut told).unwrap();
         }
         _ => {

@@ -6,11 +6,11 @@ use std::io;
 use std::path::Path;
 
 use tracebridge::formats::{
-    Event, EventType, Head, Order, Process, ReadReport, Sink, Thread, Value, detect, ftrace_text,
+    Event, EventType, Head, Order, ProcessInfo, ReadReport, Sink, ThreadInfo, Value, detect, ftrace_text,
 };
 
 use crate::support;
-use tracebridge::formats::detect::Format;
+use tracebridge::formats::detect::InputFormat;
 
 /// What a reader told, for looking at.
 #[derive(Default)]
@@ -44,16 +44,16 @@ impl Sink for Told {
         self.head = Some(head.clone());
         Ok(())
     }
-    fn kind(&mut self, id: tracebridge::formats::EventTypeId, kind: &EventType) -> io::Result<()> {
+    fn event_type(&mut self, id: tracebridge::formats::EventTypeId, kind: &EventType) -> io::Result<()> {
         assert_eq!(id.0 as usize, self.kinds.len(), "kinds come in order without holes");
         self.kinds.push(kind.clone());
         Ok(())
     }
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         self.threads.insert(thread.tid, (thread.tgid, thread.name.map(text)));
         Ok(())
     }
-    fn process(&mut self, process: &Process<'_>) -> io::Result<()> {
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
         self.processes.insert(process.pid, process.name.map(text));
         Ok(())
     }
@@ -88,7 +88,7 @@ impl Sink for Told {
 fn read(path: &Path, order: Order) -> (Told, ReadReport) {
     let data = std::fs::read(path).unwrap();
     let format = detect::detect(&data);
-    let is_text = matches!(format, Format::FtraceText | Format::SystraceHtml);
+    let is_text = matches!(format, InputFormat::FtraceText | InputFormat::SystraceHtml);
     assert!(is_text, "{} is taken for {format:?}", path.display());
     let mut told = Told::default();
     let report = ftrace_text::read(&data, order, &mut told).unwrap();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use tracebridge::formats::trace_dat::TraceDat;
-use tracebridge::formats::{Event, EventType, EventTypeId, Order, ReadReport, Sink, Thread, Value};
+use tracebridge::formats::{Event, EventType, EventTypeId, Order, ReadReport, Sink, ThreadInfo, Value};
 
 use crate::support;
 
@@ -63,13 +63,13 @@ impl Keep {
 }
 
 impl Sink for Keep {
-    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
+    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         assert_eq!(id.0 as usize, self.names.len());
         self.names.insert(kind.name.clone(), kind.fields.iter().map(|f| f.name.clone()).collect());
         Ok(())
     }
 
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         if let Some(name) = thread.name {
             self.comms.insert(thread.tid, String::from_utf8_lossy(name).into_owned());
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tracebridge::formats::trace_dat::TraceDat;
-use tracebridge::formats::{Event, EventType, Order, Sink, Thread};
+use tracebridge::formats::{Event, EventType, Order, Sink, ThreadInfo};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +28,7 @@ struct Collect {
 }
 
 impl Sink for Collect {
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         if let Some(name) = thread.name {
             self.comms.insert(thread.tid, String::from_utf8_lossy(name).into_owned());
         }

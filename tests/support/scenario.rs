@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use tracebridge::clock::{Clock, Snapshot, Snapshots};
-use tracebridge::export::{self, Format};
+use tracebridge::export::{self, OutputFormat};
 use tracebridge::formats::input::Input;
 use tracebridge::formats::{
-    Event, EventType, EventTypeId, Field, FieldType, Head, Payload, Thread, Value, detect,
+    Event, EventType, EventTypeId, Field, FieldType, Head, Payload, ThreadInfo, Value, detect,
 };
-use tracebridge::timeline::{Outcome, Source, TimelineSink};
+use tracebridge::timeline::{MergeSummary, Source, TimelineSink};
 
 use crate::art_writer::{Action, ArtTrace, Method, Record};
 
@@ -247,7 +247,7 @@ impl Scenario {
 
     fn dat(&self, moments: &[Moment]) -> Vec<u8> {
         let out = Shared::default();
-        let mut sink = export::create(Format::TraceDat, Box::new(out.clone()));
+        let mut sink = export::create(OutputFormat::TraceDat, Box::new(out.clone()));
         write(sink.as_mut(), self.snapshots(), self.threads, moments).expect("memory takes everything");
         drop(sink);
         let bytes = out.0.lock().expect("nobody panics");
@@ -307,11 +307,11 @@ fn write(
     })?;
     let kinds = kinds();
     for (n, kind) in kinds.iter().enumerate() {
-        sink.kind(EventTypeId(n as u32), kind)?;
+        sink.event_type(EventTypeId(n as u32), kind)?;
     }
     for index in 0..threads {
         let name = COMMS[index as usize % 6].as_bytes();
-        sink.thread(&Thread { tid: PID + index as i32 * 3, tgid: Some(PID), name: Some(name) })?;
+        sink.thread(&ThreadInfo { tid: PID + index as i32 * 3, tgid: Some(PID), name: Some(name) })?;
     }
     for moment in moments {
         let switch;
@@ -349,7 +349,7 @@ fn write(
             &kinds[kind],
         )?;
     }
-    sink.finish(&Outcome {
+    sink.finish(&MergeSummary {
         clock: Clock::Boottime,
         inputs: Vec::new(),
         report: Default::default(),

@@ -11,7 +11,7 @@ use super::merge::size;
 use crate::cli::{Exit, exit};
 use crate::clock::Clock;
 use crate::formats::art_method::MethodTrace;
-use crate::formats::{Event, EventType, EventTypeId, Head, Order, ReadReport, Sink, Thread};
+use crate::formats::{Event, EventType, EventTypeId, Head, Order, ReadReport, Sink, ThreadInfo};
 use crate::profile::drive::Selection;
 use crate::profile::flat::Flat;
 use crate::timeline::{Kernel, Opened, Source, SourceError};
@@ -88,12 +88,12 @@ impl Sink for Counter {
         self.head = Some(head.clone());
         Ok(())
     }
-    fn kind(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
+    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         let colon = if kind.system.is_empty() { "" } else { ":" };
         self.kinds.push((format!("{}{colon}{}", kind.system, kind.name), 0));
         Ok(())
     }
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         let tgid = self.threads.entry(thread.tid).or_default();
         *tgid = thread.tgid.or(*tgid);
         Ok(())

@@ -13,10 +13,10 @@ use serde_json::json;
 use crate::art::Mapping;
 use crate::cli::Exit;
 use crate::clock::Clock;
-use crate::export::{self, Format, Out, perfetto_zip};
+use crate::export::{self, Out, OutputFormat, perfetto_zip};
 use crate::formats::detect;
 use crate::formats::input::Input;
-use crate::timeline::{self, MergeOptions, Outcome, Renamed, Source};
+use crate::timeline::{self, MergeOptions, MergeSummary, Renamed, Source};
 
 /// Put recordings and method traces on one clock, and write them as one file
 ///
@@ -150,7 +150,7 @@ fn run(inputs: &[PathBuf], common: &Common, options: &MergeOptions, explain: boo
 /// What is written.
 #[derive(Clone, Copy)]
 enum Target {
-    File(Format),
+    File(OutputFormat),
     PerfettoZip,
 }
 
@@ -165,26 +165,26 @@ impl Target {
     fn viewers(self) -> &'static str {
         match self {
             Target::File(format) => format.viewers(),
-            Target::PerfettoZip => Format::Perfetto.viewers(),
+            Target::PerfettoZip => OutputFormat::Perfetto.viewers(),
         }
     }
 }
 
 fn target(common: &Common) -> anyhow::Result<Target> {
     let names = || {
-        let formats = Format::ALL.iter().map(|(_, n, ends)| format!("{n} ({})", ends.join(" ")));
+        let formats = OutputFormat::ALL.iter().map(|(_, n, ends)| format!("{n} ({})", ends.join(" ")));
         let zip = format!("{} ({})", perfetto_zip::NAME, perfetto_zip::ENDING);
         formats.chain([zip]).collect::<Vec<_>>().join(", ")
     };
     match &common.format {
         Some(name) if name == perfetto_zip::NAME => Ok(Target::PerfettoZip),
         Some(name) => {
-            let format =
-                Format::of_name(name).with_context(|| format!("--format {name}: not one of {}", names()))?;
+            let format = OutputFormat::of_name(name)
+                .with_context(|| format!("--format {name}: not one of {}", names()))?;
             Ok(Target::File(format))
         }
         None if common.output.to_string_lossy().ends_with(perfetto_zip::ENDING) => Ok(Target::PerfettoZip),
-        None => Format::of_path(&common.output).map(Target::File).with_context(|| {
+        None => OutputFormat::of_path(&common.output).map(Target::File).with_context(|| {
             let out = common.output.display();
             format!("{out}: its ending names no format; use --format, or one of: {}", names())
         }),
@@ -199,7 +199,7 @@ fn check_zip(common: &Common, sources: &[Source]) -> anyhow::Result<()> {
     if common.mapping.is_some() {
         bail!("the method traces go into a zip as they are: --mapping needs one file (-o OUT.pftrace)");
     }
-    let methods = sources.iter().filter(|s| s.format == detect::Format::ArtMethod).count();
+    let methods = sources.iter().filter(|s| s.format == detect::InputFormat::ArtMethod).count();
     if methods == 0 || methods == sources.len() {
         bail!(
             "a zip for Perfetto relates method traces to a recording: give it both, or write one file (-o OUT.pftrace)"
@@ -275,7 +275,7 @@ fn micros(ns: u64) -> String {
     format!("{:.1} µs", ns as f64 / 1e3)
 }
 
-fn summary(to: &mut dyn Write, outcome: &Outcome, explain: bool) -> io::Result<()> {
+fn summary(to: &mut dyn Write, outcome: &MergeSummary, explain: bool) -> io::Result<()> {
     for input in &outcome.inputs {
         writeln!(to, "{} ({}, {})", input.name, input.format, size(input.size))?;
         writeln!(to, "  clock: {}, {}: {}", input.clock, input.verdict.name(), input.why)?;

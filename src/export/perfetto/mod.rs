@@ -20,8 +20,8 @@ use self::proto::{double, message, string, uint};
 use super::Out;
 use super::background::Background;
 use crate::clock::{Clock, Snapshots};
-use crate::formats::{Event, EventType, EventTypeId, Head, Process, Sink, Thread};
-use crate::timeline::{Edge, InputOutcome, MethodId, MethodName, MethodThread, Outcome, TimelineSink};
+use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, Sink, ThreadInfo};
+use crate::timeline::{Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 
 /// `trusted_packet_sequence_id` of all packets that need no sequence of their own.
 const SEQUENCE: u64 = 1;
@@ -175,7 +175,7 @@ impl PerfettoWriter {
     }
 
     /// One instant for each input, with how it was placed.
-    fn notes(&mut self, outcome: &Outcome) {
+    fn notes(&mut self, outcome: &MergeSummary) {
         let first = if self.first_ts == u64::MAX { 0 } else { self.first_ts };
         packet(&mut self.out, |out| {
             message(out, 60, |out| {
@@ -209,7 +209,7 @@ fn annotate(out: &mut Vec<u8>, name: &str, value: &str) {
     });
 }
 
-fn note(out: &mut Vec<u8>, input: &InputOutcome) {
+fn note(out: &mut Vec<u8>, input: &InputSummary) {
     annotate(out, "format", &input.format);
     annotate(out, "clock", input.clock.name());
     annotate(out, "why", &input.why);
@@ -268,7 +268,7 @@ impl Sink for PerfettoWriter {
         Ok(())
     }
 
-    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
+    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         if id.0 as usize != self.kinds.len() {
             return Err(io::Error::other(format!("kind {} out of order", id.0)));
         }
@@ -280,12 +280,12 @@ impl Sink for PerfettoWriter {
         Ok(())
     }
 
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         self.remember(thread.tid, thread.tgid, thread.name);
         Ok(())
     }
 
-    fn process(&mut self, process: &Process<'_>) -> io::Result<()> {
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
         let known = self.processes.entry(process.pid).or_default();
         known.ppid = process.ppid.or(known.ppid);
         if let Some(name) = process.name {
@@ -347,7 +347,7 @@ impl TimelineSink for PerfettoWriter {
         }))
     }
 
-    fn finish(&mut self, outcome: &Outcome) -> io::Result<()> {
+    fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
         for cpu in self.cpus.iter_mut().flatten() {
             cpu.close(&mut self.out);
         }

@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::formats::{Event, EventType, Payload, Thread, known};
+use crate::formats::{Event, EventType, Payload, ThreadInfo, known};
 use crate::ftrace::print_fmt::number::{push_hex, push_i64, push_padded, two_digits};
 use crate::ftrace::print_fmt::ready::Ready;
-use crate::ftrace::print_fmt::{Context, PrintFmt};
+use crate::ftrace::print_fmt::{PrintFmt, Symbolizer};
 use crate::ftrace::{Endian, Field, until_nul};
 
 /// What stands at the top of a text that these lines follow.
@@ -43,7 +43,7 @@ struct Known {
 
 impl Threads {
     /// Learns a thread's name or process.
-    pub fn learn(&mut self, thread: &Thread<'_>) {
+    pub fn learn(&mut self, thread: &ThreadInfo<'_>) {
         let known = self.known.entry(thread.tid).or_default();
         if let Some(name) = thread.name {
             known.name = Some(name.to_vec());
@@ -185,7 +185,7 @@ pub struct Printer {
     name: Ready<32>,
     /// For records that lack bytes their format promises.
     pairs: PrintFmt,
-    context: Arc<Context>,
+    context: Arc<Symbolizer>,
 }
 
 #[derive(Debug)]
@@ -206,7 +206,7 @@ enum How {
 
 impl Printer {
     /// How `kind` is printed, its records being of the machine that `context` tells of.
-    pub fn new(kind: &EventType, context: &Arc<Context>) -> Printer {
+    pub fn new(kind: &EventType, context: &Arc<Symbolizer>) -> Printer {
         let field = |name: &str| kind.field(name).map(|i| kind.fields[i].clone());
         let both = |a: &str, b: &str| Some((field(a)?, field(b)?));
         let special = match (kind.system.as_str(), kind.name.as_str()) {

@@ -10,16 +10,16 @@ pub use line::{Columns, HEADER, Printer, Threads};
 
 use self::formatter::{Formatter, Printers};
 use super::Out;
-use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Sink, Thread};
-use crate::ftrace::print_fmt::Context;
-use crate::timeline::{Outcome, TimelineSink};
+use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Sink, ThreadInfo};
+use crate::ftrace::print_fmt::Symbolizer;
+use crate::timeline::{MergeSummary, TimelineSink};
 
 /// Writes a timeline as systrace text.
 pub struct SystraceWriter {
     out: Formatter,
     threads: Arc<Threads>,
     printers: Printers,
-    context: Arc<Context>,
+    context: Arc<Symbolizer>,
     /// For events that do not outlive the call.
     columns: Columns,
     before: Vec<u8>,
@@ -60,18 +60,18 @@ impl Sink for SystraceWriter {
         Ok(())
     }
 
-    fn kernel(&mut self, context: &Arc<Context>) -> io::Result<()> {
+    fn kernel(&mut self, context: &Arc<Symbolizer>) -> io::Result<()> {
         self.context = context.clone();
         Ok(())
     }
 
-    fn kind(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
+    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         let printer = Printer::new(kind, &self.context);
         Arc::make_mut(&mut self.printers).push(Arc::new((printer, kind.clone())));
         Ok(())
     }
 
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         Arc::make_mut(&mut self.threads).learn(thread);
         Ok(())
     }
@@ -110,7 +110,7 @@ impl TimelineSink for SystraceWriter {
         Order::Time
     }
 
-    fn finish(&mut self, _: &Outcome) -> io::Result<()> {
+    fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
         let after = std::mem::take(&mut self.after);
         self.out.batch.ready(|line| line.extend_from_slice(&after));
         self.out.flush(&self.printers, &self.threads)?;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Out;
 use super::systrace::SystraceWriter;
-use crate::formats::{Event, EventType, EventTypeId, Head, Order, Process, Sink, Thread};
-use crate::ftrace::print_fmt::Context;
-use crate::timeline::{Outcome, TimelineSink};
+use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
+use crate::ftrace::print_fmt::Symbolizer;
+use crate::timeline::{MergeSummary, TimelineSink};
 
 const PAGE: &str = include_str!("page.html");
 /// Stands in [`PAGE`] where the trace goes.
@@ -66,19 +66,19 @@ impl Sink for HtmlWriter {
         self.text.head(head)
     }
 
-    fn kernel(&mut self, context: &Arc<Context>) -> io::Result<()> {
+    fn kernel(&mut self, context: &Arc<Symbolizer>) -> io::Result<()> {
         self.text.kernel(context)
     }
 
-    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        self.text.kind(id, kind)
+    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
+        self.text.event_type(id, kind)
     }
 
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         self.text.thread(thread)
     }
 
-    fn process(&mut self, process: &Process<'_>) -> io::Result<()> {
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
         self.text.process(process)
     }
 
@@ -96,7 +96,7 @@ impl TimelineSink for HtmlWriter {
         self.text.order()
     }
 
-    fn finish(&mut self, outcome: &Outcome) -> io::Result<()> {
+    fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
         self.text.finish(outcome)?;
         let behind = PAGE.split(PLACE).nth(1).unwrap_or_default();
         self.out.write(behind.as_bytes())?;

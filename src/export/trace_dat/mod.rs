@@ -13,11 +13,11 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use self::record::{KALLSYMS, Layout};
 use super::Out;
 use crate::clock::Clock;
-use crate::formats::{Event, EventType, EventTypeId, Head, Order, Process, Sink, Thread};
+use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
 use crate::ftrace::page_writer::{HEADER_EVENT, HEADER_PAGE, MAX_RECORD, PAGE, Page};
-use crate::timeline::{Outcome, TimelineSink};
+use crate::timeline::{MergeSummary, TimelineSink};
 use crate::trace_dat::layout::option;
-use crate::trace_dat::{CpuData, Extra, Metadata};
+use crate::trace_dat::{CpuData, Metadata, RecorderInfo};
 
 /// CPUs that are believed: more than any kernel is built for. Each has an entry in the file's table.
 const MAX_CPUS: u32 = 8192;
@@ -114,11 +114,11 @@ impl DatWriter {
             options.push((option::UNAME, (machine + "\0").into_bytes()));
         }
         let names = self.processes.iter().map(|(pid, (ppid, name))| (*pid, *ppid, name.clone()));
-        let extra = Extra {
+        let extra = RecorderInfo {
             complete: true,
             snapshots: self.head.as_ref().map(|h| h.snapshots.clone()).unwrap_or_default(),
             processes: names.collect(),
-            ..Extra::default()
+            ..RecorderInfo::default()
         };
         Metadata {
             long_size: 8,
@@ -155,7 +155,7 @@ impl Sink for DatWriter {
         Ok(())
     }
 
-    fn kind(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
+    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.layouts.push(Layout::new(id.0, kind));
         let pairs = [("pid", "comm"), ("prev_pid", "prev_comm"), ("next_pid", "next_comm")];
         let places = pairs.iter().filter_map(|(pid, comm)| Some((kind.field(pid)?, kind.field(comm)?)));
@@ -163,12 +163,12 @@ impl Sink for DatWriter {
         Ok(())
     }
 
-    fn thread(&mut self, thread: &Thread<'_>) -> io::Result<()> {
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         self.remember(thread.tid, thread.tgid, thread.name);
         Ok(())
     }
 
-    fn process(&mut self, process: &Process<'_>) -> io::Result<()> {
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
         self.tgids.insert(process.pid, process.pid);
         if let Some(name) = process.name {
             let name = String::from_utf8_lossy(name).into_owned();
@@ -208,7 +208,7 @@ impl TimelineSink for DatWriter {
         Order::Time
     }
 
-    fn finish(&mut self, _: &Outcome) -> io::Result<()> {
+    fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
         for (cpu, mut page) in std::mem::take(&mut self.cpus) {
             let last = page.take();
             self.spool(cpu, last)?;

@@ -82,7 +82,7 @@ impl Header<'_> {
 
 /// A traced thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thread<'a> {
+pub struct TracedThread<'a> {
     /// The trace's own id: a 16-bit kernel tid before May 2023, 1, 2, 3… since; a real tid in versions 4 and 5.
     pub id: u32,
     /// Its name; empty where no list has it.
@@ -95,7 +95,7 @@ pub struct Thread<'a> {
     pub records: u64,
 }
 
-impl Thread<'_> {
+impl TracedThread<'_> {
     /// The name, or `thread ID` where there is none.
     pub fn label(&self) -> Cow<'_, str> {
         if self.name.is_empty() { format!("thread {}", self.id).into() } else { Cow::Borrowed(&self.name) }
@@ -181,7 +181,7 @@ pub enum Body {
 pub struct MethodTrace<'a> {
     bytes: &'a [u8],
     header: Header<'a>,
-    threads: Vec<Thread<'a>>,
+    threads: Vec<TracedThread<'a>>,
     methods: Vec<Method<'a>>,
     counts: Counts,
     body: Body,
@@ -212,7 +212,7 @@ impl<'a> MethodTrace<'a> {
     }
 
     /// All threads, those that only records name included; [`Record::thread`] is an index into this.
-    pub fn threads(&self) -> &[Thread<'a>] {
+    pub fn threads(&self) -> &[TracedThread<'a>] {
         &self.threads
     }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::body::{FixedBody, Segment, ThreadTable};
 use super::ids::IdMap;
 use super::scan::{self, Declared};
-use super::{Body, Counts, Error, Header, Method, MethodTrace, Thread, open_blocks, reencoded, reused};
+use super::{Body, Counts, Error, Header, Method, MethodTrace, TracedThread, open_blocks, reencoded, reused};
 use crate::art::{
     ClockMode, DataHeader, KeySection, MAGIC, MethodLine, Packet, RecordLayout, next_packet,
     parse_method_line,
@@ -22,7 +22,7 @@ const BAD_LINES_SHOWN: usize = 10;
 pub(super) struct Opening<'a> {
     report: ReadReport,
     keys: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    pub(super) threads: Vec<Thread<'a>>,
+    pub(super) threads: Vec<TracedThread<'a>>,
     pub(super) methods: Vec<Method<'a>>,
     pub(super) ids: IdMap,
     table: Option<ThreadTable>,
@@ -130,7 +130,7 @@ impl<'a> Opening<'a> {
     pub(super) fn add_thread(&mut self, id: u32, name: Cow<'a, str>) -> u32 {
         let index = self.threads.len() as u32;
         let reused_id = self.latest.insert(id, index).is_some();
-        self.threads.push(Thread { id, name, declared: true, reused_id, records: 0 });
+        self.threads.push(TracedThread { id, name, declared: true, reused_id, records: 0 });
         if let Ok(id) = u16::try_from(id)
             && !reused_id
         {
@@ -327,7 +327,7 @@ impl<'a> Opening<'a> {
         for id in &found.threads {
             let index = self.threads.len() as u32;
             self.table().bind(*id, index);
-            self.threads.push(Thread {
+            self.threads.push(TracedThread {
                 id: u32::from(*id),
                 name: Cow::Borrowed(""),
                 declared: false,

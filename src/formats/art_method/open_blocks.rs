@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::body::{Block, BlockBody, BlockCursor};
 use super::ids::NONE;
 use super::open::{Opening, unknown_method};
-use super::{Counts, Thread};
+use super::{Counts, TracedThread};
 use crate::art::{
     BlockPacket, ClockMode, DataHeader, Encoding, KeySection, count_aosp, is_cut, next_block_packet,
     parse_method_line,
@@ -121,8 +121,8 @@ fn packets<'a>(opening: &mut Opening<'a>, bytes: &'a [u8], from: usize, found: &
     summary
 }
 
-fn undeclared_thread<'a>(id: u32) -> Thread<'a> {
-    Thread { id, name: "".into(), declared: false, reused_id: false, records: 0 }
+fn undeclared_thread<'a>(id: u32) -> TracedThread<'a> {
+    TracedThread { id, name: "".into(), declared: false, reused_id: false, records: 0 }
 }
 
 /// A flush that fills several blocks counts up in their headers, and its differences run on: a block whose header

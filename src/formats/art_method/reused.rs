@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::body::{FixedBody, decode};
 use super::ids::IdMap;
 use super::scan::Scan;
-use super::{Method, Thread};
+use super::{Method, TracedThread};
 
 /// The threads that took an id over, in the list's order, by id.
 type Heirs = HashMap<u32, Vec<u32>>;
@@ -19,7 +19,7 @@ pub fn part(
     bytes: &[u8],
     body: &mut FixedBody,
     scan: &Scan,
-    threads: &mut Vec<Thread<'_>>,
+    threads: &mut Vec<TracedThread<'_>>,
     methods: &[Method<'_>],
     ids: &IdMap,
 ) -> u64 {
@@ -51,7 +51,7 @@ pub fn part(
         for offset in offsets {
             let next = waiting.pop().unwrap_or_else(|| {
                 let (id, name) = (u32::from(id), "".into());
-                threads.push(Thread { id, name, declared: false, reused_id: true, records: 0 });
+                threads.push(TracedThread { id, name, declared: false, reused_id: true, records: 0 });
                 threads.len() as u32 - 1
             });
             binds.push((offset, id, next));

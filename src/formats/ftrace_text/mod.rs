@@ -253,13 +253,13 @@ type Text<'a> = Cow<'a, [u8]>;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::{EventType, Thread, Value};
+    use crate::formats::{EventType, ThreadInfo, Value};
 
     #[derive(Default)]
     struct Log(Vec<String>);
 
     impl Sink for Log {
-        fn thread(&mut self, t: &Thread<'_>) -> io::Result<()> {
+        fn thread(&mut self, t: &ThreadInfo<'_>) -> io::Result<()> {
             self.0.push(format!("thread {} of {:?}", t.tid, t.tgid));
             Ok(())
         }

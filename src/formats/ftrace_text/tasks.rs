@@ -3,7 +3,7 @@
 use std::io;
 
 use super::lines;
-use crate::formats::{Process, Sink, Thread};
+use crate::formats::{ProcessInfo, Sink, ThreadInfo};
 
 /// Where the first such list begins.
 pub(super) fn find(text: &[u8]) -> Option<usize> {
@@ -23,7 +23,7 @@ pub(super) fn read(text: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
     let mut columns: Option<Columns> = None;
     for (_, line) in lines(text) {
         if let Some((tgid, tid)) = proc_line(line) {
-            sink.thread(&Thread { tid, tgid: Some(tgid), name: None })?;
+            sink.thread(&ThreadInfo { tid, tgid: Some(tgid), name: None })?;
         } else if line.starts_with(b"USER ") {
             columns = Some(Columns::new(line));
         } else if let Some(columns) = &columns {
@@ -71,8 +71,8 @@ impl Columns {
         let name = name.trim_end();
         let name = (!name.is_empty()).then_some(name.as_bytes());
         match number(self.tid) {
-            Some(tid) => sink.thread(&Thread { tid, tgid: Some(pid), name }),
-            None => sink.process(&Process { pid, ppid: number(self.ppid), name }),
+            Some(tid) => sink.thread(&ThreadInfo { tid, tgid: Some(pid), name }),
+            None => sink.process(&ProcessInfo { pid, ppid: number(self.ppid), name }),
         }
     }
 }

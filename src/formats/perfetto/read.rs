@@ -11,7 +11,7 @@ use super::kinds::{Kinds, Values};
 use super::wire::{fields, find, varint};
 use crate::clock::{Clock, Snapshot, Snapshots};
 use crate::formats::{
-    Damage, Event, EventTypeId, Head, Order, Payload, Process, ReadReport, Sink, Thread, Value,
+    Damage, Event, EventTypeId, Head, Order, Payload, ProcessInfo, ReadReport, Sink, ThreadInfo, Value,
 };
 
 /// The most that all compressed packets may come to, bytes.
@@ -192,11 +192,11 @@ fn tasks(packet: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
                     match number {
                         1 => {
                             let name = fields(task).find(|(n, _)| *n == 3).map(|(_, v)| v.bytes());
-                            sink.process(&Process { pid: int(1).unwrap_or(0), ppid: int(2), name })?;
+                            sink.process(&ProcessInfo { pid: int(1).unwrap_or(0), ppid: int(2), name })?;
                         }
                         2 => {
                             let name = find(task, 2).map(|v| v.bytes());
-                            sink.thread(&Thread { tid: int(1).unwrap_or(0), tgid: int(3), name })?;
+                            sink.thread(&ThreadInfo { tid: int(1).unwrap_or(0), tgid: int(3), name })?;
                         }
                         _ => {}
                     }
@@ -207,14 +207,14 @@ fn tasks(packet: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
                     && let Some(pid) = find(process, 1)
                 {
                     let name = find(process, 6).or_else(|| find(process, 2)).map(|v| v.bytes());
-                    sink.process(&Process { pid: pid.int32(), ppid: None, name })?;
+                    sink.process(&ProcessInfo { pid: pid.int32(), ppid: None, name })?;
                 }
                 if let Some(thread) = find(body, 4).map(|v| v.bytes())
                     && let Some(tid) = find(thread, 2)
                 {
                     let name = find(thread, 5).map(|v| v.bytes());
                     let tgid = find(thread, 1).map(|v| v.int32());
-                    sink.thread(&Thread { tid: tid.int32(), tgid, name })?;
+                    sink.thread(&ThreadInfo { tid: tid.int32(), tgid, name })?;
                 }
             }
             _ => {}
@@ -408,7 +408,7 @@ mod tests {
     struct Log(Vec<String>);
 
     impl Sink for Log {
-        fn process(&mut self, p: &Process<'_>) -> io::Result<()> {
+        fn process(&mut self, p: &ProcessInfo<'_>) -> io::Result<()> {
             self.0.push(format!("process {} {}", p.pid, String::from_utf8_lossy(p.name.unwrap_or(b""))));
             Ok(())
         }

@@ -10,9 +10,9 @@ use super::error::TraceDatError;
 use super::{v6, v7};
 use crate::clock::Clock;
 use crate::formats::{Damage, Head};
-use crate::ftrace::print_fmt::{Context, Loader};
+use crate::ftrace::print_fmt::{Loader, Symbolizer};
 use crate::ftrace::{Endian, EventFormat, PageLayout};
-use crate::trace_dat::Extra;
+use crate::trace_dat::RecorderInfo;
 use crate::trace_dat::layout::{MAGIC, option};
 
 /// Whether these are the first bytes of a trace.dat.
@@ -76,7 +76,7 @@ pub(super) struct Options {
     pub(super) recorder: Option<String>,
     pub(super) cpus: Option<u32>,
     pub(super) stats: Vec<CpuStat>,
-    pub(super) extra: Extra,
+    pub(super) extra: RecorderInfo,
     pub(super) time: TimeFix,
 }
 
@@ -234,13 +234,13 @@ impl<'a> TraceDat<'a> {
     }
 
     /// What prints records as the recording kernel would.
-    pub fn context(&self) -> Context {
+    pub fn context(&self) -> Symbolizer {
         let endian = self.layout.endian;
         let loader = |packed: &Packed<'_>| -> Loader {
             let packed = packed.to_owned();
             Box::new(move || packed.unpack(endian))
         };
-        Context::new(self.layout.commit_size as u8, loader(&self.kallsyms), loader(&self.printk_formats))
+        Symbolizer::new(self.layout.commit_size as u8, loader(&self.kallsyms), loader(&self.printk_formats))
     }
 
     /// The CPUs that have events in this file, in growing order.

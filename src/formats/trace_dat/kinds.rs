@@ -102,7 +102,7 @@ impl<'d, 'a> Kinds<'d, 'a> {
             }
         };
         let new = EventTypeId(self.met.len() as u32);
-        sink.kind(new, &kind)?;
+        sink.event_type(new, &kind)?;
         self.met.push(kind);
         self.index[usize::from(id)] = self.met.len() as u32;
         Ok(new)

@@ -10,7 +10,7 @@ use super::codec::Codec;
 use super::cpu::Lane;
 use super::file::TraceDat;
 use super::kinds::Kinds;
-use crate::formats::{CpuCount, Damage, Event, Order, Payload, ReadReport, Sink, Thread};
+use crate::formats::{CpuCount, Damage, Event, Order, Payload, ReadReport, Sink, ThreadInfo};
 use crate::ftrace::Missed;
 
 /// Kinds without a format that are told one by one.
@@ -33,10 +33,10 @@ impl TraceDat<'_> {
             .filter_map(|(tid, rest)| Some((tid, std::str::from_utf8(rest).ok()?.trim().parse().ok()?)))
             .collect();
         for (tid, name) in number_lines(&self.cmdlines) {
-            sink.thread(&Thread { tid, tgid: tgids.remove(&tid), name: Some(name) })?;
+            sink.thread(&ThreadInfo { tid, tgid: tgids.remove(&tid), name: Some(name) })?;
         }
         for (tid, tgid) in tgids {
-            sink.thread(&Thread { tid, tgid: Some(tgid), name: None })?;
+            sink.thread(&ThreadInfo { tid, tgid: Some(tgid), name: None })?;
         }
         Ok(())
     }

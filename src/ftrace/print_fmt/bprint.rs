@@ -2,7 +2,7 @@
 //!
 //! Defined by vbin_printf() and bstr_printf() in the kernel's lib/vsprintf.c.
 
-use super::Context;
+use super::Symbolizer;
 use super::eval::Record;
 use super::expr::{Expr, Num};
 use super::spec::{self, Conv, Count, Layout, Piece};
@@ -32,7 +32,7 @@ impl<'r> Packed<'r> {
     }
 }
 
-impl Context {
+impl Symbolizer {
     /// Appends what the `trace_printk` format at `address` says with the arguments in `packed`; the bare address and
     /// nothing more where the format was not recorded. `None`, and nothing appended, where arguments are missing.
     pub fn bprint(&self, address: u64, packed: &[u8], endian: Endian, out: &mut Vec<u8>) -> Option<()> {

@@ -1,10 +1,10 @@
 //! Computes expressions of a print format over one record.
 
-use super::Context;
+use super::Symbolizer;
 use super::expr::{CType, Expr, IntType, Num, Op};
 use super::number::push_hex;
 use super::pointer;
-use crate::ftrace::kind::until_nul;
+use crate::ftrace::event_type::until_nul;
 use crate::ftrace::{Endian, Value};
 
 /// One record, and what is known of its machine.
@@ -12,7 +12,7 @@ use crate::ftrace::{Endian, Value};
 pub(super) struct Record<'r> {
     pub(super) data: &'r [u8],
     pub(super) endian: Endian,
-    pub(super) context: &'r Context,
+    pub(super) context: &'r Symbolizer,
 }
 
 /// The value of an expression that needs no record.
@@ -22,7 +22,7 @@ pub(super) fn constant(expr: &Expr) -> Option<Num> {
         Expr::Negate(a) | Expr::Complement(a) | Expr::Cast(_, a) => matches!(a.as_ref(), Expr::Num(_)),
         _ => false,
     };
-    let context = Context::default();
+    let context = Symbolizer::default();
     let nothing = Record { data: &[], endian: Endian::Little, context: &context };
     only_numbers.then(|| nothing.int(expr)).flatten()
 }

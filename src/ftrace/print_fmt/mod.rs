@@ -1,7 +1,6 @@
 //! Prints a record as the kernel would: the `print fmt:` line of its event, parsed once into a program.
 
 mod bprint;
-mod context;
 mod eval;
 mod expr;
 mod lately;
@@ -12,13 +11,14 @@ mod pointer;
 pub(crate) mod ready;
 mod spec;
 mod step;
+mod symbolizer;
 
 use thiserror::Error;
 
-pub use self::context::{Context, Loader};
 use self::ready::Ready;
 use self::spec::{Count, Piece};
 use self::step::{Step, What};
+pub use self::symbolizer::{Loader, Symbolizer};
 use super::{Endian, EventType};
 
 /// Why a print format cannot be followed. The fields can be printed all the same.
@@ -78,7 +78,13 @@ impl PrintFmt {
 
     /// Appends what the kernel would print for `record`. `None`, and nothing appended, where the record lacks bytes
     /// that its format promises.
-    pub fn print(&self, record: &[u8], endian: Endian, context: &Context, out: &mut Vec<u8>) -> Option<()> {
+    pub fn print(
+        &self,
+        record: &[u8],
+        endian: Endian,
+        context: &Symbolizer,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
         let start = out.len();
         let done = self.steps.iter().try_for_each(|step| {
             step.before.push(out);
@@ -116,7 +122,7 @@ mod tests {
         record[32..38].copy_from_slice(&[127, 0, 0, 1, 0xaa, 0xbb]);
         record[48..52].copy_from_slice(b"xyz\0");
         let kallsyms = || b"ffffffff81234560 T func\nffffffff81234600 T next\n".to_vec();
-        let context = Context::new(8, Box::new(kallsyms), Box::new(Vec::new));
+        let context = Symbolizer::new(8, Box::new(kallsyms), Box::new(Vec::new));
         let mut out = Vec::new();
         let program = PrintFmt::compile(&kind, 8).unwrap();
         assert!(program.print(&record, Endian::Little, &context, &mut out).is_some(), "{format}");
@@ -199,7 +205,7 @@ mod tests {
             };
             if let Ok(program) = PrintFmt::compile(&kind, 8) {
                 let mut out = Vec::new();
-                let _ = program.print(&[], Endian::Big, &Context::default(), &mut out);
+                let _ = program.print(&[], Endian::Big, &Symbolizer::default(), &mut out);
             }
         }
     }

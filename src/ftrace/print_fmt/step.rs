@@ -4,7 +4,7 @@ use super::eval::Record;
 use super::expr::{CType, Expr, Num};
 use super::ready::Ready;
 use super::spec::{self, Conv, Layout, Spec};
-use super::{Context, lately, number, pointer};
+use super::{Symbolizer, lately, number, pointer};
 use crate::ftrace::{Endian, Field, FieldType, Value, until_nul};
 
 /// Text, and a conversion behind it.
@@ -166,7 +166,7 @@ impl What {
         &self,
         data: &[u8],
         endian: Endian,
-        context: &Context,
+        context: &Symbolizer,
         out: &mut Vec<u8>,
     ) -> Option<()> {
         match self {

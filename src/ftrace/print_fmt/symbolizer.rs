@@ -7,7 +7,7 @@ use super::{lately, number};
 use crate::ftrace::{Symbols, parse_printk_formats};
 
 /// What is known of the machine that recorded, beyond the record. Its texts are read when first needed.
-pub struct Context {
+pub struct Symbolizer {
     /// Bytes of the kernel's long: 4 or 8.
     pub long_size: u8,
     /// Of all contexts of this process; not 0.
@@ -21,22 +21,22 @@ pub struct Context {
 /// Brings a text that may have to be unpacked.
 pub type Loader = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
 
-impl std::fmt::Debug for Context {
+impl std::fmt::Debug for Symbolizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("long_size", &self.long_size).finish_non_exhaustive()
+        f.debug_struct("Symbolizer").field("long_size", &self.long_size).finish_non_exhaustive()
     }
 }
 
-impl Default for Context {
-    fn default() -> Context {
-        Context::new(8, Box::new(Vec::new), Box::new(Vec::new))
+impl Default for Symbolizer {
+    fn default() -> Symbolizer {
+        Symbolizer::new(8, Box::new(Vec::new), Box::new(Vec::new))
     }
 }
 
-impl Context {
+impl Symbolizer {
     /// Of a kernel whose long has `long_size` bytes, and whose `kallsyms` and `printk_formats` these bring.
-    pub fn new(long_size: u8, kallsyms: Loader, printk_formats: Loader) -> Context {
-        Context {
+    pub fn new(long_size: u8, kallsyms: Loader, printk_formats: Loader) -> Symbolizer {
+        Symbolizer {
             long_size,
             id: lately::id(),
             kallsyms,
