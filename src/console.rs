@@ -1,16 +1,19 @@
-//! Saying things to people, so that nothing depends on whether they listen: `print!` and `eprintln!` end the program where
-//! nobody does any more (`start … | head`), and an end in the middle would leave the kernel's settings changed.
+//! Prints messages in a way that cannot end the program.
+//!
+//! `print!` and `eprintln!` panic when the reader of a pipe has gone away (`tracebridge start … | head`) or
+//! the disk is full. A panic in the middle of a recording would leave the kernel's settings changed, so every
+//! command prints through this module or through a writer whose errors it handles.
 
 use std::fmt::Arguments;
 use std::io::{self, Write};
 
-/// Says it on stdout, as it is.
+/// Prints `text` on standard output and flushes. Errors are ignored.
 pub fn say(text: Arguments<'_>) {
     let mut out = io::stdout();
     let _ = out.write_fmt(text).and_then(|()| out.flush());
 }
 
-/// Says it on stderr, as a line.
+/// Prints `text` and a line feed on standard error. Errors are ignored.
 pub fn complain(text: Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{text}");
 }

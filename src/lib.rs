@@ -1,5 +1,6 @@
-//! tracebridge records the kernel's trace buffer and atrace markers on an Android device (or any Linux), and on
-//! the host puts the recording and the app's ART/Dalvik method trace on one clock for the viewers people use.
+//! tracebridge records the kernel's trace buffer and atrace markers on an Android device (or any Linux), and
+//! on the host puts the recording and the app's ART/Dalvik method trace on one clock for the viewers people
+//! use.
 //!
 //! Imports point one way: [`cli`] → `record`, `doctor`, `atrace_command` | [`export`], [`profile`] →
 //! [`timeline`] → [`formats`] → `trace_dat`, [`markers`], `categories` → `android`, [`ftrace`], [`art`] →

@@ -1,4 +1,4 @@
-//! Starting an app's activity through Android's own `am`, with its method profiler on.
+//! Starts an app's activity through Android's own `am`, with the method profiler on if wanted.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,85 +7,90 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long `am` and `cmd` may take to answer; a start takes as long as its caller has patience.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
-/// Time between two looks at whether they have.
-const ASK_EVERY: Duration = Duration::from_millis(20);
-/// How long the runtime may take to write a method trace out once it is stopped.
-const WRITTEN_WITHIN: Duration = Duration::from_secs(30);
-/// Time between two looks at its size.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long `am` and `cmd` may take to answer. A start of an activity may take as long as its caller allows.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+/// The interval between two checks whether a program has ended.
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How long the runtime may take to write the method trace after profiling has stopped.
+const METHOD_TRACE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The interval between two looks at the size of the method trace.
+const SIZE_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// An activity to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activity {
-    /// The app's package.
+    /// The package of the app.
     pub package: String,
-    /// `package/class`.
+    /// The activity as `package/class`.
     pub component: String,
     bin: PathBuf,
 }
 
-/// How the runtime is to trace methods.
+/// How the runtime traces methods during a launch.
 #[derive(Debug, Clone, Default)]
 pub struct Profiler {
-    /// Where it writes to.
+    /// The file on the device that the runtime writes.
     pub path: PathBuf,
-    /// Sample the stacks every so many µs, instead of tracing each call.
+    /// The interval of samples in µs. `None` traces every call.
     pub sampling_us: Option<u32>,
-    /// Write while tracing, so that no buffer of 8 MiB ends it.
+    /// Whether the runtime writes while it traces, so that the trace does not end with a buffer of 8 MiB.
     pub streaming: bool,
 }
 
-/// Android's activity manager did not do it.
+/// Why the activity manager could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ActivityError {
-    /// A program of Android's did not run.
+    /// A program of Android could not be started.
     #[error("running {}: {source}: starting an app needs Android", program.display())]
     NoProgram {
-        /// The program.
+        /// The path of the program.
         program: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A program of Android's hangs; it was ended.
+    /// A program of Android did not answer and was killed.
     #[error(
         "`{command}` gave no answer: is the device still booting, or the app's process stopped by a debugger?"
     )]
     NoAnswer {
-        /// The program and the first of its arguments.
+        /// The name of the program and its first argument.
         command: String,
     },
-    /// The package has nothing to start.
+    /// The package has no activity that can be started.
     #[error(
         "{package} has no activity to start ({answer}): is it installed? Name one as {package}/.ClassName"
     )]
     NoActivity {
-        /// The package.
+        /// The name of the package.
         package: String,
-        /// What `cmd package resolve-activity` said.
+        /// The answer of `cmd package resolve-activity`.
         answer: String,
     },
-    /// `am start` failed.
+    /// `am start` did not report success.
     #[error("{component} did not start: {answer}")]
     NotStarted {
         /// The activity.
         component: String,
-        /// What `am start` said.
+        /// The answer of `am start`.
         answer: String,
     },
 }
 
 impl Activity {
-    /// `PACKAGE/ACTIVITY`, or `PACKAGE` for the activity that its icon starts. `bin` is where Android's programs are.
+    /// Finds the activity for `PACKAGE/ACTIVITY`, or for `PACKAGE` the one that its launcher icon starts.
+    /// `bin` is the directory of Android's programs.
     pub fn find(name: &str, bin: &Path) -> Result<Activity, ActivityError> {
         let bin = bin.to_owned();
         if let Some((package, _)) = name.split_once('/') {
             return Ok(Activity { package: package.to_owned(), component: name.to_owned(), bin });
         }
         let category = ["-c", "android.intent.category.LAUNCHER", name];
-        let answer =
-            run(&bin, "cmd", ["package", "resolve-activity", "--brief"].iter().chain(&category), soon())?;
+        let answer = run(
+            &bin,
+            "cmd",
+            ["package", "resolve-activity", "--brief"].iter().chain(&category),
+            answer_deadline(),
+        )?;
         match answer.lines().rev().map(str::trim).find(|line| !line.is_empty()) {
             Some(component) if component.contains('/') => {
                 Ok(Activity { package: name.to_owned(), component: component.to_owned(), bin })
@@ -96,13 +101,13 @@ impl Activity {
         }
     }
 
-    /// Ends the app, so that its next start is a cold one.
+    /// Stops the app, so that its next start is a cold start.
     pub fn stop(&self) -> Result<(), ActivityError> {
-        run(&self.bin, "am", ["force-stop", &self.package], soon()).map(drop)
+        run(&self.bin, "am", ["force-stop", &self.package], answer_deadline()).map(drop)
     }
 
-    /// Starts it and waits for its launch to end, unless `give_up` says so before; hands back what `am` says of the
-    /// launch (`TotalTime: 512` …).
+    /// Starts the activity and waits until the launch has ended or `give_up` returns true. Returns the answer
+    /// of `am` (`TotalTime: 512` …).
     pub fn start(
         &self,
         profiler: Option<&Profiler>,
@@ -120,7 +125,7 @@ impl Activity {
         }
         args.extend(["-n".to_owned(), self.component.clone()]);
         let answer = run(&self.bin, "am", &args, give_up)?;
-        // Its exit status is 0 in any case.
+        // The exit status of `am` is 0 even after a failure.
         if answer.contains("Status: ok") {
             return Ok(answer);
         }
@@ -128,37 +133,39 @@ impl Activity {
         Err(ActivityError::NotStarted { component: self.component.clone(), answer })
     }
 
-    /// Stops the profiler: from then on the runtime writes the method trace out.
+    /// Stops the profiler. The runtime then writes the method trace.
     pub fn stop_profiler(&self) -> Result<(), ActivityError> {
-        run(&self.bin, "am", ["profile", "stop", &self.package], soon()).map(drop)
+        run(&self.bin, "am", ["profile", "stop", &self.package], answer_deadline()).map(drop)
     }
 }
 
 impl Profiler {
-    /// Waits until the runtime has written the method trace. Its length, bytes; 0 where there is none.
-    pub fn written(&self) -> u64 {
-        let end = Instant::now() + WRITTEN_WITHIN;
+    /// Waits until the runtime has written the method trace. Returns its length in bytes, or 0 if there is
+    /// none.
+    pub fn wait_until_written(&self) -> u64 {
+        let end = Instant::now() + METHOD_TRACE_TIMEOUT;
         let mut last = 0;
         while Instant::now() < end {
             let size = fs::metadata(&self.path).map_or(0, |m| m.len());
-            // It is written by the app, after `am` came back: whole when it stands still.
+            // The app writes the file after `am` has returned. A size that no longer changes means that it is
+            // whole.
             if size > 0 && size == last {
                 break;
             }
             last = size;
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(SIZE_POLL_INTERVAL);
         }
         last
     }
 }
 
-/// When to give up on a program that answers at once if it answers at all.
-fn soon() -> impl Fn() -> bool {
-    let end = Instant::now() + ANSWERED_WITHIN;
+/// Returns a function that becomes true after [`ANSWER_TIMEOUT`].
+fn answer_deadline() -> impl Fn() -> bool {
+    let end = Instant::now() + ANSWER_TIMEOUT;
     move || Instant::now() > end
 }
 
-/// Runs one of Android's programs; what it says on both its outputs.
+/// Runs one of Android's programs. Returns what it wrote to standard output and standard error.
 fn run<S: AsRef<OsStr>>(
     bin: &Path,
     name: &str,
@@ -170,7 +177,7 @@ fn run<S: AsRef<OsStr>>(
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let failed = |source| ActivityError::NoProgram { program: program.clone(), source };
     let mut child = command.spawn().map_err(failed)?;
-    // What it says fits into the pipes: some lines.
+    // The answer is a few lines, which fit into the pipes.
     while child.try_wait().map_err(failed)?.is_none() {
         if give_up() {
             let _ = child.kill();
@@ -178,7 +185,7 @@ fn run<S: AsRef<OsStr>>(
             let verb = command.get_args().next().unwrap_or_default().to_string_lossy();
             return Err(ActivityError::NoAnswer { command: format!("{name} {verb}") });
         }
-        std::thread::sleep(ASK_EVERY);
+        std::thread::sleep(EXIT_POLL_INTERVAL);
     }
     let output = child.wait_with_output().map_err(failed)?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))

@@ -1,4 +1,5 @@
-//! Switching userspace tags on for a recording, and back to what they were.
+//! Switches userspace tags on for a recording through the properties `debug.atrace.*`, and restores them
+//! afterwards.
 
 use std::process::{Command, Stdio};
 
@@ -11,36 +12,37 @@ const USER_INITIATED: &str = "debug.atrace.user_initiated";
 const PREFER_SDK: &str = "debug.atrace.prefer_sdk";
 const CORE_SERVICES: &str = "ro.atrace.core.services";
 
-/// `IBinder::SYSPROPS_TRANSACTION`, `_SPR`: a service rereads its properties.
+/// `IBinder::SYSPROPS_TRANSACTION` (`_SPR`): the call that makes a service read its properties again.
 const SYSPROPS_TRANSACTION: u32 = u32::from_be_bytes(*b"_SPR");
-/// Android 10: newer processes notice a change of the properties themselves.
-const LAST_SDK_TO_POKE: u32 = 29;
-/// Said where a system has no properties.
+/// Android 10, the last release whose services must be told of a change. Newer ones notice it by themselves.
+const LAST_SDK_TO_NOTIFY: u32 = 29;
+/// The note for a system without properties.
 pub const NO_PROPERTIES: &str = "no system properties here: userspace tags are not switched on";
 
-/// What is to be switched on.
+/// The tags and apps that a recording asks for.
 #[derive(Debug, Clone, Default)]
 pub struct UserspaceRequest {
-    /// Tags, as [`super::tags`] has them. `app` is added where `apps` or `core_services` ask for apps.
+    /// The mask of tags ([`super::tags`]).
     pub tags: u64,
-    /// Patterns for the command lines of the apps that are to write their own markers (`com.example*`, `*`).
+    /// Patterns for the command lines of the apps whose own markers are wanted (`com.example*`, `*`).
     pub apps: Vec<String>,
-    /// Also the processes in `ro.atrace.core.services`.
+    /// Whether the processes in `ro.atrace.core.services` are wanted too.
     pub core_services: bool,
-    /// Say that a person records: init then stops Perfetto's `traced_probes` until it is over. Wanted where the
-    /// recording uses the kernel's one top-level buffer.
+    /// Whether to announce that a user records: init then stops Perfetto's `traced_probes` until the end. A
+    /// recording in the kernel's top-level buffer needs this.
     pub user_initiated: bool,
 }
 
-/// Properties as they were before a recording, to be put back after it, by another process if need be.
+/// The values of properties before a recording. They can be stored and restored by another process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedProperties {
-    /// Names and values, in the order in which they are to be put back.
+    /// Names and values, in the order in which they must be restored.
     pub values: Vec<(String, String)>,
 }
 
 impl SavedProperties {
-    /// Puts them back. All are tried; the first error is handed back.
+    /// Restores all values. A failure does not keep the rest from being restored; the first error is
+    /// returned.
     pub fn restore(&self, properties: &Properties) -> Result<(), PropertyError> {
         let mut result = Ok(());
         for (name, value) in &self.values {
@@ -48,21 +50,21 @@ impl SavedProperties {
             result = result.and(done);
         }
         if !self.values.is_empty() {
-            poke(properties);
+            notify_services(properties);
         }
         result
     }
 
-    /// What [`UserspaceTags::enable`] is about to overwrite. To be stored before it is, so that a recorder that
-    /// gets killed can be tidied up after.
+    /// Reads the values that [`UserspaceTags::enable`] is about to overwrite. A recorder stores them first,
+    /// so that they can be restored even after it was killed.
     pub fn read(
         properties: &Properties,
         request: &UserspaceRequest,
     ) -> Result<SavedProperties, PropertyError> {
         let number = properties.get(APP_NUMBER_PROPERTY)?;
         let apps = app_list(properties, request)?.len();
-        // What it gives back must not be torn between two lists of apps: the number first, while it is empty
-        // nobody looks at the rest; then the tags; last whoever waits for the end of this recording.
+        // No process may see a mixture of two lists of apps: the number goes first, because nobody reads the
+        // list while the number is empty; then the tags; last the property that other recorders wait for.
         let mut values = vec![
             (APP_NUMBER_PROPERTY.to_owned(), String::new()),
             (TAGS_PROPERTY.to_owned(), properties.get(TAGS_PROPERTY)?),
@@ -86,10 +88,10 @@ impl SavedProperties {
     }
 }
 
-/// Tags that are on for as long as this lives.
+/// Userspace tags that stay on as long as this guard lives.
 ///
 /// ```no_run
-/// # use tracebridge::atrace::{Properties, UserspaceRequest, UserspaceTags};
+/// # use tracebridge::android::{Properties, UserspaceRequest, UserspaceTags};
 /// let request = UserspaceRequest { tags: 1 << 1, apps: vec!["com.example".into()], ..Default::default() };
 /// if let Some(properties) = Properties::here() {
 ///     let tags = UserspaceTags::enable(&properties, &request)?;
@@ -99,14 +101,15 @@ impl SavedProperties {
 /// # Ok::<(), tracebridge::android::PropertyError>(())
 /// ```
 #[derive(Debug)]
-#[must_use = "dropping it switches the tags back"]
+#[must_use = "dropping the guard restores the tags"]
 pub struct UserspaceTags {
     properties: Properties,
     saved: SavedProperties,
 }
 
 impl UserspaceTags {
-    /// Switches the tags on and tells the running processes. On an error what was changed is put back.
+    /// Switches the tags on and notifies the running processes. After an error, everything already changed is
+    /// restored.
     pub fn enable(
         properties: &Properties,
         request: &UserspaceRequest,
@@ -118,24 +121,24 @@ impl UserspaceTags {
         }
         set_tags(properties, request)?;
         let prefer_sdk = tags::parse_mask(guard.saved.value(PREFER_SDK));
-        // What Perfetto's SDK is preferred for would not be written as a marker.
+        // Categories for which Perfetto's SDK is preferred would not be written as markers.
         if prefer_sdk & request.tags != 0 {
-            properties.set(PREFER_SDK, &mask(prefer_sdk & !request.tags))?;
+            properties.set(PREFER_SDK, &format_mask(prefer_sdk & !request.tags))?;
         }
         Ok(guard)
     }
 
-    /// What [`UserspaceTags::restore`] will put back.
+    /// Returns the values that [`UserspaceTags::restore`] will write.
     pub fn saved(&self) -> &SavedProperties {
         &self.saved
     }
 
-    /// Puts everything back.
+    /// Restores all properties.
     pub fn restore(mut self) -> Result<(), PropertyError> {
         std::mem::take(&mut self.saved).restore(&self.properties)
     }
 
-    /// Leaves the tags on, for another process to put [`UserspaceTags::saved`] back.
+    /// Leaves the tags on and returns the values that another process has to restore later.
     pub fn leave_on(mut self) -> SavedProperties {
         std::mem::take(&mut self.saved)
     }
@@ -143,13 +146,13 @@ impl UserspaceTags {
 
 impl Drop for UserspaceTags {
     fn drop(&mut self) {
-        // Whoever wants to hear of errors calls restore().
+        // A caller that wants to know of errors calls restore().
         let _ = self.saved.restore(&self.properties);
     }
 }
 
-/// Sets the tags and the list of apps, and nothing else, saving nothing: what `atrace --only_userspace` does, whose
-/// caller switches them off again.
+/// Sets the tags and the list of apps without saving anything. `atrace --only_userspace` does this; its
+/// caller switches the tags off again.
 pub fn set_tags(properties: &Properties, request: &UserspaceRequest) -> Result<(), PropertyError> {
     let apps = app_list(properties, request)?;
     let before = app_number(properties)?;
@@ -158,32 +161,33 @@ pub fn set_tags(properties: &Properties, request: &UserspaceRequest) -> Result<(
     }
     let number = if apps.is_empty() { String::new() } else { apps.len().to_string() };
     properties.set(APP_NUMBER_PROPERTY, &number)?;
-    properties.set(TAGS_PROPERTY, &mask(request.tags))?;
-    // Nobody looks at these any more.
+    properties.set(TAGS_PROPERTY, &format_mask(request.tags))?;
+    // No process reads these patterns any more.
     for n in apps.len()..before {
         properties.set(&app_property(n), "")?;
     }
-    poke(properties);
+    notify_services(properties);
     Ok(())
 }
 
-/// How many apps may write markers of their own, as far as is believed.
+/// Returns the number of app patterns, at most [`MAX_APP_PATTERNS`].
 fn app_number(properties: &Properties) -> Result<usize, PropertyError> {
     Ok(properties.get(APP_NUMBER_PROPERTY)?.trim().parse::<usize>().unwrap_or(0).min(MAX_APP_PATTERNS))
 }
 
-/// Switches every tag off, and says that nobody records: for a recording whose properties from before are unknown.
+/// Switches every tag off and withdraws the announcement of a user's recording. This ends a recording whose
+/// earlier property values are unknown.
 pub fn switch_off(properties: &Properties) -> Result<(), PropertyError> {
     set_tags(properties, &UserspaceRequest::default())?;
     properties.set(USER_INITIATED, "")
 }
 
-/// Says for which tags Perfetto's SDK is to be used instead of markers (Android 16).
+/// Sets the tags for which processes use Perfetto's SDK instead of markers (Android 16).
 pub fn set_prefer_sdk(properties: &Properties, tags: u64) -> Result<(), PropertyError> {
-    properties.set(PREFER_SDK, &mask(tags))
+    properties.set(PREFER_SDK, &format_mask(tags))
 }
 
-/// The tags that are on, `app` included where a pattern matches `cmdline`.
+/// Returns the mask of the tags that are on. `app` is among them if a pattern matches `cmdline`.
 pub fn tags_on(properties: &Properties, cmdline: &[u8]) -> Result<u64, PropertyError> {
     let on = tags::from_property(&properties.get(TAGS_PROPERTY)?) & !tags::APP;
     for n in 0..app_number(properties)? {
@@ -194,7 +198,7 @@ pub fn tags_on(properties: &Properties, cmdline: &[u8]) -> Result<u64, PropertyE
     Ok(on)
 }
 
-/// The content of `ro.atrace.core.services`: command lines with commas between; empty where the device has none.
+/// Returns the property `ro.atrace.core.services`: command lines with commas between them, or nothing.
 pub fn core_services(properties: &Properties) -> Result<String, PropertyError> {
     properties.get(CORE_SERVICES)
 }
@@ -208,15 +212,15 @@ fn app_list(properties: &Properties, request: &UserspaceRequest) -> Result<Vec<S
     Ok(apps)
 }
 
-/// As C's `%#x` prints it.
-fn mask(tags: u64) -> String {
+/// Formats a mask as C's `%#x` does.
+fn format_mask(tags: u64) -> String {
     if tags == 0 { "0".to_owned() } else { format!("{tags:#x}") }
 }
 
-/// Tells the services of Android 10 and older that properties changed. Best effort: who does not hear of it writes
-/// no markers, as with atrace itself.
-fn poke(properties: &Properties) {
-    if properties.sdk().is_none_or(|sdk| sdk > LAST_SDK_TO_POKE) {
+/// Tells the services of Android 10 and older that properties changed. A service that cannot be reached
+/// writes no markers; AOSP's atrace behaves in the same way.
+fn notify_services(properties: &Properties) {
+    if properties.sdk().is_none_or(|sdk| sdk > LAST_SDK_TO_NOTIFY) {
         return;
     }
     let service = properties.bin().join("service");
@@ -248,9 +252,11 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// Stand-ins for Android's programs, over a directory with one file a property and a log of what was set.
+    /// Makes stand-ins for `getprop`, `setprop` and `service` that work on one file per property, and log
+    /// each change.
     fn system(dir: &Path, properties: &[(&str, &str)]) -> Properties {
-        // Written by a shell: a file open for writing here, while another test forks, could not be run.
+        // A shell writes the files: a file that is open for writing here while another test forks cannot be
+        // executed.
         let script = |name: &str, body: &str| {
             let text = format!("#!/bin/sh\ncd {}\n{body}\n", dir.display());
             let write = r#"printf %s "$1" >"$0" && chmod 755 "$0""#;

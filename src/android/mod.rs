@@ -1,4 +1,4 @@
-//! What Android alone has: ATRACE tags, system properties, the activity manager, SELinux labels.
+//! Everything that only Android has: ATRACE tags, system properties, the activity manager and SELinux labels.
 
 #[cfg(feature = "device")]
 pub mod activity_manager;

@@ -1,4 +1,4 @@
-//! Android's system properties: read through `getprop`, written through init's socket or `setprop`.
+//! Reads Android's system properties through `getprop`, and writes them through init's socket or `setprop`.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -6,71 +6,71 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// init listens here (bionic `system_property_set.cpp`).
-const SERVICE: &str = "/dev/socket/property_service";
-/// `PROP_MSG_SETPROP2`, understood by init since Android 8.
-const SET_PROPERTY_2: u32 = 0x0002_0001;
-/// init answers within a few ms.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// The socket on which init listens (bionic `system_property_set.cpp`).
+const PROPERTY_SERVICE: &str = "/dev/socket/property_service";
+/// `PROP_MSG_SETPROP2`, which init understands since Android 8.
+const PROP_MSG_SETPROP2: u32 = 0x0002_0001;
+/// How long an answer of init may take; usually it takes a few ms.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A property could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum PropertyError {
-    /// init or SELinux refused it.
+    /// init or SELinux refused the new value.
     #[error(
         "setting the property {name} to \"{value}\" was refused ({reason}); the shell user may set debug.* properties, an app may not"
     )]
     Refused {
-        /// The property.
+        /// The name of the property.
         name: String,
-        /// What it was to become.
+        /// The value that was refused.
         value: String,
-        /// What `setprop` or init said.
+        /// The words of `setprop` or init.
         reason: String,
     },
-    /// `getprop` did not run.
+    /// `getprop` could not be started.
     #[error("reading the property {name}: running {}: {error}", program.display())]
     Read {
-        /// The property.
+        /// The name of the property.
         name: String,
-        /// What was run.
+        /// The path of `getprop`.
         program: PathBuf,
-        /// Why it failed.
+        /// The error of the system.
         error: io::Error,
     },
 }
 
-/// Where Android's own programs are: `$ANDROID_ROOT/bin`, which is `/system/bin`.
+/// Returns the directory of Android's own programs: `$ANDROID_ROOT/bin`, usually `/system/bin`.
 pub fn system_bin() -> PathBuf {
     let root = std::env::var_os("ANDROID_ROOT").unwrap_or_else(|| "/system".into());
     Path::new(&root).join("bin")
 }
 
-/// The system's properties.
+/// The properties of a system.
 #[derive(Debug, Clone)]
 pub struct Properties {
-    /// Where `getprop` and `setprop` are.
+    /// The directory with `getprop` and `setprop`.
     bin: PathBuf,
 }
 
 impl Properties {
-    /// The properties of this system, or `None` on a Linux that has none.
+    /// Returns the properties of this system, or `None` on a Linux without properties.
     pub fn here() -> Option<Properties> {
         let properties = Properties::at(&system_bin());
         properties.bin.join("getprop").exists().then_some(properties)
     }
 
-    /// The properties that the programs in `bin` tell and set.
+    /// Returns the properties that the programs in `bin` read and write.
     pub(super) fn at(bin: &Path) -> Properties {
         Properties { bin: bin.to_owned() }
     }
 
-    /// Where the system's own programs are: `am`, `service`, `getprop`.
+    /// Returns the directory of the system's own programs: `am`, `service`, `getprop`.
     pub fn bin(&self) -> &Path {
         &self.bin
     }
 
-    /// The property's value; empty where it was never set.
+    /// Reads a property. The value of a property that was never set is empty.
     pub fn get(&self, name: &str) -> Result<String, PropertyError> {
         let program = self.bin.join("getprop");
         match Command::new(&program).arg(name).stdin(Stdio::null()).output() {
@@ -81,15 +81,15 @@ impl Properties {
         }
     }
 
-    /// The system's API level (`ro.build.version.sdk`), where it tells one.
+    /// Returns the API level of the system (`ro.build.version.sdk`), if it has one.
     pub fn sdk(&self) -> Option<u32> {
         self.get("ro.build.version.sdk").ok()?.trim().parse().ok()
     }
 
-    /// Sets the property; returns when init has done it.
+    /// Sets a property. The new value is in force when the call returns.
     pub fn set(&self, name: &str, value: &str) -> Result<(), PropertyError> {
-        // The socket needs no process; setprop also speaks to the inits of Android 7 and older.
-        if set_by_socket(Path::new(SERVICE), name, value).is_ok() {
+        // The socket costs no process. Android 7 and older do not know its protocol; setprop works there too.
+        if set_by_socket(Path::new(PROPERTY_SERVICE), name, value).is_ok() {
             return Ok(());
         }
         let refused = |reason: String| PropertyError::Refused {
@@ -109,9 +109,9 @@ impl Properties {
 
 fn set_by_socket(service: &Path, name: &str, value: &str) -> io::Result<()> {
     let mut socket = UnixStream::connect(service)?;
-    socket.set_read_timeout(Some(ANSWER_WITHIN))?;
-    socket.set_write_timeout(Some(ANSWER_WITHIN))?;
-    let mut request = SET_PROPERTY_2.to_ne_bytes().to_vec();
+    socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    socket.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+    let mut request = PROP_MSG_SETPROP2.to_ne_bytes().to_vec();
     for text in [name, value] {
         request.extend_from_slice(&(text.len() as u32).to_ne_bytes());
         request.extend_from_slice(text.as_bytes());
@@ -130,8 +130,9 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
 
-    /// An init that answers one request.
-    fn ask(answer: u32) -> (io::Result<()>, Vec<u8>) {
+    /// Sends one request to a stand-in for init that replies with `answer`. Returns the result and the
+    /// request.
+    fn request_to_init(answer: u32) -> (io::Result<()>, Vec<u8>) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("property_service");
         let listener = UnixListener::bind(&path).unwrap();
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn init_is_asked_in_its_second_protocol() {
-        let (result, request) = ask(0);
+        let (result, request) = request_to_init(0);
         assert!(result.is_ok());
         let mut expected = 0x0002_0001u32.to_ne_bytes().to_vec();
         expected.extend(5u32.to_ne_bytes());
@@ -159,6 +160,6 @@ mod tests {
 
     #[test]
     fn a_refusal_is_an_error() {
-        assert!(ask(0x18).0.unwrap_err().to_string().contains("0x18"));
+        assert!(request_to_init(0x18).0.unwrap_err().to_string().contains("0x18"));
     }
 }

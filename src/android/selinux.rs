@@ -1,5 +1,5 @@
-//! SELinux labels of files.
-#![allow(unsafe_code)] // getxattr(2) has no wrapper among our crates
+//! Reads the SELinux labels of files.
+#![allow(unsafe_code)] // nix does not wrap getxattr(2)
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -7,12 +7,13 @@ use std::path::Path;
 
 use nix::libc;
 
-/// The label of a file (`u:object_r:debugfs_tracing:s0`); `None` without SELinux, or where it may not be seen.
-pub fn of(path: &Path) -> Option<String> {
+/// Returns the label of a file, such as `u:object_r:debugfs_tracing:s0`. Returns `None` without SELinux, or
+/// if this user may not read the label.
+pub fn label_of(path: &Path) -> Option<String> {
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
     let mut label = [0u8; 256];
-    // SAFETY: both strings end with NUL and live until the call returns; the kernel writes at most the length
-    // given into `label`, which is that long.
+    // SAFETY: both strings end with NUL and live until the call returns. The kernel writes at most
+    // `label.len()` bytes into `label`.
     let len = unsafe {
         libc::getxattr(path.as_ptr(), c"security.selinux".as_ptr(), label.as_mut_ptr().cast(), label.len())
     };

@@ -1,6 +1,7 @@
-//! Whether a tag is on, at the price of a load and a comparison: by watching the property's serial number in the
-//! memory that init shares with every process.
-#![allow(unsafe_code)] // mapping that memory
+//! Checks whether a tag is on for the price of a load and a comparison: the serial number of the property
+//! lies in memory that init shares with every process, and only a change of that number makes the value be
+//! read again.
+#![allow(unsafe_code)] // maps the memory of the properties
 
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
@@ -10,20 +11,20 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::property_area::{AREA_SERIAL, PropertyArea};
+use super::property_area::{AREA_SERIAL_OFFSET, PropertyArea};
 use super::tags::{self, APP_NUMBER_PROPERTY, MAX_APP_PATTERNS, TAGS_PROPERTY, Tag, app_property};
 
-/// Where Android has its property areas: a directory of files since Android 7, one file before.
-const AREAS: &str = "/dev/__properties__";
-/// In that directory: the area whose serial number grows with each change of any property.
-const GLOBAL: &str = "properties_serial";
+/// The property areas of Android: a directory of files since Android 7, one file before.
+const PROPERTY_AREAS: &str = "/dev/__properties__";
+/// The area in that directory whose serial number grows with each change of any property.
+const GLOBAL_AREA: &str = "properties_serial";
 
-/// Watches one tag.
+/// Watches whether one tag is on.
 #[derive(Debug)]
 pub struct TagWatch {
     tag: Tag,
     areas: PathBuf,
-    /// The command line that decides about `app`.
+    /// The file with the command line that decides whether the tag `app` is on.
     cmdline: PathBuf,
     serial: Serial,
     seen: AtomicU32,
@@ -31,22 +32,23 @@ pub struct TagWatch {
 }
 
 impl TagWatch {
-    /// Watches `tag` in this system; `None` where there are no properties.
+    /// Watches `tag` on this system. Returns `None` on a system without properties.
     pub fn new(tag: Tag) -> Option<TagWatch> {
-        TagWatch::at(Path::new(AREAS), tag)
+        TagWatch::at(Path::new(PROPERTY_AREAS), tag)
     }
 
-    /// The same for property areas in another place.
+    /// Watches `tag` in the property areas at the path `areas`.
     pub fn at(areas: &Path, tag: Tag) -> Option<TagWatch> {
-        // The property's own number, else (it was never set yet) that of all properties.
+        // The serial number of the property itself; the number of all properties where this one was never
+        // set.
         let own = files(areas).find_map(|file| {
             let bytes = fs::read(&file).ok()?;
             let found = PropertyArea::parse(&bytes)?.find(TAGS_PROPERTY)?;
             Serial::map(&file, found.serial_at)
         });
         let global = || {
-            let file = if areas.is_dir() { areas.join(GLOBAL) } else { areas.to_owned() };
-            Serial::map(&file, AREA_SERIAL)
+            let file = if areas.is_dir() { areas.join(GLOBAL_AREA) } else { areas.to_owned() };
+            Serial::map(&file, AREA_SERIAL_OFFSET)
         };
         let serial = own.or_else(global)?;
         let watch = TagWatch {
@@ -61,14 +63,15 @@ impl TagWatch {
         Some(watch)
     }
 
-    /// Whether it is on for another process: `app` is where its command line is asked for, and not our own.
+    /// Watches the tag on behalf of another process: the command line of `pid` decides whether the tag `app`
+    /// is on.
     pub fn for_process(mut self, pid: u32) -> TagWatch {
         self.cmdline = format!("/proc/{pid}/cmdline").into();
         self.refresh();
         self
     }
 
-    /// Whether the tag is on now.
+    /// Returns whether the tag is on now.
     #[inline]
     pub fn is_on(&self) -> bool {
         if self.serial.load() != self.seen.load(Ordering::Relaxed) {
@@ -79,7 +82,7 @@ impl TagWatch {
 
     #[cold]
     fn refresh(&self) {
-        // Before the values: a change in between is noticed by the next check.
+        // The number is read before the values, so that the next check notices a change in between.
         let serial = self.serial.load();
         let areas: Vec<Vec<u8>> = files(&self.areas).filter_map(|file| fs::read(file).ok()).collect();
         let get = |name: &str| {
@@ -106,7 +109,7 @@ fn files(areas: &Path) -> impl Iterator<Item = PathBuf> {
     entries.unwrap_or_else(|_| vec![areas.to_owned()]).into_iter()
 }
 
-/// A number in shared memory that somebody else changes.
+/// A serial number in memory that init shares and changes.
 #[derive(Debug)]
 struct Serial {
     map: NonNull<std::ffi::c_void>,
@@ -114,9 +117,9 @@ struct Serial {
     at: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone, is never written to, and is read through an atomic only.
+// SAFETY: only this value uses the mapping; it never writes to it, and reads it through an atomic only.
 unsafe impl Send for Serial {}
-// SAFETY: as above; atomics may be read from many threads.
+// SAFETY: as for Send; several threads may read an atomic.
 unsafe impl Sync for Serial {}
 
 impl Serial {
@@ -126,8 +129,8 @@ impl Serial {
         if !at.is_multiple_of(align_of::<AtomicU32>()) || at.checked_add(size_of::<AtomicU32>())? > len {
             return None;
         }
-        // SAFETY: a new mapping at an address of the kernel's choice, which nothing else uses. The area never
-        // shrinks while the system runs.
+        // SAFETY: the mapping is new, at an address that the kernel chooses, and nothing else uses it. The
+        // file of an area never shrinks while the system runs.
         let map = unsafe {
             mmap(None, NonZeroUsize::new(len)?, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, &file, 0).ok()?
         };
@@ -136,8 +139,8 @@ impl Serial {
 
     #[inline]
     fn load(&self) -> u32 {
-        // SAFETY: `at` is aligned and inside of the mapping (checked in `map`), which lives as long as `self`; init
-        // changes the number atomically.
+        // SAFETY: `map` has checked that `at` is aligned and inside the mapping, which lives as long as
+        // `self`. init changes the number atomically.
         unsafe { AtomicU32::from_ptr(self.map.as_ptr().cast::<u8>().add(self.at).cast()) }
             .load(Ordering::Acquire)
     }
@@ -145,7 +148,7 @@ impl Serial {
 
 impl Drop for Serial {
     fn drop(&mut self) {
-        // SAFETY: the mapping of `map`, which nobody refers to any more.
+        // SAFETY: the mapping was made by `map`, and no reference to it is left.
         let _ = unsafe { munmap(self.map, self.len) };
     }
 }
@@ -155,7 +158,7 @@ mod tests {
     use super::super::property_area::build;
     use super::*;
 
-    /// What init does: change the value, then the serial number.
+    /// Changes a property as init does: first the value, then the serial number.
     fn set(file: &Path, at: usize, value: &str, serial: u32) {
         use std::os::unix::fs::FileExt;
         let file = File::options().write(true).open(file).unwrap();
@@ -181,7 +184,7 @@ mod tests {
     #[test]
     fn a_property_that_is_set_for_the_first_time_is_seen_too() {
         let dir = tempfile::tempdir().unwrap();
-        let global = dir.path().join(GLOBAL);
+        let global = dir.path().join(GLOBAL_AREA);
         fs::write(&global, build(&[])).unwrap();
         let app = TagWatch::at(dir.path(), Tag::find("app").unwrap()).unwrap();
         assert!(!app.is_on());
@@ -191,7 +194,7 @@ mod tests {
             ("debug.atrace.app_0", "*tracebridge*"),
         ]);
         fs::write(dir.path().join("u:object_r:debug_prop:s0"), area).unwrap();
-        set(&global, AREA_SERIAL, "", 1);
+        set(&global, AREA_SERIAL_OFFSET, "", 1);
         assert!(app.is_on(), "this test's own command line matches");
     }
 

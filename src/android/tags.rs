@@ -1,5 +1,5 @@
-//! ATRACE tags: which parts of user space write markers. Bits and names are those of libcutils's
-//! `cutils/trace.h`.
+//! ATRACE tags: bits that say which parts of user space write markers. Bits and names are those of
+//! libcutils's `cutils/trace.h`.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use std::fmt;
 pub(super) const TAGS_PROPERTY: &str = "debug.atrace.tags.enableflags";
 /// The property with the number of app patterns.
 pub(super) const APP_NUMBER_PROPERTY: &str = "debug.atrace.app_number";
-/// App patterns that are read at most, so that a damaged property costs no time.
+/// The most app patterns that are read. The limit keeps a damaged property from costing time.
 pub(super) const MAX_APP_PATTERNS: usize = 64;
 
-/// The property with app pattern number `n`.
+/// Returns the name of the property with app pattern number `n`.
 pub(super) fn app_property(n: usize) -> String {
     format!("debug.atrace.app_{n}")
 }
 
-/// One tag: a bit of the mask in the property `debug.atrace.tags.enableflags`.
+/// A tag: one bit of the mask in the property `debug.atrace.tags.enableflags`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tag {
-    /// The name after `ATRACE_TAG_`, in small letters.
+    /// The name behind `ATRACE_TAG_`, in lower case.
     pub name: &'static str,
-    /// The atrace category that switches it on; empty where none does.
+    /// The atrace category that switches the tag on; empty where no category does.
     pub category: &'static str,
-    /// The bit's number.
+    /// The number of the bit, from 0.
     pub bit: u8,
 }
 
 impl Tag {
-    /// The tag's mask.
+    /// Returns the mask with only this tag's bit.
     pub const fn mask(self) -> u64 {
         1 << self.bit
     }
@@ -50,7 +50,7 @@ const fn tag(bit: u8, name: &'static str, category: &'static str) -> Tag {
     Tag { name, category, bit }
 }
 
-/// All tags, by bit.
+/// All tags, in the order of their bits.
 pub const TAGS: [Tag; 28] = [
     tag(0, "always", ""),
     tag(1, "graphics", "gfx"),
@@ -82,21 +82,22 @@ pub const TAGS: [Tag; 28] = [
     tag(27, "thermal", "thermal"),
 ];
 
-/// Always on.
+/// The mask of the tag that is always on.
 pub const ALWAYS: u64 = 1;
-/// Markers of apps: on only in processes whose command line `debug.atrace.app_N` names.
+/// The mask of the tag for markers of apps. It is on only in processes whose command line matches a pattern
+/// in the properties `debug.atrace.app_N`.
 pub const APP: u64 = 1 << 12;
-/// Bits that mean a tag.
+/// The mask of all bits that stand for a tag.
 pub const VALID: u64 = (1 << 28) - 1;
 
-/// The tags that are on, as libcutils reads them from `debug.atrace.tags.enableflags`: a number in C notation
-/// (`0x…`, `0…`, decimal), anything else counting as 0; `always` is on in any case. `app` needs
-/// [`app_is_traced`] besides.
+/// Returns the mask of the tags that are on, as libcutils reads it from `debug.atrace.tags.enableflags`: a
+/// number in C notation (`0x…`, `0…` or decimal), where anything else counts as 0. `always` is on in any
+/// case; `app` also needs [`app_is_traced`].
 pub fn from_property(value: &str) -> u64 {
     (parse_mask(value) | ALWAYS) & VALID
 }
 
-/// A mask as `strtoull(3)` reads it with base 0; what is no number counts as 0.
+/// Parses a mask as `strtoull(3)` does with base 0. A text that is not a number counts as 0.
 pub fn parse_mask(value: &str) -> u64 {
     let value = value.trim();
     let number = if let Some(hex) = value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")) {
@@ -109,7 +110,8 @@ pub fn parse_mask(value: &str) -> u64 {
     number.unwrap_or(0)
 }
 
-/// Whether one of the patterns in `debug.atrace.app_0`… matches a process's command line (its first word).
+/// Returns whether one of the patterns from `debug.atrace.app_0`… matches `cmdline`, the first word of a
+/// process's command line.
 pub fn app_is_traced<'a>(patterns: impl IntoIterator<Item = &'a str>, cmdline: &[u8]) -> bool {
     patterns.into_iter().any(|p| crate::text::glob_matches(p.as_bytes(), cmdline))
 }

@@ -1,15 +1,19 @@
-//! `-k`: kernel functions with the graph tracer, filtered as AOSP's atrace filters them.
+//! `-k`: traces kernel functions with the function-graph tracer, with the filter of AOSP's atrace.
 
 use crate::console::complain;
 use crate::record::{Error, Settings};
 
-/// What the graph tracer is to print beside each function.
-const COLUMNS: [&str; 3] = ["options/funcgraph-abstime", "options/funcgraph-cpu", "options/funcgraph-proc"];
+/// The options that make the tracer print time, CPU and process beside each function.
+const COLUMN_OPTIONS: [&str; 3] =
+    ["options/funcgraph-abstime", "options/funcgraph-cpu", "options/funcgraph-proc"];
 
-/// Switches the tracer on for these functions; each may have `*`. One that the kernel does not know ends it.
-pub fn trace(settings: &mut Settings, names: &[&str]) -> Result<(), Error> {
+/// Switches the tracer on for `names`, which may contain `*`.
+///
+/// # Errors
+/// A name that the kernel does not know, or a setting that cannot be written.
+pub fn trace_functions(settings: &mut Settings, names: &[&str]) -> Result<(), Error> {
     let tracefs = settings.tracefs().clone();
-    // The kernel takes any number of names at once, but does not say which of them it does not know.
+    // The kernel takes many names at once and does not say which of them it does not know.
     let known = tracefs.read("available_filter_functions").unwrap_or_default();
     let is_known = |name: &str| known.lines().any(|l| l.split_whitespace().next() == Some(name));
     let unknown: Vec<&str> =
@@ -18,10 +22,10 @@ pub fn trace(settings: &mut Settings, names: &[&str]) -> Result<(), Error> {
         complain(format_args!("error: \"{name}\" is not a valid kernel function to trace."));
     }
     if !unknown.is_empty() {
-        // An empty filter would be one for every function.
+        // An empty filter would trace every function.
         return Err(Error::Nothing(format!("no such kernel function: {}", unknown.join(", "))));
     }
     settings.set("set_ftrace_filter", &names.join(" "))?;
     settings.set("current_tracer", "function_graph")?;
-    COLUMNS.into_iter().filter(|c| tracefs.has(c)).try_for_each(|c| settings.set(c, "1").map(drop))
+    COLUMN_OPTIONS.into_iter().filter(|c| tracefs.has(c)).try_for_each(|c| settings.set(c, "1").map(drop))
 }

@@ -1,53 +1,54 @@
-//! `getopt_long(3)` as atrace calls it: permuted operands, grouped letters, abbreviated long options.
+//! Parses a command line as bionic's `getopt_long(3)` does for atrace: options may follow operands, letters
+//! may be grouped, and long options may be abbreviated.
 
 use std::collections::VecDeque;
 
 /// One element of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Item {
+pub enum Argument {
     /// `-b 2048`, `-b2048`, or one letter of `-cz`.
     Short(char, Option<String>),
     /// `--async_start`, or an unambiguous abbreviation of it.
     Long(&'static str),
-    /// What is no option.
+    /// An argument that is not an option.
     Operand(String),
 }
 
-/// What bionic's getopt prints, without the program's name in front.
+/// The errors of bionic's getopt, in its words, without the program's name in front.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GetoptError {
-    /// `-x`, where there is none.
+    /// No option has this letter.
     #[error("unknown option -- {0}")]
     UnknownLetter(char),
-    /// `--xyz`, where there is none.
+    /// No long option has this name.
     #[error("unknown option -- {0}")]
     UnknownName(String),
-    /// `-b` at the end.
+    /// The command line ends where the option needs an argument.
     #[error("option requires an argument -- {0}")]
     NoArgument(char),
-    /// `--async`.
+    /// Several long options begin with this text, for example `--async`.
     #[error("ambiguous option -- {0}")]
     Ambiguous(String),
-    /// `--stream=x`.
+    /// A long option was given an argument, for example `--stream=x`.
     #[error("option doesn't take an argument -- {0}")]
     NeedlessArgument(String),
 }
 
-/// Walks over the arguments: options as they come, then the operands.
+/// An iterator over a command line: the options in their order, then the operands.
 pub struct Getopt<'a> {
-    /// Letters, each followed by `:` where it takes an argument.
+    /// The letters of the short options, each followed by `:` if the option takes an argument.
     letters: &'a str,
-    /// Long options; none takes an argument.
+    /// The names of the long options, none of which takes an argument.
     names: &'a [&'static str],
     args: VecDeque<String>,
-    /// The rest of a group of letters.
+    /// The letters of a group (`-cz`) that are not read yet.
     group: String,
     operands: VecDeque<String>,
     only_operands: bool,
 }
 
 impl<'a> Getopt<'a> {
-    /// `args` are without the program's name.
+    /// Parses `args`, which do not include the program's name.
     pub fn new(
         args: impl IntoIterator<Item = String>,
         letters: &'a str,
@@ -57,36 +58,36 @@ impl<'a> Getopt<'a> {
         Getopt { letters, names, args, group: String::new(), operands: VecDeque::new(), only_operands: false }
     }
 
-    fn letter(&mut self, letter: char) -> Result<Item, GetoptError> {
+    fn letter(&mut self, letter: char) -> Result<Argument, GetoptError> {
         let at =
             self.letters.find(letter).filter(|_| letter != ':').ok_or(GetoptError::UnknownLetter(letter))?;
         if self.letters[at + 1..].starts_with(':') {
             let rest = std::mem::take(&mut self.group);
             let argument = if rest.is_empty() { self.args.pop_front() } else { Some(rest) };
-            return Ok(Item::Short(letter, Some(argument.ok_or(GetoptError::NoArgument(letter))?)));
+            return Ok(Argument::Short(letter, Some(argument.ok_or(GetoptError::NoArgument(letter))?)));
         }
-        Ok(Item::Short(letter, None))
+        Ok(Argument::Short(letter, None))
     }
 
-    fn name(&self, given: &str) -> Result<Item, GetoptError> {
+    fn name(&self, given: &str) -> Result<Argument, GetoptError> {
         let (name, argument) = given.split_once('=').map_or((given, None), |(n, a)| (n, Some(a)));
         let exact = self.names.iter().find(|n| **n == name);
-        let mut begin_so = self.names.iter().filter(|n| n.starts_with(name));
-        let found = match (exact, begin_so.next(), begin_so.next()) {
+        let mut abbreviated = self.names.iter().filter(|n| n.starts_with(name));
+        let found = match (exact, abbreviated.next(), abbreviated.next()) {
             (Some(exact), ..) => exact,
             (None, Some(one), None) => one,
             (None, Some(_), Some(_)) => return Err(GetoptError::Ambiguous(name.to_owned())),
             (None, None, _) => return Err(GetoptError::UnknownName(name.to_owned())),
         };
         match argument {
-            None => Ok(Item::Long(found)),
+            None => Ok(Argument::Long(found)),
             Some(_) => Err(GetoptError::NeedlessArgument(name.to_owned())),
         }
     }
 }
 
 impl Iterator for Getopt<'_> {
-    type Item = Result<Item, GetoptError>;
+    type Item = Result<Argument, GetoptError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -95,7 +96,7 @@ impl Iterator for Getopt<'_> {
                 return Some(self.letter(letter));
             }
             let Some(arg) = self.args.pop_front() else {
-                return self.operands.pop_front().map(|operand| Ok(Item::Operand(operand)));
+                return self.operands.pop_front().map(|operand| Ok(Argument::Operand(operand)));
             };
             if self.only_operands || arg == "-" || !arg.starts_with('-') {
                 self.operands.push_back(arg);
@@ -119,9 +120,9 @@ mod tests {
         Getopt::new(args, "a:b:cz", &["async_start", "async_stop", "stream"])
             .map(|item| {
                 item.map_err(|e| e.to_string()).map(|item| match item {
-                    Item::Short(letter, argument) => format!("{letter}={}", argument.unwrap_or_default()),
-                    Item::Long(name) => name.to_owned(),
-                    Item::Operand(operand) => format!("({operand})"),
+                    Argument::Short(letter, argument) => format!("{letter}={}", argument.unwrap_or_default()),
+                    Argument::Long(name) => name.to_owned(),
+                    Argument::Operand(operand) => format!("({operand})"),
                 })
             })
             .collect()

@@ -1,69 +1,70 @@
-//! atrace's command line: every option with AOSP's meaning, default and quirk.
+//! The options of atrace, with the meaning, the defaults and the quirks of AOSP's atrace.
 
-use super::getopt::{Getopt, GetoptError, Item};
+use super::getopt::{Argument, Getopt, GetoptError};
 
 const LETTERS: &str = "a:b:cf:k:ns:t:zo:";
 const NAMES: [&str; 7] =
     ["async_start", "async_stop", "async_dump", "only_userspace", "list_categories", "stream", "prefer_sdk"];
 
-/// What the command line asks for.
+/// The options and categories of one command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// `-a`: patterns of command lines, with commas between.
+pub struct AtraceOptions {
+    /// `-a`: patterns for the command lines of apps, separated by commas.
     pub apps: String,
-    /// `-b`: KiB a CPU.
+    /// `-b`: the size of the ring buffer, in KiB per CPU.
     pub buffer_kb: u32,
     /// `-c`: overwrite the oldest events when the buffer is full, instead of dropping the newest.
     pub circular: bool,
-    /// `-f`: a file with names of categories.
+    /// `-f`: the path of a file with names of categories.
     pub categories_file: Option<String>,
-    /// `-k`: kernel functions, with commas between.
+    /// `-k`: kernel functions, separated by commas.
     pub functions: Option<String>,
-    /// `-n`: go on after SIGHUP, SIGINT, SIGQUIT and SIGTERM.
+    /// `-n`: SIGHUP, SIGINT, SIGQUIT and SIGTERM do not end the recording.
     pub ignore_signals: bool,
-    /// `-s`: seconds to wait before.
+    /// `-s`: seconds to wait before the recording.
     pub sleep: u64,
-    /// `-t`: seconds to record.
+    /// `-t`: the length of the recording in seconds.
     pub seconds: u64,
-    /// `-z`.
+    /// `-z`: the trace is written as a zlib stream.
     pub compress: bool,
-    /// `-o`.
+    /// `-o`: the path of the output; standard output without it.
     pub output: Option<String>,
-    /// One of `--async_…` was given: do not wait.
+    /// One of the `--async_…` options was given: atrace does not wait.
     pub asynchronous: bool,
-    /// Set the kernel up and start.
+    /// atrace configures the kernel and starts tracing.
     pub start: bool,
-    /// Stop, and put everything back.
+    /// atrace stops tracing and restores every setting.
     pub stop: bool,
-    /// Write out what was recorded.
+    /// atrace writes the trace.
     pub dump: bool,
-    /// `--stream`.
+    /// `--stream`: events are printed as they happen.
     pub stream: bool,
-    /// `--prefer_sdk`.
+    /// `--prefer_sdk`: the categories use Perfetto's SDK from now on; nothing is recorded.
     pub prefer_sdk: bool,
-    /// `--only_userspace`.
+    /// `--only_userspace`: only the userspace tags are switched.
     pub only_userspace: bool,
-    /// The categories named.
+    /// The names of the categories.
     pub categories: Vec<String>,
 }
 
-/// What a command line comes to.
+/// What a command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Parsed {
-    /// Go on with these.
-    Run(Box<Options>),
-    /// `--list_categories`: acts as soon as it is met, whatever follows.
+pub enum ParsedCommandLine {
+    /// A run with these options.
+    Run(Box<AtraceOptions>),
+    /// The list of categories. `--list_categories` takes effect where it stands; later arguments are not
+    /// read.
     ListCategories,
-    /// `--help`, if it is the only argument.
+    /// The help text. `--help` counts only as the single argument.
     Help,
 }
 
-/// Reads the arguments after the program's name.
-pub fn parse(args: Vec<String>) -> Result<Parsed, GetoptError> {
+/// Parses the arguments behind the program's name.
+pub fn parse(args: Vec<String>) -> Result<ParsedCommandLine, GetoptError> {
     if args == ["--help"] {
-        return Ok(Parsed::Help);
+        return Ok(ParsedCommandLine::Help);
     }
-    let mut o = Options {
+    let mut o = AtraceOptions {
         apps: String::new(),
         buffer_kb: 2048,
         circular: false,
@@ -85,16 +86,16 @@ pub fn parse(args: Vec<String>) -> Result<Parsed, GetoptError> {
     };
     for item in Getopt::new(args, LETTERS, &NAMES) {
         match item? {
-            Item::Operand(name) => o.categories.push(name),
-            Item::Short(letter, argument) => o.short(letter, argument.unwrap_or_default()),
-            Item::Long("list_categories") => return Ok(Parsed::ListCategories),
-            Item::Long(name) => o.long(name),
+            Argument::Operand(name) => o.categories.push(name),
+            Argument::Short(letter, argument) => o.short(letter, argument.unwrap_or_default()),
+            Argument::Long("list_categories") => return Ok(ParsedCommandLine::ListCategories),
+            Argument::Long(name) => o.long(name),
         }
     }
-    Ok(Parsed::Run(Box::new(o)))
+    Ok(ParsedCommandLine::Run(Box::new(o)))
 }
 
-impl Options {
+impl AtraceOptions {
     fn short(&mut self, letter: char, argument: String) {
         match letter {
             'a' => self.apps = argument,
@@ -110,7 +111,7 @@ impl Options {
         }
     }
 
-    /// Given twice or together, each only sets its own switches, as in AOSP.
+    /// Applies a long option. Options given twice or together each set their own fields, as in AOSP.
     fn long(&mut self, name: &str) {
         match name {
             "async_start" => {
@@ -126,7 +127,7 @@ impl Options {
     }
 }
 
-/// As C's: leading white space, a sign, digits; what is no number is 0.
+/// Parses a number as C's `atoi` does: white space, a sign, digits. Text that is not a number is 0.
 fn atoi(text: &str) -> i32 {
     let text = text.trim_start();
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -178,9 +179,9 @@ Exit status: 0, 1 when it failed or a signal ended it, 255 for a bad option.
 mod tests {
     use super::*;
 
-    fn options(line: &str) -> Options {
+    fn options(line: &str) -> AtraceOptions {
         match parse(line.split_whitespace().map(str::to_owned).collect()).unwrap() {
-            Parsed::Run(options) => *options,
+            ParsedCommandLine::Run(options) => *options,
             other => panic!("{other:?}"),
         }
     }
@@ -223,8 +224,8 @@ mod tests {
     #[test]
     fn listing_acts_at_once_and_help_only_alone() {
         let parse = |line: &str| parse(line.split(' ').map(str::to_owned).collect());
-        assert_eq!(parse("-c --list_categories --nonsense"), Ok(Parsed::ListCategories));
-        assert_eq!(parse("--help"), Ok(Parsed::Help));
+        assert_eq!(parse("-c --list_categories --nonsense"), Ok(ParsedCommandLine::ListCategories));
+        assert_eq!(parse("--help"), Ok(ParsedCommandLine::Help));
         assert!(parse("--help -c").is_err());
         assert!(parse("--nonsense --list_categories").is_err());
     }

@@ -1,11 +1,11 @@
-//! One run of atrace, from its options to its exit status, in AOSP's order.
+//! One run of atrace from its options to its exit status, in the order of AOSP's atrace.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::{Options, functions, output};
+use super::{AtraceOptions, functions, output};
 use crate::android::{NO_PROPERTIES, Properties, UserspaceRequest, atrace_properties};
-use crate::categories::{Catalog, DirFiles, Selection, SelectionError, enable_path};
+use crate::categories::{Catalog, CategorySelection, SelectionError, TracefsEventFiles, enable_path};
 use crate::clock::Snapshots;
 use crate::console::{complain, say};
 use crate::markers::{ClockSync, Marker, Tracer};
@@ -13,22 +13,22 @@ use crate::record::events::Wanted;
 use crate::record::setup::{self, Applied, Setup, WhenFull};
 use crate::record::{Error, EventName, Settings, Signals, Tracefs, snapshot};
 
-/// What a run works on.
-pub struct Session {
-    /// What was asked for.
-    pub options: Options,
-    /// The trace buffer.
+/// One run of atrace.
+pub struct AtraceSession {
+    /// The options of the command line.
+    pub options: AtraceOptions,
+    /// The tracefs that is recorded.
     pub tracefs: Tracefs,
-    /// Where the kernel's saved settings are kept.
+    /// The directory of the saved settings.
     pub state_dir: PathBuf,
-    /// Android's properties, where there are any.
+    /// Android's properties; `None` on a Linux without any.
     pub properties: Option<Properties>,
     /// The categories of this device.
     pub catalog: Catalog,
 }
 
-impl Session {
-    /// Runs, and says how it went: 0, or 1 when it failed or was ended by a signal.
+impl AtraceSession {
+    /// Runs atrace. Returns the exit status: 0, or 1 after a failure or a signal.
     pub fn run(self) -> u8 {
         let selection = self.select();
         if self.options.prefer_sdk {
@@ -55,7 +55,7 @@ impl Session {
             return 1;
         }
         let recorded =
-            if self.options.start { self.start(selection, request, &signals) } else { self.take_up() };
+            if self.options.start { self.start(selection, request, &signals) } else { self.resume() };
         let (settings, aborted) = match recorded {
             Ok(recorded) => recorded,
             Err(error) => {
@@ -70,9 +70,9 @@ impl Session {
         u8::from(aborted || finished.is_err())
     }
 
-    /// The categories of the command line and of `-f`. What does not work is said and passed over, since systrace asks
-    /// for more than most devices have.
-    fn select(&self) -> Selection {
+    /// Resolves the categories of the command line and of `-f`. Categories that do not work are reported and
+    /// skipped, because systrace asks for more than most devices have.
+    fn select(&self) -> CategorySelection {
         let mut names = self.options.categories.clone();
         if let Some(path) = &self.options.categories_file {
             match std::fs::read_to_string(path) {
@@ -80,10 +80,10 @@ impl Session {
                 Err(error) => complain(format_args!("error: {path}: {error}")),
             }
         }
-        let files = DirFiles::new(self.tracefs.root());
+        let files = TracefsEventFiles::new(self.tracefs.root());
         let (selection, errors) = self.catalog.select_all(names.iter().map(String::as_str), &files);
         for error in errors {
-            // AOSP's words first, for whoever looks for them.
+            // The words of AOSP come first, because scripts search for them.
             match &error {
                 SelectionError::NeedsRoot { name, events } => {
                     complain(format_args!(
@@ -117,7 +117,8 @@ impl Session {
         )
     }
 
-    /// Perfetto calls this to start and to stop, and is itself who remembers: nothing is saved.
+    /// Switches only the userspace tags. Perfetto starts and stops with this command and remembers the state
+    /// itself, so nothing is saved.
     fn only_userspace(&self, request: &UserspaceRequest) -> u8 {
         if !self.options.asynchronous || !(self.options.start || self.options.stop) {
             complain(format_args!("--only_userspace can only be used with --async_start or --async_stop"));
@@ -138,7 +139,7 @@ impl Session {
         }
     }
 
-    /// Waits; whether a signal ended it early.
+    /// Waits for `seconds`. Returns whether a signal ended the wait.
     fn wait(&self, signals: &Signals, seconds: u64) -> bool {
         let end = Instant::now() + Duration::from_secs(seconds);
         loop {
@@ -146,7 +147,7 @@ impl Session {
             if left.is_zero() {
                 return false;
             }
-            // Rounded up, or the last millisecond would be spent asking again and again.
+            // Rounded up: a wait of 0 ms would spin during the last millisecond.
             let ms = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
             if output::wait(signals, ms) && signals.take().is_some() && !self.options.ignore_signals {
                 return true;
@@ -154,13 +155,13 @@ impl Session {
         }
     }
 
-    /// The guard of the settings. A recording that was started with `--async_start` is taken over, as AOSP's atrace does;
-    /// its settings go back with ours.
+    /// Returns the guard that restores the settings. Like AOSP's atrace it takes over a recording that
+    /// `--async_start` began, and then restores the settings of that recording too.
     fn settings(&self) -> Result<Settings, Error> {
         match Settings::resume(&self.tracefs, &self.state_dir)? {
             Some(settings) if settings.flight().is_some() => Ok(settings),
             other => {
-                // Left by a killed recorder: begin() puts that back first.
+                // A killed recorder left these settings; begin() restores them first.
                 if let Some(killed) = other {
                     killed.let_go();
                 }
@@ -169,7 +170,7 @@ impl Session {
         }
     }
 
-    fn setup(&self, selection: Selection, request: UserspaceRequest) -> Result<Setup, Error> {
+    fn setup(&self, selection: CategorySelection, request: UserspaceRequest) -> Result<Setup, Error> {
         let mut events = Vec::new();
         for name in selection.events {
             match name.split_once('/') {
@@ -180,7 +181,7 @@ impl Session {
         Ok(Setup {
             events: events.into_iter().map(|event| Wanted { event, filter: None }).collect(),
             userspace: self.properties.is_some().then_some(request),
-            // As AOSP has them: see functions::trace.
+            // functions::trace_functions sets them up as AOSP does.
             functions: None,
             clock: None,
             buffer_kb: u64::from(self.options.buffer_kb),
@@ -189,11 +190,11 @@ impl Session {
         })
     }
 
-    /// Starts, and records for as long as asked. The guard of the settings, unless they are to stay, and whether a
-    /// signal ended it early.
+    /// Starts tracing and waits for the length of the recording. Returns the guard of the settings, unless
+    /// they are to stay, and whether a signal ended the recording early.
     fn start(
         &self,
-        selection: Selection,
+        selection: CategorySelection,
         request: UserspaceRequest,
         signals: &Signals,
     ) -> Result<(Option<Settings>, bool), Error> {
@@ -203,13 +204,13 @@ impl Session {
         notes.iter().for_each(|note| complain(format_args!("note: {note}")));
         if let Some(list) = &self.options.functions {
             let names: Vec<&str> = list.split(',').filter(|f| !f.is_empty()).collect();
-            functions::trace(&mut settings, &names)?;
+            functions::trace_functions(&mut settings, &names)?;
         }
         setup::start(&settings)?;
         if !self.options.stream {
             say(format_args!("capturing trace..."));
         }
-        // After starting: CPUs start one by one, and the few events of the first would have begins without ends.
+        // CPUs start one by one. Clearing after the start drops the early events, whose begins have no ends.
         self.tracefs.clear()?;
         self.clock_sync();
         if self.options.stream {
@@ -226,7 +227,7 @@ impl Session {
         Ok((Some(settings), aborted))
     }
 
-    /// Where the trace's clock, CLOCK_MONOTONIC and CLOCK_REALTIME meet.
+    /// Writes the markers that tie the trace's clock to CLOCK_MONOTONIC and CLOCK_REALTIME.
     fn clock_sync(&self) {
         let now = snapshot(&self.tracefs);
         let syncs =
@@ -239,8 +240,8 @@ impl Session {
         }
     }
 
-    /// Takes up what `--async_start` left. Without a record of ours it was another atrace that started.
-    fn take_up(&self) -> Result<(Option<Settings>, bool), Error> {
+    /// Resumes the recording that `--async_start` began. Without saved settings another atrace began it.
+    fn resume(&self) -> Result<(Option<Settings>, bool), Error> {
         let settings = Settings::resume(&self.tracefs, &self.state_dir)?;
         if self.options.stop {
             return Ok((settings, false));
@@ -251,7 +252,7 @@ impl Session {
         Ok((None, false))
     }
 
-    /// Stops, writes out, puts back: whatever of it was asked for.
+    /// Stops tracing, writes the trace and restores the settings, as far as the options ask for it.
     fn finish(&self, settings: Option<Settings>, aborted: bool) -> Result<(), Error> {
         if self.options.stop {
             self.tracefs.write("tracing_on", "0")?;
@@ -265,7 +266,7 @@ impl Session {
                 let path = self.options.output.clone().unwrap_or_else(|| "stdout".to_owned());
                 result =
                     output::dump(&self.options, &self.tracefs).map_err(|e| Error::output(path.as_ref(), e));
-                output::tell_losses(&self.options, &self.tracefs);
+                output::print_losses(&self.options, &self.tracefs);
             }
             result = result.and(self.tracefs.clear());
         }
@@ -279,8 +280,8 @@ impl Session {
         }
     }
 
-    /// What AOSP's atrace does at the end of any recording. Only for one that somebody else started, whose settings
-    /// from before nobody knows.
+    /// Sets the values that AOSP's atrace sets at the end of every recording. This serves only a recording
+    /// that another program started, because its earlier settings are unknown.
     fn reset(&self) {
         let set = |knob: &str, value: &str| {
             if self.tracefs.has(knob) {

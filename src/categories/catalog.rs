@@ -1,50 +1,50 @@
-//! All categories a device knows, and the choice a command line makes among them.
+//! All categories of a device, and the resolution of names from a command line.
 
 use super::vendor::{self, MalformedVendorFile, VendorCategory};
 use super::{CATEGORIES, CORE_SERVICES, Category, EventFiles, Support, enable_path};
 
-/// Whose sets of events are meant.
+/// Which events a category stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flavour {
-    /// Exactly atrace's.
+pub enum EventSet {
+    /// Exactly the events that AOSP's atrace switches on.
     Atrace,
-    /// atrace's with Perfetto's additions, and without what is redundant.
+    /// The events of atrace and Perfetto, without those that another event makes redundant.
     Record,
 }
 
 /// Why a name on the command line is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
-    /// No such category.
+    /// No category has this name.
     #[error("unknown tracing category \"{name}\"{}", nearest.as_ref().map(|n| format!(", did you mean \"{n}\"?")).unwrap_or_default())]
     Unknown {
-        /// As it was given.
+        /// The name as it was given.
         name: String,
-        /// The one that is spelt most like it.
+        /// The category with the most similar name.
         nearest: Option<String>,
     },
-    /// Its events exist, but are not writable.
+    /// The events of the category exist, and this user may not switch them on.
     #[error("category \"{name}\" requires root privileges (not writable: {})", events.join(", "))]
     NeedsRoot {
         /// The category.
         name: String,
-        /// What could not be switched on.
+        /// The events that could not be switched on.
         events: Vec<String>,
     },
-    /// Its events do not exist.
+    /// The kernel does not have the events of the category.
     #[error("category \"{name}\" is not supported on this device ({})", reason(events))]
     Unsupported {
         /// The category.
         name: String,
-        /// What is not there; empty for `core_services`.
+        /// The missing events; empty for `core_services`.
         events: Vec<String>,
     },
-    /// `group/event` that does not exist, or is not writable.
+    /// The event `group/event` does not exist, or this user may not switch it on.
     #[error("event \"{event}\" {}", if *exists { "may not be switched on without root" } else { "does not exist in this kernel" })]
     Event {
-        /// As it was given.
+        /// The event as it was given.
         event: String,
-        /// Whether it is there at all.
+        /// Whether the event exists.
         exists: bool,
     },
 }
@@ -57,9 +57,9 @@ fn reason(events: &[String]) -> String {
     }
 }
 
-/// What some names come to.
+/// The tags and events that a list of names stands for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct CategorySelection {
     /// Userspace tags, for `debug.atrace.tags.enableflags`.
     pub tags: u64,
     /// Events (`sched/sched_switch`) and groups (`cgroup`) to switch on, each once, in the order asked for.
@@ -68,7 +68,7 @@ pub struct Selection {
     pub core_services: bool,
 }
 
-impl Selection {
+impl CategorySelection {
     fn add(&mut self, event: &str) {
         if !self.events.iter().any(|e| e == event) {
             self.events.push(event.to_owned());
@@ -76,39 +76,40 @@ impl Selection {
     }
 }
 
-/// All categories a device knows: atrace's and the vendor's.
+/// All categories of a device: those of atrace and those of the vendor file.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     /// The vendor file's categories, in its order.
     pub vendor: Vec<VendorCategory>,
-    flavour: Flavour,
+    event_set: EventSet,
     core_services: String,
 }
 
 impl Catalog {
-    /// `vendor_file` is the content of [`super::VENDOR_FILE`], where there is one; `core_services` that of the
-    /// property `ro.atrace.core.services`, or empty.
+    /// `vendor_file` is the content of [`super::VENDOR_FILE`] where the device has one; `core_services` is
+    /// the value of the property `ro.atrace.core.services`.
     pub fn new(
         vendor_file: Option<&str>,
         core_services: &str,
-        flavour: Flavour,
+        event_set: EventSet,
     ) -> Result<Catalog, MalformedVendorFile> {
         let vendor = vendor_file.map_or(Ok(Vec::new()), vendor::parse)?;
-        Ok(Catalog { vendor, flavour, core_services: core_services.to_owned() })
+        Ok(Catalog { vendor, event_set, core_services: core_services.to_owned() })
     }
 
-    /// atrace's categories, each with whether it works here. Without those that the flavour does not have.
+    /// Returns the categories of atrace, each with whether it works here. `ion`, which only Perfetto has, is
+    /// left out for [`EventSet::Atrace`].
     pub fn builtin(&self, files: &dyn EventFiles) -> Vec<(&'static Category, Support)> {
-        let known = CATEGORIES.iter().filter(|c| self.flavour == Flavour::Record || c.name != "ion");
-        known.map(|c| (c, c.support(files, self.flavour, &self.core_services))).collect()
+        let known = CATEGORIES.iter().filter(|c| self.event_set == EventSet::Record || c.name != "ion");
+        known.map(|c| (c, c.support(files, self.event_set, &self.core_services))).collect()
     }
 
-    /// Adds what one name stands for: a category, `group/event`, or `group/*`.
+    /// Adds the tags and events of one name: a category, `group/event`, or `group/*`.
     pub fn select(
         &self,
         name: &str,
         files: &dyn EventFiles,
-        into: &mut Selection,
+        into: &mut CategorySelection,
     ) -> Result<(), SelectionError> {
         if name.contains('/') {
             return select_event(name, files, into);
@@ -132,7 +133,7 @@ impl Catalog {
             }
             into.tags |= category.tags;
             into.core_services |= category.name == CORE_SERVICES;
-            for event in category.events_here(files, self.flavour).on {
+            for event in category.available_events(files, self.event_set).on {
                 into.add(event);
             }
             found = true;
@@ -144,23 +145,24 @@ impl Catalog {
         }
     }
 
-    /// The same for a list; hands back what worked and why the rest did not.
+    /// Resolves a list of names. Returns the selection of those that worked, and an error for each that did
+    /// not.
     pub fn select_all<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
         files: &dyn EventFiles,
-    ) -> (Selection, Vec<SelectionError>) {
-        let mut selection = Selection::default();
+    ) -> (CategorySelection, Vec<SelectionError>) {
+        let mut selection = CategorySelection::default();
         let errors =
             names.into_iter().filter_map(|name| self.select(name, files, &mut selection).err()).collect();
         (selection, errors)
     }
 
-    /// Every event that any category may switch on: what atrace switches off before it starts.
+    /// Returns every event that any category may switch on. atrace switches all of them off before it starts.
     pub fn all_events(&self) -> Vec<String> {
-        let mut all = Selection::default();
+        let mut all = CategorySelection::default();
         for category in CATEGORIES {
-            category.events_for(self.flavour).for_each(|e| all.add(e.path));
+            category.events_for(self.event_set).for_each(|e| all.add(e.path));
         }
         self.vendor.iter().flat_map(|c| &c.events).for_each(|e| all.add(e));
         all.events
@@ -176,7 +178,11 @@ impl Catalog {
     }
 }
 
-fn select_event(name: &str, files: &dyn EventFiles, into: &mut Selection) -> Result<(), SelectionError> {
+fn select_event(
+    name: &str,
+    files: &dyn EventFiles,
+    into: &mut CategorySelection,
+) -> Result<(), SelectionError> {
     let event = name.strip_suffix("/*").unwrap_or(name);
     let path = enable_path(event);
     let sane = !event.is_empty() && event.split('/').all(|part| !matches!(part, "" | "." | ".."));
@@ -219,24 +225,24 @@ mod tests {
         ],
     };
 
-    fn catalog(flavour: Flavour) -> Catalog {
-        Catalog::new(None, "", flavour).unwrap()
+    fn catalog(event_set: EventSet) -> Catalog {
+        Catalog::new(None, "", event_set).unwrap()
     }
 
-    fn select(flavour: Flavour, names: &[&str]) -> (Selection, Vec<String>) {
-        let (selection, errors) = catalog(flavour).select_all(names.iter().copied(), &PHONE);
+    fn select(event_set: EventSet, names: &[&str]) -> (CategorySelection, Vec<String>) {
+        let (selection, errors) = catalog(event_set).select_all(names.iter().copied(), &PHONE);
         (selection, errors.iter().map(ToString::to_string).collect())
     }
 
     #[test]
     fn atrace_gets_its_own_events_and_a_recording_the_useful_ones() {
-        let (atrace, errors) = select(Flavour::Atrace, &["sched", "gfx"]);
+        let (atrace, errors) = select(EventSet::Atrace, &["sched", "gfx"]);
         assert_eq!(
             atrace.events,
             ["sched/sched_switch", "sched/sched_wakeup", "sched/sched_waking", "cgroup"]
         );
         assert_eq!((atrace.tags, errors.len()), (2, 0));
-        let (record, _) = select(Flavour::Record, &["sched", "gfx", "memory"]);
+        let (record, _) = select(EventSet::Record, &["sched", "gfx", "memory"]);
         assert_eq!(
             record.events,
             ["sched/sched_switch", "sched/sched_waking", "cgroup", "mali", "kmem/rss_stat"]
@@ -245,7 +251,7 @@ mod tests {
 
     #[test]
     fn the_reason_tells_root_from_kernel() {
-        let (_, errors) = select(Flavour::Atrace, &["workq", "mmc", "shed", "core_services", "zzz"]);
+        let (_, errors) = select(EventSet::Atrace, &["workq", "mmc", "shed", "core_services", "zzz"]);
         assert_eq!(
             errors,
             [
@@ -263,12 +269,13 @@ mod tests {
         // No sched_wakeup here, which a recording leaves out beside sched_waking.
         const SOME: Fake =
             Fake { locked: &["task/task_rename"], open: &["sched/sched_switch", "sched/sched_waking"] };
-        let of =
-            |flavour| catalog(flavour).builtin(&SOME).into_iter().find(|(c, _)| c.name == "sched").unwrap();
-        assert_eq!(of(Flavour::Atrace).1, Support::Absent(vec!["sched/sched_wakeup".into()]));
-        let (sched, support) = of(Flavour::Record);
+        let of = |event_set| {
+            catalog(event_set).builtin(&SOME).into_iter().find(|(c, _)| c.name == "sched").unwrap()
+        };
+        assert_eq!(of(EventSet::Atrace).1, Support::Absent(vec!["sched/sched_wakeup".into()]));
+        let (sched, support) = of(EventSet::Record);
         assert_eq!(support, Support::Yes);
-        let here = sched.events_here(&SOME, Flavour::Record);
+        let here = sched.available_events(&SOME, EventSet::Record);
         assert_eq!(here.on, ["sched/sched_switch", "sched/sched_waking"]);
         assert_eq!(here.locked, ["task/task_rename"]);
         assert!(here.absent.contains(&"cgroup"));
@@ -296,7 +303,7 @@ mod tests {
     #[test]
     fn events_can_be_named_themselves() {
         let (selection, errors) =
-            select(Flavour::Record, &["sched/sched_switch", "irq/*", "i2c/*", "no/such", "../x"]);
+            select(EventSet::Record, &["sched/sched_switch", "irq/*", "i2c/*", "no/such", "../x"]);
         assert_eq!(selection.events, ["sched/sched_switch", "irq"]);
         assert_eq!(errors[0], "event \"i2c/*\" may not be switched on without root");
         assert_eq!(errors[1], "event \"no/such\" does not exist in this kernel");
@@ -306,14 +313,14 @@ mod tests {
     #[test]
     fn the_vendor_file_adds_categories_and_extends_ours() {
         let file = "gfx\n  mali\n\nsensors\n\tirq\n\tsensors/absent\n";
-        let catalog = Catalog::new(Some(file), "", Flavour::Atrace).unwrap();
+        let catalog = Catalog::new(Some(file), "", EventSet::Atrace).unwrap();
         let (selection, errors) = catalog.select_all(["gfx", "sensors"], &PHONE);
         assert_eq!(
             (selection.events, selection.tags, errors),
             (vec!["mali".into(), "irq".into()], 2, vec![])
         );
         assert!(catalog.all_events().contains(&"sensors/absent".to_owned()));
-        let malformed = Catalog::new(Some("\n  mali\n"), "", Flavour::Atrace).unwrap_err();
+        let malformed = Catalog::new(Some("\n  mali\n"), "", EventSet::Atrace).unwrap_err();
         assert_eq!(malformed.line, 2);
     }
 

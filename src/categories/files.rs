@@ -1,4 +1,4 @@
-//! [`EventFiles`] of a mounted tracefs.
+//! Looks events up in a mounted tracefs.
 
 use std::path::{Path, PathBuf};
 
@@ -8,16 +8,16 @@ use super::EventFiles;
 
 /// The files below one directory, as this process may use them.
 #[derive(Debug, Clone)]
-pub struct DirFiles(PathBuf);
+pub struct TracefsEventFiles(PathBuf);
 
-impl DirFiles {
+impl TracefsEventFiles {
     /// The tracefs, or the instance of one, at `root`.
-    pub fn new(root: &Path) -> DirFiles {
-        DirFiles(root.to_owned())
+    pub fn new(root: &Path) -> TracefsEventFiles {
+        TracefsEventFiles(root.to_owned())
     }
 }
 
-impl EventFiles for DirFiles {
+impl EventFiles for TracefsEventFiles {
     fn exists(&self, path: &str) -> bool {
         access(&self.0.join(path), AccessFlags::F_OK).is_ok()
     }

@@ -1,18 +1,19 @@
-//! Categories: names for sets of userspace tags and kernel events, and what each comes to on a given device.
+//! Categories: names such as `sched` or `gfx` for sets of userspace tags and kernel events.
+//!
+//! The `table` module lists the categories of atrace; [`Catalog`] adds the vendor's and resolves the names of
+//! a command line into a [`CategorySelection`] for the device at hand.
 
 mod catalog;
-#[cfg(all(feature = "device", unix))]
 mod files;
 mod table;
 mod vendor;
 
-pub use catalog::{Catalog, Flavour, Selection, SelectionError};
-#[cfg(all(feature = "device", unix))]
-pub use files::DirFiles;
+pub use catalog::{Catalog, CategorySelection, EventSet, SelectionError};
+pub use files::TracefsEventFiles;
 pub use table::{CATEGORIES, CORE_SERVICES, PDX};
 pub use vendor::{MalformedVendorFile, VENDOR_FILE, VendorCategory};
 
-/// What a category's events are looked up in: a tracefs, or a directory of captured files.
+/// Where the events of a category are looked up: a mounted tracefs, or a list in a test.
 pub trait EventFiles {
     /// Whether `path` (relative to tracefs) exists: `access(2)` with `F_OK`.
     fn exists(&self, path: &str) -> bool;
@@ -20,7 +21,8 @@ pub trait EventFiles {
     fn writable(&self, path: &str) -> bool;
 }
 
-/// The file that switches an event (`sched/sched_switch`) or a whole group (`cgroup`) on, relative to tracefs.
+/// The file that switches an event (`sched/sched_switch`) or a whole group (`cgroup`) on, relative to
+/// tracefs.
 pub fn enable_path(event: &str) -> String {
     format!("events/{event}/enable")
 }
@@ -30,58 +32,59 @@ pub fn enable_path(event: &str) -> String {
 pub struct EventRef {
     /// `group/event`, or `group` for all of its events.
     pub path: &'static str,
-    /// How much the category needs it.
+    /// How much the category needs the event.
     pub need: Need,
 }
 
 /// How much a category needs an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// Without it the category does not work.
+    /// The category is refused where this event is missing.
     Required,
-    /// Switched on where it exists.
+    /// The event is switched on where it exists.
     Optional,
-    /// Perfetto adds it; atrace does not know it.
-    RecorderInfo,
-    /// The same, but only where this other event does not exist.
-    ExtraWithout(&'static str),
-    /// Required by atrace. A recording leaves it out where `otherwise` exists, which tells the same and more:
-    /// it is frequent.
+    /// Perfetto records the event for this category; atrace does not.
+    PerfettoOnly,
+    /// Like [`Need::PerfettoOnly`], and switched on only where the named event does not exist.
+    PerfettoUnless(&'static str),
+    /// atrace requires the event. `record` leaves this frequent event out where `otherwise` exists, because
+    /// `otherwise` carries the same facts and more.
     RequiredByAtrace {
         /// The event that makes it redundant.
         otherwise: &'static str,
     },
 }
 
-/// One category.
+/// A category: a name for tags and events that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Category {
     /// The name on the command line.
     pub name: &'static str,
-    /// What it is, as `atrace --list_categories` prints it.
+    /// The description that `atrace --list_categories` prints.
     pub description: &'static str,
-    /// Userspace tags, as [`super::tags`] has them.
+    /// The mask of userspace tags ([`crate::android::tags`]).
     pub tags: u64,
-    /// Kernel events.
+    /// The kernel events, or whole groups of them.
     pub events: &'static [EventRef],
 }
 
 /// Whether a category works on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Support {
-    /// It does.
+    /// The category works.
     Yes,
-    /// Every event exists, but these may not be written to by who asks.
+    /// Every required event exists, but this user may not switch the listed events on.
     NeedsRoot(Vec<String>),
-    /// These events do not exist in this kernel (any of them would do, for a category without required ones).
+    /// This kernel does not have the listed events. A category without required events needs any one of them.
     Absent(Vec<String>),
-    /// `ro.atrace.core.services` is empty.
+    /// The property `ro.atrace.core.services` is empty.
     NoCoreServices,
 }
 
 impl Category {
-    /// atrace's rule: every required event may be switched on, and there is something to switch on at all.
-    pub fn support(&self, files: &dyn EventFiles, flavour: Flavour, core_services: &str) -> Support {
+    /// Applies atrace's rule: a category works if every required event may be switched on and the category
+    /// has at least one tag or one usable event.
+    pub fn support(&self, files: &dyn EventFiles, event_set: EventSet, core_services: &str) -> Support {
         if self.name == PDX {
             return Support::Yes;
         }
@@ -93,7 +96,7 @@ impl Category {
             let lacks = |e: &&EventRef| match e.need {
                 Need::Required => !there(e.path),
                 Need::RequiredByAtrace { otherwise } => {
-                    !there(e.path) && (flavour == Flavour::Atrace || !there(otherwise))
+                    !there(e.path) && (event_set == EventSet::Atrace || !there(otherwise))
                 }
                 _ => false,
             };
@@ -101,8 +104,8 @@ impl Category {
             if !required.is_empty() {
                 return Some(required);
             }
-            let any = self.tags != 0 || self.events_for(flavour).any(|e| ok(&enable_path(e.path)));
-            (!any).then(|| self.events_for(flavour).map(|e| e.path.to_owned()).collect())
+            let any = self.tags != 0 || self.events_for(event_set).any(|e| ok(&enable_path(e.path)));
+            (!any).then(|| self.events_for(event_set).map(|e| e.path.to_owned()).collect())
         };
         match (missing(&|path| files.writable(path)), missing(&|path| files.exists(path))) {
             (None, _) => Support::Yes,
@@ -111,22 +114,22 @@ impl Category {
         }
     }
 
-    fn events_for(&self, flavour: Flavour) -> impl Iterator<Item = &'static EventRef> {
-        let extras = flavour == Flavour::Record;
+    fn events_for(&self, event_set: EventSet) -> impl Iterator<Item = &'static EventRef> {
+        let extras = event_set == EventSet::Record;
         self.events
             .iter()
-            .filter(move |e| extras || !matches!(e.need, Need::RecorderInfo | Need::ExtraWithout(_)))
+            .filter(move |e| extras || !matches!(e.need, Need::PerfettoOnly | Need::PerfettoUnless(_)))
     }
 
-    /// What of its events can be switched on here, and what not.
-    pub fn events_here(&self, files: &dyn EventFiles, flavour: Flavour) -> EventsHere {
+    /// Sorts the events of the category into usable, locked and absent ones.
+    pub fn available_events(&self, files: &dyn EventFiles, event_set: EventSet) -> AvailableEvents {
         let on = |path: &str| files.writable(&enable_path(path));
-        let mut here = EventsHere::default();
-        for event in self.events_for(flavour) {
+        let mut here = AvailableEvents::default();
+        for event in self.events_for(event_set) {
             let path = event.path;
             let needless = match event.need {
-                Need::ExtraWithout(other) => on(other),
-                Need::RequiredByAtrace { otherwise } => flavour == Flavour::Record && on(otherwise),
+                Need::PerfettoUnless(other) => on(other),
+                Need::RequiredByAtrace { otherwise } => event_set == EventSet::Record && on(otherwise),
                 _ => false,
             };
             if needless {
@@ -134,7 +137,7 @@ impl Category {
                 here.on.push(path);
             } else if files.exists(&enable_path(path)) {
                 here.locked.push(path);
-            } else if !matches!(event.need, Need::RecorderInfo | Need::ExtraWithout(_)) {
+            } else if !matches!(event.need, Need::PerfettoOnly | Need::PerfettoUnless(_)) {
                 here.absent.push(path);
             }
         }
@@ -144,11 +147,12 @@ impl Category {
 
 /// A category's events on one device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EventsHere {
-    /// To switch on: those that may be written to.
+pub struct AvailableEvents {
+    /// Events that this user may switch on.
     pub on: Vec<&'static str>,
-    /// Those that exist, but may not be written to by who asks.
+    /// Events that exist and that this user may not switch on.
     pub locked: Vec<&'static str>,
-    /// Those that this kernel does not have. Perfetto's extras, which few devices have, are not counted.
+    /// Events that this kernel does not have. Events that only Perfetto records are not listed: few devices
+    /// have them.
     pub absent: Vec<&'static str>,
 }

@@ -1,28 +1,30 @@
-//! The categories: name, description as atrace prints it, userspace tag, and kernel events.
+//! The table of categories: name, description as atrace prints it, userspace tag, and kernel events. A new
+//! category is one row here.
 //!
-//! From AOSP frameworks/native `cmds/atrace/atrace.cpp` (Android 16; `pdx` is of Android 15 and older), with the
-//! events that Perfetto's `predefined_tracepoints.cc` adds marked [`Need::RecorderInfo`].
+//! The rows follow AOSP frameworks/native `cmds/atrace/atrace.cpp` (Android 16; `pdx` is of Android 15 and
+//! older), with the events that only Perfetto's `predefined_tracepoints.cc` has marked
+//! [`Need::PerfettoOnly`].
 
 use super::{Category, EventRef, Need};
 
 /// The category whose processes are listed in the property `ro.atrace.core.services`.
 pub const CORE_SERVICES: &str = "core_services";
 
-/// Android 15 and older. Those services see a change of the properties by themselves, so that there is nothing to switch
-/// on; known for who asks for it.
+/// The category of Android 15 and older for the PDX services. It has no tag and no event: those services
+/// notice a change of the properties by themselves. The name is accepted so that older scripts keep working.
 pub const PDX: &str = "pdx";
 
-/// Without it the category does not work.
+/// An event without which the category is refused.
 const fn req(path: &'static str) -> EventRef {
     EventRef { path, need: Need::Required }
 }
-/// Switched on where it exists.
+/// An event that is switched on where the kernel has it.
 const fn opt(path: &'static str) -> EventRef {
     EventRef { path, need: Need::Optional }
 }
-/// Perfetto has it and atrace does not.
+/// An event that Perfetto records for this category and atrace does not.
 const fn extra(path: &'static str) -> EventRef {
-    EventRef { path, need: Need::RecorderInfo }
+    EventRef { path, need: Need::PerfettoOnly }
 }
 
 const fn user(name: &'static str, description: &'static str, tag: u8) -> Category {
@@ -217,7 +219,7 @@ pub const CATEGORIES: &[Category] = &[
             opt("gpu_mem/gpu_mem_total"),
             opt("fastrpc/fastrpc_dma_stat"),
             extra("dmabuf_heap/dma_heap_stat"),
-            EventRef { path: "kmem/rss_stat", need: Need::ExtraWithout("synthetic/rss_stat_throttled") },
+            EventRef { path: "kmem/rss_stat", need: Need::PerfettoUnless("synthetic/rss_stat_throttled") },
         ],
     ),
     mixed("thermal", "Thermal event", 27, &[req("thermal/thermal_temperature"), opt("thermal/cdev_update")]),

@@ -1,6 +1,6 @@
-//! The vendor's own categories: `/vendor/etc/atrace/atrace_categories.txt` (Android 14 and newer).
+//! Parses the categories of the vendor: `/vendor/etc/atrace/atrace_categories.txt` (Android 14 and newer).
 
-/// Where a device keeps them.
+/// The path of the vendor file on a device.
 pub const VENDOR_FILE: &str = "/vendor/etc/atrace/atrace_categories.txt";
 
 /// A category that the vendor file defines, or the events it adds to one of atrace's.
@@ -8,19 +8,19 @@ pub const VENDOR_FILE: &str = "/vendor/etc/atrace/atrace_categories.txt";
 pub struct VendorCategory {
     /// The name on the command line.
     pub name: String,
-    /// `group/event` or `group`; absent ones are no error.
+    /// Events as `group/event` or `group`. An event that the kernel does not have is skipped.
     pub events: Vec<String>,
 }
 
-/// An event stands before any category.
+/// The vendor file has an event before its first category.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("malformed vendor categories file: line {line} is an event that belongs to no category")]
 pub struct MalformedVendorFile {
-    /// Its number, from 1.
+    /// The number of the line, from 1.
     pub line: usize,
 }
 
-/// Reads the file: a line that starts at its left edge names a category, an indented one an event of it.
+/// Parses the file: a line without indentation names a category, an indented line names an event of it.
 pub(super) fn parse(text: &str) -> Result<Vec<VendorCategory>, MalformedVendorFile> {
     let mut categories: Vec<VendorCategory> = Vec::new();
     for (n, line) in text.lines().enumerate() {

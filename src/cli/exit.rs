@@ -1,20 +1,20 @@
-//! What the process's exit status means; scripts rely on it.
+//! The exit statuses of the process, which scripts rely on, and the one-line form of errors.
 
 use std::io;
 use std::process::ExitCode;
 
-/// What the process's exit status means; scripts rely on it.
+/// The meaning of the process's exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// 0: all that was asked for, nothing lost.
+    /// 0: everything was done and nothing was lost.
     Complete,
-    /// 1: not done.
+    /// 1: the command failed.
     Failed,
-    /// 2: the command line was not understood.
+    /// 2: the command line is wrong.
     Usage,
-    /// 3: done, but events were lost or an input was damaged; the summary says what.
+    /// 3: the command ended, and events were lost or an input was damaged. The summary names the loss.
     Lossy,
-    /// The status of a wrapped command, passed on.
+    /// The exit status of a wrapped command.
     Child(u8),
 }
 
@@ -30,13 +30,13 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A command line that clap takes and that still makes no sense: exit status 2.
+/// A command line that clap accepts and that still contradicts itself. The exit status is 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub &'static str);
 
-/// An error and its causes on one line. A cause that the message before it already ends with (the library's errors
-/// quote the system's) is said once.
+/// Formats an error and its causes on one line. A cause that the message before it already ends with is left
+/// out, because the errors of the library quote those of the system.
 pub fn message(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
         "" => cause,
@@ -45,7 +45,8 @@ pub fn message(error: &anyhow::Error) -> String {
     })
 }
 
-/// Whether the reader of our output went away (`tracebridge … | head`): a success, not a failure.
+/// Returns whether the error means that the reader of the output has closed the pipe (`tracebridge … |
+/// head`). That is a success.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_said_once() {
+    fn a_cause_is_printed_once() {
         let quoted = anyhow::Error::new(Quotes { source: io::Error::other("cut at byte 5") });
         assert_eq!(message(&quoted), "x.dat: cut at byte 5");
         assert_eq!(message(&quoted.context("reading")), "reading: x.dat: cut at byte 5");

@@ -1,5 +1,5 @@
-//! The command line. Each command is one module that declares its flags with their help, calls one function of the
-//! library, and prints what comes back.
+//! The command line. Each command is one module that declares its flags with their help, calls one function
+//! of the library, and prints what comes back.
 //!
 //! Exit codes: 0 complete, 1 failed, 2 usage, 3 complete but lossy or damaged ([`Exit`]).
 

@@ -1,8 +1,8 @@
-//! Times and sizes as people write them on a command line.
+//! Parses times and sizes as people write them on a command line.
 
 use std::time::Duration;
 
-/// `5`, `5s`, `500ms`, `2m`, `1h`; a bare number is seconds.
+/// Parses a time such as `5`, `5s`, `500ms`, `2m` or `1h`. A number without a unit is in seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
     let seconds = match unit {
@@ -12,11 +12,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         _ => return Err("a time is a number with ms, s, m or h: 500ms, 5, 5s, 2m".into()),
     };
-    let number: f64 = number.parse().map_err(|_| format!("{number:?} is no number"))?;
+    let number: f64 = number.parse().map_err(|_| format!("{number:?} is not a number"))?;
     Duration::try_from_secs_f64(number * seconds).map_err(|e| e.to_string())
 }
 
-/// Bytes: `4096`, `64k`, `20m`, `2g` (powers of 1024).
+/// Parses a size in bytes such as `4096`, `64k`, `20m` or `2g`. The units are powers of 1024.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let factor: u64 = match unit.to_ascii_lowercase().trim_end_matches('b') {
@@ -26,8 +26,8 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         "g" | "gi" => 1 << 30,
         _ => return Err("a size is a number of bytes with k, m or g: 64k, 20m, 2g".into()),
     };
-    let number: u64 = number.parse().map_err(|_| format!("{number:?} is no whole number"))?;
-    number.checked_mul(factor).ok_or_else(|| "too large".into())
+    let number: u64 = number.parse().map_err(|_| format!("{number:?} is not a whole number"))?;
+    number.checked_mul(factor).ok_or_else(|| "the size is too large".into())
 }
 
 fn split(text: &str) -> (&str, &str) {
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_or_size_is_refused() {
+    fn text_that_is_not_a_time_or_size_is_refused() {
         assert!(duration("5 days").is_err() && duration("").is_err() && duration("-1").is_err());
         assert!(bytes("1.5k").is_err() && bytes("20t").is_err() && bytes("99999999999g").is_err());
     }

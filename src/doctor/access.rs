@@ -72,7 +72,7 @@ pub fn look(path: &Path, who: &Identity, read: bool, write: bool, try_open: bool
         exists: true,
         owner: format!("{}:{}", name_of(meta.uid()), name_of(meta.gid())),
         mode: format!("{:04o}", meta.mode() & 0o7777),
-        label: selinux::of(path),
+        label: selinux::label_of(path),
         read: may_read,
         write: may_write,
         obstacle: refused(4, read, may_read).or(refused(2, write, may_write)),
@@ -83,7 +83,7 @@ fn absent(path: &Path, error: &io::Error) -> Access {
     // A directory above that may not be searched hides whether it is there.
     let hidden = error.kind() == io::ErrorKind::PermissionDenied;
     let obstacle = if hidden { Obstacle::Mode } else { Obstacle::Kernel };
-    let label = path.parent().and_then(selinux::of);
+    let label = path.parent().and_then(selinux::label_of);
     let (owner, mode) = (String::new(), String::new());
     Access { exists: false, owner, mode, label, read: false, write: false, obstacle: Some(obstacle) }
 }

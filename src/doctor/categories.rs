@@ -10,7 +10,8 @@ use super::paths::reason;
 use super::system::Identity;
 use crate::android::{Properties, atrace_properties, tags};
 use crate::categories::{
-    Catalog, Category, DirFiles, EventFiles, EventsHere, Flavour, PDX, Support, VENDOR_FILE, enable_path,
+    AvailableEvents, Catalog, Category, EventFiles, EventSet, PDX, Support, TracefsEventFiles, VENDOR_FILE,
+    enable_path,
 };
 
 /// One category and what of it works.
@@ -38,10 +39,10 @@ pub struct CategoryReport {
 pub fn examine(root: &Path, who: &Identity, properties: Option<&Properties>) -> Vec<CategoryReport> {
     let vendor_file = fs::read_to_string(VENDOR_FILE).ok();
     let core = properties.and_then(|p| atrace_properties::core_services(p).ok()).unwrap_or_default();
-    let files = DirFiles::new(root);
+    let files = TracefsEventFiles::new(root);
     let look = Look { root, files: &files, who, android: properties.is_some() };
     let mut all = Vec::new();
-    let catalog = Catalog::new(vendor_file.as_deref(), &core, Flavour::Record).or_else(|malformed| {
+    let catalog = Catalog::new(vendor_file.as_deref(), &core, EventSet::Record).or_else(|malformed| {
         all.push(CategoryReport {
             name: "(vendor)".to_owned(),
             description: "the vendor's categories".to_owned(),
@@ -49,7 +50,7 @@ pub fn examine(root: &Path, who: &Identity, properties: Option<&Properties>) -> 
             ..CategoryReport::default()
         });
         // Without the vendor's then.
-        Catalog::new(None, &core, Flavour::Record)
+        Catalog::new(None, &core, EventSet::Record)
     });
     let Ok(catalog) = catalog else { return all };
     all.extend(catalog.builtin(&files).into_iter().map(|(category, support)| look.at(category, support)));
@@ -72,14 +73,14 @@ pub fn examine(root: &Path, who: &Identity, properties: Option<&Properties>) -> 
 /// What categories are held against.
 struct Look<'a> {
     root: &'a Path,
-    files: &'a DirFiles,
+    files: &'a TracefsEventFiles,
     who: &'a Identity,
     android: bool,
 }
 
 impl Look<'_> {
     fn at(&self, category: &Category, support: Support) -> CategoryReport {
-        let EventsHere { on, locked, absent } = category.events_here(self.files, Flavour::Record);
+        let AvailableEvents { on, locked, absent } = category.available_events(self.files, EventSet::Record);
         let owned = |events: Vec<&str>| events.into_iter().map(str::to_owned).collect::<Vec<_>>();
         let (locked, absent) = (owned(locked), owned(absent));
         let (works, reason) = match support {

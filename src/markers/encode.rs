@@ -1,21 +1,22 @@
-//! Writing markers: into a buffer on the stack, never longer than Android's readers expect.
+//! Encodes markers into a buffer on the stack, cut to the length that Android's readers expect.
 
 use super::marker::{ClockSync, Marker};
 
-/// The longest marker that is written, bytes: libcutils's `ATRACE_MESSAGE_LENGTH` less the NUL.
+/// The longest marker that the encoder writes, in bytes: libcutils's `ATRACE_MESSAGE_LENGTH` less the NUL.
 pub const MAX_LEN: usize = 1023;
 
-/// An `i64` in decimal takes no more.
+/// The most bytes that an `i64` takes in decimal.
 const MAX_DIGITS: usize = 20;
 
 impl Marker<'_> {
-    /// Writes the marker into `buf` and gives back the bytes written, for one `write(2)` to `trace_marker`.
+    /// Encodes the marker into `buf` and returns the bytes to hand to one `write(2)` on `trace_marker`.
     ///
     /// Line feeds, NULs and the field separator `|` in names become spaces, as Android's Java side does it. A
-    /// marker longer than [`MAX_LEN`] loses the end of its name first; where that is not enough, the track is cut
-    /// too and the name keeps its first character: libcutils's rule, but between characters, not inside of one.
+    /// marker longer than [`MAX_LEN`] loses the end of its name first. Where that is not enough, the track is
+    /// cut too and the name keeps its first character. This is libcutils's rule, except that the cut falls
+    /// between two UTF-8 characters.
     pub fn encode<'b>(&self, buf: &'b mut [u8; MAX_LEN]) -> &'b [u8] {
-        let mut out = Out { buf, len: 0 };
+        let mut out = EncodeBuffer { buf, len: 0 };
         match *self {
             Marker::Begin { pid, name } => out.named(b"B|", pid, b"", name, None),
             Marker::Instant { pid, name } => out.named(b"I|", pid, b"", name, None),
@@ -52,13 +53,14 @@ impl Marker<'_> {
     }
 }
 
-/// Where the marker goes; what does not fit is dropped, and sizes are computed so that only names are.
-struct Out<'b> {
+/// The buffer of one marker. Bytes beyond its end are dropped; the callers compute sizes so that only names
+/// are cut.
+struct EncodeBuffer<'b> {
     buf: &'b mut [u8; MAX_LEN],
     len: usize,
 }
 
-impl Out<'_> {
+impl EncodeBuffer<'_> {
     fn raw(&mut self, bytes: &[u8]) {
         if let Some(room) = self.buf.get_mut(self.len..self.len + bytes.len()) {
             room.copy_from_slice(bytes);
@@ -71,18 +73,18 @@ impl Out<'_> {
         self.raw(&digits[start..]);
     }
 
-    /// The first `keep` bytes of a name, with separators made harmless.
+    /// Appends the first `keep` bytes of a name, with separators replaced by spaces.
     fn name(&mut self, name: &[u8], keep: usize) {
         let name = &name[..keep.min(name.len()).min(self.buf.len() - self.len)];
         let room = &mut self.buf[self.len..self.len + name.len()];
         room.copy_from_slice(name);
         if has_separator(name) {
-            make_harmless(room);
+            sanitize(room);
         }
         self.len += name.len();
     }
 
-    /// `P|pid|[track|]name[|number]`, cut to fit.
+    /// Appends `P|pid|[track|]name[|number]` and cuts name and track to fit.
     fn named(&mut self, phase: &[u8], pid: i32, track: &[u8], name: &[u8], number: Option<i64>) {
         self.raw(phase);
         self.number(i64::from(pid));
@@ -116,7 +118,7 @@ impl Out<'_> {
         match *sync {
             ClockSync::Parent { ns } => {
                 self.raw(b"parent_ts=");
-                // Every viewer reads a decimal number here; atrace's own prints six decimals.
+                // Viewers accept any number of decimals here; AOSP's atrace prints six.
                 self.raw(format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000).as_bytes());
             }
             ClockSync::Realtime { ms } => {
@@ -133,10 +135,11 @@ impl Out<'_> {
     }
 }
 
-/// Whether a name has bytes that would end it early: the field separator, a line feed, a NUL.
+/// Returns whether a name has a byte that would end it early: the field separator, a line feed or a NUL.
 #[inline]
 pub(super) fn has_separator(name: &[u8]) -> bool {
-    // Eight bytes at a time: 25 ns less for 30 bytes than what the compiler makes of a loop. The last chunk overlaps.
+    // Eight bytes at a time take 25 ns less for a name of 30 bytes than a loop over bytes. The last chunk
+    // overlaps.
     match name.last_chunk::<8>() {
         Some(last) => {
             name.as_chunks::<8>().0.iter().fold(word_has(last), |any, word| any | word_has(word)) != 0
@@ -145,7 +148,7 @@ pub(super) fn has_separator(name: &[u8]) -> bool {
     }
 }
 
-/// Not 0 if a separator is among the bytes.
+/// Returns a number other than 0 if one of the eight bytes is a separator.
 #[inline]
 fn word_has(word: &[u8; 8]) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
@@ -162,13 +165,13 @@ fn is_separator(byte: u8) -> bool {
     matches!(byte, b'\n' | b'|' | 0)
 }
 
-/// Turns them into spaces.
+/// Replaces separators by spaces.
 #[cold]
-pub(super) fn make_harmless(name: &mut [u8]) {
+pub(super) fn sanitize(name: &mut [u8]) {
     name.iter_mut().filter(|b| is_separator(**b)).for_each(|b| *b = b' ');
 }
 
-/// `value` in decimal at the end of a small buffer, and where it starts.
+/// Returns a buffer that ends with `value` in decimal, and the index of the first digit.
 fn decimal(value: i64) -> ([u8; MAX_DIGITS], usize) {
     let mut digits = [0; MAX_DIGITS];
     let mut start = MAX_DIGITS;
@@ -188,12 +191,12 @@ fn decimal(value: i64) -> ([u8; MAX_DIGITS], usize) {
     (digits, start)
 }
 
-/// The most of `text` that fits in `room` bytes without splitting a UTF-8 character.
+/// Returns how many bytes of `text` fit into `room` bytes without splitting a UTF-8 character.
 fn cut(text: &[u8], room: usize) -> usize {
     if text.len() <= room {
         return text.len();
     }
-    // A character has at most four bytes: text that is no UTF-8 is cut anywhere.
+    // A UTF-8 character has at most four bytes. Text that is not UTF-8 is cut anywhere.
     let boundary = |n: &usize| text[*n] & 0xc0 != 0x80;
     (room.saturating_sub(3)..=room).rev().find(boundary).unwrap_or(room)
 }

@@ -1,17 +1,17 @@
-//! The grammar of atrace markers: what a program writes to `trace_marker`, and what a reader finds in a `print`
-//! event.
+//! The grammar of atrace markers: the text that a program writes to `trace_marker` and that a reader finds in
+//! a `print` event. The encoder is in [`super::encode`].
 //!
-//! The format is that of AOSP system/core `libcutils/include/cutils/trace.h` and `trace-dev.inc`; where writers
-//! differ (Flutter's bare `E`, Chromium's counter category, `H` with a name), reading follows Perfetto's
-//! `systrace_parser.h`. One deliberate difference: the phase must be the whole first field, so that a plain text
-//! such as `Error: …` is not taken for the end of a slice.
+//! The format is that of AOSP system/core `libcutils/include/cutils/trace.h` and `trace-dev.inc`; where
+//! writers differ (Flutter's bare `E`, Chromium's counter category, `H` with a name), reading follows
+//! Perfetto's `systrace_parser.h`. One deliberate difference: the phase must be the whole first field, so
+//! that a plain text such as `Error: …` is not taken for the end of a slice.
 
-/// Stands for the name of a slice that was begun without one.
+/// The name that readers give a slice that was begun without one; Perfetto uses the same text.
 pub const NO_NAME: &[u8] = b"[empty slice name]";
 
 const CLOCK_SYNC: &[u8] = b"trace_event_clock_sync:";
 
-/// One marker. Names are bytes as the writer gave them: UTF-8 is usual, and promised by nobody.
+/// One marker. Names are bytes as the writer gave them; they are usually, but not always, UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marker<'a> {
     /// `B|pid|name`: a slice begins on the writing thread.
@@ -23,47 +23,47 @@ pub enum Marker<'a> {
     },
     /// `E|pid`, or `E` from old libraries and Flutter: the writing thread's newest slice ends.
     End {
-        /// The writer's process id, where it says so.
+        /// The writer's process id, where the marker has one.
         pid: Option<i32>,
     },
-    /// `S|pid|name|cookie`: a slice begins that may end on another thread of the process.
+    /// `S|pid|name|cookie`: an async slice begins; any thread of the process may end it.
     AsyncBegin {
         /// The process the slice belongs to.
         pid: i32,
-        /// Its name.
+        /// The name of the slice.
         name: &'a [u8],
-        /// Tells slices of one name apart.
+        /// The number that tells slices of the same name apart.
         cookie: i64,
     },
     /// `F|pid|name|cookie`: the end of [`Marker::AsyncBegin`] with the same name and cookie.
     AsyncEnd {
         /// The process the slice belongs to.
         pid: i32,
-        /// Its name.
+        /// The name of the slice.
         name: &'a [u8],
-        /// The cookie of its begin.
+        /// The cookie that the slice began with.
         cookie: i64,
     },
     /// `G|pid|track|name|cookie`: a slice begins on a named track of the process.
     TrackBegin {
         /// The process the track belongs to.
         pid: i32,
-        /// The track.
+        /// The name of the track.
         track: &'a [u8],
         /// The slice's name.
         name: &'a [u8],
-        /// Tells slices of one track apart.
+        /// The number that tells slices of the same track apart.
         cookie: i64,
     },
     /// `H|pid|track|cookie`, from some writers `H|pid|track|name|cookie`: the end of [`Marker::TrackBegin`].
     TrackEnd {
         /// The process the track belongs to.
         pid: i32,
-        /// The track.
+        /// The name of the track.
         track: &'a [u8],
         /// The slice's name, from the writers that repeat it.
         name: Option<&'a [u8]>,
-        /// The cookie of its begin.
+        /// The cookie that the slice began with.
         cookie: i64,
     },
     /// `I|pid|name`: a moment on the writing thread.
@@ -77,7 +77,7 @@ pub enum Marker<'a> {
     TrackInstant {
         /// The process the track belongs to.
         pid: i32,
-        /// The track.
+        /// The name of the track.
         track: &'a [u8],
         /// What happened.
         name: &'a [u8],
@@ -93,34 +93,41 @@ pub enum Marker<'a> {
         /// Chromium's category group, a fifth field.
         category: Option<&'a [u8]>,
     },
-    /// `trace_event_clock_sync: …`: another clock's reading at this event's time.
+    /// `trace_event_clock_sync: …`: what another clock read at the time of this event.
     ClockSync(ClockSync<'a>),
 }
 
-/// What atrace and systrace write so that other clocks can be laid beside the trace's.
+/// A reading of another clock, which atrace and systrace write so that traces in different clocks can be
+/// aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockSync<'a> {
-    /// `parent_ts=SECONDS`: `CLOCK_MONOTONIC`, here in ns. AOSP's atrace passes it through a C float: 24 bits,
-    /// 8 ms steps after a day of uptime; ours does not.
+    /// `parent_ts=SECONDS`: a reading of `CLOCK_MONOTONIC`. AOSP's atrace passes the number through a C
+    /// `float` of 24 bits, so its readings step by 8 ms after a day of uptime; tracebridge writes all digits.
     Parent {
-        /// ns.
+        /// The reading, in ns.
         ns: u64,
     },
     /// `realtime_ts=MILLISECONDS`: `CLOCK_REALTIME`.
     Realtime {
-        /// ms since 1970.
+        /// The reading, in ms since 1970.
         ms: u64,
     },
-    /// `name=ID`: systrace's mark for lining traces up.
+    /// `name=ID`: the same moment in two traces, as systrace marks it.
     Name {
-        /// The id both traces carry.
+        /// The id that both traces carry.
         name: &'a [u8],
     },
 }
 
 impl<'a> Marker<'a> {
-    /// Reads the text of a `print` event; trailing newlines and NULs are dropped. `None` for any text that is
-    /// no marker.
+    /// Parses the text of a `print` event and ignores trailing line feeds and NULs. Returns `None` for a text
+    /// that is not a marker.
+    ///
+    /// ```
+    /// use tracebridge::markers::Marker;
+    /// assert_eq!(Marker::parse(b"B|42|draw\n"), Some(Marker::Begin { pid: 42, name: b"draw" }));
+    /// assert_eq!(Marker::parse(b"Error: no such file"), None);
+    /// ```
     pub fn parse(text: &'a [u8]) -> Option<Marker<'a>> {
         let end = text.iter().rposition(|b| !matches!(b, b'\n' | 0)).map_or(0, |last| last + 1);
         let text = &text[..end];
@@ -129,7 +136,7 @@ impl<'a> Marker<'a> {
             [phase, b'|', rest @ ..] => (*phase, rest),
             _ => return ClockSync::parse(text).map(Marker::ClockSync),
         };
-        let mut fields = Fields(rest);
+        let mut fields = MarkerFields(rest);
         let pid = number(fields.next()).and_then(|pid| i32::try_from(pid).ok()).filter(|pid| *pid >= 0);
         if phase == b'E' {
             return Some(Marker::End { pid });
@@ -162,7 +169,7 @@ impl<'a> Marker<'a> {
         })
     }
 
-    /// The process the marker names, if any.
+    /// Returns the process that the marker names.
     pub fn pid(&self) -> Option<i32> {
         match *self {
             Marker::End { pid } => pid,
@@ -193,11 +200,11 @@ impl<'a> ClockSync<'a> {
     }
 }
 
-/// What is left of a marker, to be taken field by field. A NUL ends a field too.
-struct Fields<'a>(&'a [u8]);
+/// The fields of a marker that are not read yet. `|` ends a field, and so does a NUL.
+struct MarkerFields<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
-    /// The next field; empty past the end.
+impl<'a> MarkerFields<'a> {
+    /// Takes the next field. Past the end every field is empty.
     fn next(&mut self) -> &'a [u8] {
         let end = self.0.iter().position(|b| matches!(b, b'|' | 0));
         let (field, rest) = match end {
@@ -213,7 +220,7 @@ fn some(field: &[u8]) -> Option<&[u8]> {
     (!field.is_empty()).then_some(field)
 }
 
-/// A decimal number as C's `strtoll` takes it: space before it and a sign are allowed.
+/// Parses a decimal number as C's `strtoll` does: spaces and a sign may stand before it.
 fn number(field: &[u8]) -> Option<i64> {
     let field = field.trim_ascii_start();
     let (negative, digits) = match field {
@@ -224,7 +231,7 @@ fn number(field: &[u8]) -> Option<i64> {
     if digits.is_empty() {
         return None;
     }
-    // Negative all the way down: i64::MIN has no positive twin.
+    // The sum is negative throughout, because i64::MIN has no positive counterpart.
     let mut value = 0i64;
     for digit in digits {
         let digit = digit.wrapping_sub(b'0');
@@ -236,7 +243,7 @@ fn number(field: &[u8]) -> Option<i64> {
     if negative { Some(value) } else { value.checked_neg() }
 }
 
-/// Decimal seconds as ns, without the detour through a float.
+/// Parses decimal seconds as ns, exactly: no floating-point number is involved.
 fn seconds(field: &[u8]) -> Option<u64> {
     let dot = field.iter().position(|b| *b == b'.').unwrap_or(field.len());
     let whole = u64::try_from(number(&field[..dot])?).ok()?;

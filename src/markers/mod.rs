@@ -1,4 +1,7 @@
-//! atrace markers: the grammar that writers and readers share, and the [`Tracer`] that writes them.
+//! atrace markers: the grammar that writers and readers share, and the [`Tracer`] that writes markers.
+//!
+//! A marker is one short text such as `B|42|draw` (process 42 begins the slice `draw`) that a program writes
+//! to the file `trace_marker` of tracefs. The kernel stores it as a `print` event between its own events.
 
 mod encode;
 pub mod marker;

@@ -2,7 +2,9 @@
 
 use super::{Error, EventName, Tracefs};
 use crate::android::{Properties, atrace_properties};
-use crate::categories::{Catalog, DirFiles, Flavour, Selection, SelectionError, VENDOR_FILE};
+use crate::categories::{
+    Catalog, CategorySelection, EventSet, SelectionError, TracefsEventFiles, VENDOR_FILE,
+};
 
 /// An event asked for, with its filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,9 +34,9 @@ pub fn choose(tracefs: &Tracefs, names: &[String]) -> Result<Choice, Error> {
     let vendor = std::fs::read_to_string(VENDOR_FILE).ok();
     let core_services =
         Properties::here().and_then(|p| atrace_properties::core_services(&p).ok()).unwrap_or_default();
-    let catalog = Catalog::new(vendor.as_deref(), &core_services, Flavour::Record)
+    let catalog = Catalog::new(vendor.as_deref(), &core_services, EventSet::Record)
         .map_err(|e| Error::Format { path: VENDOR_FILE.into(), what: e.to_string() })?;
-    let files = DirFiles::new(tracefs.root());
+    let files = TracefsEventFiles::new(tracefs.root());
     let mut choice = Choice::default();
     for name in names {
         // A filter may hold colons and slashes itself: only the first colon behind the first slash counts.
@@ -43,7 +45,7 @@ pub fn choose(tracefs: &Tracefs, names: &[String]) -> Result<Choice, Error> {
             Some((group, (event, filter))) => (format!("{group}/{event}"), Some(filter)),
             None => (name.clone(), None),
         };
-        let mut selection = Selection::default();
+        let mut selection = CategorySelection::default();
         match catalog.select(&spec, &files, &mut selection) {
             Ok(()) => {}
             Err(error @ SelectionError::Unknown { .. }) => return Err(error.into()),

@@ -1,7 +1,8 @@
-//! Shell patterns as libcutils matches them against a process's command line: `fnmatch(3)` with `FNM_NOESCAPE`.
+//! Shell patterns as libcutils matches them against a process's command line: `fnmatch(3)` with
+//! `FNM_NOESCAPE`.
 
-/// Whether `text` matches `pattern`, in which `*` stands for any run of bytes, `?` for one, `[a-z]` and `[!a-z]`
-/// for one of a set; nothing is escaped and `/` is no boundary.
+/// Whether `text` matches `pattern`, in which `*` stands for any run of bytes, `?` for one, `[a-z]` and
+/// `[!a-z]` for one of a set; nothing is escaped and `/` is no boundary.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     // Where to go on when what follows the last `*` did not match: one byte more for the `*`.
@@ -34,7 +35,8 @@ fn one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
     }
 }
 
-/// Whether `byte` is in the set that starts after `[`, and the set's length with its `]`. `None`: it never ends.
+/// Whether `byte` is in the set that starts after `[`, and the set's length with its `]`. `None`: it never
+/// ends.
 fn set(body: &[u8], byte: u8) -> Option<(bool, usize)> {
     let negated = matches!(body.first(), Some(b'!' | b'^'));
     let first = usize::from(negated);

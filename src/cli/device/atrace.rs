@@ -1,4 +1,5 @@
-//! `atrace`: the drop-in, under its own name or as a subcommand. Its arguments are its own, not clap's.
+//! `atrace`: runs the drop-in atrace, as a subcommand or under the program name `atrace`. It parses its own
+//! arguments.
 
 use std::env;
 use std::ffi::OsString;
@@ -11,17 +12,18 @@ use crate::atrace_command;
 
 /// Record as AOSP's atrace does: same options, same output (also under the name atrace, by link or copy)
 ///
-/// `tracebridge atrace --help` shows atrace's own options. Push the binary under the name atrace (`adb push tracebridge
-/// /data/local/tmp/atrace`) for tools that call that.
+/// `tracebridge atrace --help` shows atrace's own options. Push the binary under the name atrace (`adb push
+/// tracebridge /data/local/tmp/atrace`) for tools that call that.
 #[derive(Parser)]
 #[command(disable_help_flag = true)]
-pub struct Args {
+pub struct AtraceArgs {
     /// atrace's options and categories
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     _args: Vec<OsString>,
 }
 
-/// Runs atrace, if that is what was called.
+/// Runs atrace if the program was called as `atrace` or with the subcommand `atrace`. Returns `None`
+/// otherwise.
 pub fn dispatch() -> Option<ExitCode> {
     let mut args = env::args_os();
     let program = args.next()?;

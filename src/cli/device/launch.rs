@@ -92,7 +92,7 @@ pub fn run(mut args: Args) -> anyhow::Result<Exit> {
             std::thread::sleep(Duration::from_millis(10));
         }
         let written = match (&launched, &profiler) {
-            (Ok(_), Some(profiler)) => Some(activity.stop_profiler().map(|()| profiler.written())),
+            (Ok(_), Some(profiler)) => Some(activity.stop_profiler().map(|()| profiler.wait_until_written())),
             // Given up on: the app may be there all the same, being traced.
             (Err(ActivityError::NoAnswer { .. }), Some(_)) => Some(activity.stop_profiler().map(|()| 0)),
             _ => None,

@@ -1,4 +1,4 @@
-//! `mark`: markers from shell scripts.
+//! `mark`: writes markers from shell scripts.
 
 use std::io::{self, BufRead};
 use std::path::PathBuf;
@@ -14,52 +14,52 @@ use crate::markers::Marker;
 /// Write markers into the trace, from a shell script
 #[derive(Parser)]
 #[command(after_help = "\
-begin and end belong to the thread that writes them, and each run of this command is a process of its own. So
-from a script either keep one writer for the whole stream:
+A slice from begin to end belongs to the thread that writes both markers, and each run of this command is a new
+process. A script therefore either keeps one writer for all its markers:
     { echo begin boot; sleep 1; echo end; } | tracebridge mark -
-or use slices that belong to the script's process:
+or it uses slices that belong to the script's own process:
     tracebridge mark async-begin boot 1; sleep 1; tracebridge mark async-end boot 1
-More:
+More examples:
     tracebridge mark instant 'test 7 starts'
     tracebridge mark counter battery_mV 3870
     tracebridge mark --tag gfx instant flip      (only while `record gfx` or `atrace gfx` is on)
-Lines of the stream are this command's own arguments; TRACK must be one word there, NAME may be several. A line
-may also be a marker as the kernel gets it, such as B|1234|boot.
+`mark -` reads one marker per line: the same words as on the command line, where TRACK is one word and NAME may be
+several, or a marker in the kernel's own form, such as B|1234|boot.
 
-Where nobody records, the marker goes nowhere; that is no error. Exit status: 0; 1 where trace_marker cannot be
-written to; 3 where lines of the stream were no markers (the others are written).")]
-pub struct Args {
+While nobody records, markers are dropped; that is not an error. Exit status: 0 done; 1 trace_marker cannot be
+written; 3 some lines were not markers (the other lines are written).")]
+pub struct MarkArgs {
     #[command(subcommand)]
-    what: What,
-    /// The process the marker speaks for: a process id. Without it, begin, end and instant carry the writer's own,
-    /// and the others that of the process that runs this command (the script)
+    marker: MarkerArg,
+    /// The process id that the markers carry. By default begin, end and instant carry the id of this command,
+    /// and all other markers the id of the process that runs it (the script)
     #[arg(long, global = true, value_name = "PID")]
     pid: Option<i32>,
-    /// Write only while this ATRACE tag is on, each marker anew: a name of cutils/trace.h (view, graphics, app, …) or of
-    /// atrace's category for it (gfx, am, …). Without it `always`, which always is. On a Linux without Android's properties
-    /// no other tag ever is
-    #[arg(long, global = true, value_name = "NAME", value_parser = super::marker_target::parse)]
+    /// Write markers only while this ATRACE tag is on: a name of cutils/trace.h (view, graphics, app, …) or
+    /// of the matching category of atrace (gfx, am, …). Without this flag every marker is written. On a Linux
+    /// without Android's properties no tag but `always` is ever on
+    #[arg(long, global = true, value_name = "NAME", value_parser = super::marker_target::parse_tag)]
     tag: Option<Tag>,
-    /// Where tracefs is mounted, or an instance's directory in it
+    /// The directory where tracefs is mounted, or that of an instance
     #[arg(long, global = true, value_name = "DIR")]
     tracefs: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
-enum What {
-    /// A slice begins on the writing thread
+enum MarkerArg {
+    /// Begin a slice on the writing thread
     Begin {
         /// The slice's name
         name: String,
     },
-    /// The writing thread's newest slice ends
+    /// End the newest open slice of the writing thread
     End,
-    /// Something happens on the writing thread
+    /// Mark a moment on the writing thread
     Instant {
-        /// What happens
+        /// The text for the moment
         name: String,
     },
-    /// A counter takes a value
+    /// Set a counter to a value
     Counter {
         /// The counter's name
         name: String,
@@ -67,21 +67,21 @@ enum What {
         #[arg(allow_hyphen_values = true)]
         value: i64,
     },
-    /// A slice of the process begins
+    /// Begin a slice of the process
     AsyncBegin {
         /// The slice's name
         name: String,
         /// A number that tells slices of one name apart
         cookie: i32,
     },
-    /// A slice of the process ends
+    /// End a slice of the process
     AsyncEnd {
         /// The name given to async-begin
         name: String,
         /// The number given to async-begin
         cookie: i32,
     },
-    /// A slice begins on a named track of the process
+    /// Begin a slice on a named track of the process
     TrackBegin {
         /// The track's name
         track: String,
@@ -90,51 +90,53 @@ enum What {
         /// A number that tells slices of one track apart
         cookie: i32,
     },
-    /// A slice ends on a named track of the process
+    /// End a slice on a named track of the process
     TrackEnd {
         /// The track given to track-begin
         track: String,
         /// The number given to track-begin
         cookie: i32,
     },
-    /// Something happens on a named track of the process
+    /// Mark a moment on a named track of the process
     TrackInstant {
         /// The track's name
         track: String,
-        /// What happens
+        /// The text for the moment
         name: String,
     },
-    /// Read one marker a line from standard input
+    /// Read one marker per line from standard input
     #[command(name = "-")]
     Stream,
 }
 
-/// Whom the markers speak for.
-struct Pids {
-    /// Thread-scoped markers.
+/// The process ids that the markers carry.
+struct MarkerPids {
+    /// For begin, end and instant.
     writer: i32,
-    /// Process-scoped markers.
+    /// For all other markers.
     process: i32,
 }
 
-/// Writes one marker, or those of standard input.
-pub fn run(args: Args) -> anyhow::Result<Exit> {
+/// Runs `mark`: writes one marker, or the markers of standard input.
+pub fn run(args: MarkArgs) -> anyhow::Result<Exit> {
     let tracer = super::marker_target::open_tracer(args.tracefs.as_deref(), args.tag)?;
-    let pids = Pids {
+    let pids = MarkerPids {
         writer: args.pid.unwrap_or_else(|| tracer.pid()),
         process: args.pid.unwrap_or_else(|| std::os::unix::process::parent_id() as i32),
     };
-    if !matches!(args.what, What::Stream) {
-        tracer.write(&args.what.marker(&pids)).context("writing to trace_marker")?;
+    if !matches!(args.marker, MarkerArg::Stream) {
+        tracer.write(&args.marker.marker(&pids)).context("writing to trace_marker")?;
         return Ok(Exit::Complete);
     }
     let mut bad = 0;
     for (n, line) in io::stdin().lock().lines().enumerate() {
         let line = line.context("reading standard input")?;
-        match Line::parse(&line) {
+        match MarkerLine::parse(&line) {
             Ok(None) => {}
-            Ok(Some(Line::Raw(marker))) => drop(tracer.write(&marker).context("writing to trace_marker")?),
-            Ok(Some(Line::Words(what))) => {
+            Ok(Some(MarkerLine::Raw(marker))) => {
+                tracer.write(&marker).context("writing to trace_marker")?;
+            }
+            Ok(Some(MarkerLine::Words(what))) => {
                 tracer.write(&what.marker(&pids)).context("writing to trace_marker")?;
             }
             Err(error) => {
@@ -146,52 +148,52 @@ pub fn run(args: Args) -> anyhow::Result<Exit> {
     Ok(if bad == 0 { Exit::Complete } else { Exit::Lossy })
 }
 
-impl What {
-    fn marker(&self, pids: &Pids) -> Marker<'_> {
+impl MarkerArg {
+    fn marker(&self, pids: &MarkerPids) -> Marker<'_> {
         let pid = pids.process;
         match self {
-            What::Begin { name } => Marker::Begin { pid: pids.writer, name: name.as_bytes() },
-            What::End | What::Stream => Marker::End { pid: Some(pids.writer) },
-            What::Instant { name } => Marker::Instant { pid: pids.writer, name: name.as_bytes() },
-            What::Counter { name, value } => {
+            MarkerArg::Begin { name } => Marker::Begin { pid: pids.writer, name: name.as_bytes() },
+            MarkerArg::End | MarkerArg::Stream => Marker::End { pid: Some(pids.writer) },
+            MarkerArg::Instant { name } => Marker::Instant { pid: pids.writer, name: name.as_bytes() },
+            MarkerArg::Counter { name, value } => {
                 Marker::Counter { pid, name: name.as_bytes(), value: *value, category: None }
             }
-            What::AsyncBegin { name, cookie } => {
+            MarkerArg::AsyncBegin { name, cookie } => {
                 Marker::AsyncBegin { pid, name: name.as_bytes(), cookie: i64::from(*cookie) }
             }
-            What::AsyncEnd { name, cookie } => {
+            MarkerArg::AsyncEnd { name, cookie } => {
                 Marker::AsyncEnd { pid, name: name.as_bytes(), cookie: i64::from(*cookie) }
             }
-            What::TrackBegin { track, name, cookie } => {
+            MarkerArg::TrackBegin { track, name, cookie } => {
                 let (track, name) = (track.as_bytes(), name.as_bytes());
                 Marker::TrackBegin { pid, track, name, cookie: i64::from(*cookie) }
             }
-            What::TrackEnd { track, cookie } => {
+            MarkerArg::TrackEnd { track, cookie } => {
                 Marker::TrackEnd { pid, track: track.as_bytes(), name: None, cookie: i64::from(*cookie) }
             }
-            What::TrackInstant { track, name } => {
+            MarkerArg::TrackInstant { track, name } => {
                 Marker::TrackInstant { pid, track: track.as_bytes(), name: name.as_bytes() }
             }
         }
     }
 }
 
-/// One line of the stream.
-enum Line<'a> {
-    /// A marker as the kernel gets it.
+/// One line of standard input.
+enum MarkerLine<'a> {
+    /// A marker in the kernel's own form.
     Raw(Marker<'a>),
-    /// The command's own arguments.
-    Words(What),
+    /// The words of the command line.
+    Words(MarkerArg),
 }
 
-impl Line<'_> {
-    fn parse(line: &str) -> anyhow::Result<Option<Line<'_>>> {
+impl MarkerLine<'_> {
+    fn parse(line: &str) -> anyhow::Result<Option<MarkerLine<'_>>> {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             return Ok(None);
         }
         if let Some(marker) = Marker::parse(line.as_bytes()) {
-            return Ok(Some(Line::Raw(marker)));
+            return Ok(Some(MarkerLine::Raw(marker)));
         }
         let (verb, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
@@ -203,43 +205,44 @@ impl Line<'_> {
         };
         let track = || {
             let split = rest.split_once(char::is_whitespace);
-            let (track, rest) = split.with_context(|| format!("{verb} needs a track and more"))?;
+            let (track, rest) = split.with_context(|| format!("{verb} needs a track and more after it"))?;
             anyhow::Ok((track.to_owned(), rest.trim()))
         };
-        let cookie =
-            |text: &str| text.parse::<i32>().with_context(|| format!("\"{text}\" is no number of 32 bits"));
-        Ok(Some(Line::Words(match verb {
-            "begin" => What::Begin { name: name()? },
-            "end" => What::End,
-            "instant" => What::Instant { name: name()? },
+        let cookie = |text: &str| {
+            text.parse::<i32>().with_context(|| format!("\"{text}\" is not a 32-bit whole number"))
+        };
+        Ok(Some(MarkerLine::Words(match verb {
+            "begin" => MarkerArg::Begin { name: name()? },
+            "end" => MarkerArg::End,
+            "instant" => MarkerArg::Instant { name: name()? },
             "counter" => {
                 let (name, value) = name_and_number(rest)?;
-                let value = value.parse().with_context(|| format!("\"{value}\" is no whole number"))?;
-                What::Counter { name, value }
+                let value = value.parse().with_context(|| format!("\"{value}\" is not a whole number"))?;
+                MarkerArg::Counter { name, value }
             }
             "async-begin" | "async-end" => {
                 let (name, number) = name_and_number(rest)?;
                 let cookie = cookie(&number)?;
                 if verb == "async-begin" {
-                    What::AsyncBegin { name, cookie }
+                    MarkerArg::AsyncBegin { name, cookie }
                 } else {
-                    What::AsyncEnd { name, cookie }
+                    MarkerArg::AsyncEnd { name, cookie }
                 }
             }
             "track-begin" => {
                 let (track, rest) = track()?;
                 let (name, number) = name_and_number(rest)?;
-                What::TrackBegin { track, name, cookie: cookie(&number)? }
+                MarkerArg::TrackBegin { track, name, cookie: cookie(&number)? }
             }
             "track-end" => {
                 let (track, number) = track()?;
-                What::TrackEnd { track, cookie: cookie(number)? }
+                MarkerArg::TrackEnd { track, cookie: cookie(number)? }
             }
             "track-instant" => {
                 let (track, name) = track()?;
-                What::TrackInstant { track, name: name.to_owned() }
+                MarkerArg::TrackInstant { track, name: name.to_owned() }
             }
-            _ => bail!("\"{verb}\" is no kind of marker; `tracebridge mark --help` lists them"),
+            _ => bail!("\"{verb}\" is not a kind of marker; `tracebridge mark --help` lists them"),
         })))
     }
 }
@@ -250,11 +253,11 @@ mod tests {
 
     fn encoded(line: &str) -> Result<String, String> {
         let mut buf = [0; crate::markers::MAX_LEN];
-        let marker = Line::parse(line).map_err(|e| e.to_string())?.ok_or("nothing")?;
-        let pids = Pids { writer: 1, process: 2 };
+        let marker = MarkerLine::parse(line).map_err(|e| e.to_string())?.ok_or("nothing")?;
+        let pids = MarkerPids { writer: 1, process: 2 };
         let bytes = match &marker {
-            Line::Raw(marker) => marker.encode(&mut buf),
-            Line::Words(what) => what.marker(&pids).encode(&mut buf),
+            MarkerLine::Raw(marker) => marker.encode(&mut buf),
+            MarkerLine::Words(what) => what.marker(&pids).encode(&mut buf),
         };
         Ok(String::from_utf8_lossy(bytes).into_owned())
     }

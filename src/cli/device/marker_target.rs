@@ -1,4 +1,4 @@
-//! What `mark` and `wrap` share: `--tag`, and opening trace_marker.
+//! The flag `--tag` of `mark` and `wrap`, and the opening of `trace_marker`.
 
 use std::path::Path;
 
@@ -9,14 +9,15 @@ use crate::android::{Properties, TagWatch, atrace_properties};
 use crate::console::complain;
 use crate::markers::Tracer;
 
-/// Reads a tag's name.
-pub fn parse(name: &str) -> Result<Tag, String> {
+/// Parses the value of `--tag`.
+pub fn parse_tag(name: &str) -> Result<Tag, String> {
     let names = || TAGS.map(|t| t.name).join(", ");
-    Tag::find(name).ok_or_else(|| format!("no such tag; there are {}", names()))
+    Tag::find(name).ok_or_else(|| format!("there is no such tag; the tags are {}", names()))
 }
 
-/// Opens trace_marker below `tracefs`, or where this kernel has it, for markers that are written only while `tag` is on
-/// (`app`: for the process that runs us). Without a tag, always.
+/// Opens `trace_marker` below `tracefs`, or in its usual place, for markers that are written only while `tag`
+/// is on. For the tag `app` the process that runs tracebridge decides. Without a tag, markers are always
+/// written.
 pub fn open_tracer(tracefs: Option<&Path>, tag: Option<Tag>) -> anyhow::Result<Tracer> {
     let tracer = match tracefs {
         Some(dir) => {
@@ -26,18 +27,18 @@ pub fn open_tracer(tracefs: Option<&Path>, tag: Option<Tag>) -> anyhow::Result<T
         None => Tracer::open().context("opening trace_marker; `tracebridge doctor` says where tracefs is"),
     }?;
     let Some(tag) = tag.filter(|tag| tag.mask() != tags::ALWAYS) else { return Ok(tracer) };
-    let runs_us = std::os::unix::process::parent_id();
+    let parent = std::os::unix::process::parent_id();
     if let Some(watch) = TagWatch::new(tag) {
-        return Ok(tracer.with_watch(Some(watch.for_process(runs_us))));
+        return Ok(tracer.with_watch(Some(watch.for_process(parent))));
     }
-    // Not allowed to see the properties' memory: then as they are now.
+    // This user may not map the properties, so the tag keeps the state that it has now.
     let Some(properties) = Properties::here() else {
         complain(format_args!(
             "tracebridge: no system properties here, so the tag {tag} is off and nothing is written"
         ));
         return Ok(tracer.with_watch(None));
     };
-    let cmdline = std::fs::read(format!("/proc/{runs_us}/cmdline")).unwrap_or_default();
+    let cmdline = std::fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
     let name = cmdline.split(|b| *b == 0).next().unwrap_or_default();
     let on = atrace_properties::tags_on(&properties, name)? & tag.mask() != 0;
     Ok(if on { tracer } else { tracer.with_watch(None) })

@@ -20,8 +20,8 @@ pub use atrace::dispatch;
 /// The commands of the device.
 #[derive(Subcommand)]
 pub enum DeviceCommand {
-    Mark(mark::Args),
-    Atrace(atrace::Args),
+    Mark(mark::MarkArgs),
+    Atrace(atrace::AtraceArgs),
     Wrap(wrap::Args),
     Launch(launch::Args),
     Doctor(doctor::Args),

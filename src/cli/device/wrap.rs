@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Write the section only while this ATRACE tag is on (view, gfx, app, …). Without it `always`, which always is
-    #[arg(long, value_name = "TAG", value_parser = marker_target::parse)]
+    #[arg(long, value_name = "TAG", value_parser = marker_target::parse_tag)]
     tag: Option<Tag>,
     /// Write the section only: somebody else records
     #[arg(long)]
