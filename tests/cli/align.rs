@@ -1,4 +1,5 @@
-//! A method trace comes to lie where it really was: against simulated devices of which everything is known.
+//! Aligns method traces of simulated devices with their kernel recordings, and compares the result with the
+//! true times.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,22 +10,22 @@ use tracebridge::timeline::{
     self, Edge, MergeError, MergeOptions, MergeSummary, MethodThread, TimelineSink, Verdict,
 };
 
-use crate::scenario::{Era, Made, Random, START, Scenario, sources};
+use crate::scenario::{Era, Random, START, Scenario, SimulatedFiles, sources};
 
-/// Keeps where each thread's edges came to lie.
+/// Collects the time that the alignment gave each enter and exit of each thread.
 #[derive(Default)]
-struct Kept {
+struct AlignedEdges {
     threads: HashMap<u32, MethodThread>,
     edges: HashMap<u32, Vec<u64>>,
 }
 
-impl Sink for Kept {
+impl Sink for AlignedEdges {
     fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
         Ok(())
     }
 }
 
-impl TimelineSink for Kept {
+impl TimelineSink for AlignedEdges {
     fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
         self.threads.insert(thread.index, thread.clone());
         Ok(())
@@ -38,10 +39,10 @@ impl TimelineSink for Kept {
     }
 }
 
-fn merged(made: &Made, options: &MergeOptions) -> Result<(MergeSummary, Kept), MergeError> {
-    let mut kept = Kept::default();
-    let outcome = timeline::merge(&sources(made), &mut kept, options)?;
-    Ok((outcome, kept))
+fn merged(made: &SimulatedFiles, options: &MergeOptions) -> Result<(MergeSummary, AlignedEdges), MergeError> {
+    let mut aligned = AlignedEdges::default();
+    let outcome = timeline::merge(&sources(made), &mut aligned, options)?;
+    Ok((outcome, aligned))
 }
 
 fn right_clock(era: Era) -> Clock {
@@ -52,18 +53,19 @@ fn right_clock(era: Era) -> Clock {
     }
 }
 
-/// Median and 99th percentile of how far edges are from where they really were, ns; and threads left unmatched.
-fn errors(made: &Made, kept: &Kept) -> (u64, u64, usize) {
+/// The median and the 99th percentile of the error of the enters and exits, ns; and the number of threads for
+/// which no kernel thread was found.
+fn errors(made: &SimulatedFiles, aligned: &AlignedEdges) -> (u64, u64, usize) {
     let mut apart = Vec::new();
     let mut unmatched = 0;
-    for (index, thread) in &kept.threads {
+    for (index, thread) in &aligned.threads {
         let (tid, truth) = &made.truth[*index as usize];
         match thread.tid {
             Some(found) => assert_eq!(found, *tid, "{} is another thread", thread.name),
             None => unmatched += 1,
         }
-        assert_eq!(kept.edges[index].len(), truth.len());
-        apart.extend(kept.edges[index].iter().zip(truth).map(|(a, b)| a.abs_diff(*b)));
+        assert_eq!(aligned.edges[index].len(), truth.len());
+        apart.extend(aligned.edges[index].iter().zip(truth).map(|(a, b)| a.abs_diff(*b)));
     }
     apart.sort_unstable();
     // A trace without a record lies right anywhere.
@@ -73,11 +75,11 @@ fn errors(made: &Made, kept: &Kept) -> (u64, u64, usize) {
 
 fn check(scenario: &Scenario) {
     let made = scenario.make();
-    let (outcome, kept) =
+    let (outcome, aligned) =
         merged(&made, &MergeOptions::default()).unwrap_or_else(|e| panic!("{e}\n{scenario:?}"));
     let about = &outcome.inputs[1];
     assert_eq!(about.clock, right_clock(scenario.era), "{}\n{scenario:?}", about.explain.join("\n"));
-    let (median, p99, unmatched) = errors(&made, &kept);
+    let (median, p99, unmatched) = errors(&made, &aligned);
     let explain = about.explain.join("\n");
     assert!(median <= 20_000 && p99 <= 100_000, "{median} ns, {p99} ns\n{explain}\n{scenario:?}");
     assert_eq!(unmatched, 0, "{:?}\n{scenario:?}", outcome.report.notes);
@@ -89,21 +91,21 @@ fn check(scenario: &Scenario) {
 const ERAS: [Era; 4] = [Era::Dalvik, Era::ArtMono, Era::ArtCounter, Era::Art14];
 
 #[test]
-fn each_runtime_s_clock_is_found_and_each_call_lies_where_it_was() {
+fn each_runtime_s_clock_is_found_and_each_call_gets_its_true_time() {
     for era in ERAS {
         check(&Scenario::new(1, era));
     }
 }
 
 #[test]
-fn without_markers_the_time_off_the_cpu_tells_clock_and_threads() {
+fn without_markers_clock_and_threads_are_found_by_the_times_off_the_cpu() {
     for era in ERAS {
         check(&Scenario { markers: false, ..Scenario::new(2, era) });
     }
 }
 
 #[test]
-fn a_suspend_within_the_trace_moves_what_comes_after_it() {
+fn calls_after_a_suspend_within_the_trace_get_their_true_time() {
     let suspend = Some((START + 900_000_000, 7_000_000_000));
     for markers in [true, false] {
         let scenario = Scenario { suspend, length: 9_500_000_000, markers, ..Scenario::new(3, Era::ArtMono) };
@@ -112,14 +114,14 @@ fn a_suspend_within_the_trace_moves_what_comes_after_it() {
 }
 
 #[test]
-fn a_wall_clock_set_forward_or_back_within_the_trace_does_no_harm() {
+fn setting_the_wall_clock_within_the_trace_does_not_move_calls() {
     for by in [3_000_000_000, -3_000_000_000, 40_000_000, -40_000_000] {
         check(&Scenario { step: Some((START + 700_000_000, by)), ..Scenario::new(4, Era::Dalvik) });
     }
 }
 
 #[test]
-fn a_frequency_that_the_runtime_measured_badly_is_made_good() {
+fn a_counter_frequency_that_the_runtime_measured_wrongly_is_corrected() {
     for ppm in [-300, 40, 250] {
         for era in [Era::ArtCounter, Era::Art14] {
             check(&Scenario { hz_off_ppm: Some(ppm), ..Scenario::new(5, era) });
@@ -144,10 +146,10 @@ fn the_wrong_clock_is_never_chosen_in_two_hundred_cases() {
         };
         let made = scenario.make();
         match merged(&made, &MergeOptions::default()) {
-            Ok((outcome, kept)) => {
+            Ok((outcome, aligned)) => {
                 let about = &outcome.inputs[1];
                 // Clocks that read the same are the same: then it is the time that counts.
-                let (median, p99, _) = errors(&made, &kept);
+                let (median, p99, _) = errors(&made, &aligned);
                 let right = about.clock == right_clock(era) || median <= 20_000;
                 let exact = median <= 20_000 && p99 <= 100_000;
                 let (why, explain) = (&about.why, about.explain.join("\n"));
@@ -164,7 +166,7 @@ fn the_wrong_clock_is_never_chosen_in_two_hundred_cases() {
 }
 
 #[test]
-fn clocks_that_drift_are_followed_by_the_time_off_the_cpu_alone() {
+fn drift_is_corrected_without_markers_by_the_times_off_the_cpu() {
     for (seed, ppm) in [(21, 180), (22, -180), (23, 60), (24, -25)] {
         let length = 3_000_000_000;
         check(&Scenario {
@@ -177,14 +179,15 @@ fn clocks_that_drift_are_followed_by_the_time_off_the_cpu_alone() {
     }
 }
 
-/// What is said of a place that the evidence cannot tell from others: refused, or no more than assumed.
+/// Asserts that an alignment which several offsets fit is refused or reported as assumed, and returns the
+/// message.
 fn is_doubted(scenario: &Scenario) -> String {
     let made = scenario.make();
     match merged(&made, &MergeOptions::default()) {
         Err(MergeError::Align(error)) => error.to_string(),
         Err(error) => panic!("{error}\n{scenario:?}"),
-        Ok((outcome, kept)) => {
-            let (median, ..) = errors(&made, &kept);
+        Ok((outcome, aligned)) => {
+            let (median, ..) = errors(&made, &aligned);
             let about = &outcome.inputs[1];
             let explain = about.explain.join("\n");
             let right = median <= 20_000;

@@ -1,8 +1,8 @@
-//! Texts and Perfetto traces that are not what they should be.
+//! Malformed trace texts and Perfetto traces.
 
 use crate::support;
 
-/// Exit status, and what is said on standard error.
+/// Converts `content` and returns the exit status and the text on standard error.
 fn convert(name: &str, content: &[u8], out: &str) -> (Option<i32>, String) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join(name), content).unwrap();
@@ -14,9 +14,9 @@ fn convert(name: &str, content: &[u8], out: &str) -> (Option<i32>, String) {
 #[test]
 fn a_cpu_that_no_machine_has_is_refused() {
     for out in ["o.dat", "o.pftrace"] {
-        let (code, said) = convert("in.txt", b" a-1 [4294967295] 1.5: foo: a=1\n", out);
-        assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains("4294967295"), "{said}");
+        let (code, messages) = convert("in.txt", b" a-1 [4294967295] 1.5: foo: a=1\n", out);
+        assert_eq!(code, Some(1), "{messages}");
+        assert!(messages.contains("4294967295"), "{messages}");
     }
 }
 
@@ -24,8 +24,8 @@ fn a_cpu_that_no_machine_has_is_refused() {
 fn a_perfetto_trace_cut_in_a_packet_opens_as_far_as_it_goes() {
     // An event of CPU 0 (time 9, thread 7, an empty print), then a packet of 100 bytes of which one is here.
     let trace = [0x0a, 10, 0x0a, 8, 0x12, 6, 8, 9, 16, 7, 0x1a, 0, 0x0a, 100, 0x0a];
-    let (code, said) = convert("in.pftrace", &trace, "o.csv");
-    assert_eq!(code, Some(3), "{said}");
-    let (code, said) = convert("in.pftrace", &trace[..12], "o.csv");
-    assert_eq!(code, Some(0), "{said}");
+    let (code, messages) = convert("in.pftrace", &trace, "o.csv");
+    assert_eq!(code, Some(3), "{messages}");
+    let (code, messages) = convert("in.pftrace", &trace[..12], "o.csv");
+    assert_eq!(code, Some(0), "{messages}");
 }

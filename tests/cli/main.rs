@@ -1,9 +1,13 @@
-//! Journeys through the real binary that need nothing but files the tests make themselves.
+//! Runs the real binary on files that the tests make themselves.
 
 #[path = "../support/art_blocks.rs"]
 mod art_blocks;
 #[path = "../support/art_writer.rs"]
 mod art_writer;
+#[path = "../support/dat_writer.rs"]
+mod dat_writer;
+#[path = "../support/foreign_dat.rs"]
+mod foreign_dat;
 #[path = "../support/scenario.rs"]
 mod scenario;
 #[path = "../support/mod.rs"]

@@ -1,4 +1,4 @@
-//! `--mapping` gives names back in whatever comes out.
+//! `--mapping` puts the original names of classes and methods into every output format.
 
 use crate::support;
 
@@ -24,7 +24,7 @@ fn markers_get_their_names_back_in_every_format() {
 }
 
 #[test]
-fn a_file_that_maps_nothing_is_refused_by_name() {
+fn a_file_without_mappings_is_refused_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     std::fs::write(path("in.txt"), TEXT).unwrap();
@@ -32,7 +32,7 @@ fn a_file_that_maps_nothing_is_refused_by_name() {
     command.arg("convert").arg(path("in.txt")).arg("--mapping").arg(path("in.txt"));
     let done = command.arg("-o").arg(path("o.csv")).output().unwrap();
     assert_eq!(done.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(said.contains("in.txt") && said.contains("mapping"), "{said}");
+    let messages = String::from_utf8_lossy(&done.stderr);
+    assert!(messages.contains("in.txt") && messages.contains("mapping"), "{messages}");
     assert!(!path("o.csv").exists());
 }

@@ -1,4 +1,4 @@
-//! `mark`, `doctor` and `list` over a directory of plain files in a tracefs's place.
+//! Runs `mark`, `doctor` and `list` with a directory of plain files in place of a tracefs.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,8 @@ use std::process::{Command, Output, Stdio};
 
 use crate::support::tracebridge;
 
-/// A directory that looks enough like a tracefs: with `events` switched off and a marker file.
+/// Makes a directory with the files of a tracefs that these commands use: a marker file, and `events`
+/// switched off.
 fn tracefs(events: &[&str]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("tracing_on"), "1\n").unwrap();
@@ -40,7 +41,7 @@ fn marked(tracefs: &Path) -> String {
 }
 
 #[test]
-fn slices_of_a_process_are_those_of_the_script_that_marks() {
+fn mark_writes_its_slices_for_the_process_of_the_calling_script() {
     let tracefs = tracefs(&[]);
     assert!(mark(tracefs.path(), &["async-begin", "load it", "7"]).status.success());
     assert_eq!(marked(tracefs.path()), format!("S|{}|load it|7", std::process::id()));
@@ -49,7 +50,7 @@ fn slices_of_a_process_are_those_of_the_script_that_marks() {
 }
 
 #[test]
-fn a_stream_goes_on_after_a_bad_line_and_says_which_it_was() {
+fn a_stream_continues_after_a_bad_line_and_reports_the_number_of_the_line() {
     let tracefs = tracefs(&[]);
     let mut child = tracebridge()
         .args(["mark", "-", "--pid", "9", "--tracefs"])
@@ -82,7 +83,7 @@ fn a_marker_with_a_tag_is_written_only_while_the_tag_is_on() {
 }
 
 #[test]
-fn without_a_tracefs_it_is_said_how_to_get_one() {
+fn without_a_tracefs_the_error_says_how_to_mount_one() {
     let dir = tempfile::tempdir().unwrap();
     let output = mark(dir.path(), &["end"]);
     assert_eq!(output.status.code(), Some(1));
@@ -93,7 +94,7 @@ fn without_a_tracefs_it_is_said_how_to_get_one() {
 }
 
 #[test]
-fn list_tells_what_works_and_why_the_rest_does_not() {
+fn list_shows_which_categories_work_and_why_others_do_not() {
     let tracefs = tracefs(&["sched/sched_switch", "sched/sched_wakeup"]);
     let list = || {
         let mut list = tracebridge();

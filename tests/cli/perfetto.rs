@@ -1,4 +1,4 @@
-//! What `merge` writes for Perfetto is what Perfetto's own classes read.
+//! Perfetto's own classes read what `merge` writes for Perfetto.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::scenario::{Era, Scenario};
 use crate::support::{skip, tracebridge};
 
-/// An interpreter that has Perfetto's classes.
+/// Finds a Python interpreter that has Perfetto's classes.
 fn python() -> Option<Command> {
     let name = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
     let has =
@@ -18,7 +18,7 @@ fn python() -> Option<Command> {
         return Some(Command::new(name));
     }
     skip(
-        "perfetto",
+        "python",
         &format!("{name} has no package perfetto: pip install perfetto, or set TRACEBRIDGE_PYTHON"),
     );
     None
@@ -71,7 +71,7 @@ fn a_merged_trace_decodes_with_perfetto_s_classes_and_holds_what_was_merged() {
 }
 
 #[test]
-fn an_input_that_cannot_be_placed_is_refused_with_what_to_say() {
+fn an_input_that_cannot_be_aligned_is_refused_with_the_options_that_help() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let made = Scenario { markers: false, ..Scenario::new(12, Era::Art14) }.make();
@@ -84,30 +84,30 @@ fn an_input_that_cannot_be_placed_is_refused_with_what_to_say() {
         command.args(more).output().unwrap()
     };
     let out = merge(&[]);
-    let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert_eq!(out.status.code(), Some(1), "{said}");
-    assert!(said.contains("--clock") && said.contains("--offset"), "{said}");
+    let messages = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(1), "{messages}");
+    assert!(messages.contains("--clock") && messages.contains("--offset"), "{messages}");
     assert!(!path("out.pftrace").exists(), "half a file was left");
     let out = merge(&["--offset", "900000000000"]);
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
 }
 
 #[test]
-fn info_names_what_is_not_read_and_how_to_open_it() {
+fn info_names_an_unsupported_format_and_a_program_that_opens_it() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("perf.data");
     fs::write(&file, b"PERFILE2 and more").unwrap();
     let out = tracebridge().arg("info").arg(&file).output().unwrap();
-    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    let messages = String::from_utf8_lossy(&out.stderr).into_owned();
     assert_eq!(out.status.code(), Some(1));
     assert!(
-        said.contains("perf.data of perf or simpleperf") || said.contains("perf.data file of perf"),
-        "{said}"
+        messages.contains("perf.data of perf or simpleperf") || messages.contains("perf.data file of perf"),
+        "{messages}"
     );
 }
 
 #[test]
-fn what_was_recorded_twice_appears_once_whatever_the_order() {
+fn events_of_two_equal_recordings_appear_once_in_any_order() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let made = Scenario::new(13, Era::ArtMono).make();

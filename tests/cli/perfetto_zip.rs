@@ -1,4 +1,5 @@
-//! A zip for Perfetto holds the recording, the method traces as they were, and a manifest that relates their clocks.
+//! A zip for Perfetto holds the recording, the method traces as they were, and a manifest that relates their
+//! clocks.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,7 +10,8 @@ use serde_json::Value;
 use crate::scenario::{Era, Scenario};
 use crate::support::tracebridge;
 
-/// The files of a zip, in order; each checked for what Perfetto's reader of zips takes.
+/// Reads the files of a zip in order, and checks that each is stored in a way that Perfetto's zip reader
+/// supports.
 fn members(path: &Path) -> Vec<(String, Vec<u8>)> {
     let bytes = fs::read(path).unwrap();
     let mut zip = zip::ZipArchive::new(File::open(path).unwrap()).unwrap();
@@ -31,7 +33,7 @@ fn members(path: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn the_manifest_says_where_the_method_trace_s_clock_lies() {
+fn the_manifest_relates_the_method_trace_s_clock_to_the_recording_s() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     for era in [Era::Dalvik, Era::ArtMono, Era::ArtCounter, Era::Art14] {
@@ -83,7 +85,8 @@ fn the_manifest_says_where_the_method_trace_s_clock_lies() {
     }
 }
 
-/// When the first record was by the file itself: the start in its header and the record's difference, ns.
+/// The time of the first record in the file's own clock, ns: the start in the header plus the record's
+/// offset.
 fn own_first_record(trace: &[u8]) -> u64 {
     let magic = trace.windows(4).rposition(|w| w == b"SLOW").unwrap();
     let data = &trace[magic..];
@@ -95,7 +98,7 @@ fn own_first_record(trace: &[u8]) -> u64 {
 }
 
 #[test]
-fn what_a_zip_cannot_be_made_of_is_refused() {
+fn inputs_that_cannot_go_into_a_zip_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let made = Scenario::new(13, Era::ArtMono).make();
     fs::write(dir.path().join("app.dat"), &made.dat).unwrap();
@@ -106,9 +109,9 @@ fn what_a_zip_cannot_be_made_of_is_refused() {
         (&["merge", "app.dat", "app.trace", "--format", "perfetto-zip", "-o", "-"], "to a file"),
     ] {
         let out = tracebridge().args(args).current_dir(dir.path()).output().unwrap();
-        let said = String::from_utf8_lossy(&out.stderr);
-        assert_eq!(out.status.code(), Some(1), "{said}");
-        assert!(said.contains(why), "{said}");
+        let messages = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{messages}");
+        assert!(messages.contains(why), "{messages}");
         assert!(!dir.path().join("out.zip").exists(), "nothing is left behind");
     }
 }

@@ -1,4 +1,4 @@
-//! `profile` and `dmtracedump` on traces of which everything is known.
+//! Runs `profile` and `dmtracedump` on method traces whose figures are known.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -74,7 +74,8 @@ fn json(path: &Path, options: &[&str]) -> Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// A row's calls, recursive calls, wall exclusive and inclusive, CPU exclusive and inclusive (µs).
+/// The figures of one row: calls, recursive calls, wall time exclusive and inclusive, CPU time exclusive and
+/// inclusive; times in µs.
 fn figures(profile: &Value, name: &str) -> [u64; 6] {
     let row =
         profile["rows"].as_array().unwrap().iter().find(|r| r["name"].as_str().unwrap().starts_with(name));
@@ -91,7 +92,7 @@ fn figures(profile: &Value, name: &str) -> [u64; 6] {
     ]
 }
 
-/// The sample's figures, those of the clocks that the trace has.
+/// Asserts the figures of [`sample`]; times of a clock that the trace does not have are 0.
 fn assert_sample(profile: &Value, wall: bool, cpu: bool) {
     let [wall, cpu] = [wall, cpu].map(u64::from);
     let with =
@@ -145,24 +146,24 @@ fn one_trace_in_every_encoding_is_one_profile() {
     }
 }
 
-/// What `profile` and `info` say beside the table, with their exit status.
-fn said(path: &Path) -> [(Option<i32>, String); 2] {
+/// Runs `profile` and `info`; returns the exit status and the messages of each.
+fn messages(path: &Path) -> [(Option<i32>, String); 2] {
     let (profile, info) = (profile(path, &[]), run(tracebridge().arg("info").arg(path)));
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     [(profile.status.code(), text(&profile.stderr)), (info.status.code(), text(&info.stdout))]
 }
 
 #[test]
-fn whatever_had_to_be_worked_out_is_counted_and_told_with_exit_3() {
+fn anomalies_in_a_trace_are_counted_and_reported_with_exit_status_3() {
     let files = Files::new();
     let mut plain = sample();
     for record in plain.records.iter_mut().filter(|r| r.action == Action::Unroll) {
         record.action = Action::Exit;
     }
     plain.records.push(Record { thread: 2, method: 0, action: Action::Exit, cpu_us: 60, wall_us: 1_200 });
-    for (code, said) in said(&files.write("plain.trace", &plain.to_bytes())) {
-        assert_eq!(code, Some(0), "{said}");
-        assert!(!said.contains("calls"), "{said}");
+    for (code, messages) in messages(&files.write("plain.trace", &plain.to_bytes())) {
+        assert_eq!(code, Some(0), "{messages}");
+        assert!(!messages.contains("calls"), "{messages}");
     }
     let text = |from: &str, to: &str| {
         let bytes = plain.to_bytes();
@@ -194,15 +195,15 @@ fn whatever_had_to_be_worked_out_is_counted_and_told_with_exit_3() {
         (latin1, "1 names are not valid UTF-8"),
     ];
     for (bytes, line) in cases {
-        for (code, said) in said(&files.write("odd.trace", &bytes)) {
-            assert_eq!(code, Some(3), "{line}: {said}");
-            assert!(said.contains(line), "{line}: {said}");
+        for (code, messages) in messages(&files.write("odd.trace", &bytes)) {
+            assert_eq!(code, Some(3), "{line}: {messages}");
+            assert!(messages.contains(line), "{line}: {messages}");
         }
     }
 }
 
 #[test]
-fn a_key_file_takes_its_data_file_along() {
+fn a_key_file_is_read_together_with_its_data_file() {
     let files = Files::new();
     let bytes = sample().to_bytes();
     let at = bytes.windows(4).position(|w| w == b"SLOW").unwrap();
@@ -269,7 +270,7 @@ fn callers_and_callees_share_a_methods_time() {
 }
 
 #[test]
-fn what_changed_is_told_by_name_across_other_ids() {
+fn two_traces_are_compared_by_method_names_although_their_ids_differ() {
     let files = Files::new();
     let before = files.write("before.trace", &sample().to_bytes());
     let mut later = sample();
@@ -296,7 +297,7 @@ fn what_changed_is_told_by_name_across_other_ids() {
 }
 
 #[test]
-fn a_mapping_file_gives_names_back() {
+fn a_mapping_file_restores_original_names() {
     let files = Files::new();
     let path = files.write("t.trace", &sample().to_bytes());
     let mapping = "com.real.Application -> a.App:\n    1:1:void start():10:10 -> run\n    void toil() -> work\n\
@@ -340,7 +341,7 @@ fn viewer_files_open_and_close_every_call_in_time_order() {
 }
 
 #[test]
-fn damage_is_counted_and_told_with_exit_3() {
+fn damage_is_counted_and_reported_with_exit_status_3() {
     let files = Files::new();
     let mut trace = sample();
     // main's outer work loses its exit, and an exit of read comes that nobody entered.
@@ -363,7 +364,7 @@ fn damage_is_counted_and_told_with_exit_3() {
 }
 
 #[test]
-fn a_file_re_encoded_as_text_is_told_by_that_name() {
+fn a_file_re_encoded_as_utf_8_text_is_recognised() {
     let files = Files::new();
     let mut trace = sample();
     for record in &mut trace.records {
@@ -373,15 +374,17 @@ fn a_file_re_encoded_as_text_is_told_by_that_name() {
     let path = files.write("t.trace", text.as_bytes());
     let out = profile(&path, &[]);
     assert_eq!(out.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    let messages = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(
-        said.contains("re-encoded as UTF-8") && said.contains("offset") && said.contains("t.trace"),
-        "{said}"
+        messages.contains("re-encoded as UTF-8")
+            && messages.contains("offset")
+            && messages.contains("t.trace"),
+        "{messages}"
     );
 }
 
 #[test]
-fn times_go_on_after_32_bits_are_full() {
+fn times_continue_when_32_bits_wrap_around() {
     let files = Files::new();
     let mut trace = sample();
     trace.elapsed_us = (1 << 32) + 10_000;
@@ -392,14 +395,14 @@ fn times_go_on_after_32_bits_are_full() {
     let path = files.write("t.trace", &trace.to_bytes());
     let value = json(&path, &[]);
     assert_eq!(&figures(&value, "a.App.run")[..4], [2, 0, 1_100, 1_600]);
-    for (code, said) in said(&path) {
+    for (code, messages) in messages(&path) {
         assert_eq!(code, Some(3));
-        assert!(said.contains("1 times the clock's 32 bits were full"), "{said}");
+        assert!(messages.contains("1 times the clock's 32 bits were full"), "{messages}");
     }
 }
 
 #[test]
-fn stacks_tell_threads_of_one_id_apart_where_no_cpu_clock_does() {
+fn threads_that_share_an_id_are_told_apart_by_their_call_stacks_without_a_cpu_clock() {
     let files = Files::new();
     let mut trace = sample();
     trace.methods[0] =
@@ -415,7 +418,7 @@ fn stacks_tell_threads_of_one_id_apart_where_no_cpu_clock_does() {
 }
 
 #[test]
-fn a_thread_that_takes_an_ended_ones_id_is_another_thread() {
+fn a_thread_that_reuses_the_id_of_an_ended_thread_is_a_thread_of_its_own() {
     let files = Files::new();
     let mut trace = sample();
     trace.threads.push((1, "second".into()));
@@ -435,7 +438,7 @@ fn a_thread_that_takes_an_ended_ones_id_is_another_thread() {
 }
 
 #[test]
-fn dmtracedump_takes_the_old_options() {
+fn dmtracedump_accepts_the_options_of_the_original() {
     let files = Files::new();
     let path = files.write("t.trace", &sample().to_bytes());
     let dump = |options: &[&str]| run(tracebridge().arg("dmtracedump").args(options).arg(&path));

@@ -1,11 +1,12 @@
-//! Our `dmtracedump` against the real one, on every file that the real one reads.
+//! Compares the product's `dmtracedump` with the original program, on every file that the original reads.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::support;
 
-/// Runs a program; standard output where it succeeded (3: it did, and the file is damaged).
+/// Runs a program and returns its standard output; `None` where it failed. Exit status 3 is success on a
+/// damaged file.
 fn output(command: &mut Command) -> Option<String> {
     let out = command.output().unwrap();
     matches!(out.status.code(), Some(0 | 3)).then(|| String::from_utf8_lossy(&out.stdout).into_owned())
@@ -15,7 +16,8 @@ fn numbers(text: &str) -> usize {
     text.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty()).count()
 }
 
-/// Compares both outputs of one file byte for byte; the number of values compared.
+/// Compares both outputs for one file byte for byte, and returns how many values were compared. `None` where
+/// the original program does not read the file.
 fn compare(path: &Path, options: &[&str]) -> Option<usize> {
     let theirs = output(Command::new("dmtracedump").args(options).arg(path))?;
     if theirs.is_empty() {
@@ -40,7 +42,8 @@ fn dmtracedump_prints_what_the_old_one_prints() {
     let mut values = 0;
     for entry in std::fs::read_dir(corpus.join("method-trace")).unwrap() {
         let path = entry.unwrap().path();
-        // Its records are no records: the old tool prints empty tables for it, we say what is wrong and exit with 3.
+        // Its records are no records: the old tool prints empty tables for it, we say what is wrong and exit
+        // with 3.
         if path.ends_with("tadfisher__platform_tools_base__header.trace") {
             continue;
         }

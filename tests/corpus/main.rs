@@ -1,4 +1,5 @@
-//! Every real file of the corpus through the real readers, checked against its peers.
+//! Reads every real file of the corpus and compares the result with what other programs read from the same
+//! file.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -47,10 +47,12 @@ fn every_method_trace_has_the_counts_of_its_index_row() {
         let counts = trace.counts();
         let streaming = columns[4].contains("STREAMING");
         let mut check = |fact: &str, ours: u64| {
-            if let Some(said) = facts.get(fact) {
-                let said: u64 =
-                    said.trim_start_matches("0x").parse().unwrap_or_else(|_| panic!("{name} {fact}={said}"));
-                assert_eq!(ours, said, "{name}: {fact}");
+            if let Some(index_value) = facts.get(fact) {
+                let index_value: u64 = index_value
+                    .trim_start_matches("0x")
+                    .parse()
+                    .unwrap_or_else(|_| panic!("{name} {fact}={index_value}"));
+                assert_eq!(ours, index_value, "{name}: {fact}");
                 compared += 1;
             }
         };
@@ -66,8 +68,8 @@ fn every_method_trace_has_the_counts_of_its_index_row() {
             check("start_us", trace.header().start);
             let actions =
                 format!("{}/{}/{}/{}", counts.enters, counts.exits, counts.unrolls, counts.bad_actions);
-            let said = facts.iter().find(|(key, _)| key.starts_with("actions")).unwrap().1;
-            assert!(actions.starts_with(said), "{name}: {actions} against {said}");
+            let index_value = facts.iter().find(|(key, _)| key.starts_with("actions")).unwrap().1;
+            assert!(actions.starts_with(index_value), "{name}: {actions} against {index_value}");
             let (unnamed, damage) = (counts.undeclared_methods > 0, &trace.report().damage);
             assert_eq!(damage.len(), usize::from(unnamed), "{name}: {damage:?}");
             compared += 2;
@@ -77,7 +79,8 @@ fn every_method_trace_has_the_counts_of_its_index_row() {
             compared += 1;
         }
         if streaming {
-            // packets={'method': 3963, 'thread': 52, 'rec': 39377, …} recs-before-method-decl=38 … sumthreads=61
+            // packets={'method': 3963, 'thread': 52, 'rec': 39377, …} recs-before-method-decl=38 …
+            // sumthreads=61
             assert_eq!((counts.declared_methods, counts.records), (3963, 39377), "{name}");
             assert_eq!(counts.enters + counts.exits, 39377, "{name}");
             assert!(counts.declared_threads >= 61, "{name}");
@@ -166,7 +169,8 @@ fn an_unroll_is_an_action_of_its_own() {
     assert_eq!(trace.records().filter(|r| r.action == Action::Unroll).count(), 3);
 }
 
-/// Calls, recursive calls, exclusive and inclusive times of each method, counted twice in two ways; how many values.
+/// Calls, recursive calls, exclusive and inclusive times of each method, counted twice in two ways; how many
+/// values.
 fn flat_and_tree_agree(trace: &MethodTrace<'_>, name: &str) -> usize {
     let all = Selection::default();
     let flat = Flat::of(trace, &all);

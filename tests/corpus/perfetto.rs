@@ -1,9 +1,10 @@
-//! Perfetto traces of the corpus through the reader.
+//! Compares how the reader reads the Perfetto traces of the corpus with how Perfetto's own classes decode
+//! them.
 
 use tracebridge::formats::{Order, detect, perfetto};
 
 use crate::support;
-use crate::texts::Told;
+use crate::texts::DeliveredTrace;
 
 #[test]
 fn each_perfetto_trace_has_the_events_that_perfettos_own_classes_count() {
@@ -17,12 +18,12 @@ fn each_perfetto_trace_has_the_events_that_perfettos_own_classes_count() {
         let data = std::fs::read(corpus.join(name)).unwrap();
         assert_eq!(detect::detect(&data), detect::InputFormat::Perfetto, "{name}");
         for order in [Order::Any, Order::Time] {
-            let mut told = Told::default();
-            let report = perfetto::read(&data, order, &mut told).unwrap();
-            assert_eq!(told.events.len(), want, "{name}: {report:?}");
+            let mut delivered = DeliveredTrace::default();
+            let report = perfetto::read(&data, order, &mut delivered).unwrap();
+            assert_eq!(delivered.events.len(), want, "{name}: {report:?}");
             assert_eq!(report.events(), want as u64);
             if order == Order::Time {
-                assert!(told.events.is_sorted_by_key(|e| e.ts), "{name}");
+                assert!(delivered.events.is_sorted_by_key(|e| e.ts), "{name}");
             }
         }
         seen += 1;
@@ -70,13 +71,13 @@ fn sampled_events_say_what_perfettos_own_classes_say() {
         let path = corpus.join("perfetto").join(name);
         let done = python(BY_PERFETTOS_CLASSES).arg(&path).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        let mut told = Told::default();
-        perfetto::read(&std::fs::read(&path).unwrap(), Order::Any, &mut told).unwrap();
+        let mut delivered = DeliveredTrace::default();
+        perfetto::read(&std::fs::read(&path).unwrap(), Order::Any, &mut delivered).unwrap();
         let mut compared = 0;
         for line in String::from_utf8_lossy(&done.stdout).lines() {
             let want: serde_json::Value = serde_json::from_str(line).unwrap();
             let (ts, cpu) = (want[0].as_u64().unwrap(), want[1].as_u64().unwrap() as u32);
-            let found = told.events.iter().any(|e| {
+            let found = delivered.events.iter().any(|e| {
                 let fields = want[4].as_object().unwrap();
                 e.ts == ts
                     && e.cpu == cpu

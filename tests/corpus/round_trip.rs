@@ -1,4 +1,5 @@
-//! From one format into another and back: counts, times and what the events say stay.
+//! Converts files from one format into another and back: number, times and contents of the events stay the
+//! same.
 
 use std::path::{Path, PathBuf};
 
@@ -6,37 +7,38 @@ use tracebridge::formats::trace_dat::TraceDat;
 use tracebridge::formats::{Order, detect, ftrace_text, perfetto};
 
 use crate::support;
-use crate::texts::{Seen, Told};
+use crate::texts::{DeliveredEvent, DeliveredTrace};
 
-/// Everything in a file, in order of time.
-fn told(path: &Path) -> Told {
+/// Reads a whole file, events in order of time.
+fn read_trace(path: &Path) -> DeliveredTrace {
     let data = std::fs::read(path).unwrap();
-    let mut told = Told::default();
+    let mut delivered = DeliveredTrace::default();
     match detect::detect(&data) {
         detect::InputFormat::TraceDat => {
-            TraceDat::open(&data).unwrap().read(Order::Time, &mut told).unwrap();
+            TraceDat::open(&data).unwrap().read(Order::Time, &mut delivered).unwrap();
         }
         detect::InputFormat::Perfetto => {
-            perfetto::read(&data, Order::Time, &mut told).unwrap();
+            perfetto::read(&data, Order::Time, &mut delivered).unwrap();
         }
         _ => {
-            ftrace_text::read(&data, Order::Time, &mut told).unwrap();
+            ftrace_text::read(&data, Order::Time, &mut delivered).unwrap();
         }
     }
-    told
+    delivered
 }
 
 fn convert(from: &Path, to: &str, dir: &Path) -> PathBuf {
     let out = dir.join(to);
     let done = support::tracebridge().arg("convert").arg(from).arg("-o").arg(&out).output().unwrap();
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(matches!(done.status.code(), Some(0 | 3)), "{}: {said}", from.display());
+    let messages = String::from_utf8_lossy(&done.stderr);
+    assert!(matches!(done.status.code(), Some(0 | 3)), "{}: {messages}", from.display());
     out
 }
 
-/// Time (in units of `unit` ns), CPU, thread and what it says, without what no text or no Perfetto trace tells.
-fn essence(told: &Told, unit: u64) -> Vec<(u64, u32, i32, String)> {
-    let say = |e: &Seen| {
+/// Time (in units of `unit` ns), CPU, thread and contents of each event, without the fields that texts or
+/// Perfetto traces do not hold.
+fn essence(delivered: &DeliveredTrace, unit: u64) -> Vec<(u64, u32, i32, String)> {
+    let say = |e: &DeliveredEvent| {
         let field = |name: &str| e.fields.get(name).cloned().unwrap_or_default();
         let what = match e.name.as_str() {
             "print" => field("buf").trim_end().to_owned(),
@@ -47,15 +49,15 @@ fn essence(told: &Told, unit: u64) -> Vec<(u64, u32, i32, String)> {
         };
         format!("{} {what}", e.name)
     };
-    // Of equal times the order is not told.
+    // Of equal times the order is not delivered.
     let mut all: Vec<_> =
-        told.events.iter().map(|e| ((e.ts + unit / 2) / unit, e.cpu, e.tid, say(e))).collect();
+        delivered.events.iter().map(|e| ((e.ts + unit / 2) / unit, e.cpu, e.tid, say(e))).collect();
     all.sort();
     all
 }
 
 #[track_caller]
-fn assert_same(a: &Told, b: &Told, unit: u64, what: &str) {
+fn assert_same(a: &DeliveredTrace, b: &DeliveredTrace, unit: u64, what: &str) {
     let (a, b) = (essence(a, unit), essence(b, unit));
     assert_eq!(a.len(), b.len(), "{what}: number of events");
     if let Some((a, b)) = a.iter().zip(&b).find(|(a, b)| a != b) {
@@ -75,14 +77,14 @@ fn a_text_becomes_a_trace_dat_and_a_perfetto_trace_with_the_same_events() {
         "ftrace-text/eclipse-tracecompass-incubator__org.eclipse.tracecompass.incubator__trace-android-sched-irq",
     ] {
         let text = corpus.join(name);
-        let source = told(&text);
+        let source = read_trace(&text);
         assert!(source.events.len() > 100, "{name}");
         let dat = convert(&text, "a.dat", dir.path());
-        assert_same(&source, &told(&dat), 1, &format!("{name} to trace.dat"));
+        assert_same(&source, &read_trace(&dat), 1, &format!("{name} to trace.dat"));
         let pftrace = convert(&dat, "a.pftrace", dir.path());
-        assert_same(&source, &told(&pftrace), 1, &format!("{name} to trace.dat to Perfetto"));
+        assert_same(&source, &read_trace(&pftrace), 1, &format!("{name} to trace.dat to Perfetto"));
         let direct = convert(&text, "b.pftrace", dir.path());
-        assert_same(&source, &told(&direct), 1, &format!("{name} to Perfetto"));
+        assert_same(&source, &read_trace(&direct), 1, &format!("{name} to Perfetto"));
     }
 }
 
@@ -96,11 +98,11 @@ fn a_trace_dat_becomes_a_perfetto_trace_with_the_same_events() {
         if std::fs::metadata(&dat).unwrap().len() > 5_000_000 {
             continue;
         }
-        let source = told(&dat);
+        let source = read_trace(&dat);
         let pftrace = convert(&dat, "a.pftrace", dir.path());
-        assert_same(&source, &told(&pftrace), 1, &format!("{} to Perfetto", dat.display()));
+        assert_same(&source, &read_trace(&pftrace), 1, &format!("{} to Perfetto", dat.display()));
         let back = convert(&pftrace, "b.dat", dir.path());
-        assert_same(&source, &told(&back), 1, &format!("{} to Perfetto to trace.dat", dat.display()));
+        assert_same(&source, &read_trace(&back), 1, &format!("{} to Perfetto to trace.dat", dat.display()));
     }
 }
 
@@ -109,16 +111,21 @@ fn a_trace_dat_becomes_text_and_a_page_and_comes_back_with_the_same_events() {
     let Some(corpus) = support::corpus() else { return };
     let dir = tempfile::tempdir().unwrap();
     for name in ["ARM-software__lisa__sched_load_trace.dat", "ARM-software__trappy__trace_idle.dat"] {
-        let source = told(&corpus.join("trace-cmd").join(name));
+        let source = read_trace(&corpus.join("trace-cmd").join(name));
         let text = convert(&corpus.join("trace-cmd").join(name), "a.txt", dir.path());
         // A text has microseconds.
-        assert_same(&source, &told(&text), 1000, &format!("{name} to text"));
+        assert_same(&source, &read_trace(&text), 1000, &format!("{name} to text"));
         let dat = convert(&text, "b.dat", dir.path());
-        assert_same(&source, &told(&dat), 1000, &format!("{name} to text to trace.dat"));
+        assert_same(&source, &read_trace(&dat), 1000, &format!("{name} to text to trace.dat"));
         let pftrace = convert(&dat, "c.pftrace", dir.path());
-        assert_same(&source, &told(&pftrace), 1000, &format!("{name} to text to trace.dat to Perfetto"));
+        assert_same(
+            &source,
+            &read_trace(&pftrace),
+            1000,
+            &format!("{name} to text to trace.dat to Perfetto"),
+        );
         let page = convert(&pftrace, "d.html", dir.path());
-        assert_same(&source, &told(&page), 1000, &format!("{name} on to a page"));
+        assert_same(&source, &read_trace(&page), 1000, &format!("{name} on to a page"));
     }
 }
 

@@ -1,5 +1,5 @@
-//! Every text and HTML page of the corpus through the reader: as many events as lines counted without it, and the
-//! same fields.
+//! Every text and HTML page of the corpus through the reader: as many events as lines counted without it, and
+//! the same fields.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,20 +12,20 @@ use tracebridge::formats::{
 use crate::support;
 use tracebridge::formats::detect::InputFormat;
 
-/// What a reader told, for looking at.
+/// Everything that a reader delivered of one trace.
 #[derive(Default)]
-pub struct Told {
+pub struct DeliveredTrace {
     pub head: Option<Head>,
     pub kinds: Vec<EventType>,
-    pub events: Vec<Seen>,
+    pub events: Vec<DeliveredEvent>,
     pub threads: BTreeMap<i32, (Option<i32>, Option<String>)>,
     pub processes: BTreeMap<i32, Option<String>>,
     pub lost: Vec<(u32, Option<u64>)>,
 }
 
-/// One event, owned.
+/// One event with its own copies of all texts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct DeliveredEvent {
     pub ts: u64,
     pub cpu: u32,
     pub tid: i32,
@@ -39,7 +39,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-impl Sink for Told {
+impl Sink for DeliveredTrace {
     fn head(&mut self, head: &Head) -> io::Result<()> {
         self.head = Some(head.clone());
         Ok(())
@@ -68,7 +68,7 @@ impl Sink for Told {
             };
             Some((f.name.clone(), value))
         };
-        self.events.push(Seen {
+        self.events.push(DeliveredEvent {
             ts: event.ts,
             cpu: event.cpu,
             tid: event.tid,
@@ -85,19 +85,19 @@ impl Sink for Told {
     }
 }
 
-fn read(path: &Path, order: Order) -> (Told, ReadReport) {
+fn read(path: &Path, order: Order) -> (DeliveredTrace, ReadReport) {
     let data = std::fs::read(path).unwrap();
     let format = detect::detect(&data);
     let is_text = matches!(format, InputFormat::FtraceText | InputFormat::SystraceHtml);
     assert!(is_text, "{} is taken for {format:?}", path.display());
-    let mut told = Told::default();
-    let report = ftrace_text::read(&data, order, &mut told).unwrap();
-    assert_eq!(report.events(), told.events.len() as u64);
-    (told, report)
+    let mut delivered = DeliveredTrace::default();
+    let report = ftrace_text::read(&data, order, &mut delivered).unwrap();
+    assert_eq!(report.events(), delivered.events.len() as u64);
+    (delivered, report)
 }
 
-/// An event's line, taken apart without the reader.
-struct Plain<'a> {
+/// The parts of one event line, found without the reader.
+struct EventLine<'a> {
     comm: &'a str,
     tid: i32,
     tgid: Option<i32>,
@@ -107,8 +107,8 @@ struct Plain<'a> {
     rest: &'a str,
 }
 
-/// `COMM-TID (TGID) [CPU] FLAGS SECONDS.FRACTION: NAME: REST`, by its brackets and blanks alone.
-fn plain(line: &str) -> Option<Plain<'_>> {
+/// Splits `COMM-TID (TGID) [CPU] FLAGS SECONDS.FRACTION: NAME: REST` at its brackets and blanks.
+fn event_line(line: &str) -> Option<EventLine<'_>> {
     let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     let (open, close) = line.match_indices('[').find_map(|(at, _)| {
         let close = at + line[at..].find(']')?;
@@ -136,7 +136,7 @@ fn plain(line: &str) -> Option<Plain<'_>> {
         _ => rest.split_once(':')?,
     };
     let ns = format!("{fraction:0<9}").parse::<u64>().ok()?;
-    Some(Plain {
+    Some(EventLine {
         comm: comm.trim(),
         tid: tid.parse().ok()?,
         tgid,
@@ -166,7 +166,7 @@ fn count_by_hand(text: &str) -> usize {
         .count()
 }
 
-/// The page's text as a person would cut it out with an editor.
+/// The trace text of a file, as a person would cut it out with an editor.
 fn by_hand(name: &str, data: &[u8]) -> String {
     let all = text(data);
     if name.contains("compressed_atrace_data.txt") && data.starts_with(b"TRACE:") {
@@ -194,22 +194,22 @@ fn each_text_has_as_many_events_as_lines_counted_by_hand() {
         if name.ends_with("cgroup_dump") {
             continue;
         }
-        let (told, report) = read(&path, Order::Any);
+        let (delivered, report) = read(&path, Order::Any);
         let want = count_by_hand(&by_hand(&name, &std::fs::read(&path).unwrap()));
-        assert_eq!(told.events.len(), want, "{name}: {:?} {:?}", report.damage, report.notes);
+        assert_eq!(delivered.events.len(), want, "{name}: {:?} {:?}", report.damage, report.notes);
         let (sorted, _) = read(&path, Order::Time);
         assert_eq!(sorted.events.len(), want, "{name} in order of time");
         assert!(sorted.events.windows(2).all(|w| w[0].ts <= w[1].ts), "{name} in order of time");
-        let key = |s: &Seen| format!("{s:?}");
+        let key = |s: &DeliveredEvent| format!("{s:?}");
         let (mut a, mut b): (Vec<_>, Vec<_>) =
-            (told.events.iter().map(key).collect(), sorted.events.iter().map(key).collect());
+            (delivered.events.iter().map(key).collect(), sorted.events.iter().map(key).collect());
         a.sort();
         b.sort();
         assert_eq!(a, b, "{name}: the same events in either order");
     }
 }
 
-/// A number as a text may write it.
+/// Parses a number as trace texts write numbers: decimal, or hexadecimal behind `0x`.
 fn number(text: &str) -> Option<i128> {
     match text.strip_prefix("0x") {
         Some(hex) => i128::from_str_radix(hex, 16).ok(),
@@ -221,8 +221,8 @@ fn number(text: &str) -> Option<i128> {
     }
 }
 
-/// A task's state as Linux prints it since 4.14: bits by their letters, 256 for one that was preempted. The letters that
-/// only kernels before had (`K`, `W`) have no bit any more.
+/// A task's state as Linux prints it since 4.14: bits by their letters, 256 for one that was preempted. The
+/// letters that only kernels before had (`K`, `W`) have no bit any more.
 fn state(letters: &str) -> Option<i128> {
     let (letters, preempted) = letters.strip_suffix('+').map_or((letters, 0), |rest| (rest, 256));
     let bit = |letter: char| {
@@ -247,8 +247,8 @@ fn state(letters: &str) -> Option<i128> {
     letters.split('|').flat_map(str::chars).try_fold(preempted, |sum, letter| Some(sum | bit(letter)?))
 }
 
-/// What is wrong with an event, as its own line says.
-fn wrong(seen: &Seen, line: &Plain<'_>, checked: &mut usize) -> Option<String> {
+/// Compares an event with its own line, and describes the first difference.
+fn wrong(seen: &DeliveredEvent, line: &EventLine<'_>, checked: &mut usize) -> Option<String> {
     let ours = (seen.ts, seen.cpu, seen.tid);
     let theirs = (line.ts, line.cpu, line.tid);
     let tgid = line.tgid.is_some_and(|tgid| tgid > 0 && seen.tgid != Some(tgid));
@@ -297,22 +297,22 @@ fn a_thousand_events_of_each_text_say_what_their_lines_say() {
     let mut checked = 0;
     for path in corpus_files() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let (told, _) = read(&path, Order::Any);
+        let (delivered, _) = read(&path, Order::Any);
         let text = by_hand(&name, &std::fs::read(&path).unwrap());
-        let lines: Vec<Plain<'_>> = text.lines().filter_map(plain).collect();
-        if lines.len() != told.events.len() {
-            *bad.entry(format!("{name}: {} lines for {} events", lines.len(), told.events.len()))
+        let lines: Vec<EventLine<'_>> = text.lines().filter_map(event_line).collect();
+        if lines.len() != delivered.events.len() {
+            *bad.entry(format!("{name}: {} lines for {} events", lines.len(), delivered.events.len()))
                 .or_default() += 1;
             continue;
         }
-        for (seen, line) in told.events.iter().zip(&lines).step_by((lines.len() / 1_000).max(1)) {
+        for (seen, line) in delivered.events.iter().zip(&lines).step_by((lines.len() / 1_000).max(1)) {
             if let Some(what) = wrong(seen, line, &mut checked) {
                 *bad.entry(format!("{name}: {what}")).or_default() += 1;
             }
         }
     }
-    let told: Vec<_> = bad.iter().take(60).collect();
-    assert!(bad.is_empty(), "{} {told:#?}", bad.len());
+    let delivered: Vec<_> = bad.iter().take(60).collect();
+    assert!(bad.is_empty(), "{} {delivered:#?}", bad.len());
     // trace-cmd writes some kinds without names of fields.
     assert!(checked > 20_000 || support::corpus().is_none(), "only {checked} fields could be compared");
 }

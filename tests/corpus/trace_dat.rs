@@ -1,4 +1,4 @@
-//! trace.dat files of trace-cmd, compared with what `trace-cmd report` says of them.
+//! Compares how the reader reads trace-cmd's trace.dat files with how `trace-cmd report` prints them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,9 +24,9 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// An event as `trace-cmd report -R` prints it, and as we read it.
+/// One event, as `trace-cmd report -R` prints it or as the reader delivers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Line {
+struct ReportedEvent {
     cpu: u32,
     ts: u64,
     tid: i32,
@@ -36,19 +36,20 @@ struct Line {
     fields: String,
 }
 
-/// Keeps the events, and what is needed to name them.
+/// Collects the events, the names of the threads, and the names of each event's fields.
 #[derive(Default)]
-struct Keep {
+struct EventCollector {
     comms: BTreeMap<i32, String>,
     names: BTreeMap<String, Vec<String>>,
-    lines: Vec<Line>,
+    lines: Vec<ReportedEvent>,
 }
 
-impl Keep {
+impl EventCollector {
     fn field(&self, event: &Event<'_>, kind: &EventType, index: usize) -> String {
         let field = &kind.fields[index];
         let value = match event.value(kind, index) {
-            // trace-cmd knows the fields that the kernel's format would print in hexadecimal; numbers() undoes that.
+            // trace-cmd knows the fields that the kernel's format would print in hexadecimal; numbers()
+            // undoes that.
             Some(Value::Int(v)) => v.to_string(),
             Some(Value::Uint(v)) => v.to_string(),
             Some(Value::Str(s)) => String::from_utf8_lossy(s).into_owned(),
@@ -62,7 +63,7 @@ impl Keep {
     }
 }
 
-impl Sink for Keep {
+impl Sink for EventCollector {
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         assert_eq!(id.0 as usize, self.names.len());
         self.names.insert(kind.name.clone(), kind.fields.iter().map(|f| f.name.clone()).collect());
@@ -83,21 +84,21 @@ impl Sink for Keep {
             tid => self.comms.get(&tid).cloned().unwrap_or_else(|| "<...>".to_owned()),
         };
         let (cpu, ts, tid) = (event.cpu, event.ts, event.tid);
-        self.lines.push(Line { cpu, ts, tid, comm, name: kind.name.clone(), fields });
+        self.lines.push(ReportedEvent { cpu, ts, tid, comm, name: kind.name.clone(), fields });
         Ok(())
     }
 }
 
-fn read(path: &PathBuf, order: Order) -> (Keep, ReadReport) {
+fn read(path: &PathBuf, order: Order) -> (EventCollector, ReadReport) {
     let bytes = std::fs::read(path).unwrap();
     let dat = TraceDat::open(&bytes).unwrap();
-    let mut keep = Keep::default();
-    let report = dat.read(order, &mut keep).unwrap();
-    (keep, report)
+    let mut collected = EventCollector::default();
+    let report = dat.read(order, &mut collected).unwrap();
+    (collected, report)
 }
 
-/// `comm-pid [cpu] sec.nsec: name: fields` of `trace-cmd report -t -R`.
-fn parse(line: &str) -> Option<Line> {
+/// Parses `comm-pid [cpu] sec.nsec: name: fields`, a line of `trace-cmd report -t -R`.
+fn parse(line: &str) -> Option<ReportedEvent> {
     // The comm may hold anything: find the CPU's bracket that a number and a time follow.
     let (at, _) = line.match_indices(" [").find(|(at, _)| {
         let rest = &line[at + 2..];
@@ -110,7 +111,7 @@ fn parse(line: &str) -> Option<Line> {
     let (sec, ns) = time.split_once('.')?;
     assert_eq!(ns.len(), 9, "{line}");
     let (name, rest) = rest.trim_start().split_once(':').unwrap_or((rest.trim(), ""));
-    Some(Line {
+    Some(ReportedEvent {
         cpu: cpu.parse().ok()?,
         ts: sec.parse::<u64>().ok()? * 1_000_000_000 + ns.parse::<u64>().ok()?,
         tid: tid.parse().ok()?,
@@ -120,7 +121,7 @@ fn parse(line: &str) -> Option<Line> {
     })
 }
 
-fn trace_cmd_lines(path: &PathBuf) -> Vec<Line> {
+fn trace_cmd_lines(path: &PathBuf) -> Vec<ReportedEvent> {
     let out = Command::new("trace-cmd").args(["report", "-t", "-R", "-i"]).arg(path).output().unwrap();
     let text = String::from_utf8_lossy(&out.stdout);
     text.lines().filter_map(parse).collect()
@@ -163,7 +164,7 @@ fn every_event_is_as_trace_cmd_reports_it() {
         // Each event's time, CPU, thread and name; of a thousand, the fields too.
         let step = (theirs.len() / 1000).max(1);
         for (i, (our, their)) in ours.lines.iter().zip(&theirs).enumerate() {
-            let key = |l: &Line| (l.ts, l.cpu, l.tid, l.comm.clone(), l.name.clone());
+            let key = |l: &ReportedEvent| (l.ts, l.cpu, l.tid, l.comm.clone(), l.name.clone());
             assert_eq!(key(our), key(their), "{} event {i}", path.display());
             if i % step == 0 {
                 let names: Vec<&str> = ours.names[&our.name].iter().map(String::as_str).collect();

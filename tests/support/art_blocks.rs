@@ -1,6 +1,6 @@
-//! Writes the traces of [`crate::art_writer`] as versions 4 (one clock) and 5 (two), in both encodings that are described
-//! for them, streaming or not.
-//! Layout: AOSP art, runtime/trace.cc; and Perfetto's importer of March 2026.
+//! Writes the traces of [`crate::art_writer`] as versions 4 (one clock) and 5 (two), in both encodings that
+//! are described for them, streaming or not. Layout: AOSP art, runtime/trace.cc; and Perfetto's importer of
+//! March 2026.
 #![allow(dead_code)]
 
 use crate::art_writer::{Action, ArtTrace};
@@ -18,10 +18,11 @@ pub struct Blocks {
     pub encoding: Encoding,
 }
 
-/// Which encoding, and what of it.
+/// The two encodings that are described for versions 4 and 5.
 #[derive(Clone, Copy, Debug)]
 pub enum Encoding {
-    /// AOSP's, with times in ns or (older) µs; a thread's flush is split after `split` records, differences running on.
+    /// AOSP's, with times in ns or (older) µs; a thread's flush is split after `split` records, differences
+    /// running on.
     Aosp { nanos: bool, split: usize },
     /// By counter ticks: this many a second.
     Tsc { frequency: u64 },

@@ -1,5 +1,5 @@
-//! Writes a well-formed ART method trace, version 3 with both clocks, of any size: for races, benchmarks and viewers.
-//! The same numbers give the same file.
+//! Writes a well-formed ART method trace, version 3 with both clocks, of any size: for races, benchmarks and
+//! viewers. The same numbers give the same file.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ pub struct Size {
     pub depth: u64,
 }
 
-/// What the figures in the README speak of: 72 MB.
+/// The size that the README's figures refer to: 72 MB.
 pub const USUAL: Size = Size { records: 5_000_000, threads: 8, methods: 20_000, depth: 60 };
 
 /// A small generator of random numbers (xorshift64*): the same file every time.
@@ -37,7 +37,7 @@ struct Thread {
     cpu: u32,
 }
 
-/// Writes it.
+/// Writes the trace.
 pub fn write(out: &mut impl Write, size: Size) -> io::Result<()> {
     let Size { records, threads, methods, depth } = size;
     header(out, records, threads, methods)?;

@@ -1,5 +1,6 @@
-//! Writes ART method traces, version 3 with both clocks, byte for byte as the runtime does: for the reference app and
-//! for tests that need a trace they know everything about. Layout: AOSP art, runtime/trace.h and trace.cc.
+//! Writes ART method traces, version 3 with both clocks, byte for byte as the runtime does: for the reference
+//! app and for tests that need a trace they know everything about. Layout: AOSP art, runtime/trace.h and
+//! trace.cc.
 #![allow(dead_code)]
 
 use std::fmt::Write as _;
@@ -80,8 +81,8 @@ impl ArtTrace {
         out
     }
 
-    /// The file as a runtime writes it when streaming: records, with each thread and method declared before its first
-    /// use, and the summary at the end; without it (`ended` is false) as a killed app leaves it.
+    /// The file as a runtime writes it when streaming: records, with each thread and method declared before
+    /// its first use, and the summary at the end; without it (`ended` is false) as a killed app leaves it.
     pub fn to_streaming_bytes(&self, ended: bool) -> Vec<u8> {
         let mut out = Vec::new();
         self.header(&mut out, 0xf3);
@@ -156,7 +157,8 @@ impl ArtTrace {
         out.extend(record.wall_us.to_le_bytes());
     }
 
-    /// ART numbers its methods as it meets them, Dalvik uses their addresses; both leave two bits for the action.
+    /// ART numbers its methods as it meets them, Dalvik uses their addresses; both leave two bits for the
+    /// action.
     fn method_id(&self, index: u32) -> u32 {
         if self.dalvik { 0x4110_0000 + index * 56 } else { index << 2 }
     }

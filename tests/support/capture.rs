@@ -1,4 +1,5 @@
-//! A capture as the product reads it and as trace-cmd reports it, in one form, so that the two can be compared.
+//! Reads a trace.dat with the product's reader and with `trace-cmd report` into the same form, for
+//! comparison.
 
 #![allow(dead_code)] // Each test program uses what it needs.
 
@@ -10,7 +11,7 @@ use std::process::Command;
 use tracebridge::formats::trace_dat::TraceDat;
 use tracebridge::formats::{Event, EventType, Order, Sink, ThreadInfo};
 
-/// One event.
+/// One event of either reader.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Line {
     /// ns in the capture's clock.
@@ -22,12 +23,12 @@ pub struct Line {
 }
 
 #[derive(Default)]
-struct Collect {
+struct LineCollector {
     comms: HashMap<i32, String>,
     lines: Vec<Line>,
 }
 
-impl Sink for Collect {
+impl Sink for LineCollector {
     fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         if let Some(name) = thread.name {
             self.comms.insert(thread.tid, String::from_utf8_lossy(name).into_owned());
@@ -50,7 +51,7 @@ impl Sink for Collect {
 /// All events of a capture, by time, with the names that the capture gives its threads.
 pub fn read(dat: &Path) -> Vec<Line> {
     let bytes = std::fs::read(dat).expect("the capture");
-    let mut collect = Collect::default();
+    let mut collect = LineCollector::default();
     let capture = TraceDat::open(&bytes).expect("a capture");
     let report = capture.read(Order::Time, &mut collect).expect("no sink fails");
     assert!(report.damage.is_empty(), "{:?}", report.damage);
@@ -69,7 +70,8 @@ pub fn trace_cmd_report(dat: &Path) -> Vec<Line> {
     String::from_utf8_lossy(&output.stdout).lines().filter_map(parse).collect()
 }
 
-/// `   comm-123   [001] 12.345678901: name:   …`, with as many digits as the clock has; `None` for other lines.
+/// `   comm-123   [001] 12.345678901: name:   …`, with as many digits as the clock has; `None` for other
+/// lines.
 fn parse(line: &str) -> Option<Line> {
     let (task, rest) = line.split_once(" [")?;
     let (cpu, rest) = rest.split_once(']')?;

@@ -1,4 +1,5 @@
-//! What every test program shares: the real binary, the corpus, and skipping out loud.
+//! Functions that every test program uses: they run the real binary, find the corpus, and report skipped
+//! tests.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
@@ -9,7 +10,8 @@ pub fn tracebridge() -> Command {
     Command::new(env!("CARGO_BIN_EXE_tracebridge"))
 }
 
-/// The corpus of real files, beside the project or where `TRACEBRIDGE_CORPUS` says. `None`, and said, without it.
+/// The directory with the corpus of real files: `TRACEBRIDGE_CORPUS`, or else beside the project. Where it is
+/// missing, this function reports a skipped test and returns `None`.
 pub fn corpus() -> Option<PathBuf> {
     let dir = std::env::var_os("TRACEBRIDGE_CORPUS")
         .map(PathBuf::from)
@@ -21,8 +23,9 @@ pub fn corpus() -> Option<PathBuf> {
     None
 }
 
-/// Says that a test did not run, and why. With `TRACEBRIDGE_REQUIRE` naming `what` (a list with commas), that is a
-/// failure: so that a run which was to test everything cannot pass without.
+/// Reports on standard error that a test is skipped for lack of `what`. Panics where the list
+/// `TRACEBRIDGE_REQUIRE` (names separated by commas) holds `what`, so that a run that must test everything
+/// fails.
 pub fn skip(what: &str, why: &str) {
     let required = std::env::var("TRACEBRIDGE_REQUIRE").unwrap_or_default();
     assert!(!required.split(',').any(|r| r == what), "required, but: {why}");

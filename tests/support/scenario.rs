@@ -1,25 +1,24 @@
-//! A simulated device of which everything is known: its clocks, its threads, and when each call really began and ended.
-//! Gives a kernel recording (a trace.dat with clock snapshots) and a method trace of the same moments.
+//! Simulates a device whose clocks, threads and calls are known exactly, and writes what two recorders would
+//! have recorded of it at the same time: a kernel recording (a trace.dat with clock snapshots) and a method
+//! trace.
 #![allow(dead_code)]
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::fmt::Write as _;
+use std::path::Path;
 
-use tracebridge::clock::{Clock, Snapshot, Snapshots};
-use tracebridge::export::{self, OutputFormat};
+use serde_json::json;
+use tracebridge::formats::detect;
 use tracebridge::formats::input::Input;
-use tracebridge::formats::{
-    Event, EventType, EventTypeId, Field, FieldType, Head, Payload, ThreadInfo, Value, detect,
-};
-use tracebridge::timeline::{MergeSummary, Source, TimelineSink};
+use tracebridge::timeline::Source;
 
 use crate::art_writer::{Action, ArtTrace, Method, Record};
+use crate::dat_writer::{DatFile, RingBuffer, common};
 
-/// Numbers that look random and are the same each time.
+/// A generator of pseudo-random numbers (xorshift) that yields the same numbers in every run.
 pub struct Random(pub u64);
 
 impl Random {
-    /// From `from` to below `to`.
+    /// A number from `from` up to but not including `to`.
     pub fn range(&mut self, from: u64, to: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -32,7 +31,7 @@ impl Random {
     }
 }
 
-/// How old the runtime is.
+/// Which runtime writes the method trace, and with which clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     Dalvik,
@@ -41,25 +40,26 @@ pub enum Era {
     Art14,
 }
 
-/// What is simulated. Times in ns of BOOTTIME, unless said.
+/// What is simulated. Times are ns of BOOTTIME, unless their comment names another clock.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     pub seed: u64,
     pub era: Era,
-    /// How long the device had been suspended before.
+    /// How long the device had been suspended before the trace, ns.
     pub suspended: u64,
-    /// It is suspended again: when, and for how long.
+    /// When the device is suspended during the trace, and for how long, ns.
     pub suspend: Option<(u64, u64)>,
-    /// Somebody sets the wall clock: when, and by how much.
+    /// When somebody sets the wall clock, and by how much, ns.
     pub step: Option<(u64, i64)>,
     /// Whether methods write markers.
     pub markers: bool,
-    /// Whether the CPU tells its counter's frequency (arm64) or the runtime measures it (x86): ppm it is off by.
+    /// `None` where the CPU tells its counter's frequency, as on arm64. Elsewhere the runtime measures the
+    /// frequency, with this error, ppm.
     pub hz_off_ppm: Option<i64>,
     /// How much the counter had counted at boot, ns.
     pub counter_ahead: u64,
     pub threads: u32,
-    /// How long it is traced.
+    /// The length of the trace, ns.
     pub length: u64,
     /// ns between clock snapshots.
     pub snapshot_every: u64,
@@ -98,16 +98,16 @@ struct Moment {
     ts: u64,
     cpu: u32,
     tid: i32,
-    what: What,
+    event: KernelEvent,
 }
 
-enum What {
+enum KernelEvent {
     Switch { prev: (i32, String), next: (i32, String) },
     Marker(String),
 }
 
-/// What came of a scenario.
-pub struct Made {
+/// The files that a scenario produces.
+pub struct SimulatedFiles {
     pub dat: Vec<u8>,
     pub trace: Vec<u8>,
     /// Per thread: its kernel id, and the true times of its records in order.
@@ -172,29 +172,38 @@ impl Scenario {
         }) as u32
     }
 
-    fn snapshots(&self) -> Snapshots {
+    /// The clocks as the product's recorder writes them, as JSON. The shape is the product's own: nobody else
+    /// defines it.
+    fn snapshots(&self) -> Vec<u8> {
         let from = START - 50_000_000;
         let to = START + self.length + 50_000_000;
         let mut times: Vec<u64> = (from..to).step_by(self.snapshot_every as usize).chain([to]).collect();
         times.retain(|t| self.suspend.is_none_or(|(at, long)| *t < at || *t > at + long));
-        let list = times.into_iter().map(|t| Snapshot {
-            realtime: self.realtime(t),
-            monotonic: self.monotonic(t),
-            monotonic_raw: self.monotonic(t),
-            boottime: t,
-            counter: (!self.counter_hidden).then(|| self.counter(t)),
-            ftrace: None,
-            took: 120,
+        let snapshot = |t: u64| {
+            json!({
+                "realtime": self.realtime(t),
+                "monotonic": self.monotonic(t),
+                "monotonic_raw": self.monotonic(t),
+                "boottime": t,
+                "counter": (!self.counter_hidden).then(|| self.counter(t)),
+                "ftrace": null,
+                "took": 120,
+            })
+        };
+        let all = json!({
+            "complete": true,
+            "counter_hz": self.hz_off_ppm.is_none().then_some(HZ),
+            "ftrace_clock": "boottime",
+            "list": times.into_iter().map(snapshot).collect::<Vec<_>>(),
         });
-        let counter_hz = self.hz_off_ppm.is_none().then_some(HZ);
-        Snapshots { counter_hz, ftrace_clock: Some(Clock::Boottime), list: list.collect() }
+        all.to_string().into_bytes()
     }
 
     fn asleep_until(&self, t: u64) -> u64 {
         self.suspend.filter(|(at, long)| t >= *at && t < at + long).map_or(t, |(at, long)| at + long + 1_000)
     }
 
-    pub fn make(&self) -> Made {
+    pub fn make(&self) -> SimulatedFiles {
         let mut random = Random(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let mut moments = Vec::new();
         let mut records: Vec<(u64, Record)> = Vec::new();
@@ -235,7 +244,7 @@ impl Scenario {
             methods: METHODS.iter().map(method).collect(),
             records: records.into_iter().map(|(_, r)| r).collect(),
         };
-        Made { dat: self.dat(&moments), trace: trace.to_bytes(), truth }
+        SimulatedFiles { dat: self.dat(&moments), trace: trace.to_bytes(), truth }
     }
 
     fn trace_id(&self, index: u32) -> u16 {
@@ -245,119 +254,53 @@ impl Scenario {
         }
     }
 
+    /// The kernel recording: each thread has a CPU of its own.
     fn dat(&self, moments: &[Moment]) -> Vec<u8> {
-        let out = Shared::default();
-        let mut sink = export::create(OutputFormat::TraceDat, Box::new(out.clone()));
-        write(sink.as_mut(), self.snapshots(), self.threads, moments).expect("memory takes everything");
-        drop(sink);
-        let bytes = out.0.lock().expect("nobody panics");
-        bytes.clone()
+        let mut file =
+            DatFile::from_tracefs(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/pages/events"));
+        let (sched_switch, print) = (file.event_id("sched_switch"), file.event_id("print"));
+        let mut cpus: Vec<RingBuffer> = (0..self.threads).map(|_| RingBuffer::default()).collect();
+        for moment in moments {
+            cpus[moment.cpu as usize].event(moment.ts, &moment.record(sched_switch, print));
+        }
+        let (mut comms, mut tgids) = (String::new(), String::new());
+        for index in 0..self.threads as usize {
+            let tid = PID + index as i32 * 3;
+            let _ = writeln!(comms, "{tid} {}", COMMS[index % 6]);
+            let _ = writeln!(tgids, "{tid} {PID}");
+        }
+        file.saved_cmdlines = comms;
+        file.options =
+            vec![(OPTION_SAVED_TGIDS, tgids.into_bytes()), (OPTION_CLOCK_SNAPSHOTS, self.snapshots())];
+        file.trace_clock = "[boot]".into();
+        file.cpus = cpus.into_iter().map(RingBuffer::into_pages).collect();
+        file.to_bytes()
     }
 }
 
-fn kinds() -> [EventType; 2] {
-    let field = |name: &str, ctype: &str, ty, offset, size| Field {
-        name: name.into(),
-        ctype: ctype.into(),
-        ty,
-        offset,
-        size,
-    };
-    let comm = |name, offset| field(name, "char[16]", FieldType::FixedStr, offset, 16);
-    let int = |name, offset| field(name, "int", FieldType::Int, offset, 4);
-    let switch = EventType {
-        system: "sched".into(),
-        name: "sched_switch".into(),
-        fields: vec![
-            comm("prev_comm", 8),
-            int("prev_pid", 24),
-            int("prev_prio", 28),
-            field("prev_state", "long", FieldType::Int, 32, 8),
-            comm("next_comm", 40),
-            int("next_pid", 56),
-            int("next_prio", 60),
-        ],
-        print_fmt: None,
-    };
-    let print = EventType {
-        system: "ftrace".into(),
-        name: "print".into(),
-        fields: vec![
-            field("ip", "unsigned long", FieldType::Uint, 8, 8),
-            field("buf", "char[]", FieldType::TailStr, 16, 0),
-        ],
-        print_fmt: None,
-    };
-    [switch, print]
-}
+/// gpuvis' number for `saved_tgids`.
+const OPTION_SAVED_TGIDS: u16 = 32;
+/// The product's own number for [`Scenario::snapshots`].
+const OPTION_CLOCK_SNAPSHOTS: u16 = 0x7462;
 
-fn write(
-    sink: &mut dyn TimelineSink,
-    snapshots: Snapshots,
-    threads: u32,
-    moments: &[Moment],
-) -> io::Result<()> {
-    sink.head(&Head {
-        format: "simulated".into(),
-        clock: Clock::Boottime,
-        precision: 9,
-        snapshots,
-        cpus: Some(threads),
-        machine: None,
-    })?;
-    let kinds = kinds();
-    for (n, kind) in kinds.iter().enumerate() {
-        sink.event_type(EventTypeId(n as u32), kind)?;
-    }
-    for index in 0..threads {
-        let name = COMMS[index as usize % 6].as_bytes();
-        sink.thread(&ThreadInfo { tid: PID + index as i32 * 3, tgid: Some(PID), name: Some(name) })?;
-    }
-    for moment in moments {
-        let switch;
-        let marker;
-        let (kind, values): (usize, &[Value<'_>]) = match &moment.what {
-            What::Switch { prev, next } => {
-                switch = [
-                    Value::Str(prev.1.as_bytes()),
-                    Value::Int(prev.0.into()),
-                    Value::Int(120),
-                    Value::Int(1),
-                    Value::Str(next.1.as_bytes()),
-                    Value::Int(next.0.into()),
-                    Value::Int(120),
-                ];
-                (0, &switch[..])
+impl Moment {
+    /// The event as the kernel lays it out: see the `format` files of tests/golden/pages/events.
+    fn record(&self, sched_switch: u16, print: u16) -> Vec<u8> {
+        match &self.event {
+            KernelEvent::Switch { prev, next } => {
+                let mut out = common(sched_switch, self.tid);
+                // Priority 120; TASK_INTERRUPTIBLE.
+                out.char_array(&prev.1, 16).i32(prev.0).i32(120).u64(1);
+                out.char_array(&next.1, 16).i32(next.0).i32(120);
+                out.0
             }
-            What::Marker(text) => {
-                marker = [Value::Uint(0), Value::Str(text.as_bytes())];
-                (1, &marker[..])
+            KernelEvent::Marker(text) => {
+                let mut out = common(print, self.tid);
+                out.u64(0).raw(text.as_bytes()).raw(b"\n\0");
+                out.0
             }
-        };
-        sink.event(
-            &Event {
-                ts: moment.ts,
-                cpu: moment.cpu,
-                tid: moment.tid,
-                kind: EventTypeId(kind as u32),
-                flags: 0,
-                preempt_count: 0,
-                comm: None,
-                tgid: None,
-                payload: Payload::Values { values, text: None },
-            },
-            &kinds[kind],
-        )?;
+        }
     }
-    sink.finish(&MergeSummary {
-        clock: Clock::Boottime,
-        inputs: Vec::new(),
-        report: Default::default(),
-        markers: 0,
-        methods: 0,
-        problems: Default::default(),
-        threads: 0,
-    })
 }
 
 struct Simulated<'s> {
@@ -373,7 +316,8 @@ struct Simulated<'s> {
 }
 
 impl Simulated<'_> {
-    /// Runs, sleeps, runs, until the trace ends; its first and last bursts lie outside.
+    /// Runs and sleeps in turns until the trace ends. The first and the last turn lie outside the method
+    /// trace.
     fn live(&mut self) {
         if let Some(period) = self.scenario.period {
             return self.live_periodically(period);
@@ -383,7 +327,7 @@ impl Simulated<'_> {
         while self.now < START + self.scenario.length {
             self.now = self.scenario.asleep_until(self.now);
             let me = (self.tid, comm.clone());
-            self.moment(What::Switch { prev: idle.clone(), next: me.clone() }, 0);
+            self.moment(KernelEvent::Switch { prev: idle.clone(), next: me.clone() }, 0);
             self.run(2_000);
             let traced = self.now > START && self.now + 3_000_000 < START + self.scenario.length;
             for _ in 0..self.random.range(1, 4) {
@@ -391,7 +335,7 @@ impl Simulated<'_> {
             }
             self.run(2_000);
             let tid = self.tid;
-            self.moment(What::Switch { prev: me, next: idle.clone() }, tid);
+            self.moment(KernelEvent::Switch { prev: me, next: idle.clone() }, tid);
             self.now += self.random.range(200_000, 6_000_000);
         }
     }
@@ -406,8 +350,8 @@ impl Simulated<'_> {
         }
     }
 
-    fn moment(&mut self, what: What, tid: i32) {
-        self.moments.push(Moment { ts: self.now, cpu: self.index, tid, what });
+    fn moment(&mut self, event: KernelEvent, tid: i32) {
+        self.moments.push(Moment { ts: self.now, cpu: self.index, tid, event });
     }
 
     fn run(&mut self, most: u64) {
@@ -432,7 +376,7 @@ impl Simulated<'_> {
         self.call_within(depth, traced, 40_000);
     }
 
-    /// Calls a method that takes up to `most` ns beside what it calls.
+    /// Calls a method that takes up to `most` ns without its callees.
     fn call_within(&mut self, depth: u32, traced: bool, most: u64) {
         if traced {
             self.record(depth, Action::Enter);
@@ -440,7 +384,7 @@ impl Simulated<'_> {
         self.run(1_500);
         if self.scenario.markers {
             let text = format!("B|{PID}|com.example.app.Main.{}", METHODS[depth as usize]);
-            self.moment(What::Marker(text), self.tid);
+            self.moment(KernelEvent::Marker(text), self.tid);
         }
         self.run(most);
         if depth + 1 < METHODS.len() as u32 {
@@ -449,7 +393,7 @@ impl Simulated<'_> {
             }
         }
         if self.scenario.markers {
-            self.moment(What::Marker(format!("E|{PID}")), self.tid);
+            self.moment(KernelEvent::Marker(format!("E|{PID}")), self.tid);
         }
         self.run(1_500);
         if traced {
@@ -458,22 +402,8 @@ impl Simulated<'_> {
     }
 }
 
-/// A file in memory that is shared with who writes it.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().map_err(|_| io::ErrorKind::Other)?.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The two files as inputs.
-pub fn sources(made: &Made) -> [Source; 2] {
+/// The two files as inputs of `merge`.
+pub fn sources(made: &SimulatedFiles) -> [Source; 2] {
     let source = |name: &str, bytes: &Vec<u8>| Source {
         format: detect::detect(bytes),
         input: Input::from_bytes(name, bytes.clone()),
