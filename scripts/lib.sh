@@ -1,6 +1,7 @@
-# Sourced by the scripts: where things are, how to fail, and how to find a Rust that is new enough.
+# The other scripts source this file: paths, messages, errors, devices, and the search for a Rust that is new
+# enough.
 # shellcheck shell=bash
-# shellcheck disable=SC2034  # used by those that source this
+# shellcheck disable=SC2034  # the scripts that source this file use the variables
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${TRACEBRIDGE_CACHE:-$root/.cache}
@@ -14,13 +15,13 @@ die() {
     say "$*"
     exit 1
 }
-# Prints the comment at the top of the script: its help.
+# usage STATUS: prints the comment at the top of the script, which is its help, and exits with this status.
 usage() {
     sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"
     exit "$1"
 }
 usage_error() {
-    say "$*; --help tells more"
+    say "$* (see --help)"
     exit 2
 }
 # value "$@": fails unless the option $1 has a value after it.
@@ -39,7 +40,7 @@ rust_is_new_enough() {
 debian_rustc=/usr/bin/rustc
 debian_cargo=/usr/bin/cargo
 
-# Puts a cargo on PATH that is new enough, or says how to get one.
+# Puts a cargo that is new enough on PATH, or fails with a message that says how to install one.
 use_rust() {
     if have cargo && rust_is_new_enough rustc; then return; fi
     if [[ -x $debian_cargo ]] && rust_is_new_enough $debian_rustc; then
@@ -49,11 +50,12 @@ use_rust() {
     die "no Rust $(rust_wanted) or later: ./scripts/setup installs one"
 }
 
-# The only device, or the one named by $1; fails when it is not clear which.
+# pick_serial SERIAL: prints this serial, or the only device's if SERIAL is empty. Fails if that device is not
+# attached, or if there are none or several to choose from.
 pick_serial() {
     local wanted=$1 found
     have adb || die "adb is not installed: ./scripts/setup"
-    # An address may have been forgotten by the adb server since.
+    # The adb server may have forgotten a network address since it was connected.
     if [[ $wanted == *:* ]]; then timeout 10 adb connect "$wanted" >/dev/null 2>&1 || true; fi
     mapfile -t found < <(adb devices 2>/dev/null | awk '$2 == "device" { print $1 }')
     if [[ -n $wanted ]]; then
@@ -68,7 +70,7 @@ pick_serial() {
     esac
 }
 
-# The Android ABI of the device $1.
+# abi_of SERIAL: prints the Android ABI of a device.
 abi_of() {
     local machine
     machine=$(adb -s "$1" shell -n uname -m | tr -d '\r')
@@ -81,8 +83,8 @@ abi_of() {
     esac
 }
 
-# Waits (10 s at most) until the recorder on the device $1 has begun: its events are on, and then tracing is; or until
-# the process $2 has ended.
+# wait_for_recording SERIAL PID: waits at most 10 s until the recorder on the device has begun, which switches
+# its events on first and then tracing; or until the process PID on this machine has ended.
 wait_for_recording() {
     local i state='cd /sys/kernel/tracing && cat events/sched/sched_switch/enable tracing_on'
     for ((i = 0; i < 100; i++)); do
@@ -92,20 +94,21 @@ wait_for_recording() {
     done
 }
 
-# record_on SERIAL REMOTE COMMAND ARGUMENTS...: runs a recording command of the product on the device; its capture goes to
-# REMOTE there. A signal to this script ends the recording, not the script. Returns the command's status.
+# record_on SERIAL REMOTE COMMAND ARGUMENTS...: runs a recording command of the product on the device, which
+# writes its capture to the path REMOTE on the device. A signal to this script ends the recording and not the
+# script. Returns the command's status.
 record_on() {
     local serial=$1 remote=$2 command=$3 status=0 word words='' recorder
     shift 3
     for word; do words+=" $(printf '%q' "$word")"; done
-    # shellcheck disable=SC2064  # the values of now
+    # shellcheck disable=SC2064  # expanded now: the variables are local
     trap "adb -s $serial shell -n 'kill -INT \$(cat $remote.pid)' || true" INT TERM
-    # In a process group of its own, so that Ctrl-C reaches this script and not adb's connection.
+    # adb runs in a process group of its own, so that Ctrl-C reaches this script and not adb's connection.
     set -m
     adb -s "$serial" shell -n "echo \$\$ >$remote.pid; exec $on_device/tracebridge $command -o $remote$words" &
     recorder=$!
     set +m
-    # A signal ends the first wait, the recorder's end the second.
+    # A signal ends the first wait; the end of the recorder ends the second.
     wait "$recorder" || status=$?
     if ((status > 128)); then
         status=0
@@ -116,7 +119,7 @@ record_on() {
     return "$status"
 }
 
-# fetch SERIAL REMOTE LOCAL: moves a file from the device to here.
+# fetch SERIAL REMOTE LOCAL: moves a file from the device to this machine.
 fetch() {
     mkdir -p "$(dirname "$3")"
     adb -s "$1" pull "$2" "$3" >&2 && adb -s "$1" shell -n "rm -f $2"

@@ -1,10 +1,11 @@
-# Sourced by build, boot and stop: where things are kept, and how to fail.
+# build, boot and stop source this file: paths, messages and errors.
 # shellcheck shell=bash
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# Shared by several checkouts if the variable says so.
+# TRACEBRIDGE_CACHE names a directory that several checkouts share.
 cache=${TRACEBRIDGE_CACHE:-$(cd "$here/../.." && pwd)/.cache}/emulator
-# One file a running device, named after its port: QEMU's process id.
+# This directory has one file for each running device: its name is the device's port, its content QEMU's
+# process id.
 export running=$cache/running
 
 say() { printf '%s\n' "emulator: $*" >&2; }

@@ -8,6 +8,8 @@ mod art_writer;
 mod dat_writer;
 #[path = "../support/foreign_dat.rs"]
 mod foreign_dat;
+#[path = "../support/damage.rs"]
+mod damage;
 #[path = "../support/scenario.rs"]
 mod scenario;
 #[path = "../support/mod.rs"]
@@ -17,12 +19,13 @@ mod support;
 mod markers;
 
 mod align;
+mod compressed_inputs;
+mod damaged_inputs;
+mod duplicates;
 mod mapping;
-mod packed;
 mod perfetto;
 mod perfetto_zip;
 mod profile;
 mod trace_dat;
-mod twice;
 
 mod bad_text;

@@ -1,22 +1,30 @@
-//! The device: commands, files and the product's binaries on it.
+//! The device under test: shell commands, files, and the product's binaries on it, all through the real adb.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
+use crate::settings::reset;
 use crate::support;
 
-/// Where everything goes on a device.
+/// The directory on the device that holds all files of the tests.
 pub const DIR: &str = "/data/local/tmp";
 
-/// The device, for one test at a time.
+/// How long a program on the device may take to do what a test waits for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The device, which one test at a time holds. A test that panics while it holds the device leaves no program
+/// running and no setting changed: dropping this ends the test's programs and puts the kernel's own settings
+/// back.
 pub struct Device {
     serial: String,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Device {
-    /// The device that `TRACEBRIDGE_SERIAL` names; `None`, and said, without one.
+    /// The device that `TRACEBRIDGE_SERIAL` names. Without that variable the test is skipped, with a message:
+    /// `None`.
     pub fn attached() -> Option<Device> {
         static TURN: Mutex<()> = Mutex::new(());
         let Ok(serial) = std::env::var("TRACEBRIDGE_SERIAL") else {
@@ -24,14 +32,17 @@ impl Device {
             return None;
         };
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        if serial.contains(':') {
-            // An address may have been forgotten by the adb server since.
-            let _ = Command::new("adb").args(["connect", &serial]).output();
-        }
+        static CONNECTED: OnceLock<()> = OnceLock::new();
+        CONNECTED.get_or_init(|| {
+            if serial.contains(':') {
+                // The adb server may have forgotten a network address since the device was booted.
+                let _ = Command::new("adb").args(["connect", &serial]).output();
+            }
+        });
         Some(Device { serial, _turn: turn })
     }
 
-    /// Its name for adb's `-s`.
+    /// The device's name for adb's `-s`.
     pub fn serial(&self) -> &str {
         &self.serial
     }
@@ -42,19 +53,19 @@ impl Device {
         adb
     }
 
-    /// Runs a shell command there.
+    /// Runs a shell command on the device.
     pub fn shell(&self, command: &str) -> Output {
         self.adb().args(["shell", command]).output().expect("adb runs")
     }
 
-    /// Runs a shell command there that must succeed; what it printed.
+    /// Runs a shell command on the device, which must succeed. Returns what it printed.
     pub fn run(&self, command: &str) -> String {
         let output = self.shell(command);
         assert!(output.status.success(), "{command}: {}: {}", output.status, text(&output));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Starts a shell command there.
+    /// Starts a shell command on the device.
     pub fn start(&self, command: &str) -> Child {
         self.adb()
             .args(["shell", command])
@@ -64,19 +75,32 @@ impl Device {
             .expect("adb runs")
     }
 
-    /// Copies a file there.
+    /// Copies a file to the device.
     pub fn push(&self, local: &Path, remote: &str) {
-        let output = self.adb().arg("push").args([local, Path::new(remote)]).output().expect("adb runs");
-        assert!(output.status.success(), "adb push {}: {}", local.display(), text(&output));
+        self.push_all(&[local.to_owned()], remote);
     }
 
-    /// Copies a file from there.
+    /// Copies files to a path on the device: to a directory if they are several.
+    pub fn push_all(&self, local: &[PathBuf], remote: &str) {
+        let output = self.adb().arg("push").args(local).arg(remote).output().expect("adb runs");
+        assert!(output.status.success(), "adb push {local:?}: {}", text(&output));
+    }
+
+    /// Copies a file from the device.
     pub fn pull(&self, remote: &str, local: &Path) {
         let output = self.adb().args(["pull", remote]).arg(local).output().expect("adb runs");
         assert!(output.status.success(), "adb pull {remote}: {}", text(&output));
     }
 
-    /// The path there of `program` built for `abi` (once a test run pushed).
+    /// Moves a file from the device into a directory here. Returns its path here.
+    pub fn fetch(&self, remote: &str, dir: &Path) -> PathBuf {
+        let local = dir.join(remote.rsplit('/').next().expect("a path has a name"));
+        self.pull(remote, &local);
+        self.run(&format!("rm {remote}"));
+        local
+    }
+
+    /// The path on the device of `program` as built for `abi`. A test run pushes each program once.
     pub fn program(&self, abi: &str, program: &str) -> String {
         static PUSHED: OnceLock<Mutex<Vec<String>>> = OnceLock::new();
         let remote = format!("{DIR}/{program}-{abi}");
@@ -93,52 +117,126 @@ impl Device {
 
     /// The ABI of the binary that a user would push.
     pub fn abi(&self) -> &'static str {
-        match self.run("uname -m").trim() {
+        static ABI: OnceLock<&str> = OnceLock::new();
+        ABI.get_or_init(|| match self.run("uname -m").trim() {
             "aarch64" => "arm64-v8a",
             "x86_64" => "x86_64",
             machine if machine.starts_with("arm") => "armeabi-v7a",
             _ => "x86",
-        }
+        })
     }
 
-    /// Starts a recording, and waits until it has begun: its events are on, and then tracing is.
+    /// Waits until each of these files below tracefs begins with its value. The files are read in this order,
+    /// again and again, by one shell on the device. Returns false if that did not happen within a second.
+    pub fn soon(&self, state: &[(&str, &str)]) -> bool {
+        let tests: Vec<String> =
+            state.iter().map(|(file, value)| format!("read -r v <{file} && [ $v = {value} ]")).collect();
+        let tests = tests.join(" && ");
+        self.shell(&format!(
+            "cd /sys/kernel/tracing; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \
+             if {{ {tests}; }} 2>/dev/null; then exit 0; fi; sleep 0.05; done; exit 1"
+        ))
+        .status
+        .success()
+    }
+
+    /// Starts a recording of scheduler events, and waits until it has begun.
     pub fn record(&self, binary: &str, arguments: &str) -> Recording<'_> {
-        let pid_file = format!("{DIR}/recording.pid");
-        let state = "cd /sys/kernel/tracing && cat events/sched/sched_switch/enable tracing_on";
-        let child = self.start(&format!("echo $$ >{pid_file}; exec {binary} record {arguments}"));
-        let mut recording = Recording { device: self, child, pid_file };
-        for _ in 0..100 {
-            if self.run(state) == "1\n1\n" {
-                return recording;
-            }
-            if let Some(status) = recording.child.try_wait().expect("it is our child") {
-                let output = recording.child.wait_with_output().expect("it is our child");
-                panic!("record {arguments} ended at once: {status}: {}", text(&output));
-            }
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-        panic!("record {arguments}: not begun after 10 s");
+        self.record_until(binary, arguments, &RECORDING)
+    }
+
+    /// Starts a recording, and waits until these files below tracefs have these values.
+    pub fn record_until(&self, binary: &str, arguments: &str, state: &[(&str, &str)]) -> Recording<'_> {
+        let recording = self.start_signalled(&format!("{binary} record {arguments}"));
+        recording.wait_for(state)
+    }
+
+    /// Starts a command on the device to which signals can be sent.
+    pub fn start_signalled(&self, command: &str) -> Recording<'_> {
+        let pid_file = format!("{DIR}/running.pid");
+        let child = self.start(&format!("echo $$ >{pid_file}; exec {command}"));
+        Recording { device: self, child: Some(child), pid_file, command: command.to_owned() }
     }
 }
 
-/// A recorder at work.
+/// What tracefs shows once a recording of scheduler events has begun: the recorder switches the events on
+/// first.
+pub const RECORDING: [(&str, &str); 2] = [("events/sched/sched_switch/enable", "1"), ("tracing_on", "1")];
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        // Every process whose program lies in the tests' directory is one that a test started.
+        let processes =
+            format!("for e in /proc/[0-9]*/exe; do case $(readlink $e) in {DIR}/*) p=${{e%/exe}};");
+        self.shell(&format!(
+            "{processes} kill ${{p#/proc/}};; esac; done; sleep 3; {processes} kill -9 ${{p#/proc/}};; esac; done; \
+             for b in {DIR}/tracebridge-*; do if [ -x $b ]; then $b restore; $b restore --flight; fi; done; \
+             cd /sys/kernel/tracing && echo nop >current_tracer; echo >set_ftrace_filter; echo >set_graph_function; \
+             rmdir instances/*"
+        ));
+        reset(self);
+    }
+}
+
+/// A recorder at work on the device. Dropping this ends a recorder that still runs, and puts the settings
+/// back.
 pub struct Recording<'a> {
     device: &'a Device,
-    child: Child,
+    child: Option<Child>,
     pid_file: String,
+    command: String,
 }
 
 impl Recording<'_> {
-    /// Sends it a signal, by its name without `SIG`.
+    /// Waits until these files below tracefs have these values; panics if the recorder ends before.
+    pub fn wait_for(mut self, state: &[(&str, &str)]) -> Self {
+        let started = Instant::now();
+        while !self.device.soon(state) {
+            let child = self.child.as_mut().expect("a recorder that was not waited for");
+            if let Some(status) = child.try_wait().expect("it is our child") {
+                let output = self.finish();
+                panic!("the recorder ended at once: {status}: {}", text(&output));
+            }
+            assert!(started.elapsed() < PATIENCE, "{}: not begun after {PATIENCE:?}", self.command);
+        }
+        self
+    }
+
+    /// Sends the recorder a signal, by the signal's name without `SIG`.
     pub fn signal(&self, name: &str) {
         self.device.run(&format!("kill -{name} $(cat {})", self.pid_file));
     }
 
-    /// Waits for its end; its exit status must be one of a recording that was written.
+    /// Waits until the recorder ends.
+    pub fn finish(mut self) -> Output {
+        let child = self.child.take().expect("a recorder that was not waited for");
+        child.wait_with_output().expect("it is our child")
+    }
+
+    /// Waits until the recorder ends. Its exit status must be one of a recording that was written.
     pub fn end(self) -> Output {
-        let output = self.child.wait_with_output().expect("it is our child");
+        let output = self.finish();
         assert!(matches!(output.status.code(), Some(0 | 3)), "record: {}: {}", output.status, text(&output));
         output
+    }
+}
+
+impl Drop for Recording<'_> {
+    fn drop(&mut self) {
+        let Some(child) = &mut self.child else { return };
+        let ended: Option<ExitStatus> = child.try_wait().ok().flatten();
+        if ended.is_none() {
+            self.device.shell(&format!(
+                "p=$(cat {}); kill -TERM $p; for i in 1 2 3 4 5 6 7 8 9 10; do kill -0 $p || exit; sleep 0.5; done; \
+                 kill -KILL $p",
+                self.pid_file
+            ));
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
@@ -147,12 +245,13 @@ pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A directory that goes when it is dropped.
+/// A temporary directory on this host, removed on drop.
 pub fn scratch() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary directory")
 }
 
-/// The Python that has the packages of scripts/requirements.txt; `None`, and said, without it.
+/// The Python that has the packages of scripts/requirements.txt. Without it the test is skipped, with a
+/// message: `None`.
 pub fn python() -> Option<PathBuf> {
     let python = std::env::var_os("TRACEBRIDGE_PYTHON")
         .map(PathBuf::from)

@@ -1,13 +1,15 @@
-//! The boot trace: the service of android/boot/tracebridge.rc, run as init would, without an adb session around it.
+//! The boot trace: the service of android/boot/tracebridge.rc, started as Android's init would start it,
+//! outside any adb session.
 
 use std::fs;
 use std::path::Path;
 
-use crate::adb::{self, DIR, Device};
+use crate::adb::{self, DIR, Device, RECORDING};
 use crate::journey::json;
 use crate::settings::{assert_same, settings, usual};
 
-/// The service's command line in the rc file, with these in place of the paths on an Android's `/system`.
+/// The service's command line in the rc file, with this binary and this file of names in place of the paths
+/// on `/system`.
 fn service(binary: &str, names: &str) -> String {
     let boot = Path::new(env!("CARGO_MANIFEST_DIR")).join("android/boot");
     let rc = fs::read_to_string(boot.join("tracebridge.rc")).unwrap();
@@ -20,30 +22,20 @@ fn service(binary: &str, names: &str) -> String {
 fn the_service_of_the_rc_file_records_from_init_until_it_is_fetched() {
     let Some(device) = Device::attached() else { return };
     let binary = device.program(device.abi(), "tracebridge");
-    usual(&device);
-    let before = settings(&device);
+    let before = usual(&device);
     let names = format!("{DIR}/tracebridge.boot");
     device.push(&Path::new(env!("CARGO_MANIFEST_DIR")).join("android/boot/tracebridge.boot"), &names);
     let line = service(&binary, &names);
     let (program, arguments) = line.split_once(' ').unwrap();
-    // Detached, of no session, with no input or output: as init starts a service.
+    // Detached, in a session of its own, and without input or output: this is how init starts a service.
     device.run(&format!("start-stop-daemon -S -b -x {program} -- {arguments}"));
-    let on = "cat /sys/kernel/tracing/tracing_on /sys/kernel/tracing/events/sched/sched_switch/enable; ls /dev/*.saved";
-    let mut state = String::new();
-    for _ in 0..50 {
-        state = String::from_utf8_lossy(&device.shell(on).stdout).into_owned();
-        if state == "1\n1\n/dev/tracebridge-top.saved\n" {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(200));
-    }
-    assert_eq!(state, "1\n1\n/dev/tracebridge-top.saved\n");
+    assert!((0..30).any(|_| device.soon(&RECORDING)), "the service does not record");
+    assert_eq!(device.run("ls /dev/*.saved"), "/dev/tracebridge-top.saved\n");
     std::thread::sleep(std::time::Duration::from_secs(1));
     device.run(&format!("{binary} stop --state-dir /dev -o {DIR}/boot.dat"));
-    assert_same(&before, &settings(&device), "after the boot trace");
+    assert_same(before, &settings(&device), "after the boot trace");
     let dir = adb::scratch();
-    let dat = dir.path().join("boot.dat");
-    device.pull(&format!("{DIR}/boot.dat"), &dat);
-    device.run(&format!("rm {DIR}/boot.dat {names}"));
+    let dat = device.fetch(&format!("{DIR}/boot.dat"), dir.path());
+    device.run(&format!("rm {names}"));
     assert!(json(&["info", "--json"], &[&dat])["events"].as_u64() > Some(20));
 }

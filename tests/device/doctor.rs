@@ -1,22 +1,22 @@
-//! `doctor` on the device, after a recorder was killed.
+//! What `doctor` reports on the device after a recorder was killed.
 
 use serde_json::Value;
 
 use crate::adb::{self, DIR, Device};
-use crate::settings::{assert_same, settings, unusual, usual};
+use crate::settings::{assert_same, reset, settings, unusual};
 
 #[test]
 fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
     let Some(device) = Device::attached() else { return };
     let binary = device.program(device.abi(), "tracebridge");
-    unusual(&device);
-    let before = settings(&device);
+    let before = unusual(&device);
     let recording = device.record(&binary, &format!("-t 60 -b 1024 -o {DIR}/killed.dat sched"));
     std::thread::sleep(std::time::Duration::from_secs(3));
     recording.signal("KILL");
     let doctor = || -> (String, Value) {
-        let told = device.run(&format!("{binary} doctor"));
-        (told, serde_json::from_str(&device.run(&format!("{binary} doctor --json"))).expect("JSON"))
+        let both = device.run(&format!("{binary} doctor && echo ---- && {binary} doctor --json"));
+        let (text, json) = both.split_once("----\n").expect("the separator");
+        (text.to_owned(), serde_json::from_str(json).expect("JSON"))
     };
     let (told, report) = doctor();
     assert!(
@@ -30,15 +30,13 @@ fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
         (&"killed".into(), &format!("{DIR}/killed.dat").into())
     );
     device.run(&format!("{binary} restore"));
-    assert_same(&before, &settings(&device), "after restore");
+    assert_same(before, &settings(&device), "after restore");
     let (told, report) = doctor();
     assert!(!told.contains("killed"), "{told}");
     assert_eq!(report["records"], Value::Array(Vec::new()));
     let dir = adb::scratch();
-    let dat = dir.path().join("killed.dat");
-    device.pull(&format!("{DIR}/killed.dat"), &dat);
-    device.run(&format!("rm {DIR}/killed.dat"));
-    usual(&device);
+    let dat = device.fetch(&format!("{DIR}/killed.dat"), dir.path());
+    reset(&device);
     let output = crate::support::tracebridge().args(["info", "--json"]).arg(&dat).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", adb::text(&output));
     let info: Value = serde_json::from_slice(&output.stdout).expect("JSON");

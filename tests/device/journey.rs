@@ -1,5 +1,5 @@
-//! The journey that a user makes, once for all tests that look at its results: push, record while the reference app
-//! runs, pull, merge.
+//! The journey that a user makes: push, record while the reference app runs, pull, merge. It is made once,
+//! and several tests look at its results.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -10,14 +10,14 @@ use crate::adb::{self, DIR, Device};
 use crate::capture;
 use crate::support;
 
-/// What the journey leaves on the host.
+/// The journey's results on the host.
 pub struct Journey {
     _dir: tempfile::TempDir,
-    /// The capture.
+    /// The kernel capture.
     pub dat: PathBuf,
     /// The merged trace.
     pub pftrace: PathBuf,
-    /// What the reference app says it did.
+    /// The reference app's own report of its calls and threads.
     pub app: Value,
     /// The merge's summary.
     pub merged: Value,
@@ -25,7 +25,7 @@ pub struct Journey {
     pub info: Value,
 }
 
-/// The journey; `None` without a device.
+/// The journey's results; `None` without a device.
 pub fn journey() -> Option<&'static Journey> {
     static JOURNEY: OnceLock<Option<Journey>> = OnceLock::new();
     JOURNEY.get_or_init(|| Device::attached().map(|device| travel(&device))).as_ref()
@@ -40,28 +40,27 @@ fn travel(device: &Device) -> Journey {
 
     let recording =
         device.record(&binary, &format!("-t 120 -b 16384 -o {DIR}/journey.dat --json sched freq idle"));
-    let said = device.run(&format!("{app} -o {DIR}/journey.trace --threads 6 --calls 8000 --pause 20000"));
+    let report = device.run(&format!("{app} -o {DIR}/journey.trace --threads 6 --calls 8000 --pause 20000"));
     recording.signal("INT");
     let recorded = recording.end();
     assert_eq!(recorded.status.code(), Some(0), "events were lost: {}", adb::text(&recorded));
 
-    device.pull(&format!("{DIR}/journey.dat"), &path("journey.dat"));
-    device.pull(&format!("{DIR}/journey.trace"), &path("journey.trace"));
-    device.run(&format!("rm {DIR}/journey.dat {DIR}/journey.trace"));
+    device.fetch(&format!("{DIR}/journey.dat"), dir.path());
+    device.fetch(&format!("{DIR}/journey.trace"), dir.path());
     let pftrace = path("journey.pftrace");
     let merged = json(&["merge", "--json", "-o"], &[&pftrace, &path("journey.dat"), &path("journey.trace")]);
     let info = json(&["info", "--json"], &[&path("journey.dat")]);
     Journey {
         dat: path("journey.dat"),
         pftrace,
-        app: serde_json::from_str(&said).expect("the reference app prints JSON"),
+        app: serde_json::from_str(&report).expect("the reference app prints JSON"),
         merged,
         info,
         _dir: dir,
     }
 }
 
-/// Runs the product on this host; its JSON.
+/// Runs the product on this host. Returns the JSON that it printed.
 pub fn json(arguments: &[&str], files: &[&PathBuf]) -> Value {
     let output = support::tracebridge().args(arguments).args(files).output().expect("tracebridge runs");
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", adb::text(&output));
@@ -81,7 +80,7 @@ fn trace_cmd_reports_the_events_that_info_counts() {
     assert_eq!(theirs.len(), ours.len(), "events that trace-cmd report prints, and that are read");
     assert_eq!(journey.info["events"].as_u64(), Some(theirs.len() as u64), "{}", journey.info);
 
-    // By time, as both are; of one time on two CPUs either may come first.
+    // Both are in the order of time, but events of the same time on two CPUs may come in any order.
     let (mut ours, mut theirs) = (ours, theirs);
     ours.sort();
     theirs.sort();

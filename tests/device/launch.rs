@@ -1,16 +1,16 @@
-//! scripts/launch, with stand-ins for Android's `am` and `cmd` where the device has no framework.
+//! scripts/launch, with stand-ins for Android's `am` and `cmd` where the device has no Android framework.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::adb::{self, Device};
+use crate::fake_android::FakeAndroid;
 use crate::journey::json;
-use crate::stand_in::StandIns;
 
 #[test]
 fn a_launch_leaves_a_capture_and_a_method_trace_that_merge() {
     let Some(device) = Device::attached() else { return };
-    let Some(_android) = StandIns::install(&device, &["am", "cmd"]) else { return };
+    let Some(_android) = FakeAndroid::install(&device, &["am", "cmd"], &[]) else { return };
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(project.join("scripts/push"))
         .args(["--serial", device.serial(), "--with-reference-app"])

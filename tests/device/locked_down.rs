@@ -1,15 +1,16 @@
-//! A locked-down device in miniature: the user `shell`, who may use just the files that a user build lets it.
+//! A locked-down device in miniature: the user `shell`, who may use only the files that a user build of
+//! Android permits.
 
 use serde_json::Value;
 
 use crate::adb::{self, DIR, Device, text};
 use crate::capture;
+use crate::fake_android::FakeAndroid;
 use crate::journey::json;
 use crate::settings::{assert_same, settings, usual};
-use crate::stand_in::StandIns;
 
-/// What a user build labels `debugfs_tracing` (AOSP sepolicy, genfs_contexts): the files, and the directories with all
-/// that is in them.
+/// The files that a user build labels `debugfs_tracing` (AOSP sepolicy, genfs_contexts), as patterns below
+/// tracefs.
 const OPEN: &str = "tracing_on trace trace_pipe trace_clock buffer_percent buffer_size_kb events/header_page \
     options/overwrite options/print-tgid options/record-tgid saved_cmdlines_size synthetic_events \
     per_cpu/cpu*/* events/sched/sched_switch/* events/sched/sched_wakeup/* events/sched/sched_waking/* \
@@ -17,13 +18,13 @@ const OPEN: &str = "tracing_on trace trace_pipe trace_clock buffer_percent buffe
     events/power/cpu_frequency/* events/power/cpu_idle/* events/ftrace/print/* events/oom/oom_score_adj_update/* \
     events/task/task_rename/* events/task/task_newtask/* events/irq/enable events/irq/*/*";
 
-/// tracefs with a phone's modes; put back on drop.
-struct Phone<'a>(&'a Device);
+/// Gives tracefs the modes that it has on a phone; the old modes are put back on drop.
+struct PhoneModes<'a>(&'a Device);
 
-impl Phone<'_> {
-    fn of(device: &Device) -> Phone<'_> {
-        let phone = Phone(device);
-        // The files, and the directories on the way to each.
+impl PhoneModes<'_> {
+    fn set(device: &Device) -> PhoneModes<'_> {
+        let phone = PhoneModes(device);
+        // /tmp/modes lists the files and the directories on the way to each, with their modes now.
         device.run(&format!(
             "cd /sys/kernel/tracing && for f in {OPEN} trace_marker; do while [ -e $f ]; do echo $f; \
              case $f in */*) f=${{f%/*}} ;; .) break ;; *) f=. ;; esac; done; done | sort -u >/tmp/open && \
@@ -36,9 +37,9 @@ impl Phone<'_> {
     }
 }
 
-impl Drop for Phone<'_> {
+impl Drop for PhoneModes<'_> {
     fn drop(&mut self) {
-        // As many at once as have one mode.
+        // One chmod puts back all files that had the same mode.
         self.0.shell(
             "cd /sys/kernel/tracing && for mode in $(cut -d' ' -f1 /tmp/modes | sort -u); do \
              sed -n \"s/^$mode //p\" /tmp/modes | sort -r | xargs chmod $mode; done",
@@ -49,21 +50,18 @@ impl Drop for Phone<'_> {
 #[test]
 fn the_shell_of_a_user_build_records_sched_and_is_told_what_is_missing() {
     let Some(device) = Device::attached() else { return };
-    // The property's real programs may be called by anybody.
-    let Some(android) = StandIns::install(&device, &["getprop", "setprop"]) else { return };
-    android.set("ro.build.version.sdk", "35");
-    android.set("ro.build.version.release", "15");
-    android.set("ro.build.type", "user");
+    let properties =
+        [("ro.build.version.sdk", "35"), ("ro.build.version.release", "15"), ("ro.build.type", "user")];
+    let Some(_android) = FakeAndroid::install(&device, &["getprop", "setprop"], &properties) else { return };
     let binary = device.program(device.abi(), "tracebridge");
-    usual(&device);
-    let before = settings(&device);
+    let before = usual(&device);
     let dir = format!("{DIR}/shell");
     device.run(&format!("mkdir -p {dir} && chmod 777 {dir} && chmod 755 /data /data/local {DIR}"));
     let as_shell = |command: &str| device.shell(&format!("su shell -c '{command}'"));
     let record = format!("{binary} record -t 2 --json --state-dir {dir} -o {dir}/x.dat sched freq idle");
     assert_eq!(as_shell(&record).status.code(), Some(1), "nothing is permitted yet");
 
-    let phone = Phone::of(&device);
+    let phone = PhoneModes::set(&device);
     let recorded = as_shell(&record);
     let doctor = as_shell(&format!("{binary} doctor --state-dir {dir}"));
     let as_json = as_shell(&format!("{binary} doctor --json --state-dir {dir}"));
@@ -79,7 +77,7 @@ fn the_shell_of_a_user_build_records_sched_and_is_told_what_is_missing() {
     let events = capture::read(&dat);
     assert!(events.iter().filter(|e| e.name == "sched_switch").count() > 20, "{summary}");
     assert_eq!(json(&["info", "--json"], &[&dat])["events"].as_u64(), Some(events.len() as u64));
-    // What is missing is said where it was wanted, with the knob.
+    // The summary's notes name each tracefs file that was wanted and refused.
     let notes = summary["notes"].to_string();
     assert!(notes.contains("options/record-cmd") && notes.contains("denied"), "{notes}");
 
@@ -106,5 +104,5 @@ fn the_shell_of_a_user_build_records_sched_and_is_told_what_is_missing() {
     assert!(text(&refused).contains("workq"), "{}", text(&refused));
     assert!(traced.status.success() && text(&traced).contains("sched_switch: "), "{}", text(&traced));
     device.run(&format!("rm -r {dir}"));
-    assert_same(&before, &settings(&device), "after shell's recordings");
+    assert_same(before, &settings(&device), "after shell's recordings");
 }

@@ -1,23 +1,21 @@
-//! Journeys on an Android device or the emulated one (`TRACEBRIDGE_SERIAL` names it), driven through the real adb with
-//! the static binaries of scripts/build-android. The device's kernel has one buffer: the tests take turns.
+//! Tests on an Android device or the emulated device, which `TRACEBRIDGE_SERIAL` names, through the real adb
+//! and with the static binaries of scripts/build-android. The device's kernel has one trace buffer, so one
+//! test at a time uses the device.
 
-#[path = "../support/art_writer.rs"]
-mod art_writer;
 #[path = "../support/capture.rs"]
 mod capture;
-mod doctor;
 #[path = "../support/mod.rs"]
 mod support;
 
 mod adb;
 mod atrace;
-mod bad_input;
 mod boot;
+mod doctor;
+mod fake_android;
 mod journey;
 mod launch;
 mod locked_down;
 mod perfetto;
 mod recording;
 mod settings;
-mod stand_in;
 mod tags;

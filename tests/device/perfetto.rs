@@ -1,20 +1,28 @@
-//! The merged trace as Perfetto's own classes decode it, and how far methods lie from the markers around them.
+//! The merged trace as Perfetto's own protobuf classes decode it, and how far methods lie from the markers
+//! around them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::adb;
 use crate::capture;
 use crate::journey::journey;
 
-/// How far a method's edge may lie from its marker, ns. The goal is a fifth of each: the emulated device's processors
-/// are slow, and other programs may keep it waiting.
-const MEDIAN_LIMIT: u64 = 5 * 20_000;
-const P99_LIMIT: u64 = 5 * 100_000;
+/// How far a method's edge may lie from its marker. The project's goal is a fifth of each limit: the emulated
+/// device's processors are slow, and other programs on the host delay it.
+const MEDIAN_LIMIT_NS: u64 = 5 * 20_000;
+const P99_LIMIT_NS: u64 = 5 * 100_000;
 
-/// The fields of each line that pftrace.py prints; `None` without Python.
+/// The fields of each line that pftrace.py prints of the journey's trace, decoded once for all tests. Without
+/// Python the test is skipped: `None`.
+fn decoded(pftrace: &Path) -> Option<&'static [Vec<String>]> {
+    static LINES: OnceLock<Option<Vec<Vec<String>>>> = OnceLock::new();
+    LINES.get_or_init(|| decode(pftrace)).as_deref()
+}
+
 fn decode(pftrace: &Path) -> Option<Vec<Vec<String>>> {
     let python = adb::python()?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/device/pftrace.py");
@@ -27,7 +35,7 @@ fn decode(pftrace: &Path) -> Option<Vec<Vec<String>>> {
 #[test]
 fn perfetto_finds_exactly_what_was_merged() {
     let Some(journey) = journey() else { return };
-    let Some(lines) = decode(&journey.pftrace) else { return };
+    let Some(lines) = decoded(&journey.pftrace) else { return };
     let count = |what: &str| lines.iter().filter(|l| l[0] == what).count() as u64;
     let recorded = capture::read(&journey.dat);
     let of = |name: &str| recorded.iter().filter(|l| l.name == name).count() as u64;
@@ -49,17 +57,18 @@ fn perfetto_finds_exactly_what_was_merged() {
     assert_eq!(lost, 0);
 }
 
-/// What one thread did, in order: whether it began, when (ns), and the name where it began.
+/// The edges of one thread's slices in order: whether the edge is a begin, its time (ns), and the name if it
+/// is a begin.
 type Edges = Vec<(bool, u64, String)>;
 
 #[test]
 fn methods_lie_on_the_markers_around_them() {
     let Some(journey) = journey() else { return };
-    let Some(lines) = decode(&journey.pftrace) else { return };
+    let Some(lines) = decoded(&journey.pftrace) else { return };
     let mut methods: HashMap<i64, Edges> = HashMap::new();
     let mut markers: HashMap<i64, Edges> = HashMap::new();
     let pid = journey.app["pid"].as_i64().expect("the app's pid");
-    for line in &lines {
+    for line in lines {
         let number = |index: usize| line[index].parse::<i64>().expect("a number");
         let ts = |index: usize| line[index].parse::<u64>().expect("a time");
         match line[0].as_str() {
@@ -96,7 +105,7 @@ fn methods_lie_on_the_markers_around_them() {
     assert!(methods.is_empty(), "methods on threads that are not the app's: {:?}", methods.keys());
 
     let (median, p99) = (quantile(&distances, 50), quantile(&distances, 99));
-    // Straight to the terminal: the test harness swallows what a passing test prints.
+    // Written directly: the test harness swallows what a passing test prints with println.
     let _ = writeln!(
         std::io::stderr(),
         "methods against their markers: {} edges, median {:.1} µs, 99th percentile {:.1} µs (threads' medians, ns: {per_thread:?})",
@@ -104,7 +113,7 @@ fn methods_lie_on_the_markers_around_them() {
         median as f64 / 1e3,
         p99 as f64 / 1e3,
     );
-    assert!(median <= MEDIAN_LIMIT && p99 <= P99_LIMIT, "median {median} ns, 99th percentile {p99} ns");
+    assert!(median <= MEDIAN_LIMIT_NS && p99 <= P99_LIMIT_NS, "median {median} ns, 99th percentile {p99} ns");
 }
 
 fn quantile(values: &[u64], percent: usize) -> u64 {

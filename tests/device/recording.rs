@@ -1,9 +1,9 @@
-//! What a recording leaves behind on the device: its capture, and every setting as it was.
+//! Recordings on the device: their captures, and every setting as it was before.
 
 use crate::adb::{self, DIR, Device};
 use crate::capture;
 use crate::journey::json;
-use crate::settings::{assert_same, settings, unusual, usual};
+use crate::settings::{assert_same, reset, settings, unusual, usual};
 
 #[test]
 fn settings_are_as_before_after_a_recording_and_after_sigint() {
@@ -11,18 +11,17 @@ fn settings_are_as_before_after_a_recording_and_after_sigint() {
     let binary = device.program(device.abi(), "tracebridge");
     let capture = format!("{DIR}/settings.dat");
     for prepare in [usual, unusual] {
-        prepare(&device);
-        let before = settings(&device);
-        device.run(&format!("{binary} record -t 1 -b 4096 -o {capture} sched freq idle"));
-        assert_same(&before, &settings(&device), "after a whole recording");
+        let before = prepare(&device);
+        device.run(&format!("{binary} record -t 0.5 -b 4096 -o {capture} sched freq idle"));
+        assert_same(before, &settings(&device), "after a whole recording");
         for signal in ["INT", "TERM"] {
             let recording = device.record(&binary, &format!("-t 60 -b 4096 -o {capture} sched freq idle"));
             recording.signal(signal);
             recording.end();
-            assert_same(&before, &settings(&device), &format!("after SIG{signal}"));
+            assert_same(before, &settings(&device), &format!("after SIG{signal}"));
         }
     }
-    usual(&device);
+    reset(&device);
     device.run(&format!("rm {capture}"));
 }
 
@@ -34,14 +33,12 @@ fn the_32_bit_binary_records_on_the_64_bit_kernel() {
     }
     let binary = device.program("armeabi-v7a", "tracebridge");
     let dir = adb::scratch();
-    let dat = dir.path().join("v7a.dat");
     let app = device.program("armeabi-v7a", "reference_app");
     let recording = device.record(&binary, &format!("-t 60 -o {DIR}/v7a.dat sched"));
     device.run(&format!("{app} -o /dev/null --calls 500"));
     recording.signal("INT");
     recording.end();
-    device.pull(&format!("{DIR}/v7a.dat"), &dat);
-    device.run(&format!("rm {DIR}/v7a.dat"));
+    let dat = device.fetch(&format!("{DIR}/v7a.dat"), dir.path());
     let events = capture::read(&dat).len() as u64;
     assert!(events > 4000, "only {events} events, and the app alone writes 4000 markers");
     assert_eq!(json(&["info", "--json"], &[&dat])["events"].as_u64(), Some(events));
@@ -56,11 +53,11 @@ fn every_way_to_record_leaves_every_setting() {
     let binary = device.program(device.abi(), "tracebridge");
     let capture = format!("{DIR}/ways.dat");
     unusual(&device);
-    // A function filter of somebody else's.
+    // Function filters that another program set.
     device.run(
         "cd /sys/kernel/tracing && echo 'vfs_open' >set_ftrace_filter && echo 'vfs_open' >set_graph_function",
     );
-    let before = settings(&device);
+    let before = &settings(&device);
     let ways = [
         (format!("record sched --mode ring -b 256 -t 0.5 -o {capture}"), 0),
         (format!("record sched irq --mode fill -b 64 -t 1 -o {capture}"), 0),
@@ -78,25 +75,28 @@ fn every_way_to_record_leaves_every_setting() {
     for (way, status) in ways {
         let output = device.shell(&format!("{binary} {way}"));
         assert_eq!(output.status.code(), Some(status), "{way}: {}", adb::text(&output));
-        assert_same(&before, &settings(&device), &way);
+        assert_same(before, &settings(&device), &way);
     }
     device.run(&format!("{binary} start sched -k vfs_read && {binary} dump -o {capture} && {binary} stop"));
-    assert_same(&before, &settings(&device), "start, dump, stop");
+    assert_same(before, &settings(&device), "start, dump, stop");
     device.run(&format!(
         "cd /sys/kernel/tracing && echo >set_ftrace_filter && echo >set_graph_function; rm {capture}"
     ));
-    usual(&device);
+    reset(&device);
 }
 
 #[test]
-fn traced_functions_are_those_that_were_named() {
+fn only_the_named_functions_are_traced() {
     let Some(device) = Device::attached() else { return };
     let binary = device.program(device.abi(), "tracebridge");
     let dir = adb::scratch();
     let (remote, dat, text) = (format!("{DIR}/k.dat"), dir.path().join("k.dat"), dir.path().join("k.txt"));
-    let record = |arguments: &str| -> Vec<String> {
-        let work = "(sleep 1; cat /proc/version /proc/mounts; echo x >/data/local/tmp/k.x) >/dev/null";
-        device.run(&format!("{work} & {binary} record {arguments} -t 4 -o {remote}; wait"));
+    let record = |arguments: &str, tracer: &str| -> Vec<String> {
+        let begun = [("current_tracer", tracer), ("tracing_on", "1")];
+        let recording = device.record_until(&binary, &format!("{arguments} -t 60 -o {remote}"), &begun);
+        device.run("(cat /proc/version /proc/mounts; echo x >/data/local/tmp/k.x) >/dev/null; sleep 0.5");
+        recording.signal("INT");
+        recording.end();
         device.pull(&remote, &dat);
         let out =
             crate::support::tracebridge().arg("convert").arg(&dat).arg("-o").arg(&text).output().unwrap();
@@ -104,12 +104,12 @@ fn traced_functions_are_those_that_were_named() {
         let text = std::fs::read_to_string(&text).unwrap();
         text.lines().filter(|l| !l.starts_with('#')).map(str::to_owned).collect()
     };
-    let lines = record("-k 'vfs_read,vfs_wr*'");
+    let lines = record("-k 'vfs_read,vfs_wr*'", "function");
     let named = |l: &String| l.contains(": vfs_read <-") || l.contains(": vfs_wr");
     assert!(lines.iter().any(|l| l.contains(": vfs_read <-")), "{lines:?}");
     assert!(lines.iter().all(named), "{:?}", lines.iter().find(|l| !named(l)));
-    // The graph has what they call, too, and events beside it.
-    let lines = record("-k vfs_read --graph sched/sched_switch");
+    // The graph also has the functions that the named functions call, and events beside them.
+    let lines = record("-k vfs_read --graph sched/sched_switch", "function_graph");
     for part in ["funcgraph_entry: --> vfs_read (0)", "(1)", "funcgraph_exit", "sched_switch:"] {
         assert!(lines.iter().any(|l| l.contains(part)), "no {part}: {:?}", lines.first());
     }
@@ -129,18 +129,17 @@ fn a_cpu_that_goes_and_comes_back_in_the_middle_costs_no_event() {
     }
     let binary = device.program(device.abi(), "tracebridge");
     let dir = adb::scratch();
-    let (remote, dat) = (format!("{DIR}/hotplug.dat"), dir.path().join("hotplug.dat"));
+    let remote = format!("{DIR}/hotplug.dat");
     for compress in ["", "--compress"] {
-        usual(&device);
-        let before = settings(&device);
+        let before = usual(&device);
         let recording =
             device.record(&binary, &format!("-t 60 -b 1024 {compress} --json -o {remote} sched irq"));
         device.run(&format!("sleep 0.5; echo 0 >{online}; sleep 0.5; echo 1 >{online}; sleep 0.5"));
         recording.signal("INT");
         let output = recording.end();
         assert_eq!(output.status.code(), Some(0), "{}", adb::text(&output));
-        assert_same(&before, &settings(&device), "after a CPU went and came back");
-        device.pull(&remote, &dat);
+        assert_same(before, &settings(&device), "after a CPU went and came back");
+        let dat = device.fetch(&remote, dir.path());
         let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a summary");
         let of_cpu = |n: usize| summary["cpus"][n]["events"].as_u64().unwrap();
         let info = json(&["info", "--json"], &[&dat]);
@@ -148,7 +147,7 @@ fn a_cpu_that_goes_and_comes_back_in_the_middle_costs_no_event() {
         let lines = capture::read(&dat);
         let (first, last) = (lines.first().unwrap().ts, lines.last().unwrap().ts);
         let of_1: Vec<_> = lines.iter().filter(|l| l.cpu == 1).collect();
-        // Before it went, and after it came back.
+        // CPU 1 has events from before it went offline, and from after it came back.
         let third = (last - first) / 3;
         assert!(
             of_1.first().unwrap().ts < first + third && of_1.last().unwrap().ts > last - third,
@@ -158,22 +157,20 @@ fn a_cpu_that_goes_and_comes_back_in_the_middle_costs_no_event() {
             assert_eq!(capture::trace_cmd_report(&dat).len(), lines.len());
         }
     }
-    device.run(&format!("rm {remote}"));
 }
 
 #[test]
-fn a_compressed_capture_of_the_phones_binary_is_trace_cmds_too() {
+fn trace_cmd_reads_a_compressed_capture_of_the_device_binary() {
     let Some(device) = Device::attached() else { return };
     let binary = device.program(device.abi(), "tracebridge");
     let app = device.program(device.abi(), "reference_app");
     let dir = adb::scratch();
-    let (remote, dat) = (format!("{DIR}/packed.dat"), dir.path().join("packed.dat"));
+    let remote = format!("{DIR}/compressed.dat");
     let recording = device.record(&binary, &format!("-t 60 --compress --json -o {remote} sched irq"));
     device.run(&format!("{app} -o /dev/null --calls 500"));
     recording.signal("INT");
     let output = recording.end();
-    device.pull(&remote, &dat);
-    device.run(&format!("rm {remote}"));
+    let dat = device.fetch(&remote, dir.path());
     let info = json(&["info", "--json"], &[&dat]);
     assert_eq!(info["format"], "trace.dat v7 (zstd)", "{}", adb::text(&output));
     let mut ours = capture::read(&dat);

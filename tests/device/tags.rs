@@ -1,4 +1,5 @@
-//! `--tag` of `mark` and `wrap`: markers only while an ATRACE tag is on, as libcutils watches it.
+//! `--tag` of `mark` and `wrap`: markers are written only while an ATRACE tag is on, which is watched as
+//! libcutils does.
 
 use std::io::Write;
 
@@ -6,12 +7,13 @@ use tracebridge::android::tags::TAGS;
 
 use crate::adb::{Device, scratch};
 
-/// Where Android has its properties' memory; the emulated device has none, so a stand-in is put there.
+/// The directory in which Android keeps its properties' memory. The emulated device has none: a stand-in is
+/// put there.
 const AREAS: &str = "/dev/__properties__";
 const AREA: &str = "/dev/__properties__/u:object_r:debug_prop:s0";
 
-/// A property area (bionic `prop_area.h`) with `debug.atrace.tags.enableflags` alone: a chain of nodes, each a length,
-/// four offsets (property, left, right, children) and a name, and the property at its end.
+/// A property area (bionic `prop_area.h`) with `debug.atrace.tags.enableflags` alone: a chain of nodes, each
+/// a length, four offsets (property, left, right, children) and a name, and the property at its end.
 fn area(value: &str) -> Vec<u8> {
     const HEAD: usize = 128;
     let names = ["", "debug", "atrace", "tags", "enableflags"];
@@ -35,7 +37,7 @@ fn area(value: &str) -> Vec<u8> {
     out
 }
 
-/// The properties' memory, with this mask. Removed on drop.
+/// A stand-in for the properties' memory, with one mask of tags; removed on drop.
 struct Properties<'a>(&'a Device);
 
 impl Properties<'_> {
@@ -56,12 +58,13 @@ impl Drop for Properties<'_> {
     }
 }
 
+/// The offset of the property's value in the file, in bytes.
 fn value_at() -> usize {
     let bytes = area("0x00000008");
     bytes.windows(10).position(|w| w == b"0x00000008").unwrap()
 }
 
-/// A shell command that does what init does when the property changes: the value, then the serial number.
+/// A shell command that changes the property as Android's init does: first the value, then the serial number.
 fn change(mask: u64, serial: u8) -> String {
     let at = value_at();
     let dd = format!("dd of={AREA} bs=1 conv=notrunc 2>/dev/null");
@@ -76,7 +79,7 @@ fn all_28_tags_are_known_by_name_and_bit() {
     }
     let binary = device.program(device.abi(), "tracebridge");
     device.run("cd /sys/kernel/tracing && echo 1 >tracing_on && echo >trace");
-    // Every other bit: a tag that is off must write nothing.
+    // Every other tag is on: a tag that is off must write nothing.
     let mask = 0x0555_5555 & !1;
     let properties = Properties::with(&device, mask);
     let script: Vec<String> = TAGS
@@ -88,7 +91,7 @@ fn all_28_tags_are_known_by_name_and_bit() {
     let trace = device.run("cat /sys/kernel/tracing/trace");
     let expected: Vec<String> = TAGS
         .iter()
-        // Without app_N nobody is an app to be traced.
+        // The tag `app` is off: no property `app_N` names an app to trace.
         .filter(|tag| tag.bit == 0 || mask & tag.mask() != 0 && tag.name != "app")
         .map(|tag| format!("tag{:02}", tag.bit))
         .chain(["tag99".to_owned()])
@@ -107,9 +110,9 @@ fn a_stream_of_markers_follows_the_tag_as_it_changes() {
     device.run("cd /sys/kernel/tracing && echo 1 >tracing_on && echo >trace");
     let _properties = Properties::with(&device, 0x8);
     let (off, on) = (change(0x2, 4), change(0x8, 6));
-    // Slowly: each line is read before the property changes.
+    // The pauses let `mark` read each line before the property changes.
     device.run(&format!(
-        "{{ echo instant first; sleep 1; {off}; echo instant second; sleep 1; {on}; echo instant third; }} \
+        "{{ echo instant first; sleep 0.5; {off}; echo instant second; sleep 0.5; {on}; echo instant third; }} \
          | {binary} mark --tag view -"
     ));
     let trace = device.run("cat /sys/kernel/tracing/trace");

@@ -1,4 +1,4 @@
-//! The drop-in atrace, as its callers use it.
+//! The drop-in atrace on this machine, with the arguments that its callers give it.
 
 use std::fs;
 use std::io::Read;
@@ -6,11 +6,12 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use tracebridge::formats::{Event, EventType, Order, Sink, ftrace_text};
 
-use crate::machine::{Knobs, Machine, expand, machine};
 use crate::recording::Busy;
 use crate::support::tracebridge;
+use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine};
 
 /// atrace on this machine's tracefs, with its saved settings in `state`.
 pub fn atrace(machine: &Machine, state: &Path, args: &[&str]) -> Command {
@@ -20,13 +21,13 @@ pub fn atrace(machine: &Machine, state: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Its stdout as text, and everything.
+/// Runs a command. Returns its standard output as text, and everything that it returned.
 pub fn output(mut command: Command) -> (String, Output) {
     let output = command.output().unwrap();
     (String::from_utf8_lossy(&output.stdout).into_owned(), output)
 }
 
-/// Names and counts of the events in a text, as our own reader reads it.
+/// How many events of each name a text holds, as the product's own reader reads it.
 #[derive(Default)]
 struct Counts(std::collections::BTreeMap<String, usize>);
 
@@ -123,17 +124,16 @@ fn a_stream_shows_events_as_they_happen_until_a_signal() {
     let before = Knobs::read(&machine.root);
     let state = tempfile::tempdir().unwrap();
     let busy = Busy::start();
-    let mut child =
-        atrace(&machine, state.path(), &["--stream", "sched"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut stdout = child.stdout.take().unwrap();
+    let command = atrace(&machine, state.path(), &["--stream", "sched"]);
+    let mut recorder = Recorder::start(command, state.path());
+    let mut stdout = recorder.stdout.take().unwrap();
     let mut first = vec![0; 4096];
     stdout.read_exact(&mut first).unwrap();
     drop(busy);
-    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    recorder.signal(Signal::SIGINT);
     let mut rest = Vec::new();
     stdout.read_to_end(&mut rest).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(1), "a signal ends it: as with AOSP's");
+    assert_eq!(recorder.wait().unwrap().code(), Some(1), "AOSP's atrace has this status too after a signal");
     assert!(String::from_utf8_lossy(&first).contains("sched_switch: prev_comm="));
     assert_eq!(before.changed(&machine.root), Vec::<String>::new());
 }
@@ -199,11 +199,10 @@ fn it_waits_before_and_ends_early_on_a_signal_unless_told_not_to() {
     let state = tempfile::tempdir().unwrap();
     let interrupted = |args: &[&str], after_ms| {
         let started = Instant::now();
-        let child = atrace(&machine, state.path(), args).stdout(Stdio::piped()).spawn().unwrap();
+        let recorder = Recorder::start(atrace(&machine, state.path(), args), state.path());
         std::thread::sleep(Duration::from_millis(after_ms));
-        let pid = nix::unistd::Pid::from_raw(child.id() as i32);
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
-        let out = child.wait_with_output().unwrap();
+        recorder.signal(Signal::SIGINT);
+        let out = recorder.output();
         assert_eq!(before.changed(&machine.root), [""; 0], "{args:?}");
         (out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned(), started.elapsed())
     };
@@ -213,7 +212,7 @@ fn it_waits_before_and_ends_early_on_a_signal_unless_told_not_to() {
     let (status, text, time) = interrupted(&["-n", "-t", "2", "sched"], 800);
     assert!(status == Some(0) && text.starts_with("capturing trace... done\nTRACE:\n"), "{text:.100}");
     assert!(time >= Duration::from_secs(2));
-    // Nothing was begun yet.
+    // The signal comes while atrace waits before the trace begins.
     let (status, text, _) = interrupted(&["-s", "30", "-t", "1", "sched"], 800);
     assert_eq!((status, text.as_str()), (Some(1), "\ntrace aborted.\n"));
     let started = Instant::now();
@@ -241,9 +240,10 @@ fn where_nobody_listens_any_more_the_settings_go_back_all_the_same() {
     let busy = Busy::start();
     for args in [&["-t", "1", "sched"][..], &["-z", "-t", "1", "sched"], &["--stream", "sched"]] {
         let mut command = atrace(&machine, state.path(), args);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        drop(child.stdout.take());
-        let out = child.wait_with_output().unwrap();
+        command.stderr(Stdio::piped());
+        let mut recorder = Recorder::start(command, state.path());
+        drop(recorder.stdout.take());
+        let out = recorder.output();
         assert_eq!(out.status.code(), Some(1), "{args:?}: {out:?}");
         assert!(!String::from_utf8_lossy(&out.stderr).contains("panicked"), "{args:?}: {out:?}");
         assert_eq!(before.changed(&machine.root), [""; 0], "{args:?}");

@@ -1,4 +1,4 @@
-//! atrace's text against the kernel's own `trace`, read by hand, and against the captures of real phones.
+//! The text that atrace prints against the kernel's own `trace` file, and against captures of real phones.
 
 use std::fs;
 use std::io::Read;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use tracebridge::formats::{Event, EventType, Order, Sink, ftrace_text};
 
 use crate::atrace::{atrace, output};
-use crate::machine::machine;
 use crate::recording::Busy;
 use crate::support::corpus;
+use crate::tracefs_fixture::machine;
 
-/// Everything that our own reader finds in a text, an event a line.
+/// Every event that the product's own reader finds in a text, as one line each.
 #[derive(Default)]
 struct Events(Vec<String>);
 
@@ -45,7 +45,8 @@ fn our_text_and_trace_read_by_hand_are_the_same_events() {
     let busy = Busy::start();
     std::thread::sleep(Duration::from_millis(500));
     drop(busy);
-    // The ring stands still from here on: the same load, and not another one like it. By hand first: a dump empties it.
+    // The buffer does not change from here on, so that both texts are of the same events. `trace` is read
+    // before the dump, which empties the buffer.
     fs::write(machine.root.join("tracing_on"), "0").unwrap();
     let by_hand = fs::read_to_string(machine.root.join("trace")).unwrap();
     let (_, done) = output(atrace(&machine, state.path(), &["--async_dump", "-o", file.to_str().unwrap()]));
@@ -59,7 +60,8 @@ fn our_text_and_trace_read_by_hand_are_the_same_events() {
     assert_eq!(ours, by_hand);
 }
 
-/// Whether a line has atrace's columns: task and pid, process, CPU, four flags (five since Linux 5.12), seconds with µs.
+/// Whether a line has atrace's columns: task and pid, process, CPU, four flags (five since Linux 5.12),
+/// seconds with µs.
 fn has_the_columns(line: &str) -> Option<()> {
     let digits = |text: &str| (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then_some(());
     let (task, rest) = line.split_once(" (")?;

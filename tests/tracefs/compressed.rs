@@ -1,12 +1,15 @@
-//! `--compress`: what a user, `trace-cmd report` and our own reader make of it.
+//! `--compress`: captures that `trace-cmd report` and the product's own reader read, and what happens without
+//! room.
 
 use std::fs;
 use std::path::Path;
 
+use nix::sys::signal::Signal;
+
 use crate::capture;
-use crate::machine::{Knobs, expand, machine};
 use crate::recording::{Busy, SmallDisk, events, record, reported, summary};
 use crate::support::{has_program, skip, tracebridge};
+use crate::tracefs_fixture::{Knobs, Recorder, expand, machine, wait_for_tracing};
 
 fn info(capture: &Path) -> serde_json::Value {
     let out = tracebridge().args(["info", "--json"]).arg(capture).output().unwrap();
@@ -38,7 +41,7 @@ fn a_compressed_capture_is_what_trace_cmd_reads_too() {
     if reported(&capture).is_some() {
         let ours = capture::read(&capture);
         let mut theirs = capture::trace_cmd_report(&capture);
-        // Of one time they may come in any order.
+        // Events of the same time may come in any order.
         theirs.sort();
         let mut sorted = ours.clone();
         sorted.sort();
@@ -59,23 +62,17 @@ fn a_compressed_capture_is_what_trace_cmd_reads_too() {
 fn losses_are_in_a_compressed_capture_too() {
     let Some(machine) = machine() else { return };
     let dir = tempfile::tempdir().unwrap();
-    // A recorder that is stopped cannot read; a small buffer overruns meanwhile.
-    let child = record(&machine, dir.path(), &["sched", "irq/*", "raw_syscalls/*", "-b", "32", "--compress"])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(700));
-    let signal = |name: &str| {
-        let pid = child.id().to_string();
-        assert!(std::process::Command::new("kill").args([name, &pid]).status().unwrap().success());
-    };
-    signal("-STOP");
+    // A stopped recorder does not read, so that its small buffer overruns.
+    let args = ["sched", "irq/*", "raw_syscalls/*", "-b", "32", "--compress"];
+    let recorder = Recorder::start(record(&machine, dir.path(), &args), dir.path());
+    wait_for_tracing(&machine.root);
+    recorder.signal(Signal::SIGSTOP);
     let busy = Busy::start();
     std::thread::sleep(std::time::Duration::from_millis(700));
     drop(busy);
-    signal("-CONT");
-    signal("-INT");
-    let out = child.wait_with_output().unwrap();
+    recorder.signal(Signal::SIGCONT);
+    recorder.signal(Signal::SIGINT);
+    let out = recorder.output();
     assert_eq!(out.status.code(), Some(3), "{out:?}");
     let lost: u64 =
         summary(&out)["cpus"].as_array().unwrap().iter().map(|c| c["overrun"].as_u64().unwrap()).sum();

@@ -1,15 +1,15 @@
-//! `doctor`, `list` and what they say of a recorder that was killed.
+//! What `doctor` and `list` report: each file and category with its state, and a recorder that was killed.
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::machine::{Knobs, Machine, expand, machine};
 use crate::recording::{Busy, record};
 use crate::support::tracebridge;
+use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine};
 
 fn run(machine: &Machine, state: &Path, args: &[&str]) -> String {
     let mut command = tracebridge();
@@ -31,9 +31,9 @@ fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
     let dir = tempfile::tempdir().unwrap();
     let capture = dir.path().join("x.dat");
     let busy = Busy::start();
-    let mut command = record(&machine, dir.path(), &["sched", "-t", "60"]);
-    let mut recorder = command.stdout(Stdio::null()).spawn().unwrap();
-    // Until pages are in the capture, beyond its head.
+    let command = record(&machine, dir.path(), &["sched", "-t", "60"]);
+    let mut recorder = Recorder::start(command, dir.path());
+    // Wait until the capture holds pages behind its head.
     while fs::metadata(&capture).map_or(0, |m| std::os::unix::fs::MetadataExt::blocks(&m)) < 4096 {
         assert!(recorder.try_wait().unwrap().is_none(), "the recorder ended by itself");
         std::thread::sleep(Duration::from_millis(50));
@@ -64,7 +64,7 @@ fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
     let told = run(&machine, dir.path(), &["doctor"]);
     assert!(!told.contains("\nrecord ") && !told.contains("\ncapture "), "{told}");
     assert_eq!(report(&machine, dir.path())["records"], Value::Array(Vec::new()));
-    // And what it said of the capture holds.
+    // The unfinished capture can be read, as doctor said.
     let info = tracebridge().args(["info", "--json"]).arg(&capture).output().unwrap();
     let info: Value = serde_json::from_slice(&info.stdout).unwrap();
     assert!(info["events"].as_u64() > Some(100), "{info}");
@@ -100,7 +100,7 @@ fn each_file_and_category_has_its_state_and_each_refusal_its_reason() {
     for category in json["categories"].as_array().unwrap() {
         let works = category["works"] == true;
         assert!(works || category["reason"].is_string(), "{category}");
-        // pdx has nothing to switch on, nor have tags where there is no Android.
+        // pdx has neither events nor a tag, and tags need Android.
         let has = |list: &str| !category[list].as_array().unwrap().is_empty();
         assert_eq!(works, has("events") || has("tags"), "{category}");
     }
@@ -109,7 +109,7 @@ fn each_file_and_category_has_its_state_and_each_refusal_its_reason() {
     assert!(list.contains(" (markers of Android's own processes: this is no Android)"), "{list}");
 }
 
-/// What `list` says works is what `record` records, and each of the rest is refused with a reason.
+/// `record` records every category that `list` calls working, and refuses each of the others with a reason.
 #[test]
 fn list_and_record_agree_on_every_category() {
     let Some(machine) = machine() else { return };
@@ -124,7 +124,7 @@ fn list_and_record_agree_on_every_category() {
         let reason = category["reason"].as_str().unwrap_or_default();
         let expected = match (category["works"].as_bool(), reason.contains("no Android") && name != "pdx") {
             (Some(true), _) => "\"events\":",
-            // Skipped, and said: there may be markers all the same.
+            // Only a note: apps may write markers all the same.
             (_, true) => "no system properties here: userspace tags are not switched on",
             (_, false) => "nothing to record",
         };

@@ -1,14 +1,16 @@
-//! Every mode of recording leaves every readable knob as it was, also where it was not the kernel's own setting.
+//! Every mode of recording leaves every readable knob as it was, also a knob that did not have the kernel's
+//! own value.
 
 use std::fs;
-use std::process::Stdio;
-use std::time::Duration;
 
-use crate::machine::{Knobs, Machine, expand, machine};
+use nix::sys::signal::Signal;
+
 use crate::recording::Busy;
 use crate::support::tracebridge;
+use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine, wait_for_tracing};
 
-/// Settings that differ from what was there, put back on drop: restoring is something else than resetting.
+/// Settings that differ from the kernel's own, so that the test can tell restoring from resetting. Put back
+/// on drop.
 struct Unusual<'a>(&'a Machine, Vec<(&'static str, String)>);
 
 impl<'a> Unusual<'a> {
@@ -45,7 +47,7 @@ impl Drop for Unusual<'_> {
     }
 }
 
-/// Arguments, and the exit statuses that they may come to (3 where a busy machine may lose events).
+/// Arguments, and the exit statuses that a run with them may have (3 where a busy machine may lose events).
 const MODES: [(&[&str], &[i32]); 16] = [
     (&["record", "sched", "-t", "0.3", "-o", "x.dat"], &[0]),
     (&["record", "sched", "--compress", "-t", "0.3", "-o", "x.dat"], &[0]),
@@ -57,7 +59,7 @@ const MODES: [(&[&str], &[i32]); 16] = [
     (&["record", "sched", "-a", "com.example.*", "-t", "0.3", "-o", "x.dat"], &[0]),
     (&["record", "sched/sched_switch:prev_pid==2||next_pid==2", "-t", "0.3", "-o", "x.dat"], &[0]),
     (&["record", "sched", "--exclude-self", "--clock", "global", "-t", "0.3", "-o", "x.dat"], &[0]),
-    // Errors before, while and after the kernel is set up.
+    // These fail before, while, and after the recorder sets the kernel up.
     (&["record", "no_such_category", "-o", "x.dat"], &[1]),
     (&["record", "sched", "--clock", "sundial", "-o", "x.dat"], &[1]),
     (&["record", "sched/sched_switch:nonsense==", "-o", "x.dat"], &[1]),
@@ -88,13 +90,11 @@ fn every_mode_leaves_every_knob_as_it_was() {
             assert!(out.status.code().is_some_and(|code| exits.contains(&code)), "{args:?}: {error}");
             assert_eq!(before.changed(&machine.root), [""; 0], "{args:?}, {unusual}");
         }
-        for signal in ["-INT", "-TERM", "-HUP", "-QUIT"] {
-            let mut child =
-                command(&["record", "sched", "-o", "x.dat"]).stdout(Stdio::null()).spawn().unwrap();
-            std::thread::sleep(Duration::from_millis(600));
-            let pid = child.id().to_string();
-            std::process::Command::new("kill").args([signal, &pid]).status().unwrap();
-            assert_eq!(child.wait().unwrap().code(), Some(0));
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+            let mut recorder = Recorder::start(command(&["record", "sched", "-o", "x.dat"]), dir.path());
+            wait_for_tracing(&machine.root);
+            recorder.signal(signal);
+            assert_eq!(recorder.wait().unwrap().code(), Some(0));
             assert_eq!(before.changed(&machine.root), [""; 0], "{signal}, {unusual}");
         }
         for args in

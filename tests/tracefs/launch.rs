@@ -1,4 +1,4 @@
-//! `launch`: an app's start, with stand-ins for Android's programs, and all that can go wrong with it.
+//! `launch`: the start of an app, with stand-ins for Android's programs, and the ways in which it fails.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,14 +6,13 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
-use crate::machine::{Knobs, Machine, expand, machine};
+use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine};
 use crate::wrap::{command, markers};
 
-/// Stand-ins for Android's `am` and `cmd`, which log how they were called. The stand-in of `am start` marks the trace
-/// as the app would; that of `am profile stop` writes the method trace.
+/// Makes stand-ins for Android's `am` and `cmd`, which log their arguments. `am start` writes a marker as the
+/// app would, and `am profile stop` writes the method trace.
 fn android(machine: &Machine) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let root = machine.root.display();
@@ -60,7 +59,8 @@ fn an_apps_start_is_recorded_with_its_method_trace_beside_it() {
     assert_eq!(before.changed(&machine.root), Vec::<String>::new());
 }
 
-/// `launch` of an app with another `am` than [`android`]'s: the body of a shell script, which has `log` to write to.
+/// `launch` with another `am` than that of [`android`]: a shell script with this body, which logs its
+/// arguments.
 struct Launch {
     android: tempfile::TempDir,
     knobs: Knobs,
@@ -73,7 +73,8 @@ impl Launch {
         let knobs = Knobs::read(&machine.root);
         let android = android(machine);
         let script = format!("#!/bin/sh\necho \"am $*\" >>{}/log\n{am}\n", android.path().display());
-        // Written by another process: a file open for writing here, while another test forks, could not be run.
+        // Another process writes the script: if this process had it open for writing while another test
+        // forks, the kernel would refuse to run it.
         let am = android.path().join("bin/am");
         let write = r#"printf %s "$1" >"$0""#;
         assert!(Command::new("sh").arg("-c").arg(write).arg(&am).arg(script).status().unwrap().success());
@@ -91,7 +92,7 @@ impl Launch {
         fs::read_to_string(self.android.path().join("log")).unwrap_or_default()
     }
 
-    /// It failed, said this, and left no setting changed.
+    /// Checks that `launch` failed with this message and left no setting changed.
     fn failed(&self, machine: &Machine, out: &Output, said: &str) {
         assert_eq!(out.status.code(), Some(1), "{out:?}");
         let stderr = String::from_utf8_lossy(&out.stderr);
@@ -101,7 +102,7 @@ impl Launch {
     }
 }
 
-/// An `am start` that never comes back, as for an app that waits for a debugger.
+/// An `am start` that does not return, as for an app that waits for a debugger.
 const HANGS: &str = "case $1 in start) exec sleep 600;; esac";
 
 #[test]
@@ -141,7 +142,7 @@ fn a_launch_that_never_ends_is_given_up_when_the_time_is_over() {
     let out = launch.command.args(["com.app/.Main", "sched", "-t", "1"]).output().unwrap();
     launch.failed(&machine, &out, "the recording ended (time) before the launch of com.app/.Main did");
     assert!(started.elapsed() < Duration::from_secs(15));
-    // Both are stopped, and what was recorded is there.
+    // The profiler and the recording are stopped, and the capture holds the events until then.
     assert!(launch.log().ends_with("am profile stop com.app\n"), "{}", launch.log());
     assert!(crate::recording::reported(&launch.capture()).is_none_or(|events| events > 0));
 }
@@ -150,15 +151,16 @@ fn a_launch_that_never_ends_is_given_up_when_the_time_is_over() {
 fn ctrl_c_in_the_middle_of_a_launch_stops_both() {
     let Some(machine) = machine() else { return };
     let mut launch = Launch::new(&machine, HANGS);
-    launch.command.args(["com.app/.Main", "sched"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = launch.command.spawn().unwrap();
+    launch.command.args(["com.app/.Main", "sched"]).stderr(Stdio::piped());
+    let command = std::mem::replace(&mut launch.command, Command::new("true"));
+    let recorder = Recorder::start(command, launch.android.path());
     let begun = Instant::now();
     while !launch.log().contains("am start") {
         assert!(begun.elapsed() < Duration::from_secs(20), "am start was not called");
         std::thread::sleep(Duration::from_millis(20));
     }
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
-    let out = child.wait_with_output().unwrap();
+    recorder.signal(Signal::SIGINT);
+    let out = recorder.output();
     launch.failed(
         &machine,
         &out,

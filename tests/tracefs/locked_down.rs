@@ -1,4 +1,5 @@
-//! A locked-down device in miniature: another user, who may use just the files that a phone's shell may.
+//! A locked-down device in miniature: another user, who may use only the files that the shell of a phone may
+//! use.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,13 +7,14 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::machine::{Knobs, expand, machine};
 use crate::recording::{Busy, events, reported, summary};
+use crate::tracefs_fixture::{Knobs, expand, machine};
 
-/// Android's `shell`.
+/// The user id of Android's `shell`.
 pub const SHELL: u32 = 2000;
 
-/// What a user build labels `debugfs_tracing`, below the root of tracefs; `*` is every CPU.
+/// The files that a user build of Android labels `debugfs_tracing`, below the root of tracefs; `*` stands for
+/// every CPU.
 const FILES: [&str; 10] = [
     "tracing_on",
     "trace",
@@ -33,7 +35,7 @@ const DIRS: [&str; 5] = [
     "per_cpu/*",
 ];
 
-/// Modes that were changed, put back on drop.
+/// Files and directories whose modes were changed, with their old modes, which are put back on drop.
 struct Opened(Vec<(PathBuf, u32)>);
 
 impl Opened {
@@ -78,7 +80,7 @@ fn like_a_phone(root: &Path) -> Opened {
     opened
 }
 
-/// Opens `dir` to everybody, and puts the binary there: the build directory may be closed to others.
+/// Opens `dir` to every user, and copies the binary there: the build directory may be closed to other users.
 pub fn for_everybody(dir: &Path) -> PathBuf {
     fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
     let program = dir.join("tracebridge");
@@ -118,7 +120,7 @@ fn the_shell_of_a_locked_down_device_records_sched() {
     if let Some(lines) = reported(&capture) {
         assert_eq!(lines, events(&summary(&out)));
     }
-    // What is missing is named, with the knob.
+    // The summary's notes name each knob that was refused.
     let notes = summary(&out)["notes"].to_string();
     assert!(notes.contains("record-cmd") && notes.contains("denied"), "{notes}");
     let told = String::from_utf8_lossy(&doctor.stdout).into_owned();

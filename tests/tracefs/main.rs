@@ -2,18 +2,21 @@
 
 #[path = "../support/capture.rs"]
 mod capture;
+#[path = "../support/damage.rs"]
+mod damage;
 #[path = "../support/mod.rs"]
 mod support;
 
 mod atrace;
 mod atrace_text;
 mod compressed;
+mod damaged_capture;
 mod doctor;
+mod failure_modes;
 mod knobs;
 mod launch;
 mod locked_down;
-mod machine;
 mod recording;
 mod text;
-mod truth;
+mod tracefs_fixture;
 mod wrap;

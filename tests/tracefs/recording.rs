@@ -1,14 +1,17 @@
-//! What a user of `record` sees.
+//! Recordings on this machine: the modes of `record`, the ways in which a recording ends, and the flight
+//! recorder.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::machine::{Knobs, Machine, expand, machine};
-use crate::support::{has_program, skip, tracebridge};
+use nix::sys::signal::Signal;
 
-/// `record` with this machine's tracefs and a state directory beside the capture.
+use crate::support::{has_program, skip, tracebridge};
+use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine, wait_for_tracing};
+
+/// `record` on this machine's tracefs, with the state directory and the capture `x.dat` in `dir`.
 pub fn record(machine: &Machine, dir: &Path, args: &[&str]) -> Command {
     let mut command = tracebridge();
     command.args(["record", "--json", "--tracefs"]).arg(&machine.root).arg("--state-dir").arg(dir);
@@ -16,7 +19,7 @@ pub fn record(machine: &Machine, dir: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// A process that makes scheduler events all the time; ended on drop.
+/// A process that makes scheduler events until this is dropped.
 pub struct Busy(std::process::Child);
 
 impl Busy {
@@ -43,7 +46,7 @@ pub fn events(summary: &serde_json::Value) -> u64 {
     summary["cpus"].as_array().unwrap().iter().map(|c| c["events"].as_u64().unwrap()).sum()
 }
 
-/// Lines that `trace-cmd report` prints for a capture; `None` where there is no trace-cmd.
+/// The number of events that `trace-cmd report` prints of a capture; `None` without trace-cmd.
 pub fn reported(capture: &Path) -> Option<u64> {
     if !has_program("trace-cmd") {
         skip("trace-cmd", "not installed");
@@ -83,22 +86,16 @@ fn signals_end_a_recording_in_order() {
     expand(&machine.root);
     let before = Knobs::read(&machine.root);
     let _busy = Busy::start();
-    for signal in ["INT", "TERM", "HUP"] {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let dir = tempfile::tempdir().unwrap();
-        let child = record(&machine, dir.path(), &["sched"]).stdout(Stdio::piped()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(700));
-        assert!(
-            Command::new("kill")
-                .args([&format!("-{signal}"), &child.id().to_string()])
-                .status()
-                .unwrap()
-                .success()
-        );
-        let out = child.wait_with_output().unwrap();
+        let recorder = Recorder::start(record(&machine, dir.path(), &["sched"]), dir.path());
+        wait_for_tracing(&machine.root);
+        recorder.signal(signal);
+        let out = recorder.output();
         assert_eq!(out.status.code(), Some(0), "{out:?}");
         let summary = summary(&out);
-        assert_eq!(summary["ended_by"].as_str(), Some(format!("signal SIG{signal}").as_str()));
-        assert_eq!(before.changed(&machine.root), [""; 0], "after SIG{signal}");
+        assert_eq!(summary["ended_by"].as_str(), Some(format!("signal {signal}").as_str()));
+        assert_eq!(before.changed(&machine.root), [""; 0], "after {signal}");
         if let Some(lines) = reported(&dir.path().join("x.dat")) {
             assert_eq!(lines, events(&summary));
         }
@@ -112,11 +109,11 @@ fn after_a_sigkill_the_capture_reads_and_restore_puts_every_knob_back() {
     let before = Knobs::read(&machine.root);
     let _busy = Busy::start();
     let dir = tempfile::tempdir().unwrap();
-    let mut child =
-        record(&machine, dir.path(), &["sched", "-b", "512"]).stdout(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(2500));
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let mut recorder = Recorder::start(record(&machine, dir.path(), &["sched", "-b", "512"]), dir.path());
+    wait_for_tracing(&machine.root);
+    std::thread::sleep(Duration::from_millis(2000));
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
     assert!(!before.changed(&machine.root).is_empty(), "nothing to restore");
     let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
     assert_eq!(restored.status.code(), Some(0), "{restored:?}");
@@ -131,18 +128,18 @@ fn after_a_sigkill_the_capture_reads_and_restore_puts_every_knob_back() {
 fn a_second_recorder_is_refused_and_told_of_the_first() {
     let Some(machine) = machine() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let mut first =
-        record(&machine, dir.path(), &["sched", "-t", "20"]).stdout(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    let mut first = Recorder::start(record(&machine, dir.path(), &["sched", "-t", "20"]), dir.path());
+    wait_for_tracing(&machine.root);
     let second = record(&machine, dir.path(), &["sched", "-t", "1"]).output().unwrap();
-    Command::new("kill").args(["-INT", &first.id().to_string()]).status().unwrap();
+    first.signal(Signal::SIGINT);
     assert_eq!(first.wait().unwrap().code(), Some(0));
     assert_eq!(second.status.code(), Some(1));
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(said.contains(&format!("pid {}", first.id())) && said.contains("--force"), "{said}");
 }
 
-/// All of a mode's journey is the same: record, compare knobs, read.
+/// Records with these arguments, compares the knobs, and reads the capture. Returns the summary, and how many
+/// events `trace-cmd report` prints.
 fn journey(args: &[&str]) -> Option<(serde_json::Value, Option<u64>)> {
     let machine = machine()?;
     expand(&machine.root);
@@ -153,7 +150,7 @@ fn journey(args: &[&str]) -> Option<(serde_json::Value, Option<u64>)> {
     drop(busy);
     assert_eq!(out.status.code(), Some(0), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
-    // What the recorder calls complete is complete for its reader.
+    // The recorder ended with status 0, so `info` must find the capture complete too.
     let capture = dir.path().join("x.dat");
     let info = tracebridge().arg("info").arg(&capture).output().unwrap();
     assert_eq!(info.status.code(), Some(0), "{}", String::from_utf8_lossy(&info.stdout));
@@ -258,8 +255,8 @@ fn force_takes_over_and_the_first_recorder_ends_in_order() {
     expand(&machine.root);
     let dir = tempfile::tempdir().unwrap();
     let before = Knobs::read(&machine.root);
-    let first = record(&machine, dir.path(), &["sched", "-t", "60"]).stdout(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    let first = Recorder::start(record(&machine, dir.path(), &["sched", "-t", "60"]), dir.path());
+    wait_for_tracing(&machine.root);
     let second = tracebridge()
         .args(["record", "sched", "--force", "-t", "0.2", "--tracefs"])
         .arg(&machine.root)
@@ -272,7 +269,7 @@ fn force_takes_over_and_the_first_recorder_ends_in_order() {
     assert_eq!(second.status.code(), Some(0), "{second:?}");
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(said.contains(&format!("from recorder {}", first.id())), "{said}");
-    let first = first.wait_with_output().unwrap();
+    let first = first.output();
     assert_eq!(summary(&first)["ended_by"], "signal SIGTERM");
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
@@ -306,7 +303,7 @@ fn a_stream_on_a_pipe_becomes_the_same_capture() {
     if let Some(lines) = reported(&capture) {
         assert_eq!(lines, events(&summary));
     }
-    // Cut anywhere it is what came before, and says so.
+    // A stream that is cut is read up to the cut, and `info` says that the rest is missing.
     fs::write(&stream, &out.stdout[..out.stdout.len() - 50_000]).unwrap();
     assert_eq!(info(&stream).0, Some(3));
 }
@@ -318,20 +315,19 @@ fn a_reader_that_goes_away_ends_a_stream_with_every_knob_back() {
     let dir = tempfile::tempdir().unwrap();
     let before = Knobs::read(&machine.root);
     let _busy = Busy::start();
-    let mut child = tracebridge()
+    let mut command = tracebridge();
+    command
         .args(["record", "sched", "-t", "30", "-b", "64", "-o", "-", "--tracefs"])
         .args([machine.root.as_os_str(), "--state-dir".as_ref(), dir.path().as_os_str()])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::null());
+    let mut recorder = Recorder::start(command, dir.path());
     std::thread::sleep(Duration::from_millis(300));
-    drop(child.stdout.take());
-    assert_ne!(child.wait().unwrap().code(), None);
+    drop(recorder.stdout.take());
+    assert_ne!(recorder.wait().unwrap().code(), None);
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
 
-/// A file system of `size` on memory, unmounted on drop.
+/// A file system in memory of this size, unmounted on drop.
 pub struct SmallDisk(pub tempfile::TempDir);
 
 impl SmallDisk {
@@ -392,22 +388,22 @@ fn an_output_directory_that_is_not_there_or_vanishes_is_told() {
         let mut command = tracebridge();
         command.args(["record", "sched", "-t", time, "--tracefs"]);
         command.args([machine.root.as_os_str(), "--state-dir".as_ref(), dir.path().as_os_str()]);
-        command.arg("-o").arg(there.join("x.dat")).stderr(Stdio::piped()).stdout(Stdio::null());
+        command.arg("-o").arg(there.join("x.dat")).stderr(Stdio::piped());
         command
     };
     let out = record("1").output().unwrap();
     assert_eq!(out.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&out.stderr).contains(there.to_str().unwrap()), "{out:?}");
     fs::create_dir(&there).unwrap();
-    let child = record("1.5").spawn().unwrap();
+    let recorder = Recorder::start(record("1.5"), dir.path());
     std::thread::sleep(Duration::from_millis(700));
     fs::remove_dir_all(&there).unwrap();
-    let out = child.wait_with_output().unwrap();
+    let out = recorder.output();
     assert_eq!(out.status.code(), Some(3), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
 
-/// A number between 0 and `most`, another one each time.
+/// A number from 0 to below `most`, which differs from run to run.
 fn random(most: u64) -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::collections::hash_map::RandomState::new().build_hasher().finish() % most
@@ -426,23 +422,24 @@ fn killed_at_any_moment_a_recording_opens_and_its_settings_come_back() {
     let (mut opened, mut packed) = (0, 0);
     for n in 0..times {
         let _ = fs::remove_file(&capture);
-        // Half of the kills fall into the recording's end, where the file is put together.
+        // Half of the kills come at the end of the recording, when the recorder completes the file.
         let (time, wait) = if n % 2 == 0 { ("30", random(600)) } else { ("0.3", 330 + random(80)) };
         let args = ["sched", "irq/*", "raw_syscalls/*", "-b", "64", "-t", time];
         let mut command = record(&machine, dir.path(), &args);
         if n % 4 > 1 {
             command.arg("--compress");
         }
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        command.stderr(Stdio::null());
+        let mut recorder = Recorder::start(command, dir.path());
         std::thread::sleep(Duration::from_millis(wait));
-        child.kill().unwrap();
-        let ended = child.wait().unwrap().code() == Some(0);
+        recorder.kill().unwrap();
+        let ended = recorder.wait().unwrap().code() == Some(0);
         let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
         assert_eq!(restored.status.code(), Some(0), "{restored:?}");
         if n % 20 == 19 || n + 1 == times {
             assert_eq!(before.changed(&machine.root), [""; 0], "kill {n}");
         }
-        // Killed before its head was complete it leaves nothing of that name.
+        // A recorder that was killed before the capture's head was complete leaves no file of that name.
         if !capture.exists() {
             continue;
         }
@@ -465,7 +462,7 @@ fn killed_at_any_moment_a_recording_opens_and_its_settings_come_back() {
     assert!(opened > times / 3, "{opened} of {times} left a capture, {packed} of them compressed");
 }
 
-/// Pages in the file beyond its head that hold something and that no CPU's data covers.
+/// The number of pages behind the capture's head that are not empty and that belong to no CPU's data.
 fn pages_outside(capture: &Path, cpus: usize) -> usize {
     use std::os::unix::fs::FileExt;
     let file = fs::File::open(capture).unwrap();
@@ -482,7 +479,7 @@ fn pages_outside(capture: &Path, cpus: usize) -> usize {
         (0..cpus).map(|n| table + 16 * n).map(|at| (number(at), number(at) + number(at + 8))).collect();
     let mut outside = 0;
     let mut at = data.iter().map(|d| d.0).min().unwrap();
-    // Over the file's data and not its holes, which may be as long as the disk.
+    // Only over the file's data: its holes may be as long as the disk.
     while let Ok(start) = nix::unistd::lseek(&file, at as i64, nix::unistd::Whence::SeekData) {
         let mut page = [0; 4096];
         at = start as u64 / 4096 * 4096;

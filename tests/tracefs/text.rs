@@ -1,4 +1,5 @@
-//! Our systrace text against the kernel's own: an instance's `trace` file, and the same buffer's pages as a trace.dat.
+//! The product's systrace text against the kernel's own: an instance's `trace` file, and the pages of the
+//! same buffer, which the test puts into a trace.dat.
 
 use std::fs;
 use std::io::Read;
@@ -8,10 +9,10 @@ use std::process::Command;
 
 use tracebridge::trace_dat::{CpuData, Metadata, layout::option};
 
-use crate::machine::machine;
 use crate::support;
+use crate::tracefs_fixture::machine;
 
-/// An instance of the test's own; gone with it.
+/// An instance of the trace buffer that only this test uses; removed on drop.
 struct Instance(PathBuf);
 
 impl Instance {
@@ -38,7 +39,7 @@ fn formats(events: &Path, system: &str) -> Vec<Vec<u8>> {
     names.iter().filter_map(|path| fs::read(path).ok()).collect()
 }
 
-/// The kernel gives `header_page` to the first read only, so that must not be a small one.
+/// Reads a file with large reads: the kernel gives `header_page` to the first read only.
 fn read_at_once(path: &Path) -> Vec<u8> {
     let Ok(mut file) = fs::File::open(path) else { return Vec::new() };
     let mut out = Vec::new();
@@ -108,7 +109,7 @@ fn a_recordings_text_is_the_kernels_own_byte_for_byte() {
     assert!(instance.write("buffer_size_kb", "8192"));
     assert!(instance.write("trace_clock", "boot"));
     assert!(instance.write("options/record-tgid", "1"));
-    // Else pointers are printed scrambled, and are not in the pages.
+    // With hash-ptr the kernel prints hashed pointers, which the pages do not hold.
     assert!(instance.write("options/hash-ptr", "0"));
     for system in SYSTEMS {
         instance.write(&format!("events/{system}/enable"), "1");
@@ -139,7 +140,8 @@ fn a_recordings_text_is_the_kernels_own_byte_for_byte() {
     assert_eq!(kernels.len(), ours.len());
     let mut unknown = 0;
     for (mine, want) in ours.iter().zip(&kernels) {
-        // Some addresses (`page=`) only the running kernel can compute; all else on such a line must be the same.
+        // Only the running kernel can compute some addresses (`page=`). The rest of such a line must be the
+        // same.
         if mine.contains("=?") {
             unknown += 1;
             let plain =
@@ -149,7 +151,7 @@ fn a_recordings_text_is_the_kernels_own_byte_for_byte() {
             assert_eq!(mine, want.trim_end());
         }
     }
-    // How many pages the machine hands out meanwhile is its affair.
+    // The number of events with such an address depends on what else the machine does.
     let whole = ours.len() - unknown;
     assert!(whole > 500, "only {whole} lines of {} without something unknown", ours.len());
 }

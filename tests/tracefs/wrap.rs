@@ -1,10 +1,10 @@
-//! `wrap`: a command, and a recording around it.
+//! `wrap`: runs a command and records while it runs.
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::machine::{Knobs, Machine, expand, machine};
 use crate::support::tracebridge;
+use crate::tracefs_fixture::{Knobs, Machine, expand, machine};
 
 /// The markers of a capture, as text.
 pub fn markers(capture: &Path) -> Vec<String> {
@@ -16,7 +16,7 @@ pub fn markers(capture: &Path) -> Vec<String> {
     text.lines().filter_map(marker).collect()
 }
 
-/// A command of ours on this machine's tracefs, with its saved settings in `dir`.
+/// A command of the product on this machine's tracefs, with its saved settings in `dir`.
 pub fn command(machine: &Machine, dir: &Path, name: &str) -> Command {
     let mut command = tracebridge();
     command.arg(name).arg("--tracefs").arg(&machine.root).arg("--state-dir").arg(dir);

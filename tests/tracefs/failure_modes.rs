@@ -1,43 +1,29 @@
-//! What goes wrong around a recorder: it always ends with a clear line, a readable file and the kernel as it was.
+//! What can go wrong around a recorder: it always ends with a clear message, a readable file, and every
+//! kernel setting as before.
 
 use std::fs;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::signal::Signal;
 
 use crate::locked_down::{SHELL, for_everybody};
-use crate::machine::{Knobs, Machine, expand, machine};
 use crate::recording::{Busy, events, record, summary};
 use crate::support::tracebridge;
-
-fn signal(child: &Child, name: &str) {
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
-}
+use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine, wait_for_tracing};
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Any command with this machine's tracefs and this state directory.
+/// Runs a command of the product on this machine's tracefs, with its saved settings in `dir`.
 fn run(machine: &Machine, dir: &Path, args: &[&str]) -> Output {
     let mut command = tracebridge();
     command.args(args).arg("--tracefs").arg(&machine.root).arg("--state-dir").arg(dir);
     command.output().unwrap()
-}
-
-/// Waits until a recorder records into the buffer at `root`.
-fn wait_for_tracing(root: &Path) {
-    let end = Instant::now() + Duration::from_secs(20);
-    let on = |file: &str| fs::read_to_string(root.join(file)).is_ok_and(|v| v.starts_with('1'));
-    while !(on("events/sched/sched_switch/enable") && on("tracing_on")) {
-        assert!(Instant::now() < end, "no recording after 20 s");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -47,9 +33,9 @@ fn a_recorder_that_was_stopped_is_taken_over_and_ends_in_order() {
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
     let _busy = Busy::start();
     let first = record(&machine, dir.path(), &["sched", "-b", "512", "-t", "60"]);
-    let first = { first }.stdout(Stdio::piped()).spawn().unwrap();
+    let first = Recorder::start(first, dir.path());
     wait_for_tracing(&machine.root);
-    signal(&first, "-STOP");
+    first.signal(Signal::SIGSTOP);
     let other = dir.path().join("y.dat");
     let second = run(
         &machine,
@@ -58,7 +44,7 @@ fn a_recorder_that_was_stopped_is_taken_over_and_ends_in_order() {
     );
     assert_eq!(second.status.code(), Some(0), "{second:?}");
     assert!(said(&second).contains(&format!("from recorder {}", first.id())), "{second:?}");
-    let first = first.wait_with_output().unwrap();
+    let first = first.output();
     assert_eq!(summary(&first)["ended_by"], "signal SIGTERM", "{first:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
     for capture in [dir.path().join("x.dat"), other] {
@@ -84,12 +70,12 @@ fn the_instance_of_a_killed_recorder_goes_with_the_next_ones_end() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
-    let instance = machine.root.join("instances/tb-truth");
-    let args = ["sched", "--instance", "tb-truth", "-b", "512", "-t", "60"];
+    let instance = machine.root.join("instances/tb-failures");
+    let args = ["sched", "--instance", "tb-failures", "-b", "512", "-t", "60"];
     for force in [false, true] {
-        let mut first = record(&machine, dir.path(), &args).stdout(Stdio::null()).spawn().unwrap();
+        let mut first = Recorder::start(record(&machine, dir.path(), &args), dir.path());
         wait_for_tracing(&instance);
-        let mut second = vec!["sched", "--instance", "tb-truth", "-t", "0.3"];
+        let mut second = vec!["sched", "--instance", "tb-failures", "-t", "0.3"];
         if force {
             second.push("--force");
         } else {
@@ -111,13 +97,13 @@ fn a_flight_recorder_whose_instance_somebody_removed_is_told_and_restored() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
-    let started = run(&machine, dir.path(), &["start", "sched", "--instance", "tb-truth"]);
+    let started = run(&machine, dir.path(), &["start", "sched", "--instance", "tb-failures"]);
     assert_eq!(started.status.code(), Some(0), "{started:?}");
-    fs::remove_dir(machine.root.join("instances/tb-truth")).unwrap();
-    let stop = run(&machine, dir.path(), &["stop", "--instance", "tb-truth"]);
+    fs::remove_dir(machine.root.join("instances/tb-failures")).unwrap();
+    let stop = run(&machine, dir.path(), &["stop", "--instance", "tb-failures"]);
     assert_eq!(stop.status.code(), Some(1));
     assert!(
-        said(&stop).contains("instances/tb-truth") && said(&stop).contains("restore --flight"),
+        said(&stop).contains("instances/tb-failures") && said(&stop).contains("restore --flight"),
         "{stop:?}"
     );
     let restored =
@@ -132,15 +118,15 @@ fn an_instance_that_somebody_looks_into_is_left_with_a_note_and_restore_removes_
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
-    let instance = machine.root.join("instances/tb-truth");
-    let args = ["sched", "--instance", "tb-truth", "-t", "60"];
-    let child = record(&machine, dir.path(), &args).stdout(Stdio::piped()).spawn().unwrap();
+    let instance = machine.root.join("instances/tb-failures");
+    let args = ["sched", "--instance", "tb-failures", "-t", "60"];
+    let recorder = Recorder::start(record(&machine, dir.path(), &args), dir.path());
     wait_for_tracing(&instance);
     let held = fs::File::open(instance.join("per_cpu/cpu0/trace_pipe_raw")).unwrap();
-    signal(&child, "-INT");
-    let out = child.wait_with_output().unwrap();
+    recorder.signal(Signal::SIGINT);
+    let out = recorder.output();
     let notes = summary(&out)["notes"].to_string();
-    assert!(notes.contains("tb-truth") && notes.contains("tracebridge restore"), "{out:?}");
+    assert!(notes.contains("tb-failures") && notes.contains("tracebridge restore"), "{out:?}");
     assert!(instance.exists());
     drop(held);
     let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
@@ -166,7 +152,7 @@ fn a_buffer_that_another_tracer_has_mapped_is_told_and_an_instance_records() {
     };
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
     let refused = record(&machine, dir.path(), &["sched", "-b", "3000", "-t", "1"]).output().unwrap();
-    let beside = ["sched", "-b", "3000", "-t", "0.5", "--instance", "tb-truth"];
+    let beside = ["sched", "-b", "3000", "-t", "0.5", "--instance", "tb-failures"];
     let beside = record(&machine, dir.path(), &beside).output().unwrap();
     // SAFETY: mapped above with this length, used nowhere.
     unsafe { munmap(map, 4096) }.unwrap();
