@@ -2,11 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracebridge::trace_dat::recorder_stream::Stream;
+use tracebridge::trace_dat::recorder_stream::decoder::RecorderStream;
 use tracebridge::formats::trace_dat::TraceDat;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(stream) = Stream::parse(bytes) {
+    if let Ok(stream) = RecorderStream::parse(bytes) {
         let mut dat = Vec::new();
         stream.write_dat(&mut dat).expect("writing to memory");
         let _ = TraceDat::open(&dat);

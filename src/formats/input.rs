@@ -9,7 +9,8 @@ use std::path::Path;
 
 use super::Damage;
 use super::trace_dat::Release;
-use crate::trace_dat::recorder_stream::{self, Stream, StreamError};
+use crate::trace_dat::recorder_stream;
+use crate::trace_dat::recorder_stream::decoder::{RecorderStream, StreamError};
 
 /// The most that a compressed input, or standard input, may come to: bytes.
 const MAX_IN_MEMORY: u64 = 4 << 30;
@@ -188,8 +189,8 @@ impl Input {
             return Ok(self);
         }
         let name = self.name.clone();
-        let stream =
-            Stream::parse(&self).map_err(|source| OpenError::Stream { name: name.clone(), source })?;
+        let stream = RecorderStream::parse(&self)
+            .map_err(|source| OpenError::Stream { name: name.clone(), source })?;
         let mut dat = Vec::new();
         stream.write_dat(&mut dat).map_err(|source| OpenError::Io { name, source })?;
         let cut = stream.cut.map(|cut| {

@@ -10,7 +10,10 @@ pub enum Endian {
 }
 
 impl Endian {
-    /// An unsigned integer of 1, 2, 4 or 8 bytes; `None` for any other length.
+    /// Byte order of the machine that this program runs on.
+    pub const NATIVE: Endian = if cfg!(target_endian = "big") { Endian::Big } else { Endian::Little };
+
+    /// Reads an unsigned integer of 1, 2, 4 or 8 bytes. Any other length gives `None`.
     #[inline]
     pub fn uint(self, bytes: &[u8]) -> Option<u64> {
         Some(match (bytes.len(), self) {
@@ -25,7 +28,7 @@ impl Endian {
         })
     }
 
-    /// The same, sign-extended.
+    /// Reads a signed integer of 1, 2, 4 or 8 bytes. Any other length gives `None`.
     #[inline]
     pub fn int(self, bytes: &[u8]) -> Option<i64> {
         let unused = 64u32.checked_sub(8 * bytes.len() as u32)?;

@@ -6,7 +6,7 @@ use super::{EventType, Field, FieldType};
 
 /// Where a field of a few bytes lies in a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Slot {
+pub struct FieldSlot {
     /// Bytes from the start of the record.
     pub offset: u32,
     /// Bytes.
@@ -17,13 +17,13 @@ pub struct Slot {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CommonFields {
     /// `common_type`: the event's id.
-    pub id: Slot,
+    pub id: FieldSlot,
     /// `common_flags`: trace_flag_type bits.
-    pub flags: Slot,
+    pub flags: FieldSlot,
     /// `common_preempt_count`.
-    pub preempt_count: Slot,
+    pub preempt_count: FieldSlot,
     /// `common_pid`: the thread that was running.
-    pub pid: Slot,
+    pub pid: FieldSlot,
 }
 
 /// A tracepoint's `format` file.
@@ -163,7 +163,7 @@ impl EventFormat {
         let mut common = CommonFields::default();
         let mut fields = Vec::new();
         for line in field_lines(text) {
-            let slot = Slot { offset: line.offset, size: line.size };
+            let slot = FieldSlot { offset: line.offset, size: line.size };
             match line.name() {
                 "common_type" => common.id = slot,
                 "common_flags" => common.flags = slot,
@@ -240,7 +240,7 @@ mod tests {
                     \tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"%d\", REC->a\n";
         let format = EventFormat::parse("sys", text).unwrap();
         assert_eq!((format.id, EventFormat::id_of(text)), (314, Some(314)));
-        assert_eq!(format.common.pid, Slot { offset: 4, size: 4 });
+        assert_eq!(format.common.pid, FieldSlot { offset: 4, size: 4 });
         assert_eq!(format.kind.fields.len(), 1);
         assert_eq!(format.kind.print_fmt.as_deref(), Some("\"%d\", REC->a"));
         assert_eq!(EventFormat::parse("s", "name: x\nID: 70000\n"), Err(FormatError::NoId("x".into())));

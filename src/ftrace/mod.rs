@@ -1,10 +1,14 @@
-//! The kernel's ring buffer as bytes: page layout, event formats, print formats. Pure functions over `&[u8]`.
+//! The kernel's ring buffer as bytes: pages, event formats, print formats. All of it are pure functions over `&[u8]`.
+//!
+//! The reader of a page (`page`) and its writer (`page_writer`) share the numbers in `page_format`.
 
 mod endian;
 mod event_type;
 mod format;
-mod layout;
+mod header_page;
+pub mod limits;
 mod page;
+mod page_format;
 #[cfg(feature = "host")]
 pub(crate) mod page_writer;
 pub mod print_fmt;
@@ -12,7 +16,7 @@ mod symbols;
 
 pub use endian::Endian;
 pub use event_type::{EventType, Field, FieldType, Value, until_nul};
-pub use format::{CommonFields, EventFormat, FormatError, Slot};
-pub use layout::{LayoutError, PageLayout};
-pub use page::{Missed, Page, PageFault, Place, Record, Records, Walk};
+pub use format::{CommonFields, EventFormat, FieldSlot, FormatError};
+pub use header_page::{HeaderPageError, PageLayout};
+pub use page::{LostEvents, Page, PageFault, PageRecord, RecordCursor, RecordSpan, Records};
 pub use symbols::{Symbol, Symbols, parse_printk_formats};

@@ -1,175 +1,170 @@
-//! One sub-buffer ("page") of the ring buffer: its header, and its records one after the other.
+//! Reads one sub-buffer ("page") of the ring buffer: its header, then its records in order.
 //!
-//! Defined by the kernel's include/linux/ring_buffer.h and kernel/trace/ring_buffer.c. A record starts with a
-//! 32-bit word: 5 bits of type or length, 27 bits of time since the record before.
+//! The kernel's include/linux/ring_buffer.h and kernel/trace/ring_buffer.c define the format; its numbers are in
+//! `page_format`.
 
 use thiserror::Error;
 
+use super::page_format::{
+    ABSOLUTE_TIME_BITS, COMMIT_EVENTS_LOST, COMMIT_LENGTH_MASK, COMMIT_LOST_COUNT_STORED, DELTA_BITS,
+    DELTA_MASK, MAX_SHORT_WORDS, RECORD_HEADER_BYTES, TIMESTAMP_BYTES, TYPE_LEN_BITS, TYPE_LONG_DATA,
+    TYPE_PADDING, TYPE_TIME_EXTEND, TYPE_TIME_STAMP,
+};
 use super::{Endian, PageLayout};
-
-/// Bytes of events, in the commit counter.
-const COMMIT_MASK: u64 = (1 << 27) - 1;
-/// Commit counter: events were lost before this page.
-const MISSED_EVENTS: u64 = 1 << 31;
-/// Commit counter: how many is stored behind the events.
-const MISSED_STORED: u64 = 1 << 30;
-
-const TYPE_PADDING: u32 = 29;
-const TYPE_TIME_EXTEND: u32 = 30;
-const TYPE_TIME_STAMP: u32 = 31;
-const DELTA_BITS: u32 = 27;
-/// An absolute timestamp has 59 bits; the rest is the last one's.
-const ABSOLUTE_BITS: u32 = 59;
 
 /// Events that the kernel threw away before a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missed {
-    /// This many.
+pub enum LostEvents {
+    /// The kernel lost this many events.
     Count(u64),
-    /// The kernel did not say how many.
+    /// The kernel lost events and did not say how many.
     Unknown,
 }
 
-/// Why a page's records end before the page says so. Everything before that place is good.
+/// Why the records of a page end before the page does. All records before that place are good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PageFault {
-    /// Fewer bytes than the page's header.
+    /// The page has fewer bytes than its header needs.
     #[error("the page's header is cut")]
     HeaderCut,
-    /// The page says more bytes of events than there are.
+    /// The page's header counts more bytes of records than the page has.
     #[error("the page is cut: its header says {says} bytes of events, {has} are there")]
     Cut {
-        /// Bytes by its header.
+        /// Bytes of records by the page's header.
         says: u32,
-        /// Bytes there.
+        /// Bytes of records in the page.
         has: u32,
     },
-    /// Zeroes to the end: some kernels count more bytes as written than they wrote.
+    /// The page ends in zeroes: some kernels count more bytes as written than they wrote.
     #[error("zeroes instead of events from byte {at} of the page's data on")]
     ZeroTail {
-        /// Bytes from the start of the data.
+        /// Bytes from the start of the page's records.
         at: u32,
     },
-    /// A length word that no kernel writes.
+    /// A record has a length word that no kernel writes.
     #[error("a record with length {length} at byte {at} of the page's data")]
     BadLength {
-        /// Bytes from the start of the data.
+        /// Bytes from the start of the page's records.
         at: u32,
-        /// What its length word says.
+        /// The number in the length word, bytes.
         length: u32,
     },
-    /// A record longer than what is left of the page.
+    /// A record is longer than the rest of the page.
     #[error("the record at byte {at} of the page's data runs past its end")]
     RunsPast {
-        /// Bytes from the start of the data.
+        /// Bytes from the start of the page's records.
         at: u32,
     },
 }
 
-/// One sub-buffer, its header read.
+/// One sub-buffer whose header has been read.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
-    /// The time that its first record's delta counts from, ns (ticks under `x86-tsc`).
+    /// The time from which the first record's time delta counts, ns (ticks under `x86-tsc`).
     pub ts: u64,
-    /// The bytes of its records.
+    /// The bytes of the page's records.
     pub data: &'a [u8],
-    /// Whether events were lost before it.
-    pub missed: Option<Missed>,
-    /// Set if bytes of events are missing at its end.
+    /// Events that were lost before this page.
+    pub lost: Option<LostEvents>,
+    /// Set if bytes of records are missing at the end of the page.
     pub cut: Option<PageFault>,
     endian: Endian,
 }
 
-/// One record.
+/// One record of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record<'a> {
-    /// When, ns (ticks under `x86-tsc`).
+pub struct PageRecord<'a> {
+    /// Time of the event, ns (ticks under `x86-tsc`).
     pub ts: u64,
-    /// The event, from its `common_type` on. May end with up to 3 bytes of padding.
+    /// The event, from its `common_type` on. Up to 3 bytes of padding may follow the event's own bytes.
     pub data: &'a [u8],
 }
 
-/// The place of a record inside [`Page::data`].
+/// Where a record lies inside [`Page::data`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// When, ns (ticks under `x86-tsc`).
+pub struct RecordSpan {
+    /// Time of the event, ns (ticks under `x86-tsc`).
     pub ts: u64,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// One past the last byte.
+    /// Offset of the byte behind the last one.
     pub end: u32,
 }
 
-/// A walk over the records of a page that does not hold on to its bytes.
+/// A position in the records of a page. The cursor does not borrow the page's bytes.
 #[derive(Debug, Clone)]
-pub struct Walk {
+pub struct RecordCursor {
     at: usize,
     ts: u64,
     fault: Option<PageFault>,
 }
 
-/// A page's records in order; after the last, [`Records::fault`] tells whether all was well.
+/// Iterates over a page's records in order. After the last record, [`Records::fault`] says whether the page was
+/// sound.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
-    walk: Walk,
+    cursor: RecordCursor,
     page: Page<'a>,
 }
 
 impl PageLayout {
-    /// Reads a page's header. `bytes` is the whole sub-buffer, or the part of it that there is.
+    /// Reads a page's header. `bytes` is the whole sub-buffer, or as much of it as the file still has.
+    ///
+    /// # Errors
+    /// Returns [`PageFault::HeaderCut`] where `bytes` ends inside the header. Later damage is in [`Page::cut`].
     pub fn page<'a>(&self, bytes: &'a [u8]) -> Result<Page<'a>, PageFault> {
         let word = |offset: u32, size: u32| {
             let offset = offset as usize;
             self.endian.uint(bytes.get(offset..offset + size as usize)?)
         };
-        let ts = word(0, 8).ok_or(PageFault::HeaderCut)?;
+        let ts = word(0, TIMESTAMP_BYTES).ok_or(PageFault::HeaderCut)?;
         let commit = word(self.commit_offset, self.commit_size).ok_or(PageFault::HeaderCut)?;
-        let says = (commit & COMMIT_MASK) as u32;
+        let says = (commit & COMMIT_LENGTH_MASK) as u32;
         let rest = bytes.get(self.data_offset as usize..).ok_or(PageFault::HeaderCut)?;
         let has = rest.len().min(says as usize);
         let cut = (has < says as usize).then_some(PageFault::Cut { says, has: has as u32 });
-        let missed = (commit & MISSED_EVENTS != 0).then(|| {
-            let stored = (commit & MISSED_STORED != 0)
+        let lost = (commit & COMMIT_EVENTS_LOST != 0).then(|| {
+            let stored = (commit & COMMIT_LOST_COUNT_STORED != 0)
                 .then(|| word(self.data_offset.checked_add(says)?, self.commit_size))
                 .flatten();
-            stored.map_or(Missed::Unknown, Missed::Count)
+            stored.map_or(LostEvents::Unknown, LostEvents::Count)
         });
-        Ok(Page { ts, data: &rest[..has], missed, cut, endian: self.endian })
+        Ok(Page { ts, data: &rest[..has], lost, cut, endian: self.endian })
     }
 }
 
 impl<'a> Page<'a> {
     /// A page without records.
     pub fn empty(endian: Endian) -> Page<'a> {
-        Page { ts: 0, data: &[], missed: None, cut: None, endian }
+        Page { ts: 0, data: &[], lost: None, cut: None, endian }
     }
 
-    /// The same page, known to be incomplete.
+    /// This page with `fault` as the reason why its records end early.
     pub fn broken(self, fault: PageFault) -> Page<'a> {
         Page { cut: Some(fault), ..self }
     }
 
-    /// Its records.
+    /// Iterates over the page's records.
     pub fn records(&self) -> Records<'a> {
-        Records { walk: Walk::new(self), page: *self }
+        Records { cursor: RecordCursor::new(self), page: *self }
     }
 }
 
 impl Records<'_> {
-    /// After the last record: why there are no more, if not because the page ended.
+    /// After the last record: why the records ended early, if they did.
     pub fn fault(&self) -> Option<PageFault> {
-        self.walk.fault().or(self.page.cut)
+        self.cursor.fault().or(self.page.cut)
     }
 }
 
 impl<'a> Iterator for Records<'a> {
-    type Item = Record<'a>;
+    type Item = PageRecord<'a>;
 
     #[inline]
-    fn next(&mut self) -> Option<Record<'a>> {
-        let place = self.walk.next(self.page.data, self.page.endian)?;
-        let data = self.page.data.get(place.start as usize..place.end as usize)?;
-        Some(Record { ts: place.ts, data })
+    fn next(&mut self) -> Option<PageRecord<'a>> {
+        let span = self.cursor.next(self.page.data, self.page.endian)?;
+        let data = self.page.data.get(span.start as usize..span.end as usize)?;
+        Some(PageRecord { ts: span.ts, data })
     }
 }
 
@@ -182,41 +177,41 @@ fn word_at(data: &[u8], at: usize, endian: Endian) -> Option<u32> {
     })
 }
 
-impl Walk {
-    /// Before the first record of `page`.
-    pub fn new(page: &Page<'_>) -> Walk {
-        Walk { at: 0, ts: page.ts, fault: None }
+impl RecordCursor {
+    /// A cursor before the first record of `page`.
+    pub fn new(page: &Page<'_>) -> RecordCursor {
+        RecordCursor { at: 0, ts: page.ts, fault: None }
     }
 
-    /// After the last record: why there are no more, if not because the page ended.
+    /// After the last record: why the records ended early, if they did.
     pub fn fault(&self) -> Option<PageFault> {
         self.fault
     }
 
-    /// The next record of `data`, the [`Page::data`] that this walk began with.
+    /// Moves to the next record. `data` must be the [`Page::data`] of the page that the cursor was made for.
     #[inline]
-    pub fn next(&mut self, data: &[u8], endian: Endian) -> Option<Place> {
+    pub fn next(&mut self, data: &[u8], endian: Endian) -> Option<RecordSpan> {
         loop {
             let at = self.at;
             let Some(head) = word_at(data, at, endian) else {
                 return self.stop(data, (at < data.len()).then_some(PageFault::RunsPast { at: at as u32 }));
             };
             // The two halves are C bit fields, which change sides with the byte order.
-            let (kind, delta) = match endian {
-                Endian::Little => (head & 31, head >> 5),
-                Endian::Big => (head >> DELTA_BITS, head & ((1 << DELTA_BITS) - 1)),
+            let (type_len, delta) = match endian {
+                Endian::Little => (head & ((1 << TYPE_LEN_BITS) - 1), head >> TYPE_LEN_BITS),
+                Endian::Big => (head >> DELTA_BITS, head & DELTA_MASK),
             };
-            let (start, end, next) = if (1..=28).contains(&kind) {
-                let end = at + 4 + 4 * kind as usize;
-                (at + 4, end, end)
-            } else if kind == TYPE_PADDING && delta == 0 {
+            let (start, end, next) = if (1..=MAX_SHORT_WORDS).contains(&type_len) {
+                let end = at + RECORD_HEADER_BYTES + 4 * type_len as usize;
+                (at + RECORD_HEADER_BYTES, end, end)
+            } else if type_len == TYPE_PADDING && delta == 0 {
                 // The rest of the page is unused.
                 return self.stop(data, None);
             } else {
                 let Some(extra) = word_at(data, at + 4, endian) else {
                     return self.stop(data, Some(self.tail_fault(data)));
                 };
-                match kind {
+                match type_len {
                     TYPE_TIME_EXTEND => {
                         let ahead = (u64::from(extra) << DELTA_BITS) + u64::from(delta);
                         self.ts = self.ts.wrapping_add(ahead);
@@ -229,7 +224,7 @@ impl Walk {
                         continue;
                     }
                     TYPE_PADDING => {
-                        // A discarded event: its length word counts itself and the bytes behind it.
+                        // A discarded event. The length word counts itself and the bytes behind it.
                         self.ts = self.ts.wrapping_add(u64::from(delta));
                         self.at = at.saturating_add(4).saturating_add(extra as usize);
                         if extra < 4 {
@@ -238,8 +233,8 @@ impl Walk {
                         }
                         continue;
                     }
-                    // A long event: its length word counts itself too.
-                    _ if extra > 4 => {
+                    // A long event. The length word counts itself too.
+                    TYPE_LONG_DATA if extra > 4 => {
                         let end = (at + 4).saturating_add(extra as usize);
                         (at + 8, end, end.saturating_add(3) & !3)
                     }
@@ -251,12 +246,12 @@ impl Walk {
             }
             self.ts = self.ts.wrapping_add(u64::from(delta));
             self.at = next;
-            return Some(Place { ts: self.ts, start: start as u32, end: end as u32 });
+            return Some(RecordSpan { ts: self.ts, start: start as u32, end: end as u32 });
         }
     }
 
     #[cold]
-    fn stop(&mut self, data: &[u8], fault: Option<PageFault>) -> Option<Place> {
+    fn stop(&mut self, data: &[u8], fault: Option<PageFault>) -> Option<RecordSpan> {
         self.at = data.len();
         self.fault = self.fault.or(fault);
         None
@@ -276,20 +271,25 @@ impl Walk {
     }
 }
 
-/// Completes an absolute timestamp of 59 bits from the time before it, as the kernel's rb_fix_abs_ts does.
+/// Completes an absolute timestamp of 59 bits with the upper bits of the time before it, as the kernel's
+/// rb_fix_abs_ts does.
 fn absolute(before: u64, stamp: u64) -> u64 {
-    let stamp = stamp & ((1 << ABSOLUTE_BITS) - 1);
-    let high = before >> ABSOLUTE_BITS << ABSOLUTE_BITS;
+    let stamp = stamp & ((1 << ABSOLUTE_TIME_BITS) - 1);
+    let high = before >> ABSOLUTE_TIME_BITS << ABSOLUTE_TIME_BITS;
     if high == 0 {
         return stamp;
     }
     let full = high | stamp;
-    if full < before { full.wrapping_add(1 << ABSOLUTE_BITS) } else { full }
+    if full < before { full.wrapping_add(1 << ABSOLUTE_TIME_BITS) } else { full }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // The kernel's numbers are written out here: a mistake in `page_format` must not pass.
+    const EVENTS_LOST: u64 = 1 << 31;
+    const COUNT_STORED: u64 = 1 << 30;
 
     /// Builds a page as a kernel of this byte order and word size would.
     struct Maker {
@@ -331,12 +331,12 @@ mod tests {
         for (endian, long) in BOTH {
             let mut m = Maker { endian, data: Vec::new() };
             m.head(1, 10).word(0xaaaa);
-            m.head(TYPE_TIME_EXTEND, 5).word(2);
+            m.head(30, 5).word(2);
             m.head(0, 1).word(4 + 6).word(1).word(2);
-            m.head(TYPE_PADDING, 3).word(8).word(0);
-            m.head(TYPE_TIME_STAMP, 7).word(1000);
+            m.head(29, 3).word(8).word(0);
+            m.head(31, 7).word(1000);
             m.head(2, 0).word(3).word(4);
-            m.head(TYPE_PADDING, 0).word(0xffff_ffff);
+            m.head(29, 0).word(0xffff_ffff);
             let bytes = m.page(long, 100, 0, &[]);
             let page = PageLayout::usual(endian, long, 4096).page(&bytes).unwrap();
             let mut records = page.records();
@@ -348,17 +348,17 @@ mod tests {
     }
 
     #[test]
-    fn lost_events_are_counted_where_the_kernel_did() {
+    fn lost_events_are_counted_where_the_kernel_counted_them() {
         for (endian, long) in BOTH {
             let mut m = Maker { endian, data: Vec::new() };
             m.head(1, 10).word(0xaaaa);
             let layout = PageLayout::usual(endian, long, 4096);
             let count = Maker { endian, data: Vec::new() }.page(long, 0, 1234, &[])[8..].to_vec();
-            let missed = |flags, tail: &[u8]| layout.page(&m.page(long, 1, flags, tail)).unwrap().missed;
-            assert_eq!(missed(0, &[]), None);
-            assert_eq!(missed(MISSED_EVENTS, &[]), Some(Missed::Unknown));
-            assert_eq!(missed(MISSED_EVENTS | MISSED_STORED, &count), Some(Missed::Count(1234)));
-            assert_eq!(missed(MISSED_EVENTS | MISSED_STORED, &[]), Some(Missed::Unknown));
+            let lost = |flags, tail: &[u8]| layout.page(&m.page(long, 1, flags, tail)).unwrap().lost;
+            assert_eq!(lost(0, &[]), None);
+            assert_eq!(lost(EVENTS_LOST, &[]), Some(LostEvents::Unknown));
+            assert_eq!(lost(EVENTS_LOST | COUNT_STORED, &count), Some(LostEvents::Count(1234)));
+            assert_eq!(lost(EVENTS_LOST | COUNT_STORED, &[]), Some(LostEvents::Unknown));
         }
     }
 
@@ -407,7 +407,7 @@ mod tests {
         );
         assert_eq!(
             fault(&|m| {
-                m.head(TYPE_PADDING, 1).word(0);
+                m.head(29, 1).word(0);
             }),
             Some(PageFault::BadLength { at: 8, length: 0 })
         );
@@ -416,9 +416,9 @@ mod tests {
 
     #[test]
     fn absolute_times_keep_the_bits_they_cannot_hold() {
-        let high = 3 << ABSOLUTE_BITS;
+        let high = 3 << ABSOLUTE_TIME_BITS;
         assert_eq!(absolute(5, 9), 9);
         assert_eq!(absolute(high | 5, 9), high | 9);
-        assert_eq!(absolute(high | 9, 5), (4 << ABSOLUTE_BITS) | 5);
+        assert_eq!(absolute(high | 9, 5), (4 << ABSOLUTE_TIME_BITS) | 5);
     }
 }

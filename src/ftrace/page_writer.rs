@@ -1,105 +1,127 @@
-//! One page of the kernel's ring buffer, written: include/linux/ring_buffer.h and kernel/trace/ring_buffer.c.
+//! Writes pages of the ring buffer: the opposite of the reader in `page`, for a little-endian 64-bit kernel.
 //!
-//! Little-endian, a `long` of 8 bytes: u64 time, u64 commit (bytes of data; bit 31: events before this page are
-//! missing, bit 30: how many stands behind the data), then events with 27 bits of time since the one before.
+//! Both take the numbers of the format from `page_format`.
 
+use super::page_format::{
+    COMMIT_EVENTS_LOST, COMMIT_LOST_COUNT_STORED, DELTA_BITS, DELTA_MASK, MAX_SHORT_WORDS,
+    RECORD_HEADER_BYTES, TIMESTAMP_BYTES, TYPE_LEN_BITS, TYPE_LONG_DATA, TYPE_PADDING, TYPE_TIME_EXTEND,
+    TYPE_TIME_STAMP,
+};
+use super::{Endian, PageLayout};
+
+/// Bytes of a `long` of the machine whose pages are written.
+pub(crate) const LONG_BYTES: u8 = 8;
 /// Bytes of a page.
-pub(crate) const PAGE: usize = 4096;
-const HEADER: usize = 16;
-const MISSED: u64 = 1 << 31;
-const MISSED_STORED: u64 = 1 << 30;
-/// The longest record whose length fits into the 5 bits of `type_len`, as words of 4 bytes.
-const MAX_SHORT: usize = 28 * 4;
-const TIME_EXTEND: u32 = 30;
-const DELTA_BITS: u32 = 27;
-/// The longest record that a page can hold beside its headers: bytes. The kernel's own limit is of this size too.
-pub(crate) const MAX_RECORD: usize = PAGE - HEADER - 8 - 8 - 8;
+pub(crate) const PAGE_BYTES: usize = 4096;
+/// Bytes of a page's header: the timestamp and the commit counter.
+const HEADER_BYTES: usize = TIMESTAMP_BYTES as usize + LONG_BYTES as usize;
+/// Bytes that a page keeps free behind its records for the count of lost events.
+const LOST_COUNT_BYTES: usize = LONG_BYTES as usize;
+/// Bytes of a time extension: a header word and the upper bits of the time delta.
+const TIME_EXTEND_BYTES: usize = 2 * RECORD_HEADER_BYTES;
+/// Bytes before the data of a record whose length does not fit into `type_len`.
+const LONG_RECORD_HEADER_BYTES: usize = 2 * RECORD_HEADER_BYTES;
+/// The longest record whose length fits into `type_len`, bytes.
+const MAX_SHORT_BYTES: usize = 4 * MAX_SHORT_WORDS as usize;
+/// The longest record that a page can hold beside its headers, bytes. The kernel's own limit is similar.
+pub(crate) const MAX_RECORD_BYTES: usize =
+    PAGE_BYTES - HEADER_BYTES - LOST_COUNT_BYTES - TIME_EXTEND_BYTES - LONG_RECORD_HEADER_BYTES;
 
-/// The text of `events/header_page` for such a page.
-pub(crate) const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
-     \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
-     \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
-     \tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
-
-/// The text of `events/header_event`.
-pub(crate) const HEADER_EVENT: &str = "# compressed entry header\n\
-     \ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n\tarray       :   32 bits\n\n\
-     \tpadding     : type == 29\n\ttime_extend : type == 30\n\ttime_stamp : type == 31\n\
-     \tdata max type_len  == 28\n";
-
-/// The page that a CPU is at.
-#[derive(Default)]
-pub(crate) struct Page {
-    bytes: Vec<u8>,
-    last: u64,
-    /// Events missing before this page, and how many where known.
-    missed: Option<Option<u64>>,
+/// The layout of the pages that [`PageWriter`] writes.
+pub(crate) fn page_layout() -> PageLayout {
+    PageLayout::usual(Endian::Little, LONG_BYTES, PAGE_BYTES as u32)
 }
 
-impl Page {
-    /// Says that events are missing before the next one; hands over the page that is thereby full.
-    pub fn lost(&mut self, count: Option<u64>) -> Option<[u8; PAGE]> {
+/// The text of `events/header_event` for the pages that [`PageWriter`] writes.
+pub(crate) fn header_event() -> String {
+    format!(
+        "# compressed entry header\n\
+         \ttype_len    : {TYPE_LEN_BITS:4} bits\n\ttime_delta  : {DELTA_BITS:4} bits\n\tarray       :   32 bits\n\n\
+         \tpadding     : type == {TYPE_PADDING}\n\ttime_extend : type == {TYPE_TIME_EXTEND}\n\
+         \ttime_stamp : type == {TYPE_TIME_STAMP}\n\tdata max type_len  == {MAX_SHORT_WORDS}\n"
+    )
+}
+
+/// Gathers the records of one CPU into pages.
+#[derive(Default)]
+pub(crate) struct PageWriter {
+    /// The page so far, its header included; empty before the page's first record.
+    bytes: Vec<u8>,
+    /// Time of the last record, ns.
+    last_ts: u64,
+    /// Whether events were lost before the page, and the number of lost events where it is known.
+    lost: Option<Option<u64>>,
+}
+
+impl PageWriter {
+    /// Notes that events were lost before the next record. Returns the page so far, which ends with this.
+    pub(crate) fn lost(&mut self, count: Option<u64>) -> Option<[u8; PAGE_BYTES]> {
         let full = self.take();
-        let before = self.missed.flatten();
-        self.missed = Some(match (before, count) {
+        let before = self.lost.flatten();
+        self.lost = Some(match (before, count) {
             (Some(a), Some(b)) => Some(a.saturating_add(b)),
             (a, b) => a.or(b),
         });
         full
     }
 
-    /// Adds a record; hands over the page before it where it did not fit there any more.
-    pub fn push(&mut self, ts: u64, record: &[u8]) -> Option<[u8; PAGE]> {
-        let words = record.len().div_ceil(4) * 4;
-        let head = if words > MAX_SHORT || words == 0 { 8 } else { 4 };
-        // An event before its predecessor (clocks of two CPUs, a text out of order) starts a page of its own.
-        let full = (!self.bytes.is_empty()
-            && (self.bytes.len() + 8 + head + words > PAGE - 8 || ts < self.last))
-            .then(|| self.take())
-            .flatten();
+    /// Adds a record of at most [`MAX_RECORD_BYTES`]. Returns the page before it where the record starts a new page.
+    pub(crate) fn push(&mut self, ts: u64, record: &[u8]) -> Option<[u8; PAGE_BYTES]> {
+        let words = record.len().div_ceil(4);
+        let padded = 4 * words;
+        let is_long = padded > MAX_SHORT_BYTES || padded == 0;
+        let header = if is_long { LONG_RECORD_HEADER_BYTES } else { RECORD_HEADER_BYTES };
+        let end = self.bytes.len() + TIME_EXTEND_BYTES + header + padded;
+        // A page's time deltas are not negative. A record that is older than the one before it (clocks of two CPUs,
+        // a text out of order) therefore starts a new page.
+        let starts_page = end > PAGE_BYTES - LOST_COUNT_BYTES || ts < self.last_ts;
+        let full = (!self.bytes.is_empty() && starts_page).then(|| self.take()).flatten();
         if self.bytes.is_empty() {
             self.bytes.extend_from_slice(&ts.to_le_bytes());
-            self.bytes.extend_from_slice(&[0; 8]);
-            self.last = ts;
+            self.bytes.extend_from_slice(&[0; LONG_BYTES as usize]);
+            self.last_ts = ts;
         }
-        let mut delta = ts - self.last;
+        let mut delta = ts - self.last_ts;
         if delta >> DELTA_BITS != 0 {
-            let low = (delta as u32) & ((1 << DELTA_BITS) - 1);
-            self.word(TIME_EXTEND | low << 5);
+            self.record_header(TYPE_TIME_EXTEND, delta as u32 & DELTA_MASK);
             self.word((delta >> DELTA_BITS) as u32);
             delta = 0;
         }
-        let delta = (delta as u32) << 5;
-        if head == 8 {
-            self.word(delta);
-            self.word(words as u32 + 4);
+        if is_long {
+            self.record_header(TYPE_LONG_DATA, delta as u32);
+            // The length word counts itself.
+            self.word((padded + RECORD_HEADER_BYTES) as u32);
         } else {
-            self.word(delta | (words / 4) as u32);
+            self.record_header(words as u32, delta as u32);
         }
         self.bytes.extend_from_slice(record);
-        self.bytes.resize(self.bytes.len() + words - record.len(), 0);
-        self.last = ts;
+        self.bytes.resize(self.bytes.len() + padded - record.len(), 0);
+        self.last_ts = ts;
         full
     }
 
-    /// The page as far as it came; `None` where nothing is in it.
-    pub fn take(&mut self) -> Option<[u8; PAGE]> {
+    /// Ends the page and returns it; `None` where the page has no records.
+    pub(crate) fn take(&mut self) -> Option<[u8; PAGE_BYTES]> {
         if self.bytes.is_empty() {
             return None;
         }
-        let mut commit = (self.bytes.len() - HEADER) as u64;
-        if let Some(count) = self.missed.take() {
-            commit |= MISSED;
+        let mut commit = (self.bytes.len() - HEADER_BYTES) as u64;
+        if let Some(count) = self.lost.take() {
+            commit |= COMMIT_EVENTS_LOST;
             if let Some(count) = count {
-                commit |= MISSED_STORED;
+                commit |= COMMIT_LOST_COUNT_STORED;
                 self.bytes.extend_from_slice(&count.to_le_bytes());
             }
         }
-        let mut page = [0; PAGE];
+        let mut page = [0; PAGE_BYTES];
         page[..self.bytes.len()].copy_from_slice(&self.bytes);
-        page[8..16].copy_from_slice(&commit.to_le_bytes());
+        page[TIMESTAMP_BYTES as usize..HEADER_BYTES].copy_from_slice(&commit.to_le_bytes());
         self.bytes.clear();
         Some(page)
+    }
+
+    fn record_header(&mut self, type_len: u32, delta: u32) {
+        self.word(type_len | delta << TYPE_LEN_BITS);
     }
 
     fn word(&mut self, word: u32) {
@@ -110,29 +132,94 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ftrace::{Endian, PageLayout};
+    use crate::ftrace::LostEvents;
 
     /// (time, first byte of the record) of each record.
-    fn read(page: &[u8; PAGE]) -> Vec<(u64, u8)> {
-        let layout = PageLayout::parse(HEADER_PAGE, Endian::Little).unwrap();
-        layout.page(page).unwrap().records().map(|r| (r.ts, r.data[0])).collect()
+    fn read(page: &[u8; PAGE_BYTES]) -> Vec<(u64, u8)> {
+        page_layout().page(page).unwrap().records().map(|r| (r.ts, r.data[0])).collect()
     }
 
-    #[test]
-    fn what_is_written_is_read_again() {
-        let mut page = Page::default();
-        let far = 50_000_000_000;
-        let records = [(100, vec![1; 12]), (101, vec![2; 300]), (far, vec![3; 5]), (far + 7, vec![4; 112])];
-        for (ts, record) in &records {
-            assert!(page.push(*ts, record).is_none());
+    /// Numbers that look random and are the same in each run.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % limit
         }
-        assert_eq!(read(&page.take().unwrap()), [(100, 1), (101, 2), (far, 3), (far + 7, 4)]);
-        assert!(page.take().is_none());
+    }
+
+    #[derive(Debug, Clone, PartialEq)]
+    enum Item {
+        Record(u64, Vec<u8>),
+        Lost(LostEvents),
+    }
+
+    fn decode(pages: &[[u8; PAGE_BYTES]]) -> Vec<Item> {
+        let mut items = Vec::new();
+        for bytes in pages {
+            let page = page_layout().page(bytes).unwrap();
+            items.extend(page.lost.map(Item::Lost));
+            let mut records = page.records();
+            items.extend(records.by_ref().map(|r| Item::Record(r.ts, r.data.to_vec())));
+            assert_eq!(records.fault(), None);
+        }
+        items
     }
 
     #[test]
-    fn a_full_page_and_a_step_back_in_time_start_the_next_one() {
-        let mut page = Page::default();
+    fn generated_records_and_losses_are_decoded_as_they_were_encoded() {
+        for seed in 0..200 {
+            let mut numbers = Numbers(seed);
+            let mut items = Vec::new();
+            let mut ts = numbers.below(1 << 40);
+            for _ in 0..numbers.below(300) {
+                // Two losses without a record between them become one, so each loss is followed by a record.
+                match numbers.below(30) {
+                    0 => items.push(Item::Lost(LostEvents::Unknown)),
+                    1 => items.push(Item::Lost(LostEvents::Count(numbers.below(1 << 50)))),
+                    _ => {}
+                }
+                ts = match numbers.below(20) {
+                    0 => ts.saturating_sub(numbers.below(1 << 20)),
+                    1 => ts + (numbers.below(1 << 31) << numbers.below(20)),
+                    2 => ts,
+                    _ => ts + numbers.below(1 << 16),
+                };
+                let longest = if numbers.below(10) == 0 { MAX_RECORD_BYTES as u64 / 4 } else { 40 };
+                let len = 4 * (1 + numbers.below(longest));
+                items.push(Item::Record(ts, (0..len).map(|_| numbers.below(256) as u8).collect()));
+            }
+            let (mut page, mut pages) = (PageWriter::default(), Vec::new());
+            for item in &items {
+                pages.extend(match item {
+                    Item::Record(ts, data) => page.push(*ts, data),
+                    Item::Lost(LostEvents::Count(count)) => page.lost(Some(*count)),
+                    Item::Lost(LostEvents::Unknown) => page.lost(None),
+                });
+            }
+            pages.extend(page.take());
+            assert!(decode(&pages) == items, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn the_header_texts_are_those_of_the_kernel() {
+        let header_page = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+             \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
+             \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
+             \tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
+        let header_event = "# compressed entry header\n\
+             \ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n\tarray       :   32 bits\n\n\
+             \tpadding     : type == 29\n\ttime_extend : type == 30\n\ttime_stamp : type == 31\n\
+             \tdata max type_len  == 28\n";
+        assert_eq!(page_layout().header_page(), header_page);
+        assert_eq!(super::header_event(), header_event);
+    }
+
+    #[test]
+    fn a_full_page_and_a_step_back_in_time_start_the_next_page() {
+        let mut page = PageWriter::default();
         let mut full = None;
         let mut pushed = 0;
         while full.is_none() {
@@ -142,21 +229,22 @@ mod tests {
         assert_eq!(read(&full.unwrap()).len() as u64, pushed - 1);
         assert!(page.push(3, &[8; 8]).is_some());
         assert_eq!(read(&page.take().unwrap()), [(3, 8)]);
-        assert!(page.push(9, &[9; MAX_RECORD]).is_none());
+        assert!(page.push(9, &[9; MAX_RECORD_BYTES]).is_none());
         assert_eq!(read(&page.take().unwrap()), [(9, 9)]);
+        assert!(page.take().is_none());
     }
 
     #[test]
     fn losses_are_in_the_page_behind_them() {
-        let mut page = Page::default();
+        let mut page = PageWriter::default();
         page.push(1, &[1; 8]);
         assert!(page.lost(Some(5)).is_some());
         assert!(page.lost(Some(2)).is_none());
         page.push(9, &[2; 8]);
         let written = page.take().unwrap();
+        // The kernel's own numbers, written out: the length of the records, and bits 31 and 30.
         let commit = u64::from_le_bytes(written[8..16].try_into().unwrap());
-        assert_eq!(commit & (MISSED | MISSED_STORED), MISSED | MISSED_STORED);
-        let end = HEADER + (commit & 0xff_ffff) as usize;
-        assert_eq!(written[end..end + 8], 7u64.to_le_bytes());
+        assert_eq!(commit, 12 | 1 << 31 | 1 << 30);
+        assert_eq!(written[16 + 12..16 + 20], 7u64.to_le_bytes());
     }
 }

@@ -23,7 +23,7 @@ use nix::libc;
 
 use super::Error;
 use super::output::{Finished, Output};
-use crate::trace_dat::{CpuData, Header, Parts, RecorderInfo, Settle, Slot, write_packed};
+use crate::trace_dat::{CpuData, DatHead, HeadParts, RecorderInfo, Settle, Slot, write_v7};
 
 /// Regions and holes start at multiples of this, bytes: of any file system's block and of what O_DIRECT asks for.
 pub const ALIGN: u64 = 64 * 1024;
@@ -45,7 +45,7 @@ pub struct Capture {
     table_at: u64,
     extra: Slot,
     /// What a compressed file is made of, where one is wanted.
-    parts: Option<Parts>,
+    parts: Option<HeadParts>,
 }
 
 /// How a finished capture was settled.
@@ -85,7 +85,7 @@ impl Capture {
     /// `most` is the most bytes one CPU's data may take; without it, the free space of the file system.
     pub fn create(
         path: &Path,
-        mut header: Header,
+        mut header: DatHead,
         cpus: usize,
         page_size: usize,
         most: Option<u64>,
@@ -134,7 +134,7 @@ impl Capture {
     }
 
     /// Has the file compressed at the end, out of these parts of its head.
-    pub fn compress_at_end(&mut self, parts: Parts) {
+    pub fn compress_at_end(&mut self, parts: HeadParts) {
         self.parts = Some(parts);
     }
 
@@ -189,7 +189,7 @@ impl Capture {
     }
 
     /// Writes the compressed file and gives it this one's name. Returns its length, bytes.
-    fn pack(&mut self, parts: &Parts, hurry: &dyn Fn() -> bool) -> io::Result<u64> {
+    fn pack(&mut self, parts: &HeadParts, hurry: &dyn Fn() -> bool) -> io::Result<u64> {
         let mut head = vec![0; self.regions.first().map_or(0, |r| r.offset) as usize];
         let len = self.file.read_at(&mut head, 0)?;
         head.truncate(len);
@@ -203,7 +203,7 @@ impl Capture {
         };
         let part = part_of(&self.path);
         let write = File::create(&part)
-            .and_then(|file| write_packed(BufWriter::new(file), &head, parts, &sizes, &mut read))
+            .and_then(|file| write_v7(BufWriter::new(file), &head, parts, &sizes, &mut read))
             .and_then(|len| fs::rename(&part, &self.path).map(|()| len));
         if write.is_err() {
             let _ = fs::remove_file(&part);

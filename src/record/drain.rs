@@ -20,22 +20,15 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use nix::libc;
 
-use super::metadata::PageLayout;
 use super::output::Output;
 use super::{Error, Tracefs};
+use crate::ftrace::{LostEvents, PageLayout};
 
 /// Bytes gathered before they are handed on: large enough that the file system's work per write does not count.
 pub const BATCH: usize = 512 << 10;
 
 /// O_DIRECT wants buffers that start at a multiple of the disk's block.
 const ALIGN: usize = 4096;
-
-/// Bits of a page header's commit field that hold the length of its data (include/linux/ring_buffer.h).
-const COMMIT_LEN: u64 = (1 << 27) - 1;
-/// Events were lost before this page.
-const MISSED: u64 = 1 << 31;
-/// Their number stands behind the page's data.
-const MISSED_STORED: u64 = 1 << 30;
 
 /// What came out of one CPU's pipe.
 #[derive(Debug, Clone, Copy, Default)]
@@ -102,7 +95,7 @@ impl Drain {
         let Drain { lanes, layout, buffer, start } = self;
         let Some(lane) = lanes.get_mut(index) else { return Ok(0) };
         let buffer = &mut buffer[*start..*start + BATCH];
-        let page_size = layout.page_size;
+        let page_size = layout.size as usize;
         let mut filled = 0;
         let mut moved = 0;
         loop {
@@ -164,22 +157,12 @@ impl Lane {
             return Ok(None);
         }
         page[len..].fill(0);
-        let commit = match layout.long_size {
-            4 => page.get(8..12).and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes).map(u64::from),
-            _ => page.get(8..16).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes),
-        }
-        .unwrap_or(0);
-        let used = (commit & COMMIT_LEN) as usize;
-        if commit & MISSED != 0 {
+        // The buffer holds a whole page, so its header is never cut.
+        let Ok(page) = layout.page(page) else { return Ok(Some(0)) };
+        if let Some(lost) = page.lost {
             self.count.gaps += 1;
-            let at = 8 + layout.long_size + used;
-            let stored = page.get(at..at + layout.long_size).filter(|_| commit & MISSED_STORED != 0);
-            self.count.missed += match stored {
-                Some(b) if b.len() == 8 => b.try_into().map_or(0, u64::from_ne_bytes),
-                Some(b) => b.try_into().map_or(0, |b| u64::from(u32::from_ne_bytes(b))),
-                None => 0,
-            };
+            self.count.missed += if let LostEvents::Count(count) = lost { count } else { 0 };
         }
-        Ok(Some(used))
+        Ok(Some(page.data.len()))
     }
 }

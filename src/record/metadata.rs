@@ -5,39 +5,20 @@ use std::fs;
 
 use super::tracefs::read_whole;
 use super::{Error, EventName, Tracefs};
+use crate::ftrace::{Endian, PageLayout};
 use crate::trace_dat::Metadata;
 
-/// The kernel's ring-buffer page, from `events/header_page`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PageLayout {
-    /// Bytes of a page as `trace_pipe_raw` hands it out (its header included).
-    pub page_size: usize,
-    /// Bytes of the kernel's `long`: those of the header's commit field.
-    pub long_size: usize,
-}
+/// The smallest page that a kernel's ring buffer can have, bytes.
+const MIN_PAGE_BYTES: u32 = 512;
 
-/// Offset and size of a field of `header_page`.
-fn header_field(text: &str, name: &str) -> Option<(usize, usize)> {
-    let line =
-        text.lines().find(|l| l.split(';').next().is_some_and(|f| f.ends_with(&format!(" {name}"))))?;
-    let number = |key: &str| line.split(';').find_map(|part| part.trim().strip_prefix(key)?.parse().ok());
-    Some((number("offset:")?, number("size:")?))
-}
-
-/// The page layout of this kernel.
+/// The layout of this kernel's ring-buffer pages.
 pub fn page_layout(tracefs: &Tracefs) -> Result<PageLayout, Error> {
     // Instances have no such file: the top buffer's holds for them, except for the size of their pages.
     let path = tracefs.top().join("events/header_page");
     let text = read_whole(&path).map_err(|e| Error::knob(&path, "read", e))?;
-    let text = String::from_utf8_lossy(&text);
-    let layout = || {
-        let (data_at, data_size) = header_field(&text, "data")?;
-        let (_, long_size) = header_field(&text, "commit")?;
-        let page_size = data_at.checked_add(data_size)?;
-        let sound = page_size.is_power_of_two() && page_size >= 512 && (long_size == 4 || long_size == 8);
-        sound.then_some(PageLayout { page_size, long_size })
-    };
-    layout().ok_or_else(|| Error::Format { path, what: "not the page header of a ring buffer".into() })
+    let layout = PageLayout::parse(&String::from_utf8_lossy(&text), Endian::NATIVE);
+    let layout = layout.ok().filter(|layout| layout.size.is_power_of_two() && layout.size >= MIN_PAGE_BYTES);
+    layout.ok_or_else(|| Error::Format { path, what: "not the page header of a ring buffer".into() })
 }
 
 /// Everything of the head that is known before the recording starts.
@@ -56,8 +37,8 @@ pub fn gather(tracefs: &Tracefs, events: &[EventName], kallsyms: bool) -> Result
         .filter_map(|name| read_whole(&top.join("events/ftrace").join(name).join("format")).ok())
         .collect();
     Ok(Metadata {
-        long_size: layout.long_size as u8,
-        page_size: layout.page_size as u32,
+        long_size: layout.commit_size as u8,
+        page_size: layout.size,
         header_page: read("events/header_page")?,
         header_event: read("events/header_event").unwrap_or_default(),
         ftrace_formats,
@@ -162,16 +143,6 @@ fn tid_and_rest(line: &[u8]) -> Option<(i32, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_page_header_tells_page_and_long_size() {
-        let text = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
-                    \tfield: local_t commit;\toffset:8;\tsize:4;\tsigned:1;\n\
-                    \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
-                    \tfield: char data;\toffset:12;\tsize:4084;\tsigned:0;\n";
-        assert_eq!(header_field(text, "commit"), Some((8, 4)));
-        assert_eq!(header_field(text, "data"), Some((12, 4084)));
-    }
 
     #[test]
     fn names_are_written_as_the_kernel_writes_them() {

@@ -19,7 +19,7 @@ mod tracefs;
 
 pub use clocks::snapshot;
 pub use error::Error;
-pub use metadata::{PageLayout, page_layout};
+pub use metadata::page_layout;
 pub use output::Output;
 pub use session::Target;
 pub use settings::{

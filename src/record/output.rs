@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use super::Error;
 use super::capture::Settled;
-use crate::trace_dat::recorder_stream::{HeadInfo, Kind, MAGIC, frame_head};
-use crate::trace_dat::{Header, RecorderInfo, Slot};
+use crate::trace_dat::recorder_stream::{FrameKind, HeadInfo, MAGIC, frame_head};
+use crate::trace_dat::{DatHead, RecorderInfo, Slot};
 
 /// Where a recording goes.
 pub trait Output {
@@ -44,7 +44,7 @@ pub struct Frames<W> {
 
 impl<W: Write> Frames<W> {
     /// Begins the stream with the head.
-    pub fn begin(to: W, header: &Header, cpus: usize, page_size: usize) -> Result<Frames<W>, Error> {
+    pub fn begin(to: W, header: &DatHead, cpus: usize, page_size: usize) -> Result<Frames<W>, Error> {
         let mut frames = Frames { to, name: "-".into(), extra: header.extra, pages: 0, bytes: 0 };
         let info = HeadInfo {
             page_size: page_size as u32,
@@ -53,7 +53,7 @@ impl<W: Write> Frames<W> {
             extra: (header.extra.at, header.extra.len as u64),
         };
         frames.write(MAGIC)?;
-        frames.frame(Kind::Head, 0, &info.encode(), &header.bytes)?;
+        frames.frame(FrameKind::Head, 0, &info.encode(), &header.bytes)?;
         Ok(frames)
     }
 
@@ -62,7 +62,7 @@ impl<W: Write> Frames<W> {
         self.to.write_all(bytes).map_err(|e| Error::output(&self.name, e))
     }
 
-    fn frame(&mut self, kind: Kind, cpu: u32, first: &[u8], rest: &[u8]) -> Result<(), Error> {
+    fn frame(&mut self, kind: FrameKind, cpu: u32, first: &[u8], rest: &[u8]) -> Result<(), Error> {
         let head = frame_head(kind, cpu, first.len() + rest.len());
         self.write(&[&head[..], first].concat())?;
         self.write(rest)
@@ -72,12 +72,12 @@ impl<W: Write> Frames<W> {
 impl<W: Write> Output for Frames<W> {
     fn pages(&mut self, cpu: u32, pages: &[u8]) -> Result<(), Error> {
         self.pages += pages.len() as u64;
-        self.frame(Kind::Pages, cpu, &[], pages)
+        self.frame(FrameKind::Pages, cpu, &[], pages)
     }
 
     fn patch(&mut self, slot: Slot, text: &[u8], padding: u8) -> Result<bool, Error> {
         let (bytes, fits) = slot.fit(text, padding);
-        self.frame(Kind::Patch, 0, &slot.at.to_le_bytes(), &bytes)?;
+        self.frame(FrameKind::Patch, 0, &slot.at.to_le_bytes(), &bytes)?;
         Ok(fits)
     }
 
@@ -93,7 +93,7 @@ impl<W: Write> Output for Frames<W> {
     fn finish(mut self: Box<Self>, extra: RecorderInfo, _: &dyn Fn() -> bool) -> Result<Finished, Error> {
         let extra = RecorderInfo { complete: true, ..extra };
         let text = extra.to_json(self.extra.len);
-        self.frame(Kind::End, 0, &[], &text)?;
+        self.frame(FrameKind::End, 0, &[], &text)?;
         self.to.flush().map_err(|e| Error::output(&self.name, e))?;
         Ok(Finished { bytes: self.bytes, settled: Settled::Compact, raw: None })
     }

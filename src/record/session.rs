@@ -11,8 +11,8 @@ use super::stats::Stats;
 use super::summary::{CpuSummary, Summary};
 use super::{Error, Settings, Tracefs, clocks, stats};
 use crate::clock::Snapshots;
-use crate::trace_dat::layout::option;
-use crate::trace_dat::{CpuLoss, Header, Metadata, RecorderInfo, Slot};
+use crate::trace_dat::file_format::option;
+use crate::trace_dat::{CpuLoss, DatHead, Metadata, RecorderInfo, Slot};
 
 /// Where a recording goes, and what goes with it.
 #[derive(Debug, Clone)]
@@ -58,16 +58,16 @@ impl Session {
         // The table has an entry for every CPU up to the highest: its place is the CPU's id.
         let table = cpus.last().map_or(0, |last| *last as usize + 1);
         let header = head(&tracefs, applied, target, &cpus)?.v6(&vec![Default::default(); table]);
-        let Header { comms, ref options, .. } = header;
+        let DatHead { comms, ref options, .. } = header;
         let tgids = options.first().copied().unwrap_or_default();
         let slots = options[options.len() - cpus.len()..].to_vec();
         let output: Box<dyn Output> = if target.path == Path::new("-") {
-            Box::new(Frames::begin(std::io::stdout(), &header, table, layout.page_size)?)
+            Box::new(Frames::begin(std::io::stdout(), &header, table, layout.size as usize)?)
         } else {
             // Beyond the size asked for, one look at the buffers may bring as much as all of a buffer.
             let most = target.max_bytes.map(|max| max.saturating_add(4 << 30));
             let parts = target.compress.then(|| header.parts.clone());
-            let mut capture = Capture::create(&target.path, header, table, layout.page_size, most)?;
+            let mut capture = Capture::create(&target.path, header, table, layout.size as usize, most)?;
             if let Some(parts) = parts {
                 capture.compress_at_end(parts);
             }

@@ -122,6 +122,7 @@ pub fn merge(
     }
     run.outcome.threads = run.seen.iter().map(|word| u64::from(word.count_ones())).sum();
     run.out.finish(&run.outcome)?;
+    run.outcome.report.notes.extend(run.out.notes());
     Ok(run.outcome)
 }
 

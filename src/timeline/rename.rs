@@ -116,4 +116,8 @@ impl TimelineSink for Renamed<'_> {
     fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
         self.to.finish(outcome)
     }
+
+    fn notes(&self) -> Vec<String> {
+        self.to.notes()
+    }
 }

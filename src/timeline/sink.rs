@@ -90,4 +90,9 @@ pub trait TimelineSink: Sink {
     }
     /// The end: losses, verdicts. Writes what is left and flushes; only after this the output is whole.
     fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()>;
+    /// After [`TimelineSink::finish`]: what the output does not hold as the inputs have it, one sentence each, for the
+    /// summary.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

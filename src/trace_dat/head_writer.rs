@@ -1,13 +1,13 @@
-//! Writes the head of a trace.dat v6: everything before the CPUs' pages. Pure: bytes out of what it is given.
+//! Encodes the head of a trace.dat v6: everything before the pages of the CPUs.
 
-use super::layout::{HEADER_EVENT, HEADER_PAGE, MAGIC, V6_FLYRECORD, V6_OPTIONS, option};
+use super::file_format::{HEADER_EVENT, HEADER_PAGE, MAGIC, V6_FLYRECORD, V6_OPTIONS, option};
 
-/// What the head of a trace.dat holds.
+/// The contents of the head of a trace.dat.
 #[derive(Debug, Clone, Default)]
 pub struct Metadata {
     /// Bytes of the recording kernel's `long`.
     pub long_size: u8,
-    /// Bytes of one page of CPU data (the kernel's sub-buffer).
+    /// Bytes of one page of the ring buffer (the kernel's sub-buffer).
     pub page_size: u32,
     /// Text of `events/header_page`.
     pub header_page: Vec<u8>,
@@ -15,7 +15,7 @@ pub struct Metadata {
     pub header_event: Vec<u8>,
     /// Texts of `events/ftrace/*/format`.
     pub ftrace_formats: Vec<Vec<u8>>,
-    /// Per subsystem the texts of its events' `format`.
+    /// The name of each subsystem, and the `format` texts of its events.
     pub event_formats: Vec<(String, Vec<Vec<u8>>)>,
     /// Text of `/proc/kallsyms`; may be empty.
     pub kallsyms: Vec<u8>,
@@ -23,25 +23,25 @@ pub struct Metadata {
     pub printk_formats: Vec<u8>,
     /// `tid name` lines, as in `saved_cmdlines`.
     pub comms: Vec<u8>,
-    /// Options as (id, payload) in this order.
+    /// Options as (id, payload), in the order in which they are written.
     pub options: Vec<(u16, Vec<u8>)>,
     /// Text of `trace_clock`: `local [boot] mono`.
     pub clock: Vec<u8>,
-    /// Payload of [`option::CLOCK_SNAPSHOTS`], the last option; none when empty.
+    /// Payload of [`option::CLOCK_SNAPSHOTS`], which is the last option. Where this is empty, the option is left out.
     pub extra: Vec<u8>,
 }
 
-/// Where one CPU's pages are in the file, bytes.
+/// Where one CPU's pages lie in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuData {
-    /// From the start of the file.
+    /// Bytes from the start of the file.
     pub offset: u64,
-    /// Length.
+    /// Length, bytes.
     pub size: u64,
 }
 
 impl CpuData {
-    /// Its entry in the per-CPU table.
+    /// The entry in the table of CPUs.
     pub fn entry(self) -> [u8; CpuData::ENTRY_LEN] {
         let mut out = [0; CpuData::ENTRY_LEN];
         out[..8].copy_from_slice(&self.offset.to_ne_bytes());
@@ -49,21 +49,22 @@ impl CpuData {
         out
     }
 
-    /// Bytes of an entry in the per-CPU table.
+    /// Bytes of an entry in the table of CPUs.
     pub const ENTRY_LEN: usize = 16;
 }
 
-/// A place in the head whose bytes may be written again, as long as its length stays.
+/// A part of the head that may be overwritten with as many bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Slot {
     /// Bytes from the start of the file.
     pub at: u64,
-    /// Bytes.
+    /// Length, bytes.
     pub len: usize,
 }
 
 impl Slot {
-    /// `text` made as long as the slot: whole lines that fit, then `padding`. The second value tells whether all fit.
+    /// Makes `text` as long as the slot: the whole lines that fit, then `padding`. The second value says whether all of
+    /// `text` fits.
     pub fn fit(self, text: &[u8], padding: u8) -> (Vec<u8>, bool) {
         let fits = text.len() <= self.len;
         let head = &text[..text.len().min(self.len)];
@@ -75,39 +76,39 @@ impl Slot {
     }
 }
 
-/// The head's bytes, and where in them the places are that change while a recording goes on.
+/// An encoded head, and its parts that change while a recording goes on.
 #[derive(Debug, Clone)]
-pub struct Header {
-    /// From the start of the file.
+pub struct DatHead {
+    /// The bytes from the start of the file up to the pages.
     pub bytes: Vec<u8>,
-    /// [`Metadata::comms`].
+    /// Where [`Metadata::comms`] lies.
     pub comms: Slot,
-    /// The payloads of [`Metadata::options`].
+    /// Where the payload of each of [`Metadata::options`] lies.
     pub options: Vec<Slot>,
-    /// [`Metadata::extra`].
+    /// Where [`Metadata::extra`] lies.
     pub extra: Slot,
-    /// Offset of the first [`CpuData::entry`] in [`Header::bytes`].
+    /// Offset of the first [`CpuData::entry`] in [`DatHead::bytes`].
     pub table_at: u64,
-    /// What a version 7 file is made of.
-    pub parts: Parts,
+    /// The parts that a version 7 file takes over.
+    pub parts: HeadParts,
 }
 
-/// Where in a version 6 head that is which version 7 has in sections; and what its pages are.
+/// Where a version 6 head has the contents of version 7's sections, and the properties of the pages.
 #[derive(Debug, Clone, Default)]
-pub struct Parts {
-    /// The sections by their ids.
+pub struct HeadParts {
+    /// The contents of each section, by the section's id.
     pub sections: Vec<(u16, Slot)>,
-    /// All options.
+    /// All options, without the end mark.
     pub options: Slot,
-    /// ftrace's name of the clock.
+    /// The clock's name in ftrace.
     pub clock: String,
     /// Bytes of a page.
     pub page_size: u32,
 }
 
 impl Metadata {
-    /// Bytes that the head takes, or a few more.
-    fn room(&self, cpus: usize) -> usize {
+    /// An upper bound for the bytes of the head, to allocate them at once.
+    fn capacity(&self, cpus: usize) -> usize {
         let formats = |texts: &[Vec<u8>]| texts.iter().map(|t| t.len() + 8).sum::<usize>();
         let groups =
             self.event_formats.iter().map(|(name, texts)| name.len() + 8 + formats(texts)).sum::<usize>();
@@ -118,17 +119,18 @@ impl Metadata {
         groups + formats(&self.ftrace_formats) + texts + options + cpus * CpuData::ENTRY_LEN + 256
     }
 
-    /// The head as version 6 has it, in this machine's byte order.
+    /// Encodes the head of version 6 in this machine's byte order.
     ///
-    /// Its length depends on the lengths of what it holds alone: a slot padded to a fixed length can be filled in later.
-    pub fn v6(&self, cpus: &[CpuData]) -> Header {
-        let mut out = Out(Vec::with_capacity(self.room(cpus.len())));
+    /// The head's length depends only on the lengths of the contents. A slot that is padded to a fixed length can
+    /// therefore be filled in later.
+    pub fn v6(&self, cpus: &[CpuData]) -> DatHead {
+        let mut out = HeadBytes(Vec::with_capacity(self.capacity(cpus.len())));
         out.raw(MAGIC);
         out.raw(b"6\0");
         out.raw(&[u8::from(cfg!(target_endian = "big")), self.long_size]);
         out.u32(self.page_size as usize);
         let mut sections = Vec::new();
-        let mut section = |out: &mut Out, id, write: &dyn Fn(&mut Out)| {
+        let mut section = |out: &mut HeadBytes, id, write: &dyn Fn(&mut HeadBytes)| {
             let at = out.0.len();
             write(out);
             sections.push((id, out.since(at)));
@@ -173,14 +175,15 @@ impl Metadata {
         let clock = String::from_utf8_lossy(&self.clock);
         let clock = clock.split_once('[').and_then(|(_, rest)| rest.split(']').next()).unwrap_or_default();
         let parts =
-            Parts { sections, options: all_options, clock: clock.to_owned(), page_size: self.page_size };
-        Header { bytes: out.0, comms, options, extra, table_at, parts }
+            HeadParts { sections, options: all_options, clock: clock.to_owned(), page_size: self.page_size };
+        DatHead { bytes: out.0, comms, options, extra, table_at, parts }
     }
 }
 
-struct Out(Vec<u8>);
+/// The head's bytes so far.
+struct HeadBytes(Vec<u8>);
 
-impl Out {
+impl HeadBytes {
     fn raw(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
@@ -196,23 +199,23 @@ impl Out {
         self.slot(payload)
     }
 
-    /// A u32 count, and each text with its length.
+    /// Writes the number of texts as a u32, and each text behind its length.
     fn formats(&mut self, texts: &[Vec<u8>]) {
         self.u32(texts.len());
         texts.iter().for_each(|text| self.sized(text));
     }
 
-    /// The place of all that was written from `at` on.
+    /// The slot of all bytes from `at` on.
     fn since(&self, at: usize) -> Slot {
         Slot { at: at as u64, len: self.0.len() - at }
     }
 
-    /// The place of what was written last.
+    /// The slot of `written`, which are the last bytes.
     fn slot(&self, written: &[u8]) -> Slot {
         Slot { at: (self.0.len() - written.len()) as u64, len: written.len() }
     }
 
-    /// A u64 length and the bytes.
+    /// Writes the length as a u64, and the bytes.
     fn sized(&mut self, bytes: &[u8]) {
         self.raw(&(bytes.len() as u64).to_ne_bytes());
         self.raw(bytes);

@@ -1,13 +1,13 @@
-//! The bytes of trace-cmd's `trace.dat` that the recorder writes: the head of version 6, version 7 with zstd, the
-//! recorder's own option, and the stream that carries a recording through a pipe.
+//! The bytes of trace-cmd's `trace.dat` that device and host both need: the head of version 6, a whole file of version 7
+//! with zstd, the recorder's own option, and the stream that carries a recording through a pipe.
 
+pub mod file_format;
 mod head_writer;
-pub mod layout;
 mod recorder_info;
 pub mod recorder_stream;
 mod v7_writer;
 pub(crate) mod zstd_matcher;
 
-pub use head_writer::{CpuData, Header, Metadata, Parts, Slot};
+pub use head_writer::{CpuData, DatHead, HeadParts, Metadata, Slot};
 pub use recorder_info::{CpuLoss, RecorderInfo, Settle};
-pub use v7_writer::{ReadPages, write_packed};
+pub use v7_writer::{ReadPages, write_v7};

@@ -1,34 +1,37 @@
-//! What tracebridge's recorder knows beyond trace-cmd's format, as JSON in an option that other readers skip.
+//! Facts that tracebridge's recorder stores beyond trace-cmd's format, as JSON in an option that other readers skip.
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Snapshots;
 
-/// What tracebridge's recorder knows beyond trace-cmd's format: the payload of [`option::CLOCK_SNAPSHOTS`].
+/// Facts that tracebridge's recorder stores beyond trace-cmd's format: the payload of the option
+/// [`CLOCK_SNAPSHOTS`](super::file_format::option::CLOCK_SNAPSHOTS), as JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecorderInfo {
-    /// Whether the recording came to its end, or this is what a killed recorder left.
+    /// Whether the recorder ended the file. It is false in a file that a killed recorder left behind.
     #[serde(default = "yes")]
     pub complete: bool,
-    /// Only the last events that fit the kernel's buffer were wanted, or only the first: the others are no loss.
+    /// Whether the recording was to keep only the last or only the first events that fit the kernel's buffer. The other
+    /// events then do not count as lost.
     #[serde(default)]
     pub excerpt: bool,
-    /// Clocks read back to back during the recording.
+    /// Snapshots of several clocks, taken during the recording.
     #[serde(flatten)]
     pub snapshots: Snapshots,
-    /// Losses per CPU, where there were any.
+    /// Losses of each CPU that lost events.
     #[serde(default)]
     pub lost: Vec<CpuLoss>,
-    /// The holes that are being taken out of the file at its end; `None` before and after.
+    /// How to find the pages while the recorder removes the holes from the file. `None` before and after.
     #[serde(default)]
     pub settle: Option<Settle>,
-    /// Processes of the recording machine by their full names: pid, parent's pid, name.
+    /// Processes of the recording machine: process id, the parent's process id, full name.
     #[serde(default)]
     pub processes: Vec<(i32, i32, String)>,
 }
 
 impl RecorderInfo {
-    /// As JSON of at most `room` bytes: what does not fit goes, the processes first.
+    /// Encodes the facts as JSON of at most `room` bytes. Where that is too little, the processes are left out, and then
+    /// all facts.
     pub fn to_json(&self, room: usize) -> Vec<u8> {
         let json = |extra: &RecorderInfo| serde_json::to_vec(extra).unwrap_or_default();
         let all = json(self);
@@ -40,15 +43,15 @@ impl RecorderInfo {
     }
 }
 
-// A file that does not say is none of a recorder of ours that was killed.
+// tracebridge's recorder always writes the field, so a file without it is not one that a killed recorder left.
 fn yes() -> bool {
     true
 }
 
-/// What one CPU's buffer lost.
+/// Events that one CPU's buffer lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuLoss {
-    /// The CPU.
+    /// Number of the CPU.
     pub cpu: u32,
     /// Events overwritten before they were read (`overrun` of `stats`).
     pub overrun: u64,
@@ -57,23 +60,25 @@ pub struct CpuLoss {
     pub dropped: u64,
 }
 
-/// How a file with holes between its CPUs' data becomes one without: each hole is taken out by one
-/// `fallocate(FALLOC_FL_COLLAPSE_RANGE)`, the last one first, and the file gets shorter by its length each time. A
-/// recorder that is killed in between leaves a table whose offsets no longer fit; the file's length tells how far it
-/// came. While this is present, offsets are to be taken from [`Settle::offset`] (sizes still from the table).
+/// The plan by which the recorder removes the holes between the pages of its CPUs from the file.
+///
+/// One `fallocate(FALLOC_FL_COLLAPSE_RANGE)` removes each hole, the last one first, and shortens the file by the hole's
+/// length. A recorder that is killed in between leaves a table of CPUs whose offsets are wrong; the file's length then
+/// says which holes are gone. While the file has this plan, a reader takes offsets from [`Settle::offset`] and only the
+/// sizes from the table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settle {
-    /// The file's length before the first hole was taken out, bytes.
+    /// The file's length before the first hole was removed, bytes.
     pub file_len: u64,
-    /// The holes as (offset, length), bytes, in the order in which they are taken out.
+    /// The holes as (offset, length), bytes, in the order in which they are removed.
     pub holes: Vec<(u64, u64)>,
-    /// Where each CPU's data was before the first hole was taken out.
+    /// Offset of each CPU's pages before the first hole was removed, bytes.
     pub offsets: Vec<u64>,
 }
 
 impl Settle {
-    /// Where the data of CPU number `cpu` of the table is, now that the file is `file_len` long, bytes. `None` where
-    /// that is no length the file passes through.
+    /// Offset of the pages of entry number `cpu` of the table in a file of `file_len` bytes. `None` where the file never
+    /// has that length.
     pub fn offset(&self, cpu: usize, file_len: u64) -> Option<u64> {
         let start = *self.offsets.get(cpu)?;
         let mut gone = self.file_len.checked_sub(file_len)?;

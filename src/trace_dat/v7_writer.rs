@@ -1,58 +1,64 @@
-//! Writes a trace.dat v7 with everything in it compressed, out of a v6 one: what the head of the one holds are the
-//! sections of the other, byte for byte.
+//! Writes a trace.dat v7 with compressed sections and pages, made from a v6 head and its pages. Each part of the v6 head
+//! becomes a section of the v7 file, byte for byte.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
-use super::head_writer::{CpuData, Parts};
-use super::layout::{MAGIC, SECTION_COMPRESSED, option};
+use super::file_format::{MAGIC, SECTION_COMPRESSED, option};
+use super::head_writer::{CpuData, HeadParts, Slot};
 use super::zstd_matcher::{self, Zstd};
 
-/// Bytes of the v6 head before byte order, long size and page size, and of those three.
-const MACHINE: std::ops::Range<usize> = MAGIC.len() + 2..MAGIC.len() + 8;
+/// Where a v6 head has the byte order, the size of a `long` and the page size.
+const MACHINE_RANGE: std::ops::Range<usize> = MAGIC.len() + 2..MAGIC.len() + 8;
 
-/// One trace.dat being written.
-struct Packer<W> {
+/// A trace.dat v7 that is being written.
+struct V7Writer<W> {
     out: W,
+    /// Bytes written so far.
     at: u64,
     zstd: Zstd,
 }
 
-/// Where the CPUs' pages come from: fills the buffer with those of CPU number `.0` from byte `.1` of its data on.
+/// Reads the pages of a CPU: fills the buffer with the pages of entry number `.0` of the table of CPUs, from byte `.1` of
+/// that CPU's pages on.
 pub type ReadPages<'a> = dyn FnMut(usize, u64, &mut [u8]) -> io::Result<()> + 'a;
 
-/// Writes the v7 file to `out`, whose start is here. `head` is the v6 file's, `parts` says what is where in it; `sizes` are the bytes
-/// of each CPU's pages. Returns the file's length.
-pub fn write_packed<W: Write + Seek>(
+/// Writes the v7 file to `out` and returns the file's length, bytes. `out` must be at its start.
+///
+/// `head` is the v6 head, `parts` says where its parts lie, and `sizes` has the bytes of each CPU's pages.
+///
+/// # Errors
+/// Returns the errors of `out` and of `read`, and [`io::ErrorKind::UnexpectedEof`] where a part lies outside of `head`.
+pub fn write_v7<W: Write + Seek>(
     out: W,
     head: &[u8],
-    parts: &Parts,
+    parts: &HeadParts,
     sizes: &[u64],
     read: &mut ReadPages<'_>,
 ) -> io::Result<u64> {
-    let part = |slot: &super::Slot| {
+    let part = |slot: &Slot| {
         let end = (slot.at as usize).saturating_add(slot.len);
         head.get(slot.at as usize..end).ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))
     };
-    let mut packer = Packer { out, at: 0, zstd: Zstd::new() };
-    packer.write(MAGIC)?;
-    packer.write(b"7\0")?;
-    packer.write(head.get(MACHINE).unwrap_or_default())?;
-    packer.write(zstd_matcher::NAME)?;
-    let options_at = packer.at;
-    packer.write(&0u64.to_ne_bytes())?;
+    let mut writer = V7Writer { out, at: 0, zstd: Zstd::new() };
+    writer.write(MAGIC)?;
+    writer.write(b"7\0")?;
+    writer.write(head.get(MACHINE_RANGE).unwrap_or_default())?;
+    writer.write(zstd_matcher::NAME)?;
+    let options_at = writer.at;
+    writer.write(&0u64.to_ne_bytes())?;
     let mut options = part(&parts.options)?.to_vec();
     for (id, slot) in &parts.sections {
-        let at = packer.section(*id, part(slot)?.to_vec())?;
+        let at = writer.section(*id, part(slot)?.to_vec())?;
         put_option(&mut options, *id, &at.to_ne_bytes());
     }
-    let buffer = packer.buffer(parts, sizes, read)?;
+    let buffer = writer.buffer(parts, sizes, read)?;
     put_option(&mut options, option::BUFFER, &buffer);
-    // Where the next options are: nowhere.
+    // The offset of the next section of options: this section is the last.
     put_option(&mut options, option::DONE, &0u64.to_ne_bytes());
-    let at = packer.section(option::DONE, options)?;
-    let len = packer.at;
-    packer.write_again(options_at, &at.to_ne_bytes())?;
-    packer.out.flush()?;
+    let at = writer.section(option::DONE, options)?;
+    let len = writer.at;
+    writer.write_again(options_at, &at.to_ne_bytes())?;
+    writer.out.flush()?;
     Ok(len)
 }
 
@@ -62,7 +68,7 @@ fn put_option(options: &mut Vec<u8>, id: u16, data: &[u8]) {
     options.extend(data);
 }
 
-impl<W: Write + Seek> Packer<W> {
+impl<W: Write + Seek> V7Writer<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.at += bytes.len() as u64;
         self.out.write_all(bytes)
@@ -74,11 +80,11 @@ impl<W: Write + Seek> Packer<W> {
         self.out.seek(SeekFrom::Start(self.at)).map(drop)
     }
 
-    /// A section's header, without its length. Where that is to be written.
+    /// Writes a section's header with a length of 0. Returns the offset of that length.
     fn section_header(&mut self, id: u16) -> io::Result<u64> {
         self.write(&id.to_ne_bytes())?;
         self.write(&SECTION_COMPRESSED.to_ne_bytes())?;
-        // No description: there is no section of strings.
+        // The file has no section of strings, so the section has no description.
         self.write(&0u32.to_ne_bytes())?;
         let size_at = self.at;
         self.write(&0u64.to_ne_bytes())?;
@@ -90,7 +96,8 @@ impl<W: Write + Seek> Packer<W> {
         self.write_again(size_at, &size.to_ne_bytes())
     }
 
-    /// Both lengths and a frame, as sections and chunks of pages have them. Hands back the buffer.
+    /// Writes the compressed length, the uncompressed length and a zstd frame, as sections and chunks of pages have them.
+    /// Returns the buffer of `data`.
     fn frame(&mut self, data: Vec<u8>) -> io::Result<Vec<u8>> {
         let (data, packed) = self.zstd.frame(data, Vec::new());
         self.write(&(packed.len() as u32).to_ne_bytes())?;
@@ -99,7 +106,7 @@ impl<W: Write + Seek> Packer<W> {
         Ok(data)
     }
 
-    /// Writes a section; where it begins.
+    /// Writes a section and returns its offset.
     fn section(&mut self, id: u16, contents: Vec<u8>) -> io::Result<u64> {
         let at = self.at;
         let size_at = self.section_header(id)?;
@@ -108,14 +115,14 @@ impl<W: Write + Seek> Packer<W> {
         Ok(at)
     }
 
-    /// Writes all pages; hands back the option that tells where they are.
-    fn buffer(&mut self, parts: &Parts, sizes: &[u64], read: &mut ReadPages<'_>) -> io::Result<Vec<u8>> {
+    /// Writes the pages of all CPUs. Returns the payload of the BUFFER option that names their places.
+    fn buffer(&mut self, parts: &HeadParts, sizes: &[u64], read: &mut ReadPages<'_>) -> io::Result<Vec<u8>> {
         let page_size = parts.page_size as usize;
         let chunk = (zstd_matcher::BLOCK / page_size).max(1) * page_size;
-        // Of the top instance, whose name is empty.
-        let mut about = [&self.at.to_ne_bytes(), &b"\0"[..], parts.clock.as_bytes(), b"\0"].concat();
-        about.extend(parts.page_size.to_ne_bytes());
-        about.extend((sizes.len() as u32).to_ne_bytes());
+        // The name of the top instance is empty.
+        let mut payload = [&self.at.to_ne_bytes(), &b"\0"[..], parts.clock.as_bytes(), b"\0"].concat();
+        payload.extend(parts.page_size.to_ne_bytes());
+        payload.extend((sizes.len() as u32).to_ne_bytes());
         let size_at = self.section_header(option::BUFFER)?;
         let mut pages = Vec::new();
         for (cpu, size) in sizes.iter().enumerate() {
@@ -128,11 +135,11 @@ impl<W: Write + Seek> Packer<W> {
                 read(cpu, from, &mut pages)?;
                 pages = self.frame(pages)?;
             }
-            about.extend((cpu as u32).to_ne_bytes());
+            payload.extend((cpu as u32).to_ne_bytes());
             // trace-cmd leaves the count of chunks out of the size.
-            about.extend(CpuData { offset, size: self.at - offset - 4 }.entry());
+            payload.extend(CpuData { offset, size: self.at - offset - 4 }.entry());
         }
         self.end_section(size_at)?;
-        Ok(about)
+        Ok(payload)
     }
 }

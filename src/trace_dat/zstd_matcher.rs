@@ -1,29 +1,30 @@
-//! Compresses with zstd in pure Rust: small enough for the phone's binary, and no C compiler for its four ABIs.
+//! Compresses with zstd in pure Rust, which keeps the phone's binary small and needs no C compiler for its four ABIs.
 //!
-//! The entropy coding is the crate `ruzstd`'s. Its search for what repeats is made for any data; the one here is made
-//! for pages of events. Tried on four recordings (2 to 20 MB, chunks of 128 KiB): files 17 to 33 % smaller in half the
-//! CPU time (185 to 400 MB/s on an x86-64 machine), which is 2 % less to 25 % more than the C library makes at its level -1.
+//! The crate `ruzstd` does the entropy coding. Its search for repetitions suits any data; the search here suits pages of
+//! events. In a test with four recordings (2 to 20 MB, chunks of 128 KiB) this search made the files 17 to 33 % smaller in
+//! half the CPU time (185 to 400 MB/s on an x86-64 machine). The files are 2 % smaller to 25 % larger than those of the C
+//! library at level -1. The test of this module is beside the decoder, in `formats/trace_dat/compression.rs`.
 
 use std::io::Cursor;
 
 use ruzstd::encoding::{CompressionLevel, FrameCompressor, Matcher, Sequence};
 
-/// Bytes that zstd compresses at a time, at most (its blocks).
+/// The most bytes that zstd compresses at a time: the size of its blocks.
 pub const BLOCK: usize = 128 << 10;
 
-/// The format's name and who wrote it, as a trace.dat names its compression.
+/// The name of the compression and of the program that compressed, as a trace.dat v7 has them.
 pub const NAME: &[u8] = b"zstd\0ruzstd 0.9\0";
 
-/// A compressor, which may be used again and again.
-pub struct Zstd(FrameCompressor<Cursor<Vec<u8>>, Vec<u8>, Repeats>);
+/// A compressor for any number of frames.
+pub struct Zstd(FrameCompressor<Cursor<Vec<u8>>, Vec<u8>, PageMatcher>);
 
 impl Zstd {
-    /// Makes one; about half a MiB, most of it the block.
+    /// Makes a compressor, which takes about half a MiB of memory, most of it for the block.
     pub fn new() -> Zstd {
-        Zstd(FrameCompressor::new_with_matcher(Repeats::new(), CompressionLevel::Fastest))
+        Zstd(FrameCompressor::new_with_matcher(PageMatcher::new(), CompressionLevel::Fastest))
     }
 
-    /// Appends `data` to `out` as one frame. `data` comes back, to be filled again.
+    /// Appends `data` to `out` as one frame. Returns the buffer of `data` for the next frame, and `out`.
     pub fn frame(&mut self, data: Vec<u8>, out: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
         self.0.set_source(Cursor::new(data));
         self.0.set_drain(out);
@@ -39,39 +40,44 @@ impl std::fmt::Debug for Zstd {
     }
 }
 
-/// log2 of the places remembered: 16 KiB of them stay in the nearest cache; four times as many saved 1 %.
-const PLACES: u32 = 12;
-/// The shortest repetition worth naming, bytes; shorter ones only at the same distance as the last.
-const SHORTEST: usize = 6;
-const SHORTEST_AGAIN: usize = 4;
-/// A repetition at the last distance that is this long is taken without a look at others, bytes.
-const LONG: usize = 16;
-/// Where nothing repeated for this many bytes, every second place is left out; and so on.
-const PATIENCE: usize = 128;
+/// log2 of the number of places that the matcher remembers. The 16 KiB of this table stay in the first-level cache; a
+/// table of four times the size saved 1 %.
+const TABLE_BITS: u32 = 12;
+/// The shortest repetition that is used, bytes.
+const MIN_MATCH_BYTES: usize = 6;
+/// The shortest repetition that is used at the same distance as the one before, bytes.
+const MIN_REPEAT_MATCH_BYTES: usize = 4;
+/// A repetition at the distance of the one before that is this long is used without a search for a longer one, bytes.
+const GOOD_MATCH_BYTES: usize = 16;
+/// After this many bytes without a repetition, the matcher tries only every second place; after twice as many, only every
+/// third; and so on.
+const BYTES_PER_SKIP: usize = 128;
 
-/// What repeats within one block: at each place the last distance is tried, since events of one kind follow each
-/// other, then the last place whose six bytes hash to the same.
-struct Repeats {
+/// Finds the repetitions within one block.
+///
+/// At each place the matcher first tries the distance of the repetition before, because events of one type follow each
+/// other. Then it tries the last place whose six bytes have the same hash.
+struct PageMatcher {
     block: Vec<u8>,
     places: Vec<u32>,
 }
 
-impl Repeats {
-    fn new() -> Repeats {
-        Repeats { block: Vec::new(), places: vec![0; 1 << PLACES] }
+impl PageMatcher {
+    fn new() -> PageMatcher {
+        PageMatcher { block: Vec::new(), places: vec![0; 1 << TABLE_BITS] }
     }
 }
 
-/// Eight bytes from `at` on, which must be there.
+/// The eight bytes from `at` on. The block must have them.
 fn word(block: &[u8], at: usize) -> u64 {
     block.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
 fn hash(word: u64) -> usize {
-    ((word << 16).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PLACES)) as usize
+    ((word << 16).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - TABLE_BITS)) as usize
 }
 
-/// How many bytes from `a` and from `b` on are the same; `a` is before `b`.
+/// The number of equal bytes from `a` on and from `b` on. `a` must be before `b`.
 fn common(block: &[u8], a: usize, b: usize) -> usize {
     let (from, to) = (&block[a..], &block[b..]);
     let words = from.chunks_exact(8).zip(to.chunks_exact(8));
@@ -85,7 +91,7 @@ fn common(block: &[u8], a: usize, b: usize) -> usize {
     len + from[len..].iter().zip(&to[len..]).take_while(|(x, y)| x == y).count()
 }
 
-impl Matcher for Repeats {
+impl Matcher for PageMatcher {
     fn get_next_space(&mut self) -> Vec<u8> {
         let mut block = std::mem::take(&mut self.block);
         block.resize(BLOCK, 0);
@@ -103,7 +109,7 @@ impl Matcher for Repeats {
     fn skip_matching(&mut self) {}
 
     fn start_matching(&mut self, mut found: impl for<'a> FnMut(Sequence<'a>)) {
-        let Repeats { block, places } = self;
+        let PageMatcher { block, places } = self;
         let block = block.as_slice();
         places.fill(0);
         let end = block.len().saturating_sub(8);
@@ -115,20 +121,20 @@ impl Matcher for Repeats {
             if at >= last {
                 len = common(block, at - last, at);
             }
-            if len < SHORTEST_AGAIN {
+            if len < MIN_REPEAT_MATCH_BYTES {
                 len = 0;
             }
-            if len < LONG && place > 0 {
+            if len < GOOD_MATCH_BYTES && place > 0 {
                 let other = common(block, place, at);
-                if other >= SHORTEST && other > len + 1 {
+                if other >= MIN_MATCH_BYTES && other > len + 1 {
                     (len, distance) = (other, at - place);
                 }
             }
             if len == 0 {
-                at += 1 + (at - told) / PATIENCE;
+                at += 1 + (at - told) / BYTES_PER_SKIP;
                 continue;
             }
-            // It may have begun earlier, where a place was left out.
+            // The repetition may begin earlier, at a place that the matcher skipped.
             let before = block[told..at].iter().rev().zip(block[..at - distance].iter().rev());
             let before = before.take_while(|(x, y)| x == y).count();
             let start = at - before;
@@ -149,47 +155,5 @@ impl Matcher for Repeats {
 
     fn window_size(&self) -> u64 {
         BLOCK as u64
-    }
-}
-
-#[cfg(all(test, feature = "host"))]
-mod tests {
-    use super::*;
-
-    /// Pages' sort of data: records of a few kinds, with fields that differ a little from the last one's.
-    fn records(len: usize, mut seed: u64) -> Vec<u8> {
-        let mut random = |most: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % most
-        };
-        let mut out = Vec::new();
-        while out.len() < len {
-            let kind = random(5);
-            out.extend((random(1 << 20) << 5 | kind).to_le_bytes());
-            out.extend((0..kind * 6).map(|n| (n * n) as u8));
-            out.resize(out.len() + random(40) as usize, 0);
-        }
-        out.truncate(len);
-        out
-    }
-
-    #[test]
-    fn every_length_comes_back_from_the_c_library() {
-        let mut zstd = Zstd::new();
-        let lengths = (0..40).chain([4096, 40_000, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5]);
-        for (n, len) in lengths.enumerate() {
-            let same = vec![7; len];
-            let noise: Vec<u8> = records(len, n as u64).iter().map(|b| b.wrapping_mul(167)).rev().collect();
-            for data in [records(len, n as u64), same, noise] {
-                let (data, packed) = zstd.frame(data, Vec::new());
-                assert!(zstd::bulk::decompress(&packed, 1 << 20).unwrap() == data, "{len} bytes");
-            }
-        }
-    }
-
-    #[test]
-    fn records_become_much_shorter() {
-        let (data, packed) = Zstd::new().frame(records(BLOCK, 1), Vec::new());
-        assert!(packed.len() * 3 < data.len(), "{} of {}", packed.len(), data.len());
     }
 }

@@ -21,6 +21,7 @@ use super::Out;
 use super::background::Background;
 use crate::clock::{Clock, Snapshots};
 use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, Sink, ThreadInfo};
+use crate::ftrace::limits::MAX_CPUS;
 use crate::timeline::{Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 
 /// `trusted_packet_sequence_id` of all packets that need no sequence of their own.
@@ -62,9 +63,6 @@ struct KnownProcess {
     ppid: Option<i32>,
     name: Option<Vec<u8>>,
 }
-
-/// CPUs that are believed: more than any kernel is built for.
-const MAX_CPUS: u32 = 8192;
 
 impl PerfettoWriter {
     /// Writes onto `out`.

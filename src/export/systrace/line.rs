@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::formats::{Event, EventType, Payload, ThreadInfo, known};
-use crate::ftrace::print_fmt::number::{push_hex, push_i64, push_padded, two_digits};
-use crate::ftrace::print_fmt::ready::Ready;
+use crate::ftrace::print_fmt::digits::{push_hex, push_i64, push_padded, two_digits};
+use crate::ftrace::print_fmt::inline_bytes::InlineBytes;
 use crate::ftrace::print_fmt::{PrintFmt, Symbolizer};
 use crate::ftrace::{Endian, Field, until_nul};
 
@@ -57,9 +57,9 @@ impl Threads {
 pub struct Columns {
     threads: Arc<Threads>,
     /// For each CPU the thread of its last event, and `comm-tid (tgid) [cpu] `.
-    cache: Vec<(i32, Ready<64>)>,
+    cache: Vec<(i32, InlineBytes<64>)>,
     /// The second of the last event, and its text.
-    second: (Option<u64>, Ready<16>),
+    second: (Option<u64>, InlineBytes<16>),
 }
 
 impl Columns {
@@ -102,7 +102,7 @@ impl Columns {
         let mut text = b" ".to_vec();
         push_padded(&mut text, second, 5, b' ');
         text.push(b'.');
-        self.second = (Some(second), Ready::new(&text));
+        self.second = (Some(second), InlineBytes::new(&text));
     }
 
     fn push_columns(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
@@ -133,7 +133,7 @@ impl Columns {
         let cpu = event.cpu as usize;
         if cpu < CACHED_CPUS && event.comm.is_none() && event.tgid.is_none() {
             if self.cache.len() <= cpu {
-                self.cache.resize(cpu + 1, (i32::MIN, Ready::default()));
+                self.cache.resize(cpu + 1, (i32::MIN, InlineBytes::default()));
             }
             let (tid, columns) = &mut self.cache[cpu];
             *tid = event.tid;
@@ -182,7 +182,7 @@ fn flags(flags: u8, preempt_count: u8) -> [u8; 5] {
 pub struct Printer {
     how: How,
     /// `sched_switch: `.
-    name: Ready<32>,
+    name: InlineBytes<32>,
     /// For records that lack bytes their format promises.
     pairs: PrintFmt,
     context: Arc<Symbolizer>,
@@ -228,7 +228,7 @@ impl Printer {
         Printer {
             pairs,
             how,
-            name: Ready::new(format!("{}: ", kind.name).as_bytes()),
+            name: InlineBytes::new(format!("{}: ", kind.name).as_bytes()),
             context: context.clone(),
         }
     }

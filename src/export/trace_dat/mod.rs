@@ -1,28 +1,26 @@
-//! trace-cmd's file: what trace-cmd, KernelShark, gpuvis, Trace Compass and LISA open. Version 6, uncompressed.
+//! Writes trace-cmd's file, version 6, uncompressed: trace-cmd, KernelShark, gpuvis, Trace Compass and LISA open it.
 //!
-//! Records of a trace.dat go in as they are; what comes from texts and Perfetto traces is put into records of the
-//! kernel's layout where the table of known events has it, of our own elsewhere. Pages wait in a temporary file, as
-//! the head before them needs to know their number.
+//! A record that comes from a trace.dat is written as it is. An event that comes from a text or from a Perfetto trace
+//! is put into a record: in the kernel's layout where the event catalog knows the event, else in a layout of this
+//! module's. Pages wait in a temporary file, because the head before them needs to know their number.
 
-mod record;
+mod record_layout;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
-use self::record::{KALLSYMS, Layout};
+use self::record_layout::{KALLSYMS, RecordLayout};
 use super::Out;
 use crate::clock::Clock;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
-use crate::ftrace::page_writer::{HEADER_EVENT, HEADER_PAGE, MAX_RECORD, PAGE, Page};
+use crate::ftrace::limits::MAX_CPUS;
+use crate::ftrace::page_writer::{self, LONG_BYTES, MAX_RECORD_BYTES, PAGE_BYTES, PageWriter};
 use crate::timeline::{MergeSummary, TimelineSink};
-use crate::trace_dat::layout::option;
+use crate::trace_dat::file_format::option;
 use crate::trace_dat::{CpuData, Metadata, RecorderInfo};
 
-/// CPUs that are believed: more than any kernel is built for. Each has an entry in the file's table.
-const MAX_CPUS: u32 = 8192;
-
-/// The writer onto `out`.
+/// Makes an exporter that writes a trace.dat to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
     Box::new(DatWriter { out: Some(out), ..DatWriter::default() })
 }
@@ -31,36 +29,42 @@ pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
 struct DatWriter {
     out: Option<Out>,
     head: Option<Head>,
-    layouts: Vec<Option<Layout>>,
-    /// Fields of each kind that tell a thread's name: its id and the name.
-    names: Vec<Vec<(usize, usize)>>,
-    cpus: BTreeMap<u32, Page>,
-    /// Full pages in the order they came, and whose they are.
+    /// By event type: where its records have their fields. `None` where the file has no id left for the type.
+    layouts: Vec<Option<RecordLayout>>,
+    /// By event type: the fields that name a thread, as (field of the thread id, field of the name).
+    thread_name_fields: Vec<Vec<(usize, usize)>>,
+    /// The page that each CPU is filling.
+    cpus: BTreeMap<u32, PageWriter>,
+    /// Full pages of all CPUs in the order in which they were filled.
     spool: Option<BufWriter<File>>,
-    owners: Vec<u32>,
+    /// The CPU of each page in `spool`.
+    page_cpus: Vec<u32>,
     comms: BTreeMap<i32, Vec<u8>>,
     tgids: BTreeMap<i32, i32>,
-    /// Parent and full name.
+    /// By process id: the parent's process id, and the full name.
     processes: BTreeMap<i32, (i32, String)>,
+    /// A buffer for the record that is being encoded.
     record: Vec<u8>,
+    /// Values that did not fit their field, and records that did not fit a page.
+    unfit_values: u64,
 }
 
 impl DatWriter {
-    /// The page that a CPU is at.
-    fn page(&mut self, cpu: u32) -> io::Result<&mut Page> {
+    /// The page that a CPU is filling.
+    fn page(&mut self, cpu: u32) -> io::Result<&mut PageWriter> {
         if cpu >= MAX_CPUS {
             return Err(io::Error::other(format!("CPU {cpu} is more than any machine has ({MAX_CPUS})")));
         }
         Ok(self.cpus.entry(cpu).or_default())
     }
 
-    fn spool(&mut self, cpu: u32, page: Option<[u8; PAGE]>) -> io::Result<()> {
+    fn spool(&mut self, cpu: u32, page: Option<[u8; PAGE_BYTES]>) -> io::Result<()> {
         let Some(page) = page else { return Ok(()) };
         let spool = match &mut self.spool {
             Some(spool) => spool,
-            empty => empty.insert(BufWriter::with_capacity(64 * PAGE, temporary()?)),
+            empty => empty.insert(BufWriter::with_capacity(64 * PAGE_BYTES, temporary()?)),
         };
-        self.owners.push(cpu);
+        self.page_cpus.push(cpu);
         spool.write_all(&page)
     }
 
@@ -74,6 +78,25 @@ impl DatWriter {
         {
             self.comms.insert(tid, name.to_vec());
         }
+    }
+
+    /// Copies all pages from the temporary file to `out`, one CPU after the other.
+    fn copy_pages_by_cpu(&mut self, out: &mut Out) -> io::Result<()> {
+        let Some(spool) = self.spool.take() else { return Ok(()) };
+        let mut file = spool.into_inner()?;
+        let mut order: Vec<(u32, u64)> = self.page_cpus.iter().copied().zip(0..).collect();
+        order.sort_unstable();
+        let mut page = [0; PAGE_BYTES];
+        let mut expected = u64::MAX;
+        for (_, number) in order {
+            if number != expected {
+                file.seek(SeekFrom::Start(number * PAGE_BYTES as u64))?;
+            }
+            expected = number + 1;
+            file.read_exact(&mut page)?;
+            out.write_all(&page)?;
+        }
+        Ok(())
     }
 
     fn metadata(&self, cpus: u32) -> Metadata {
@@ -121,10 +144,10 @@ impl DatWriter {
             ..RecorderInfo::default()
         };
         Metadata {
-            long_size: 8,
-            page_size: PAGE as u32,
-            header_page: HEADER_PAGE.into(),
-            header_event: HEADER_EVENT.into(),
+            long_size: LONG_BYTES,
+            page_size: PAGE_BYTES as u32,
+            header_page: page_writer::page_layout().header_page().into_bytes(),
+            header_event: page_writer::header_event().into_bytes(),
             ftrace_formats: ftrace,
             event_formats: systems.into_iter().map(|(s, f)| (s.to_owned(), f)).collect(),
             kallsyms: KALLSYMS.into(),
@@ -137,15 +160,15 @@ impl DatWriter {
     }
 }
 
-/// A file without a name, gone when it is closed.
+/// Opens a temporary file that has no name and is gone once it is closed.
 fn temporary() -> io::Result<File> {
     let dir = std::env::temp_dir();
     let path = dir.join(format!("tracebridge-{}-{:p}.pages", std::process::id(), &dir));
-    let said = |e: io::Error| {
+    let named = |e: io::Error| {
         io::Error::new(e.kind(), format!("{}: {e} (set TMPDIR to a place with room)", path.display()))
     };
-    let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(said)?;
-    std::fs::remove_file(&path).map_err(said)?;
+    let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(named)?;
+    std::fs::remove_file(&path).map_err(named)?;
     Ok(file)
 }
 
@@ -156,10 +179,10 @@ impl Sink for DatWriter {
     }
 
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        self.layouts.push(Layout::new(id.0, kind));
+        self.layouts.push(RecordLayout::new(id.0, kind));
         let pairs = [("pid", "comm"), ("prev_pid", "prev_comm"), ("next_pid", "next_comm")];
-        let places = pairs.iter().filter_map(|(pid, comm)| Some((kind.field(pid)?, kind.field(comm)?)));
-        self.names.push(if kind.system == "sched" { places.collect() } else { Vec::new() });
+        let fields = pairs.iter().filter_map(|(pid, comm)| Some((kind.field(pid)?, kind.field(comm)?)));
+        self.thread_name_fields.push(if kind.system == "sched" { fields.collect() } else { Vec::new() });
         Ok(())
     }
 
@@ -181,16 +204,17 @@ impl Sink for DatWriter {
         if event.comm.is_some() || event.tgid.is_some() {
             self.remember(event.tid, event.tgid, event.comm);
         }
-        for (pid, comm) in self.names.get(event.kind.0 as usize).cloned().unwrap_or_default() {
+        for (pid, comm) in self.thread_name_fields.get(event.kind.0 as usize).cloned().unwrap_or_default() {
             let tid = event.int(kind, pid).unwrap_or(0) as i32;
             self.remember(tid, None, event.text(kind, comm));
         }
         let Some(Some(layout)) = self.layouts.get(event.kind.0 as usize) else {
-            return Err(io::Error::other("more kinds of events than a trace.dat can number (65,535)"));
+            return Err(io::Error::other("more types of events than a trace.dat has ids for (65,535)"));
         };
         self.record.clear();
-        layout.encode(event, kind, &mut self.record);
-        self.record.truncate(MAX_RECORD);
+        self.unfit_values += layout.encode(event, kind, &mut self.record);
+        self.unfit_values += u64::from(self.record.len() > MAX_RECORD_BYTES);
+        self.record.truncate(MAX_RECORD_BYTES);
         let record = std::mem::take(&mut self.record);
         let page = self.page(event.cpu)?.push(event.ts, &record);
         self.record = record;
@@ -213,37 +237,30 @@ impl TimelineSink for DatWriter {
             let last = page.take();
             self.spool(cpu, last)?;
         }
-        let count = self.owners.iter().max().map_or(1, |last| last + 1);
+        let count = self.page_cpus.iter().max().map_or(1, |last| last + 1);
         let metadata = self.metadata(count);
-        // A CPU's pages start on a page; an empty CPU has no place.
+        // The offset of each CPU's pages is a multiple of the page size.
         let mut table = vec![CpuData::default(); count as usize];
-        for cpu in &self.owners {
-            table[*cpu as usize].size += PAGE as u64;
+        for cpu in &self.page_cpus {
+            table[*cpu as usize].size += PAGE_BYTES as u64;
         }
-        let mut at = (metadata.v6(&table).bytes.len() as u64).next_multiple_of(PAGE as u64);
+        let mut at = (metadata.v6(&table).bytes.len() as u64).next_multiple_of(PAGE_BYTES as u64);
         for cpu in &mut table {
             cpu.offset = at;
             at += cpu.size;
         }
         let mut head = metadata.v6(&table).bytes;
-        head.resize(head.len().next_multiple_of(PAGE), 0);
+        head.resize(head.len().next_multiple_of(PAGE_BYTES), 0);
         let Some(mut out) = self.out.take() else { return Ok(()) };
         out.write_all(&head)?;
-        if let Some(spool) = self.spool.take() {
-            let mut file = spool.into_inner()?;
-            let mut order: Vec<(u32, u64)> = self.owners.iter().copied().zip(0..).collect();
-            order.sort_unstable();
-            let mut page = [0; PAGE];
-            let mut expected = u64::MAX;
-            for (_, number) in order {
-                if number != expected {
-                    file.seek(SeekFrom::Start(number * PAGE as u64))?;
-                }
-                expected = number + 1;
-                file.read_exact(&mut page)?;
-                out.write_all(&page)?;
-            }
-        }
+        self.copy_pages_by_cpu(&mut out)?;
         out.flush()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        match self.unfit_values {
+            0 => Vec::new(),
+            n => vec![format!("{n} values did not fit their field in trace.dat")],
+        }
     }
 }

@@ -1,16 +1,19 @@
 //! Reads trace-cmd's `trace.dat`, versions 6 and 7.
 
-mod ahead;
-mod codec;
-mod cpu;
-mod cursor;
+mod compression;
+mod cpu_data;
+mod decompress_pool;
 mod error;
-mod file;
-mod kinds;
+mod event_types;
+mod header;
+mod header_reader;
+mod open;
+mod options;
 mod read;
 mod v6;
 mod v7;
 
-pub use cpu::Release;
+pub use cpu_data::Release;
 pub use error::TraceDatError;
-pub use file::{TraceDat, detect};
+pub use header::TraceDat;
+pub use open::detect;

@@ -1,38 +1,46 @@
-//! Pushes a trace.dat's events to a sink: by time over all CPUs, or one CPU after the other.
+//! Pushes the events of a trace.dat to a sink: all CPUs together by time, or one CPU after the other.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::sync::Arc;
 
-use super::ahead::Ahead;
-use super::codec::Codec;
-use super::cpu::Lane;
-use super::file::TraceDat;
-use super::kinds::Kinds;
+use super::compression::Compression;
+use super::cpu_data::CpuRecordCursor;
+use super::decompress_pool::DecompressPool;
+use super::event_types::EventTypes;
+use super::header::TraceDat;
 use crate::formats::{CpuCount, Damage, Event, Order, Payload, ReadReport, Sink, ThreadInfo};
-use crate::ftrace::Missed;
+use crate::ftrace::LostEvents;
 
-/// Kinds without a format that are told one by one.
-const MAX_UNKNOWN_TOLD: usize = 8;
+/// The number of event ids without a format that are reported one by one. More ids are reported as a number.
+const MAX_UNKNOWN_ID_LINES: usize = 8;
 
 impl TraceDat<'_> {
-    /// Pushes the head, the threads and all events. An error is the sink's; what is wrong with the file is in the
-    /// report.
+    /// Pushes the head, the threads and all events to `sink`. The report has the faults of the file.
+    ///
+    /// # Errors
+    /// Returns the errors of the sink.
     pub fn read<S: Sink + ?Sized>(&self, order: Order, sink: &mut S) -> io::Result<ReadReport> {
         self.read_head(sink)?;
-        let all: Vec<usize> = (0..self.streams.len()).collect();
-        self.read_streams(&all, order, sink)
+        let compressed = self.cpu_data.iter().any(|range| range.compression != Compression::None);
+        std::thread::scope(|scope| {
+            let pool = if compressed { DecompressPool::new(scope) } else { DecompressPool::default() };
+            self.read_events(&pool, order, sink)
+        })
     }
 
-    /// Pushes what comes before the events: the head, and the threads' names and processes.
+    /// Pushes the head, and the names and processes of the threads.
+    ///
+    /// # Errors
+    /// Returns the errors of the sink.
     pub fn read_head<S: Sink + ?Sized>(&self, sink: &mut S) -> io::Result<()> {
         sink.head(&self.head())?;
         sink.kernel(&Arc::new(self.context()))?;
-        let mut tgids: BTreeMap<i32, i32> = number_lines(&self.tgids)
+        let mut tgids: BTreeMap<i32, i32> = numbered_lines(&self.options.tgids)
             .filter_map(|(tid, rest)| Some((tid, std::str::from_utf8(rest).ok()?.trim().parse().ok()?)))
             .collect();
-        for (tid, name) in number_lines(&self.cmdlines) {
+        for (tid, name) in numbered_lines(&self.cmdlines) {
             sink.thread(&ThreadInfo { tid, tgid: tgids.remove(&tid), name: Some(name) })?;
         }
         for (tid, tgid) in tgids {
@@ -41,113 +49,92 @@ impl TraceDat<'_> {
         Ok(())
     }
 
-    /// Pushes one CPU's events only, without [`TraceDat::read_head`]: so that several CPUs can be read at the same
-    /// time, each into a sink of its own. Kinds are numbered anew in each such reading.
-    pub fn read_cpu<S: Sink + ?Sized>(&self, cpu: u32, sink: &mut S) -> io::Result<ReadReport> {
-        let of_cpu: Vec<usize> = (0..self.streams.len()).filter(|i| self.streams[*i].cpu == cpu).collect();
-        self.read_streams(&of_cpu, Order::Time, sink)
-    }
-
-    fn read_streams<S: Sink + ?Sized>(
-        &self,
-        which: &[usize],
-        order: Order,
-        sink: &mut S,
-    ) -> io::Result<ReadReport> {
-        let packed = which.iter().any(|i| self.streams[*i].codec != Codec::None);
-        std::thread::scope(|scope| {
-            let ahead = if packed { Ahead::new(scope) } else { Ahead::default() };
-            self.read_lanes(which, &ahead, order, sink)
-        })
-    }
-
-    fn read_lanes<'s, S: Sink + ?Sized>(
+    fn read_events<'s, S: Sink + ?Sized>(
         &'s self,
-        which: &[usize],
-        ahead: &Ahead<'s>,
+        pool: &DecompressPool<'s>,
         order: Order,
         sink: &mut S,
     ) -> io::Result<ReadReport> {
-        let lanes: Vec<Lane<'s>> = which
-            .iter()
-            .map(|i| Lane::new(self.file, self.layout, &self.streams[*i], self.release, ahead.clone()))
-            .collect();
-        let mut run = Run { dat: self, kinds: Kinds::new(self), report: ReadReport::default(), sink };
-        for lane in &lanes {
-            run.report.cpus.entry(lane.cpu).or_default();
+        let cursor = |range| CpuRecordCursor::new(self.file, self.layout, range, self.release, pool.clone());
+        let cursors: Vec<CpuRecordCursor<'s>> = self.cpu_data.iter().map(cursor).collect();
+        let mut push =
+            EventPush { dat: self, types: EventTypes::new(self), report: ReadReport::default(), sink };
+        for cursor in &cursors {
+            push.report.cpus.entry(cursor.cpu).or_default();
         }
         match order {
-            Order::Time => run.by_time(lanes)?,
+            Order::Time => push.by_time(cursors)?,
             Order::Any => {
-                for mut lane in lanes {
-                    if lane.advance() {
-                        run.push_until(&mut lane, u64::MAX)?;
+                for mut cursor in cursors {
+                    if cursor.advance() {
+                        push.push_until(&mut cursor, u64::MAX)?;
                     }
-                    run.end_of(lane);
+                    push.end_of(cursor);
                 }
             }
         }
-        Ok(run.finish())
+        Ok(push.finish())
     }
 }
 
-/// One reading under way.
-struct Run<'d, 'a, 's, S: Sink + ?Sized> {
+/// Pushes events of several CPUs to one sink.
+struct EventPush<'d, 'a, 's, S: Sink + ?Sized> {
     dat: &'d TraceDat<'a>,
-    kinds: Kinds<'d, 'a>,
+    types: EventTypes<'d, 'a>,
     report: ReadReport,
     sink: &'s mut S,
 }
 
-impl<S: Sink + ?Sized> Run<'_, '_, '_, S> {
-    fn by_time(&mut self, mut lanes: Vec<Lane<'_>>) -> io::Result<()> {
-        // Equal times go by CPU, then by the instance's place in the file.
+impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
+    fn by_time(&mut self, mut cursors: Vec<CpuRecordCursor<'_>>) -> io::Result<()> {
+        // Records of equal times are in the order of their CPUs, then of their instances in the file.
         let mut heap = BinaryHeap::new();
-        for (i, lane) in lanes.iter_mut().enumerate() {
-            if lane.advance() {
-                heap.push(Reverse((lane.place.ts, lane.cpu, i)));
+        for (i, cursor) in cursors.iter_mut().enumerate() {
+            if cursor.advance() {
+                heap.push(Reverse((cursor.span.ts, cursor.cpu, i)));
             }
         }
         while let Some(Reverse((_, cpu, i))) = heap.pop() {
-            // Events come in runs of one CPU: push until another CPU's time has come.
+            // One CPU often has several records before the next record of any other CPU. They are pushed together.
             let limit = match heap.peek() {
                 Some(Reverse((ts, other, j))) if (*other, *j) < (cpu, i) => ts.saturating_sub(1),
                 Some(Reverse((ts, ..))) => *ts,
                 None => u64::MAX,
             };
-            let lane = &mut lanes[i];
-            if self.push_until(lane, limit)? {
-                heap.push(Reverse((lane.place.ts, cpu, i)));
+            let cursor = &mut cursors[i];
+            if self.push_until(cursor, limit)? {
+                heap.push(Reverse((cursor.span.ts, cpu, i)));
             }
         }
-        for lane in lanes {
-            self.end_of(lane);
+        for cursor in cursors {
+            self.end_of(cursor);
         }
         Ok(())
     }
 
-    /// Pushes the lane's current record and those after it up to `limit`, ns of the page's clock. Whether more are left.
-    fn push_until(&mut self, lane: &mut Lane<'_>, limit: u64) -> io::Result<bool> {
+    /// Pushes the cursor's current record and those after it up to `limit`, ns of the page's clock. Returns whether the CPU
+    /// has more records.
+    fn push_until(&mut self, cursor: &mut CpuRecordCursor<'_>, limit: u64) -> io::Result<bool> {
         let mut count = CpuCount::default();
-        let first = self.dat.options.time.apply(lane.place.ts);
+        let first = self.dat.options.time.apply(cursor.span.ts);
         self.report.first_ts = Some(self.report.first_ts.map_or(first, |t| t.min(first)));
         let mut last = first;
         let endian = self.dat.layout.endian;
         let more = loop {
-            if let Some(missed) = lane.missed.take() {
-                match missed {
-                    Missed::Count(lost) => count.lost = count.lost.saturating_add(lost),
-                    Missed::Unknown => count.gaps += 1,
+            if let Some(lost) = cursor.lost.take() {
+                match lost {
+                    LostEvents::Count(n) => count.lost = count.lost.saturating_add(n),
+                    LostEvents::Unknown => count.gaps += 1,
                 }
-                self.sink.lost(lane.cpu, if let Missed::Count(n) = missed { Some(n) } else { None })?;
+                self.sink.lost(cursor.cpu, if let LostEvents::Count(n) = lost { Some(n) } else { None })?;
             }
-            let record = lane.record();
-            if let Some(common) = self.kinds.common(record) {
-                let id = self.kinds.of(common.id, self.sink)?;
-                last = self.dat.options.time.apply(lane.place.ts);
+            let record = cursor.record();
+            if let Some(common) = self.types.common(record) {
+                let id = self.types.resolve(common.id, self.sink)?;
+                last = self.dat.options.time.apply(cursor.span.ts);
                 let event = Event {
                     ts: last,
-                    cpu: lane.cpu,
+                    cpu: cursor.cpu,
                     tid: common.tid,
                     kind: id,
                     flags: common.flags,
@@ -156,31 +143,31 @@ impl<S: Sink + ?Sized> Run<'_, '_, '_, S> {
                     tgid: None,
                     payload: Payload::Raw { data: record, endian },
                 };
-                self.sink.event(&event, &self.kinds.met[id.0 as usize])?;
+                self.sink.event(&event, &self.types.types[id.0 as usize])?;
                 count.events += 1;
             }
-            if !lane.advance() {
+            if !cursor.advance() {
                 break false;
             }
-            if lane.place.ts > limit {
+            if cursor.span.ts > limit {
                 break true;
             }
         };
         self.report.last_ts = self.report.last_ts.max(Some(last));
-        let sum = self.report.cpus.entry(lane.cpu).or_default();
+        let sum = self.report.cpus.entry(cursor.cpu).or_default();
         sum.events += count.events;
         sum.lost = sum.lost.saturating_add(count.lost);
         sum.gaps += count.gaps;
         Ok(more)
     }
 
-    /// Takes what a lane that was read to its end has to say.
-    fn end_of(&mut self, lane: Lane<'_>) {
-        let untold = lane.damage_untold();
-        self.report.damage.extend(lane.damage);
-        if untold > 0 {
+    /// Adds the damage of a CPU that is read to its end to the report.
+    fn end_of(&mut self, cursor: CpuRecordCursor<'_>) {
+        let unlisted = cursor.unlisted_damage();
+        self.report.damage.extend(cursor.damage);
+        if unlisted > 0 {
             let offset = self.report.damage.last().map_or(0, |d| d.offset);
-            let what = format!("CPU {}: {untold} more damaged places", lane.cpu);
+            let what = format!("CPU {}: {unlisted} more damaged places", cursor.cpu);
             self.report.damage.push(Damage { offset, what });
         }
     }
@@ -188,7 +175,7 @@ impl<S: Sink + ?Sized> Run<'_, '_, '_, S> {
     fn finish(self) -> ReadReport {
         let mut report = self.report;
         for stat in &self.dat.options.stats {
-            // The kernel's own count holds what the pages say, and what was lost after the last page too.
+            // The kernel's own count has the losses in the pages and those after the last page.
             if let Some(count) = report.cpus.get_mut(&stat.cpu) {
                 count.lost = count.lost.max(stat.lost);
             }
@@ -200,13 +187,13 @@ impl<S: Sink + ?Sized> Run<'_, '_, '_, S> {
             }
             if left_out > 0 {
                 report.notes.push(format!(
-                    "{left_out} events had no room in the buffer, which was to keep the last ones or the first ones only"
+                    "{left_out} events had no room in the buffer, which was to keep only the last or the first events"
                 ));
             }
         }
         report.damage.splice(0..0, self.dat.damage.iter().cloned());
-        let unknown = self.kinds.damage;
-        if unknown.len() > MAX_UNKNOWN_TOLD {
+        let unknown = self.types.damage;
+        if unknown.len() > MAX_UNKNOWN_ID_LINES {
             let what = format!("events of {} ids have no format", unknown.len());
             report.damage.push(Damage { offset: 0, what });
         } else {
@@ -217,8 +204,8 @@ impl<S: Sink + ?Sized> Run<'_, '_, '_, S> {
     }
 }
 
-/// Lines of a number, a space and something.
-fn number_lines(text: &[u8]) -> impl Iterator<Item = (i32, &[u8])> {
+/// The lines of `text` that are a number, a space and a text.
+fn numbered_lines(text: &[u8]) -> impl Iterator<Item = (i32, &[u8])> {
     text.split(|b| *b == b'\n' || *b == 0).filter_map(|line| {
         let line = line.trim_ascii();
         let space = line.iter().position(|b| *b == b' ')?;

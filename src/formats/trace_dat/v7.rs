@@ -1,30 +1,31 @@
-//! The header of a version 7 file: options that say where the sections are, which may be compressed.
+//! Reads the header of a version 7 file: options that name the offsets of sections, which may be compressed.
 
 use std::borrow::Cow;
 
-use super::codec::Codec;
-use super::cpu::Stream;
-use super::cursor::Cursor;
+use super::compression::Compression;
+use super::cpu_data::CpuDataRange;
 use super::error::TraceDatError;
-use super::file::{Packed, TraceDat};
-use super::v6;
-use crate::trace_dat::layout::{SECTION_COMPRESSED, SECTION_HEADER, option};
+use super::header::{StoredText, TraceDat};
+use super::header_reader::HeaderReader;
+use crate::ftrace::limits::is_sub_buffer_size;
+use crate::trace_dat::file_format::{SECTION_COMPRESSED, SECTION_HEADER_BYTES, option};
 
 type Result<T> = std::result::Result<T, TraceDatError>;
 
-/// Sections of options that a file may chain; it ends a chain that bites its tail.
+/// The most sections of options that are read. The limit ends a chain of sections that leads back to itself.
 const MAX_OPTION_SECTIONS: usize = 1024;
-/// The largest section taken, bytes uncompressed. kallsyms, the largest, has some 15 MiB in a large kernel.
-const MAX_SECTION: usize = 48 << 20;
+/// The largest section that is read, bytes after decompression. The largest in practice is kallsyms, with some 15 MiB in a
+/// large kernel.
+const MAX_SECTION_BYTES: usize = 48 << 20;
 
-/// Reads all that follows the page size.
-pub(super) fn read<'a>(dat: &mut TraceDat<'a>, mut c: Cursor<'a>) -> Result<()> {
+/// Reads the header from the page size on.
+pub(super) fn read<'a>(dat: &mut TraceDat<'a>, mut c: HeaderReader<'a>) -> Result<()> {
     c.what = "the compression's name";
     let name = String::from_utf8_lossy(c.text()?).into_owned();
     c.text()?;
-    let codec = Codec::named(&name)
+    let compression = Compression::from_name(&name)
         .ok_or_else(|| c.bad(format!("compression `{name}` is not known (none, zlib and zstd are)")))?;
-    if codec != Codec::None {
+    if compression != Compression::None {
         dat.compression = name;
     }
     c.what = "the options' offset";
@@ -35,9 +36,9 @@ pub(super) fn read<'a>(dat: &mut TraceDat<'a>, mut c: Cursor<'a>) -> Result<()> 
         if next == 0 {
             break;
         }
-        match read_options(dat, codec, next, &mut buffers) {
+        match read_options(dat, compression, next, &mut buffers) {
             Ok(following) => next = following,
-            // Without the first there is nothing; without a later one some of the file is lost.
+            // The file cannot be read without its first options. Without later ones only a part is missing.
             Err(error) if first => return Err(error),
             Err(error) => {
                 dat.note_damage(error);
@@ -53,92 +54,101 @@ pub(super) fn read<'a>(dat: &mut TraceDat<'a>, mut c: Cursor<'a>) -> Result<()> 
         });
     }
     for data in buffers {
-        if let Err(error) = read_buffer(dat, codec, &data) {
+        if let Err(error) = read_buffer(dat, compression, &data) {
             dat.note_damage(error);
         }
     }
     Ok(())
 }
 
-/// The section at `offset`, still packed.
-fn packed<'a>(dat: &TraceDat<'a>, codec: Codec, offset: u64, what: &'static str) -> Result<Packed<'a>> {
-    let mut c = Cursor::at(dat.file, offset, dat.layout.endian, what)?;
+/// The contents of the section at `offset`, not decompressed.
+fn stored<'a>(
+    dat: &TraceDat<'a>,
+    compression: Compression,
+    offset: u64,
+    what: &'static str,
+) -> Result<StoredText<'a>> {
+    let mut c = HeaderReader::at(dat.file, offset, dat.layout.endian, what)?;
     c.u16()?;
     let flags = c.u16()?;
     c.u32()?;
     let size = c.u64()?;
     if flags & SECTION_COMPRESSED == 0 {
         let contents = Cow::Borrowed(c.bytes(size)?);
-        return Ok(Packed { codec: Some((Codec::None, contents.len())), data: contents });
+        return Ok(StoredText { section: Some((Compression::None, contents.len())), data: contents });
     }
     let packed = c.u32()?;
     let unpacked = c.u32()? as usize;
     let data = c.bytes(packed.into())?;
-    if unpacked > MAX_SECTION {
-        return Err(c.bad(format!("{what} would unpack to {unpacked} bytes")));
+    if unpacked > MAX_SECTION_BYTES {
+        return Err(c.bad(format!("{what} would decompress to {unpacked} bytes")));
     }
-    Ok(Packed { data: Cow::Borrowed(data), codec: Some((codec, unpacked)) })
+    Ok(StoredText { data: Cow::Borrowed(data), section: Some((compression, unpacked)) })
 }
 
-/// The contents of the section at `offset`.
-fn section<'a>(dat: &TraceDat<'a>, codec: Codec, offset: u64, what: &'static str) -> Result<Cow<'a, [u8]>> {
-    let packed = packed(dat, codec, offset, what)?;
-    match packed.codec {
-        Some((codec, size)) if codec != Codec::None => {
+/// The contents of the section at `offset`, decompressed.
+fn section<'a>(
+    dat: &TraceDat<'a>,
+    compression: Compression,
+    offset: u64,
+    what: &'static str,
+) -> Result<Cow<'a, [u8]>> {
+    let stored = stored(dat, compression, offset, what)?;
+    match stored.section {
+        Some((compression, size)) if compression != Compression::None => {
             let mut out = Vec::new();
-            codec.unpack(&packed.data, size, &mut out).map_err(|error| TraceDatError::Bad {
-                offset: offset + SECTION_HEADER as u64,
+            compression.decompress(&stored.data, size, &mut out).map_err(|error| TraceDatError::Bad {
+                offset: offset + SECTION_HEADER_BYTES as u64,
                 what: format!("{what}: {error}"),
             })?;
             Ok(Cow::Owned(out))
         }
-        _ => Ok(packed.data),
+        _ => Ok(stored.data),
     }
 }
 
-/// One section of options; hands back the offset of the next.
+/// Reads one section of options. Returns the offset of the next such section, or 0.
 fn read_options(
     dat: &mut TraceDat<'_>,
-    codec: Codec,
+    compression: Compression,
     offset: u64,
     buffers: &mut Vec<Vec<u8>>,
 ) -> Result<u64> {
-    let contents = section(dat, codec, offset, "the options")?;
-    let mut c = Cursor::new(&contents, offset + SECTION_HEADER as u64, dat.layout.endian, "the options");
+    let contents = section(dat, compression, offset, "the options")?;
+    let mut c =
+        HeaderReader::new(&contents, offset + SECTION_HEADER_BYTES as u64, dat.layout.endian, "the options");
     loop {
         let id = c.u16()?;
         let data = c.sized32()?;
-        let at = || {
-            let mut o = Cursor::new(data, 0, dat.layout.endian, "an option");
-            o.u64()
-        };
+        let offset_in_payload = || HeaderReader::new(data, 0, dat.layout.endian, "an option").u64();
         match id {
-            option::DONE => return at(),
+            option::DONE => return offset_in_payload(),
             option::BUFFER => buffers.push(data.to_vec()),
             option::BUFFER_TEXT => {
-                dat.notes.push("an instance's trace in it is text, and is not read".into());
+                dat.notes.push("the file has an ftrace instance's trace as text, which is not read".into());
             }
             option::HEADER_INFO..=option::CMDLINES => {
-                if let Err(error) = at().and_then(|offset| read_section(dat, codec, id, offset)) {
+                let read = offset_in_payload().and_then(|offset| read_section(dat, compression, id, offset));
+                if let Err(error) = read {
                     dat.note_damage(error);
                 }
             }
             _ => {
-                dat.read_option(id, data);
+                dat.options.read(id, data, dat.layout.endian, &mut dat.notes);
             }
         }
     }
 }
 
-fn read_section(dat: &mut TraceDat<'_>, codec: Codec, id: u16, offset: u64) -> Result<()> {
-    // The large one, and its little sister, are unpacked when somebody wants them.
+fn read_section(dat: &mut TraceDat<'_>, compression: Compression, id: u16, offset: u64) -> Result<()> {
+    // kallsyms is large, and few readers need it or the printk formats. They are decompressed on demand.
     match id {
         option::KALLSYMS => {
-            dat.kallsyms = packed(dat, codec, offset, "kallsyms")?;
+            dat.kallsyms = stored(dat, compression, offset, "kallsyms")?;
             return Ok(());
         }
         option::PRINTK => {
-            dat.printk_formats = packed(dat, codec, offset, "the printk formats")?;
+            dat.printk_formats = stored(dat, compression, offset, "the printk formats")?;
             return Ok(());
         }
         _ => {}
@@ -149,8 +159,8 @@ fn read_section(dat: &mut TraceDat<'_>, codec: Codec, id: u16, offset: u64) -> R
         option::EVENT_FORMATS => "the event formats",
         _ => "the saved command lines",
     };
-    let contents = section(dat, codec, offset, what)?;
-    let mut c = Cursor::new(&contents, offset, dat.layout.endian, what);
+    let contents = section(dat, compression, offset, what)?;
+    let mut c = HeaderReader::new(&contents, offset, dat.layout.endian, what);
     match id {
         option::HEADER_INFO => dat.read_header_info(&mut c)?,
         option::FTRACE_EVENTS | option::EVENT_FORMATS => read_formats(dat, id, &contents, offset)?,
@@ -159,33 +169,34 @@ fn read_section(dat: &mut TraceDat<'_>, codec: Codec, id: u16, offset: u64) -> R
     Ok(())
 }
 
-/// Formats out of a section, which may be a decompressed one and so does not live as long as the file.
+/// Reads event formats from a section. The texts are copied, because a decompressed section does not live as long as the
+/// file.
 fn read_formats(dat: &mut TraceDat<'_>, id: u16, contents: &[u8], offset: u64) -> Result<()> {
-    let mut c = Cursor::new(contents, offset, dat.layout.endian, "event formats");
-    v6::each_format(&mut c, id == option::FTRACE_EVENTS, &mut |system, text| {
+    let mut c = HeaderReader::new(contents, offset, dat.layout.endian, "event formats");
+    c.each_format(id == option::FTRACE_EVENTS, &mut |system, text| {
         dat.add_format(system, Cow::Owned(text.to_vec()));
     })
 }
 
-/// A BUFFER option: where one instance's CPUs are.
-fn read_buffer(dat: &mut TraceDat<'_>, codec: Codec, data: &[u8]) -> Result<()> {
-    let mut c = Cursor::new(data, 0, dat.layout.endian, "a BUFFER option");
+/// Reads a BUFFER option, which says where the pages of one ftrace instance's CPUs lie.
+fn read_buffer(dat: &mut TraceDat<'_>, compression: Compression, data: &[u8]) -> Result<()> {
+    let mut c = HeaderReader::new(data, 0, dat.layout.endian, "a BUFFER option");
     let offset = c.u64()?;
     let instance = String::from_utf8_lossy(c.text()?).into_owned();
     let clock = String::from_utf8_lossy(c.text()?).into_owned();
     let page_size = c.u32()?;
-    if !(64..=4 << 20).contains(&page_size) {
+    if !is_sub_buffer_size(page_size) {
         return Err(c.bad(format!("a page size of {page_size} bytes cannot be")));
     }
-    let mut header = Cursor::at(dat.file, offset, dat.layout.endian, "a BUFFER section")?;
+    let mut header = HeaderReader::at(dat.file, offset, dat.layout.endian, "a BUFFER section")?;
     header.u16()?;
-    let codec = if header.u16()? & SECTION_COMPRESSED != 0 { codec } else { Codec::None };
+    let compression = if header.u16()? & SECTION_COMPRESSED != 0 { compression } else { Compression::None };
     if instance.is_empty() && dat.options.clock.is_none() {
-        dat.set_clock(&clock);
+        dat.options.set_clock(&clock);
     }
     for _ in 0..c.u32()? {
         let (cpu, offset, size) = (c.u32()?, c.u64()?, c.u64()?);
-        dat.streams.push(Stream { cpu, offset, size, page_size, codec });
+        dat.cpu_data.push(CpuDataRange { cpu, offset, size, page_size, compression });
     }
     Ok(())
 }

@@ -1,41 +1,41 @@
-//! Computes expressions of a print format over one record.
+//! Evaluates the expressions of a print format over one record.
 
-use super::Symbolizer;
-use super::expr::{CType, Expr, IntType, Num, Op};
-use super::number::push_hex;
-use super::pointer;
+use super::byte_text::{bitmap, hex_bytes, sockaddr};
+use super::digits::push_hex;
+use super::expr::{BinaryOp, CType, Expr, IntType, Num};
+use super::symbolizer::Symbolizer;
 use crate::ftrace::event_type::until_nul;
 use crate::ftrace::{Endian, Value};
 
-/// One record, and what is known of its machine.
+/// One record, and the machine that recorded it.
 #[derive(Clone, Copy)]
-pub(super) struct Record<'r> {
+pub(super) struct Evaluator<'r> {
     pub(super) data: &'r [u8],
     pub(super) endian: Endian,
-    pub(super) context: &'r Symbolizer,
+    pub(super) symbolizer: &'r Symbolizer,
 }
 
-/// The value of an expression that needs no record.
+/// The value of an expression whose operands are all numbers. `None` for any other expression.
 pub(super) fn constant(expr: &Expr) -> Option<Num> {
     let only_numbers = match expr {
         Expr::Binary(_, a, b) => matches!((a.as_ref(), b.as_ref()), (Expr::Num(_), Expr::Num(_))),
         Expr::Negate(a) | Expr::Complement(a) | Expr::Cast(_, a) => matches!(a.as_ref(), Expr::Num(_)),
         _ => false,
     };
-    let context = Symbolizer::default();
-    let nothing = Record { data: &[], endian: Endian::Little, context: &context };
-    only_numbers.then(|| nothing.int(expr)).flatten()
+    let symbolizer = Symbolizer::default();
+    let no_record = Evaluator { data: &[], endian: Endian::Little, symbolizer: &symbolizer };
+    only_numbers.then(|| no_record.int(expr)).flatten()
 }
 
-impl<'r> Record<'r> {
-    /// An integer; `None` where the record lacks the bytes.
+impl<'r> Evaluator<'r> {
+    /// The value of an integer expression. `None` where the record lacks bytes.
     pub(super) fn int(&self, expr: &Expr) -> Option<Num> {
         Some(match expr {
             Expr::Num(n) => *n,
             Expr::Field(field) => match field.value(self.data, self.endian)? {
                 Value::Int(v) => Num { v, unsigned: false, wide: field.size > 4 },
                 Value::Uint(v) => Num { v: v as i64, unsigned: field.size >= 4, wide: field.size > 4 },
-                // A pointer into the record: the place does not matter, only that there is one.
+                // A pointer into the record. Its value is only ever compared with 0.
                 Value::Str(s) | Value::Bytes(s) => {
                     Num { v: i64::from(!s.is_empty()), unsigned: true, wide: true }
                 }
@@ -101,15 +101,15 @@ impl<'r> Record<'r> {
         })
     }
 
-    fn binary(&self, op: Op, a: &Expr, b: &Expr) -> Option<Num> {
+    fn binary(&self, op: BinaryOp, a: &Expr, b: &Expr) -> Option<Num> {
         let a = self.int(a)?;
         match op {
-            Op::AndAnd if a.v == 0 => return Some(Num::int(0)),
-            Op::OrOr if a.v != 0 => return Some(Num::int(1)),
+            BinaryOp::AndAnd if a.v == 0 => return Some(Num::int(0)),
+            BinaryOp::OrOr if a.v != 0 => return Some(Num::int(1)),
             _ => {}
         }
         let b = self.int(b)?;
-        // C's usual arithmetic conversions, for 32 and 64 bits.
+        // These are C's usual arithmetic conversions, for 32 and 64 bits.
         let wide = a.wide || b.wide;
         let unsigned = (a.unsigned && a.wide == wide) || (b.unsigned && b.wide == wide);
         let (x, y) = (Num::new(a.v, unsigned, wide).v, Num::new(b.v, unsigned, wide).v);
@@ -117,34 +117,34 @@ impl<'r> Record<'r> {
         let truth = |t: bool| Some(Num::int(i64::from(t)));
         let order = if unsigned { (x as u64).cmp(&(y as u64)) } else { x.cmp(&y) };
         match op {
-            Op::Add => arithmetic(x.wrapping_add(y)),
-            Op::Sub => arithmetic(x.wrapping_sub(y)),
-            Op::Mul => arithmetic(x.wrapping_mul(y)),
-            Op::Div | Op::Rem if y == 0 => None,
-            Op::Div if unsigned => arithmetic((x as u64 / y as u64) as i64),
-            Op::Div => arithmetic(x.wrapping_div(y)),
-            Op::Rem if unsigned => arithmetic((x as u64 % y as u64) as i64),
-            Op::Rem => arithmetic(x.wrapping_rem(y)),
-            Op::And => arithmetic(x & y),
-            Op::Or => arithmetic(x | y),
-            Op::Xor => arithmetic(x ^ y),
-            // A shift has the left side's type.
-            Op::Shl => Some(Num::new(a.v.checked_shl(b.v as u32).unwrap_or(0), a.unsigned, a.wide)),
-            Op::Shr if a.unsigned => {
+            BinaryOp::Add => arithmetic(x.wrapping_add(y)),
+            BinaryOp::Sub => arithmetic(x.wrapping_sub(y)),
+            BinaryOp::Mul => arithmetic(x.wrapping_mul(y)),
+            BinaryOp::Div | BinaryOp::Rem if y == 0 => None,
+            BinaryOp::Div if unsigned => arithmetic((x as u64 / y as u64) as i64),
+            BinaryOp::Div => arithmetic(x.wrapping_div(y)),
+            BinaryOp::Rem if unsigned => arithmetic((x as u64 % y as u64) as i64),
+            BinaryOp::Rem => arithmetic(x.wrapping_rem(y)),
+            BinaryOp::And => arithmetic(x & y),
+            BinaryOp::Or => arithmetic(x | y),
+            BinaryOp::Xor => arithmetic(x ^ y),
+            // A shift has the type of its left operand.
+            BinaryOp::Shl => Some(Num::new(a.v.checked_shl(b.v as u32).unwrap_or(0), a.unsigned, a.wide)),
+            BinaryOp::Shr if a.unsigned => {
                 Some(Num::new((a.v as u64).checked_shr(b.v as u32).unwrap_or(0) as i64, true, a.wide))
             }
-            Op::Shr => Some(Num::new(a.v >> b.v.clamp(0, 63), false, a.wide)),
-            Op::Lt => truth(order.is_lt()),
-            Op::Gt => truth(order.is_gt()),
-            Op::Le => truth(order.is_le()),
-            Op::Ge => truth(order.is_ge()),
-            Op::Eq => truth(order.is_eq()),
-            Op::Ne => truth(order.is_ne()),
-            Op::AndAnd | Op::OrOr => truth(b.v != 0),
+            BinaryOp::Shr => Some(Num::new(a.v >> b.v.clamp(0, 63), false, a.wide)),
+            BinaryOp::Lt => truth(order.is_lt()),
+            BinaryOp::Gt => truth(order.is_gt()),
+            BinaryOp::Le => truth(order.is_le()),
+            BinaryOp::Ge => truth(order.is_ge()),
+            BinaryOp::Eq => truth(order.is_eq()),
+            BinaryOp::Ne => truth(order.is_ne()),
+            BinaryOp::AndAnd | BinaryOp::OrOr => truth(b.v != 0),
         }
     }
 
-    /// Bytes of the record that an expression points at.
+    /// The bytes of the record that an expression points at.
     pub(super) fn bytes(&self, expr: &Expr) -> Option<&'r [u8]> {
         match expr {
             Expr::Field(field) => field.bytes(self.data, self.endian),
@@ -154,12 +154,12 @@ impl<'r> Record<'r> {
                 self.bytes(array)?.get(at..)
             }
             Expr::Ternary(condition, a, b) => self.bytes(if self.int(condition)?.v != 0 { a } else { b }),
-            Expr::Binary(Op::Add, a, b) => self.bytes(a)?.get(usize::try_from(self.int(b)?.v).ok()?..),
+            Expr::Binary(BinaryOp::Add, a, b) => self.bytes(a)?.get(usize::try_from(self.int(b)?.v).ok()?..),
             _ => None,
         }
     }
 
-    /// Appends what an argument of `%s` says.
+    /// Appends the text of an argument of `%s`. `None` where the record lacks bytes.
     pub(super) fn text(&self, expr: &Expr, out: &mut Vec<u8>) -> Option<()> {
         match expr {
             Expr::Text(text) => out.extend_from_slice(text),
@@ -180,21 +180,19 @@ impl<'r> Record<'r> {
             Expr::Hex { buffer, len, spaced } => {
                 let bytes = self.bytes(buffer)?;
                 let len = usize::try_from(self.int(len)?.v).ok()?;
-                pointer::hex_bytes(out, bytes.get(..len.min(bytes.len()))?, if *spaced { b" " } else { b"" });
+                hex_bytes(out, bytes.get(..len.min(bytes.len()))?, if *spaced { b" " } else { b"" });
             }
             Expr::Array { buffer, count, size } => self.array(buffer, count, size, out)?,
-            Expr::Bitmask(inner) => {
-                pointer::bitmap(out, self.bytes(inner)?, self.endian, self.context.long_size)
-            }
-            Expr::Sockaddr(inner) => pointer::sockaddr(out, self.bytes(inner)?, self.endian, "pc")?,
+            Expr::Bitmask(inner) => bitmap(out, self.bytes(inner)?, self.endian, self.symbolizer.long_size),
+            Expr::Sockaddr(inner) => sockaddr(out, self.bytes(inner)?, self.endian, "pc")?,
             Expr::Field(field) => match field.value(self.data, self.endian)? {
                 Value::Str(s) => out.extend_from_slice(s),
                 Value::Bytes(b) => out.extend_from_slice(until_nul(b)),
-                // The address of a text in the kernel: known if it is one of printk_formats.
+                // The address of a text in the kernel. The text is known if printk_formats has it.
                 Value::Int(v) => self.kernel_text(v as u64, out),
                 Value::Uint(v) => self.kernel_text(v, out),
             },
-            Expr::Address(_) | Expr::Binary(Op::Add, ..) | Expr::Element { .. }
+            Expr::Address(_) | Expr::Binary(BinaryOp::Add, ..) | Expr::Element { .. }
                 if self.bytes(expr).is_some() =>
             {
                 out.extend_from_slice(until_nul(self.bytes(expr)?));
@@ -206,11 +204,11 @@ impl<'r> Record<'r> {
 
     fn unsigned(&self, expr: &Expr) -> Option<u64> {
         let v = self.int(expr)?.v;
-        Some(if self.context.long_size == 4 { u64::from(v as u32) } else { v as u64 })
+        Some(if self.symbolizer.long_size == 4 { u64::from(v as u32) } else { v as u64 })
     }
 
     fn kernel_text(&self, address: u64, out: &mut Vec<u8>) {
-        match self.context.kernel_text(address) {
+        match self.symbolizer.kernel_text(address) {
             Some(text) => out.extend_from_slice(text),
             None if address == 0 => out.extend_from_slice(b"(null)"),
             None => hex(out, address),

@@ -1,14 +1,14 @@
-//! What an argument of a print format is, after parsing.
+//! The parsed arguments of a print format.
 
 use crate::ftrace::{Field, FieldType};
 
-/// An integer with C's type of it.
+/// An integer with its type in C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Num {
-    /// The value, extended to 64 bits as its type says.
+    /// The value, sign-extended or zero-extended to 64 bits by its type.
     pub(super) v: i64,
     pub(super) unsigned: bool,
-    /// 64 bits rather than 32.
+    /// Whether the type has 64 bits instead of 32.
     pub(super) wide: bool,
 }
 
@@ -30,25 +30,24 @@ impl Num {
 /// An integer type of C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IntType {
-    /// 1, 2, 4 or 8.
+    /// Size in bytes: 1, 2, 4 or 8.
     pub(super) bytes: u8,
     pub(super) signed: bool,
 }
 
-/// What a cast casts to.
+/// The type that a cast casts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CType {
     Int(IntType),
-    /// A pointer to integers; or to something unknown, of which only the address is used.
+    /// A pointer to integers, or (with `None`) to something of which only the address is used.
     Pointer(Option<IntType>),
-    /// `bool`.
     Bool,
     Void,
 }
 
-/// Binary operators.
+/// A binary operator of C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Op {
+pub(super) enum BinaryOp {
     Add,
     Sub,
     Mul,
@@ -69,19 +68,19 @@ pub(super) enum Op {
     OrOr,
 }
 
-/// Names of values, in the order of the format.
-pub(super) type Table = Vec<(u64, Vec<u8>)>;
+/// The names of values or of bits, in the order of the format.
+pub(super) type NameTable = Vec<(u64, Vec<u8>)>;
 
-/// An argument, or a part of one.
+/// An argument, or a part of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expr {
     Num(Num),
     Text(Vec<u8>),
-    /// `REC->field`; for an array its bytes.
+    /// `REC->field`. For an array this is the array's bytes.
     Field(Field),
     /// `&REC->field`.
     Address(Box<Expr>),
-    /// `array[index]` and `*pointer`, of bytes in the record.
+    /// `array[index]` or `*pointer`, where the bytes are in the record.
     Element {
         array: Box<Expr>,
         index: Box<Expr>,
@@ -90,17 +89,17 @@ pub(super) enum Expr {
     Not(Box<Expr>),
     Complement(Box<Expr>),
     Negate(Box<Expr>),
-    Binary(Op, Box<Expr>, Box<Expr>),
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
     Ternary(Box<Expr>, Box<Expr>, Box<Expr>),
     Cast(CType, Box<Expr>),
     Flags {
         value: Box<Expr>,
         delimiter: Vec<u8>,
-        table: Table,
+        table: NameTable,
     },
     Symbolic {
         value: Box<Expr>,
-        table: Table,
+        table: NameTable,
     },
     Hex {
         buffer: Box<Expr>,
@@ -114,10 +113,10 @@ pub(super) enum Expr {
     },
     Bitmask(Box<Expr>),
     Sockaddr(Box<Expr>),
-    /// The length of a dynamic array, bytes.
+    /// The length of a dynamic array in bytes.
     Len(Box<Expr>),
-    /// `ntohs` and its like: this many bytes in the other order, if the recording machine's is little-endian and
-    /// `from_big`, or always.
+    /// `ntohs` and similar functions: reverses the order of this many bytes, either always or only where the recording
+    /// machine is little-endian.
     Swap {
         value: Box<Expr>,
         bytes: u8,
@@ -126,15 +125,17 @@ pub(super) enum Expr {
 }
 
 impl Expr {
-    /// The integer field that alone decides what this prints as, if one does and it is dear to print.
-    pub(super) fn decided_by(&self) -> Option<&Field> {
+    /// The one integer field on which this expression's text depends. `None` where the text depends on something else, or
+    /// where the expression is cheap to print.
+    pub(super) fn sole_input(&self) -> Option<&Field> {
         let mut field = None;
-        let names = matches!(self, Expr::Flags { .. } | Expr::Symbolic { .. } | Expr::Ternary(..));
-        (names && self.only_on(&mut field)).then_some(field).flatten()
+        let is_costly = matches!(self, Expr::Flags { .. } | Expr::Symbolic { .. } | Expr::Ternary(..));
+        (is_costly && self.depends_only_on(&mut field)).then_some(field).flatten()
     }
 
-    /// Whether this depends on nothing but texts, numbers and one integer field, which is `field` if that is known.
-    fn only_on<'e>(&'e self, field: &mut Option<&'e Field>) -> bool {
+    /// Whether the expression depends on nothing but texts, numbers and one integer field. That is `field`, where `field` is
+    /// set; else the field is put there.
+    fn depends_only_on<'e>(&'e self, field: &mut Option<&'e Field>) -> bool {
         match self {
             Expr::Num(_) | Expr::Text(_) => true,
             Expr::Field(this) => {
@@ -142,11 +143,11 @@ impl Expr {
                 known == this && matches!(this.ty, FieldType::Int | FieldType::Uint)
             }
             Expr::Not(inner) | Expr::Complement(inner) | Expr::Negate(inner) | Expr::Cast(_, inner) => {
-                inner.only_on(field)
+                inner.depends_only_on(field)
             }
-            Expr::Flags { value, .. } | Expr::Symbolic { value, .. } => value.only_on(field),
-            Expr::Binary(_, a, b) => a.only_on(field) && b.only_on(field),
-            Expr::Ternary(condition, a, b) => [condition, a, b].iter().all(|e| e.only_on(field)),
+            Expr::Flags { value, .. } | Expr::Symbolic { value, .. } => value.depends_only_on(field),
+            Expr::Binary(_, a, b) => a.depends_only_on(field) && b.depends_only_on(field),
+            Expr::Ternary(condition, a, b) => [condition, a, b].iter().all(|e| e.depends_only_on(field)),
             _ => false,
         }
     }

@@ -1,15 +1,15 @@
-//! Cuts the C source of a `print fmt:` line into tokens.
+//! Splits the C source of a `print fmt:` line into tokens.
 
-use super::PrintFmtError;
+use super::error::PrintFmtError;
 
 /// A token of C.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     Ident(String),
     Number(Literal),
-    /// Escapes resolved; adjacent ones are joined by the parser.
+    /// A string literal whose escapes are resolved. The parser joins adjacent literals.
     Text(Vec<u8>),
-    /// An operator or bracket.
+    /// An operator or a bracket.
     Punct(&'static str),
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Literal {
     pub(super) long: bool,
 }
 
-/// Longest first.
+/// The operators and brackets, longest first.
 const PUNCT: [&str; 36] = [
     "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "(", ")", "[", "]", "{", "}", ",", "?", ":", "+",
     "-", "*", "/", "%", "&", "|", "^", "~", "!", "<", ">", "=", ";", ".", "#", "@", "\\",
@@ -81,14 +81,14 @@ fn number(text: &str) -> Result<Literal, PrintFmtError> {
     };
     let value =
         u64::from_str_radix(digits, radix).map_err(|_| PrintFmtError::Syntax(format!("number `{text}`")))?;
-    // A literal has the first type that holds it; hexadecimal and octal ones may be unsigned without a suffix.
+    // A literal has the first type that can hold it. Only a hexadecimal or octal literal may be unsigned without a suffix.
     let long =
         suffix.contains('l') || value > u64::from(u32::MAX) || (radix == 10 && value > i32::MAX as u64);
     let beyond = if long { value > i64::MAX as u64 } else { value > i32::MAX as u64 };
     Ok(Literal { value, unsigned: suffix.contains('u') || beyond, long })
 }
 
-/// The text between quotes from `at` on, and where it ends.
+/// The text between the quotes from `at` on, and the offset behind the closing quote.
 fn quoted(bytes: &[u8], at: usize, quote: u8) -> Result<(Vec<u8>, usize), PrintFmtError> {
     let mut out = Vec::new();
     let mut i = at + 1;

@@ -1,16 +1,16 @@
-//! Parses a `print fmt:` line: a format string and its arguments, which are C expressions.
+//! Parses a `print fmt:` line, which is a format string and its arguments. The arguments are C expressions.
 
-use super::PrintFmtError;
-use super::expr::{CType, Expr, IntType, Num, Op, Table};
+use super::error::PrintFmtError;
+use super::expr::{BinaryOp, CType, Expr, IntType, NameTable, Num};
 use super::lex::{Token, lex};
 use crate::ftrace::{EventType, Field, FieldType};
 
 type Result<T> = std::result::Result<T, PrintFmtError>;
 
-/// How deep brackets may nest: a format is input too.
+/// How deep brackets may nest. A format comes from a file and may nest them without end.
 const MAX_DEPTH: u32 = 64;
 
-/// Constants that the kernel leaves as names in its formats (include/linux/hrtimer.h).
+/// Constants that the kernel's formats have by name (include/linux/hrtimer.h).
 const CONSTANTS: [(&str, i64); 14] = [
     ("HRTIMER_MODE_ABS", 0),
     ("HRTIMER_MODE_REL", 1),
@@ -34,21 +34,21 @@ pub(super) struct Parser<'k> {
     kind: &'k EventType,
     long_size: u8,
     depth: u32,
-    /// Fields that what was parsed so far uses.
+    /// The fields that the parsed part of the format uses.
     used: Vec<usize>,
 }
 
-/// A print format taken apart.
-pub(super) struct Parsed {
+/// A parsed print format.
+pub(super) struct ParsedFormat {
     pub(super) format: Vec<u8>,
     /// `None` for an argument that only the kernel can compute.
     pub(super) arguments: Vec<Option<Expr>>,
-    /// Fields that only such arguments use.
+    /// The fields that only arguments with `None` use.
     pub(super) unused: Vec<Field>,
 }
 
-/// A format string and its arguments.
-pub(super) fn parse(source: &str, kind: &EventType, long_size: u8) -> Result<Parsed> {
+/// Parses a format string and its arguments.
+pub(super) fn parse(source: &str, kind: &EventType, long_size: u8) -> Result<ParsedFormat> {
     let mut p = Parser { tokens: lex(source)?, at: 0, kind, long_size, depth: 0, used: Vec::new() };
     let bracketed = p.take("(");
     let Some(format) = p.text() else {
@@ -78,7 +78,7 @@ pub(super) fn parse(source: &str, kind: &EventType, long_size: u8) -> Result<Par
     lacking.dedup();
     lacking.retain(|field| !p.used.contains(field));
     let unused = lacking.into_iter().filter_map(|i| kind.fields.get(i).cloned()).collect();
-    Ok(Parsed { format, arguments, unused })
+    Ok(ParsedFormat { format, arguments, unused })
 }
 
 fn unsupported<T>(what: impl Into<String>) -> Result<T> {
@@ -115,7 +115,7 @@ impl Parser<'_> {
         self.at + usize::from(bracketed) == self.tokens.len()
     }
 
-    /// Goes to the comma or the end behind an argument that cannot be parsed.
+    /// Skips an argument that cannot be parsed, up to the comma or the end behind it.
     fn skip_argument(&mut self) {
         let mut open = 0;
         while let Some(token) = self.peek() {
@@ -130,7 +130,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The fields named between `start` and here.
+    /// The fields whose names are among the tokens from `start` up to the current one.
     fn fields_in(&self, start: usize) -> Vec<usize> {
         let names = self.tokens[start..self.at].iter().filter_map(|token| match token {
             Token::Ident(name) => self.kind.field(name),
@@ -139,7 +139,7 @@ impl Parser<'_> {
         names.collect()
     }
 
-    /// Adjacent string literals.
+    /// Takes adjacent string literals as one text.
     fn text(&mut self) -> Option<Vec<u8>> {
         let mut out: Option<Vec<u8>> = None;
         while let Some(Token::Text(text)) = self.peek() {
@@ -167,12 +167,12 @@ impl Parser<'_> {
         }
         let condition = self.binary(0)?;
         let out = if self.take("?") {
-            // GNU's `a ?: b`.
+            // `a ?: b` is an extension of GNU C.
             let then = if self.is(":") { condition.clone() } else { self.expr()? };
             self.expect(":")?;
             let other = self.expr()?;
             match condition {
-                // What the kernel's configuration decided.
+                // The kernel's configuration has decided the condition.
                 Expr::Num(n) => {
                     if n.v != 0 {
                         then
@@ -189,32 +189,32 @@ impl Parser<'_> {
         Ok(out)
     }
 
-    fn operator(&self) -> Option<(Op, u8)> {
+    fn operator(&self) -> Option<(BinaryOp, u8)> {
         let Some(Token::Punct(punct)) = self.peek() else { return None };
         Some(match *punct {
-            "||" => (Op::OrOr, 1),
-            "&&" => (Op::AndAnd, 2),
-            "|" => (Op::Or, 3),
-            "^" => (Op::Xor, 4),
-            "&" => (Op::And, 5),
-            "==" => (Op::Eq, 6),
-            "!=" => (Op::Ne, 6),
-            "<" => (Op::Lt, 7),
-            ">" => (Op::Gt, 7),
-            "<=" => (Op::Le, 7),
-            ">=" => (Op::Ge, 7),
-            "<<" => (Op::Shl, 8),
-            ">>" => (Op::Shr, 8),
-            "+" => (Op::Add, 9),
-            "-" => (Op::Sub, 9),
-            "*" => (Op::Mul, 10),
-            "/" => (Op::Div, 10),
-            "%" => (Op::Rem, 10),
+            "||" => (BinaryOp::OrOr, 1),
+            "&&" => (BinaryOp::AndAnd, 2),
+            "|" => (BinaryOp::Or, 3),
+            "^" => (BinaryOp::Xor, 4),
+            "&" => (BinaryOp::And, 5),
+            "==" => (BinaryOp::Eq, 6),
+            "!=" => (BinaryOp::Ne, 6),
+            "<" => (BinaryOp::Lt, 7),
+            ">" => (BinaryOp::Gt, 7),
+            "<=" => (BinaryOp::Le, 7),
+            ">=" => (BinaryOp::Ge, 7),
+            "<<" => (BinaryOp::Shl, 8),
+            ">>" => (BinaryOp::Shr, 8),
+            "+" => (BinaryOp::Add, 9),
+            "-" => (BinaryOp::Sub, 9),
+            "*" => (BinaryOp::Mul, 10),
+            "/" => (BinaryOp::Div, 10),
+            "%" => (BinaryOp::Rem, 10),
             _ => return None,
         })
     }
 
-    /// Operators that bind at least as tight as `least`.
+    /// Parses operators that bind tighter than `least`.
     fn binary(&mut self, least: u8) -> Result<Expr> {
         let mut left = self.unary()?;
         while let Some((op, tightness)) = self.operator().filter(|(_, t)| *t > least) {
@@ -327,7 +327,7 @@ impl Parser<'_> {
         Ok(self.kind.fields[index].clone())
     }
 
-    /// A function's one argument, a field's name, as an expression for the field's bytes.
+    /// Parses the one argument of a function, which is a field's name. Returns an expression for the field's bytes.
     fn field_argument(&mut self) -> Result<Box<Expr>> {
         let field = self.field()?;
         self.expect(")")?;
@@ -374,7 +374,7 @@ impl Parser<'_> {
             }
             "__print_ns_to_secs" | "__print_ns_without_secs" => {
                 let [value] = self.arguments()?;
-                let op = if name == "__print_ns_to_secs" { Op::Div } else { Op::Rem };
+                let op = if name == "__print_ns_to_secs" { BinaryOp::Div } else { BinaryOp::Rem };
                 let value = Box::new(Expr::Cast(CType::Int(IntType { bytes: 8, signed: false }), value));
                 Ok(Expr::Binary(op, value, Box::new(Expr::Num(Num::int(1_000_000_000)))))
             }
@@ -388,7 +388,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Exactly N arguments and the closing bracket.
+    /// Parses exactly N arguments and the closing bracket.
     fn arguments<const N: usize>(&mut self) -> Result<[Box<Expr>; N]> {
         let mut list = Vec::with_capacity(N);
         loop {
@@ -406,7 +406,7 @@ impl Parser<'_> {
         self.expect(",")?;
         let delimiter = match self.text() {
             Some(text) => text,
-            // NULL.
+            // The delimiter is NULL.
             None => {
                 self.expr()?;
                 Vec::new()
@@ -415,10 +415,10 @@ impl Parser<'_> {
         Ok(Expr::Flags { value, delimiter, table: self.table()? })
     }
 
-    /// `, { value, "name" }, …)`. A value that is a name nobody resolved is left out: what it stands for is then
-    /// printed as a number.
-    fn table(&mut self) -> Result<Table> {
-        let mut table = Table::new();
+    /// Parses a table `, { value, "name" }, …)`. An entry whose value is an unknown name is left out. The number behind such
+    /// a name is then printed as a number.
+    fn table(&mut self) -> Result<NameTable> {
+        let mut table = NameTable::new();
         let mut ended = false;
         while self.take(",") && !self.is(")") {
             self.expect("{")?;
@@ -434,7 +434,7 @@ impl Parser<'_> {
             let name = self.expr()?;
             self.take(",");
             self.expect("}")?;
-            // A name of 0 ends the kernel's own table too.
+            // An entry without a name ends the table for the kernel too.
             ended |= matches!(name, Expr::Num(_));
             if let (Ok(Expr::Num(n)), Expr::Text(name), false) = (value, name, ended) {
                 let bits = if self.long_size == 4 { u64::from(n.v as u32) } else { n.v as u64 };
@@ -465,7 +465,7 @@ impl Parser<'_> {
         Ok(Expr::Num(Num::new(size.into(), true, self.long_size == 8)))
     }
 
-    /// `(type)` here, if it is one.
+    /// Takes `(type)` if the next tokens are a cast.
     fn cast(&mut self) -> Result<Option<CType>> {
         if !self.is("(") {
             return Ok(None);
@@ -487,7 +487,7 @@ impl Parser<'_> {
         Ok(Some(ctype))
     }
 
-    /// What the elements of an array or behind a pointer are.
+    /// The type of the elements of an array, or behind a pointer.
     fn element_of(&self, array: &Expr) -> Result<IntType> {
         match array {
             Expr::Cast(CType::Pointer(Some(elem)), _) => Ok(*elem),
@@ -508,7 +508,7 @@ impl Parser<'_> {
     }
 }
 
-/// `REC->args[2]` as a field of its own, where the place is known beforehand.
+/// An element of an array as a field of its own, as for `REC->args[2]`. `None` where the index or the size is not fixed.
 fn element_at(array: &Expr, index: &Expr, elem: IntType) -> Option<Field> {
     let (Expr::Field(field), Expr::Num(index)) = (array, index) else { return None };
     let at = u32::try_from(index.v).ok()?.checked_mul(elem.bytes.into())?;
@@ -519,7 +519,7 @@ fn element_at(array: &Expr, index: &Expr, elem: IntType) -> Option<Field> {
     (fixed && inside).then(|| Field { offset, size: elem.bytes.into(), ty, ..field.clone() })
 }
 
-/// The byte-order functions: how many bytes, and whether they swap on every machine.
+/// For a function that changes the byte order: the number of bytes, and whether it reverses them on every machine.
 fn swapper(name: &str) -> Option<(u8, bool)> {
     Some(match name {
         "ntohs" | "htons" | "__be16_to_cpu" | "be16_to_cpu" | "__ntohs" => (2, false),
@@ -532,7 +532,7 @@ fn swapper(name: &str) -> Option<(u8, bool)> {
     })
 }
 
-/// The type that these words name, behind so many `*`.
+/// The type that these words name with this many `*` behind them.
 fn ctype(words: &[&str], pointers: u32, long_size: u8) -> Option<CType> {
     let word = |w: &str| words.contains(&w);
     let int = |bytes, signed| Some(CType::Int(IntType { bytes, signed }));
@@ -556,7 +556,7 @@ fn ctype(words: &[&str], pointers: u32, long_size: u8) -> Option<CType> {
     } else {
         let last = words.iter().rev().find(|w| !matches!(**w, "const" | "volatile" | "__force"))?;
         named_type(last.trim_start_matches("__"), long_size).or_else(|| {
-            // A type of some driver: what it is behind a pointer does not matter.
+            // The type is a driver's own. Behind a pointer only the address is used.
             (pointers > 0).then_some(CType::Void)
         })
     }?;
@@ -586,7 +586,7 @@ fn named_type(name: &str, long_size: u8) -> Option<CType> {
     Some(CType::Int(IntType { bytes, signed }))
 }
 
-/// Computes what is known already.
+/// Replaces an expression whose operands are all numbers by its value.
 fn fold(expr: Expr) -> Expr {
     match super::eval::constant(&expr) {
         Some(n) => Expr::Num(n),

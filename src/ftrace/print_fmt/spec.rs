@@ -1,11 +1,11 @@
-//! A conversion of a format string (`%-16.3lx`), and how it lays out numbers and texts: the kernel's vsnprintf.
+//! Parses the conversions of a format string (`%-16.3lx`), and lays out numbers and texts as the kernel's vsnprintf does.
 
-use super::PrintFmtError;
-use super::number;
+use super::digits;
+use super::error::PrintFmtError;
 
-/// What a `%…` wants printed.
+/// The kind of value that a conversion prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Conv {
+pub(super) enum Conversion {
     Signed,
     Unsigned,
     Hex {
@@ -14,54 +14,54 @@ pub(super) enum Conv {
     Octal,
     Char,
     Text,
-    /// `%p` and the letters behind it.
+    /// `%p`, with the letters behind it.
     Pointer(String),
 }
 
-/// A width or precision.
+/// Where a width or a precision comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Count {
+pub(super) enum WidthSource {
     None,
     Fixed(u32),
-    /// `*`: the next argument.
+    /// `*`: the value is the next argument.
     Argument,
 }
 
-/// One conversion.
+/// One conversion of a format string.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Spec {
-    pub(super) conv: Conv,
+pub(super) struct ConversionSpec {
+    pub(super) conv: Conversion,
     pub(super) left: bool,
     pub(super) plus: bool,
     pub(super) space: bool,
     pub(super) alternate: bool,
     pub(super) zero: bool,
-    pub(super) width: Count,
-    pub(super) precision: Count,
-    /// Bits of the argument: 8, 16, 32, 64.
+    pub(super) width: WidthSource,
+    pub(super) precision: WidthSource,
+    /// Bits of the argument: 8, 16, 32 or 64.
     pub(super) bits: u8,
 }
 
-/// A piece of a format string.
+/// A part of a format string.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum FormatPiece {
     Text(Vec<u8>),
-    Conv(Spec),
+    Conversion(ConversionSpec),
 }
 
-/// No width or precision is taken beyond this: a format is input too.
-const MAX_COUNT: u32 = 4096;
+/// The largest width and precision, characters. A format comes from a file and may ask for any width.
+const MAX_WIDTH: u32 = 4096;
 
-impl Spec {
-    /// Whether it has neither width, precision nor flags.
+impl ConversionSpec {
+    /// Whether the conversion has no width, no precision and no flags.
     pub(super) fn is_plain(&self) -> bool {
-        let counts = self.width == Count::None && self.precision == Count::None;
+        let counts = self.width == WidthSource::None && self.precision == WidthSource::None;
         counts && !(self.left || self.plus || self.space || self.alternate || self.zero)
     }
 }
 
-/// Takes a format string apart. `long_bits` is the size of the recording kernel's long.
-pub(super) fn parse(format: &[u8], long_bits: u8) -> Result<Vec<Piece>, PrintFmtError> {
+/// Parses a format string. `long_bits` is the size of the recording kernel's `long`.
+pub(super) fn parse(format: &[u8], long_bits: u8) -> Result<Vec<FormatPiece>, PrintFmtError> {
     let mut pieces = Vec::new();
     let mut text = Vec::new();
     let mut rest = format;
@@ -77,26 +77,26 @@ pub(super) fn parse(format: &[u8], long_bits: u8) -> Result<Vec<Piece>, PrintFmt
             continue;
         }
         if !text.is_empty() {
-            pieces.push(Piece::Text(std::mem::take(&mut text)));
+            pieces.push(FormatPiece::Text(std::mem::take(&mut text)));
         }
-        pieces.push(Piece::Conv(conversion(&mut rest, long_bits)?));
+        pieces.push(FormatPiece::Conversion(conversion(&mut rest, long_bits)?));
     }
     if !text.is_empty() {
-        pieces.push(Piece::Text(text));
+        pieces.push(FormatPiece::Text(text));
     }
     Ok(pieces)
 }
 
-fn conversion(rest: &mut &[u8], long_bits: u8) -> Result<Spec, PrintFmtError> {
-    let mut spec = Spec {
-        conv: Conv::Signed,
+fn conversion(rest: &mut &[u8], long_bits: u8) -> Result<ConversionSpec, PrintFmtError> {
+    let mut spec = ConversionSpec {
+        conv: Conversion::Signed,
         left: false,
         plus: false,
         space: false,
         alternate: false,
         zero: false,
-        width: Count::None,
-        precision: Count::None,
+        width: WidthSource::None,
+        precision: WidthSource::None,
         bits: 32,
     };
     loop {
@@ -114,7 +114,7 @@ fn conversion(rest: &mut &[u8], long_bits: u8) -> Result<Spec, PrintFmtError> {
     if let Some(after) = rest.strip_prefix(b".") {
         *rest = after;
         spec.precision = match count(rest) {
-            Count::None => Count::Fixed(0),
+            WidthSource::None => WidthSource::Fixed(0),
             given => given,
         };
     }
@@ -141,59 +141,60 @@ fn conversion(rest: &mut &[u8], long_bits: u8) -> Result<Spec, PrintFmtError> {
     };
     *rest = after;
     spec.conv = match conv {
-        b'd' | b'i' => Conv::Signed,
-        b'u' => Conv::Unsigned,
-        b'x' => Conv::Hex { upper: false },
-        b'X' => Conv::Hex { upper: true },
-        b'o' => Conv::Octal,
-        b'c' => Conv::Char,
-        b's' => Conv::Text,
+        b'd' | b'i' => Conversion::Signed,
+        b'u' => Conversion::Unsigned,
+        b'x' => Conversion::Hex { upper: false },
+        b'X' => Conversion::Hex { upper: true },
+        b'o' => Conversion::Octal,
+        b'c' => Conversion::Char,
+        b's' => Conversion::Text,
         b'p' => {
             let letters = rest.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
             let extension = String::from_utf8_lossy(&rest[..letters]).into_owned();
             *rest = &rest[letters..];
             spec.bits = long_bits;
-            Conv::Pointer(extension)
+            Conversion::Pointer(extension)
         }
         other => return Err(PrintFmtError::Syntax(format!("conversion `%{}`", other.escape_ascii()))),
     };
     Ok(spec)
 }
 
-fn count(rest: &mut &[u8]) -> Count {
+fn count(rest: &mut &[u8]) -> WidthSource {
     if let Some(after) = rest.strip_prefix(b"*") {
         *rest = after;
-        return Count::Argument;
+        return WidthSource::Argument;
     }
     let digits = rest.iter().position(|b| !b.is_ascii_digit()).unwrap_or(rest.len());
     let (number, after) = rest.split_at(digits);
     *rest = after;
     match std::str::from_utf8(number).ok().and_then(|n| n.parse::<u64>().ok()) {
-        Some(n) => Count::Fixed(n.min(MAX_COUNT.into()) as u32),
-        None if digits > 0 => Count::Fixed(MAX_COUNT),
-        None => Count::None,
+        Some(n) => WidthSource::Fixed(n.min(MAX_WIDTH.into()) as u32),
+        None if digits > 0 => WidthSource::Fixed(MAX_WIDTH),
+        None => WidthSource::None,
     }
 }
 
-/// A conversion with its widths known.
+/// How the text of a conversion is cut and padded.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout {
+pub(super) struct TextLayout {
     pub(super) width: usize,
     pub(super) precision: Option<usize>,
     pub(super) left: bool,
 }
 
-impl Layout {
-    /// From the values of `*` arguments, as C takes them: a negative width is `-`, a negative precision none.
-    pub(super) fn new(spec: &Spec, width: Option<i64>, precision: Option<i64>) -> Layout {
-        let limit = |n: u64| n.min(MAX_COUNT.into()) as usize;
-        let fixed = |count: Count, given: Option<i64>| match count {
-            Count::None => None,
-            Count::Fixed(n) => Some(i64::from(n)),
-            Count::Argument => given,
+impl TextLayout {
+    /// Combines a conversion with the values of its `*` arguments. As in C, a negative width means `-`, and a negative
+    /// precision means none.
+    pub(super) fn new(spec: &ConversionSpec, width: Option<i64>, precision: Option<i64>) -> TextLayout {
+        let limit = |n: u64| n.min(MAX_WIDTH.into()) as usize;
+        let fixed = |count: WidthSource, given: Option<i64>| match count {
+            WidthSource::None => None,
+            WidthSource::Fixed(n) => Some(i64::from(n)),
+            WidthSource::Argument => given,
         };
         let width = fixed(spec.width, width).unwrap_or(0);
-        Layout {
+        TextLayout {
             width: limit(width.unsigned_abs()),
             precision: fixed(spec.precision, precision).and_then(|p| u64::try_from(p).ok()).map(limit),
             left: spec.left || width < 0,
@@ -201,8 +202,8 @@ impl Layout {
     }
 }
 
-/// Pads what was written to `out` from `start` on to the width.
-pub(super) fn pad(out: &mut Vec<u8>, start: usize, layout: &Layout) {
+/// Pads the text in `out` from `start` on to the width.
+pub(super) fn pad(out: &mut Vec<u8>, start: usize, layout: &TextLayout) {
     let missing = layout.width.saturating_sub(out.len() - start);
     if missing == 0 {
         return;
@@ -215,11 +216,11 @@ pub(super) fn pad(out: &mut Vec<u8>, start: usize, layout: &Layout) {
     }
 }
 
-/// Writes an integer.
-pub(super) fn integer(out: &mut Vec<u8>, spec: &Spec, layout: &Layout, value: i64) {
+/// Appends an integer.
+pub(super) fn integer(out: &mut Vec<u8>, spec: &ConversionSpec, layout: &TextLayout, value: i64) {
     let unused = 64 - u32::from(spec.bits.clamp(8, 64));
     let (negative, magnitude) = match spec.conv {
-        Conv::Signed => {
+        Conversion::Signed => {
             let v = value << unused >> unused;
             (v < 0, v.unsigned_abs())
         }
@@ -227,18 +228,18 @@ pub(super) fn integer(out: &mut Vec<u8>, spec: &Spec, layout: &Layout, value: i6
     };
     let mut buffer = [0; 24];
     let at = match spec.conv {
-        Conv::Hex { upper } => number::power_of_two(magnitude, 4, upper, &mut buffer),
-        Conv::Octal => number::power_of_two(magnitude, 3, false, &mut buffer),
-        _ => number::decimal(magnitude, &mut buffer),
+        Conversion::Hex { upper } => digits::power_of_two(magnitude, 4, upper, &mut buffer),
+        Conversion::Octal => digits::power_of_two(magnitude, 3, false, &mut buffer),
+        _ => digits::decimal(magnitude, &mut buffer),
     };
     let digits = &buffer[at..];
     let prefix: &[u8] = match (&spec.conv, negative) {
-        (Conv::Hex { upper: false }, _) if spec.alternate => b"0x",
-        (Conv::Hex { upper: true }, _) if spec.alternate => b"0X",
-        (Conv::Octal, _) if spec.alternate => b"0",
-        (Conv::Signed, true) => b"-",
-        (Conv::Signed, _) if spec.plus => b"+",
-        (Conv::Signed, _) if spec.space => b" ",
+        (Conversion::Hex { upper: false }, _) if spec.alternate => b"0x",
+        (Conversion::Hex { upper: true }, _) if spec.alternate => b"0X",
+        (Conversion::Octal, _) if spec.alternate => b"0",
+        (Conversion::Signed, true) => b"-",
+        (Conversion::Signed, _) if spec.plus => b"+",
+        (Conversion::Signed, _) if spec.space => b" ",
         _ => b"",
     };
     let filled = spec.zero && !layout.left && layout.precision.is_none();
@@ -251,8 +252,8 @@ pub(super) fn integer(out: &mut Vec<u8>, spec: &Spec, layout: &Layout, value: i6
     pad(out, start, layout);
 }
 
-/// Cuts what was written from `start` on to the precision, and pads it.
-pub(super) fn finish_text(out: &mut Vec<u8>, start: usize, layout: &Layout) {
+/// Cuts the text in `out` from `start` on to the precision, and pads it to the width.
+pub(super) fn finish_text(out: &mut Vec<u8>, start: usize, layout: &TextLayout) {
     if let Some(precision) = layout.precision {
         out.truncate(start + precision.min(out.len() - start));
     }
@@ -265,9 +266,9 @@ mod tests {
 
     fn print(format: &str, value: i64) -> String {
         let pieces = parse(format.as_bytes(), 64).unwrap();
-        let [Piece::Conv(spec)] = pieces.as_slice() else { panic!("{pieces:?}") };
+        let [FormatPiece::Conversion(spec)] = pieces.as_slice() else { panic!("{pieces:?}") };
         let mut out = Vec::new();
-        integer(&mut out, spec, &Layout::new(spec, None, None), value);
+        integer(&mut out, spec, &TextLayout::new(spec, None, None), value);
         String::from_utf8(out).unwrap()
     }
 
@@ -295,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_huge_width_is_bounded() {
-        assert_eq!(print("%99999999999999999999d", 1).len(), MAX_COUNT as usize);
+        assert_eq!(print("%99999999999999999999d", 1).len(), MAX_WIDTH as usize);
         assert!(parse(b"%", 64).is_err());
         assert!(parse(b"%k", 64).is_err());
     }

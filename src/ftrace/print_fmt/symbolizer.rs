@@ -1,16 +1,16 @@
-//! The machine that recorded, as far as printing a record needs it: symbols, and texts that stay in the kernel.
+//! Facts of the recording machine that a record's text needs: the size of a `long`, symbols, and texts in the kernel.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::{lately, number};
+use super::{digits, render_cache};
 use crate::ftrace::{Symbols, parse_printk_formats};
 
-/// What is known of the machine that recorded, beyond the record. Its texts are read when first needed.
+/// Facts of the recording machine that a record's text needs. The texts are loaded when they are first needed.
 pub struct Symbolizer {
-    /// Bytes of the kernel's long: 4 or 8.
+    /// Size of the kernel's `long`, bytes: 4 or 8.
     pub long_size: u8,
-    /// Of all contexts of this process; not 0.
+    /// An id that no other symbolizer of this process has. It is not 0.
     pub(super) id: u64,
     kallsyms: Loader,
     printk_formats: Loader,
@@ -18,7 +18,7 @@ pub struct Symbolizer {
     texts: OnceLock<HashMap<u64, Vec<u8>>>,
 }
 
-/// Brings a text that may have to be unpacked.
+/// Loads a text, which may have to be decompressed.
 pub type Loader = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
 
 impl std::fmt::Debug for Symbolizer {
@@ -34,11 +34,12 @@ impl Default for Symbolizer {
 }
 
 impl Symbolizer {
-    /// Of a kernel whose long has `long_size` bytes, and whose `kallsyms` and `printk_formats` these bring.
+    /// A symbolizer for a kernel whose `long` has `long_size` bytes. The loaders return the texts of `/proc/kallsyms` and of
+    /// tracefs' file `printk_formats`.
     pub fn new(long_size: u8, kallsyms: Loader, printk_formats: Loader) -> Symbolizer {
         Symbolizer {
             long_size,
-            id: lately::id(),
+            id: render_cache::id(),
             kallsyms,
             printk_formats,
             symbols: OnceLock::new(),
@@ -46,39 +47,41 @@ impl Symbolizer {
         }
     }
 
-    /// The kernel's symbols; none if they were not recorded.
+    /// The kernel's symbols. The list is empty if they were not recorded.
     pub fn symbols(&self) -> &Symbols {
         self.symbols.get_or_init(|| Symbols::parse((self.kallsyms)()))
     }
 
+    /// The text at an address in the kernel, where printk_formats has it.
     pub(super) fn kernel_text(&self, address: u64) -> Option<&[u8]> {
         let texts = self.texts.get_or_init(|| parse_printk_formats(&(self.printk_formats)()));
         texts.get(&address).map(Vec::as_slice)
     }
 
-    /// Appends the name of the function at `address`, with the place in it if `whole`; the number if there is none.
-    pub fn symbol(&self, address: u64, whole: bool, out: &mut Vec<u8>) {
-        let _ = lately::push((self.id, u64::from(whole), address), out, |out| {
-            self.find_symbol(address, whole, out);
+    /// Appends the name of the function at `address`, and with `with_offset` the offset in the function. Appends the address
+    /// itself where no symbol has it.
+    pub fn symbol(&self, address: u64, with_offset: bool, out: &mut Vec<u8>) {
+        let _ = render_cache::push((self.id, u64::from(with_offset), address), out, |out| {
+            self.find_symbol(address, with_offset, out);
             Some(())
         });
     }
 
-    fn find_symbol(&self, address: u64, whole: bool, out: &mut Vec<u8>) {
+    fn find_symbol(&self, address: u64, with_offset: bool, out: &mut Vec<u8>) {
         let Some(symbol) = self.symbols().find(address) else {
             out.extend_from_slice(b"0x");
-            return number::push_hex(out, address);
+            return digits::push_hex(out, address);
         };
         let (name, module) = match symbol.name.iter().position(|b| *b == b'\t') {
             Some(tab) => (&symbol.name[..tab], &symbol.name[tab + 1..]),
             None => (symbol.name, &b""[..]),
         };
         out.extend_from_slice(name);
-        if whole {
+        if with_offset {
             out.extend_from_slice(b"+0x");
-            number::push_hex(out, symbol.offset);
+            digits::push_hex(out, symbol.offset);
             out.extend_from_slice(b"/0x");
-            number::push_hex(out, symbol.size);
+            digits::push_hex(out, symbol.size);
         }
         if !module.is_empty() {
             out.push(b' ');

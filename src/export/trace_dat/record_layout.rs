@@ -1,72 +1,74 @@
-//! How each kind of event lies in a record, and the `format` text that says so.
+//! Where each type of event has its fields in a record, the `format` text that says so, and the record's encoder.
 
 use crate::formats::{Event, EventType, Field, FieldType, Payload, Value, known};
 use crate::ftrace::Endian;
 
-/// Ids below are the kernel's own (`ftrace/print` is 5); events start where nobody minds.
+/// The id of the first event type. Smaller ids belong to the kernel's own types (`ftrace/print` has 5).
 const FIRST_ID: u16 = 300;
-/// `ftrace/print`, under the id that every kernel gives it (enum trace_type, TRACE_PRINT).
+/// The id that every kernel gives to `ftrace/print` (TRACE_PRINT of enum trace_type).
 const PRINT_ID: u16 = 5;
-/// Where markers of sources that tell no address come from: named `tracing_mark_write` by [`KALLSYMS`].
+/// The address that a marker gets whose source names no address. [`KALLSYMS`] calls it `tracing_mark_write`.
 const MARKER_IP: u64 = 0xffff_ffff_8000_0000;
-/// The one symbol that a source without addresses needs.
+/// The text of `/proc/kallsyms` for the file: the one symbol that markers without an address need.
 pub(super) const KALLSYMS: &str = "ffffffff80000000 T tracing_mark_write\nffffffff80001000 T _etext\n";
 
-/// Where records of one kind of event have what.
-pub(super) struct Layout {
-    pub id: u16,
-    pub system: String,
-    /// The `format` file's text.
-    pub format: String,
+/// Where the records of one type of event have their fields.
+pub(super) struct RecordLayout {
+    /// The `common_type` of the records.
+    pub(super) id: u16,
+    /// The subsystem in whose directory the `format` file belongs.
+    pub(super) system: String,
+    /// Text of the `format` file.
+    pub(super) format: String,
     fields: Vec<Field>,
-    /// Bytes up to where strings are put.
-    fixed: usize,
+    /// Bytes of a record before the texts and arrays whose lengths vary.
+    fixed_bytes: usize,
 }
 
-impl Layout {
-    /// The layout for kind number `index`; `None` where there are more kinds than ids.
-    pub fn new(index: u32, kind: &EventType) -> Option<Layout> {
+impl RecordLayout {
+    /// The layout of event type number `index`. `None` where the file has more event types than ids.
+    pub(super) fn new(index: u32, kind: &EventType) -> Option<RecordLayout> {
         let is_print = kind.name == "print";
         let id = if is_print { PRINT_ID } else { u16::try_from(index).ok()?.checked_add(FIRST_ID)? };
         let (fields, print_fmt) = placed(kind);
-        let fixed = fields.iter().map(|f| f.offset + f.size).max().unwrap_or(known::COMMON_SIZE) as usize;
+        let fixed_bytes =
+            fields.iter().map(|f| f.offset + f.size).max().unwrap_or(known::COMMON_SIZE) as usize;
         let system = match kind.system.as_str() {
             _ if is_print => "ftrace",
-            // A text that does not tell.
+            // The source (a text) does not name the subsystem.
             "" => "text",
             system => system,
         };
         let format = format_text(&kind.name, id, &fields, &print_fmt);
-        Some(Layout { id, system: system.to_owned(), format, fields, fixed })
+        Some(RecordLayout { id, system: system.to_owned(), format, fields, fixed_bytes })
     }
 
-    /// Appends the event's record to `out`; `false` where a value did not fit its field.
-    pub fn encode(&self, event: &Event<'_>, kind: &EventType, out: &mut Vec<u8>) -> bool {
+    /// Appends the event's record to `out`. A value that does not fit its field is cut, or left out where a part of it
+    /// would be wrong. Returns the number of such values.
+    pub(super) fn encode(&self, event: &Event<'_>, kind: &EventType, out: &mut Vec<u8>) -> u64 {
         let start = out.len();
         if let Payload::Raw { data, endian: Endian::Little } = event.payload
             && data.len() >= known::COMMON_SIZE as usize
         {
-            // The record as the kernel wrote it; only its number is another here.
+            // The record stays as the kernel wrote it. Only its event id is this file's.
             out.extend_from_slice(data);
             out[start..start + 2].copy_from_slice(&self.id.to_le_bytes());
-            return true;
+            return 0;
         }
         out.extend_from_slice(&self.id.to_le_bytes());
         out.extend_from_slice(&[event.flags, event.preempt_count]);
         out.extend_from_slice(&event.tid.to_le_bytes());
-        out.resize(start + self.fixed, 0);
-        let mut all_fit = true;
+        out.resize(start + self.fixed_bytes, 0);
+        let mut unfit = 0;
         for (i, field) in self.fields.iter().enumerate() {
-            all_fit &= match event.value(kind, i) {
-                Some(value) => put(out, start, field, value),
-                None => true,
-            };
+            let fits = event.value(kind, i).is_none_or(|value| put(out, start, field, value));
+            unfit += u64::from(!fits);
         }
-        all_fit
+        unfit
     }
 }
 
-/// Puts one value into the record that starts at `start`.
+/// Puts one value into the record that starts at `start`. Returns whether the value fits its field.
 fn put(out: &mut Vec<u8>, start: usize, field: &Field, value: Value<'_>) -> bool {
     let at = start + field.offset as usize;
     let size = field.size as usize;
@@ -78,7 +80,7 @@ fn put(out: &mut Vec<u8>, start: usize, field: &Field, value: Value<'_>) -> bool
         (FieldType::Int | FieldType::Uint, Value::Int(v)) => number(out, v as u64),
         (FieldType::Int | FieldType::Uint, Value::Uint(0)) if field.name == "ip" => number(out, MARKER_IP),
         (FieldType::Int | FieldType::Uint, Value::Uint(v)) => number(out, v),
-        // The name of what an address points to: the address itself is not known.
+        // The source has the name of the symbol at an address, and not the address.
         (FieldType::Int | FieldType::Uint, _) => false,
         (FieldType::FixedStr, Value::Str(s)) => {
             let len = s.len().min(size.saturating_sub(1));
@@ -87,7 +89,7 @@ fn put(out: &mut Vec<u8>, start: usize, field: &Field, value: Value<'_>) -> bool
         }
         (FieldType::TailStr, Value::Str(s)) => {
             out.extend_from_slice(s);
-            // The kernel ends each marker's line.
+            // The kernel ends each marker with a line break.
             if s.last() != Some(&b'\n') {
                 out.push(b'\n');
             }
@@ -105,7 +107,8 @@ fn put(out: &mut Vec<u8>, start: usize, field: &Field, value: Value<'_>) -> bool
     }
 }
 
-/// `__data_loc`: the bytes at the record's end, their place in the field.
+/// Writes a `__data_loc` value: appends the bytes to the record, and puts their offset and length into the field.
+/// Returns whether both numbers fit into 16 bits.
 fn located(out: &mut Vec<u8>, start: usize, at: usize, bytes: &[u8], string: bool) -> bool {
     let offset = out.len() - start;
     let len = bytes.len() + usize::from(string);
@@ -119,7 +122,7 @@ fn located(out: &mut Vec<u8>, start: usize, at: usize, bytes: &[u8], string: boo
     true
 }
 
-/// The kind's fields with a place in the record each, and its print format.
+/// The event type's fields, each with its place in the record, and the print format.
 fn placed(kind: &EventType) -> (Vec<Field>, String) {
     let has_places = kind.fields.iter().all(|f| f.offset >= known::COMMON_SIZE && !f.ctype.is_empty());
     if has_places {
@@ -164,7 +167,7 @@ fn placed(kind: &EventType) -> (Vec<Field>, String) {
     (fields, print)
 }
 
-/// `name=value` for each field.
+/// A print format that prints `name=value` for each field.
 fn print_fmt(fields: &[Field]) -> String {
     let (mut fmt, mut args) = (String::new(), String::new());
     for field in fields {

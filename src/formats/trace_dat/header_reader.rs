@@ -1,31 +1,39 @@
-//! Reads the header's numbers and strings one after the other; an end that comes too early says where and in what.
+//! Reads the numbers and the texts of a trace.dat's header in order. Where the bytes end too early, the error says at which
+//! offset and inside what.
 
 use super::error::TraceDatError;
 use crate::ftrace::Endian;
 
-/// A place in bytes that lie at `base` in the file.
+/// A position in some bytes of the file, or of a decompressed section.
 #[derive(Debug, Clone)]
-pub(super) struct Cursor<'a> {
+pub(super) struct HeaderReader<'a> {
     data: &'a [u8],
+    /// Offset in `data`.
     at: usize,
+    /// Offset of `data` in the file.
     base: u64,
     pub(super) endian: Endian,
-    /// What is being read, for errors.
+    /// The part of the header that is being read, for errors.
     pub(super) what: &'static str,
 }
 
 type Result<T> = std::result::Result<T, TraceDatError>;
 
-impl<'a> Cursor<'a> {
-    pub(super) fn new(data: &'a [u8], base: u64, endian: Endian, what: &'static str) -> Cursor<'a> {
-        Cursor { data, at: 0, base, endian, what }
+impl<'a> HeaderReader<'a> {
+    pub(super) fn new(data: &'a [u8], base: u64, endian: Endian, what: &'static str) -> HeaderReader<'a> {
+        HeaderReader { data, at: 0, base, endian, what }
     }
 
-    /// From `offset` of the whole file on.
-    pub(super) fn at(file: &'a [u8], offset: u64, endian: Endian, what: &'static str) -> Result<Cursor<'a>> {
+    /// A reader of the whole file that starts at `offset`.
+    pub(super) fn at(
+        file: &'a [u8],
+        offset: u64,
+        endian: Endian,
+        what: &'static str,
+    ) -> Result<HeaderReader<'a>> {
         let start = usize::try_from(offset).ok().filter(|s| *s < file.len());
         let Some(start) = start else { return Err(TraceDatError::Cut { offset: file.len() as u64, what }) };
-        Ok(Cursor { data: file, at: start, base: 0, endian, what })
+        Ok(HeaderReader { data: file, at: start, base: 0, endian, what })
     }
 
     /// Bytes from the start of the file.
@@ -69,7 +77,7 @@ impl<'a> Cursor<'a> {
         self.uint(8)
     }
 
-    /// Text ended by NUL; the NUL is passed over.
+    /// Reads a text that ends with a NUL, and skips the NUL.
     pub(super) fn text(&mut self) -> Result<&'a [u8]> {
         let rest = self.data.get(self.at..).unwrap_or_default();
         let len = rest.iter().position(|b| *b == 0).ok_or_else(|| self.cut())?;
@@ -77,7 +85,7 @@ impl<'a> Cursor<'a> {
         Ok(&rest[..len])
     }
 
-    /// Exactly these bytes.
+    /// Skips `wanted`, or returns an error where other bytes follow.
     pub(super) fn expect(&mut self, wanted: &[u8]) -> Result<()> {
         let start = self.offset();
         if self.bytes(wanted.len() as u64)? != wanted {
@@ -87,15 +95,30 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Bytes behind their size as a u32.
+    /// Reads a u32 length and as many bytes.
     pub(super) fn sized32(&mut self) -> Result<&'a [u8]> {
         let len = self.u32()?;
         self.bytes(len.into())
     }
 
-    /// Bytes behind their size as a u64.
+    /// Reads a u64 length and as many bytes.
     pub(super) fn sized64(&mut self) -> Result<&'a [u8]> {
         let len = self.u64()?;
         self.bytes(len)
+    }
+
+    /// Reads a list of event formats, and calls `each` with the subsystem and the text of each format.
+    ///
+    /// The list of the subsystem `ftrace` is a u32 count, and then each text behind its u64 length. The list of all other
+    /// subsystems is a u32 count of subsystems, and then for each the name and such a list.
+    pub(super) fn each_format(&mut self, ftrace: bool, each: &mut dyn FnMut(&str, &'a [u8])) -> Result<()> {
+        let systems = if ftrace { 1 } else { self.u32()? };
+        for _ in 0..systems {
+            let system = if ftrace { "ftrace".into() } else { String::from_utf8_lossy(self.text()?) };
+            for _ in 0..self.u32()? {
+                each(&system, self.sized64()?);
+            }
+        }
+        Ok(())
     }
 }

@@ -1,27 +1,28 @@
-//! Text that is copied often: its first N bytes at a known length, which takes a few moves, where a copy of unknown
-//! length takes a call.
+//! Bytes that are copied often and are mostly short.
+//!
+//! The first N bytes are copied at a fixed length, which takes a few instructions. A copy of any other length takes a call.
 
-/// A text of which most are no longer than `N` bytes.
+/// Bytes of which most values are no longer than `N` bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ready<const N: usize> {
+pub(crate) struct InlineBytes<const N: usize> {
     short: [u8; N],
-    /// Of `short`.
+    /// Number of bytes in `short`.
     len: usize,
-    /// What is longer than `short`.
+    /// The bytes beyond the first `N`.
     rest: Vec<u8>,
 }
 
-impl<const N: usize> Default for Ready<N> {
-    fn default() -> Ready<N> {
-        Ready { short: [0; N], len: 0, rest: Vec::new() }
+impl<const N: usize> Default for InlineBytes<N> {
+    fn default() -> InlineBytes<N> {
+        InlineBytes { short: [0; N], len: 0, rest: Vec::new() }
     }
 }
 
-impl<const N: usize> Ready<N> {
-    pub(crate) fn new(text: &[u8]) -> Ready<N> {
-        let mut ready = Ready::default();
-        ready.set(text);
-        ready
+impl<const N: usize> InlineBytes<N> {
+    pub(crate) fn new(text: &[u8]) -> InlineBytes<N> {
+        let mut bytes = InlineBytes::default();
+        bytes.set(text);
+        bytes
     }
 
     pub(crate) fn set(&mut self, text: &[u8]) {
@@ -32,7 +33,7 @@ impl<const N: usize> Ready<N> {
         self.rest.extend_from_slice(rest);
     }
 
-    /// Appends the text.
+    /// Appends the bytes to `out`.
     #[inline]
     pub(crate) fn push(&self, out: &mut Vec<u8>) {
         let start = out.len();
@@ -50,7 +51,7 @@ mod tests {
 
     #[test]
     fn texts_shorter_and_longer_than_the_room_come_out_whole() {
-        let mut ready = Ready::<4>::default();
+        let mut ready = InlineBytes::<4>::default();
         for text in ["", "abc", "abcd", "abcdefgh", "x"] {
             ready.set(text.as_bytes());
             let mut out = b"<".to_vec();

@@ -1,4 +1,4 @@
-//! Numbers to text without allocation.
+//! Writes numbers as text without allocation.
 
 static PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
@@ -21,26 +21,25 @@ static HEX_PAIRS: [[u8; 2]; 256] = {
     pairs
 };
 
-/// The two decimal digits of `v`, which is below 100.
-#[cfg(feature = "host")]
+/// The two decimal digits of `v`, which must be below 100.
 #[inline]
 pub(crate) fn two_digits(v: u32) -> [u8; 2] {
     PAIRS[v as usize % 100]
 }
 
-/// Writes the decimal digits of `v` so that they end before `end`; hands back where they start.
+/// Writes the decimal digits of `v` so that they end before `end`. Returns where they start.
 #[inline]
 fn digits(mut v: u64, buffer: &mut [u8], end: usize) -> usize {
     let mut at = end;
     while v >= 100 {
-        let pair = PAIRS[(v % 100) as usize];
+        let pair = two_digits((v % 100) as u32);
         v /= 100;
         at -= 2;
         buffer[at..at + 2].copy_from_slice(&pair);
     }
     if v >= 10 {
         at -= 2;
-        buffer[at..at + 2].copy_from_slice(&PAIRS[v as usize]);
+        buffer[at..at + 2].copy_from_slice(&two_digits(v as u32));
     } else {
         at -= 1;
         buffer[at] = b'0' + v as u8;
@@ -48,13 +47,13 @@ fn digits(mut v: u64, buffer: &mut [u8], end: usize) -> usize {
     at
 }
 
-/// The decimal digits of `v`, at the end of `buffer`; hands back where they start.
+/// Writes the decimal digits of `v` to the end of `buffer`. Returns where they start.
 #[inline]
 pub(crate) fn decimal(v: u64, buffer: &mut [u8; 24]) -> usize {
     digits(v, buffer, 24)
 }
 
-/// The digits of `v` in base 2^`bits`, at the end of `buffer`.
+/// Writes the digits of `v` in base 2^`bits` to the end of `buffer`. Returns where they start.
 #[inline]
 pub(crate) fn power_of_two(mut v: u64, bits: u32, upper: bool, buffer: &mut [u8; 24]) -> usize {
     let digits: &[u8; 16] = if upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
@@ -73,7 +72,7 @@ pub(crate) fn power_of_two(mut v: u64, bits: u32, upper: bool, buffer: &mut [u8;
 /// Appends `v` in decimal.
 #[inline]
 pub(crate) fn push_u64(out: &mut Vec<u8>, v: u64) {
-    // The buffer is copied whole and cut: a copy of known length is two moves, one of unknown length a call.
+    // The whole buffer is copied and then cut: a copy of fixed length is two instructions, any other copy a call.
     let len = v.checked_ilog10().unwrap_or(0) as usize + 1;
     let mut buffer = [0u8; 20];
     digits(v, &mut buffer, len);
@@ -82,7 +81,7 @@ pub(crate) fn push_u64(out: &mut Vec<u8>, v: u64) {
     out.truncate(start + len);
 }
 
-/// Appends `v` in decimal.
+/// Appends `v` in decimal, with a sign if it is negative.
 #[inline]
 pub(crate) fn push_i64(out: &mut Vec<u8>, v: i64) {
     if v < 0 {
@@ -91,7 +90,7 @@ pub(crate) fn push_i64(out: &mut Vec<u8>, v: i64) {
     push_u64(out, v.unsigned_abs());
 }
 
-/// The first `len` of the 16 hexadecimal digits of `v`, which is shifted up so that they are the ones wanted.
+/// Appends the first `len` of the 16 hexadecimal digits of `v`.
 #[inline]
 fn push_first_hex(out: &mut Vec<u8>, v: u64, len: usize) {
     let mut digits = [0; 16];
@@ -110,7 +109,7 @@ pub(crate) fn push_hex(out: &mut Vec<u8>, v: u64) {
     push_first_hex(out, v << (4 * unused), 16 - unused as usize);
 }
 
-/// Appends `v` in lower-case hexadecimal with at least `width` digits, of which there are no more than 16.
+/// Appends `v` in lower-case hexadecimal with at least `width` digits. A `width` above 16 counts as 16.
 #[inline]
 pub(crate) fn push_hex_padded(out: &mut Vec<u8>, v: u64, width: usize) {
     let unused = ((v | 1).leading_zeros() / 4).min(16 - width.clamp(1, 16) as u32);

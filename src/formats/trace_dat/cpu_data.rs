@@ -1,0 +1,279 @@
+//! Steps through the records of one CPU: page by page in the file, or chunk by chunk where the pages are compressed.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::compression::Compression;
+use super::decompress_pool::{DecompressPool, PendingChunk};
+use crate::formats::Damage;
+use crate::ftrace::{LostEvents, Page, PageFault, PageLayout, RecordCursor, RecordSpan};
+
+/// The largest chunk that is read, bytes after decompression. trace-cmd writes chunks of 10 pages.
+const MAX_CHUNK_BYTES: usize = 4 << 20;
+/// A chunk may decompress to this many times its compressed size, plus [`FREE_CHUNK_BYTES`]. Even pages that are empty but
+/// for their headers stay below that. The limit stops a file that was made to cost hours.
+const MAX_CHUNK_RATIO: usize = 8192;
+/// Bytes that a chunk may decompress to whatever its compressed size.
+const FREE_CHUNK_BYTES: usize = 64 << 10;
+/// The most chunks of one CPU that are decompressed before the reader needs them.
+const CHUNKS_AHEAD: usize = 3;
+/// No further chunk is decompressed ahead once the chunks ahead have this many bytes.
+const BYTES_AHEAD: usize = 1 << 20;
+/// The number of damaged places that are reported one by one for a CPU. Further places are only counted.
+const MAX_DAMAGE_LINES: usize = 16;
+
+/// Where the pages of one CPU of one ftrace instance lie in the file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CpuDataRange {
+    pub(super) cpu: u32,
+    /// Bytes from the start of the file.
+    pub(super) offset: u64,
+    /// Bytes in the file.
+    pub(super) size: u64,
+    /// Bytes of a sub-buffer.
+    pub(super) page_size: u32,
+    pub(super) compression: Compression,
+}
+
+/// The owner of a file's bytes, which may free memory that a reader does not need for now.
+pub trait Release: Sync {
+    /// A reader is done with the bytes in `range`. Another reader may use them again.
+    fn release(&self, range: Range<usize>);
+}
+
+/// Bytes of one CPU between two calls of [`Release::release`].
+const RELEASE_STEP_BYTES: usize = 8 << 20;
+
+/// A position in the records of one [`CpuDataRange`].
+pub(super) struct CpuRecordCursor<'a> {
+    pub(super) cpu: u32,
+    file: &'a [u8],
+    release: Option<&'a dyn Release>,
+    /// Offset in the file up to which the bytes are released.
+    released: usize,
+    /// The part of the CPU's data that is not read yet.
+    rest: &'a [u8],
+    /// Offset of `rest` in the file.
+    offset: u64,
+    layout: PageLayout,
+    compression: Compression,
+    chunks_left: u32,
+    pool: DecompressPool<'a>,
+    /// The chunks that are being decompressed, in order, each with its offset in the file.
+    pending: VecDeque<(u64, Result<PendingChunk, String>)>,
+    /// Bytes of the pending chunks after decompression.
+    pending_bytes: usize,
+    /// All pages of the CPU, or those of one decompressed chunk.
+    chunk: Cow<'a, [u8]>,
+    /// Offset of `chunk` (as it is in the file) in the file.
+    chunk_offset: u64,
+    /// Offset of the next page in `chunk`.
+    next_page: usize,
+    /// Where the current page's records lie in `chunk`.
+    data: Range<usize>,
+    /// The position in the current page.
+    page_cursor: RecordCursor,
+    cut: Option<PageFault>,
+    /// The current record's time, and its place in `data`.
+    pub(super) span: RecordSpan,
+    /// Events lost before the current record. The reader takes this value, so that each loss is counted once.
+    pub(super) lost: Option<LostEvents>,
+    pub(super) damage: Vec<Damage>,
+    /// Number of damaged places, also of those that `damage` does not list.
+    damaged: usize,
+}
+
+impl<'a> CpuRecordCursor<'a> {
+    pub(super) fn new(
+        file: &'a [u8],
+        layout: PageLayout,
+        range: &CpuDataRange,
+        release: Option<&'a dyn Release>,
+        pool: DecompressPool<'a>,
+    ) -> CpuRecordCursor<'a> {
+        let start = usize::try_from(range.offset).unwrap_or(usize::MAX).min(file.len());
+        let there = usize::try_from(range.size).unwrap_or(usize::MAX).min(file.len() - start);
+        let layout = PageLayout { size: range.page_size, ..layout };
+        let mut cursor = CpuRecordCursor {
+            cpu: range.cpu,
+            file,
+            release,
+            released: start,
+            rest: &file[start..start + there],
+            offset: start as u64,
+            layout,
+            compression: range.compression,
+            chunks_left: 1,
+            pool,
+            pending: VecDeque::new(),
+            pending_bytes: 0,
+            chunk: Cow::Borrowed(&[]),
+            chunk_offset: start as u64,
+            next_page: 0,
+            data: 0..0,
+            page_cursor: RecordCursor::new(&Page::empty(layout.endian)),
+            cut: None,
+            span: RecordSpan { ts: 0, start: 0, end: 0 },
+            lost: None,
+            damage: Vec::new(),
+            damaged: 0,
+        };
+        let missing = range.size - there as u64;
+        if missing > 0 {
+            let what =
+                format!("the file ends inside its pages: {missing} of {} bytes are missing", range.size);
+            cursor.damaged(file.len() as u64, what);
+        }
+        if cursor.compression != Compression::None && there > 0 {
+            // trace-cmd 3.1 does not count the number of chunks (4 bytes) in the size.
+            cursor.rest = &file[start..(start + there + 4).min(file.len())];
+            cursor.chunks_left = cursor.word().unwrap_or(0);
+        }
+        cursor
+    }
+
+    fn damaged(&mut self, offset: u64, what: String) {
+        self.damaged += 1;
+        if self.damage.len() < MAX_DAMAGE_LINES {
+            self.damage.push(Damage { offset, what: format!("CPU {}: {what}", self.cpu) });
+        }
+    }
+
+    /// Number of damaged places that [`CpuRecordCursor::damage`] does not list.
+    pub(super) fn unlisted_damage(&self) -> usize {
+        self.damaged - self.damage.len()
+    }
+
+    fn take(&mut self, len: usize) -> &'a [u8] {
+        let (head, tail) = self.rest.split_at(len.min(self.rest.len()));
+        self.rest = tail;
+        self.offset += head.len() as u64;
+        head
+    }
+
+    fn word(&mut self) -> Option<u32> {
+        let endian = self.layout.endian;
+        Some(endian.uint(self.take(4))? as u32)
+    }
+
+    /// The bytes of the current record.
+    #[inline]
+    pub(super) fn record(&self) -> &[u8] {
+        let data = &self.chunk[self.data.clone()];
+        data.get(self.span.start as usize..self.span.end as usize).unwrap_or_default()
+    }
+
+    /// Moves to the next record. Returns `false` after the last record.
+    #[inline]
+    pub(super) fn advance(&mut self) -> bool {
+        loop {
+            let data = &self.chunk[self.data.clone()];
+            if let Some(span) = self.page_cursor.next(data, self.layout.endian) {
+                self.span = span;
+                return true;
+            }
+            if !self.enter_next_page() {
+                return false;
+            }
+        }
+    }
+
+    /// Releases the file's bytes up to offset `to` once enough of them are read.
+    fn release(&mut self, to: usize) {
+        if to.saturating_sub(self.released) >= RELEASE_STEP_BYTES
+            && let Some(release) = self.release
+        {
+            release.release(self.released..to.min(self.file.len()));
+            self.released = to;
+        }
+    }
+
+    fn enter_next_page(&mut self) -> bool {
+        if let Some(fault) = self.page_cursor.fault().or(self.cut) {
+            // A page in a compressed chunk has no offset in the file, so the chunk's offset is reported.
+            let inside = if self.compression == Compression::None { self.data.start as u64 } else { 0 };
+            self.damaged(self.chunk_offset + inside, fault.to_string());
+        }
+        while self.next_page >= self.chunk.len() {
+            if !self.enter_next_chunk() {
+                return false;
+            }
+        }
+        let start = self.next_page;
+        let in_file = if self.compression == Compression::None { start } else { 0 };
+        self.release(self.chunk_offset as usize + in_file);
+        let end = (start + self.layout.size as usize).min(self.chunk.len());
+        self.next_page = end;
+        let page = self
+            .layout
+            .page(&self.chunk[start..end])
+            .unwrap_or_else(|fault| Page::empty(self.layout.endian).broken(fault));
+        let data_start = start + self.layout.data_offset as usize;
+        self.data = if page.data.is_empty() { 0..0 } else { data_start..data_start + page.data.len() };
+        self.cut = page.cut;
+        self.page_cursor = RecordCursor::new(&page);
+        // The page before may have had losses and no records.
+        self.lost = match (self.lost, page.lost) {
+            (Some(LostEvents::Count(a)), Some(LostEvents::Count(b))) => {
+                Some(LostEvents::Count(a.saturating_add(b)))
+            }
+            (Some(_), Some(_)) => Some(LostEvents::Unknown),
+            (a, b) => a.or(b),
+        };
+        true
+    }
+
+    fn enter_next_chunk(&mut self) -> bool {
+        self.next_page = 0;
+        self.data = 0..0;
+        self.chunk_offset = self.offset;
+        if self.compression == Compression::None {
+            let left = std::mem::take(&mut self.chunks_left) > 0 && !self.rest.is_empty();
+            self.chunk = Cow::Borrowed(self.take(self.rest.len()));
+            return left;
+        }
+        let mut buffer = std::mem::take(&mut self.chunk).into_owned();
+        while self.pending.len() < CHUNKS_AHEAD
+            && (self.pending_bytes < BYTES_AHEAD || self.pending.is_empty())
+        {
+            let offset = self.offset;
+            let Some(chunk) = self.start_next_chunk(std::mem::take(&mut buffer)) else { break };
+            self.pending_bytes += chunk.as_ref().map_or(0, |c| c.unpacked);
+            self.pending.push_back((offset, chunk));
+        }
+        let Some((offset, chunk)) = self.pending.pop_front() else { return false };
+        self.chunk_offset = offset;
+        match chunk {
+            Ok(chunk) => {
+                self.pending_bytes -= chunk.unpacked;
+                let (pages, result) = chunk.wait();
+                if let Err(error) = result {
+                    self.damaged(offset, format!("a chunk {error}"));
+                }
+                self.chunk = Cow::Owned(pages);
+            }
+            Err(error) => self.damaged(offset, error),
+        }
+        true
+    }
+
+    /// Starts to decompress the file's next chunk into `buffer`. `None` after the last chunk; an error for a chunk that is
+    /// not worth decompressing.
+    fn start_next_chunk(&mut self, buffer: Vec<u8>) -> Option<Result<PendingChunk, String>> {
+        if self.chunks_left == 0 || self.rest.is_empty() {
+            return None;
+        }
+        self.chunks_left -= 1;
+        let (packed, unpacked) = (self.word()? as usize, self.word()? as usize);
+        let most = MAX_CHUNK_BYTES.min(FREE_CHUNK_BYTES + packed.saturating_mul(MAX_CHUNK_RATIO));
+        if unpacked > most {
+            self.chunks_left = 0;
+            return Some(Err(format!(
+                "a chunk of {packed} bytes says that it decompresses to {unpacked} bytes; no writer makes such a chunk"
+            )));
+        }
+        let data = self.take(packed);
+        Some(Ok(self.pool.decompress(self.compression, data, unpacked, buffer)))
+    }
+}

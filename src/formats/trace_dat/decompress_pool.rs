@@ -1,0 +1,87 @@
+//! Decompresses chunks on threads of its own before a reader needs them, so that decompressing and reading overlap.
+
+use std::thread::Scope;
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+
+use super::compression::Compression;
+
+/// The largest number of threads. More threads decompress faster than any reader reads.
+const MAX_THREADS: usize = 4;
+
+/// The threads that decompress. They end when the last clone of the pool is dropped. The default pool has no threads and
+/// decompresses each chunk at once.
+#[derive(Clone, Default)]
+pub(super) struct DecompressPool<'a> {
+    jobs: Option<Sender<DecompressJob<'a>>>,
+}
+
+struct DecompressJob<'a> {
+    compression: Compression,
+    data: &'a [u8],
+    unpacked: usize,
+    buffer: Vec<u8>,
+    done: Sender<Decompressed>,
+}
+
+/// The pages of a chunk, and what is wrong with the chunk. A damaged chunk has as many pages as could be decompressed.
+type Decompressed = (Vec<u8>, Result<(), String>);
+
+/// A chunk that is being decompressed.
+pub(super) struct PendingChunk {
+    done: Receiver<Decompressed>,
+    /// Bytes that the decompressed chunk has by the file.
+    pub(super) unpacked: usize,
+}
+
+impl DecompressJob<'_> {
+    fn run(mut self) {
+        let result = self.compression.decompress(self.data, self.unpacked, &mut self.buffer);
+        // The reader may have ended early. Then no one receives the chunk.
+        let _ = self.done.send((self.buffer, result));
+    }
+}
+
+impl<'a> DecompressPool<'a> {
+    /// A pool with as many threads as the machine can use, and at most [`MAX_THREADS`].
+    pub(super) fn new<'scope>(scope: &'scope Scope<'scope, '_>) -> DecompressPool<'a>
+    where
+        'a: 'scope,
+    {
+        let (jobs, queue) = unbounded::<DecompressJob<'a>>();
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS);
+        for _ in 0..threads {
+            let queue = queue.clone();
+            scope.spawn(move || queue.iter().for_each(DecompressJob::run));
+        }
+        DecompressPool { jobs: Some(jobs) }
+    }
+
+    /// Begins to decompress `data`, which becomes `unpacked` bytes, into `buffer`.
+    pub(super) fn decompress(
+        &self,
+        compression: Compression,
+        data: &'a [u8],
+        unpacked: usize,
+        buffer: Vec<u8>,
+    ) -> PendingChunk {
+        let (done, waiting) = bounded(1);
+        let job = DecompressJob { compression, data, unpacked, buffer, done };
+        match &self.jobs {
+            Some(jobs) => {
+                if let Err(refused) = jobs.send(job) {
+                    refused.0.run();
+                }
+            }
+            None => job.run(),
+        }
+        PendingChunk { done: waiting, unpacked }
+    }
+}
+
+impl PendingChunk {
+    /// Waits until the chunk is decompressed.
+    pub(super) fn wait(self) -> Decompressed {
+        self.done.recv().unwrap_or_else(|_| (Vec::new(), Err("was not decompressed".into())))
+    }
+}

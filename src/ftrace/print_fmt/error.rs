@@ -1,0 +1,14 @@
+//! Why a print format cannot be followed.
+
+use thiserror::Error;
+
+/// Why a print format cannot be followed. The event's fields can be printed all the same.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PrintFmtError {
+    /// The format is not C, or uses parts of C that no print format of the kernel uses.
+    #[error("not understood: {0}")]
+    Syntax(String),
+    /// The format uses something that only the kernel has.
+    #[error("uses {0}")]
+    Unsupported(String),
+}

@@ -1,0 +1,80 @@
+//! Caches the texts of numbers that cost much to print: addresses, whose symbols are searched for, and flags with names.
+//!
+//! Events come from few places in the kernel and have few combinations of flags, so most texts are printed again soon.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::inline_bytes::InlineBytes;
+
+/// log2 of the number of texts that each thread keeps.
+const CACHE_BITS: u32 = 11;
+
+/// The key of a cached text: the id of the symbolizer, the way of printing, and the number. The way of printing is an
+/// [`id`], or 0 or 1 for symbols without and with their offset.
+pub(super) type RenderKey = (u64, u64, u64);
+
+/// Returns an id that no other caller in this process gets. Ids are larger than 1.
+pub(super) fn id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(2);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+thread_local! {
+    static CACHE: RefCell<Vec<(RenderKey, InlineBytes<40>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Appends the text of `key`. Where the cache does not have the text, `make` appends it. `None` where `make` fails.
+#[inline]
+pub(super) fn push(
+    key: RenderKey,
+    out: &mut Vec<u8>,
+    make: impl FnOnce(&mut Vec<u8>) -> Option<()>,
+) -> Option<()> {
+    let mixed = (key.1 ^ key.2.rotate_left(8)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let slot = (mixed >> (u64::BITS - CACHE_BITS)) as usize;
+    CACHE.with_borrow_mut(|cache| {
+        if cache.is_empty() {
+            cache.resize_with(1 << CACHE_BITS, Default::default);
+        }
+        let (cached_key, text) = &mut cache[slot];
+        // The keys of empty slots are all 0. No other key is: a symbolizer's id is not 0.
+        if *cached_key != key {
+            let start = out.len();
+            make(out)?;
+            text.set(&out[start..]);
+            *cached_key = key;
+            return Some(());
+        }
+        text.push(out);
+        Some(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_made_once_and_a_failure_is_not_cached() {
+        let key = (id(), id(), 7);
+        let mut out = Vec::new();
+        assert_eq!(push(key, &mut out, |_| None), None);
+        for _ in 0..2 {
+            let mut made = 0;
+            push(key, &mut out, |out| {
+                made += 1;
+                out.extend_from_slice(b"seven ");
+                Some(())
+            });
+            assert_eq!(made, usize::from(out == b"seven "));
+        }
+        assert_eq!(out, b"seven seven ");
+        let other = (key.0, key.1, 8);
+        push(other, &mut out, |out| {
+            out.extend_from_slice(b"eight");
+            Some(())
+        });
+        assert_eq!(out, b"seven seven eight");
+    }
+}

@@ -1,0 +1,235 @@
+//! Decodes a recorder stream into the trace.dat that it describes.
+
+use std::io;
+
+use super::{CpuData, FRAME_HEAD_BYTES, FrameKind, HeadInfo, MAGIC};
+use crate::ftrace::limits::{MAX_CPUS, is_sub_buffer_size};
+
+/// The longest payload that is accepted, bytes. A head with kallsyms and all event formats is far below it.
+const MAX_FRAME_BYTES: usize = 256 << 20;
+
+/// Every kind of frame that a stream can have.
+const FRAME_KINDS: [FrameKind; 4] = [FrameKind::Head, FrameKind::Pages, FrameKind::Patch, FrameKind::End];
+
+/// The kind, the CPU and the payload's length of a frame. `None` where the bytes start no frame.
+fn parse_frame_head(head: &[u8; FRAME_HEAD_BYTES]) -> Option<(FrameKind, u32, usize)> {
+    let kind = FRAME_KINDS.into_iter().find(|kind| kind.code() == head[0])?;
+    let number = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
+    let len = number(5)? as usize;
+    (len <= MAX_FRAME_BYTES).then_some((kind, number(1)?, len))
+}
+
+/// Splits the payload of a [`FrameKind::Head`] into its numbers and the head of the trace.dat. `None` where the numbers
+/// name places outside of that head.
+fn parse_head(payload: &[u8]) -> Option<(HeadInfo, &[u8])> {
+    let (info, head) = payload.split_at_checked(HeadInfo::BYTES)?;
+    let u32_at = |at: usize| Some(u32::from_le_bytes(info.get(at..at + 4)?.try_into().ok()?));
+    let u64_at = |at: usize| Some(u64::from_le_bytes(info.get(at..at + 8)?.try_into().ok()?));
+    let info = HeadInfo {
+        page_size: u32_at(0)?,
+        cpus: u32_at(4)?,
+        table_at: u64_at(8)?,
+        extra: (u64_at(16)?, u64_at(24)?),
+    };
+    let len = head.len() as u64;
+    let table_end = info.table_at.checked_add(u64::from(info.cpus) * CpuData::ENTRY_LEN as u64)?;
+    let extra_end = info.extra.0.checked_add(info.extra.1)?;
+    let is_page_size = info.page_size.is_power_of_two() && is_sub_buffer_size(info.page_size);
+    (is_page_size && table_end <= len && extra_end <= len).then_some((info, head))
+}
+
+/// The reason why a stream, or the rest of a stream, cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("at byte {offset}: {what}")]
+pub struct StreamError {
+    /// Bytes from the start of the stream.
+    pub offset: u64,
+    /// The fault, for people.
+    pub what: &'static str,
+}
+
+/// A decoded stream: the contents of the trace.dat that it describes.
+#[derive(Debug)]
+pub struct RecorderStream<'a> {
+    page_size: usize,
+    /// Offset of the table of CPUs in `head`.
+    table_at: usize,
+    head: Vec<u8>,
+    /// The pages of each CPU, in order.
+    cpus: Vec<Vec<&'a [u8]>>,
+    /// Where and why the stream ends before its last frame, if it does.
+    pub cut: Option<StreamError>,
+}
+
+impl<'a> RecorderStream<'a> {
+    /// Decodes a stream that starts with [`MAGIC`]. A stream that is cut gives the recording up to the cut.
+    ///
+    /// # Errors
+    /// Returns [`StreamError`] where `bytes` does not start with a sound head, so that no event can be read.
+    pub fn parse(bytes: &'a [u8]) -> Result<RecorderStream<'a>, StreamError> {
+        let error = |offset: usize, what| StreamError { offset: offset as u64, what };
+        if !bytes.starts_with(MAGIC) {
+            return Err(error(0, "not a stream of `tracebridge record -o -`"));
+        }
+        let mut at = MAGIC.len();
+        let (kind, _, payload) = frame(bytes, at).map_err(|what| error(at, what))?;
+        let info = parse_head(payload).filter(|(i, _)| kind == FrameKind::Head && i.cpus <= MAX_CPUS);
+        let (info, head) = info.ok_or(error(at, "the stream does not begin with a sound head"))?;
+        let mut stream = RecorderStream {
+            page_size: info.page_size as usize,
+            table_at: info.table_at as usize,
+            head: head.to_vec(),
+            cpus: vec![Vec::new(); info.cpus as usize],
+            cut: None,
+        };
+        loop {
+            at += FRAME_HEAD_BYTES + frame(bytes, at).map_or(0, |(.., payload)| payload.len());
+            let ended = match frame(bytes, at) {
+                Ok((kind, cpu, payload)) => stream.apply(kind, cpu, payload, &info),
+                Err(what) => Err(what),
+            };
+            match ended {
+                Ok(false) => {}
+                Ok(true) => return Ok(stream),
+                Err(what) => {
+                    stream.cut = Some(error(at, what));
+                    return Ok(stream);
+                }
+            }
+        }
+    }
+
+    /// Applies a frame. Returns whether it was the last frame.
+    fn apply(
+        &mut self,
+        kind: FrameKind,
+        cpu: u32,
+        payload: &'a [u8],
+        info: &HeadInfo,
+    ) -> Result<bool, &'static str> {
+        match kind {
+            FrameKind::Head => return Err("a second head"),
+            FrameKind::Pages if !payload.len().is_multiple_of(self.page_size) => {
+                return Err("a part of a page");
+            }
+            FrameKind::Pages => {
+                self.cpus.get_mut(cpu as usize).ok_or("pages of an unknown CPU")?.push(payload)
+            }
+            FrameKind::Patch => {
+                let (at, bytes) = payload.split_at_checked(8).ok_or("a patch without an offset")?;
+                let at = at.try_into().map_or(u64::MAX, u64::from_le_bytes);
+                self.patch(at, bytes)?;
+            }
+            FrameKind::End => {
+                let (at, len) = info.extra;
+                if payload.len() as u64 > len {
+                    return Err("an end longer than its place");
+                }
+                let mut padded = payload.to_vec();
+                padded.resize(len as usize, b' ');
+                self.patch(at, &padded)?;
+            }
+        }
+        Ok(kind == FrameKind::End)
+    }
+
+    fn patch(&mut self, at: u64, bytes: &[u8]) -> Result<(), &'static str> {
+        let end = at.checked_add(bytes.len() as u64).and_then(|end| usize::try_from(end).ok());
+        let place = end.and_then(|end| self.head.get_mut(at as usize..end));
+        place.ok_or("a patch outside of the head")?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Writes the trace.dat to `out`.
+    pub fn write_dat(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        let mut head = self.head.clone();
+        let mut offset = head.len().next_multiple_of(self.page_size);
+        let table = head.get_mut(self.table_at..).unwrap_or_default();
+        for (entry, pages) in table.chunks_exact_mut(CpuData::ENTRY_LEN).zip(&self.cpus) {
+            let size: usize = pages.iter().map(|p| p.len()).sum();
+            entry.copy_from_slice(&CpuData { offset: offset as u64, size: size as u64 }.entry());
+            offset += size;
+        }
+        head.resize(head.len().next_multiple_of(self.page_size), 0);
+        out.write_all(&head)?;
+        self.cpus.iter().flatten().try_for_each(|pages| out.write_all(pages))
+    }
+}
+
+/// The kind, the CPU and the payload of the frame at byte `at`.
+fn frame(bytes: &[u8], at: usize) -> Result<(FrameKind, u32, &[u8]), &'static str> {
+    let rest =
+        bytes.get(at..).filter(|rest| !rest.is_empty()).ok_or("the stream ends before its last frame")?;
+    let (head, rest) =
+        rest.split_first_chunk::<FRAME_HEAD_BYTES>().ok_or("the stream ends inside a frame's head")?;
+    let (kind, cpu, len) = parse_frame_head(head).ok_or("no frame begins here")?;
+    Ok((kind, cpu, rest.get(..len).ok_or("the stream ends inside a frame")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace_dat::recorder_stream::frame_head;
+
+    #[test]
+    fn frames_come_back_as_they_were() {
+        for kind in FRAME_KINDS {
+            let head = frame_head(kind, 3, 70_000);
+            assert_eq!(parse_frame_head(&head), Some((kind, 3, 70_000)));
+        }
+        assert_eq!(parse_frame_head(b"Xaaaabbbb"), None);
+        assert_eq!(parse_frame_head(&frame_head(FrameKind::Pages, 0, MAX_FRAME_BYTES + 1)), None);
+    }
+
+    #[test]
+    fn a_head_whose_places_lie_outside_of_it_is_refused() {
+        let mut info = HeadInfo { page_size: 4096, cpus: 2, table_at: 68, extra: (0, 10) };
+        let payload = |info: &HeadInfo| [&info.encode()[..], &[0; 100]].concat();
+        assert_eq!(parse_head(&payload(&info)).map(|(i, head)| (i, head.len())), Some((info, 100)));
+        info.cpus = 3;
+        assert_eq!(parse_head(&payload(&info)), None);
+        assert_eq!(parse_head(&[0; 31]), None);
+    }
+
+    fn stream(frames: &[(FrameKind, u32, &[u8])]) -> Vec<u8> {
+        let info = HeadInfo { page_size: 512, cpus: 2, table_at: 4, extra: (36, 8) };
+        let head = [&info.encode()[..], &[b'h'; 44]].concat();
+        let mut out = MAGIC.to_vec();
+        for (kind, cpu, payload) in [(FrameKind::Head, 0, &head[..])].iter().chain(frames) {
+            out.extend(frame_head(*kind, *cpu, payload.len()));
+            out.extend(*payload);
+        }
+        out
+    }
+
+    #[test]
+    fn pages_of_cpus_that_came_mixed_lie_together_in_the_file() {
+        let patch = [&0u64.to_le_bytes()[..], b"HH"].concat();
+        let bytes = stream(&[
+            (FrameKind::Pages, 1, &[1; 512]),
+            (FrameKind::Pages, 0, &[2; 1024]),
+            (FrameKind::Patch, 0, &patch),
+            (FrameKind::Pages, 1, &[3; 512]),
+            (FrameKind::End, 0, b"{}"),
+        ]);
+        let stream = RecorderStream::parse(&bytes).unwrap();
+        let mut dat = Vec::new();
+        stream.write_dat(&mut dat).unwrap();
+        assert_eq!((stream.cut, dat.len()), (None, 5 * 512));
+        assert_eq!((&dat[..4], &dat[36..44]), (&b"HHhh"[..], &b"{}      "[..]));
+        assert_eq!(&dat[4..20], CpuData { offset: 512, size: 1024 }.entry());
+        assert_eq!(&dat[20..36], CpuData { offset: 1536, size: 1024 }.entry());
+        assert_eq!((dat[512], dat[1536], dat[2048]), (2, 1, 3));
+    }
+
+    #[test]
+    fn a_stream_cut_anywhere_is_a_recording_up_to_there_or_says_that_it_is_none() {
+        let bytes = stream(&[(FrameKind::Pages, 0, &[2; 512]), (FrameKind::End, 0, b"{}")]);
+        for len in 0..bytes.len() {
+            match RecorderStream::parse(&bytes[..len]) {
+                Ok(stream) => assert!(stream.cut.is_some(), "cut at {len}"),
+                Err(error) => assert!(len < MAGIC.len() + FRAME_HEAD_BYTES + 76, "cut at {len}: {error}"),
+            }
+        }
+    }
+}
