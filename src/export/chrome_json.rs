@@ -250,11 +250,11 @@ impl Story for ChromeJson {
             self.metadata("thread_name", track, &name)?;
         }
         let mut processes: Vec<i32> = tasks.processes.keys().copied().collect();
-        for (tid, known) in &tasks.threads {
-            let at = place(Task { tid: *tid, tgid: known.tgid });
+        for (tid, thread) in tasks.threads.sorted() {
+            let at = place(Task { tid, tgid: thread.tgid });
             processes.push(at.0 as i32);
-            if let Some(name) = &known.name {
-                self.metadata("thread_name", at, name)?;
+            if let Some(name) = thread.name_text() {
+                self.metadata("thread_name", at, &name)?;
             }
         }
         processes.sort_unstable();
@@ -262,7 +262,7 @@ impl Story for ChromeJson {
         for pid in processes {
             let name = tasks.process_name(pid);
             if !name.is_empty() {
-                self.metadata("process_name", (pid.into(), pid.into()), name)?;
+                self.metadata("process_name", (pid.into(), pid.into()), &name)?;
             }
         }
         self.out.extend(b"\n],\n\"displayTimeUnit\":\"ns\",\n\"metadata\":{\"tracebridge\":");

@@ -6,6 +6,7 @@ use super::Out;
 use super::background::Background;
 use super::story::{AsyncEdge, AsyncSlice, Method, Owner, Span, Story, Task, Tasks, Teller};
 use crate::formats::{Event, EventType};
+use crate::text::push_csv_field;
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 const HEADER: &[u8] = b"what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value\n";
@@ -48,18 +49,7 @@ impl Csv {
         column(row.pid.map(i64::from))?;
         column(row.tid.map(i64::from))?;
         column(row.depth.map(|d| d as i64))?;
-        if row.name.iter().any(|b| matches!(b, b',' | b'"' | b'\n' | b'\r')) {
-            out.push(b'"');
-            for b in row.name {
-                out.push(*b);
-                if *b == b'"' {
-                    out.push(b'"');
-                }
-            }
-            out.push(b'"');
-        } else {
-            out.extend_from_slice(row.name);
-        }
+        push_csv_field(out, row.name);
         out.push(b',');
         if let Some(value) = row.value {
             write!(out, "{value}")?;
@@ -134,9 +124,9 @@ impl Story for Csv {
     }
 
     fn finish(&mut self, tasks: &Tasks, _: &MergeSummary) -> io::Result<()> {
-        for (tid, known) in &tasks.threads {
-            if let Some(name) = &known.name {
-                let row = Row { what: "thread", pid: known.tgid, tid: Some(*tid), ..Row::default() };
+        for (tid, thread) in tasks.threads.sorted() {
+            if let Some(name) = thread.name_text() {
+                let row = Row { what: "thread", pid: thread.tgid, tid: Some(tid), ..Row::default() };
                 self.row(&Row { name: name.as_bytes(), ..row })?;
             }
         }

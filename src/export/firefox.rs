@@ -294,7 +294,7 @@ impl Story for Firefox {
     fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let thread = if at.tid > 0 { self.of(at) } else { self.cpu(event.cpu) };
         let mut detail = Vec::new();
-        crate::formats::known::render(event, kind, &mut detail);
+        crate::formats::event_catalog::render(event, kind, &mut detail);
         self.mark(thread, (event.ts, None), &kind.name, &text(&detail), self.categories.kernel);
         Ok(())
     }
@@ -303,13 +303,13 @@ impl Story for Firefox {
         for (tid, thread) in &self.threads {
             let name = tasks.thread_name(*tid);
             if !name.is_empty() {
-                self.profile.set_thread_name(*thread, name);
+                self.profile.set_thread_name(*thread, &name);
             }
         }
         for (pid, process) in &self.processes {
             let name = tasks.process_name(*pid);
             if !name.is_empty() && *pid != CPUS {
-                self.profile.set_process_name(*process, name);
+                self.profile.set_process_name(*process, &name);
             }
         }
         let mut out = BufWriter::with_capacity(1 << 20, &mut self.out);

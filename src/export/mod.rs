@@ -12,6 +12,7 @@ pub mod perfetto_zip;
 mod story;
 pub mod systrace;
 mod systrace_html;
+mod thread_names;
 mod trace_dat;
 
 use std::io::Write;

@@ -1,10 +1,13 @@
 //! What the kernel's events and the markers tell, as slices, states and counters on threads and CPUs: for formats that
 //! know nothing of ftrace.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
+use super::thread_names::{NamedThread, ThreadNames};
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
+use crate::ftrace::{softirq, task_state};
 use crate::markers::Marker;
 use crate::timeline::{Edge, EdgeKind, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 
@@ -31,42 +34,25 @@ pub(super) enum Owner {
     System,
 }
 
-/// What is known of a thread.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Known {
-    pub tgid: Option<i32>,
-    pub name: Option<String>,
-}
-
 /// Threads and processes, complete at the end.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
-    pub threads: BTreeMap<i32, Known>,
+    pub threads: ThreadNames,
     pub processes: BTreeMap<i32, String>,
 }
 
 impl Tasks {
     pub fn task(&self, tid: i32) -> Task {
-        Task { tid, tgid: self.threads.get(&tid).and_then(|t| t.tgid) }
+        Task { tid, tgid: self.threads.tgid(tid) }
     }
 
-    pub fn thread_name(&self, tid: i32) -> &str {
-        self.threads.get(&tid).and_then(|t| t.name.as_deref()).unwrap_or("")
+    pub fn thread_name(&self, tid: i32) -> Cow<'_, str> {
+        self.threads.get(tid).and_then(NamedThread::name_text).unwrap_or_default()
     }
 
     /// The process's own name, else that of its main thread.
-    pub fn process_name(&self, pid: i32) -> &str {
-        self.processes.get(&pid).map_or_else(|| self.thread_name(pid), String::as_str)
-    }
-
-    fn remember(&mut self, tid: i32, tgid: Option<i32>, name: Option<&[u8]>) {
-        let known = self.threads.entry(tid).or_default();
-        known.tgid = tgid.or(known.tgid);
-        if let Some(name) = name
-            && known.name.as_deref().map(str::as_bytes) != Some(name)
-        {
-            known.name = Some(String::from_utf8_lossy(name).into_owned());
-        }
+    pub fn process_name(&self, pid: i32) -> Cow<'_, str> {
+        self.processes.get(&pid).map_or_else(|| self.thread_name(pid), |name| name.as_str().into())
     }
 }
 
@@ -138,10 +124,6 @@ enum Role {
     IrqExit,
     Other,
 }
-
-/// Soft interrupts by number (include/linux/interrupt.h).
-const SOFTIRQS: [&str; 10] =
-    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 impl Role {
     fn of(kind: &EventType) -> Role {
@@ -217,8 +199,7 @@ impl<S: Story> Teller<S> {
         let marker = Marker::parse(text);
         // Who writes a marker says its process.
         if let Some(pid) = marker.as_ref().and_then(Marker::pid).filter(|pid| *pid > 0) {
-            let known = self.tasks.threads.entry(event.tid).or_default();
-            known.tgid = known.tgid.or(Some(pid));
+            self.tasks.threads.learn_tgid_if_unknown(event.tid, pid);
         }
         let at = self.tasks.task(event.tid);
         let edge = |edge, track, name, cookie| AsyncSlice { track, name, cookie, ts, edge };
@@ -272,7 +253,7 @@ impl<S: Story> Teller<S> {
         let (left, entered) = (tid(prev[1]), tid(next[1]));
         for (tid, comm) in [(left, prev[0]), (entered, next[0])] {
             if tid > 0 {
-                self.tasks.remember(tid, None, event.text(kind, comm));
+                self.tasks.threads.learn(tid, None, event.text(kind, comm));
             }
         }
         let prio = event.int(kind, next[2]).unwrap_or(0);
@@ -280,17 +261,9 @@ impl<S: Story> Teller<S> {
             && tid > 0
         {
             let (at, name) = (self.tasks.task(tid), self.tasks.thread_name(tid));
-            self.story.on_cpu(cpu, at, name, Span { start, end: ts, open: false }, prio)?;
+            self.story.on_cpu(cpu, at, &name, Span { start, end: ts, open: false }, prio)?;
         }
-        let state = match event.int(kind, prev[2]).unwrap_or(0) {
-            s if s & 0x1 != 0 => "Sleeping",
-            s if s & 0x2 != 0 => "Uninterruptible Sleep",
-            s if s & 0xc != 0 => "Stopped",
-            s if s & 0x30 != 0 => "Dead",
-            s if s & 0xc0 != 0 => "Parked or Idle",
-            s if s & 0x100 != 0 => "Runnable (Preempted)",
-            _ => "Runnable",
-        };
+        let state = task_state::words(event.int(kind, prev[2]).unwrap_or(0) as u64);
         self.change_state(left, state, ts)?;
         self.change_state(entered, "Running", ts)
     }
@@ -324,7 +297,7 @@ impl<S: Story> Teller<S> {
         for (cpu, (tid, start, prio)) in std::mem::take(&mut self.cpus) {
             if tid > 0 {
                 let (at, name) = (self.tasks.task(tid), self.tasks.thread_name(tid));
-                self.story.on_cpu(cpu, at, name, span(start), prio)?;
+                self.story.on_cpu(cpu, at, &name, span(start), prio)?;
             }
         }
         for (tid, (state, start)) in std::mem::take(&mut self.states) {
@@ -352,7 +325,7 @@ impl<S: Story> Sink for Teller<S> {
     }
 
     fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
-        self.tasks.remember(thread.tid, thread.tgid, thread.name);
+        self.tasks.threads.learn(thread.tid, thread.tgid, thread.name);
         Ok(())
     }
 
@@ -366,7 +339,7 @@ impl<S: Story> Sink for Teller<S> {
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.last_ts = self.last_ts.max(event.ts);
         if event.tid > 0 && (event.comm.is_some() || event.tgid.is_some()) {
-            self.tasks.remember(event.tid, event.tgid, event.comm);
+            self.tasks.threads.learn(event.tid, event.tgid, event.comm);
         }
         let at = self.tasks.task(event.tid);
         match self.roles.get(event.kind.0 as usize).unwrap_or(&Role::Other) {
@@ -376,7 +349,7 @@ impl<S: Story> Sink for Teller<S> {
             }
             Role::Waking { pid, comm } => {
                 let tid = event.int(kind, *pid).unwrap_or(-1) as i32;
-                self.tasks.remember(tid, None, event.text(kind, *comm));
+                self.tasks.threads.learn(tid, None, event.text(kind, *comm));
                 match self.states.get(&tid) {
                     Some(("Running" | "Runnable" | "Runnable (Preempted)", _)) => Ok(()),
                     _ => self.change_state(tid, "Runnable", event.ts),
@@ -406,7 +379,7 @@ impl<S: Story> Sink for Teller<S> {
             }
             Role::SoftirqEntry { vec } => {
                 let vec = event.int(kind, *vec).unwrap_or(-1);
-                let name = usize::try_from(vec).ok().and_then(|v| SOFTIRQS.get(v)).unwrap_or(&"softirq");
+                let name = softirq::name(vec).unwrap_or("softirq");
                 self.irq_entry(event, format!("softirq {name}"));
                 Ok(())
             }
@@ -441,9 +414,7 @@ impl<S: Story> TimelineSink for Teller<S> {
 
     fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
         if let Some(tid) = thread.tid {
-            self.tasks.remember(tid, thread.tgid, None);
-            let known = self.tasks.threads.entry(tid).or_default();
-            known.name = Some(thread.name.clone());
+            self.tasks.threads.learn(tid, thread.tgid, Some(thread.name.as_bytes()));
         }
         self.method_threads.insert(thread.index, (thread.clone(), Vec::new()));
         Ok(())

@@ -17,8 +17,9 @@ pub struct Event<'a> {
     pub tid: i32,
     /// What kind.
     pub kind: EventTypeId,
-    /// `common_flags`: the kernel's trace_flag_type bits.
-    pub flags: u8,
+    /// `common_flags`: the bits of the kernel's `trace_flag_type`, and above them what only a text says
+    /// (bit 8: the kernel cannot tell whether interrupts were off).
+    pub flags: u16,
     /// `common_preempt_count`.
     pub preempt_count: u8,
     /// The thread's name where the event itself says it (text lines do); else look it up by `tid`.

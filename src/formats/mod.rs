@@ -7,13 +7,13 @@ pub mod art_method;
 pub mod detect;
 mod event;
 #[cfg(feature = "host")]
+pub mod event_catalog;
+#[cfg(feature = "host")]
 pub mod ftrace_text;
 #[cfg(feature = "host")]
 pub mod input;
 #[cfg(feature = "host")]
 mod kind_list;
-#[cfg(feature = "host")]
-pub mod known;
 #[cfg(feature = "host")]
 pub mod perfetto;
 mod report;

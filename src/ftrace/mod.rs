@@ -12,7 +12,13 @@ mod page_format;
 #[cfg(feature = "host")]
 pub(crate) mod page_writer;
 pub mod print_fmt;
+#[cfg(feature = "host")]
+pub(crate) mod softirq;
 mod symbols;
+#[cfg(feature = "host")]
+pub(crate) mod task_state;
+#[cfg(feature = "host")]
+pub(crate) mod trace_flags;
 
 pub use endian::Endian;
 pub use event_type::{EventType, Field, FieldType, Value, until_nul};

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::flat::Stat;
 use super::names::Names;
-use super::print::{CLOCKS, Style, csv_field, members, ms};
+use super::print::{CLOCKS, Style, members, ms};
 use super::rows::{Rows, Sort, figure};
+use crate::text::csv_field;
 
 /// What became of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use super::graph::CallGraph;
 use super::names::Names;
 use super::rows::{By, Row, Rows};
 use super::tree::ROOT;
+use crate::text::csv_field;
 
 /// How a table looks.
 #[derive(Debug, Clone, Copy)]
@@ -224,14 +225,6 @@ pub fn to_json(rows: &Rows, shown: &[Row], names: &Names<'_, '_>, calls: Option<
     shown.iter().map(one).collect()
 }
 
-/// A field of a CSV line.
-pub fn csv_field(text: &str) -> String {
-    match text.contains(['"', ',', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
-}
-
 /// Rows as CSV with a header line; times in ns.
 pub fn csv(rows: &Rows, shown: &[Row], names: &Names<'_, '_>, out: &mut impl Write) -> io::Result<()> {
     write!(out, "name,calls,recursive_calls")?;
@@ -240,8 +233,8 @@ pub fn csv(rows: &Rows, shown: &[Row], names: &Names<'_, '_>, out: &mut impl Wri
     }
     writeln!(out)?;
     for row in shown {
-        let name = csv_field(&rows.label(names, row));
-        write!(out, "{name},{},{}", row.stat.calls, row.stat.recursive)?;
+        let label = rows.label(names, row);
+        write!(out, "{},{},{}", csv_field(&label), row.stat.calls, row.stat.recursive)?;
         for (clock, _) in clocks(rows) {
             write!(out, ",{},{}", row.stat.exclusive[clock], row.stat.inclusive[clock])?;
         }

@@ -92,7 +92,7 @@ struct One {
     tid: i32,
     kind: EventTypeId,
     own_kind: usize,
-    flags: u8,
+    flags: u16,
     preempt_count: u8,
     comm: Option<Range>,
     tgid: Option<i32>,

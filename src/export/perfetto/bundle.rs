@@ -189,8 +189,8 @@ impl Cpu {
                 uint(out, 1, event.ts);
                 uint(out, 2, u64::from(event.tid as u32));
                 plan.encode(out, event, kind);
-                if event.flags != 0 {
-                    uint(out, 5, u64::from(event.flags));
+                if event.flags as u8 != 0 {
+                    uint(out, 5, u64::from(event.flags as u8));
                 }
             });
         }
@@ -243,7 +243,7 @@ impl Cpu {
         let index = self.compact.intern(event.text(kind, fields[0]).and_then(comm)?);
         self.compact.waking.push(event.ts, pid, prio, index);
         packed(&mut self.compact.waking_target_cpu, target);
-        packed(&mut self.compact.waking_flags, i64::from(event.flags));
+        packed(&mut self.compact.waking_flags, i64::from(event.flags as u8));
         Some(())
     }
 

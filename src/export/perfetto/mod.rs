@@ -19,6 +19,7 @@ use self::plan::Plan;
 use self::proto::{double, message, string, uint};
 use super::Out;
 use super::background::Background;
+use super::thread_names::ThreadNames;
 use crate::clock::{Clock, Snapshots};
 use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, Sink, ThreadInfo};
 use crate::ftrace::limits::MAX_CPUS;
@@ -43,19 +44,13 @@ pub struct PerfettoWriter {
     out: Vec<u8>,
     kinds: Vec<(Plan, Option<Sched>)>,
     cpus: Vec<Option<Cpu>>,
-    threads: BTreeMap<i32, KnownThread>,
+    threads: ThreadNames,
     processes: BTreeMap<i32, KnownProcess>,
     /// Encoded on the writing thread, while the next edges are read.
     methods: Arc<Mutex<Methods>>,
     first_ts: u64,
     clock: Clock,
     left_out: Vec<String>,
-}
-
-#[derive(Default)]
-struct KnownThread {
-    tgid: Option<i32>,
-    name: Option<Vec<u8>>,
 }
 
 #[derive(Default)]
@@ -72,7 +67,7 @@ impl PerfettoWriter {
             out: Vec::new(),
             kinds: Vec::new(),
             cpus: Vec::new(),
-            threads: BTreeMap::new(),
+            threads: ThreadNames::default(),
             processes: BTreeMap::new(),
             methods: Arc::default(),
             first_ts: u64::MAX,
@@ -96,35 +91,26 @@ impl PerfettoWriter {
         self.methods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn remember(&mut self, tid: i32, tgid: Option<i32>, name: Option<&[u8]>) {
-        let known = self.threads.entry(tid).or_default();
-        known.tgid = tgid.or(known.tgid);
-        if let Some(name) = name
-            && known.name.as_deref() != Some(name)
-        {
-            known.name = Some(name.to_vec());
-        }
-    }
-
     /// `ProcessTree`, at the moment of the first event.
     fn process_tree(&mut self) {
         let mut processes: BTreeMap<i32, Option<i32>> =
             self.processes.keys().map(|pid| (*pid, None)).collect();
-        for thread in self.threads.values() {
+        let threads = self.threads.sorted();
+        for (_, thread) in &threads {
             processes.extend(thread.tgid.map(|tgid| (tgid, None)));
         }
         if processes.is_empty() {
             return;
         }
         let ts = if self.first_ts == u64::MAX { 0 } else { self.first_ts };
-        let (known, threads) = (&self.processes, &self.threads);
+        let (known, names) = (&self.processes, &self.threads);
         packet(&mut self.out, |out| {
             uint(out, 8, ts);
             message(out, 2, |out| {
                 for pid in processes.keys() {
                     let process = known.get(pid);
                     let full = process.and_then(|p| p.name.as_deref());
-                    let comm = threads.get(pid).and_then(|t| t.name.as_deref());
+                    let comm = names.get(*pid).and_then(|t| t.name.as_deref());
                     message(out, 1, |out| {
                         uint(out, 1, *pid as u64);
                         if let Some(ppid) = process.and_then(|p| p.ppid) {
@@ -141,7 +127,7 @@ impl PerfettoWriter {
                 for (tid, thread) in threads {
                     let Some(tgid) = thread.tgid else { continue };
                     message(out, 2, |out| {
-                        uint(out, 1, *tid as u64);
+                        uint(out, 1, tid as u64);
                         if let Some(name) = &thread.name {
                             string(out, 2, name);
                         }
@@ -279,7 +265,7 @@ impl Sink for PerfettoWriter {
     }
 
     fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
-        self.remember(thread.tid, thread.tgid, thread.name);
+        self.threads.learn(thread.tid, thread.tgid, thread.name);
         Ok(())
     }
 
@@ -296,7 +282,7 @@ impl Sink for PerfettoWriter {
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.first_ts = self.first_ts.min(event.ts);
         if event.comm.is_some() || event.tgid.is_some() {
-            self.remember(event.tid, event.tgid, event.comm);
+            self.threads.learn(event.tid, event.tgid, event.comm);
         }
         self.cpu(event.cpu)?;
         let (Some((plan, sched)), Some(Some(cpu))) =
@@ -326,7 +312,7 @@ impl TimelineSink for PerfettoWriter {
         self.methods().thread(thread);
         if let Some(tid) = thread.tid {
             // The full name is better than the kernel's 15 characters, but only the kernel's is certain.
-            self.remember(tid, thread.tgid, None);
+            self.threads.learn(tid, thread.tgid, None);
         }
         Ok(())
     }

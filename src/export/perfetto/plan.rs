@@ -4,7 +4,7 @@
 use super::proto::{bytes, message, string, uint, varint};
 use crate::formats::perfetto::tables::{self, FieldKind, FieldSpec};
 use crate::formats::{Event, EventType, Field, FieldType, Payload, Value};
-use crate::ftrace::Endian;
+use crate::ftrace::{Endian, task_state};
 
 /// `FtraceEvent.generic`.
 const GENERIC: u32 = 327;
@@ -209,31 +209,7 @@ pub fn as_number(value: Value<'_>) -> Option<u64> {
     if let Some(hex) = text.strip_prefix("0x") {
         return u64::from_str_radix(hex, 16).ok();
     }
-    text.parse::<u64>().ok().or_else(|| task_state(text))
-}
-
-/// `prev_state` as `sched_switch` prints it since Linux 4.14: letters for bits, `+` for preempted.
-fn task_state(text: &str) -> Option<u64> {
-    let (letters, preempted) = match text.strip_suffix('+') {
-        Some(rest) => (rest, 0x100),
-        None => (text, 0),
-    };
-    let mut bits = preempted;
-    for letter in letters.split('|').flat_map(str::chars) {
-        bits |= match letter {
-            'R' => 0,
-            'S' => 1,
-            'D' => 2,
-            'T' => 4,
-            't' => 8,
-            'X' => 0x10,
-            'Z' => 0x20,
-            'P' => 0x40,
-            'I' => 0x80,
-            _ => return None,
-        };
-    }
-    (!text.is_empty()).then_some(bits)
+    text.parse::<u64>().ok().or_else(|| task_state::decode(text.as_bytes()))
 }
 
 /// Appends a packed array's next element.

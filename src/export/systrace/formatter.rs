@@ -7,8 +7,9 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use super::line::{Columns, Printer, Threads};
+use super::line::{Columns, Printer};
 use crate::export::Out;
+use crate::export::thread_names::ThreadNames;
 use crate::formats::{Event, EventType, EventTypeId, Payload};
 use crate::ftrace::Endian;
 
@@ -31,7 +32,7 @@ pub(super) struct Batch {
     /// The records, or lines that are ready.
     bytes: Vec<u8>,
     printers: Printers,
-    threads: Arc<Threads>,
+    threads: Arc<ThreadNames>,
     /// The lines that it becomes.
     lines: Vec<u8>,
 }
@@ -44,7 +45,7 @@ struct Entry {
     cpu: u32,
     /// Which printer; `None` for a line that is ready.
     kind: Option<u32>,
-    flags: u8,
+    flags: u16,
     preempt_count: u8,
     endian: Endian,
 }
@@ -164,7 +165,7 @@ impl Formatter {
     }
 
     /// Hands the batch over, to be printed with what is known now.
-    pub(super) fn flush(&mut self, printers: &Printers, threads: &Arc<Threads>) -> io::Result<()> {
+    pub(super) fn flush(&mut self, printers: &Printers, threads: &Arc<ThreadNames>) -> io::Result<()> {
         self.batch.printers = printers.clone();
         self.batch.threads = threads.clone();
         // As many batches exist as may be under way: none is free until one is written.

@@ -3,14 +3,14 @@
 //! `            comm-1234    (   1230) [001] d..2.  1234.567890: sched_waking: comm=…`; defined by
 //! trace_print_context() and trace_print_lat_fmt() in the kernel's kernel/trace/trace_output.c.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::formats::{Event, EventType, Payload, ThreadInfo, known};
+use crate::export::thread_names::ThreadNames;
+use crate::formats::{Event, EventType, Payload, event_catalog};
 use crate::ftrace::print_fmt::digits::{push_hex, push_i64, push_padded, two_digits};
 use crate::ftrace::print_fmt::inline_bytes::InlineBytes;
 use crate::ftrace::print_fmt::{PrintFmt, Symbolizer};
-use crate::ftrace::{Endian, Field, until_nul};
+use crate::ftrace::{Endian, Field, trace_flags, until_nul};
 
 /// What stands at the top of a text that these lines follow.
 pub const HEADER: &str = "\
@@ -29,33 +29,10 @@ pub const HEADER: &str = "\
 /// CPUs whose last thread's column is kept; more are printed slower.
 const CACHED_CPUS: usize = 1024;
 
-/// What is known of the threads.
-#[derive(Debug, Clone, Default)]
-pub struct Threads {
-    known: HashMap<i32, Known>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Known {
-    name: Option<Vec<u8>>,
-    tgid: Option<i32>,
-}
-
-impl Threads {
-    /// Learns a thread's name or process.
-    pub fn learn(&mut self, thread: &ThreadInfo<'_>) {
-        let known = self.known.entry(thread.tid).or_default();
-        if let Some(name) = thread.name {
-            known.name = Some(name.to_vec());
-        }
-        known.tgid = thread.tgid.or(known.tgid);
-    }
-}
-
 /// Prints what stands before an event's name; the columns of each CPU's last thread are kept ready made.
 #[derive(Debug, Default)]
 pub struct Columns {
-    threads: Arc<Threads>,
+    threads: Arc<ThreadNames>,
     /// For each CPU the thread of its last event, and `comm-tid (tgid) [cpu] `.
     cache: Vec<(i32, InlineBytes<64>)>,
     /// The second of the last event, and its text.
@@ -64,7 +41,7 @@ pub struct Columns {
 
 impl Columns {
     /// From now on, names and processes are those of `threads`.
-    pub fn set_threads(&mut self, threads: &Arc<Threads>) {
+    pub(super) fn set_threads(&mut self, threads: &Arc<ThreadNames>) {
         if !Arc::ptr_eq(&self.threads, threads) {
             self.threads = threads.clone();
             self.cache.clear();
@@ -81,7 +58,7 @@ impl Columns {
             }
             _ => self.push_columns(event, out),
         }
-        let flags = flags(event.flags, event.preempt_count);
+        let flags = trace_flags::encode(event.flags, event.preempt_count);
         let micros = event.ts.saturating_add(500) / 1000;
         let second = micros / 1_000_000;
         if self.second.0 != Some(second) {
@@ -108,7 +85,7 @@ impl Columns {
     fn push_columns(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let start = out.len();
         let threads = self.threads.clone();
-        let known = threads.known.get(&event.tid);
+        let known = threads.get(event.tid);
         let name = match event.comm.or_else(|| known?.name.as_deref()) {
             Some(name) => name,
             None if event.tid == 0 => b"<idle>",
@@ -140,41 +117,6 @@ impl Columns {
             columns.set(&out[start..]);
         }
     }
-}
-
-/// irqs-off, need-resched, hardirq/softirq, preempt-depth, migrate-disable.
-#[inline]
-fn flags(flags: u8, preempt_count: u8) -> [u8; 5] {
-    const NEED_RESCHED_LAZY: u8 = 0x02;
-    const NEED_RESCHED: u8 = 0x04;
-    const PREEMPT_RESCHED: u8 = 0x20;
-    let irqs = match flags & 0x81 {
-        0x81 => b'D',
-        0x01 => b'd',
-        0x80 => b'b',
-        _ => b'.',
-    };
-    // Before Linux 6.13 bit 1 said that irqs-off is not known; no architecture of today sets it.
-    let resched = match flags & (NEED_RESCHED | NEED_RESCHED_LAZY | PREEMPT_RESCHED) {
-        0x26 => b'B',
-        0x24 => b'N',
-        0x22 => b'L',
-        0x06 => b'b',
-        NEED_RESCHED => b'n',
-        PREEMPT_RESCHED => b'p',
-        NEED_RESCHED_LAZY => b'l',
-        _ => b'.',
-    };
-    let context = match flags & 0x58 {
-        0x48 | 0x58 => b'Z',
-        0x40 | 0x50 => b'z',
-        0x18 => b'H',
-        0x08 => b'h',
-        0x10 => b's',
-        _ => b'.',
-    };
-    let depth = |n: u8| if n == 0 { b'.' } else { b"0123456789abcdef"[usize::from(n & 15)] };
-    [irqs, resched, context, depth(preempt_count & 15), depth(preempt_count >> 4)]
 }
 
 /// How events of one kind are printed.
@@ -262,7 +204,9 @@ impl Printer {
                         out.extend_from_slice(said.unwrap_or_default().trim_ascii_end());
                     }
                     // Stack traces keep their lines.
-                    (_, Some(text)) if known::prints_itself(kind) => return out.extend_from_slice(text),
+                    (_, Some(text)) if event_catalog::prints_itself(kind) => {
+                        return out.extend_from_slice(text);
+                    }
                     (_, Some(text)) => {
                         self.name.push(out);
                         start = out.len();
@@ -270,7 +214,7 @@ impl Printer {
                     }
                     (_, None) => {
                         self.name.push(out);
-                        known::render(event, kind, out);
+                        event_catalog::render(event, kind, out);
                     }
                 }
                 one_line(out, start);

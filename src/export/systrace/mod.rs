@@ -6,10 +6,12 @@ mod line;
 use std::io;
 use std::sync::Arc;
 
-pub use line::{Columns, HEADER, Printer, Threads};
+pub use line::{Columns, Printer};
 
 use self::formatter::{Formatter, Printers};
+use self::line::HEADER;
 use super::Out;
+use super::thread_names::ThreadNames;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Sink, ThreadInfo};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::timeline::{MergeSummary, TimelineSink};
@@ -17,31 +19,22 @@ use crate::timeline::{MergeSummary, TimelineSink};
 /// Writes a timeline as systrace text.
 pub struct SystraceWriter {
     out: Formatter,
-    threads: Arc<Threads>,
+    threads: Arc<ThreadNames>,
     printers: Printers,
     context: Arc<Symbolizer>,
     /// For events that do not outlive the call.
     columns: Columns,
-    before: Vec<u8>,
-    after: Vec<u8>,
 }
 
 impl SystraceWriter {
     /// Writes onto `out`.
     pub fn new(out: Out) -> SystraceWriter {
-        SystraceWriter::framed(out, Vec::new(), Vec::new())
-    }
-
-    /// Writes onto `out`, with `before` before the first line and `after` behind the last: an HTML page's rest.
-    pub fn framed(out: Out, before: Vec<u8>, after: Vec<u8>) -> SystraceWriter {
         SystraceWriter {
             out: Formatter::new(out),
             threads: Arc::default(),
             printers: Arc::default(),
             context: Arc::default(),
             columns: Columns::default(),
-            before,
-            after,
         }
     }
 
@@ -52,11 +45,7 @@ impl SystraceWriter {
 
 impl Sink for SystraceWriter {
     fn head(&mut self, _: &Head) -> io::Result<()> {
-        let before = std::mem::take(&mut self.before);
-        self.out.batch.ready(|line| {
-            line.extend_from_slice(&before);
-            line.extend_from_slice(HEADER.as_bytes());
-        });
+        self.out.batch.ready(|line| line.extend_from_slice(HEADER.as_bytes()));
         Ok(())
     }
 
@@ -72,7 +61,7 @@ impl Sink for SystraceWriter {
     }
 
     fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
-        Arc::make_mut(&mut self.threads).learn(thread);
+        Arc::make_mut(&mut self.threads).learn(thread.tid, thread.tgid, thread.name);
         Ok(())
     }
 
@@ -111,9 +100,27 @@ impl TimelineSink for SystraceWriter {
     }
 
     fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
-        let after = std::mem::take(&mut self.after);
-        self.out.batch.ready(|line| line.extend_from_slice(&after));
         self.out.flush(&self.printers, &self.threads)?;
         self.out.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::story::tests::export;
+    use super::SystraceWriter;
+
+    #[test]
+    fn a_text_keeps_its_flags_when_it_is_written_again() {
+        let columns =
+            ["dLh1.", "dBs2.", "db.3.", "Xl...", "X..1.", "D.H.1", "bnz..", ".NZf.", ".p.1.", "....."];
+        let lines = columns.iter().enumerate().map(|(i, column)| {
+            format!(
+                "              sh-7       (      7) [001] {column}     1.00000{i}: tracing_mark_write: E|7\n"
+            )
+        });
+        let lines: String = lines.collect();
+        let written = export(|out| Box::new(SystraceWriter::new(out)), &lines);
+        assert!(written.ends_with(&lines), "{written}\n{lines}");
     }
 }

@@ -2,12 +2,13 @@
 //! viewer of our own that shows it offline. (systrace's own viewer is 2 MB of code, and gone from Chrome since.)
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Out;
 use super::systrace::SystraceWriter;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::text::write_script_text;
 use crate::timeline::{MergeSummary, TimelineSink};
 
 const PAGE: &str = include_str!("page.html");
@@ -30,8 +31,8 @@ struct HtmlWriter {
 struct Shared(Arc<Mutex<Out>>);
 
 impl Shared {
-    fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
+    fn lock(&self) -> MutexGuard<'_, Out> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -40,17 +41,7 @@ struct Escaped(Shared);
 
 impl Write for Escaped {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        let mut rest = piece;
-        while let Some(at) = memchr::memmem::find(rest, b"</") {
-            let (before, end) = rest.split_at(at + 1);
-            self.0.write(before)?;
-            let ends = end.get(1..7).is_some_and(|name| name.eq_ignore_ascii_case(b"script"));
-            if ends {
-                self.0.write(b"\\")?;
-            }
-            rest = end;
-        }
-        self.0.write(rest)?;
+        write_script_text(piece, &mut *self.0.lock())?;
         Ok(piece.len())
     }
 
@@ -62,7 +53,7 @@ impl Write for Escaped {
 impl Sink for HtmlWriter {
     fn head(&mut self, head: &Head) -> io::Result<()> {
         let before = PAGE.split(PLACE).next().unwrap_or_default();
-        self.out.write(before.as_bytes())?;
+        self.out.lock().write_all(before.as_bytes())?;
         self.text.head(head)
     }
 
@@ -99,8 +90,8 @@ impl TimelineSink for HtmlWriter {
     fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
         self.text.finish(outcome)?;
         let behind = PAGE.split(PLACE).nth(1).unwrap_or_default();
-        self.out.write(behind.as_bytes())?;
-        self.out.0.lock().unwrap_or_else(PoisonError::into_inner).flush()
+        self.out.lock().write_all(behind.as_bytes())?;
+        self.out.lock().flush()
     }
 }
 

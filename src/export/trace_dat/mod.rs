@@ -12,6 +12,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
 use self::record_layout::{KALLSYMS, RecordLayout};
 use super::Out;
+use super::thread_names::ThreadNames;
 use crate::clock::Clock;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
 use crate::ftrace::limits::MAX_CPUS;
@@ -39,8 +40,7 @@ struct DatWriter {
     spool: Option<BufWriter<File>>,
     /// The CPU of each page in `spool`.
     page_cpus: Vec<u32>,
-    comms: BTreeMap<i32, Vec<u8>>,
-    tgids: BTreeMap<i32, i32>,
+    threads: ThreadNames,
     /// By process id: the parent's process id, and the full name.
     processes: BTreeMap<i32, (i32, String)>,
     /// A buffer for the record that is being encoded.
@@ -69,15 +69,8 @@ impl DatWriter {
     }
 
     fn remember(&mut self, tid: i32, tgid: Option<i32>, name: Option<&[u8]>) {
-        if let Some(tgid) = tgid {
-            self.tgids.insert(tid, tgid);
-        }
-        if let Some(name) = name
-            && tid > 0
-            && self.comms.get(&tid).map(Vec::as_slice) != Some(name)
-        {
-            self.comms.insert(tid, name.to_vec());
-        }
+        // The idle task is no thread of the saved names: each CPU has one.
+        self.threads.learn(tid, tgid, name.filter(|_| tid > 0));
     }
 
     /// Copies all pages from the temporary file to `out`, one CPU after the other.
@@ -119,6 +112,7 @@ impl DatWriter {
             }
             out
         };
+        let threads = self.threads.sorted();
         let clock = self.head.as_ref().map_or(Clock::Unknown, |h| h.clock);
         let clock = match clock {
             Clock::Unknown | Clock::Realtime => "[local]".to_owned(),
@@ -128,7 +122,9 @@ impl DatWriter {
         let mut options = vec![
             (
                 option::SAVED_TGIDS,
-                lines(&mut self.tgids.iter().map(|(t, g)| (*t, g.to_string().into_bytes()))),
+                lines(
+                    &mut threads.iter().filter_map(|(tid, t)| Some((*tid, t.tgid?.to_string().into_bytes()))),
+                ),
             ),
             (option::VERSION, format!("tracebridge {}\0", env!("CARGO_PKG_VERSION")).into_bytes()),
             (option::CPUCOUNT, cpus.to_ne_bytes().to_vec()),
@@ -152,7 +148,7 @@ impl DatWriter {
             event_formats: systems.into_iter().map(|(s, f)| (s.to_owned(), f)).collect(),
             kallsyms: KALLSYMS.into(),
             printk_formats: Vec::new(),
-            comms: lines(&mut self.comms.iter().map(|(t, name)| (*t, name.clone()))),
+            comms: lines(&mut threads.iter().filter_map(|(tid, t)| Some((*tid, t.name.clone()?)))),
             options,
             clock: clock.into_bytes(),
             extra: serde_json::to_vec(&extra).unwrap_or_default(),
@@ -192,7 +188,7 @@ impl Sink for DatWriter {
     }
 
     fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
-        self.tgids.insert(process.pid, process.pid);
+        self.threads.learn(process.pid, Some(process.pid), None);
         if let Some(name) = process.name {
             let name = String::from_utf8_lossy(name).into_owned();
             self.processes.insert(process.pid, (process.ppid.unwrap_or(0), name));

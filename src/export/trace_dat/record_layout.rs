@@ -1,6 +1,6 @@
 //! Where each type of event has its fields in a record, the `format` text that says so, and the record's encoder.
 
-use crate::formats::{Event, EventType, Field, FieldType, Payload, Value, known};
+use crate::formats::{Event, EventType, Field, FieldType, Payload, Value, event_catalog};
 use crate::ftrace::Endian;
 
 /// The id of the first event type. Smaller ids belong to the kernel's own types (`ftrace/print` has 5).
@@ -32,7 +32,7 @@ impl RecordLayout {
         let id = if is_print { PRINT_ID } else { u16::try_from(index).ok()?.checked_add(FIRST_ID)? };
         let (fields, print_fmt) = placed(kind);
         let fixed_bytes =
-            fields.iter().map(|f| f.offset + f.size).max().unwrap_or(known::COMMON_SIZE) as usize;
+            fields.iter().map(|f| f.offset + f.size).max().unwrap_or(event_catalog::COMMON_SIZE) as usize;
         let system = match kind.system.as_str() {
             _ if is_print => "ftrace",
             // The source (a text) does not name the subsystem.
@@ -48,7 +48,7 @@ impl RecordLayout {
     pub(super) fn encode(&self, event: &Event<'_>, kind: &EventType, out: &mut Vec<u8>) -> u64 {
         let start = out.len();
         if let Payload::Raw { data, endian: Endian::Little } = event.payload
-            && data.len() >= known::COMMON_SIZE as usize
+            && data.len() >= event_catalog::COMMON_SIZE as usize
         {
             // The record stays as the kernel wrote it. Only its event id is this file's.
             out.extend_from_slice(data);
@@ -56,7 +56,7 @@ impl RecordLayout {
             return 0;
         }
         out.extend_from_slice(&self.id.to_le_bytes());
-        out.extend_from_slice(&[event.flags, event.preempt_count]);
+        out.extend_from_slice(&[event.flags as u8, event.preempt_count]);
         out.extend_from_slice(&event.tid.to_le_bytes());
         out.resize(start + self.fixed_bytes, 0);
         let mut unfit = 0;
@@ -124,14 +124,15 @@ fn located(out: &mut Vec<u8>, start: usize, at: usize, bytes: &[u8], string: boo
 
 /// The event type's fields, each with its place in the record, and the print format.
 fn placed(kind: &EventType) -> (Vec<Field>, String) {
-    let has_places = kind.fields.iter().all(|f| f.offset >= known::COMMON_SIZE && !f.ctype.is_empty());
+    let has_places =
+        kind.fields.iter().all(|f| f.offset >= event_catalog::COMMON_SIZE && !f.ctype.is_empty());
     if has_places {
         return (kind.fields.clone(), kind.print_fmt.clone().unwrap_or_else(|| print_fmt(&kind.fields)));
     }
-    let like = known::lookup(kind.name.as_bytes())
+    let like = event_catalog::lookup(kind.name.as_bytes())
         .iter()
         .find(|k| k.kind.fields.iter().all(|f| kind.field(&f.name).is_some()));
-    let mut offset = known::COMMON_SIZE;
+    let mut offset = event_catalog::COMMON_SIZE;
     let fields: Vec<Field> = kind
         .fields
         .iter()

@@ -1,70 +1,48 @@
-//! The parts of a systrace page: `<script class="trace-data">` sections of the modern form, `var linuxPerfData` of the
-//! old one. The viewer's own code, which the page holds too, mentions both; a section is only what is not inside
-//! another script.
+//! The scripts of a systrace page: `<script class="trace-data">` sections in pages of today, a string `linuxPerfData` in
+//! pages of before 2013. The viewer's own code, which the page also contains, mentions both; so only what is not inside
+//! another script counts.
 
-use super::wrapping::{self, Parts, add_text, inflate, is_zlib, unescape};
-use crate::formats::ReadReport;
-
-/// Whether this is an HTML page (of any kind: a page without a trace is said when read).
-pub(super) fn detect(data: &[u8]) -> bool {
+/// Whether `data` is an HTML page of any kind, with a trace or without.
+pub(super) fn is_page(data: &[u8]) -> bool {
     let head = data[..data.len().min(1 << 10)].trim_ascii_start();
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-    let starts = |what: &[u8]| head.get(..what.len()).is_some_and(|h| h.eq_ignore_ascii_case(what));
+    let starts = |tag: &[u8]| head.get(..tag.len()).is_some_and(|h| h.eq_ignore_ascii_case(tag));
     starts(b"<!doctype html") || starts(b"<html")
 }
 
-pub(super) fn parts<'a>(page: &'a [u8], report: &mut ReadReport) -> Parts<'a> {
-    let mut parts = Parts { format: "systrace HTML", texts: Vec::new(), tasks: Vec::new() };
-    let mut code: Vec<&[u8]> = Vec::new();
-    for (tag, body) in scripts(page) {
-        if memchr::memmem::find(tag, b"trace-data").is_none() {
-            code.push(body);
-            continue;
-        }
-        let trimmed = body.trim_ascii_start();
-        if trimmed.starts_with(b"{") || trimmed.starts_with(b"[") {
-            report.notes.push("a section of the page is JSON (the host's own trace), not read".into());
-        } else if let Some(zlib) = base64_zlib(trimmed) {
-            add_text(inflate(&zlib, 0, report).into(), &mut parts);
-        } else {
-            add_text(wrapping::unescape_if_needed(trimmed), &mut parts);
-        }
-    }
-    if parts.texts.is_empty() && parts.tasks.is_empty() {
-        parts.format = "systrace HTML (old form)";
-        parts.texts.extend(code.into_iter().filter_map(linux_perf_data).map(|text| unescape(text).into()));
-    }
-    if parts.texts.is_empty() {
-        report.damage.push(crate::formats::Damage {
-            offset: 0,
-            what: "an HTML page without a trace: neither trace-data sections nor linuxPerfData".into(),
-        });
-    }
-    parts
+/// The insides of a page's scripts.
+pub(super) struct PageScripts<'a> {
+    /// The `trace-data` sections.
+    pub sections: Vec<&'a [u8]>,
+    /// All other scripts: the code of the viewer, and in old pages the trace among it.
+    pub code: Vec<&'a [u8]>,
 }
 
-/// Each script's opening tag and body. A script ends at the first `</script`, as for a browser: the viewer's code
-/// escapes its own mentions of it.
-fn scripts(page: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+/// Finds all scripts. A script ends at the first `</script`, as it does for a browser: the viewer's code escapes its
+/// own mentions of that tag.
+pub(super) fn scripts(page: &[u8]) -> PageScripts<'_> {
+    let mut found = PageScripts { sections: Vec::new(), code: Vec::new() };
     let mut rest = page;
-    std::iter::from_fn(move || {
-        let open = memchr::memmem::find(rest, b"<script")?;
+    while let Some(open) = memchr::memmem::find(rest, b"<script") {
         rest = &rest[open..];
-        let close = memchr::memchr(b'>', rest)?;
-        let tag = &rest[..close];
-        rest = &rest[close + 1..];
-        let end = memchr::memmem::find(rest, b"</script").unwrap_or(rest.len());
-        let body = &rest[..end];
-        rest = &rest[end..];
-        Some((tag, body))
-    })
+        let Some(close) = memchr::memchr(b'>', rest) else { break };
+        let (tag, after) = (&rest[..close], &rest[close + 1..]);
+        let end = memchr::memmem::find(after, b"</script").unwrap_or(after.len());
+        match memchr::memmem::find(tag, b"trace-data") {
+            Some(_) => found.sections.push(&after[..end]),
+            None => found.code.push(&after[..end]),
+        }
+        rest = &after[end..];
+    }
+    found
 }
 
-/// The string of `var linuxPerfData = "…"`.
-fn linux_perf_data(code: &[u8]) -> Option<&[u8]> {
-    let at = memchr::memmem::find(code, b"var linuxPerfData = \"")?;
-    let text = &code[at + b"var linuxPerfData = \"".len()..];
-    // Up to the quote that is not escaped.
+/// The inside of the string in `var linuxPerfData = "…"`, with its escapes.
+pub(super) fn linux_perf_data(code: &[u8]) -> Option<&[u8]> {
+    const ASSIGNMENT: &[u8] = b"var linuxPerfData = \"";
+    let at = memchr::memmem::find(code, ASSIGNMENT)?;
+    let text = &code[at + ASSIGNMENT.len()..];
+    // A quote behind a backslash does not end the string.
     let mut end = 0;
     while let Some(found) = memchr::memchr2(b'"', b'\\', text.get(end..)?) {
         end += found;
@@ -76,28 +54,24 @@ fn linux_perf_data(code: &[u8]) -> Option<&[u8]> {
     Some(text)
 }
 
-/// A section that holds zlib in base64, as `systrace --compress` wrote once.
-fn base64_zlib(text: &[u8]) -> Option<Vec<u8>> {
-    if !text.starts_with(b"eJ") && !text.starts_with(b"eA") {
-        return None;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_script_of_its_own_is_a_section() {
+        let page = b"<html><script>x = '<script class=\"trace-data\">no'</script>\n\
+            <script class=\"trace-data\" type=\"application/text\">yes</script><script>y</script><script class=";
+        let found = scripts(page);
+        assert_eq!(found.sections, [b"yes"]);
+        assert_eq!(found.code.len(), 2);
     }
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut n) = (0u32, 0);
-    for c in text.iter().filter(|c| !c.is_ascii_whitespace() && **c != b'=') {
-        let six = match c {
-            b'A'..=b'Z' => c - b'A',
-            b'a'..=b'z' => c - b'a' + 26,
-            b'0'..=b'9' => c - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(six);
-        n += 6;
-        if n >= 8 {
-            n -= 8;
-            out.push((bits >> n) as u8);
-        }
+
+    #[test]
+    fn the_string_ends_at_a_quote_that_is_not_escaped() {
+        assert_eq!(linux_perf_data(b"var linuxPerfData = \"a\\\"b\\\\\";z\""), Some(&b"a\\\"b\\\\"[..]));
+        assert_eq!(linux_perf_data(b"var linuxPerfData = \"cut"), Some(&b"cut"[..]));
+        assert_eq!(linux_perf_data(b"var linuxPerfData = \"cut\\"), None);
+        assert_eq!(linux_perf_data(b"var other = \"x\""), None);
     }
-    is_zlib(&out).then_some(out)
 }

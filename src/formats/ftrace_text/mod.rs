@@ -1,98 +1,106 @@
-//! Reads ftrace as text: the kernel's `trace` and `trace_pipe`, what `atrace` prints (plain or `-z`), what `trace-cmd
-//! report` prints, and systrace's HTML pages around any of these.
+//! Reads ftrace as text: the kernel's `trace` and `trace_pipe`, the output of `atrace` (plain or `-z`) and of `trace-cmd
+//! report`, and systrace's HTML pages that contain any of these.
 //!
-//! The lines are those of kernel/trace/trace_output.c; [`line`] takes them apart, [`kinds`] makes typed fields of
-//! what stands behind the event's name, [`wrapping`] takes away what is around the text.
+//! [`container`] takes the texts out of the file, [`event_line`] takes a line apart up to the event's name, and
+//! [`event_classifier`] turns the rest of the line into an event type and field values.
 
+mod container;
+mod event_classifier;
+mod event_line;
 mod html;
-mod kinds;
-mod line;
-mod tasks;
-mod wrapping;
+mod lines;
+mod ps_table;
+mod zlib;
 
-use std::borrow::Cow;
 use std::io;
+use std::ops::Range;
 
-use super::known;
+use super::event_catalog;
 use super::{Damage, Event, Head, Order, Payload, ReadReport, Sink};
 use crate::clock::{Clock, Snapshots};
-use kinds::{Kinds, Values};
-use line::{Line, Other};
+use event_classifier::{EventClassifier, FieldValues};
+use event_line::{EventLine, OtherLine};
+use lines::lines;
 
-/// Places of damage that are told one by one; further ones are counted.
-const MAX_DAMAGE: usize = 10;
+/// How many damaged lines are reported one by one. Further ones are only counted.
+const MAX_REPORTED_DAMAGE: usize = 10;
+/// How many lines at the start of a text are searched for the number of CPUs.
+const HEADER_LINES: usize = 30;
+/// How many bytes of a damaged line are quoted in its report.
+const QUOTED_BYTES: usize = 40;
 
 /// Reads all of a text or an HTML page.
 ///
 /// # Errors
-/// Only the sink's own, and [`io::ErrorKind::InvalidData`] where the file brings more kinds of events than memory should
-/// hold. Whatever else is wrong is in the report's damage.
+/// Those of the sink, and [`io::ErrorKind::InvalidData`] where the file has more event types than memory should hold.
+/// Everything else that is wrong with the file is listed as damage in the report.
 pub fn read(data: &[u8], order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
     let mut report = ReadReport::default();
-    let parts = wrapping::unwrap(data, &mut report);
-    let first = parts.texts.iter().flat_map(|t| lines(t)).find_map(|(_, l)| line::parse(l));
-    let pound_p = parts.texts.iter().find_map(|t| cpu_count(t));
+    let contents = container::open(data, &mut report);
+    let first = contents.traces.iter().flat_map(|t| lines(t)).find_map(|(_, l)| event_line::parse(l));
     sink.head(&Head {
-        format: parts.format.to_string(),
+        format: contents.format.to_string(),
         clock: Clock::Unknown,
         precision: first.map_or(6, |l| l.decimals),
         snapshots: Snapshots::default(),
-        cpus: pound_p,
+        cpus: contents.traces.iter().find_map(|t| cpu_count(t)),
         machine: None,
     })?;
-    let mut reader = Reader { sink, report, kinds: Kinds::default(), announced: 0, unknown_lines: 0 };
-    for text in &parts.tasks {
-        tasks::read(text, reader.sink)?;
+    for table in &contents.ps_tables {
+        ps_table::read(table, sink)?;
     }
-    for text in &parts.texts {
-        reader.text(text, order)?;
+    let classifier = EventClassifier::default();
+    let mut reader = TextReader { sink, report, classifier, announced_events: 0, unknown_lines: 0 };
+    for text in &contents.traces {
+        reader.read_text(text, order)?;
     }
     Ok(reader.finish())
 }
 
-struct Reader<'s> {
+/// Pushes the events of a file's texts to a sink.
+struct TextReader<'s> {
     sink: &'s mut dyn Sink,
     report: ReadReport,
-    kinds: Kinds,
-    /// Events that the headers say are in the file.
-    announced: u64,
+    classifier: EventClassifier,
+    /// The events that the headers of the texts promise.
+    announced_events: u64,
+    /// Lines that are neither an event nor a comment.
     unknown_lines: u64,
 }
 
-impl Reader<'_> {
-    fn text(&mut self, text: &[u8], order: Order) -> io::Result<()> {
+impl TextReader<'_> {
+    fn read_text(&mut self, text: &[u8], order: Order) -> io::Result<()> {
         if order == Order::Time
-            && let Some(sorted) = sort(text)
+            && let Some(blocks) = blocks_by_time(text)
         {
             self.report.notes.push("the lines were not in order of time".into());
-            for (_, _, start, end) in sorted {
-                self.block(text, &text[start..end], start)?;
+            for block in blocks {
+                self.read_lines(text, block.start..block.end)?;
             }
             return Ok(());
         }
-        self.block(text, text, 0)
+        self.read_lines(text, 0..text.len())
     }
 
-    /// Reads lines; `text` as a whole is at hand because a marker may run over several lines. `at` is where `block`
-    /// lies in it.
-    fn block<'a>(&mut self, text: &'a [u8], block: &'a [u8], at: usize) -> io::Result<()> {
-        let mut values = Values::new();
-        let mut pending: Option<(Line<'a>, usize)> = None;
-        for (start, raw) in lines(block) {
-            let start = at + start;
-            if let Some(found) = line::parse(raw) {
-                if let Some((line, end)) = pending.take() {
-                    self.event(&line, text, end, &mut values)?;
+    /// Reads the lines in `range` of `text`. An event is pushed when the line after it is seen, because a marker may run
+    /// over several lines.
+    fn read_lines<'a>(&mut self, text: &'a [u8], range: Range<usize>) -> io::Result<()> {
+        let mut values = FieldValues::new();
+        // An event's line, and where the event's text ends.
+        let mut pending: Option<(EventLine<'a>, usize)> = None;
+        for (start, raw) in lines(&text[range.clone()]) {
+            let end = range.start + start + raw.len();
+            if let Some(line) = event_line::parse(raw) {
+                if let Some((line, end)) = pending.replace((line, end)) {
+                    self.push_event(&line, text, end, &mut values)?;
                 }
-                pending = Some((found, start + raw.len()));
                 continue;
             }
-            match line::other(raw) {
-                Other::Nothing if raw.is_empty() => {}
-                Other::Nothing => {}
-                Other::Lost { cpu, count } => {
+            match event_line::parse_other(raw) {
+                OtherLine::Comment | OtherLine::Cpus(_) => {}
+                OtherLine::Lost { cpu, count } => {
                     if let Some((line, end)) = pending.take() {
-                        self.event(&line, text, end, &mut values)?;
+                        self.push_event(&line, text, end, &mut values)?;
                     }
                     let entry = self.report.cpus.entry(cpu).or_default();
                     match count {
@@ -101,46 +109,46 @@ impl Reader<'_> {
                     }
                     self.sink.lost(cpu, count)?;
                 }
-                Other::Entries { held, written } => {
-                    self.announced += held;
+                OtherLine::Entries { held, written } => {
+                    self.announced_events += held;
                     self.report.lost_anywhere += written.saturating_sub(held);
                 }
-                Other::Cpus(_) => {}
-                Other::Unknown => match &mut pending {
-                    Some((line, end)) if runs_on(line.rest) && start + raw.len() < text.len() => {
-                        *end = start + raw.len();
+                OtherLine::Unknown => match &mut pending {
+                    Some((line, event_end)) if may_continue(line.rest) && end < text.len() => {
+                        *event_end = end
                     }
-                    _ => self.unknown(start, raw),
+                    _ => self.note_unknown_line(range.start + start, raw),
                 },
             }
         }
         match pending {
-            Some((line, end)) => self.event(&line, text, end, &mut values),
+            Some((line, end)) => self.push_event(&line, text, end, &mut values),
             None => Ok(()),
         }
     }
 
-    fn unknown(&mut self, offset: usize, raw: &[u8]) {
+    fn note_unknown_line(&mut self, offset: usize, line: &[u8]) {
         self.unknown_lines += 1;
-        if self.report.damage.len() < MAX_DAMAGE {
-            let shown = String::from_utf8_lossy(&raw[..raw.len().min(40)]).into_owned();
-            let what = format!("neither an event nor a comment, left out: {shown:?}");
+        if self.report.damage.len() < MAX_REPORTED_DAMAGE {
+            let quoted = String::from_utf8_lossy(&line[..line.len().min(QUOTED_BYTES)]).into_owned();
+            let what = format!("this line is neither an event nor a comment and was left out: {quoted:?}");
             self.report.damage.push(Damage { offset: offset as u64, what });
         }
     }
 
-    /// `end` is where the event's text ends in `text`: behind its line, or behind the lines that continue it.
-    fn event<'a>(
+    /// Pushes the event of `line`. Its text ends at `end` in `text`: at the end of its line, or of the last line that
+    /// continues it.
+    fn push_event<'a>(
         &mut self,
-        line: &Line<'a>,
+        line: &EventLine<'a>,
         text: &'a [u8],
         end: usize,
-        values: &mut Values<'a>,
+        values: &mut FieldValues<'a>,
     ) -> io::Result<()> {
         // Both are slices of one text: the distance is the offset.
         let rest_at = line.rest.as_ptr() as usize - text.as_ptr() as usize;
         let rest = text.get(rest_at..end).unwrap_or(line.rest);
-        let (kind, printed) = self.kinds.classify(rest, values, self.sink)?;
+        let (kind, printed) = self.classifier.classify(rest, values, self.sink)?;
         self.report.count(line.cpu, line.ts);
         let (array, mut with_array);
         let mut list = &values.list;
@@ -161,94 +169,77 @@ impl Reader<'_> {
             tgid: line.tgid,
             payload: Payload::Values { values: &list[..values.len], text: Some(printed) },
         };
-        self.sink.event(&event, self.kinds.get(kind))
+        self.sink.event(&event, self.classifier.get(kind))
     }
 
     fn finish(mut self) -> ReadReport {
-        let events = self.report.events();
-        if events < self.announced {
-            let what = format!(
-                "the header announces {} events, {events} are here: the file was cut",
-                self.announced
-            );
+        let (events, announced) = (self.report.events(), self.announced_events);
+        if events < announced {
+            let what =
+                format!("the header announces {announced} events, {events} are here: the file was cut");
             self.report.damage.push(Damage { offset: 0, what });
         }
-        if self.unknown_lines > MAX_DAMAGE as u64 {
-            self.report.notes.push(format!("{} lines are no events in all", self.unknown_lines));
+        if self.unknown_lines > MAX_REPORTED_DAMAGE as u64 {
+            let note = format!("{} lines in all are neither an event nor a comment", self.unknown_lines);
+            self.report.notes.push(note);
         }
         self.report
     }
 }
 
-/// Whether an event's text may go on over the next lines: markers and stack traces do, and events of formats that the
-/// table does not know to be of one line.
-fn runs_on(rest: &[u8]) -> bool {
+/// Whether the text of the event `rest` may continue on the next lines: markers and stack traces do, and so may events
+/// that the catalog does not know.
+fn may_continue(rest: &[u8]) -> bool {
     let name = rest.split(|b| *b == b':').next().unwrap_or(rest);
-    known::lookup(name).is_empty()
+    event_catalog::lookup(name).is_empty()
 }
 
-/// The lines without their ends, each with its offset.
-fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let rest = text.get(at..).filter(|r| !r.is_empty())?;
-        let len = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-        let start = at;
-        at += len + 1;
-        Some((start, wrapping::trim_line(&rest[..len])))
-    })
-}
-
-/// `#P:8` of the header, `cpus=8` of trace-cmd's.
+/// The number of CPUs that the header states: `#P:8` in the kernel's, `cpus=8` in trace-cmd's.
 fn cpu_count(text: &[u8]) -> Option<u32> {
-    lines(text).take(30).find_map(|(_, l)| match line::other(l) {
-        Other::Cpus(cpus) => Some(cpus),
-        Other::Entries { .. } => {
+    lines(text).take(HEADER_LINES).find_map(|(_, l)| match event_line::parse_other(l) {
+        OtherLine::Cpus(cpus) => Some(cpus),
+        OtherLine::Entries { .. } => {
             let at = memchr::memmem::find(l, b"#P:")?;
-            line::decimal(&l[at + 3..]).map(|(cpus, _)| cpus as u32)
+            event_line::decimal(&l[at + 3..]).map(|(cpus, _)| cpus as u32)
         }
         _ => None,
     })
 }
 
-/// (time, CPU, start, end) of each event with the lines that belong to it.
-type Block = (u64, u32, usize, usize);
-
-/// The blocks of a text in order of time; `None` where they are in that order already.
-fn sort(text: &[u8]) -> Option<Vec<Block>> {
-    let mut last = (0, 0);
-    let sorted = lines(text).filter_map(|(_, l)| line::parse(l)).all(|l| {
-        let now = (l.ts, 0);
-        std::mem::replace(&mut last, now) <= now
-    });
-    if sorted {
-        return None;
-    }
-    let mut blocks: Vec<Block> = Vec::new();
-    for (start, l) in lines(text) {
-        let found = line::parse(l);
-        // A loss stands before the events it concerns: it stays with the time of the event before it.
-        let alone = found.is_none() && !matches!(line::other(l), Other::Unknown);
-        match (found, blocks.last_mut()) {
-            (Some(l), _) => blocks.push((l.ts, l.cpu, start, start)),
-            (None, Some((ts, cpu, ..))) if alone => {
-                let before = (*ts, *cpu, start, start);
-                blocks.push(before);
-            }
-            (None, Some(_)) => {}
-            (None, None) => blocks.push((0, 0, start, start)),
-        }
-    }
-    let ends: Vec<usize> = blocks.iter().skip(1).map(|b| b.2).chain([text.len()]).collect();
-    for (block, end) in blocks.iter_mut().zip(ends) {
-        block.3 = end;
-    }
-    blocks.sort_by_key(|b| (b.0, b.1));
-    Some(blocks)
+/// A line with an event and the lines that belong to it, from `start` to `end` in the text.
+struct TextBlock {
+    /// ns
+    ts: u64,
+    cpu: u32,
+    start: usize,
+    end: usize,
 }
 
-/// A part of the file as it is, or taken out of its wrapping.
-type Text<'a> = Cow<'a, [u8]>;
+/// The blocks of a text in order of time; `None` where they are in that order already.
+fn blocks_by_time(text: &[u8]) -> Option<Vec<TextBlock>> {
+    if lines(text).filter_map(|(_, l)| event_line::parse(l)).is_sorted_by_key(|l| l.ts) {
+        return None;
+    }
+    let mut blocks: Vec<TextBlock> = Vec::new();
+    for (start, l) in lines(text) {
+        let block = |ts, cpu| TextBlock { ts, cpu, start, end: start };
+        let event = event_line::parse(l);
+        // A loss precedes the events that it concerns: it keeps the time of the event before it.
+        let is_header_or_loss = event.is_none() && !matches!(event_line::parse_other(l), OtherLine::Unknown);
+        match (event, blocks.last()) {
+            (Some(l), _) => blocks.push(block(l.ts, l.cpu)),
+            (None, Some(last)) if is_header_or_loss => blocks.push(block(last.ts, last.cpu)),
+            (None, Some(_)) => {}
+            (None, None) => blocks.push(block(0, 0)),
+        }
+    }
+    let ends: Vec<usize> = blocks.iter().skip(1).map(|b| b.start).chain([text.len()]).collect();
+    for (block, end) in blocks.iter_mut().zip(ends) {
+        block.end = end;
+    }
+    blocks.sort_by_key(|b| (b.ts, b.cpu));
+    Some(blocks)
+}
 
 #[cfg(test)]
 mod tests {
@@ -256,9 +247,9 @@ mod tests {
     use crate::formats::{EventType, ThreadInfo, Value};
 
     #[derive(Default)]
-    struct Log(Vec<String>);
+    struct EventLog(Vec<String>);
 
-    impl Sink for Log {
+    impl Sink for EventLog {
         fn thread(&mut self, t: &ThreadInfo<'_>) -> io::Result<()> {
             self.0.push(format!("thread {} of {:?}", t.tid, t.tgid));
             Ok(())
@@ -279,7 +270,7 @@ mod tests {
     }
 
     fn read_log(data: &[u8], order: Order) -> (Vec<String>, ReadReport) {
-        let mut log = Log::default();
+        let mut log = EventLog::default();
         let report = read(data, order, &mut log).unwrap();
         (log.0, report)
     }
@@ -288,7 +279,7 @@ mod tests {
     const TWO_READ: [&str; 2] = ["1500000000 print B|1|x", "1600000000 print E"];
 
     #[test]
-    fn every_line_end_and_wrapping_gives_the_same_events() {
+    fn every_line_end_and_container_gives_the_same_events() {
         let zlib = |text: &str| {
             let mut z = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
             io::Write::write_all(&mut z, text.as_bytes()).unwrap();
@@ -319,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_zlib_stream_gives_what_it_holds_and_says_so() {
+    fn a_cut_zlib_stream_gives_the_events_that_it_holds_and_is_reported() {
         let mut z = flate2::write::ZlibEncoder::new(b"TRACE:\n".to_vec(), flate2::Compression::none());
         io::Write::write_all(&mut z, TWO.as_bytes()).unwrap();
         let data = z.finish().unwrap();
@@ -329,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_and_counted_losses_are_told_where_they_are() {
+    fn losses_are_pushed_between_the_events_that_they_separate() {
         let text = "# entries-in-buffer/entries-written: 2/12\n a-1 [000] 1.5: 0: E\n\
                     ##### CPU 1 buffer started ####\nCPU:0 [LOST 7 EVENTS]\n a-1 [000] 1.6: 0: E\n";
         let (log, report) = read_log(text.as_bytes(), Order::Any);
@@ -338,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_may_run_over_lines_and_order_can_be_asked_for() {
+    fn a_marker_may_run_over_lines_and_events_can_be_sorted_by_time() {
         let text = " a-1 [000] 2.5: print: 0xffffs: two\nlines\n a-1 [000] 1.6: 0: E\n";
         assert_eq!(
             read_log(text.as_bytes(), Order::Any).0,
@@ -351,13 +342,13 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_trace_and_harms_nothing() {
+    fn garbage_gives_no_events() {
         for data in [&b""[..], b"\0\0\0", b"hello\nworld\n", b"<html></html>", b"TRACE:\n\x78\x9c\xff"] {
             let (log, _) = read_log(data, Order::Time);
             assert!(log.is_empty());
         }
         let (log, report) =
             read_log(b" a-1 [000] 1.5: 0: E\n  <idle>-0     [000] d..2  1136.0972", Order::Any);
-        assert_eq!((log.len(), report.damage.len()), (1, 1), "the cut last line is said");
+        assert_eq!((log.len(), report.damage.len()), (1, 1), "the cut last line is reported");
     }
 }

@@ -5,8 +5,8 @@ use std::io;
 
 use super::tables::{self, FieldKind};
 use super::wire::{self, fields, find};
+use crate::formats::event_catalog::{self, MAX_FIELDS};
 use crate::formats::kind_list::{KindList, is_shaped, type_of};
-use crate::formats::known::{self, MAX_FIELDS};
 use crate::formats::{EventType, EventTypeId, Field, FieldType, Sink, Value};
 
 /// `FtraceEvent.generic`: an event with its names in it.
@@ -172,7 +172,7 @@ impl Kinds {
             spec.fields.iter().map(|f| (f.name.to_owned(), f.number, f.ty, f.repeated)).collect();
         let system = match spec.name {
             "print" => "ftrace",
-            name => known::lookup(name.as_bytes()).first().map_or("", |k| &k.kind.system),
+            name => event_catalog::lookup(name.as_bytes()).first().map_or("", |k| &k.kind.system),
         };
         self.lay_out(number, system.to_owned(), spec.name.to_owned(), &list, sink)
     }

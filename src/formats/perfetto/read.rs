@@ -364,7 +364,7 @@ impl<'a> Reader<'_, 'a> {
             cpu: item.cpu,
             tid,
             kind,
-            flags,
+            flags: flags.into(),
             preempt_count: 0,
             comm,
             tgid: None,
@@ -416,7 +416,7 @@ mod tests {
             let mut line = format!("{} cpu{} {}:", e.ts, e.cpu, e.tid).into_bytes();
             line.extend_from_slice(kind.name.as_bytes());
             line.push(b' ');
-            crate::formats::known::render(e, kind, &mut line);
+            crate::formats::event_catalog::render(e, kind, &mut line);
             self.0.push(String::from_utf8_lossy(&line).into_owned());
             Ok(())
         }

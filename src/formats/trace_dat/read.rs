@@ -137,7 +137,7 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
                     cpu: cursor.cpu,
                     tid: common.tid,
                     kind: id,
-                    flags: common.flags,
+                    flags: common.flags.into(),
                     preempt_count: common.preempt_count,
                     comm: None,
                     tgid: None,

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::dump::Dump;
 use super::{diff, text};
+use crate::text::escape_html;
 
 const HEAD: &str = "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Method profile</title>\n<style>\
     body{font:14px sans-serif;margin:2em}pre{font:12px monospace}a{color:#06c;text-decoration:none}</style></head><body>";
@@ -14,10 +15,6 @@ const SECTIONS: [(&str, &str); 4] = [
     ("class", "Class/method profile"),
     ("method", "Method/class profile"),
 ];
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
 
 /// Writes the profile: each `[number]` leads to the method's callers and callees.
 pub fn write_html(dump: &Dump, out: &mut impl Write) -> io::Result<()> {
@@ -45,8 +42,9 @@ fn link(line: &str, targets: bool) -> String {
         let close = open + line[open..].find(']')?;
         line[open + 1..close].bytes().all(|b| b.is_ascii_digit()).then_some((open, close))
     });
-    let Some((open, close)) = number else { return escape(line) };
-    let (before, number, after) = (escape(&line[..open]), &line[open + 1..close], escape(&line[close + 1..]));
+    let Some((open, close)) = number else { return escape_html(line) };
+    let (before, number, after) =
+        (escape_html(&line[..open]), &line[open + 1..close], escape_html(&line[close + 1..]));
     match open {
         0 if targets => format!("<a name=\"m{number}\"></a><b>[{number}]</b>{after}"),
         _ => format!("{before}<a href=\"#m{number}\">[{number}]</a>{after}"),

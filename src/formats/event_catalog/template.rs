@@ -1,29 +1,16 @@
 //! How one event is printed: literal text with holes `{field}` and `{field:how}`.
 //!
 //! `how` is `x` (hex), `#x` (hex with 0x), `03`/`03x` (zero padded), `p` (pointer, or the name of what it points to),
-//! `state` (the task state's letters), `dev` (`major,minor`), `kdev` (`major:minor`), `list` (hex numbers with commas) or
+//! `state` (the task state's letters), `softirq` (the soft interrupt's name), `dev` (`major,minor`), `kdev` (`major:minor`), `list` (hex numbers with commas) or
 //! `=1=one;2=two` (names for numbers). Without `how` a field is printed in decimal or as it is. `{}` is text that no
 //! field holds.
 
 use super::MAX_FIELDS;
 use crate::formats::{Event, EventType, Field, FieldType, Value};
+use crate::ftrace::{softirq, task_state};
 
 /// What a line may cost at most, in tries to place a hole's end: beyond that its shape is another.
 const MAX_TRIES: u32 = 1000;
-
-/// Task states as the kernel prints them since 4.14 (include/trace/events/sched.h, fs/proc/array.c).
-const STATES: [(u64, u8); 8] = [
-    (0x01, b'S'),
-    (0x02, b'D'),
-    (0x04, b'T'),
-    (0x08, b't'),
-    (0x10, b'X'),
-    (0x20, b'Z'),
-    (0x40, b'P'),
-    (0x80, b'I'),
-];
-/// Preempted while running: `R+`.
-const STATE_PREEMPTED: u64 = 0x100;
 
 #[derive(Debug)]
 pub(super) struct Template {
@@ -233,6 +220,7 @@ impl How {
         match text {
             "p" => How::Pointer,
             "state" => How::State,
+            "softirq" => How::Names((0..).zip(softirq::NAMES.map(|name| name.as_bytes().into())).collect()),
             "dev" => How::Dev(b','),
             "kdev" => How::Dev(b':'),
             "list" => How::List,
@@ -310,7 +298,7 @@ impl How {
             How::Dev(separator) => {
                 write!(out, "{}{}{}", bits >> 20, char::from(*separator), bits & 0xf_ffff)
             }
-            How::State => return state_letters(bits, out),
+            How::State => return task_state::encode(bits, out),
             How::Names(names) => match names.iter().find(|(v, _)| *v as u64 == bits) {
                 Some((_, name)) => return out.extend_from_slice(name),
                 None => write!(out, "{bits:#x}"),
@@ -353,13 +341,7 @@ impl How {
             }
             (How::State, _) => {
                 fmt.push_str("%s%s");
-                let letters: Vec<String> =
-                    STATES.iter().map(|(bit, c)| format!("{{ {bit:#x}, \"{}\" }}", char::from(*c))).collect();
-                args.push_str(&format!(
-                    ", ({rec} & 0xff) ? __print_flags({rec} & 0xff, \"|\", {}) : \"R\", \
-                     {rec} & {STATE_PREEMPTED:#x} ? \"+\" : \"\"",
-                    letters.join(", ")
-                ));
+                args.push_str(&format!(", {}", task_state::print_fmt_arguments(&rec)));
                 return;
             }
             (How::Names(names), _) => {
@@ -377,39 +359,11 @@ impl How {
     }
 }
 
-/// `R+`, `S`, `D|K`, or a number, as bits of `prev_state`. Letters that today's kernels no longer print (`K`, `W`,
-/// `N`, `x`) count as the state they were printed with.
+/// The bits of `prev_state`, which kernels print as letters (`R+`, `S`, `D|K`) or as a number.
 fn state_bits(text: &[u8]) -> Option<u64> {
-    if let Some((value, len)) = number_at(text, 10) {
-        return (len == text.len()).then_some(value);
-    }
-    let mut bits = 0;
-    for letter in text {
-        bits |= match letter {
-            b'R' | b'|' | b'K' | b'W' | b'N' => 0,
-            b'x' => 0x10,
-            b'+' => STATE_PREEMPTED,
-            other => STATES.iter().find(|(_, c)| c == other)?.0,
-        };
-    }
-    (!text.is_empty()).then_some(bits)
-}
-
-fn state_letters(bits: u64, out: &mut Vec<u8>) {
-    let start = out.len();
-    for (bit, letter) in STATES {
-        if bits & bit != 0 {
-            if out.len() > start {
-                out.push(b'|');
-            }
-            out.push(letter);
-        }
-    }
-    if out.len() == start {
-        out.push(b'R');
-    }
-    if bits & STATE_PREEMPTED != 0 {
-        out.push(b'+');
+    match number_at(text, 10) {
+        Some((value, len)) => (len == text.len()).then_some(value),
+        None => task_state::decode(text),
     }
 }
 

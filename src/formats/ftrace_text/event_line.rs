@@ -1,43 +1,45 @@
-//! One line of ftrace text: `COMM-PID (TGID) [CPU] FLAGS TIME: name: fields`, in the layouts of the kernel's `trace` and
-//! `trace_pipe` (kernel/trace/trace_output.c, `trace_print_context`) and of `trace-cmd report`.
+//! Takes one line of ftrace text apart: `COMM-PID (TGID) [CPU] FLAGS TIME: name: fields`. The layouts are those of the
+//! kernel's `trace` and `trace_pipe` (`trace_print_context()` in kernel/trace/trace_output.c) and of `trace-cmd report`.
 
-/// What stands before the event's name.
+use crate::ftrace::trace_flags;
+
+/// A line with an event, taken apart up to the event's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Line<'a> {
+pub(super) struct EventLine<'a> {
     pub comm: &'a [u8],
     pub tid: i32,
     pub tgid: Option<i32>,
     pub cpu: u32,
-    pub flags: u8,
+    pub flags: u16,
     pub preempt_count: u8,
-    /// ns
+    /// In ns of the clock that the trace was recorded with.
     pub ts: u64,
-    /// Digits behind the second's point; 9 for a time without a point, which is in ns.
+    /// How many digits follow the point of the seconds; 9 for a time without a point, which is in ns.
     pub decimals: u8,
-    /// All behind the time's colon.
+    /// The event's name and fields: all that follows the time's colon.
     pub rest: &'a [u8],
 }
 
-/// What a line without an event says.
+/// A line without an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Other {
-    /// A gap in what a CPU recorded; the number of events where known.
+pub(super) enum OtherLine {
+    /// A CPU lost events here; `count` says how many where the line does.
     Lost { cpu: u32, count: Option<u64> },
-    /// `entries-in-buffer/entries-written: held/written`.
+    /// `entries-in-buffer/entries-written: held/written`: the events in this file, and those ever written.
     Entries { held: u64, written: u64 },
-    /// `#P:n`, `cpus=n`.
+    /// `cpus=n`: the number of CPUs, as trace-cmd writes it.
     Cpus(u32),
-    /// Comments and headers without news.
-    Nothing,
-    /// No line of such a file.
+    /// A comment or a header from which nothing is taken.
+    Comment,
+    /// A line that no writer of ftrace text is known to write.
     Unknown,
 }
 
-/// Takes a line apart; `None` where it is no event.
+/// Takes a line apart; `None` where the line holds no event.
 #[inline]
-pub(super) fn parse(line: &[u8]) -> Option<Line<'_>> {
+pub(super) fn parse(line: &[u8]) -> Option<EventLine<'_>> {
     let mut from = 0;
-    // A comm may hold brackets itself: take the first that reads as a CPU and has a thread id before it.
+    // A thread's name may hold brackets too: the CPU is the first number in brackets that follows a thread id.
     for _ in 0..8 {
         let open = from + memchr::memchr(b'[', line.get(from..)?)?;
         from = open + 1;
@@ -47,20 +49,20 @@ pub(super) fn parse(line: &[u8]) -> Option<Line<'_>> {
         }
         let Some((comm, tid, tgid)) = task(&line[..open]) else { continue };
         let Some((flags, ts, decimals, rest)) = time(&line[from + len + 1..]) else { continue };
-        let (flags, preempt_count) = flags.map_or((0, 0), decode_flags);
+        let (flags, preempt_count) = flags.map_or((0, 0), trace_flags::decode);
         let cpu = u32::try_from(cpu).ok()?;
-        return Some(Line { comm, tid, tgid, cpu, flags, preempt_count, ts, decimals, rest });
+        return Some(EventLine { comm, tid, tgid, cpu, flags, preempt_count, ts, decimals, rest });
     }
     None
 }
 
-/// `   COMM-PID   ( TGID) ` before the CPU's bracket.
+/// The name, the thread id and the process id in `   COMM-PID   ( TGID) `, which precedes the CPU's bracket.
 fn task(text: &[u8]) -> Option<(&[u8], i32, Option<i32>)> {
     let mut text = text.trim_ascii_end();
     let mut tgid = None;
     if let Some(inner) = text.strip_suffix(b")") {
         let open = memchr::memrchr(b'(', inner)?;
-        // Dashes: the kernel did not know it.
+        // The kernel prints dashes for a process that it does not know.
         tgid = std::str::from_utf8(inner[open + 1..].trim_ascii()).ok()?.parse().ok();
         text = text[..open].trim_ascii_end();
     }
@@ -71,10 +73,10 @@ fn task(text: &[u8]) -> Option<(&[u8], i32, Option<i32>)> {
     Some((comm.strip_suffix(b"-")?.trim_ascii_start(), i32::try_from(tid).ok()?, tgid))
 }
 
-type Time<'a> = (Option<&'a [u8]>, u64, u8, &'a [u8]);
+type FlagsAndTime<'a> = (Option<&'a [u8]>, u64, u8, &'a [u8]);
 
-/// ` d..2 1136.097253: …` behind the CPU's bracket.
-fn time(text: &[u8]) -> Option<Time<'_>> {
+/// The flags, the time in ns, its decimals and the rest of ` d..2 1136.097253: …`, which follows the CPU's bracket.
+fn time(text: &[u8]) -> Option<FlagsAndTime<'_>> {
     let mut text = text.trim_ascii_start();
     let mut flags = None;
     for _ in 0..2 {
@@ -88,7 +90,7 @@ fn time(text: &[u8]) -> Option<Time<'_>> {
     None
 }
 
-/// `seconds.fraction:` or `nanoseconds:`; the time in ns, its decimals, and the length with the colon.
+/// The time in ns of `seconds.fraction:` or `nanoseconds:`, its decimals, and the length of the text with its colon.
 fn timestamp(text: &[u8]) -> Option<(u64, u8, usize)> {
     let (whole, len) = decimal(text)?;
     match text.get(len)? {
@@ -103,7 +105,7 @@ fn timestamp(text: &[u8]) -> Option<(u64, u8, usize)> {
     }
 }
 
-/// The decimal number at the start, and its length.
+/// The decimal number at the start of `text`, and how many digits it has.
 #[inline]
 pub(super) fn decimal(text: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
@@ -115,83 +117,50 @@ pub(super) fn decimal(text: &[u8]) -> Option<(u64, usize)> {
     (len > 0).then_some((value, len))
 }
 
-/// The flag column (`irqs-off, need-resched, hardirq/softirq, preempt-depth[, migrate-disable]`) as the kernel's
-/// `trace_flag_type` bits and its preempt count (migrate-disable depth in the high half, as in the ring buffer).
-fn decode_flags(column: &[u8]) -> (u8, u8) {
-    const IRQS_OFF: u8 = 0x01;
-    const IRQS_NOSUPPORT: u8 = 0x02;
-    const NEED_RESCHED: u8 = 0x04;
-    const HARDIRQ: u8 = 0x08;
-    const SOFTIRQ: u8 = 0x10;
-    const PREEMPT_RESCHED: u8 = 0x20;
-    const NMI: u8 = 0x40;
-    const BH_OFF: u8 = 0x80;
-    let at = |i: usize| column.get(i).copied().unwrap_or(b'.');
-    let irqs = match at(0) {
-        b'd' => IRQS_OFF,
-        b'D' => IRQS_OFF | BH_OFF,
-        b'b' => BH_OFF,
-        b'X' => IRQS_NOSUPPORT,
-        _ => 0,
-    };
-    let resched = match at(1) {
-        b'N' | b'B' => NEED_RESCHED | PREEMPT_RESCHED,
-        b'n' | b'b' => NEED_RESCHED,
-        b'p' | b'L' => PREEMPT_RESCHED,
-        _ => 0,
-    };
-    let context = match at(2) {
-        b'h' => HARDIRQ,
-        b's' => SOFTIRQ,
-        b'H' => HARDIRQ | SOFTIRQ,
-        b'Z' => NMI | HARDIRQ,
-        b'z' => NMI,
-        _ => 0,
-    };
-    let depth = |i| char::from(at(i)).to_digit(16).unwrap_or(0) as u8;
-    (irqs | resched | context, depth(3) | depth(4) << 4)
-}
-
-/// What a line says that is no event.
-pub(super) fn other(line: &[u8]) -> Other {
+/// Takes a line without an event apart.
+pub(super) fn parse_other(line: &[u8]) -> OtherLine {
     let line = line.trim_ascii();
     if let Some(rest) = line.strip_prefix(b"##### CPU ") {
         return match decimal(rest) {
-            Some((cpu, _)) => Other::Lost { cpu: cpu as u32, count: None },
-            None => Other::Nothing,
+            Some((cpu, _)) => OtherLine::Lost { cpu: cpu as u32, count: None },
+            None => OtherLine::Comment,
         };
     }
     if let Some(rest) = line.strip_prefix(b"CPU:") {
         // `CPU:3 [LOST 17 EVENTS]`, `CPU:3 [EVENTS DROPPED]`
-        let Some((cpu, len)) = decimal(rest) else { return Other::Unknown };
-        let Some(what) = rest[len..].trim_ascii().strip_prefix(b"[") else { return Other::Unknown };
-        let count = what.strip_prefix(b"LOST ").and_then(decimal).map(|(count, _)| count);
-        return Other::Lost { cpu: cpu as u32, count };
+        let Some((cpu, len)) = decimal(rest) else { return OtherLine::Unknown };
+        let Some(loss) = rest[len..].trim_ascii().strip_prefix(b"[") else { return OtherLine::Unknown };
+        let count = loss.strip_prefix(b"LOST ").and_then(decimal).map(|(count, _)| count);
+        return OtherLine::Lost { cpu: cpu as u32, count };
     }
     if let Some(rest) = line.strip_prefix(b"# entries-in-buffer/entries-written: ") {
         let numbers = decimal(rest).and_then(|(held, len)| Some((held, decimal(rest.get(len + 1..)?)?.0)));
         return match numbers {
-            Some((held, written)) => Other::Entries { held, written },
-            None => Other::Nothing,
+            Some((held, written)) => OtherLine::Entries { held, written },
+            None => OtherLine::Comment,
         };
     }
     if let Some((cpus, _)) = line.strip_prefix(b"cpus=").and_then(decimal) {
-        return Other::Cpus(cpus as u32);
+        return OtherLine::Cpus(cpus as u32);
     }
-    let known: [&[u8]; 5] = [b"#", b"version = ", b"CPU ", b"trace-cmd", b"TRACE:"];
-    if line.is_empty() || known.iter().any(|k| line.starts_with(k)) { Other::Nothing } else { Other::Unknown }
+    let headers: [&[u8]; 5] = [b"#", b"version = ", b"CPU ", b"trace-cmd", b"TRACE:"];
+    if line.is_empty() || headers.iter().any(|header| line.starts_with(header)) {
+        OtherLine::Comment
+    } else {
+        OtherLine::Unknown
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(text: &str) -> Line<'_> {
+    fn line(text: &str) -> EventLine<'_> {
         parse(text.as_bytes()).unwrap_or_else(|| panic!("{text}"))
     }
 
     #[test]
-    fn every_column_is_optional_that_some_kernel_leaves_out() {
+    fn columns_that_some_kernels_leave_out_are_optional() {
         let plain = line("          <idle>-0     [003] 1136.097253: cpu_idle: state=0 cpu_id=0");
         assert_eq!((plain.comm, plain.tid, plain.tgid, plain.cpu), (&b"<idle>"[..], 0, None, 3));
         assert_eq!((plain.ts, plain.decimals), (1_136_097_253_000, 6));
@@ -205,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_no_events() {
+    fn lines_without_an_event_are_told_apart() {
         for text in [
             "",
             "# tracer: nop",
@@ -216,12 +185,12 @@ mod tests {
         ] {
             assert_eq!(parse(text.as_bytes()), None, "{text}");
         }
-        assert_eq!(other(b"##### CPU 1 buffer started ####"), Other::Lost { cpu: 1, count: None });
-        assert_eq!(other(b"CPU:2 [LOST 17 EVENTS]"), Other::Lost { cpu: 2, count: Some(17) });
+        assert_eq!(parse_other(b"##### CPU 1 buffer started ####"), OtherLine::Lost { cpu: 1, count: None });
+        assert_eq!(parse_other(b"CPU:2 [LOST 17 EVENTS]"), OtherLine::Lost { cpu: 2, count: Some(17) });
         assert_eq!(
-            other(b"# entries-in-buffer/entries-written: 69657/223807   #P:2"),
-            Other::Entries { held: 69657, written: 223_807 }
+            parse_other(b"# entries-in-buffer/entries-written: 69657/223807   #P:2"),
+            OtherLine::Entries { held: 69657, written: 223_807 }
         );
-        assert_eq!(other(b"what is this"), Other::Unknown);
+        assert_eq!(parse_other(b"what is this"), OtherLine::Unknown);
     }
 }

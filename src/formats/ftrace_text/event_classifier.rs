@@ -1,58 +1,60 @@
-//! From `name: fields` to a kind and its values: by the table of known events, else as `key=value` pairs, else as text.
+//! Turns `name: fields` into an event type and field values: by the event catalog where it knows the event, else as
+//! `key=value` pairs, else as one field of text.
 
 use std::collections::HashMap;
 use std::io;
 
+use crate::formats::event_catalog::{self, CatalogEntry, MAX_FIELDS};
 use crate::formats::kind_list::{KindList, is_shaped, type_of};
-use crate::formats::known::{self, KnownEvent, MAX_FIELDS};
 use crate::formats::{EventType, EventTypeId, Field, FieldType, Sink, TEXT_FIELD, Value};
 
-/// Values of one event, in the order of its kind's fields.
-pub(super) struct Values<'a> {
+/// The values of one event, in the order of its type's fields.
+pub(super) struct FieldValues<'a> {
     pub list: [Value<'a>; MAX_FIELDS],
     pub len: usize,
-    /// `args` of `sys_enter`, as the ring buffer would hold them.
+    /// The six numbers of `args` in `sys_enter`, as the ring buffer holds them: 8 bytes each, little-endian.
     pub array: [u8; 48],
-    /// The field that is in `array`.
+    /// The position of the field whose value is `array`.
     pub array_field: Option<usize>,
 }
 
-impl Values<'_> {
+impl FieldValues<'_> {
     pub fn new() -> Self {
-        Values { list: [Value::Int(0); MAX_FIELDS], len: 0, array: [0; 48], array_field: None }
+        FieldValues { list: [Value::Int(0); MAX_FIELDS], len: 0, array: [0; 48], array_field: None }
     }
 }
 
-/// All ways in which one event's name was seen in this file.
-struct Name {
-    known: &'static [KnownEvent],
-    /// Kind of each of `known`, once one was met.
-    known_ids: Vec<Option<EventTypeId>>,
-    /// Kinds made up from pairs.
-    shapes: Vec<EventTypeId>,
-    /// The kind for text that cannot be taken apart.
+/// The event types that the events of one name have in this file.
+struct TypesOfName {
+    /// The ways in which kernels print the event.
+    catalog: &'static [CatalogEntry],
+    /// For each of `catalog` its event type, once an event was printed that way.
+    catalog_ids: Vec<Option<EventTypeId>>,
+    /// Types that were made up from the keys of `key=value` pairs.
+    from_pairs: Vec<EventTypeId>,
+    /// The type for text that cannot be taken apart.
     text: Option<EventTypeId>,
 }
 
-/// The kinds of one file.
+/// Finds the type of each event, and keeps the types of one file.
 #[derive(Default)]
-pub(super) struct Kinds {
+pub(super) struct EventClassifier {
     kinds: KindList,
     by_name: HashMap<Vec<u8>, usize>,
-    names: Vec<Name>,
+    names: Vec<TypesOfName>,
     print: Option<EventTypeId>,
 }
 
-impl Kinds {
+impl EventClassifier {
     pub fn get(&self, id: EventTypeId) -> &EventType {
         self.kinds.get(id)
     }
 
-    /// Takes what stands behind the time apart; tells the event's kind and its text (what stands behind the name).
+    /// Takes the part of a line behind the time apart. Returns the event's type and its text without the name.
     pub fn classify<'a>(
         &mut self,
         rest: &'a [u8],
-        values: &mut Values<'a>,
+        values: &mut FieldValues<'a>,
         sink: &mut dyn Sink,
     ) -> io::Result<(EventTypeId, &'a [u8])> {
         values.array_field = None;
@@ -63,7 +65,7 @@ impl Kinds {
         if let Some(id) = self.syscall(rest, values, sink)? {
             return Ok((id, rest));
         }
-        // The kernel's own entries of other kinds than events have no name before a colon.
+        // Stack traces and function entries have no name before a colon.
         let (name, text) = match rest {
             _ if !name.is_empty() => (name, text),
             _ if rest.starts_with(b"<stack trace>") => (&b"kernel_stack"[..], rest),
@@ -77,7 +79,7 @@ impl Kinds {
     fn print<'a>(
         &mut self,
         buf: &'a [u8],
-        values: &mut Values<'a>,
+        values: &mut FieldValues<'a>,
         sink: &mut dyn Sink,
     ) -> io::Result<EventTypeId> {
         values.list[0] = Value::Uint(0);
@@ -109,11 +111,11 @@ impl Kinds {
         Ok(id)
     }
 
-    /// `sys_openat(dfd: …)` and `sys_openat -> 0x3`, as the kernel prints the events of `syscalls`.
+    /// Takes `sys_openat(dfd: …)` and `sys_openat -> 0x3` apart, which is how the kernel prints the events of `syscalls`.
     fn syscall<'a>(
         &mut self,
         rest: &'a [u8],
-        values: &mut Values<'a>,
+        values: &mut FieldValues<'a>,
         sink: &mut dyn Sink,
     ) -> io::Result<Option<EventTypeId>> {
         let Some(call) = rest.strip_prefix(b"sys_") else { return Ok(None) };
@@ -128,7 +130,7 @@ impl Kinds {
         if exits {
             values.list[0] = integer(text).unwrap_or(Value::Str(text));
             values.len = 1;
-            return self.shaped(&name, "syscalls", &[b"ret"], values, sink).map(Some);
+            return self.type_of_pairs(&name, "syscalls", &[b"ret"], values, sink).map(Some);
         }
         let mut keys: [&[u8]; MAX_FIELDS] = [b""; MAX_FIELDS];
         values.len = 0;
@@ -142,38 +144,38 @@ impl Kinds {
             values.len += 1;
         }
         let len = values.len;
-        self.shaped(&name, "syscalls", &keys[..len], values, sink).map(Some)
+        self.type_of_pairs(&name, "syscalls", &keys[..len], values, sink).map(Some)
     }
 
     fn named<'a>(
         &mut self,
         name: &'a [u8],
         text: &'a [u8],
-        values: &mut Values<'a>,
+        values: &mut FieldValues<'a>,
         sink: &mut dyn Sink,
     ) -> io::Result<EventTypeId> {
         let at = self.name_index(name);
-        let known_here = self.names[at].known;
-        for (i, known) in known_here.iter().enumerate() {
-            let Some(len) = known.parse(text, &mut values.list) else { continue };
+        let catalog = self.names[at].catalog;
+        for (i, entry) in catalog.iter().enumerate() {
+            let Some(len) = entry.parse(text, &mut values.list) else { continue };
             values.len = len;
-            fill_array(known, values);
-            if let Some(id) = self.names[at].known_ids[i] {
+            fill_array(entry, values);
+            if let Some(id) = self.names[at].catalog_ids[i] {
                 return Ok(id);
             }
-            let twin = self.kinds.find(|k| k.name == known.kind.name && k.fields == known.kind.fields);
+            let twin = self.kinds.find(|k| k.name == entry.kind.name && k.fields == entry.kind.fields);
             let id = match twin {
                 Some(id) => id,
-                None => self.kinds.add(known.kind.clone(), sink)?,
+                None => self.kinds.add(entry.kind.clone(), sink)?,
             };
-            self.names[at].known_ids[i] = Some(id);
+            self.names[at].catalog_ids[i] = Some(id);
             return Ok(id);
         }
         let mut keys: [&[u8]; MAX_FIELDS] = [b""; MAX_FIELDS];
         match pairs(text, &mut keys, &mut values.list) {
             Some(len) => {
                 values.len = len;
-                self.shaped(name, "", &keys[..len], values, sink)
+                self.type_of_pairs(name, "", &keys[..len], values, sink)
             }
             None => {
                 values.list[0] = Value::Str(text);
@@ -181,7 +183,7 @@ impl Kinds {
                 if let Some(id) = self.names[at].text {
                     return Ok(id);
                 }
-                let id = self.shaped(name, "", &[TEXT_FIELD.as_bytes()], values, sink)?;
+                let id = self.type_of_pairs(name, "", &[TEXT_FIELD.as_bytes()], values, sink)?;
                 self.names[at].text = Some(id);
                 Ok(id)
             }
@@ -192,27 +194,28 @@ impl Kinds {
         if let Some(at) = self.by_name.get(name) {
             return *at;
         }
-        let known = known::lookup(name);
-        self.names.push(Name { known, known_ids: vec![None; known.len()], shapes: Vec::new(), text: None });
+        let catalog = event_catalog::lookup(name);
+        let catalog_ids = vec![None; catalog.len()];
+        self.names.push(TypesOfName { catalog, catalog_ids, from_pairs: Vec::new(), text: None });
         self.by_name.insert(name.to_vec(), self.names.len() - 1);
         self.names.len() - 1
     }
 
-    /// The kind of this name whose fields have these keys and the values' types.
-    fn shaped(
+    /// The event type of this name whose fields have these keys and the types of the values.
+    fn type_of_pairs(
         &mut self,
         name: &[u8],
         system: &str,
         keys: &[&[u8]],
-        values: &Values<'_>,
+        values: &FieldValues<'_>,
         sink: &mut dyn Sink,
     ) -> io::Result<EventTypeId> {
         let at = self.name_index(name);
         let fits = |id: &&EventTypeId| is_shaped(self.kinds.get(**id), keys, &values.list);
-        if let Some(id) = self.names[at].shapes.iter().find(fits) {
+        if let Some(id) = self.names[at].from_pairs.iter().find(fits) {
             return Ok(*id);
         }
-        let mut offset = known::COMMON_SIZE;
+        let mut offset = event_catalog::COMMON_SIZE;
         let fields = keys
             .iter()
             .zip(&values.list)
@@ -234,12 +237,12 @@ impl Kinds {
                 field
             })
             .collect();
-        let system = known::lookup(name).first().map_or(system, |k| &k.kind.system);
+        let system = event_catalog::lookup(name).first().map_or(system, |k| &k.kind.system);
         let name_text = String::from_utf8_lossy(name).into_owned();
         let id = self
             .kinds
             .add(EventType { system: system.into(), name: name_text, fields, print_fmt: None }, sink)?;
-        self.names[at].shapes.push(id);
+        self.names[at].from_pairs.push(id);
         Ok(id)
     }
 }
@@ -248,7 +251,7 @@ fn is_name(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b == b'-' || b == b'/'
 }
 
-/// `name: text`; an empty name where there is none.
+/// The name and the text of `name: text`; an empty name where there is none.
 fn split_name(rest: &[u8]) -> (&[u8], &[u8]) {
     match rest.iter().position(|b| !is_name(*b)) {
         Some(end) if rest[end] == b':' => (&rest[..end], rest[end + 1..].trim_ascii_start()),
@@ -256,7 +259,8 @@ fn split_name(rest: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// A marker as it was written. `trace-cmd report` and the kernel's `print` put the writer's name or address before it.
+/// The marker as the program wrote it. `trace-cmd report` and the kernel's `print` put the name or the address of the
+/// kernel function that wrote the marker before it.
 fn marker_text<'a>(name: &[u8], text: &'a [u8]) -> &'a [u8] {
     if name == b"print" {
         let (writer, rest) = split_name(text);
@@ -270,10 +274,10 @@ fn marker_text<'a>(name: &[u8], text: &'a [u8]) -> &'a [u8] {
     text
 }
 
-/// Puts the numbers of an array, which the table hands over as text, where a [`Value::Bytes`] can borrow them.
-fn fill_array(known: &KnownEvent, values: &mut Values<'_>) {
+/// Puts the numbers of an array, which the catalog returns as text, where a [`Value::Bytes`] can borrow them.
+fn fill_array(entry: &CatalogEntry, values: &mut FieldValues<'_>) {
     let is_array = |f: &Field| matches!(f.ty, FieldType::Bytes { elem: 8 });
-    let Some(at) = known.kind.fields.iter().position(is_array) else { return };
+    let Some(at) = entry.kind.fields.iter().position(is_array) else { return };
     let Value::Str(text) = values.list[at] else { return };
     values.array = [0; 48];
     for (slot, number) in values.array.chunks_exact_mut(8).zip(text.split(|b| *b == b',')) {
@@ -283,7 +287,7 @@ fn fill_array(known: &KnownEvent, values: &mut Values<'_>) {
     values.array_field = Some(at);
 }
 
-/// A decimal or `0x` number that is all of `text`.
+/// The number that makes up all of `text`, in decimal or, behind `0x`, in hexadecimal.
 fn integer<'a>(text: &[u8]) -> Option<Value<'a>> {
     let text = std::str::from_utf8(text).ok()?;
     match text.strip_prefix("0x") {
@@ -292,8 +296,8 @@ fn integer<'a>(text: &[u8]) -> Option<Value<'a>> {
     }
 }
 
-/// `key=value` pairs that make up all of `text`: a value runs up to the next ` key=`. `None` where the text starts
-/// otherwise or has more pairs than fit.
+/// Splits `key=value` pairs that make up all of `text`, and returns how many there are. A value runs up to the next
+/// ` key=`. `None` where the text does not start with a pair, or has more than [`MAX_FIELDS`] of them.
 fn pairs<'a>(
     text: &'a [u8],
     keys: &mut [&'a [u8]; MAX_FIELDS],

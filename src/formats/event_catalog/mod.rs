@@ -21,13 +21,13 @@ pub const MAX_FIELDS: usize = 32;
 
 /// One way in which one event is printed.
 #[derive(Debug)]
-pub struct KnownEvent {
+pub struct CatalogEntry {
     /// The event with those of its fields that this text tells; offsets are those of a 64-bit little-endian record.
     pub kind: EventType,
     template: Template,
 }
 
-impl KnownEvent {
+impl CatalogEntry {
     /// Takes the fields out of `text` (what stands behind `name: `) into `out`; `None` where the text is of another
     /// shape. `out` then holds one value per field of [`Self::kind`]; an array of numbers stays text.
     pub fn parse<'a>(&self, text: &'a [u8], out: &mut [Value<'a>; MAX_FIELDS]) -> Option<usize> {
@@ -41,7 +41,7 @@ impl KnownEvent {
 }
 
 /// All ways in which the event called `name` is printed; empty for an unknown one.
-pub fn lookup(name: &[u8]) -> &'static [KnownEvent] {
+pub fn lookup(name: &[u8]) -> &'static [CatalogEntry] {
     std::str::from_utf8(name).ok().and_then(|name| TABLE.get(name)).map_or(&[], Vec::as_slice)
 }
 
@@ -60,11 +60,11 @@ pub fn prints_itself(kind: &EventType) -> bool {
         || matches!(kind.name.as_str(), "function" | "kernel_stack" | "user_stack" | "unknown")
 }
 
-static TABLE: LazyLock<HashMap<&'static str, Vec<KnownEvent>>> =
+static TABLE: LazyLock<HashMap<&'static str, Vec<CatalogEntry>>> =
     LazyLock::new(|| parse_table(include_str!("events.txt")));
 
-fn parse_table(text: &'static str) -> HashMap<&'static str, Vec<KnownEvent>> {
-    let mut table: HashMap<&str, Vec<KnownEvent>> = HashMap::new();
+fn parse_table(text: &'static str) -> HashMap<&'static str, Vec<CatalogEntry>> {
+    let mut table: HashMap<&str, Vec<CatalogEntry>> = HashMap::new();
     let mut head = ("", "", "");
     for line in text.lines() {
         let Some(pattern) = line.strip_prefix('\t') else {
@@ -83,7 +83,7 @@ fn parse_table(text: &'static str) -> HashMap<&'static str, Vec<KnownEvent>> {
         let template = Template::new(pattern, &fields);
         let print_fmt = Some(template.print_fmt(&fields));
         let kind = EventType { system: system.into(), name: name.into(), fields, print_fmt };
-        table.entry(name).or_default().push(KnownEvent { kind, template });
+        table.entry(name).or_default().push(CatalogEntry { kind, template });
     }
     table
 }
@@ -130,7 +130,7 @@ fn field_type(ty: &str) -> (String, FieldType, u32) {
 mod tests {
     use super::*;
 
-    fn parse(name: &str, text: &'static str) -> Option<(&'static KnownEvent, Vec<Value<'static>>)> {
+    fn parse(name: &str, text: &'static str) -> Option<(&'static CatalogEntry, Vec<Value<'static>>)> {
         let mut out = [Value::Int(0); MAX_FIELDS];
         let known = lookup(name.as_bytes()).iter().find(|k| k.parse(text.as_bytes(), &mut out).is_some())?;
         Some((known, out[..known.kind.fields.len()].to_vec()))

@@ -1,0 +1,83 @@
+//! The names and the processes of threads, as the events of a timeline reveal them one after the other.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// The latest name and process of one thread.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct NamedThread {
+    /// The kernel's `comm`, or the name from a method trace. The bytes need not be UTF-8.
+    pub name: Option<Vec<u8>>,
+    /// The id of the process that the thread belongs to.
+    pub tgid: Option<i32>,
+}
+
+impl NamedThread {
+    /// The name as text; bytes that are not UTF-8 are replaced.
+    pub fn name_text(&self) -> Option<Cow<'_, str>> {
+        self.name.as_deref().map(String::from_utf8_lossy)
+    }
+}
+
+/// The names and the processes of all threads of a timeline, by the kernel's thread id.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ThreadNames {
+    threads: HashMap<i32, NamedThread>,
+}
+
+impl ThreadNames {
+    /// Notes what a source says of a thread. A value replaces the earlier one; `None` keeps it.
+    pub fn learn(&mut self, tid: i32, tgid: Option<i32>, name: Option<&[u8]>) {
+        let thread = self.threads.entry(tid).or_default();
+        thread.tgid = tgid.or(thread.tgid);
+        if let Some(name) = name
+            && thread.name.as_deref() != Some(name)
+        {
+            thread.name = Some(name.to_vec());
+        }
+    }
+
+    /// Notes the process of a thread, unless a process is noted already.
+    pub fn learn_tgid_if_unknown(&mut self, tid: i32, tgid: i32) {
+        self.threads.entry(tid).or_default().tgid.get_or_insert(tgid);
+    }
+
+    /// What has been noted of the thread so far.
+    #[inline]
+    pub fn get(&self, tid: i32) -> Option<&NamedThread> {
+        self.threads.get(&tid)
+    }
+
+    /// The id of the thread's process.
+    #[inline]
+    pub fn tgid(&self, tid: i32) -> Option<i32> {
+        self.get(tid)?.tgid
+    }
+
+    /// All threads in the order of their ids.
+    pub fn sorted(&self) -> Vec<(i32, &NamedThread)> {
+        let mut threads: Vec<_> = self.threads.iter().map(|(tid, thread)| (*tid, thread)).collect();
+        threads.sort_unstable_by_key(|(tid, _)| *tid);
+        threads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_value_replaces_and_a_missing_one_keeps() {
+        let mut names = ThreadNames::default();
+        names.learn(7, None, Some(b"app_process"));
+        names.learn(7, Some(5), None);
+        names.learn(7, None, Some(b"worker\xff"));
+        names.learn_tgid_if_unknown(7, 9);
+        names.learn_tgid_if_unknown(3, 3);
+        let worker = names.get(7).unwrap();
+        assert_eq!((worker.name.as_deref(), worker.tgid), (Some(&b"worker\xff"[..]), Some(5)));
+        assert_eq!(worker.name_text().unwrap(), "worker\u{fffd}");
+        assert_eq!((names.tgid(3), names.tgid(4)), (Some(3), None));
+        assert_eq!(names.sorted().iter().map(|(tid, _)| *tid).collect::<Vec<_>>(), [3, 7]);
+    }
+}

@@ -1,0 +1,19 @@
+//! Splits a text into lines.
+
+/// The lines of `text` without their ends, each with its offset in bytes. A line may end with `\n`, with the `\r\n` of
+/// Windows, or with the `\r\r\n` that an old `adb shell` makes of it.
+pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..).filter(|r| !r.is_empty())?;
+        let len = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let start = at;
+        at += len + 1;
+        Some((start, trim_carriage_returns(&rest[..len])))
+    })
+}
+
+fn trim_carriage_returns(line: &[u8]) -> &[u8] {
+    let count = line.iter().rev().take_while(|b| **b == b'\r').count();
+    &line[..line.len() - count]
+}
