@@ -2,7 +2,7 @@
 //! on the host puts the recording and the app's ART/Dalvik method trace on one clock for the viewers people
 //! use.
 //!
-//! Imports point one way: [`cli`] → `record`, `doctor`, `atrace_command` | [`export`], [`profile`] →
+//! Imports point one way: [`cli`] → `record`, `doctor`, `atrace_command` | [`export`], [`inspect`] → [`profile`] →
 //! [`timeline`] → [`formats`] → `trace_dat`, [`markers`], `categories` → `android`, [`ftrace`], [`art`] →
 //! `text`, [`clock`]. No lower room knows a higher one, and no format knows another format.
 
@@ -39,6 +39,8 @@ pub mod record;
 pub mod export;
 #[cfg(feature = "host")]
 pub mod formats;
+#[cfg(feature = "host")]
+pub mod inspect;
 #[cfg(feature = "host")]
 pub mod profile;
 #[cfg(feature = "host")]

@@ -1,101 +1,218 @@
-//! Writers of what people open, one format a module, and the one place where one is chosen.
+//! Writers: one module per output format, and the table [`FORMATS`] with one row per format.
 //!
-//! To add one: a module with a type that implements [`TimelineSink`], a [`Format`] with its name and endings, and
-//! its line in [`create`].
+//! To add a format: write a module with a type that implements [`TimelineSink`], and add its row to [`FORMATS`].
 
 mod background;
 mod chrome_json;
+pub mod convert;
 mod csv;
 mod firefox;
 mod perfetto;
-pub mod perfetto_zip;
+mod perfetto_zip;
 mod story;
 pub mod systrace;
 mod systrace_html;
 mod thread_names;
 mod trace_dat;
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::Path;
 
+use crate::formats::input::Input;
 use crate::timeline::TimelineSink;
 
-/// A format that can be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputFormat {
-    /// Perfetto's protobuf: `.pftrace`, `.perfetto-trace`.
-    Perfetto,
-    /// Chrome's JSON trace format: `.json`.
-    ChromeJson,
-    /// A table of slices, states and counters: `.csv`.
-    Csv,
-    /// trace-cmd's file: `.dat`.
-    TraceDat,
-    /// systrace's text: `.txt`, `.systrace`.
-    Systrace,
-    /// The Firefox profiler's JSON: `.firefox.json`.
-    Firefox,
-    /// systrace's page with a viewer of its own: `.html`.
-    SystraceHtml,
+/// Where an exporter writes to. Exporters hand over large pieces, so the writer needs no buffer of its own.
+pub type Out = Box<dyn Write + Send>;
+
+/// One format that can be written: a row of [`FORMATS`].
+pub struct OutputFormat {
+    /// The name that `--format` takes.
+    pub name: &'static str,
+    /// Endings of file names that choose this format.
+    pub endings: &'static [&'static str],
+    /// The programs that open this format.
+    pub viewers: &'static str,
+    /// What of a timeline has a place in this format.
+    pub holds: Holds,
+    /// Makes the writer.
+    pub create: Create,
 }
 
-impl OutputFormat {
-    /// Every format, by the name that `--format` takes, with the endings that choose it.
-    pub const ALL: &[(OutputFormat, &str, &[&str])] = &[
-        (OutputFormat::Perfetto, "perfetto", &[".pftrace", ".perfetto-trace", ".perfetto"]),
-        (OutputFormat::Firefox, "firefox", &[".firefox.json", ".profile.json"]),
-        (OutputFormat::ChromeJson, "chrome-json", &[".json"]),
-        (OutputFormat::Csv, "csv", &[".csv"]),
-        (OutputFormat::SystraceHtml, "systrace-html", &[".html", ".htm"]),
-        (OutputFormat::TraceDat, "trace-dat", &[".dat"]),
-        (OutputFormat::Systrace, "systrace", &[".txt", ".systrace", ".ftrace"]),
-    ];
+/// How the writer of a format is made.
+#[derive(Clone, Copy)]
+pub enum Create {
+    /// The writer writes from front to back: to a file, a pipe, or a compressor.
+    Stream(fn(Out) -> Box<dyn TimelineSink>),
+    /// The writer makes an archive that holds the method traces among the inputs as they are. An archive needs a file to
+    /// seek in; the first function says what is wrong with the inputs before the file is touched.
+    Archive(fn(&[Input]) -> Result<(), &'static str>, CreateArchive),
+}
 
-    /// The format that a path's ending names; a further `.gz` does not hide it.
-    pub fn of_path(path: &Path) -> Option<OutputFormat> {
+/// Makes the writer of an archive onto a file, with the inputs of the timeline.
+pub type CreateArchive = for<'a> fn(File, &'a [Input]) -> io::Result<Box<dyn TimelineSink + 'a>>;
+
+/// What of a timeline has a place in a format. What has none is left out by the format's writer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holds {
+    /// Kernel events of every type: each as itself, or as the state, slice or counter that it stands for.
+    pub kernel_events: bool,
+    /// atrace's begin and end markers, as slices or as the events that a viewer makes slices of.
+    pub marker_slices: bool,
+    /// Method calls of method traces.
+    pub method_slices: bool,
+    /// Names of threads.
+    pub thread_names: bool,
+    /// Counters of atrace, and the CPU frequencies that kernel events tell.
+    pub counters: bool,
+    /// How many events are missing, and where.
+    pub losses: bool,
+}
+
+/// The formats of the kernel's own tools hold everything but method calls.
+const KERNEL_RECORDING: Holds = Holds {
+    kernel_events: true,
+    marker_slices: true,
+    method_slices: false,
+    thread_names: true,
+    counters: true,
+    losses: true,
+};
+const EVERYTHING: Holds = Holds { method_slices: true, ..KERNEL_RECORDING };
+const EVERYTHING_BUT_LOSSES: Holds = Holds { losses: false, ..EVERYTHING };
+
+/// Every format that can be written. Where two endings fit a file's name, the first row with such an ending counts.
+pub static FORMATS: &[OutputFormat] = &[
+    OutputFormat {
+        name: "perfetto",
+        endings: &[".pftrace", ".perfetto-trace", ".perfetto"],
+        viewers: PERFETTO_VIEWERS,
+        holds: EVERYTHING,
+        create: Create::Stream(|out| Box::new(perfetto::PerfettoWriter::new(out))),
+    },
+    OutputFormat {
+        name: "firefox",
+        endings: &[".firefox.json", ".profile.json"],
+        viewers: "https://profiler.firefox.com (it stays on this computer)",
+        holds: EVERYTHING_BUT_LOSSES,
+        create: Create::Stream(firefox::create),
+    },
+    OutputFormat {
+        name: "chrome-json",
+        endings: &[".json"],
+        viewers: "https://ui.perfetto.dev, chrome://tracing, speedscope",
+        holds: EVERYTHING,
+        create: Create::Stream(chrome_json::create),
+    },
+    OutputFormat {
+        name: "csv",
+        endings: &[".csv"],
+        viewers: "a spreadsheet, pandas, DuckDB",
+        holds: Holds { kernel_events: false, ..EVERYTHING_BUT_LOSSES },
+        create: Create::Stream(csv::create),
+    },
+    OutputFormat {
+        name: "systrace-html",
+        endings: &[".html", ".htm"],
+        viewers: "any browser, offline; https://ui.perfetto.dev reads it too",
+        holds: KERNEL_RECORDING,
+        create: Create::Stream(systrace_html::create),
+    },
+    OutputFormat {
+        name: "trace-dat",
+        endings: &[".dat"],
+        viewers: "trace-cmd report, KernelShark",
+        holds: KERNEL_RECORDING,
+        create: Create::Stream(trace_dat::create),
+    },
+    OutputFormat {
+        name: "systrace",
+        endings: &[".txt", ".systrace", ".ftrace"],
+        viewers: "https://ui.perfetto.dev, chrome://tracing, Catapult, or any pager",
+        holds: KERNEL_RECORDING,
+        create: Create::Stream(|out| Box::new(systrace::SystraceWriter::new(out))),
+    },
+    OutputFormat {
+        name: "perfetto-zip",
+        endings: &[".zip"],
+        viewers: PERFETTO_VIEWERS,
+        holds: EVERYTHING,
+        create: Create::Archive(perfetto_zip::check, perfetto_zip::create),
+    },
+];
+
+const PERFETTO_VIEWERS: &str = "https://ui.perfetto.dev (it stays on this computer), or trace_processor";
+
+impl OutputFormat {
+    /// The format that a path's ending names; a further `.gz` does not hide the ending.
+    pub fn of_path(path: &Path) -> Option<&'static OutputFormat> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
-        OutputFormat::ALL.iter().find(|(.., ends)| ends.iter().any(|e| name.ends_with(e))).map(|(f, ..)| *f)
+        FORMATS.iter().find(|format| format.endings.iter().any(|ending| name.ends_with(ending)))
     }
 
     /// The format called `name`.
-    pub fn of_name(name: &str) -> Option<OutputFormat> {
-        OutputFormat::ALL.iter().find(|(_, n, _)| *n == name).map(|(f, ..)| *f)
-    }
-
-    /// With what people open it.
-    pub fn viewers(self) -> &'static str {
-        match self {
-            OutputFormat::Perfetto => {
-                "https://ui.perfetto.dev (it stays on this computer), or trace_processor"
-            }
-            OutputFormat::ChromeJson => "https://ui.perfetto.dev, chrome://tracing, speedscope",
-            OutputFormat::Csv => "a spreadsheet, pandas, DuckDB",
-            OutputFormat::TraceDat => "trace-cmd report, KernelShark",
-            OutputFormat::Systrace => "https://ui.perfetto.dev, chrome://tracing, Catapult, or any pager",
-            OutputFormat::SystraceHtml => "any browser, offline; https://ui.perfetto.dev reads it too",
-            OutputFormat::Firefox => "https://profiler.firefox.com (it stays on this computer)",
-        }
-    }
-
-    /// Its name, as `--format` takes it.
-    pub fn name(self) -> &'static str {
-        OutputFormat::ALL.iter().find(|(f, ..)| *f == self).map_or("", |(_, n, _)| n)
+    pub fn of_name(name: &str) -> Option<&'static OutputFormat> {
+        FORMATS.iter().find(|format| format.name == name)
     }
 }
 
-/// Where an exporter writes to; it is handed large pieces when the exporter buffers, so needs no buffer of its own.
-pub type Out = Box<dyn Write + Send>;
+/// The writer of the format called `name` onto `out`; `None` where no format that is written from front to back has this
+/// name.
+pub fn create(name: &str, out: Out) -> Option<Box<dyn TimelineSink>> {
+    match OutputFormat::of_name(name)?.create {
+        Create::Stream(create) => Some(create(out)),
+        Create::Archive(..) => None,
+    }
+}
 
-/// The writer of `format` onto `out`.
-pub fn create(format: OutputFormat, out: Out) -> Box<dyn TimelineSink> {
-    match format {
-        OutputFormat::Perfetto => Box::new(perfetto::PerfettoWriter::new(out)),
-        OutputFormat::ChromeJson => chrome_json::create(out),
-        OutputFormat::Csv => csv::create(out),
-        OutputFormat::TraceDat => trace_dat::create(out),
-        OutputFormat::Systrace => Box::new(systrace::SystraceWriter::new(out)),
-        OutputFormat::Firefox => firefox::create(out),
-        OutputFormat::SystraceHtml => systrace_html::create(out),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::formats::ReadReport;
+    use crate::timeline::MergeSummary;
+
+    #[test]
+    fn every_row_creates_a_writer_of_an_empty_timeline() {
+        let summary = MergeSummary::new(Clock::Boottime, Vec::new(), ReadReport::default());
+        for format in FORMATS {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let out = file.reopen().unwrap();
+            let mut sink = match format.create {
+                Create::Stream(create) => create(Box::new(out)),
+                Create::Archive(_, create) => create(out, &[]).unwrap(),
+            };
+            story::tests::push_example(sink.as_mut(), "");
+            sink.finish(&summary).unwrap();
+            drop(sink);
+            assert!(file.as_file().metadata().unwrap().len() > 0, "{}", format.name);
+        }
+    }
+
+    #[test]
+    fn a_method_call_is_in_the_output_of_each_format_that_holds_method_slices_and_of_no_other() {
+        for format in FORMATS {
+            let Create::Stream(create) = format.create else { continue };
+            let written = story::tests::export_bytes(create, story::tests::TEXT);
+            let has_call = memchr::memmem::find(&written, b"a.B.run").is_some()
+                || (memchr::memmem::find(&written, b"a.B").is_some()
+                    && memchr::memmem::find(&written, b"run").is_some());
+            assert_eq!(has_call, format.holds.method_slices, "{}", format.name);
+        }
+    }
+
+    #[test]
+    fn names_and_endings_are_told_apart() {
+        for (at, format) in FORMATS.iter().enumerate() {
+            let name = format.name;
+            assert_eq!(OutputFormat::of_name(name).map(|f| f.name), Some(name));
+            for ending in format.endings {
+                let path = format!("dir.csv/X{}.gz", ending.to_uppercase().to_lowercase());
+                assert_eq!(OutputFormat::of_path(Path::new(&path)).map(|f| f.name), Some(name), "{path}");
+                assert!(FORMATS[..at].iter().all(|f| !f.endings.contains(ending)), "{ending} twice");
+            }
+        }
+        assert!(OutputFormat::of_path(Path::new("trace")).is_none());
     }
 }

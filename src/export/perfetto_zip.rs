@@ -13,35 +13,43 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use super::perfetto::PerfettoWriter;
-use crate::formats::detect::InputFormat;
-use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, Sink, ThreadInfo};
-use crate::ftrace::print_fmt::Symbolizer;
-use crate::timeline::{InputSummary, MergeSummary, Source, TimelineSink};
-
-/// What chooses it: the name that `--format` takes, and the ending.
-pub const NAME: &str = "perfetto-zip";
-/// See [`NAME`].
-pub const ENDING: &str = ".zip";
+use crate::formats::input::Input;
+use crate::formats::{Head, Order, Sink, SinkAdapter, art_method};
+use crate::timeline::{
+    Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineAdapter, TimelineSink,
+};
 
 /// The recording's name in the zip.
 const RECORDING: &str = "recording.pftrace";
 /// Method traces whose offsets differ by more cannot share the one clock that a manifest can name for them: ns.
 const SAME_OFFSET: u64 = 100_000;
 
-/// The writer onto `out`, with the method traces among `sources`.
-///
-/// # Errors
-/// Of `out`.
-pub fn create(out: File, sources: &[Source]) -> io::Result<Box<dyn TimelineSink + '_>> {
-    let mut zip = Zip(Arc::new(Mutex::new(Some(ZipWriter::new(out)))));
-    zip.start(RECORDING)?;
-    Ok(Box::new(PerfettoZip { recording: PerfettoWriter::new(Box::new(zip.clone())), zip, sources }))
+/// Says why no zip can be made of `inputs`, if that is so.
+pub(super) fn check(inputs: &[Input]) -> Result<(), &'static str> {
+    let methods = inputs.iter().filter(|input| art_method::detect(input)).count();
+    if methods == 0 || methods == inputs.len() {
+        return Err(
+            "a zip for Perfetto relates method traces to a recording: give it both, or write one file \
+             (-o OUT.pftrace)",
+        );
+    }
+    Ok(())
 }
 
-struct PerfettoZip<'s> {
+/// The writer onto `out`, with the method traces among `inputs`.
+///
+/// # Errors
+/// Those of `out`.
+pub(super) fn create(out: File, inputs: &[Input]) -> io::Result<Box<dyn TimelineSink + '_>> {
+    let mut zip = Zip(Arc::new(Mutex::new(Some(ZipWriter::new(out)))));
+    zip.start(RECORDING)?;
+    Ok(Box::new(PerfettoZip { recording: PerfettoWriter::new(Box::new(zip.clone())), zip, inputs }))
+}
+
+struct PerfettoZip<'i> {
     recording: PerfettoWriter,
     zip: Zip,
-    sources: &'s [Source],
+    inputs: &'i [Input],
 }
 
 /// The zip, which the recording's writer has too; what is written goes into the file that was started last. `None` after
@@ -74,7 +82,13 @@ impl Write for Zip {
     }
 }
 
-impl Sink for PerfettoZip<'_> {
+impl SinkAdapter for PerfettoZip<'_> {
+    type Next = PerfettoWriter;
+
+    fn next(&mut self) -> &mut PerfettoWriter {
+        &mut self.recording
+    }
+
     fn head(&mut self, head: &Head) -> io::Result<()> {
         let mut head = head.clone();
         // The manifest alone says where MONOTONIC lies, in which Perfetto takes every method trace to be: a Dalvik trace
@@ -84,38 +98,40 @@ impl Sink for PerfettoZip<'_> {
         }
         self.recording.head(&head)
     }
-    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        self.recording.event_type(id, kind)
-    }
-    fn kernel(&mut self, context: &Arc<Symbolizer>) -> io::Result<()> {
-        self.recording.kernel(context)
-    }
-    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
-        self.recording.thread(thread)
-    }
-    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
-        self.recording.process(process)
-    }
-    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
-        self.recording.event(event, kind)
-    }
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
-        self.recording.lost(cpu, count)
-    }
 }
 
-/// Methods are not taken: their file goes into the zip as it is.
-impl TimelineSink for PerfettoZip<'_> {
+/// The recording holds no methods: each method trace goes into the zip as the file it is.
+impl TimelineAdapter for PerfettoZip<'_> {
+    fn order(&self) -> Order {
+        self.recording.order()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.recording.notes()
+    }
+
+    fn method(&mut self, _: MethodId, _: &MethodName<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn method_thread(&mut self, _: &MethodThread) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn edges(&mut self, _: u32, _: &[Edge]) -> io::Result<()> {
+        Ok(())
+    }
+
     fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
         self.recording.finish(outcome)?;
         let mut methods: Vec<(String, &InputSummary)> = Vec::new();
-        for (source, about) in self.sources.iter().zip(&outcome.inputs) {
-            if source.format != InputFormat::ArtMethod {
+        for (input, about) in self.inputs.iter().zip(&outcome.inputs) {
+            if !art_method::detect(input) {
                 continue;
             }
             let name = member_name(&about.name, methods.len());
             self.zip.start(&name)?;
-            self.zip.write_all(&source.input)?;
+            self.zip.write_all(input)?;
             methods.push((name, about));
         }
         self.zip.start("perfetto_manifest.json")?;

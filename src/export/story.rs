@@ -487,8 +487,24 @@ pub(super) mod tests {
 
     /// What the exporter writes for `text` and one method on thread 7.
     pub(in crate::export) fn export(create: impl Fn(Out) -> Box<dyn TimelineSink>, text: &str) -> String {
+        String::from_utf8(export_bytes(create, text)).unwrap()
+    }
+
+    /// The same, for a format that is no text.
+    pub(in crate::export) fn export_bytes(
+        create: impl Fn(Out) -> Box<dyn TimelineSink>,
+        text: &str,
+    ) -> Vec<u8> {
         let out = Shared::default();
         let mut sink = create(Box::new(out.clone()));
+        let report = push_example(&mut *sink, text);
+        sink.finish(&outcome(report)).unwrap();
+        drop(sink);
+        out.0.lock().unwrap().clone()
+    }
+
+    /// Pushes `text` and one method call on thread 7.
+    pub(in crate::export) fn push_example(sink: &mut dyn TimelineSink, text: &str) -> ReadReport {
         let order = sink.order();
         let report = ftrace_text::read(text.as_bytes(), order, &mut *sink).unwrap();
         let thread = MethodThread {
@@ -504,10 +520,7 @@ pub(super) mod tests {
         sink.method_thread(&thread).unwrap();
         let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };
         sink.edges(0, &[edge(1_000_012_345, EdgeKind::Enter), edge(1_000_055_000, EdgeKind::Exit)]).unwrap();
-        sink.finish(&outcome(report)).unwrap();
-        drop(sink);
-        let bytes = out.0.lock().unwrap().clone();
-        String::from_utf8(bytes).unwrap()
+        report
     }
 
     fn outcome(report: ReadReport) -> MergeSummary {

@@ -37,7 +37,7 @@ enum Bytes {
 
 /// Why an input could not be opened; names it.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum InputError {
     /// The system refused.
     #[error("{name}: {source}")]
     Io {
@@ -114,16 +114,16 @@ impl Release for Input {
 
 impl Input {
     /// Opens `path` (`-` is standard input) and unpacks it if gzip or zstd packed it.
-    pub fn open(path: &Path) -> Result<Input, OpenError> {
+    pub fn open(path: &Path) -> Result<Input, InputError> {
         let name = path.display().to_string();
-        let io_error = |source| OpenError::Io { name: name.clone(), source };
+        let io_error = |source| InputError::Io { name: name.clone(), source };
         let bytes = if name == "-" {
             Bytes::Owned(read_all(io::stdin().lock()).map_err(io_error)?)
         } else {
             let file = File::open(path).map_err(io_error)?;
             let meta = file.metadata().map_err(io_error)?;
             if meta.is_dir() {
-                return Err(OpenError::Directory { name });
+                return Err(InputError::Directory { name });
             }
             match meta.is_file() {
                 true if meta.len() == 0 => Bytes::Owned(Vec::new()),
@@ -134,7 +134,7 @@ impl Input {
         let mut input = Input { name, size: 0, packed: None, damage: Vec::new(), bytes };
         input.size = input.len() as u64;
         if input.is_empty() {
-            return Err(OpenError::Empty { name: input.name });
+            return Err(InputError::Empty { name: input.name });
         }
         input.unpack()?.unstream()
     }
@@ -145,7 +145,7 @@ impl Input {
         Input { name: name.to_owned(), size, packed: None, damage: Vec::new(), bytes: Bytes::Owned(bytes) }
     }
 
-    fn unpack(mut self) -> Result<Input, OpenError> {
+    fn unpack(mut self) -> Result<Input, InputError> {
         let packed = match self.get(..4) {
             Some([0x1f, 0x8b, 8, _]) => "gzip",
             Some([0x28, 0xb5, 0x2f, 0xfd]) => "zstd",
@@ -160,11 +160,11 @@ impl Input {
                 .and_then(|d| d.take(MAX_IN_MEMORY + 1).read_to_end(&mut out)),
         };
         if out.len() as u64 > MAX_IN_MEMORY {
-            return Err(OpenError::TooBig { name: self.name });
+            return Err(InputError::TooBig { name: self.name });
         }
         match result {
             Err(source) if out.is_empty() => {
-                return Err(OpenError::Packed { name: self.name, packed, source });
+                return Err(InputError::Packed { name: self.name, packed, source });
             }
             Err(error) => self.damage.push(Damage {
                 offset: out.len() as u64,
@@ -173,7 +173,7 @@ impl Input {
                     out.len()
                 ),
             }),
-            Ok(_) if out.is_empty() => return Err(OpenError::Empty { name: self.name }),
+            Ok(_) if out.is_empty() => return Err(InputError::Empty { name: self.name }),
             Ok(_) => {}
         }
         self.packed = Some(packed);
@@ -184,15 +184,15 @@ impl Input {
 
 impl Input {
     /// Makes the trace.dat of a recording that came as a stream.
-    fn unstream(mut self) -> Result<Input, OpenError> {
+    fn unstream(mut self) -> Result<Input, InputError> {
         if !self.starts_with(recorder_stream::MAGIC) {
             return Ok(self);
         }
         let name = self.name.clone();
         let stream = RecorderStream::parse(&self)
-            .map_err(|source| OpenError::Stream { name: name.clone(), source })?;
+            .map_err(|source| InputError::Stream { name: name.clone(), source })?;
         let mut dat = Vec::new();
-        stream.write_dat(&mut dat).map_err(|source| OpenError::Io { name, source })?;
+        stream.write_dat(&mut dat).map_err(|source| InputError::Io { name, source })?;
         let cut = stream.cut.map(|cut| {
             let what = format!("the stream is cut: {}; what came before is there", cut.what);
             Damage { offset: cut.offset, what }

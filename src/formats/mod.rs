@@ -1,29 +1,28 @@
-//! Readers: what each kind of file says, as [`Event`]s in the file's own clock, pushed to a [`Sink`].
+//! Readers: one module per file format. A reader pushes [`Event`]s, at times of the file's own clock, to a [`Sink`].
 //!
-//! Every reader follows one shape: `detect(&[u8]) -> bool` looks at the first bytes, `read` pushes events. Two
-//! formats never know each other; what they share is here: the event model and the sink.
+//! Every reader offers the same: `detect(&[u8]) -> bool` looks at the first bytes, and `open(&Input)` reads the file's head.
+//! [`Recording::read`] then pushes everything to a sink. The table [`FORMATS`] holds one row per format; no format knows
+//! another one. What formats share is here: how a file's bytes are had ([`input`]), the event model and the sink.
 
 pub mod art_method;
-pub mod detect;
 mod event;
-#[cfg(feature = "host")]
 pub mod event_catalog;
-#[cfg(feature = "host")]
+mod event_registry;
 pub mod ftrace_text;
-#[cfg(feature = "host")]
 pub mod input;
-#[cfg(feature = "host")]
-mod kind_list;
-#[cfg(feature = "host")]
+mod input_format;
 pub mod perfetto;
+mod recording;
 mod report;
 mod sink;
 pub mod trace_dat;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
 pub use event::{Event, EventTypeId, Payload};
+pub use input_format::{FORMATS, FormatError, InputFormat, UnreadFile, identify};
+pub use recording::{OpenError, OpenedInput, Recording, open};
 pub use report::{CpuCount, Damage, ReadReport};
-pub use sink::{Head, Order, ProcessInfo, Sink, ThreadInfo};
+pub use sink::{Head, Order, ProcessInfo, Sink, SinkAdapter, ThreadInfo};
 
-/// The one field of an event whose source is a text that nobody knows how to take apart.
+/// The name of the only field of an event type that stands for a text line which cannot be taken apart.
 pub const TEXT_FIELD: &str = "text";

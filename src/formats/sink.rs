@@ -1,4 +1,4 @@
-//! What a reader pushes to, and what it says before the first event.
+//! The sink that a reader pushes to, the adapter that stands before a sink, and what a reader pushes besides events.
 
 use std::io;
 use std::sync::Arc;
@@ -56,37 +56,106 @@ pub struct ProcessInfo<'a> {
 }
 
 /// Takes what a reader finds. An error ends the reading and is handed back to the reader's caller.
+///
+/// The defaults drop what a sink has no use for. A sink that hands everything on to another one, with changes here and
+/// there, implements [`SinkAdapter`] instead, whose defaults drop nothing.
 pub trait Sink {
-    /// Before everything else, once.
+    /// The file's head: called once, before everything else.
     fn head(&mut self, head: &Head) -> io::Result<()> {
         let _ = head;
         Ok(())
     }
-    /// Before the first event of this kind, once. Ids come in growing order without holes.
+    /// An event type: called once, before the first event of this type. Ids grow without holes.
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         let _ = (id, kind);
         Ok(())
     }
-    /// After the head and before the first kind, at most once a source: what prints records as their kernel would.
-    fn kernel(&mut self, context: &Arc<Symbolizer>) -> io::Result<()> {
-        let _ = context;
+    /// The names behind addresses and numbers, for printing records as their kernel would: called at most once per file,
+    /// after the head and before the first event type.
+    fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
+        let _ = symbolizer;
         Ok(())
     }
-    /// At any time; a later one for the same id adds to or replaces an earlier one.
+    /// A thread: called at any time. A later call for the same id adds to or replaces an earlier one.
     fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         let _ = thread;
         Ok(())
     }
-    /// At any time.
+    /// A process: called at any time.
     fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
         let _ = process;
         Ok(())
     }
-    /// One event; `kind` is what [`Sink::event_type`] got for `event.kind`.
+    /// One event. `kind` is what [`Sink::event_type`] got for `event.kind`.
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
-    /// Events are missing on `cpu` before the next event of that CPU; `count` where the kernel counted them.
+    /// Events are missing on `cpu` before the next event of that CPU; `count` is how many, where the kernel counted them.
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
         let _ = (cpu, count);
         Ok(())
+    }
+}
+
+/// A [`Sink`] that hands what it gets on to another sink. Every method that an adapter does not override passes its call
+/// on unchanged.
+pub trait SinkAdapter {
+    /// The sink behind the adapter.
+    type Next: Sink + ?Sized;
+
+    /// The sink that calls are passed on to.
+    fn next(&mut self) -> &mut Self::Next;
+
+    /// See [`Sink::head`].
+    fn head(&mut self, head: &Head) -> io::Result<()> {
+        self.next().head(head)
+    }
+    /// See [`Sink::event_type`].
+    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
+        self.next().event_type(id, kind)
+    }
+    /// See [`Sink::kernel`].
+    fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
+        self.next().kernel(symbolizer)
+    }
+    /// See [`Sink::thread`].
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
+        self.next().thread(thread)
+    }
+    /// See [`Sink::process`].
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
+        self.next().process(process)
+    }
+    /// See [`Sink::event`].
+    #[inline]
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        self.next().event(event, kind)
+    }
+    /// See [`Sink::lost`].
+    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+        self.next().lost(cpu, count)
+    }
+}
+
+impl<A: SinkAdapter + ?Sized> Sink for A {
+    fn head(&mut self, head: &Head) -> io::Result<()> {
+        SinkAdapter::head(self, head)
+    }
+    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
+        SinkAdapter::event_type(self, id, kind)
+    }
+    fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
+        SinkAdapter::kernel(self, symbolizer)
+    }
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
+        SinkAdapter::thread(self, thread)
+    }
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
+        SinkAdapter::process(self, process)
+    }
+    #[inline]
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        SinkAdapter::event(self, event, kind)
+    }
+    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+        SinkAdapter::lost(self, cpu, count)
     }
 }

@@ -4,36 +4,36 @@
 //! the whole id in versions 4 and 5. The kernel keeps 15 characters of a name: Android sets the last 15 of a name with a
 //! dot, else the first 15. What is left is told by what a thread did: its markers, and when it was on a CPU.
 
-use super::align::Evidence;
-use super::fit::{Fit, geometric_mean};
-use super::map::ClockMap;
-use super::observe::{Observed, Seen};
-use super::place::Identity;
+use super::clock_map::ClockMap;
+use super::evidence::Evidence;
+use super::kernel_evidence::{KernelEvidence, ThreadActivity};
+use super::placement::ThreadIdentity;
+use super::residuals::{Residuals, geometric_mean};
 use crate::formats::art_method::{MethodTrace, TracedThread};
 
 /// `TASK_COMM_LEN` less its NUL.
-const COMM: usize = 15;
+const COMM_LEN: usize = 15;
 /// One kernel thread is meant rather than another if it fits so many times as well.
-const CLEARLY: f64 = 2.0;
+const MIN_RATIO_TO_RUNNER_UP: f64 = 2.0;
 /// A thread that fits worse than this is not meant by its activity alone: ns.
-const FITS: f64 = 200_000.0;
+const MAX_RESIDUAL_NS: f64 = 200_000.0;
 
 /// Whether the kernel may call a thread of this full name so.
-fn is_name(comm: &[u8], full: &str) -> bool {
+fn is_comm_of(comm: &[u8], full: &str) -> bool {
     let full = full.as_bytes();
-    let cut = full.len().saturating_sub(COMM);
-    !comm.is_empty() && (comm == full || comm == &full[..full.len().min(COMM)] || comm == &full[cut..])
+    let cut = full.len().saturating_sub(COMM_LEN);
+    !comm.is_empty() && (comm == full || comm == &full[..full.len().min(COMM_LEN)] || comm == &full[cut..])
 }
 
 /// For each thread of the trace the kernel threads that it may be by its process, name and id.
-pub fn candidates(trace: &MethodTrace<'_>, observed: &Observed) -> Vec<Vec<i32>> {
+pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec<i32>> {
     let pid = trace.header().pid;
-    let in_process = |seen: &Seen| match (pid, seen.tgid) {
+    let in_process = |seen: &ThreadActivity| match (pid, seen.tgid) {
         (Some(pid), Some(tgid)) => pid == tgid,
         _ => true,
     };
     let of = |thread: &TracedThread<'_>| {
-        let has_name = |seen: &Seen| seen.comms.iter().any(|comm| is_name(comm, &thread.name));
+        let has_name = |seen: &ThreadActivity| seen.comms.iter().any(|comm| is_comm_of(comm, &thread.name));
         let mut found: Vec<i32> = Vec::new();
         for (tid, seen) in observed.threads.iter().filter(|(_, seen)| in_process(seen)) {
             // The main thread has the process's name in the kernel.
@@ -81,12 +81,12 @@ fn by_id(trace: &MethodTrace<'_>, all: &mut [Vec<i32>]) {
 }
 
 /// Identities where there is nothing to compare with: the process, if the trace says it.
-pub fn alone(trace: &MethodTrace<'_>) -> Vec<Identity> {
+pub fn without_recording(trace: &MethodTrace<'_>) -> Vec<ThreadIdentity> {
     let pid = trace.header().pid;
     let own_id = |t: &TracedThread<'_>| {
         trace.header().version >= 4 || (pid == i32::try_from(t.id).ok() && t.name == "main")
     };
-    let of = |thread: &TracedThread<'_>| Identity {
+    let of = |thread: &TracedThread<'_>| ThreadIdentity {
         tid: own_id(thread).then(|| i32::try_from(thread.id).ok()).flatten(),
         tgid: pid,
         doubt: None,
@@ -95,10 +95,11 @@ pub fn alone(trace: &MethodTrace<'_>) -> Vec<Identity> {
 }
 
 /// Decides, for a trace that lies so, which thread is which.
-pub fn decide(evidence: &Evidence<'_, '_>, eras: &[ClockMap]) -> Vec<Identity> {
-    let count = evidence.traced.len();
-    let mut fits: Vec<Vec<(i32, Fit)>> = (0..count).map(|thread| evidence.fits(thread, eras)).collect();
-    let mut decided: Vec<Option<Identity>> = vec![None; count];
+pub fn decide(evidence: &Evidence<'_, '_>, segments: &[ClockMap]) -> Vec<ThreadIdentity> {
+    let count = evidence.threads.len();
+    let mut fits: Vec<Vec<(i32, Residuals)>> =
+        (0..count).map(|thread| evidence.fits(thread, segments)).collect();
+    let mut decided: Vec<Option<ThreadIdentity>> = vec![None; count];
     // The clearest first: a kernel thread that is taken is no longer there for the next.
     loop {
         let clearest = (0..count)
@@ -106,8 +107,8 @@ pub fn decide(evidence: &Evidence<'_, '_>, eras: &[ClockMap]) -> Vec<Identity> {
             .filter_map(|thread| Some((thread, clearest(&fits[thread], evidence, thread)?)))
             .max_by(|(_, (_, a)), (_, (_, b))| a.total_cmp(b));
         let Some((thread, (tid, _))) = clearest else { break };
-        let tgid = evidence.observed.threads.get(&tid).and_then(|s| s.tgid).or(evidence.trace.header().pid);
-        decided[thread] = Some(Identity { tid: Some(tid), tgid, doubt: None });
+        let tgid = evidence.kernel.threads.get(&tid).and_then(|s| s.tgid).or(evidence.trace.header().pid);
+        decided[thread] = Some(ThreadIdentity { tid: Some(tid), tgid, doubt: None });
         for other in (0..count).filter(|other| *other != thread) {
             if overlap(evidence, thread, other) {
                 fits[other].retain(|(t, _)| *t != tid);
@@ -121,18 +122,18 @@ pub fn decide(evidence: &Evidence<'_, '_>, eras: &[ClockMap]) -> Vec<Identity> {
             [one] => format!("thread {one} has its name, but did something else"),
             _ => format!("threads {} have its name, and nothing tells them apart", tids.join(", ")),
         };
-        Identity { tid: None, tgid: evidence.trace.header().pid, doubt: Some(doubt) }
+        ThreadIdentity { tid: None, tgid: evidence.trace.header().pid, doubt: Some(doubt) }
     };
     decided.into_iter().enumerate().map(|(thread, id)| id.unwrap_or_else(|| undecided(thread))).collect()
 }
 
 /// The kernel thread that is meant, and how clearly; `None` while several may be, or none.
-fn clearest(fits: &[(i32, Fit)], evidence: &Evidence<'_, '_>, thread: usize) -> Option<(i32, f64)> {
-    let apart = |fit: &Fit| geometric_mean(&fit.items);
+fn clearest(fits: &[(i32, Residuals)], evidence: &Evidence<'_, '_>, thread: usize) -> Option<(i32, f64)> {
+    let apart = |fit: &Residuals| geometric_mean(&fit.medians);
     let named = |tid: i32| {
         let full = &evidence.trace.threads()[thread].name;
-        let seen = evidence.observed.threads.get(&tid);
-        full == "main" || full.is_empty() || seen.is_some_and(|s| s.comms.iter().any(|c| is_name(c, full)))
+        let seen = evidence.kernel.threads.get(&tid);
+        full == "main" || full.is_empty() || seen.is_some_and(|s| s.comms.iter().any(|c| is_comm_of(c, full)))
     };
     let mut order: Vec<(i32, Option<f64>)> = fits.iter().map(|(tid, fit)| (*tid, apart(fit))).collect();
     order.sort_by(|a, b| a.1.unwrap_or(f64::MAX).total_cmp(&b.1.unwrap_or(f64::MAX)));
@@ -140,11 +141,12 @@ fn clearest(fits: &[(i32, Fit)], evidence: &Evidence<'_, '_>, thread: usize) -> 
         [] => None,
         [(tid, None)] => named(*tid).then_some((*tid, 1.0)),
         // Alone with its name; what it did may still be another's who had the name before.
-        [(tid, Some(ns))] => (*ns <= FITS || (named(*tid) && *ns < 4.0 * FITS)).then_some((*tid, FITS / ns)),
+        [(tid, Some(ns))] => (*ns <= MAX_RESIDUAL_NS || (named(*tid) && *ns < 4.0 * MAX_RESIDUAL_NS))
+            .then_some((*tid, MAX_RESIDUAL_NS / ns)),
         [(tid, Some(ns)), (_, second), ..] => {
-            let clearly = second.is_none_or(|second| second >= ns * CLEARLY);
-            let ratio = second.map_or(FITS / ns, |second| second / ns);
-            (*ns <= FITS && clearly).then_some((*tid, ratio))
+            let clearly = second.is_none_or(|second| second >= ns * MIN_RATIO_TO_RUNNER_UP);
+            let ratio = second.map_or(MAX_RESIDUAL_NS / ns, |second| second / ns);
+            (*ns <= MAX_RESIDUAL_NS && clearly).then_some((*tid, ratio))
         }
         _ => None,
     }
@@ -152,20 +154,20 @@ fn clearest(fits: &[(i32, Fit)], evidence: &Evidence<'_, '_>, thread: usize) -> 
 
 /// Whether two threads of the trace ran at the same time: then they cannot be the same thread of the kernel.
 fn overlap(evidence: &Evidence<'_, '_>, a: usize, b: usize) -> bool {
-    let (a, b) = (&evidence.traced[a], &evidence.traced[b]);
+    let (a, b) = (&evidence.threads[a], &evidence.threads[b]);
     a.first <= b.last && b.first <= a.last
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_name;
+    use super::is_comm_of;
 
     #[test]
     fn names_are_known_by_their_first_or_last_fifteen_characters() {
-        assert!(is_name(b"RenderThread", "RenderThread"));
-        assert!(is_name(b"OkHttp Connecti", "OkHttp ConnectionPool dispatcher"));
-        assert!(is_name(b"eference.Loader", "com.example.reference.Loader"));
-        assert!(!is_name(b"pool-1-thread-1", "pool-1-thread-2"));
-        assert!(!is_name(b"", ""));
+        assert!(is_comm_of(b"RenderThread", "RenderThread"));
+        assert!(is_comm_of(b"OkHttp Connecti", "OkHttp ConnectionPool dispatcher"));
+        assert!(is_comm_of(b"eference.Loader", "com.example.reference.Loader"));
+        assert!(!is_comm_of(b"pool-1-thread-1", "pool-1-thread-2"));
+        assert!(!is_comm_of(b"", ""));
     }
 }

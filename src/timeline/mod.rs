@@ -1,24 +1,28 @@
-//! One timeline from several inputs: clocks, identity of threads, merge.
+//! One timeline from several inputs: puts recordings and method traces on one clock, finds the kernel thread of each traced
+//! thread, and hands everything to an exporter.
 
-mod align;
-mod fit;
+mod alignment;
+mod clock_map;
+mod corrections;
+mod dedup;
+mod deobfuscate;
+mod event_buffer;
+mod evidence;
 mod identity;
-mod map;
+mod kernel_evidence;
 mod merge;
-mod methods;
-mod observe;
-mod outcome;
-mod place;
-mod rename;
+mod method_evidence;
+mod method_slices;
+mod offset_histogram;
+mod placement;
+mod recording_pass;
+mod residuals;
 mod sink;
-mod source;
-mod stored;
-mod traced;
-mod vote;
+mod summary;
 
-pub use align::AlignError;
-pub use merge::{MergeError, MergeOptions, merge};
-pub use outcome::{InputSummary, MergeSummary, Verdict};
-pub use rename::Renamed;
-pub use sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
-pub use source::{Kernel, Opened, Source, SourceError};
+pub use alignment::AlignError;
+pub use deobfuscate::Deobfuscator;
+pub use merge::{MergeError, merge};
+pub use placement::MergeOptions;
+pub use sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineAdapter, TimelineSink};
+pub use summary::{InputSummary, MergeSummary, Verdict};

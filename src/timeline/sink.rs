@@ -7,7 +7,7 @@
 use std::io;
 
 use super::MergeSummary;
-use crate::formats::{Order, Sink};
+use crate::formats::{Order, Sink, SinkAdapter};
 
 /// Which method; dense, starting at 0, over all inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -67,18 +67,18 @@ pub struct Edge {
 
 /// Takes a whole timeline. Every exporter is one; an error ends the merge.
 pub trait TimelineSink: Sink {
-    /// In which order it wants what it gets. With [`Order::Time`] kernel events and edges come by time together, at
-    /// the price of memory for the smaller inputs; with [`Order::Any`] each CPU and each thread is in order by
-    /// itself, which is cheapest.
+    /// In which order the exporter wants what it gets. With [`Order::Time`] kernel events and edges come by time together,
+    /// at the price of memory for the smaller inputs; with [`Order::Any`] each CPU and each thread is in order by itself,
+    /// which is cheapest.
     fn order(&self) -> Order {
         Order::Any
     }
-    /// Before the first edge of this method, once.
+    /// A method: called once, before the first edge of this method.
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
         let _ = (id, name);
         Ok(())
     }
-    /// Before the first edge of this thread, once.
+    /// A thread of a method trace: called once, before the first edge of this thread.
     fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
         let _ = thread;
         Ok(())
@@ -88,11 +88,187 @@ pub trait TimelineSink: Sink {
         let _ = (thread, edges);
         Ok(())
     }
-    /// The end: losses, verdicts. Writes what is left and flushes; only after this the output is whole.
-    fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()>;
-    /// After [`TimelineSink::finish`]: what the output does not hold as the inputs have it, one sentence each, for the
-    /// summary.
+    /// The end of the timeline, with losses and verdicts. The exporter writes what is left and flushes; only after this the
+    /// output is whole.
+    fn finish(&mut self, summary: &MergeSummary) -> io::Result<()>;
+    /// What the output does not hold as the inputs have it: one sentence each, for the summary. The merge asks after
+    /// [`TimelineSink::finish`].
     fn notes(&self) -> Vec<String> {
         Vec::new()
+    }
+}
+
+/// A [`TimelineSink`] that hands what it gets on to another one. Every method that an adapter does not override passes its
+/// call on unchanged; see [`SinkAdapter`] for those of kernel events.
+pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
+    /// See [`TimelineSink::order`]; nearly always the order that the sink behind the adapter wants.
+    fn order(&self) -> Order;
+    /// See [`TimelineSink::method`].
+    fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
+        self.next().method(id, name)
+    }
+    /// See [`TimelineSink::method_thread`].
+    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
+        self.next().method_thread(thread)
+    }
+    /// See [`TimelineSink::edges`].
+    fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
+        self.next().edges(thread, edges)
+    }
+    /// See [`TimelineSink::finish`].
+    fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
+        self.next().finish(summary)
+    }
+    /// See [`TimelineSink::notes`]. The adapter has to ask the sink behind it, which it cannot borrow mutably here.
+    fn notes(&self) -> Vec<String>;
+}
+
+impl<A: TimelineAdapter + ?Sized> TimelineSink for A {
+    fn order(&self) -> Order {
+        TimelineAdapter::order(self)
+    }
+    fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
+        TimelineAdapter::method(self, id, name)
+    }
+    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
+        TimelineAdapter::method_thread(self, thread)
+    }
+    fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
+        TimelineAdapter::edges(self, thread, edges)
+    }
+    fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
+        TimelineAdapter::finish(self, summary)
+    }
+    fn notes(&self) -> Vec<String> {
+        TimelineAdapter::notes(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::{Clock, Snapshots};
+    use crate::formats::{Event, EventType, EventTypeId, Head, Payload, ProcessInfo, ReadReport, ThreadInfo};
+    use crate::ftrace::print_fmt::Symbolizer;
+
+    /// Writes down the name of every call.
+    #[derive(Default)]
+    struct CallLog(Vec<&'static str>);
+
+    impl CallLog {
+        fn add(&mut self, call: &'static str) -> io::Result<()> {
+            self.0.push(call);
+            Ok(())
+        }
+    }
+
+    impl Sink for CallLog {
+        fn head(&mut self, _: &Head) -> io::Result<()> {
+            self.add("head")
+        }
+        fn event_type(&mut self, _: EventTypeId, _: &EventType) -> io::Result<()> {
+            self.add("event_type")
+        }
+        fn kernel(&mut self, _: &Arc<Symbolizer>) -> io::Result<()> {
+            self.add("kernel")
+        }
+        fn thread(&mut self, _: &ThreadInfo<'_>) -> io::Result<()> {
+            self.add("thread")
+        }
+        fn process(&mut self, _: &ProcessInfo<'_>) -> io::Result<()> {
+            self.add("process")
+        }
+        fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+            self.add("event")
+        }
+        fn lost(&mut self, _: u32, _: Option<u64>) -> io::Result<()> {
+            self.add("lost")
+        }
+    }
+
+    impl TimelineSink for CallLog {
+        fn order(&self) -> Order {
+            Order::Time
+        }
+        fn method(&mut self, _: MethodId, _: &MethodName<'_>) -> io::Result<()> {
+            self.add("method")
+        }
+        fn method_thread(&mut self, _: &MethodThread) -> io::Result<()> {
+            self.add("method_thread")
+        }
+        fn edges(&mut self, _: u32, _: &[Edge]) -> io::Result<()> {
+            self.add("edges")
+        }
+        fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
+            self.add("finish")
+        }
+    }
+
+    struct OverridesNothing(CallLog);
+
+    impl SinkAdapter for OverridesNothing {
+        type Next = CallLog;
+        fn next(&mut self) -> &mut CallLog {
+            &mut self.0
+        }
+    }
+
+    impl TimelineAdapter for OverridesNothing {
+        fn order(&self) -> Order {
+            self.0.order()
+        }
+        fn notes(&self) -> Vec<String> {
+            self.0.notes()
+        }
+    }
+
+    /// Calls every method of a timeline sink once.
+    fn call_all(sink: &mut dyn TimelineSink) -> io::Result<()> {
+        let head = Head {
+            format: String::new(),
+            clock: Clock::Boottime,
+            precision: 9,
+            snapshots: Snapshots::default(),
+            cpus: None,
+            machine: None,
+        };
+        let event_type =
+            EventType { system: "sched".into(), name: "x".into(), fields: Vec::new(), print_fmt: None };
+        let event = Event {
+            ts: 1,
+            cpu: 0,
+            tid: 1,
+            kind: EventTypeId(0),
+            flags: 0,
+            preempt_count: 0,
+            comm: None,
+            tgid: None,
+            payload: Payload::Values { values: &[], text: None },
+        };
+        let thread =
+            MethodThread { index: 0, tid: None, tgid: None, name: "main".into(), trace_id: 1, doubt: None };
+        sink.head(&head)?;
+        sink.kernel(&Arc::new(Symbolizer::default()))?;
+        sink.event_type(EventTypeId(0), &event_type)?;
+        sink.thread(&ThreadInfo { tid: 1, tgid: None, name: None })?;
+        sink.process(&ProcessInfo { pid: 1, ppid: None, name: None })?;
+        sink.event(&event, &event_type)?;
+        sink.lost(0, None)?;
+        sink.method(MethodId(0), &MethodName { class: "", name: "", signature: "", file: "" })?;
+        sink.method_thread(&thread)?;
+        sink.edges(0, &[])?;
+        sink.finish(&MergeSummary::new(Clock::Boottime, Vec::new(), ReadReport::default()))
+    }
+
+    #[test]
+    fn an_adapter_that_overrides_nothing_passes_every_call_on() {
+        let (mut direct, mut adapter) = (CallLog::default(), OverridesNothing(CallLog::default()));
+        call_all(&mut direct).unwrap();
+        call_all(&mut adapter).unwrap();
+        assert_eq!(direct.0.len(), 11, "every method is called: {:?}", direct.0);
+        assert_eq!(adapter.0.0, direct.0);
+        assert_eq!(TimelineSink::order(&adapter), Order::Time);
     }
 }

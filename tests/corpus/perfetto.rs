@@ -1,7 +1,7 @@
 //! Compares how the reader reads the Perfetto traces of the corpus with how Perfetto's own classes decode
 //! them.
 
-use tracebridge::formats::{Order, detect, perfetto};
+use tracebridge::formats::{self, Order, perfetto};
 
 use crate::support;
 use crate::texts::DeliveredTrace;
@@ -16,7 +16,7 @@ fn each_perfetto_trace_has_the_events_that_perfettos_own_classes_count() {
         let count = rest.split("ftrace-events=").nth(1).unwrap();
         let want: usize = count.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
         let data = std::fs::read(corpus.join(name)).unwrap();
-        assert_eq!(detect::detect(&data), detect::InputFormat::Perfetto, "{name}");
+        assert_eq!(formats::identify(&data).map(|format| format.name), Ok("Perfetto trace"), "{name}");
         for order in [Order::Any, Order::Time] {
             let mut delivered = DeliveredTrace::default();
             let report = perfetto::read(&data, order, &mut delivered).unwrap();

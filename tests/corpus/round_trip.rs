@@ -3,27 +3,18 @@
 
 use std::path::{Path, PathBuf};
 
-use tracebridge::formats::trace_dat::TraceDat;
-use tracebridge::formats::{Order, detect, ftrace_text, perfetto};
+use tracebridge::formats::input::Input;
+use tracebridge::formats::{self, OpenedInput, Order};
 
 use crate::support;
 use crate::texts::{DeliveredEvent, DeliveredTrace};
 
 /// Reads a whole file, events in order of time.
 fn read_trace(path: &Path) -> DeliveredTrace {
-    let data = std::fs::read(path).unwrap();
+    let input = Input::from_bytes(&path.display().to_string(), std::fs::read(path).unwrap());
     let mut delivered = DeliveredTrace::default();
-    match detect::detect(&data) {
-        detect::InputFormat::TraceDat => {
-            TraceDat::open(&data).unwrap().read(Order::Time, &mut delivered).unwrap();
-        }
-        detect::InputFormat::Perfetto => {
-            perfetto::read(&data, Order::Time, &mut delivered).unwrap();
-        }
-        _ => {
-            ftrace_text::read(&data, Order::Time, &mut delivered).unwrap();
-        }
-    }
+    let OpenedInput::Recording(recording) = formats::open(&input).unwrap() else { panic!("no recording") };
+    recording.read(Order::Time, &mut delivered).unwrap();
     delivered
 }
 

@@ -6,11 +6,10 @@ use std::io;
 use std::path::Path;
 
 use tracebridge::formats::{
-    Event, EventType, Head, Order, ProcessInfo, ReadReport, Sink, ThreadInfo, Value, detect, ftrace_text,
+    self, Event, EventType, Head, Order, ProcessInfo, ReadReport, Sink, ThreadInfo, Value, ftrace_text,
 };
 
 use crate::support;
-use tracebridge::formats::detect::InputFormat;
 
 /// Everything that a reader delivered of one trace.
 #[derive(Default)]
@@ -87,8 +86,8 @@ impl Sink for DeliveredTrace {
 
 fn read(path: &Path, order: Order) -> (DeliveredTrace, ReadReport) {
     let data = std::fs::read(path).unwrap();
-    let format = detect::detect(&data);
-    let is_text = matches!(format, InputFormat::FtraceText | InputFormat::SystraceHtml);
+    let format = formats::identify(&data).map(|format| format.name);
+    let is_text = matches!(format, Ok("ftrace text" | "systrace HTML"));
     assert!(is_text, "{} is taken for {format:?}", path.display());
     let mut delivered = DeliveredTrace::default();
     let report = ftrace_text::read(&data, order, &mut delivered).unwrap();

@@ -7,9 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::json;
-use tracebridge::formats::detect;
 use tracebridge::formats::input::Input;
-use tracebridge::timeline::Source;
 
 use crate::art_writer::{Action, ArtTrace, Method, Record};
 use crate::dat_writer::{DatFile, RingBuffer, common};
@@ -403,10 +401,7 @@ impl Simulated<'_> {
 }
 
 /// The two files as inputs of `merge`.
-pub fn sources(made: &SimulatedFiles) -> [Source; 2] {
-    let source = |name: &str, bytes: &Vec<u8>| Source {
-        format: detect::detect(bytes),
-        input: Input::from_bytes(name, bytes.clone()),
-    };
+pub fn sources(made: &SimulatedFiles) -> [Input; 2] {
+    let source = |name: &str, bytes: &Vec<u8>| Input::from_bytes(name, bytes.clone());
     [source("app.dat", &made.dat), source("app.trace", &made.trace)]
 }

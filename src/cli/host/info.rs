@@ -1,28 +1,26 @@
-//! `info`: what a file is, what is in it, and what is missing.
+//! `info`: prints what a file is, what is in it, and what is missing.
 
-use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Parser;
 use serde_json::json;
 
-use super::merge::size;
+use super::size;
 use crate::cli::{Exit, exit};
-use crate::clock::Clock;
-use crate::formats::art_method::MethodTrace;
-use crate::formats::{Event, EventType, EventTypeId, Head, Order, ReadReport, Sink, ThreadInfo};
-use crate::profile::drive::Selection;
-use crate::profile::flat::Flat;
-use crate::timeline::{Kernel, Opened, Source, SourceError};
+use crate::console::complain;
+use crate::formats::input::Input;
+use crate::formats::{OpenError, ReadReport};
+use crate::inspect::{self, Contents, InputReport, InspectError, MethodTraceReport, RecordingReport};
 
 /// Say what a file is: format, clocks, counts, losses, damage
 ///
-/// Names anything; of what is read here it tells clocks, events per CPU, losses, threads, methods and damage.
+/// Every file is named by its format. Of a file that tracebridge reads, info prints the clocks, events per CPU, losses, threads,
+/// methods and damage.
 ///
 /// Exit status: 0 whole, 1 cannot be read or is nothing that is read here, 3 read, but events were lost or it is damaged.
 #[derive(Parser)]
-pub struct Args {
+pub struct InfoArgs {
     /// The files; - is standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -32,189 +30,130 @@ pub struct Args {
 }
 
 /// Runs `info`.
-pub fn run(args: Args) -> anyhow::Result<Exit> {
+pub fn run(args: InfoArgs) -> anyhow::Result<Exit> {
+    let mut out = io::stdout().lock();
     let mut exit = Exit::Complete;
     for path in &args.files {
-        match about(path, args.json) {
-            Ok(true) if exit == Exit::Complete => exit = Exit::Lossy,
-            Ok(_) => {}
-            Err(error) if exit::is_broken_pipe(&error) => return Err(error),
+        let report = Input::open(path).map_err(OpenError::from).map_err(InspectError::from);
+        match report.and_then(|input| inspect::inspect(&input)) {
+            Ok(report) => {
+                if report.is_lossy() && exit == Exit::Complete {
+                    exit = Exit::Lossy;
+                }
+                if args.json {
+                    writeln!(out, "{}", serde_json::to_value(&report)?)?;
+                } else {
+                    print_report(&mut out, &report)?;
+                }
+            }
             Err(error) => {
                 exit = Exit::Failed;
                 if args.json {
-                    println!("{}", json!({ "path": path, "error": exit::message(&error) }));
+                    let error = exit::message(&error.into());
+                    writeln!(out, "{}", json!({ "path": path, "error": error }))?;
                 } else {
-                    eprintln!("tracebridge: {}", exit::message(&error));
+                    complain(format_args!("tracebridge: {}", message(error)));
                 }
             }
         }
     }
+    out.flush()?;
     Ok(exit)
 }
 
-/// Whether something is missing in it.
-fn about(path: &std::path::Path, as_json: bool) -> anyhow::Result<bool> {
-    let source = Source::open(path)?;
-    let input = &source.input;
-    let opened = source.read();
-    if let (false, Ok(_)) = (as_json, &opened) {
-        let packed = input.packed.map(|p| format!(", packed with {p}")).unwrap_or_default();
-        println!("{}: {}{packed}", input.name, size(input.size));
-    }
-    let lossy = match opened {
-        Ok(Opened::Kernel(kernel)) => kernel_info(&source, &kernel, as_json)?,
-        Ok(Opened::Method(trace)) => method_info(&source, &trace, as_json)?,
-        Err(SourceError::Other { name, other }) if !as_json => {
-            anyhow::bail!("{name}: this is {}; it is not read here: {}", other.what, other.cure)
+/// An error for people: a file that is not read is named by what it is.
+fn message(error: InspectError) -> String {
+    match error {
+        InspectError::Open(OpenError::NotRead { name, file }) => {
+            format!("{name}: this is {}; it is not read here: {}", file.what, file.cure)
         }
-        Err(error) => return Err(error.into()),
-    };
-    for damage in input.damage.iter().filter(|_| !as_json) {
-        println!("  damage at byte {}: {}", damage.offset, damage.what);
-    }
-    Ok(lossy || !input.damage.is_empty())
-}
-
-/// Counts, and nothing more.
-#[derive(Default)]
-struct Counter {
-    head: Option<Head>,
-    kinds: Vec<(String, u64)>,
-    threads: BTreeMap<i32, Option<i32>>,
-}
-
-impl Sink for Counter {
-    fn head(&mut self, head: &Head) -> io::Result<()> {
-        self.head = Some(head.clone());
-        Ok(())
-    }
-    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
-        let colon = if kind.system.is_empty() { "" } else { ":" };
-        self.kinds.push((format!("{}{colon}{}", kind.system, kind.name), 0));
-        Ok(())
-    }
-    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
-        let tgid = self.threads.entry(thread.tid).or_default();
-        *tgid = thread.tgid.or(*tgid);
-        Ok(())
-    }
-    fn event(&mut self, event: &Event<'_>, _: &EventType) -> io::Result<()> {
-        if let Some((_, count)) = self.kinds.get_mut(event.kind.0 as usize) {
-            *count += 1;
-        }
-        Ok(())
+        error => exit::message(&error.into()),
     }
 }
 
-fn kernel_info(source: &Source, kernel: &Kernel<'_>, as_json: bool) -> anyhow::Result<bool> {
-    let mut counter = Counter::default();
-    let report = kernel.read(Order::Any, &mut counter)?;
-    let Some(head) = counter.head else { anyhow::bail!("{}: no head", source.input.name) };
-    counter.kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let processes: std::collections::BTreeSet<_> = counter.threads.values().flatten().collect();
-    if as_json {
-        let kinds: serde_json::Map<_, _> = counter.kinds.iter().map(|(k, n)| (k.clone(), json!(n))).collect();
-        let value = json!({
-            "path": source.input.name, "bytes": source.input.size, "packed": source.input.packed,
-            "format": head.format, "clock": head.clock, "precision": head.precision, "machine": head.machine,
-            "events": report.events(), "lost": report.lost(), "kinds": kinds, "report": report,
-            "threads": counter.threads.len(), "processes": processes.len(),
-            "snapshots": head.snapshots.list.len(), "counter_hz": head.snapshots.counter_hz,
-        });
-        println!("{value}");
-        return Ok(report.is_lossy());
+fn print_report(out: &mut dyn Write, report: &InputReport) -> io::Result<()> {
+    let packed = report.packed.map(|p| format!(", packed with {p}")).unwrap_or_default();
+    writeln!(out, "{}: {}{packed}", report.path, size(report.bytes))?;
+    match &report.contents {
+        Contents::Recording(recording) => print_recording(out, recording)?,
+        Contents::MethodTrace(trace) => print_method_trace(out, trace)?,
     }
-    println!("  format: {}", head.format);
-    println!("  clock: {}, {} decimals of a second", head.clock, head.precision);
-    if let Some(machine) = &head.machine {
-        println!("  recorded on: {machine}");
+    for damage in &report.unpacking_damage {
+        writeln!(out, "  damage at byte {}: {}", damage.offset, damage.what)?;
     }
-    if !head.snapshots.list.is_empty() {
-        let clocks =
-            [Clock::Realtime, Clock::Monotonic, Clock::MonotonicRaw, Clock::Boottime, Clock::Counter];
-        let has = |c: &Clock| {
-            head.snapshots.list.iter().any(|s| s.get(*c, None).is_some_and(|reading| reading > 0))
-        };
-        let names: Vec<_> = clocks.iter().filter(|c| has(c)).map(|c| c.name()).collect();
-        println!("  clock snapshots: {} of {}", head.snapshots.list.len(), names.join(", "));
+    Ok(())
+}
+
+fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Result<()> {
+    writeln!(out, "  format: {}", recording.format)?;
+    writeln!(out, "  clock: {}, {} decimals of a second", recording.clock, recording.precision)?;
+    if let Some(machine) = &recording.machine {
+        writeln!(out, "  recorded on: {machine}")?;
     }
-    for (cpu, count) in &report.cpus {
+    if recording.snapshots > 0 {
+        let names: Vec<_> = recording.snapshot_clocks.iter().map(|clock| clock.name()).collect();
+        writeln!(out, "  clock snapshots: {} of {}", recording.snapshots, names.join(", "))?;
+    }
+    for (cpu, count) in &recording.report.cpus {
         let gaps =
             if count.gaps > 0 { format!(", {} gaps of unknown size", count.gaps) } else { String::new() };
-        println!("  CPU {cpu}: {} events, {} lost{gaps}", count.events, count.lost);
+        writeln!(out, "  CPU {cpu}: {} events, {} lost{gaps}", count.events, count.lost)?;
     }
-    println!("  events: {} of {} kinds", report.events(), counter.kinds.len());
-    for (name, count) in counter.kinds.iter().take(12) {
-        println!("    {count:>10} {name}");
+    writeln!(out, "  events: {} of {} kinds", recording.events, recording.event_types.len())?;
+    for (name, count) in recording.event_types.iter().take(12) {
+        writeln!(out, "    {count:>10} {name}")?;
     }
-    println!("  threads known: {}, processes: {}", counter.threads.len(), processes.len());
-    tail(&report);
-    Ok(report.is_lossy())
+    writeln!(out, "  threads known: {}, processes: {}", recording.threads, recording.processes)?;
+    print_problems(out, &recording.report)
 }
 
-fn method_info(source: &Source, trace: &MethodTrace<'_>, as_json: bool) -> anyhow::Result<bool> {
-    let (header, counts) = (trace.header(), trace.counts());
-    let problems = Flat::of(trace, &Selection::default()).problems;
-    let mut report = trace.report().clone();
-    report.irregular.extend(problems.lines());
-    let used = trace.threads().iter().filter(|t| t.records > 0);
-    if as_json {
-        let threads: Vec<_> = trace
-            .threads()
-            .iter()
-            .map(|t| json!({ "id": t.id, "name": t.name, "records": t.records }))
-            .collect();
-        let value = json!({
-            "path": source.input.name, "bytes": source.input.size, "packed": source.input.packed,
-            "format": trace.format(), "version": header.version, "streaming": header.streaming,
-            "clock_mode": header.clock.name(), "start_ns": header.start_ns(), "elapsed_ns": header.elapsed_ns,
-            "vm": header.vm, "pid": header.pid, "overflow": header.overflow,
-            "counts": counts, "problems": problems, "threads": threads, "methods": trace.methods().len(), "report": report,
-        });
-        println!("{value}");
-    } else {
-        println!("  format: {}", trace.format());
-        println!("  start: {} ns of a clock that the file does not name", header.start_ns());
-        if let Some(elapsed) = header.elapsed_ns {
-            println!("  duration: {:.6} s", elapsed as f64 / 1e9);
-        }
-        if let Some(vm) = &header.vm {
-            println!("  runtime: {vm}");
-        }
-        if let Some(pid) = header.pid {
-            println!("  process: {pid}");
-        }
-        println!(
-            "  records: {} ({} enters, {} exits, {} unrolls)",
-            counts.records, counts.enters, counts.exits, counts.unrolls
-        );
-        println!("  methods: {} ({} undeclared)", trace.methods().len(), counts.undeclared_methods);
-        println!("  threads: {} ({} undeclared)", trace.threads().len(), counts.undeclared_threads);
-        if counts.non_ascii_names > 0 {
-            println!("  names beyond ASCII: {}", counts.non_ascii_names);
-        }
-        for thread in used {
-            println!("    {:>10} records: {} (id {})", thread.records, thread.label(), thread.id);
-        }
-        if header.overflow {
-            println!("  the buffer was full before the end: methods are missing (data-file-overflow=true)");
-        }
-        tail(&report);
+fn print_method_trace(out: &mut dyn Write, trace: &MethodTraceReport) -> io::Result<()> {
+    let counts = &trace.counts;
+    writeln!(out, "  format: {}", trace.format)?;
+    writeln!(out, "  start: {} ns of a clock that the file does not name", trace.start_ns)?;
+    if let Some(elapsed) = trace.elapsed_ns {
+        writeln!(out, "  duration: {:.6} s", elapsed as f64 / 1e9)?;
     }
-    Ok(report.is_lossy() || header.overflow)
+    if let Some(vm) = &trace.vm {
+        writeln!(out, "  runtime: {vm}")?;
+    }
+    if let Some(pid) = trace.pid {
+        writeln!(out, "  process: {pid}")?;
+    }
+    writeln!(
+        out,
+        "  records: {} ({} enters, {} exits, {} unrolls)",
+        counts.records, counts.enters, counts.exits, counts.unrolls
+    )?;
+    writeln!(out, "  methods: {} ({} undeclared)", trace.methods, counts.undeclared_methods)?;
+    writeln!(out, "  threads: {} ({} undeclared)", trace.threads.len(), counts.undeclared_threads)?;
+    if counts.non_ascii_names > 0 {
+        writeln!(out, "  names beyond ASCII: {}", counts.non_ascii_names)?;
+    }
+    for thread in trace.threads.iter().filter(|thread| thread.records > 0) {
+        writeln!(out, "    {:>10} records: {} (id {})", thread.records, thread.label, thread.id)?;
+    }
+    if trace.overflow {
+        let cause = "the buffer was full before the end: methods are missing (data-file-overflow=true)";
+        writeln!(out, "  {cause}")?;
+    }
+    print_problems(out, &trace.report)
 }
 
-fn tail(report: &ReadReport) {
+/// Prints the time range, and what is irregular, noteworthy or damaged.
+fn print_problems(out: &mut dyn Write, report: &ReadReport) -> io::Result<()> {
     if let (Some(first), Some(last)) = (report.first_ts, report.last_ts) {
-        println!("  from {first} to {last} ns: {:.6} s", last.saturating_sub(first) as f64 / 1e9);
+        let seconds = last.saturating_sub(first) as f64 / 1e9;
+        writeln!(out, "  from {first} to {last} ns: {seconds:.6} s")?;
     }
     for line in &report.irregular {
-        println!("  irregular: {line}");
+        writeln!(out, "  irregular: {line}")?;
     }
     for note in &report.notes {
-        println!("  note: {note}");
+        writeln!(out, "  note: {note}")?;
     }
     for damage in &report.damage {
-        println!("  damage at byte {}: {}", damage.offset, damage.what);
+        writeln!(out, "  damage at byte {}: {}", damage.offset, damage.what)?;
     }
+    Ok(())
 }

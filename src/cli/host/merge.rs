@@ -1,22 +1,17 @@
-//! `merge` and `convert`: inputs onto one clock, into a format that people open.
+//! `merge` and `convert`: put inputs on one clock and write them in a format that people open.
 
-use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
 use clap::Parser;
-use flate2::write::GzEncoder;
 use serde_json::json;
 
-use crate::art::Mapping;
+use super::size;
 use crate::cli::Exit;
 use crate::clock::Clock;
-use crate::export::{self, Out, OutputFormat, perfetto_zip};
-use crate::formats::detect;
-use crate::formats::input::Input;
-use crate::timeline::{self, MergeOptions, MergeSummary, Renamed, Source};
+use crate::export::convert::{Conversion, ConvertRequest, Converted};
+use crate::timeline::{MergeOptions, MergeSummary};
 
 /// Put recordings and method traces on one clock, and write them as one file
 ///
@@ -31,7 +26,7 @@ pub struct MergeArgs {
     #[arg(required = true)]
     inputs: Vec<PathBuf>,
     #[command(flatten)]
-    common: Common,
+    output: OutputArgs,
     /// ns to add to the method trace's own times, instead of finding it out (may be negative)
     #[arg(long, value_name = "NS", allow_hyphen_values = true)]
     offset: Option<i64>,
@@ -51,11 +46,11 @@ pub struct ConvertArgs {
     /// The file to convert; - is standard input
     input: PathBuf,
     #[command(flatten)]
-    common: Common,
+    output: OutputArgs,
 }
 
 #[derive(Parser)]
-struct Common {
+struct OutputArgs {
     /// Where to write; its ending names the format, a further .gz packs it; - is standard output
     #[arg(long, short, value_name = "OUT")]
     output: PathBuf,
@@ -86,197 +81,70 @@ fn clock(name: &str) -> Result<Clock, String> {
 /// Runs `merge`.
 pub fn merge(args: MergeArgs) -> anyhow::Result<Exit> {
     let options = MergeOptions { offset_ns: args.offset, clock: args.clock };
-    run(&args.inputs, &args.common, &options, args.explain)
+    run(&args.inputs, &args.output, options, args.explain)
 }
 
 /// Runs `convert`.
 pub fn convert(args: ConvertArgs) -> anyhow::Result<Exit> {
-    run(&[args.input], &args.common, &MergeOptions::default(), false)
+    run(&[args.input], &args.output, MergeOptions::default(), false)
 }
 
-fn run(inputs: &[PathBuf], common: &Common, options: &MergeOptions, explain: bool) -> anyhow::Result<Exit> {
-    let target = target(common)?;
-    let sources = inputs.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(same) = inputs.iter().find(|path| is_same(path, &common.output)) {
-        bail!("{}: is an input and the output: name another output", same.display());
-    }
-    let mapping_file = common.mapping.as_deref().map(Input::open).transpose()?;
-    let mapping = match &mapping_file {
-        Some(file) => Some(Mapping::parse(file).with_context(|| file.name.clone())?),
-        None => None,
-    };
-    let mut exporter = match target {
-        Target::File(format) => export::create(format, open(common)?),
-        Target::PerfettoZip => {
-            check_zip(common, &sources)?;
-            perfetto_zip::create(create(&common.output)?, &sources)?
-        }
-    };
-    let progress = progress(&sources);
-    let result = match &mapping {
-        Some(mapping) => timeline::merge(&sources, &mut Renamed::new(exporter.as_mut(), mapping), options),
-        None => timeline::merge(&sources, exporter.as_mut(), options),
-    };
+fn run(inputs: &[PathBuf], args: &OutputArgs, options: MergeOptions, explain: bool) -> anyhow::Result<Exit> {
+    let conversion = Conversion::prepare(ConvertRequest {
+        inputs,
+        output: &args.output,
+        format: args.format.as_deref(),
+        mapping: args.mapping.as_deref(),
+        gzip: args.gzip,
+        options,
+    })?;
+    let progress = progress(conversion.input_count(), conversion.input_bytes());
+    let result = conversion.run();
     progress.finish_and_clear();
-    drop(exporter);
-    let outcome = match result {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            if is_file(&common.output) {
-                // Half a file that looks like a whole one helps nobody.
-                let _ = fs::remove_file(&common.output);
-            }
-            return Err(error.into());
-        }
+    let converted = result?;
+    // Where the file itself goes to standard output, the summary goes to standard error.
+    let mut to: Box<dyn Write> = match args.output.as_os_str() == "-" {
+        true => Box::new(io::stderr().lock()),
+        false => Box::new(io::stdout().lock()),
     };
-    let written = fs::metadata(&common.output).ok().filter(|m| m.is_file()).map(|m| m.len());
-    // Where the file itself goes to standard output, the summary goes beside it.
-    let mut to: Box<dyn Write> =
-        if is_stdout(common) { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
-    if common.json {
-        let output = json!({ "path": common.output, "format": target.name(), "bytes": written });
-        writeln!(
-            to,
-            "{}",
-            json!({ "output": output, "outcome": outcome, "lossy": outcome.report.is_lossy() })
-        )?;
+    if args.json {
+        print_json(&mut to, args, &converted)?;
     } else {
-        summary(&mut to, &outcome, explain)?;
-        how_to_open(&mut to, common, target, written)?;
+        print_summary(&mut to, &converted.summary, explain)?;
+        print_output(&mut to, args, &converted)?;
     }
-    Ok(if outcome.report.is_lossy() { Exit::Lossy } else { Exit::Complete })
+    to.flush()?;
+    Ok(if converted.is_lossy() { Exit::Lossy } else { Exit::Complete })
 }
 
-/// What is written.
-#[derive(Clone, Copy)]
-enum Target {
-    File(OutputFormat),
-    PerfettoZip,
-}
-
-impl Target {
-    fn name(self) -> &'static str {
-        match self {
-            Target::File(format) => format.name(),
-            Target::PerfettoZip => perfetto_zip::NAME,
-        }
-    }
-
-    fn viewers(self) -> &'static str {
-        match self {
-            Target::File(format) => format.viewers(),
-            Target::PerfettoZip => OutputFormat::Perfetto.viewers(),
-        }
-    }
-}
-
-fn target(common: &Common) -> anyhow::Result<Target> {
-    let names = || {
-        let formats = OutputFormat::ALL.iter().map(|(_, n, ends)| format!("{n} ({})", ends.join(" ")));
-        let zip = format!("{} ({})", perfetto_zip::NAME, perfetto_zip::ENDING);
-        formats.chain([zip]).collect::<Vec<_>>().join(", ")
-    };
-    match &common.format {
-        Some(name) if name == perfetto_zip::NAME => Ok(Target::PerfettoZip),
-        Some(name) => {
-            let format = OutputFormat::of_name(name)
-                .with_context(|| format!("--format {name}: not one of {}", names()))?;
-            Ok(Target::File(format))
-        }
-        None if common.output.to_string_lossy().ends_with(perfetto_zip::ENDING) => Ok(Target::PerfettoZip),
-        None => OutputFormat::of_path(&common.output).map(Target::File).with_context(|| {
-            let out = common.output.display();
-            format!("{out}: its ending names no format; use --format, or one of: {}", names())
-        }),
-    }
-}
-
-/// What a zip for Perfetto cannot be made of.
-fn check_zip(common: &Common, sources: &[Source]) -> anyhow::Result<()> {
-    if is_stdout(common) || common.gzip {
-        bail!("a zip is written to a file, and packed no further: name one with -o");
-    }
-    if common.mapping.is_some() {
-        bail!("the method traces go into a zip as they are: --mapping needs one file (-o OUT.pftrace)");
-    }
-    let methods = sources.iter().filter(|s| s.format == detect::InputFormat::ArtMethod).count();
-    if methods == 0 || methods == sources.len() {
-        bail!(
-            "a zip for Perfetto relates method traces to a recording: give it both, or write one file (-o OUT.pftrace)"
-        );
-    }
-    Ok(())
-}
-
-fn is_stdout(common: &Common) -> bool {
-    common.output.as_os_str() == "-"
-}
-
-fn is_file(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|m| m.is_file())
-}
-
-fn is_same(a: &Path, b: &Path) -> bool {
-    matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b && a.is_file())
-}
-
-fn open(common: &Common) -> anyhow::Result<Out> {
-    let out: Out = if is_stdout(common) {
-        if io::stdout().is_terminal() {
-            bail!("standard output is a terminal: redirect it, or name a file with -o");
-        }
-        Box::new(io::stdout())
-    } else {
-        Box::new(create(&common.output)?)
-    };
-    let packed = common.gzip || common.output.extension().is_some_and(|e| e == "gz");
-    Ok(if packed { Box::new(GzipOut(GzEncoder::new(out, flate2::Compression::fast()))) } else { out })
-}
-
-fn create(path: &Path) -> anyhow::Result<File> {
-    File::create(path).with_context(|| format!("{}", path.display()))
-}
-
-/// gzip whose end is written by `flush`, which exporters call once, at the end.
-struct GzipOut(GzEncoder<Out>);
-
-impl Write for GzipOut {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.try_finish()?;
-        self.0.get_mut().flush()
-    }
-}
-
-fn progress(sources: &[Source]) -> indicatif::ProgressBar {
-    let bytes: u64 = sources.iter().map(|s| s.input.size).sum();
+fn progress(inputs: usize, bytes: u64) -> indicatif::ProgressBar {
     let bar = if io::stderr().is_terminal() && bytes > 32 << 20 {
         indicatif::ProgressBar::new_spinner()
     } else {
         indicatif::ProgressBar::hidden()
     };
-    bar.set_message(format!("{} input files, {}", sources.len(), size(bytes)));
+    bar.set_message(format!("{inputs} input files, {}", size(bytes)));
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
 }
 
-/// Bytes for people.
-pub fn size(bytes: u64) -> String {
-    match bytes {
-        0..10_000 => format!("{bytes} bytes"),
-        10_000..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+fn print_json(to: &mut dyn Write, args: &OutputArgs, converted: &Converted) -> io::Result<()> {
+    let output = json!({
+        "path": args.output, "format": converted.format.name, "bytes": converted.bytes,
+    });
+    let mut value = json!({ "output": output, "outcome": converted.summary, "lossy": converted.is_lossy() });
+    if converted.method_calls_not_written > 0 {
+        value["not_written"] = json!({ "method_calls": converted.method_calls_not_written });
     }
+    writeln!(to, "{value}")
 }
 
 fn micros(ns: u64) -> String {
     format!("{:.1} µs", ns as f64 / 1e3)
 }
 
-fn summary(to: &mut dyn Write, outcome: &MergeSummary, explain: bool) -> io::Result<()> {
-    for input in &outcome.inputs {
+fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> io::Result<()> {
+    for input in &summary.inputs {
         writeln!(to, "{} ({}, {})", input.name, input.format, size(input.size))?;
         writeln!(to, "  clock: {}, {}: {}", input.clock, input.verdict.name(), input.why)?;
         if input.offset_ns != 0 {
@@ -294,20 +162,20 @@ fn summary(to: &mut dyn Write, outcome: &MergeSummary, explain: bool) -> io::Res
             writeln!(to, "    {line}")?;
         }
     }
-    let report = &outcome.report;
+    let report = &summary.report;
     for (cpu, count) in &report.cpus {
         let gaps =
             if count.gaps > 0 { format!(", {} gaps of unknown size", count.gaps) } else { String::new() };
         writeln!(to, "CPU {cpu}: {} events, {} lost{gaps}", count.events, count.lost)?;
     }
-    let (markers, methods, threads) = (outcome.markers, outcome.methods, outcome.threads);
+    let (markers, methods, threads) = (summary.markers, summary.methods, summary.threads);
     writeln!(
         to,
         "total: {} events, {markers} markers, {methods} methods, {threads} threads",
         report.events()
     )?;
     if let (Some(first), Some(last)) = (report.first_ts, report.last_ts) {
-        writeln!(to, "time: {:.6} s, clock {}", last.saturating_sub(first) as f64 / 1e9, outcome.clock)?;
+        writeln!(to, "time: {:.6} s, clock {}", last.saturating_sub(first) as f64 / 1e9, summary.clock)?;
     }
     for line in &report.irregular {
         writeln!(to, "irregular: {line}")?;
@@ -321,10 +189,16 @@ fn summary(to: &mut dyn Write, outcome: &MergeSummary, explain: bool) -> io::Res
     Ok(())
 }
 
-fn how_to_open(to: &mut dyn Write, common: &Common, target: Target, written: Option<u64>) -> io::Result<()> {
-    if let Some(bytes) = written {
-        writeln!(to, "written: {} ({}, {})", common.output.display(), target.name(), size(bytes))?;
-        writeln!(to, "open it: {}", target.viewers())?;
+/// Prints what the output has no place for, how large it is, and how to open it.
+fn print_output(to: &mut dyn Write, args: &OutputArgs, converted: &Converted) -> io::Result<()> {
+    let (format, left_out) = (converted.format, converted.method_calls_not_written);
+    if left_out > 0 {
+        let name = format.name;
+        writeln!(to, "note: {left_out} method calls are not in this output: {name} has no place for them")?;
+    }
+    if let Some(bytes) = converted.bytes {
+        writeln!(to, "written: {} ({}, {})", args.output.display(), format.name, size(bytes))?;
+        writeln!(to, "open it: {}", format.viewers)?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use super::Exit;
 pub enum HostCommand {
     Merge(merge::MergeArgs),
     Convert(merge::ConvertArgs),
-    Info(info::Args),
+    Info(info::InfoArgs),
     Profile(Box<profile::Args>),
     Dmtracedump(dmtracedump::Args),
 }
@@ -30,5 +30,14 @@ impl HostCommand {
             HostCommand::Profile(args) => profile::run(&args),
             HostCommand::Dmtracedump(args) => dmtracedump::run(&args),
         }
+    }
+}
+
+/// A number of bytes for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
     }
 }

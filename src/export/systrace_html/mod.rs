@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Out;
 use super::systrace::SystraceWriter;
-use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
-use crate::ftrace::print_fmt::Symbolizer;
+use crate::formats::{Head, Order, Sink, SinkAdapter};
 use crate::text::write_script_text;
-use crate::timeline::{MergeSummary, TimelineSink};
+use crate::timeline::{MergeSummary, TimelineAdapter, TimelineSink};
 
 const PAGE: &str = include_str!("page.html");
 /// Stands in [`PAGE`] where the trace goes.
@@ -50,41 +49,27 @@ impl Write for Escaped {
     }
 }
 
-impl Sink for HtmlWriter {
+impl SinkAdapter for HtmlWriter {
+    type Next = SystraceWriter;
+
+    fn next(&mut self) -> &mut SystraceWriter {
+        &mut self.text
+    }
+
     fn head(&mut self, head: &Head) -> io::Result<()> {
         let before = PAGE.split(PLACE).next().unwrap_or_default();
         self.out.lock().write_all(before.as_bytes())?;
         self.text.head(head)
     }
-
-    fn kernel(&mut self, context: &Arc<Symbolizer>) -> io::Result<()> {
-        self.text.kernel(context)
-    }
-
-    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        self.text.event_type(id, kind)
-    }
-
-    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
-        self.text.thread(thread)
-    }
-
-    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
-        self.text.process(process)
-    }
-
-    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
-        self.text.event(event, kind)
-    }
-
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
-        self.text.lost(cpu, count)
-    }
 }
 
-impl TimelineSink for HtmlWriter {
+impl TimelineAdapter for HtmlWriter {
     fn order(&self) -> Order {
         self.text.order()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.text.notes()
     }
 
     fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {

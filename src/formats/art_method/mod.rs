@@ -35,7 +35,8 @@ pub use problems::CallAnomalies;
 pub use records::{Record, Records, Unwrap};
 pub use scan::workers as cores;
 
-use super::ReadReport;
+use super::input::Input;
+use super::{FormatError, OpenedInput, ReadReport};
 use crate::art::{ClockMode, MAGIC};
 
 /// What a method trace says about itself.
@@ -191,11 +192,14 @@ pub struct MethodTrace<'a> {
     report: ReadReport,
 }
 
-/// Whether this may be a method trace, by its first bytes: `*version`, or `SLOW` and a version that exists.
+/// Whether a file with these bytes may be a method trace: it begins with the line `*version`, or with `SLOW`.
 pub fn detect(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"*version")
-        || (bytes.starts_with(MAGIC)
-            && bytes.get(4..6).is_some_and(|v| matches!((v[0], v[1]), (1..=5 | 0xf1..=0xf5, 0))))
+    bytes.starts_with(b"*version\n") || bytes.starts_with(b"*version\r\n") || bytes.starts_with(MAGIC)
+}
+
+/// Opens `input` as a method trace.
+pub(super) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
+    Ok(OpenedInput::MethodTrace(Box::new(MethodTrace::parse(input)?)))
 }
 
 impl<'a> MethodTrace<'a> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 
 use crate::formats::event_catalog::{self, CatalogEntry, MAX_FIELDS};
-use crate::formats::kind_list::{KindList, is_shaped, type_of};
+use crate::formats::event_registry::{EventRegistry, is_shaped, type_of};
 use crate::formats::{EventType, EventTypeId, Field, FieldType, Sink, TEXT_FIELD, Value};
 
 /// The values of one event, in the order of its type's fields.
@@ -39,7 +39,7 @@ struct TypesOfName {
 /// Finds the type of each event, and keeps the types of one file.
 #[derive(Default)]
 pub(super) struct EventClassifier {
-    kinds: KindList,
+    kinds: EventRegistry,
     by_name: HashMap<Vec<u8>, usize>,
     names: Vec<TypesOfName>,
     print: Option<EventTypeId>,

@@ -5,6 +5,7 @@
 //! [`event_classifier`] turns the rest of the line into an event type and field values.
 
 mod container;
+mod detect;
 mod event_classifier;
 mod event_line;
 mod html;
@@ -15,12 +16,16 @@ mod zlib;
 use std::io;
 use std::ops::Range;
 
+use super::input::Input;
 use super::event_catalog;
-use super::{Damage, Event, Head, Order, Payload, ReadReport, Sink};
+use super::{Damage, Event, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink};
 use crate::clock::{Clock, Snapshots};
+use container::TextContents;
 use event_classifier::{EventClassifier, FieldValues};
 use event_line::{EventLine, OtherLine};
 use lines::lines;
+
+pub(super) use detect::{detect, detect_html, is_html_page};
 
 /// How many damaged lines are reported one by one. Further ones are only counted.
 const MAX_REPORTED_DAMAGE: usize = 10;
@@ -29,32 +34,63 @@ const HEADER_LINES: usize = 30;
 /// How many bytes of a damaged line are quoted in its report.
 const QUOTED_BYTES: usize = 40;
 
-/// Reads all of a text or an HTML page.
+/// A text or an HTML page that is taken out of its container and whose head is known.
+pub struct TextRecording<'a> {
+    contents: TextContents<'a>,
+    head: Head,
+    /// The damage and the notes from taking the text out of its container.
+    opening_report: ReadReport,
+}
+
+/// Opens `input` as ftrace's text, or as an HTML page with such a text in it.
+pub(super) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
+    Ok(OpenedInput::Recording(Box::new(TextRecording::open(input))))
+}
+
+/// Opens a text or an HTML page and pushes all of it to `sink`.
 ///
 /// # Errors
 /// Those of the sink, and [`io::ErrorKind::InvalidData`] where the file has more event types than memory should hold.
 /// Everything else that is wrong with the file is listed as damage in the report.
 pub fn read(data: &[u8], order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
-    let mut report = ReadReport::default();
-    let contents = container::open(data, &mut report);
-    let first = contents.traces.iter().flat_map(|t| lines(t)).find_map(|(_, l)| event_line::parse(l));
-    sink.head(&Head {
-        format: contents.format.to_string(),
-        clock: Clock::Unknown,
-        precision: first.map_or(6, |l| l.decimals),
-        snapshots: Snapshots::default(),
-        cpus: contents.traces.iter().find_map(|t| cpu_count(t)),
-        machine: None,
-    })?;
-    for table in &contents.ps_tables {
-        ps_table::read(table, sink)?;
+    TextRecording::open(data).read(order, sink)
+}
+
+impl<'a> TextRecording<'a> {
+    /// Takes the text out of its container. Any bytes open: each reading reports what is wrong with them.
+    pub fn open(data: &'a [u8]) -> TextRecording<'a> {
+        let mut opening_report = ReadReport::default();
+        let contents = container::open(data, &mut opening_report);
+        let first = contents.traces.iter().flat_map(|t| lines(t)).find_map(|(_, l)| event_line::parse(l));
+        let head = Head {
+            format: contents.format.to_string(),
+            clock: Clock::Unknown,
+            precision: first.map_or(6, |l| l.decimals),
+            snapshots: Snapshots::default(),
+            cpus: contents.traces.iter().find_map(|t| cpu_count(t)),
+            machine: None,
+        };
+        TextRecording { contents, head, opening_report }
     }
-    let classifier = EventClassifier::default();
-    let mut reader = TextReader { sink, report, classifier, announced_events: 0, unknown_lines: 0 };
-    for text in &contents.traces {
-        reader.read_text(text, order)?;
+}
+
+impl Recording for TextRecording<'_> {
+    fn head(&self) -> &Head {
+        &self.head
     }
-    Ok(reader.finish())
+
+    fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
+        sink.head(&self.head)?;
+        for table in &self.contents.ps_tables {
+            ps_table::read(table, sink)?;
+        }
+        let (report, classifier) = (self.opening_report.clone(), EventClassifier::default());
+        let mut reader = TextReader { sink, report, classifier, announced_events: 0, unknown_lines: 0 };
+        for text in &self.contents.traces {
+            reader.read_text(text, order)?;
+        }
+        Ok(reader.finish())
+    }
 }
 
 /// Pushes the events of a file's texts to a sink.

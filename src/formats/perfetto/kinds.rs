@@ -6,7 +6,7 @@ use std::io;
 use super::tables::{self, FieldKind};
 use super::wire::{self, fields, find};
 use crate::formats::event_catalog::{self, MAX_FIELDS};
-use crate::formats::kind_list::{KindList, is_shaped, type_of};
+use crate::formats::event_registry::{EventRegistry, is_shaped, type_of};
 use crate::formats::{EventType, EventTypeId, Field, FieldType, Sink, Value};
 
 /// `FtraceEvent.generic`: an event with its names in it.
@@ -28,7 +28,7 @@ struct Layout {
 /// The kinds of one file.
 #[derive(Default)]
 pub(super) struct Kinds {
-    kinds: KindList,
+    kinds: EventRegistry,
     layouts: HashMap<u32, Layout>,
     generic: HashMap<Vec<u8>, Vec<EventTypeId>>,
     /// Numbers that nobody knows.

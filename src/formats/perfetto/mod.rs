@@ -1,9 +1,12 @@
 //! Perfetto's trace format: a `Trace` message (protos/perfetto/trace/trace.proto) of `TracePacket`s.
 
 mod bundle;
+mod detect;
 mod kinds;
 mod read;
 pub mod tables;
 mod wire;
 
-pub use read::read;
+pub(super) use detect::detect;
+pub(super) use read::open;
+pub use read::{PerfettoRecording, read};

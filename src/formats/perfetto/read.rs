@@ -10,8 +10,10 @@ use super::bundle::{self, Item, What};
 use super::kinds::{Kinds, Values};
 use super::wire::{fields, find, varint};
 use crate::clock::{Clock, Snapshot, Snapshots};
+use crate::formats::input::Input;
 use crate::formats::{
-    Damage, Event, EventTypeId, Head, Order, Payload, ProcessInfo, ReadReport, Sink, ThreadInfo, Value,
+    Damage, Event, EventTypeId, FormatError, Head, OpenedInput, Order, Payload, ProcessInfo, ReadReport,
+    Recording, Sink, ThreadInfo, Value,
 };
 
 /// The most that all compressed packets may come to, bytes.
@@ -27,30 +29,64 @@ const FTRACE_STATS: u32 = 34;
 const COMPRESSED_PACKETS: u32 = 50;
 const TRACK_DESCRIPTOR: u32 = 60;
 
-/// Reads all of a trace.
+/// A Perfetto trace whose head is read.
+pub struct PerfettoRecording<'a> {
+    streams: Vec<Cow<'a, [u8]>>,
+    head: Head,
+    /// What went wrong when the compressed packets were unpacked.
+    unpacked: ReadReport,
+}
+
+/// Opens `input` as a Perfetto trace.
+pub(in crate::formats) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
+    Ok(OpenedInput::Recording(Box::new(PerfettoRecording::open(input))))
+}
+
+/// Opens a Perfetto trace and pushes all of it to `sink`.
 ///
 /// # Errors
-/// Only the sink's own, and [`io::ErrorKind::InvalidData`] where the file brings more kinds of events than memory should
-/// hold. Whatever else is wrong is in the report's damage.
+/// As [`Recording::read`].
 pub fn read(data: &[u8], order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
-    let mut report = ReadReport::default();
-    let streams = unpack(data, &mut report);
-    let survey = Survey::of(&streams, &mut report);
-    sink.head(&Head {
-        format: "Perfetto trace".into(),
-        // Boot is not said.
-        clock: survey.clock.unwrap_or(Clock::Boottime),
-        precision: 9,
-        snapshots: survey.snapshots.clone(),
-        cpus: survey.bundles.iter().map(|(cpu, _)| cpu.saturating_add(1)).max(),
-        machine: None,
-    })?;
-    let mut reader = Reader { sink, report, kinds: Kinds::default(), running: HashMap::new(), guessed: 0 };
-    for packet in &survey.tasks {
-        tasks(packet, reader.sink)?;
+    PerfettoRecording::open(data).read(order, sink)
+}
+
+impl<'a> PerfettoRecording<'a> {
+    /// Unpacks the compressed packets and goes over all packets once, without taking events apart. Any bytes open: what
+    /// is wrong with them is in the report of each reading.
+    pub fn open(data: &'a [u8]) -> PerfettoRecording<'a> {
+        let mut unpacked = ReadReport::default();
+        let streams = unpack(data, &mut unpacked);
+        let survey = Survey::of(&streams, &mut ReadReport::default());
+        let head = Head {
+            format: "Perfetto trace".into(),
+            // A bundle of events names its clock only where the clock is not BOOTTIME.
+            clock: survey.clock.unwrap_or(Clock::Boottime),
+            precision: 9,
+            cpus: survey.bundles.iter().map(|(cpu, _)| cpu.saturating_add(1)).max(),
+            snapshots: survey.snapshots,
+            machine: None,
+        };
+        PerfettoRecording { streams, head, unpacked }
     }
-    reader.bundles(&survey, order)?;
-    Ok(reader.finish(&survey))
+}
+
+impl Recording for PerfettoRecording<'_> {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
+        sink.head(&self.head)?;
+        let mut report = self.unpacked.clone();
+        let survey = Survey::of(&self.streams, &mut report);
+        let mut reader =
+            Reader { sink, report, kinds: Kinds::default(), running: HashMap::new(), guessed: 0 };
+        for packet in &survey.tasks {
+            tasks(packet, reader.sink)?;
+        }
+        reader.bundles(&survey, order)?;
+        Ok(reader.finish(&survey))
+    }
 }
 
 /// The file, and each of its compressed packets as a further file.

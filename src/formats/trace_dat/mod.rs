@@ -10,6 +10,7 @@ mod header_reader;
 mod open;
 mod options;
 mod read;
+mod recording;
 mod v6;
 mod v7;
 
@@ -17,3 +18,4 @@ pub use cpu_data::Release;
 pub use error::TraceDatError;
 pub use header::TraceDat;
 pub use open::detect;
+pub(super) use recording::open;

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use super::place::Placement;
-use super::traced::reading;
-use super::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
+use super::method_evidence::reading;
+use super::placement::Placement;
+use super::sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
 use crate::art::Action;
 use crate::formats::art_method::{CallAnomalies, MethodTrace, Record};
 
@@ -24,9 +24,9 @@ pub struct MethodCounts {
     pub last: Option<u64>,
 }
 
-/// Numbers given out so far: several method traces share one numbering.
+/// NextIds given out so far: several method traces share one numbering.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Numbers {
+pub struct NextIds {
     /// The next [`MethodId`].
     pub method: u32,
     /// The next thread index.
@@ -46,7 +46,7 @@ struct ThreadState {
 struct Pusher<'t, 'a, 'o> {
     trace: &'t MethodTrace<'a>,
     placement: &'t Placement,
-    numbers: Numbers,
+    next_ids: NextIds,
     out: &'o mut dyn TimelineSink,
     threads: Vec<ThreadState>,
     named: Vec<bool>,
@@ -57,7 +57,7 @@ struct Pusher<'t, 'a, 'o> {
 pub fn push(
     trace: &MethodTrace<'_>,
     placement: &Placement,
-    numbers: &mut Numbers,
+    next_ids: &mut NextIds,
     out: &mut dyn TimelineSink,
 ) -> io::Result<MethodCounts> {
     let nothing = Edge { ts: 0, cpu: None, method: MethodId(0), kind: EdgeKind::Exit };
@@ -72,7 +72,7 @@ pub fn push(
     let mut pusher = Pusher {
         trace,
         placement,
-        numbers: *numbers,
+        next_ids: *next_ids,
         out,
         threads: trace.threads().iter().map(|_| new()).collect(),
         named: vec![false; trace.methods().len()],
@@ -84,8 +84,8 @@ pub fn push(
     for index in 0..pusher.threads.len() {
         pusher.end(index as u32)?;
     }
-    numbers.method += trace.methods().len() as u32;
-    numbers.thread += trace.threads().len() as u32;
+    next_ids.method += trace.methods().len() as u32;
+    next_ids.thread += trace.threads().len() as u32;
     Ok(pusher.counts)
 }
 
@@ -101,7 +101,7 @@ impl Pusher<'_, '_, '_> {
         let edge = Edge {
             ts,
             cpu: record.cpu,
-            method: MethodId(self.numbers.method + record.method),
+            method: MethodId(self.next_ids.method + record.method),
             kind: EdgeKind::Exit,
         };
         thread.last = edge;
@@ -124,7 +124,7 @@ impl Pusher<'_, '_, '_> {
                 };
                 problems.missing_exits += (thread.stack.len() - depth - 1) as u64;
                 for method in thread.stack.drain(depth..).rev() {
-                    thread.batch.push(Edge { method: MethodId(self.numbers.method + method), ..edge });
+                    thread.batch.push(Edge { method: MethodId(self.next_ids.method + method), ..edge });
                 }
             }
         }
@@ -143,7 +143,7 @@ impl Pusher<'_, '_, '_> {
         let method = &self.trace.methods()[index as usize];
         let (class, number) = (method.class_name(), format!("{:#x}", method.id));
         self.out.method(
-            MethodId(self.numbers.method + index),
+            MethodId(self.next_ids.method + index),
             &MethodName {
                 class: &class,
                 name: if method.declared { &method.name } else { &number },
@@ -155,7 +155,7 @@ impl Pusher<'_, '_, '_> {
 
     fn flush(&mut self, index: u32) -> io::Result<()> {
         let thread = &mut self.threads[index as usize];
-        let number = self.numbers.thread + index;
+        let number = self.next_ids.thread + index;
         if !std::mem::replace(&mut thread.declared, true) {
             let about = &self.trace.threads()[index as usize];
             let identity = self.placement.identity(index);
@@ -184,7 +184,7 @@ impl Pusher<'_, '_, '_> {
         }
         self.counts.problems.open_at_end += thread.stack.len() as u64;
         while let Some(method) = thread.stack.pop() {
-            let method = MethodId(self.numbers.method + method);
+            let method = MethodId(self.next_ids.method + method);
             thread.batch.push(Edge { method, kind: EdgeKind::Exit, ..thread.last });
         }
         if self.threads[index as usize].batch.is_empty() { Ok(()) } else { self.flush(index) }

@@ -1,12 +1,21 @@
-//! Where a method trace lies on the timeline: its clock, and which kernel thread each of its threads is.
+//! A method trace's place on the timeline: its clock, and which kernel thread each of its threads is.
 
-use super::Verdict;
-use super::map::ClockMap;
+use super::clock_map::ClockMap;
+use super::summary::Verdict;
 use crate::clock::Clock;
+
+/// What the user decides about method traces, instead of the evidence.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MergeOptions {
+    /// ns to add to the method trace's times.
+    pub offset_ns: Option<i64>,
+    /// The clock of the method trace's start.
+    pub clock: Option<Clock>,
+}
 
 /// Which of the kernel's threads a method trace's thread is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct ThreadIdentity {
     /// The kernel's thread, where it was found.
     pub tid: Option<i32>,
     /// Its process.
@@ -21,11 +30,11 @@ pub struct Placement {
     /// The header's start, ns in the trace's clock.
     pub start: u64,
     /// From the trace's clock to the timeline's; several where that clock was set, or stood still, in between.
-    pub eras: Vec<ClockMap>,
-    /// Per thread: at which of its records the next era begins.
+    pub segments: Vec<ClockMap>,
+    /// Per thread: at which of its records the next segment begins.
     pub changes: Vec<Vec<u64>>,
     /// Per thread.
-    pub identities: Vec<Identity>,
+    pub identities: Vec<ThreadIdentity>,
     /// How the place was found.
     pub finding: Finding,
 }
@@ -64,20 +73,20 @@ impl Placement {
     /// The timeline's ns for a record: number `record` of `thread`, at `at` of the trace's clock.
     #[inline]
     pub fn time(&self, thread: u32, record: u64, at: u64) -> u64 {
-        match self.eras.as_slice() {
+        match self.segments.as_slice() {
             [] => at,
             [only] => only.map(at),
-            eras => {
+            segments => {
                 let changes = self.changes.get(thread as usize).map_or(&[][..], |c| c);
-                let era = changes.partition_point(|first| *first <= record);
-                eras.get(era).or(eras.last()).map_or(at, |map| map.map(at))
+                let segment = changes.partition_point(|first| *first <= record);
+                segments.get(segment).or(segments.last()).map_or(at, |map| map.map(at))
             }
         }
     }
 
     /// Which kernel thread `thread` is.
-    pub fn identity(&self, thread: u32) -> &Identity {
-        const NOBODY: &Identity = &Identity { tid: None, tgid: None, doubt: None };
+    pub fn identity(&self, thread: u32) -> &ThreadIdentity {
+        const NOBODY: &ThreadIdentity = &ThreadIdentity { tid: None, tgid: None, doubt: None };
         self.identities.get(thread as usize).unwrap_or(NOBODY)
     }
 }

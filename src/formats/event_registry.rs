@@ -1,41 +1,41 @@
-//! The kinds that a reader meets in one file and makes up itself, told to the sink once each.
+//! The event types that a reader makes up itself while it reads one file; each is announced to the sink once.
 
 use std::io;
 
 use super::{EventType, EventTypeId, FieldType, Sink, Value};
 
-/// Kinds that one file may bring about: a file of garbage must not fill the memory.
-const MAX_KINDS: usize = 20_000;
+/// The most event types that one file may bring: a file of garbage must not fill the memory.
+const MAX_EVENT_TYPES: usize = 20_000;
 
-/// The kinds of one file, in the order of their ids.
+/// The event types of one file, in the order of their ids.
 #[derive(Default)]
-pub(super) struct KindList(Vec<EventType>);
+pub(super) struct EventRegistry(Vec<EventType>);
 
-impl KindList {
-    /// The kind behind an id that [`KindList::add`] gave.
+impl EventRegistry {
+    /// The event type of an id that [`EventRegistry::add`] returned.
     pub fn get(&self, id: EventTypeId) -> &EventType {
         &self.0[id.0 as usize]
     }
 
-    /// Takes a new kind in, and tells the sink.
-    pub fn add(&mut self, kind: EventType, sink: &mut dyn Sink) -> io::Result<EventTypeId> {
-        if self.0.len() >= MAX_KINDS {
-            let what = format!("more than {MAX_KINDS} kinds of events: this is hardly a trace");
+    /// Adds an event type and announces it to the sink.
+    pub fn add(&mut self, event_type: EventType, sink: &mut dyn Sink) -> io::Result<EventTypeId> {
+        if self.0.len() >= MAX_EVENT_TYPES {
+            let what = format!("more than {MAX_EVENT_TYPES} kinds of events: this is hardly a trace");
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         let id = EventTypeId(self.0.len() as u32);
-        sink.event_type(id, &kind)?;
-        self.0.push(kind);
+        sink.event_type(id, &event_type)?;
+        self.0.push(event_type);
         Ok(id)
     }
 
-    /// The first kind that `wanted` is true of.
+    /// The first event type that `wanted` accepts.
     pub fn find(&self, wanted: impl Fn(&EventType) -> bool) -> Option<EventTypeId> {
         self.0.iter().position(wanted).map(|at| EventTypeId(at as u32))
     }
 }
 
-/// How a value that came without a description is described.
+/// The field type for a value that the file does not describe.
 pub(super) fn type_of(value: &Value<'_>) -> FieldType {
     match value {
         Value::Int(_) => FieldType::Int,
@@ -44,7 +44,7 @@ pub(super) fn type_of(value: &Value<'_>) -> FieldType {
     }
 }
 
-/// Whether `kind` has just these fields, in this order, for values like these.
+/// Whether `kind` has exactly the fields `keys`, in this order, with the types of `values`.
 pub(super) fn is_shaped(kind: &EventType, keys: &[&[u8]], values: &[Value<'_>]) -> bool {
     let fits = |(field, (key, value)): (&super::Field, (&&[u8], &Value<'_>))| {
         field.name.as_bytes() == *key && field.ty == type_of(value)

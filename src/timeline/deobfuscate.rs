@@ -1,68 +1,54 @@
-//! `--mapping`: gives obfuscated names back on their way to an exporter, of methods and inside markers alike.
+//! `--mapping`: replaces obfuscated names by the original ones on their way to an exporter, in methods and in markers.
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
 
-use super::{Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
+use super::sink::{MethodId, MethodName, TimelineAdapter, TimelineSink};
 use crate::art::Mapping;
-use crate::formats::{
-    Event, EventType, EventTypeId, Head, Order, Payload, ProcessInfo, Sink, ThreadInfo, Value,
-};
-use crate::ftrace::print_fmt::Symbolizer;
+use crate::formats::{Event, EventType, EventTypeId, Order, Payload, SinkAdapter, Value};
 
-/// Marker texts whose renaming is remembered: an app has fewer.
+/// The most marker texts whose original text is remembered; an app has fewer.
 const MAX_CACHED: usize = 100_000;
 
-/// An exporter behind a mapping file.
-pub struct Renamed<'a> {
+/// Stands before an exporter and hands everything on with original names.
+pub struct Deobfuscator<'a> {
     to: &'a mut dyn TimelineSink,
     mapping: &'a Mapping<'a>,
-    /// For each kind the field that holds a marker.
+    /// For each event type the field that holds a marker.
     markers: Vec<Option<usize>>,
-    known: HashMap<Vec<u8>, Option<Vec<u8>>>,
+    cache: HashMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
-impl<'a> Renamed<'a> {
-    /// Renames by `mapping` what goes to `to`.
-    pub fn new(to: &'a mut dyn TimelineSink, mapping: &'a Mapping<'a>) -> Renamed<'a> {
-        Renamed { to, mapping, markers: Vec::new(), known: HashMap::new() }
+impl<'a> Deobfuscator<'a> {
+    /// Replaces names by `mapping` in what goes to `to`.
+    pub fn new(to: &'a mut dyn TimelineSink, mapping: &'a Mapping<'a>) -> Deobfuscator<'a> {
+        Deobfuscator { to, mapping, markers: Vec::new(), cache: HashMap::new() }
     }
 
     /// The text of a marker with the real names in it; `None` where nothing changes.
     fn rename(&mut self, text: &[u8]) -> Option<Vec<u8>> {
-        if let Some(known) = self.known.get(text) {
-            return known.clone();
+        if let Some(cached) = self.cache.get(text) {
+            return cached.clone();
         }
         let renamed =
             std::str::from_utf8(text).ok().and_then(|t| self.mapping.text(t)).map(String::into_bytes);
-        if self.known.len() < MAX_CACHED {
-            self.known.insert(text.to_vec(), renamed.clone());
+        if self.cache.len() < MAX_CACHED {
+            self.cache.insert(text.to_vec(), renamed.clone());
         }
         renamed
     }
 }
 
-impl Sink for Renamed<'_> {
-    fn head(&mut self, head: &Head) -> io::Result<()> {
-        self.to.head(head)
-    }
+impl<'a> SinkAdapter for Deobfuscator<'a> {
+    type Next = dyn TimelineSink + 'a;
 
-    fn kernel(&mut self, context: &Arc<Symbolizer>) -> io::Result<()> {
-        self.to.kernel(context)
+    fn next(&mut self) -> &mut Self::Next {
+        self.to
     }
 
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.markers.push(if kind.name == "print" { kind.field("buf") } else { None });
         self.to.event_type(id, kind)
-    }
-
-    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
-        self.to.thread(thread)
-    }
-
-    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
-        self.to.process(process)
     }
 
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
@@ -86,15 +72,15 @@ impl Sink for Renamed<'_> {
             }
         }
     }
-
-    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
-        self.to.lost(cpu, count)
-    }
 }
 
-impl TimelineSink for Renamed<'_> {
+impl TimelineAdapter for Deobfuscator<'_> {
     fn order(&self) -> Order {
         self.to.order()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.to.notes()
     }
 
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
@@ -103,21 +89,5 @@ impl TimelineSink for Renamed<'_> {
             Some(real) => self.to.method(id, &MethodName { class: &real.class, name: &real.name, ..*name }),
             None => self.to.method(id, name),
         }
-    }
-
-    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
-        self.to.method_thread(thread)
-    }
-
-    fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
-        self.to.edges(thread, edges)
-    }
-
-    fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
-        self.to.finish(outcome)
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.to.notes()
     }
 }

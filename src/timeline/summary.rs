@@ -80,3 +80,18 @@ pub struct MergeSummary {
     /// Threads with a name or an event.
     pub threads: u64,
 }
+
+impl MergeSummary {
+    /// A summary before anything is counted.
+    pub(crate) fn new(clock: Clock, inputs: Vec<InputSummary>, report: ReadReport) -> MergeSummary {
+        MergeSummary {
+            clock,
+            inputs,
+            report,
+            markers: 0,
+            methods: 0,
+            problems: CallAnomalies::default(),
+            threads: 0,
+        }
+    }
+}

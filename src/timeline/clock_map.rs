@@ -41,7 +41,7 @@ impl ClockMap {
         (self.map(x) as i64).wrapping_sub(x as i64)
     }
 
-    /// A reading of the source clock in the middle between two eras.
+    /// A reading of the source clock in the middle between two segments.
     pub fn between(before: &ClockMap, after: &ClockMap) -> i64 {
         match (before.points.last(), after.points.first()) {
             (Some((x0, _)), Some((x1, _))) => x0 / 2 + x1 / 2,
@@ -105,11 +105,11 @@ fn measured_hz(snapshots: &Snapshots) -> Option<u64> {
 /// in between. When exactly that was is not known: between the last point of one and the first of the next.
 ///
 /// The counter is taken in ns (ticks by their frequency), as ART writes it.
-pub fn eras(snapshots: &Snapshots, from: Clock, to: Clock) -> Vec<ClockMap> {
+pub fn segments(snapshots: &Snapshots, from: Clock, to: Clock) -> Vec<ClockMap> {
     if from == to {
         return vec![ClockMap::offset(0)];
     }
-    let mut eras: Vec<Vec<(i64, i64)>> = Vec::new();
+    let mut segments: Vec<Vec<(i64, i64)>> = Vec::new();
     let mut last: Option<(i128, i128)> = None;
     for (x, y) in readings(snapshots, from).zip(readings(snapshots, to)).filter_map(|(x, y)| Some((x?, y?))) {
         let stepped = last.is_none_or(|(x0, y0)| {
@@ -117,24 +117,24 @@ pub fn eras(snapshots: &Snapshots, from: Clock, to: Clock) -> Vec<ClockMap> {
             dx <= 0 || dy <= 0 || (dy - dx).abs() > STEP_NS + dx.max(dy) * STEP_PPM / 1_000_000
         });
         let (Ok(point_x), Ok(point_y)) = (i64::try_from(x), i64::try_from(y)) else { continue };
-        match eras.last_mut() {
-            Some(era) if !stepped => era.push((point_x, point_y)),
-            _ => eras.push(vec![(point_x, point_y)]),
+        match segments.last_mut() {
+            Some(segment) if !stepped => segment.push((point_x, point_y)),
+            _ => segments.push(vec![(point_x, point_y)]),
         }
         last = Some((x, y));
     }
-    eras.into_iter().map(ClockMap::through).collect()
+    segments.into_iter().map(ClockMap::through).collect()
 }
 
-/// One map of several eras, where nothing tells when one ended and the next began: in the middle.
-pub fn joined(eras: &[ClockMap]) -> Option<ClockMap> {
+/// One map of several segments, where nothing tells when one ended and the next began: in the middle.
+pub fn joined(segments: &[ClockMap]) -> Option<ClockMap> {
     let mut points: Vec<(i64, i64)> = Vec::new();
-    for era in eras {
-        if let (Some((x0, y0)), Some((x1, y1))) = (points.last().copied(), era.points.first().copied()) {
+    for segment in segments {
+        if let (Some((x0, y0)), Some((x1, y1))) = (points.last().copied(), segment.points.first().copied()) {
             let middle = ((x1 - x0).max(0).min(y1 - y0) / 2).max(0);
             points.extend([(x0 + middle, y0 + middle), (x1 - middle, y1 - middle)]);
         }
-        points.extend_from_slice(&era.points);
+        points.extend_from_slice(&segment.points);
     }
     points.dedup_by_key(|p| p.0);
     (!points.is_empty()).then_some(ClockMap { points })
@@ -157,11 +157,11 @@ mod tests {
             (2_000_000_000, 6_000_010_000),
             (3_000_000_000, 17_000_000_000),
         ]);
-        let eras = eras(&s, Clock::Monotonic, Clock::Boottime);
-        assert_eq!(eras.len(), 2);
-        assert_eq!(eras[0].map(1_500_000_000), 5_500_005_000);
-        assert_eq!(eras[0].map(2_100_000_000), 6_100_010_000);
-        assert_eq!(eras[1].map(2_900_000_000), 16_900_000_000);
+        let segments = segments(&s, Clock::Monotonic, Clock::Boottime);
+        assert_eq!(segments.len(), 2);
+        assert_eq!(segments[0].map(1_500_000_000), 5_500_005_000);
+        assert_eq!(segments[0].map(2_100_000_000), 6_100_010_000);
+        assert_eq!(segments[1].map(2_900_000_000), 16_900_000_000);
     }
 
     #[test]

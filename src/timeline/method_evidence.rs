@@ -3,22 +3,22 @@
 
 use std::collections::HashMap;
 
-use super::observe::NO_NAME;
+use super::kernel_evidence::UNKNOWN_NAME;
 use crate::art::Action;
 use crate::formats::art_method::{Method, MethodTrace};
 
 /// Kept of each kind for each thread, at most.
-const MAX_KEPT: usize = 1 << 20;
+const MAX_ENTRIES: usize = 1 << 20;
 /// A stretch tells something from so much time off the CPU on: ns.
-const OFF_CPU: u64 = 100_000;
+const MIN_OFF_CPU_NS: u64 = 100_000;
 
 /// One thread of a method trace, as far as a recording can be compared with it.
 #[derive(Debug, Clone, Default)]
-pub struct Traced {
+pub struct MethodEvidence {
     /// Enters and exits of methods that have a marker's name, in order.
-    pub edges: Vec<Named>,
+    pub edges: Vec<NamedEdge>,
     /// Stretches between two records in which the thread was off the CPU for a while.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<OffCpuGap>,
     /// Records at which the clock went back, and by how much: it was set.
     pub backward: Vec<(u64, u64)>,
     /// Records.
@@ -29,18 +29,18 @@ pub struct Traced {
     pub last: u64,
 }
 
-impl Traced {
+impl MethodEvidence {
     /// Its first `most` of each kind.
-    pub fn sample(&self, most: usize) -> Traced {
+    pub fn sample(&self, most: usize) -> MethodEvidence {
         let edges = self.edges.iter().take(most).copied().collect();
         let gaps = self.gaps.iter().take(most).copied().collect();
-        Traced { edges, gaps, backward: self.backward.clone(), ..*self }
+        MethodEvidence { edges, gaps, backward: self.backward.clone(), ..*self }
     }
 }
 
 /// An enter or exit of a method that has a marker's name.
 #[derive(Debug, Clone, Copy)]
-pub struct Named {
+pub struct NamedEdge {
     /// Which of the thread's records.
     pub record: u64,
     /// in the trace's clock, ns.
@@ -53,7 +53,7 @@ pub struct Named {
 
 /// A stretch between two records.
 #[derive(Debug, Clone, Copy)]
-pub struct Gap {
+pub struct OffCpuGap {
     /// Which of the thread's records ends it.
     pub record: u64,
     /// Its begin, ns of the trace's clock.
@@ -65,26 +65,26 @@ pub struct Gap {
 }
 
 /// How far a clock may go back without having been set, ns: records of one thread are in order but for rounding.
-const SET_BACK: u64 = 1_000_000;
+const CLOCK_SET_BACK_NS: u64 = 1_000_000;
 
 /// 2^32 µs in ns: what a time before the start is too late by, since its difference to the start has 32 bits.
-const WRAP: u64 = (1 << 32) * 1_000;
+const WRAP_NS: u64 = (1 << 32) * 1_000;
 
 /// No clock shows more: ns, the year 2116 for one that counts from 1970. So sums of readings cannot overflow.
-const LATEST: u64 = (i64::MAX / 2) as u64;
+const MAX_READING_NS: u64 = (i64::MAX / 2) as u64;
 
 /// What the trace's clock showed `x` ns after the start. A clock that was set back behind the start gives a difference
 /// below 0, which 32 bits hold as one of more than 35 minutes.
 #[inline]
 pub fn reading(trace: &MethodTrace<'_>, x: u64) -> u64 {
-    let at = trace.header().start_ns().saturating_add(x).min(LATEST);
-    if x >= WRAP / 2 && !trace.may_wrap() { at.saturating_sub(WRAP) } else { at }
+    let at = trace.header().start_ns().saturating_add(x).min(MAX_READING_NS);
+    if x >= WRAP_NS / 2 && !trace.may_wrap() { at.saturating_sub(WRAP_NS) } else { at }
 }
 
 /// Goes over all records once.
-pub fn traced(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<Traced> {
+pub fn collect(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<MethodEvidence> {
     let names = marker_names(trace.methods(), markers);
-    let mut threads: Vec<Traced> = vec![Traced::default(); trace.threads().len()];
+    let mut threads: Vec<MethodEvidence> = vec![MethodEvidence::default(); trace.threads().len()];
     let mut before: Vec<Option<(u64, Option<u64>)>> = vec![None; threads.len()];
     for record in trace.records() {
         let Some(x) = record.wall.map(|x| reading(trace, x)) else { continue };
@@ -95,20 +95,20 @@ pub fn traced(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<T
         thread.last = thread.last.max(x);
         let previous = before[record.thread as usize].replace((x, record.cpu));
         if let Some((from, cpu_before)) = previous {
-            if x + SET_BACK < from {
+            if x + CLOCK_SET_BACK_NS < from {
                 thread.backward.push((thread.records, from - x));
             } else if let (Some(cpu), Some(cpu_before)) = (record.cpu, cpu_before)
                 && let cpu = cpu.saturating_sub(cpu_before)
-                && x.saturating_sub(from) >= cpu.saturating_add(OFF_CPU)
-                && thread.gaps.len() < MAX_KEPT
+                && x.saturating_sub(from) >= cpu.saturating_add(MIN_OFF_CPU_NS)
+                && thread.gaps.len() < MAX_ENTRIES
             {
-                thread.gaps.push(Gap { record: thread.records, from, to: x, cpu });
+                thread.gaps.push(OffCpuGap { record: thread.records, from, to: x, cpu });
             }
         }
-        let name = names.get(record.method as usize).copied().unwrap_or(NO_NAME);
-        if name != NO_NAME && thread.edges.len() < MAX_KEPT {
+        let name = names.get(record.method as usize).copied().unwrap_or(UNKNOWN_NAME);
+        if name != UNKNOWN_NAME && thread.edges.len() < MAX_ENTRIES {
             let begin = record.action == Action::Enter;
-            thread.edges.push(Named { record: thread.records, x, name, begin });
+            thread.edges.push(NamedEdge { record: thread.records, x, name, begin });
         }
         thread.records += 1;
     }
@@ -136,5 +136,5 @@ fn marker_names(methods: &[Method<'_>], markers: &HashMap<Vec<u8>, u32>) -> Vec<
         let alone = || markers.get(method.name.as_bytes()).filter(|_| bare.get(&*method.name) == Some(&1));
         with(&class).or_else(|| with(short)).or_else(alone).copied()
     };
-    methods.iter().map(|m| if m.declared { find(m).unwrap_or(NO_NAME) } else { NO_NAME }).collect()
+    methods.iter().map(|m| if m.declared { find(m).unwrap_or(UNKNOWN_NAME) } else { UNKNOWN_NAME }).collect()
 }

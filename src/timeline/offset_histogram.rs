@@ -1,27 +1,31 @@
 //! Where methods and markers of their names coincide most often, when no clock says where a trace lies.
 
-use super::map::ClockMap;
-use super::observe::{Observed, Seen};
-use super::traced::{Named, Traced};
+use super::clock_map::ClockMap;
+use super::kernel_evidence::{KernelEvidence, ThreadActivity};
+use super::method_evidence::{MethodEvidence, NamedEdge};
 
 /// Offsets no further apart than this are one: ns. Calls that come at regular times differ by more among themselves.
-const TOGETHER: i64 = 20_000;
+const BIN_WIDTH_NS: i64 = 20_000;
 /// Edges that vote together: few enough that clocks do not drift apart meanwhile.
-const BLOCK: usize = 32;
+const EDGES_PER_BLOCK: usize = 32;
 /// Markers that each of them is compared with, at most.
-const MARKS: usize = 20_000;
+const MAX_MARKERS: usize = 20_000;
 /// The share of a block that must agree.
-const SHARE: f64 = 0.6;
+const MIN_AGREEING_SHARE: f64 = 0.6;
 /// How many times as many as for any other offset.
-const CLEARLY: usize = 2;
+const MIN_RATIO_TO_RUNNER_UP: usize = 2;
 
 /// The map that most calls agree about, if they clearly do.
-pub fn vote(traced: &[Traced], may_be: &[Vec<i32>], observed: &Observed) -> Option<ClockMap> {
+pub fn most_frequent_offset(
+    traced: &[MethodEvidence],
+    may_be: &[Vec<i32>],
+    observed: &KernelEvidence,
+) -> Option<ClockMap> {
     let mut points: Vec<(i64, i64, usize)> = Vec::new();
     for (thread, tids) in traced.iter().zip(may_be) {
         for seen in tids.iter().filter_map(|tid| observed.threads.get(tid)) {
             let Some(edges) = rarest(thread, seen) else { continue };
-            let blocks = [edges.chunks(BLOCK).next(), edges.rchunks(BLOCK).next()];
+            let blocks = [edges.chunks(EDGES_PER_BLOCK).next(), edges.rchunks(EDGES_PER_BLOCK).next()];
             points.extend(blocks.into_iter().flatten().filter_map(|block| agreed(block, seen)));
         }
     }
@@ -38,35 +42,39 @@ pub fn vote(traced: &[Traced], may_be: &[Vec<i32>], observed: &Observed) -> Opti
 }
 
 /// The enters of the method whose marker is the rarest, but not too rare: what is called all the time says little.
-fn rarest(thread: &Traced, seen: &Seen) -> Option<Vec<Named>> {
+fn rarest(thread: &MethodEvidence, seen: &ThreadActivity) -> Option<Vec<NamedEdge>> {
     let mut counts = std::collections::HashMap::<u32, usize>::new();
     for mark in seen.marks.iter().filter(|m| m.begin) {
         *counts.entry(mark.name).or_default() += 1;
     }
-    let mut names: Vec<(usize, u32)> =
-        counts.into_iter().filter(|(_, n)| (8..=MARKS).contains(n)).map(|(name, n)| (n, name)).collect();
+    let mut names: Vec<(usize, u32)> = counts
+        .into_iter()
+        .filter(|(_, n)| (8..=MAX_MARKERS).contains(n))
+        .map(|(name, n)| (n, name))
+        .collect();
     names.sort_unstable();
     names.into_iter().find_map(|(_, name)| {
-        let edges: Vec<Named> = thread.edges.iter().filter(|e| e.begin && e.name == name).copied().collect();
+        let edges: Vec<NamedEdge> =
+            thread.edges.iter().filter(|e| e.begin && e.name == name).copied().collect();
         (edges.len() >= 8).then_some(edges)
     })
 }
 
 /// Where the block lies in the trace's clock, the offset that most of it agree about, and how many do.
-fn agreed(block: &[Named], seen: &Seen) -> Option<(i64, i64, usize)> {
+fn agreed(block: &[NamedEdge], seen: &ThreadActivity) -> Option<(i64, i64, usize)> {
     let name = block.first()?.name;
     let marks: Vec<i64> =
         seen.marks.iter().filter(|m| m.begin && m.name == name).map(|m| m.ts as i64).collect();
-    let at = |edge: &Named| edge.x as i64;
+    let at = |edge: &NamedEdge| edge.x as i64;
     let mut offsets: Vec<i64> =
         block.iter().flat_map(|edge| marks.iter().map(move |mark| mark.wrapping_sub(at(edge)))).collect();
     offsets.sort_unstable();
-    // For each offset, how many lie up to TOGETHER above it.
+    // For each offset, how many lie up to BIN_WIDTH_NS above it.
     let mut best = (0, 0, 0);
     let mut counts = Vec::with_capacity(offsets.len());
     let mut end = 0;
     for from in 0..offsets.len() {
-        while offsets.get(end).is_some_and(|o| *o <= offsets[from].saturating_add(TOGETHER)) {
+        while offsets.get(end).is_some_and(|o| *o <= offsets[from].saturating_add(BIN_WIDTH_NS)) {
             end += 1;
         }
         counts.push(end - from);
@@ -76,8 +84,10 @@ fn agreed(block: &[Named], seen: &Seen) -> Option<(i64, i64, usize)> {
     }
     let (count, from, end) = best;
     let offset = offsets[from..end][count / 2];
-    let others = offsets.iter().zip(&counts).filter(|(o, _)| o.abs_diff(offset) > 10 * TOGETHER as u64);
+    let others = offsets.iter().zip(&counts).filter(|(o, _)| o.abs_diff(offset) > 10 * BIN_WIDTH_NS as u64);
     let second = others.map(|(_, n)| *n).max().unwrap_or(0);
-    let enough = count >= 8 && count as f64 >= SHARE * block.len() as f64 && count >= CLEARLY * second;
+    let enough = count >= 8
+        && count as f64 >= MIN_AGREEING_SHARE * block.len() as f64
+        && count >= MIN_RATIO_TO_RUNNER_UP * second;
     enough.then(|| (at(&block[block.len() / 2]), offset, count))
 }

@@ -2,21 +2,20 @@
 //! markers.
 
 use std::collections::HashMap;
-use std::io;
 
-use crate::formats::{Event, EventType, EventTypeId, Sink, ThreadInfo};
+use crate::formats::{Event, EventType, ThreadInfo};
 use crate::markers::Marker;
 
-/// Switches and markers that are kept at most: 16 bytes each.
-const MAX_KEPT: usize = 8 << 20;
+/// Switches and markers that are entries at most: 16 bytes each.
+const MAX_ENTRIES: usize = 8 << 20;
 /// No name that anybody asked for.
-pub const NO_NAME: u32 = u32::MAX;
+pub const UNKNOWN_NAME: u32 = u32::MAX;
 
 /// A recording, as far as a method trace can be compared with it.
 #[derive(Default)]
-pub struct Observed {
+pub struct KernelEvidence {
     /// By kernel thread id.
-    pub threads: HashMap<i32, Seen>,
+    pub threads: HashMap<i32, ThreadActivity>,
     /// Marker names, numbered.
     pub names: HashMap<Vec<u8>, u32>,
     /// Stretches in which ART held all threads to begin a trace: ns of the timeline.
@@ -25,13 +24,13 @@ pub struct Observed {
     pub first: u64,
     /// Latest event.
     pub last: u64,
-    kept: usize,
-    kinds: Vec<Kind>,
+    entries: usize,
+    event_types: Vec<EvidenceType>,
 }
 
 /// One kernel thread.
 #[derive(Default)]
-pub struct Seen {
+pub struct ThreadActivity {
     /// Every name it had.
     pub comms: Vec<Vec<u8>>,
     /// Its process, where a list or its own markers say it.
@@ -41,7 +40,7 @@ pub struct Seen {
     /// Latest event of it.
     pub last: u64,
     /// Its slices' begins and ends.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<SliceMark>,
     switches: Vec<(u64, bool)>,
     /// When it was on a CPU: from, to, and the sum of all before.
     on_cpu: Vec<(u64, u64, u64)>,
@@ -49,7 +48,7 @@ pub struct Seen {
 
 /// A slice's begin or end.
 #[derive(Debug, Clone, Copy)]
-pub struct Mark {
+pub struct SliceMark {
     /// ns of the timeline.
     pub ts: u64,
     /// The number of its name; an end has that of its begin.
@@ -58,40 +57,44 @@ pub struct Mark {
     pub begin: bool,
 }
 
-enum Kind {
+enum EvidenceType {
     /// `prev_comm prev_pid next_comm next_pid`.
     Switch([usize; 4]),
     Print(usize),
-    Else,
+    Other,
 }
 
-impl Observed {
-    fn seen(&mut self, tid: i32, ts: u64) -> &mut Seen {
-        let seen = self.threads.entry(tid).or_insert_with(|| Seen { first: ts, last: ts, ..Seen::default() });
-        seen.first = seen.first.min(ts);
-        seen.last = seen.last.max(ts);
-        seen
+impl KernelEvidence {
+    fn activity(&mut self, tid: i32, ts: u64) -> &mut ThreadActivity {
+        let activity = self.threads.entry(tid).or_insert_with(|| ThreadActivity {
+            first: ts,
+            last: ts,
+            ..ThreadActivity::default()
+        });
+        activity.first = activity.first.min(ts);
+        activity.last = activity.last.max(ts);
+        activity
     }
 
-    fn switch(&mut self, event: &Event<'_>, kind: &EventType, fields: [usize; 4]) {
+    fn add_switch(&mut self, event: &Event<'_>, kind: &EventType, fields: [usize; 4]) {
         for (comm, pid, on) in [(fields[0], fields[1], false), (fields[2], fields[3], true)] {
             let Some(tid) = event.int(kind, pid).and_then(|t| i32::try_from(t).ok()).filter(|t| *t != 0)
             else {
                 continue;
             };
-            let room = self.kept < MAX_KEPT;
-            self.kept += 1;
-            let seen = self.seen(tid, event.ts);
+            let room = self.entries < MAX_ENTRIES;
+            self.entries += 1;
+            let activity = self.activity(tid, event.ts);
             if room {
-                seen.switches.push((event.ts, on));
+                activity.switches.push((event.ts, on));
             }
             if let Some(name) = event.text(kind, comm) {
-                seen.named(name);
+                activity.add_comm(name);
             }
         }
     }
 
-    fn marker(&mut self, event: &Event<'_>, text: &[u8]) {
+    fn add_marker(&mut self, event: &Event<'_>, text: &[u8]) {
         let Some(marker) = Marker::parse(text) else { return };
         let pid = marker.pid();
         let (name, begin) = match marker {
@@ -103,15 +106,69 @@ impl Observed {
                 };
                 (number, true)
             }
-            Marker::End { .. } => (NO_NAME, false),
+            Marker::End { .. } => (UNKNOWN_NAME, false),
             _ => return,
         };
-        let room = self.kept < MAX_KEPT;
-        self.kept += 1;
-        let seen = self.seen(event.tid, event.ts);
-        seen.tgid = seen.tgid.or(pid.filter(|p| *p > 0));
+        let room = self.entries < MAX_ENTRIES;
+        self.entries += 1;
+        let activity = self.activity(event.tid, event.ts);
+        activity.tgid = activity.tgid.or(pid.filter(|p| *p > 0));
         if room {
-            seen.marks.push(Mark { ts: event.ts, name, begin });
+            activity.marks.push(SliceMark { ts: event.ts, name, begin });
+        }
+    }
+
+    /// Starts another recording: its event types are numbered anew.
+    pub fn begin_recording(&mut self) {
+        self.event_types.clear();
+    }
+
+    /// Adds the next event type of the recording.
+    pub fn add_event_type(&mut self, event_type: &EventType) {
+        let fields = ["prev_comm", "prev_pid", "next_comm", "next_pid"].map(|name| event_type.field(name));
+        self.event_types.push(match (event_type.name.as_str(), fields, event_type.field("buf")) {
+            ("sched_switch", [Some(a), Some(b), Some(c), Some(d)], _) => EvidenceType::Switch([a, b, c, d]),
+            ("print", _, Some(buf)) => EvidenceType::Print(buf),
+            _ => EvidenceType::Other,
+        });
+    }
+
+    /// Adds what the recording knows about a thread.
+    pub fn add_thread(&mut self, thread: &ThreadInfo<'_>) {
+        // A thread that is only listed has no events: its first event stays at the end of time until one comes.
+        let listed = || ThreadActivity { first: u64::MAX, ..ThreadActivity::default() };
+        let activity = self.threads.entry(thread.tid).or_insert_with(listed);
+        activity.tgid = thread.tgid.or(activity.tgid);
+        if let Some(name) = thread.name {
+            activity.add_comm(name);
+        }
+    }
+
+    /// Adds an event, whose time is in the timeline's clock; the event's type is still numbered as in its recording.
+    pub fn add_event(&mut self, event: &Event<'_>, event_type: &EventType) {
+        if self.last == 0 {
+            self.first = event.ts;
+        }
+        self.first = self.first.min(event.ts);
+        self.last = self.last.max(event.ts);
+        if event.comm.is_some() || event.tgid.is_some() {
+            let activity = self.activity(event.tid, event.ts);
+            activity.tgid = event.tgid.or(activity.tgid);
+            if let Some(name) = event.comm {
+                activity.add_comm(name);
+            }
+        }
+        match self.event_types.get(event.kind.0 as usize) {
+            Some(EvidenceType::Switch(fields)) => {
+                let fields = *fields;
+                self.add_switch(event, event_type, fields);
+            }
+            Some(EvidenceType::Print(buf)) => {
+                if let Some(text) = event.text(event_type, *buf) {
+                    self.add_marker(event, text);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -120,10 +177,10 @@ impl Observed {
         let start =
             self.names.iter().filter(|(name, _)| name.starts_with(b"Mutator threads suspended for Start"));
         let starts: Vec<u32> = start.map(|(_, number)| *number).collect();
-        for seen in self.threads.values_mut() {
-            seen.finish();
+        for activity in self.threads.values_mut() {
+            activity.finish();
             let mut open = None;
-            for mark in seen.marks.iter().filter(|m| starts.contains(&m.name)) {
+            for mark in activity.marks.iter().filter(|m| starts.contains(&m.name)) {
                 match (mark.begin, open.take()) {
                     (true, _) => open = Some(mark.ts),
                     (false, Some(begin)) => self.art_starts.push((begin, mark.ts)),
@@ -134,8 +191,8 @@ impl Observed {
     }
 }
 
-impl Seen {
-    fn named(&mut self, name: &[u8]) {
+impl ThreadActivity {
+    fn add_comm(&mut self, name: &[u8]) {
         if !self.comms.iter().any(|c| c == name) && self.comms.len() < 16 {
             self.comms.push(name.to_vec());
         }
@@ -148,7 +205,7 @@ impl Seen {
             if mark.begin {
                 open.push(mark.name);
             } else {
-                mark.name = open.pop().unwrap_or(NO_NAME);
+                mark.name = open.pop().unwrap_or(UNKNOWN_NAME);
             }
         }
         self.switches.sort_by_key(|s| s.0);
@@ -169,7 +226,7 @@ impl Seen {
     }
 
     /// The longest stretch off the CPU that begins and ends between `from` and `to`.
-    pub fn longest_rest(&self, from: u64, to: u64) -> Option<(u64, u64)> {
+    pub fn longest_off_cpu(&self, from: u64, to: u64) -> Option<(u64, u64)> {
         let first = self.on_cpu.partition_point(|(_, until, _)| *until < from);
         let runs = self.on_cpu.get(first..)?.iter().take_while(|(since, ..)| *since <= to);
         let rests = runs.clone().zip(runs.skip(1)).map(|(before, after)| (before.1, after.0));
@@ -189,71 +246,5 @@ impl Seen {
     pub fn on_cpu(&self, from: u64, to: u64) -> Option<u64> {
         let (first, last) = (self.on_cpu.first()?.0, self.on_cpu.last()?.1);
         (from >= first && to <= last && from <= to).then(|| self.on_cpu_until(to) - self.on_cpu_until(from))
-    }
-}
-
-/// Feeds an [`Observed`], at the timeline's times.
-pub struct Observer<'o> {
-    /// What is filled.
-    pub observed: &'o mut Observed,
-    /// From the recording's clock to the timeline's.
-    pub map: super::map::ClockMap,
-}
-
-impl Sink for Observer<'_> {
-    fn head(&mut self, _: &crate::formats::Head) -> io::Result<()> {
-        self.observed.kinds.clear();
-        Ok(())
-    }
-
-    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
-        let fields = ["prev_comm", "prev_pid", "next_comm", "next_pid"].map(|name| kind.field(name));
-        self.observed.kinds.push(match (kind.name.as_str(), fields, kind.field("buf")) {
-            ("sched_switch", [Some(a), Some(b), Some(c), Some(d)], _) => Kind::Switch([a, b, c, d]),
-            ("print", _, Some(buf)) => Kind::Print(buf),
-            _ => Kind::Else,
-        });
-        Ok(())
-    }
-
-    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
-        // Known is not seen: its times stay impossible until an event of it comes.
-        let new = || Seen { first: u64::MAX, ..Seen::default() };
-        let seen = self.observed.threads.entry(thread.tid).or_insert_with(new);
-        seen.tgid = thread.tgid.or(seen.tgid);
-        if let Some(name) = thread.name {
-            seen.named(name);
-        }
-        Ok(())
-    }
-
-    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
-        let event = &Event { ts: self.map.map(event.ts), ..*event };
-        let observed = &mut *self.observed;
-        if observed.last == 0 {
-            observed.first = event.ts;
-        }
-        observed.first = observed.first.min(event.ts);
-        observed.last = observed.last.max(event.ts);
-        if event.comm.is_some() || event.tgid.is_some() {
-            let seen = observed.seen(event.tid, event.ts);
-            seen.tgid = event.tgid.or(seen.tgid);
-            if let Some(name) = event.comm {
-                seen.named(name);
-            }
-        }
-        match observed.kinds.get(event.kind.0 as usize) {
-            Some(Kind::Switch(fields)) => {
-                let fields = *fields;
-                observed.switch(event, kind, fields);
-            }
-            Some(Kind::Print(buf)) => {
-                if let Some(text) = event.text(kind, *buf) {
-                    observed.marker(event, text);
-                }
-            }
-            _ => {}
-        }
-        Ok(())
     }
 }

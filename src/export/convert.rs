@@ -1,0 +1,249 @@
+//! `merge` and `convert` as one library call: opens inputs, puts them on one clock, and writes one file.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::write::GzEncoder;
+
+use super::{Create, FORMATS, Out, OutputFormat};
+use crate::art::Mapping;
+use crate::formats::input::{Input, InputError};
+use crate::timeline::{self, Deobfuscator, MergeError, MergeOptions, MergeSummary};
+
+/// What is to be written from what.
+#[derive(Debug, Clone, Copy)]
+pub struct ConvertRequest<'a> {
+    /// Paths of the inputs; `-` is standard input.
+    pub inputs: &'a [PathBuf],
+    /// Where to write; `-` is standard output.
+    pub output: &'a Path,
+    /// The name of the format to write; `None` where the output's ending says it.
+    pub format: Option<&'a str>,
+    /// A mapping file of R8 or ProGuard, with which obfuscated names are replaced.
+    pub mapping: Option<&'a Path>,
+    /// Whether the output is compressed with gzip, whatever its ending.
+    pub gzip: bool,
+    /// What the user decides about method traces.
+    pub options: MergeOptions,
+}
+
+/// A request whose inputs are open: nothing is written yet.
+pub struct Conversion<'a> {
+    request: ConvertRequest<'a>,
+    format: &'static OutputFormat,
+    inputs: Vec<Input>,
+    mapping: Option<Input>,
+}
+
+/// What a conversion came to.
+pub struct Converted {
+    /// The format that was written.
+    pub format: &'static OutputFormat,
+    /// Size of the output, bytes; `None` where the output is no regular file.
+    pub bytes: Option<u64>,
+    /// What the timeline came to.
+    pub summary: MergeSummary,
+    /// Method calls of the timeline that the output has no place for.
+    pub method_calls_not_written: u64,
+}
+
+impl Converted {
+    /// Whether anything is missing: in the inputs, or in the output.
+    pub fn is_lossy(&self) -> bool {
+        self.summary.report.is_lossy() || self.method_calls_not_written > 0
+    }
+}
+
+/// Why a conversion was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// No format has the name that the user gave.
+    #[error("--format {name}: not one of {}", format_list())]
+    UnknownFormat {
+        /// The name as given.
+        name: String,
+    },
+    /// The output's ending names no format.
+    #[error("{output}: its ending names no format; use --format, or one of: {}", format_list())]
+    UnknownEnding {
+        /// The output's path as given.
+        output: String,
+    },
+    /// Writing would destroy an input.
+    #[error("{path}: is an input and the output: name another output")]
+    OutputIsInput {
+        /// The input's path as given.
+        path: String,
+    },
+    /// An input's bytes could not be had.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The mapping file is none.
+    #[error("{name}: {source}")]
+    Mapping {
+        /// The mapping file's path as given.
+        name: String,
+        /// What is wrong with it.
+        source: crate::art::MappingError,
+    },
+    /// The terminal would show binary data.
+    #[error("standard output is a terminal: redirect it, or name a file with -o")]
+    OutputIsTerminal,
+    /// An archive is asked for on standard output, or inside gzip.
+    #[error("a zip is written to a file, and packed no further: name one with -o")]
+    ArchiveNeedsFile,
+    /// An archive is asked for with names replaced.
+    #[error("the method traces go into a zip as they are: --mapping needs one file (-o OUT.pftrace)")]
+    ArchiveWithMapping,
+    /// No archive can be made of these inputs.
+    #[error("{0}")]
+    ArchiveInputs(&'static str),
+    /// The output could not be created.
+    #[error("{path}: {source}")]
+    Create {
+        /// The output's path as given.
+        path: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The merge failed; no output is left behind.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+}
+
+/// Every format's name and endings, for messages.
+fn format_list() -> String {
+    let formats = FORMATS.iter().map(|format| format!("{} ({})", format.name, format.endings.join(" ")));
+    formats.collect::<Vec<_>>().join(", ")
+}
+
+impl<'a> Conversion<'a> {
+    /// Chooses the format and opens the inputs.
+    ///
+    /// # Errors
+    /// [`ConvertError`]; nothing is written.
+    pub fn prepare(request: ConvertRequest<'a>) -> Result<Conversion<'a>, ConvertError> {
+        let format = match request.format {
+            Some(name) => OutputFormat::of_name(name)
+                .ok_or_else(|| ConvertError::UnknownFormat { name: name.to_owned() })?,
+            None => OutputFormat::of_path(request.output).ok_or_else(|| ConvertError::UnknownEnding {
+                output: request.output.display().to_string(),
+            })?,
+        };
+        let inputs = request.inputs.iter().map(|path| Input::open(path)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(same) = request.inputs.iter().find(|path| is_same_file(path, request.output)) {
+            return Err(ConvertError::OutputIsInput { path: same.display().to_string() });
+        }
+        let mapping = request.mapping.map(Input::open).transpose()?;
+        Ok(Conversion { request, format, inputs, mapping })
+    }
+
+    /// How many inputs there are.
+    pub fn input_count(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Size of all inputs together as they are on disk, bytes.
+    pub fn input_bytes(&self) -> u64 {
+        self.inputs.iter().map(|input| input.size).sum()
+    }
+
+    /// Writes the output. Where that fails half-way, the output is removed: half a file that looks like a whole one helps
+    /// nobody.
+    ///
+    /// # Errors
+    /// [`ConvertError`].
+    pub fn run(self) -> Result<Converted, ConvertError> {
+        let mapping = match &self.mapping {
+            Some(file) => {
+                let parsed = Mapping::parse(file);
+                Some(parsed.map_err(|source| ConvertError::Mapping { name: file.name.clone(), source })?)
+            }
+            None => None,
+        };
+        let mut writer = match self.format.create {
+            Create::Stream(create) => create(self.stream()?),
+            Create::Archive(check, create) => {
+                if self.is_stdout() || self.request.gzip {
+                    return Err(ConvertError::ArchiveNeedsFile);
+                }
+                if mapping.is_some() {
+                    return Err(ConvertError::ArchiveWithMapping);
+                }
+                check(&self.inputs).map_err(ConvertError::ArchiveInputs)?;
+                create(self.file()?, &self.inputs).map_err(|source| self.create_error(source))?
+            }
+        };
+        let options = &self.request.options;
+        let result = match &mapping {
+            Some(mapping) => {
+                timeline::merge(&self.inputs, &mut Deobfuscator::new(writer.as_mut(), mapping), options)
+            }
+            None => timeline::merge(&self.inputs, writer.as_mut(), options),
+        };
+        drop(writer);
+        let output = self.request.output;
+        let size = || fs::metadata(output).ok().filter(|m| m.is_file()).map(|m| m.len());
+        match result {
+            Ok(summary) => {
+                let left_out = if self.format.holds.method_slices { 0 } else { summary.methods };
+                Ok(Converted {
+                    format: self.format,
+                    bytes: size(),
+                    summary,
+                    method_calls_not_written: left_out,
+                })
+            }
+            Err(error) => {
+                if size().is_some() {
+                    let _ = fs::remove_file(output);
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    fn is_stdout(&self) -> bool {
+        self.request.output.as_os_str() == "-"
+    }
+
+    /// The output for a writer that writes from front to back.
+    fn stream(&self) -> Result<Out, ConvertError> {
+        let out: Out = if !self.is_stdout() {
+            Box::new(self.file()?)
+        } else if io::stdout().is_terminal() {
+            return Err(ConvertError::OutputIsTerminal);
+        } else {
+            Box::new(io::stdout())
+        };
+        let gzip = self.request.gzip || self.request.output.extension().is_some_and(|e| e == "gz");
+        Ok(if gzip { Box::new(GzipOut(GzEncoder::new(out, flate2::Compression::fast()))) } else { out })
+    }
+
+    fn file(&self) -> Result<File, ConvertError> {
+        File::create(self.request.output).map_err(|source| self.create_error(source))
+    }
+
+    fn create_error(&self, source: io::Error) -> ConvertError {
+        ConvertError::Create { path: self.request.output.display().to_string(), source }
+    }
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b && a.is_file())
+}
+
+/// A gzip stream whose end is written by `flush`, which exporters call once, at the end.
+struct GzipOut(GzEncoder<Out>);
+
+impl Write for GzipOut {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.try_finish()?;
+        self.0.get_mut().flush()
+    }
+}

@@ -1,0 +1,141 @@
+//! The table of formats that are read, and how a file's format is found by its first bytes.
+//!
+//! To add a format: write a module with `detect` and `open`, and add one row to [`FORMATS`]. Nothing else in the program
+//! asks which format a file has.
+
+use super::input::Input;
+use super::recording::OpenedInput;
+use super::{art_method, ftrace_text, perfetto, trace_dat};
+
+/// Why a reader cannot open a file of its format. The caller adds the file's name.
+pub type FormatError = Box<dyn std::error::Error + Send + Sync>;
+
+/// One format that is read: a row of [`FORMATS`].
+pub struct InputFormat {
+    /// The format's name for people: `trace.dat`.
+    pub name: &'static str,
+    /// Whether a file with these bytes has this format. Looks at the first bytes, for texts at the first lines.
+    pub detect: fn(&[u8]) -> bool,
+    /// Reads a file's head. Events and method records are read later, from what this returns.
+    pub open: for<'a> fn(&'a Input) -> Result<OpenedInput<'a>, FormatError>,
+}
+
+/// Every format that is read. The first row whose `detect` accepts the bytes is the file's format, so formats with a magic
+/// number stand before those that are recognized by their contents.
+pub static FORMATS: &[InputFormat] = &[
+    InputFormat { name: "trace.dat", detect: trace_dat::detect, open: trace_dat::open },
+    InputFormat { name: "method trace", detect: art_method::detect, open: art_method::open },
+    InputFormat { name: "Perfetto trace", detect: perfetto::detect, open: perfetto::open },
+    InputFormat { name: "systrace HTML", detect: ftrace_text::detect_html, open: ftrace_text::open },
+    InputFormat { name: "ftrace text", detect: ftrace_text::detect, open: ftrace_text::open },
+];
+
+/// A file that is not read: what the file is, and which program opens it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnreadFile {
+    /// What the file is: `a heap dump (hprof)`.
+    pub what: &'static str,
+    /// Which program opens the file, or how to get a file that is read.
+    pub cure: &'static str,
+}
+
+impl std::fmt::Debug for InputFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Files that are not read: their first bytes, what they are, and which program opens them.
+const UNREAD_FILES: &[(&[u8], &str, &str)] = &[
+    (b"PERFILE2", "a perf.data file of perf or simpleperf", "perf script, simpleperf report"),
+    (b"2ELIFREP", "a perf.data file of a big-endian machine", "perf script on such a machine"),
+    (b"SIMPLEPERF", "a report of simpleperf", "simpleperf's report_sample.py"),
+    (b"JAVA PROFILE 1.", "a heap dump (hprof)", "Android Studio's memory profiler, Eclipse MAT"),
+    (b"FLR\0", "a recording of Java Flight Recorder", "JDK Mission Control"),
+    (b"PK\x03\x04", "a zip archive", "unzip it and name the file in it"),
+    (b"BZh", "data packed by bzip2", "unpack it with bunzip2"),
+    (b"\xfd7zXZ\0", "data packed by xz", "unpack it with unxz"),
+    (b"\x04\x22\x4d\x18", "data packed by lz4", "unpack it with lz4 -d"),
+    (b"\x7fELF", "an ELF program or library", "it holds no trace"),
+    (b"dex\n", "a DEX file", "it holds no trace"),
+    (b"SQLite format 3\0", "an SQLite database", "sqlite3"),
+    (b"\x89PNG", "a PNG picture", "it holds no trace"),
+    (b"\xc1\x1f\xfc\xc1", "a CTF trace (LTTng)", "babeltrace2, Trace Compass"),
+    (b"%PDF", "a PDF document", "it holds no trace"),
+    (b"{\"traceEvents\"", "a Chrome JSON trace", "ui.perfetto.dev, chrome://tracing"),
+    (b"{\"meta\"", "a profile of the Firefox profiler", "profiler.firefox.com"),
+];
+
+/// Finds the format of a file by its bytes.
+///
+/// # Errors
+/// An [`UnreadFile`] that says what the file is, as far as its first bytes tell.
+pub fn identify(bytes: &[u8]) -> Result<&'static InputFormat, UnreadFile> {
+    if let Some((_, what, cure)) = UNREAD_FILES.iter().find(|(magic, ..)| bytes.starts_with(magic)) {
+        return Err(UnreadFile { what, cure });
+    }
+    FORMATS.iter().find(|format| (format.detect)(bytes)).ok_or_else(|| unknown(bytes))
+}
+
+/// What a file is that no format accepts.
+fn unknown(bytes: &[u8]) -> UnreadFile {
+    let start = bytes.get(..DETECTION_BYTES).unwrap_or(bytes);
+    let (what, cure) = if ftrace_text::is_html_page(start) {
+        ("an HTML page without a trace in it", "only systrace's pages hold one")
+    } else if start.contains(&0) {
+        ("binary data of an unknown kind", "see what wrote it")
+    } else {
+        ("text of an unknown kind", "ftrace's and atrace's texts are read, if their event lines are whole")
+    };
+    UnreadFile { what, cure }
+}
+
+/// Bytes at the start of a file that decide what the file is.
+pub(super) const DETECTION_BYTES: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_told_by_their_first_bytes() {
+        let cases: &[(&[u8], &str)] = &[
+            (b"\x17\x08\x44tracing6\0\0\0", "trace.dat"),
+            (b"*version\n3\ndata-file-overflow=false\n", "method trace"),
+            (b"SLOW\xf3\0\x20\0", "method trace"),
+            (b"\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
+            (b"# tracer: nop\n#\n", "ftrace text"),
+            (b"\n# tracer: nop\n#\n", "ftrace text"),
+            (b"capturing trace... done\nTRACE:\n\x78\x9c", "ftrace text"),
+            (b" sh-1 [000] 12.345678: print: B|1|a\n", "ftrace text"),
+            (b" sh-1 (1) [003] d..2 12.345678: sched_switch: x\n", "ftrace text"),
+            (b"<!DOCTYPE html>\n<script class=\"trace-data\">", "systrace HTML"),
+        ];
+        for (bytes, want) in cases {
+            let found = identify(bytes).map(|format| format.name);
+            assert_eq!(found, Ok(*want), "{}", String::from_utf8_lossy(bytes));
+        }
+    }
+
+    #[test]
+    fn no_two_rows_have_one_name() {
+        for (at, row) in FORMATS.iter().enumerate() {
+            assert!(FORMATS[..at].iter().all(|other| other.name != row.name), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn what_is_not_read_is_named() {
+        for (bytes, said) in [
+            (&b"PERFILE2\x68\0"[..], "perf"),
+            (b"JAVA PROFILE 1.0.3\0", "hprof"),
+            (b"hello\n", "text of an unknown kind"),
+            (b"\x00\x01\x02", "binary data"),
+            (b"<html><body>", "HTML page without"),
+            (b"<html>\n sh-1 [000] 12.345678: print: B|1|a\n", "HTML page without"),
+        ] {
+            let unread = identify(bytes).expect_err("no reader takes it");
+            assert!(unread.what.contains(said), "{unread:?}");
+        }
+    }
+}

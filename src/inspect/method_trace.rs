@@ -1,0 +1,85 @@
+//! Counts what a method trace holds.
+
+use serde::Serialize;
+
+use crate::formats::ReadReport;
+use crate::formats::art_method::{CallAnomalies, Counts, MethodTrace};
+use crate::profile::drive::Selection;
+use crate::profile::flat::Flat;
+
+/// What a method trace holds.
+#[derive(Debug, Clone, Serialize)]
+pub struct MethodTraceReport {
+    /// The format for people.
+    pub format: String,
+    /// The format's version: 1 to 5.
+    pub version: u16,
+    /// Whether the file was written while the app ran, not at the end.
+    pub streaming: bool,
+    /// The clocks that records carry, as the file's `clock=` names them.
+    pub clock_mode: &'static str,
+    /// When the trace began, ns of a clock that the file does not name.
+    pub start_ns: u64,
+    /// How long the trace took, ns.
+    pub elapsed_ns: Option<u64>,
+    /// The runtime: `art` or `dalvik`.
+    pub vm: Option<String>,
+    /// The traced process.
+    pub pid: Option<i32>,
+    /// Whether the buffer was full before the trace was stopped.
+    pub overflow: bool,
+    /// What was counted while the file was opened.
+    pub counts: Counts,
+    /// Calls whose enters and exits do not fit together.
+    pub problems: CallAnomalies,
+    /// Threads that the file names, or that only records name.
+    pub threads: Vec<ThreadReport>,
+    /// How many methods there are.
+    pub methods: usize,
+    /// Damage, irregularities and notes.
+    pub report: ReadReport,
+}
+
+/// One thread of a method trace.
+#[derive(Debug, Clone, Serialize)]
+pub struct ThreadReport {
+    /// The thread's id in the trace.
+    pub id: u32,
+    /// The thread's name; empty where the file does not name the thread.
+    pub name: String,
+    /// Records of this thread.
+    pub records: u64,
+    /// The thread's name for people.
+    #[serde(skip)]
+    pub label: String,
+}
+
+/// Goes over all records of a method trace and counts.
+pub(super) fn inspect(trace: &MethodTrace<'_>) -> MethodTraceReport {
+    let header = trace.header();
+    let problems = Flat::of(trace, &Selection::default()).problems;
+    let mut report = trace.report().clone();
+    report.irregular.extend(problems.lines());
+    let threads = trace.threads().iter().map(|thread| ThreadReport {
+        id: thread.id,
+        name: thread.name.to_string(),
+        records: thread.records,
+        label: thread.label().into_owned(),
+    });
+    MethodTraceReport {
+        format: trace.format(),
+        version: header.version,
+        streaming: header.streaming,
+        clock_mode: header.clock.name(),
+        start_ns: header.start_ns(),
+        elapsed_ns: header.elapsed_ns,
+        vm: header.vm.clone(),
+        pid: header.pid,
+        overflow: header.overflow,
+        counts: *trace.counts(),
+        problems,
+        threads: threads.collect(),
+        methods: trace.methods().len(),
+        report,
+    }
+}

@@ -1,0 +1,96 @@
+//! What a file holds: format, clocks, counts, losses and damage. `tracebridge info` prints these reports.
+
+mod method_trace;
+mod recording;
+
+use crate::formats::input::Input;
+use crate::formats::{self, Damage, OpenError, OpenedInput};
+
+pub use method_trace::{MethodTraceReport, ThreadReport};
+pub use recording::RecordingReport;
+
+/// What an input holds.
+#[derive(Debug, Clone, serde::Serialize)]
+#[serde(untagged)]
+pub enum Contents {
+    /// A file with kernel events.
+    Recording(RecordingReport),
+    /// A method trace.
+    MethodTrace(Box<MethodTraceReport>),
+}
+
+/// What inspecting an input came to.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct InputReport {
+    /// The path as given.
+    pub path: String,
+    /// Size on disk, bytes.
+    pub bytes: u64,
+    /// What the file was packed with: `gzip` or `zstd`.
+    pub packed: Option<&'static str>,
+    /// What the format's reader found.
+    #[serde(flatten)]
+    pub contents: Contents,
+    /// What unpacking the file had to leave out.
+    #[serde(skip)]
+    pub unpacking_damage: Vec<Damage>,
+}
+
+/// Why an input was not inspected.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// The input cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The input brings more event types than memory should hold.
+    #[error("{0}")]
+    Read(#[from] std::io::Error),
+}
+
+impl InputReport {
+    /// Whether anything is missing or damaged.
+    pub fn is_lossy(&self) -> bool {
+        !self.unpacking_damage.is_empty()
+            || match &self.contents {
+                Contents::Recording(recording) => recording.report.is_lossy(),
+                Contents::MethodTrace(trace) => trace.report.is_lossy() || trace.overflow,
+            }
+    }
+}
+
+/// Reads all of `input` and counts.
+///
+/// # Errors
+/// [`InspectError`].
+pub fn inspect(input: &Input) -> Result<InputReport, InspectError> {
+    let contents = match formats::open(input)? {
+        OpenedInput::Recording(recording) => Contents::Recording(recording::inspect(recording.as_ref())?),
+        OpenedInput::MethodTrace(trace) => Contents::MethodTrace(Box::new(method_trace::inspect(&trace))),
+    };
+    Ok(InputReport {
+        path: input.name.clone(),
+        bytes: input.size,
+        packed: input.packed,
+        contents,
+        unpacking_damage: input.damage.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_counted() {
+        let text = "# tracer: nop\n#\n  a-7 (    5) [001] ...1 1.5: tracing_mark_write: B|5|x\n  a-7 (    5) [001] ...1 1.6: tracing_mark_write: E|5\n";
+        let input = Input::from_bytes("t.txt", text.as_bytes().to_vec());
+        let report = inspect(&input).unwrap();
+        assert!(!report.is_lossy());
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["path"], "t.txt");
+        assert_eq!(json["bytes"], text.len());
+        assert_eq!(json["events"], 2);
+        assert_eq!(json["kinds"], serde_json::json!({ "ftrace:print": 2 }));
+        assert_eq!(json["report"]["first_ts"], 1_500_000_000);
+    }
+}

@@ -1,0 +1,74 @@
+//! Finds the events of a recording that another recording holds too.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::formats::{Event, EventType};
+
+/// A hash of what distinguishes an event from all others: its time (in µs, since texts are no more exact), its CPU, its
+/// thread, its type, and the text of a marker.
+fn key(micros: u64, event: &Event<'_>, event_type: &EventType) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (micros, event.cpu, event.tid, &event_type.name).hash(&mut hasher);
+    if event_type.name == "print"
+        && let Some(text) = event_type.field("buf").and_then(|buf| event.text(event_type, buf))
+    {
+        text.trim_ascii_end().hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// How many events with one [`key`] lie in the first and in the second half of their µs. A text that rounds its times puts
+/// events of the second half into the next µs.
+type HalfCounts = [u32; 2];
+
+/// Remembers the events of recordings, to find the same events in a later one. Each remembered event stands for one event
+/// of each later recording: what one recording holds twice stays twice.
+#[derive(Default)]
+pub struct DuplicateFilter {
+    /// Events of earlier recordings.
+    earlier: HashMap<u64, HalfCounts>,
+    /// Those of `earlier` that were found again in the current recording.
+    found: HashMap<u64, HalfCounts>,
+    /// Events that only the current recording holds; they join `earlier` when the next recording begins.
+    current: HashMap<u64, HalfCounts>,
+}
+
+impl DuplicateFilter {
+    /// Begins another recording: the events of the current one count as earlier from now on.
+    pub fn next_recording(&mut self) {
+        self.found.clear();
+        for (key, [first, second]) in self.current.drain() {
+            let counts = self.earlier.entry(key).or_default();
+            counts[0] += first;
+            counts[1] += second;
+        }
+    }
+
+    /// Remembers an event of the current recording. The event's time is in the timeline's clock.
+    pub fn remember(&mut self, event: &Event<'_>, event_type: &EventType) {
+        let half = usize::from(event.ts % 1_000 >= 500);
+        self.current.entry(key(event.ts / 1_000, event, event_type)).or_default()[half] += 1;
+    }
+
+    /// Whether an earlier recording holds this event, and the current recording did not have it yet. The event's time is
+    /// in the timeline's clock. Texts cut or round their times to µs, so both are looked for.
+    pub fn is_duplicate(&mut self, event: &Event<'_>, event_type: &EventType) -> bool {
+        let micros = event.ts / 1_000;
+        let own_key = key(micros, event, event_type);
+        self.take(own_key, 0)
+            || self.take(own_key, 1)
+            || (micros > 0
+                && event.ts.is_multiple_of(1_000)
+                && self.take(key(micros - 1, event, event_type), 1))
+    }
+
+    /// Takes one of the earlier events with this key that were not found yet, if there is one.
+    fn take(&mut self, key: u64, half: usize) -> bool {
+        let Some(earlier) = self.earlier.get(&key).filter(|counts| counts[half] > 0) else { return false };
+        let found = self.found.entry(key).or_default();
+        let left = found[half] < earlier[half];
+        found[half] += u32::from(left);
+        left
+    }
+}

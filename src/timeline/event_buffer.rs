@@ -1,0 +1,124 @@
+//! Holds the events of one recording in memory, so that they can come in between the events of another recording.
+
+use std::io;
+
+use crate::formats::{Event, EventType, EventTypeId, Payload, Sink, Value};
+use crate::ftrace::Endian;
+
+/// Where bytes lie in [`EventBuffer::bytes`]: their start and their length.
+type ByteRange = (usize, usize);
+
+struct BufferedEvent {
+    ts: u64,
+    cpu: u32,
+    tid: i32,
+    kind: EventTypeId,
+    own_type: usize,
+    flags: u16,
+    preempt_count: u8,
+    comm: Option<ByteRange>,
+    tgid: Option<i32>,
+    payload: BufferedPayload,
+}
+
+enum BufferedPayload {
+    Raw(ByteRange, Endian),
+    Values(ByteRange, Option<ByteRange>),
+}
+
+enum BufferedValue {
+    Int(i64),
+    Uint(u64),
+    Str(ByteRange),
+    Bytes(ByteRange),
+}
+
+/// Events of one recording, held in memory until their time comes.
+#[derive(Default)]
+pub struct EventBuffer {
+    event_types: Vec<EventType>,
+    events: Vec<BufferedEvent>,
+    values: Vec<BufferedValue>,
+    bytes: Vec<u8>,
+}
+
+impl EventBuffer {
+    /// Adds the next event type of the recording.
+    pub fn add_event_type(&mut self, kind: &EventType) {
+        self.event_types.push(kind.clone());
+    }
+
+    fn store(&mut self, bytes: &[u8]) -> ByteRange {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        (at, bytes.len())
+    }
+
+    /// Adds an event; `own_type` is the number of its type in its own recording.
+    pub fn push(&mut self, event: &Event<'_>, own_type: usize) {
+        let payload = match event.payload {
+            Payload::Raw { data, endian } => BufferedPayload::Raw(self.store(data), endian),
+            Payload::Values { values, text } => {
+                let at = self.values.len();
+                for value in values {
+                    let value = match value {
+                        Value::Int(v) => BufferedValue::Int(*v),
+                        Value::Uint(v) => BufferedValue::Uint(*v),
+                        Value::Str(s) => BufferedValue::Str(self.store(s)),
+                        Value::Bytes(b) => BufferedValue::Bytes(self.store(b)),
+                    };
+                    self.values.push(value);
+                }
+                BufferedPayload::Values((at, values.len()), text.map(|t| self.store(t)))
+            }
+        };
+        let comm = event.comm.map(|c| self.store(c));
+        let Event { ts, cpu, tid, kind, flags, preempt_count, tgid, .. } = *event;
+        self.events.push(BufferedEvent {
+            ts,
+            cpu,
+            tid,
+            kind,
+            own_type,
+            flags,
+            preempt_count,
+            comm,
+            tgid,
+            payload,
+        });
+    }
+
+    /// After the last buffered.
+    pub fn sort(&mut self) {
+        self.events.sort_by_key(|e| (e.ts, e.cpu));
+        self.events.reverse();
+    }
+
+    /// The time of the next event, ns of the timeline.
+    pub fn next_ts(&self) -> Option<u64> {
+        self.events.last().map(|e| e.ts)
+    }
+
+    /// Pushes the next buffered.
+    pub fn pop(&mut self, out: &mut (impl Sink + ?Sized)) -> io::Result<()> {
+        let Some(buffered) = self.events.pop() else { return Ok(()) };
+        let text = |(at, len): ByteRange| self.bytes.get(at..at + len).unwrap_or_default();
+        let mut values = Vec::new();
+        let payload = match buffered.payload {
+            BufferedPayload::Raw(range, endian) => Payload::Raw { data: text(range), endian },
+            BufferedPayload::Values((at, len), line) => {
+                values.extend(self.values.iter().skip(at).take(len).map(|value| match value {
+                    BufferedValue::Int(v) => Value::Int(*v),
+                    BufferedValue::Uint(v) => Value::Uint(*v),
+                    BufferedValue::Str(range) => Value::Str(text(*range)),
+                    BufferedValue::Bytes(range) => Value::Bytes(text(*range)),
+                }));
+                Payload::Values { values: &values, text: line.map(text) }
+            }
+        };
+        let Some(kind) = self.event_types.get(buffered.own_type) else { return Ok(()) };
+        let BufferedEvent { ts, cpu, tid, kind: id, flags, preempt_count, comm, tgid, .. } = buffered;
+        let comm = comm.map(text);
+        out.event(&Event { ts, cpu, tid, kind: id, flags, preempt_count, comm, tgid, payload }, kind)
+    }
+}

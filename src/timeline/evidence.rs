@@ -1,0 +1,39 @@
+//! Everything that placing one method trace is decided by.
+
+use super::clock_map::ClockMap;
+use super::kernel_evidence::KernelEvidence;
+use super::method_evidence::MethodEvidence;
+use super::residuals::{self, Residuals};
+use crate::formats::art_method::MethodTrace;
+
+/// Everything that placing one method trace is decided by.
+pub struct Evidence<'t, 'a> {
+    /// The method trace.
+    pub trace: &'t MethodTrace<'a>,
+    /// What each thread of the method trace offers for comparison.
+    pub threads: Vec<MethodEvidence>,
+    /// What the recordings offer for comparison.
+    pub kernel: &'t KernelEvidence,
+    /// For each thread of the method trace, the kernel threads that it may be by process, name and id.
+    pub candidate_tids: Vec<Vec<i32>>,
+}
+
+impl Evidence<'_, '_> {
+    /// Whether a trace that begins at `begins` (ns of the timeline) overlaps the recordings, give or take `slack` ns.
+    pub fn is_within(&self, begins: u64, slack: u64) -> bool {
+        let start = self.trace.header().start_ns();
+        let longest = self.threads.iter().map(|t| t.last.saturating_sub(start)).max().unwrap_or(0);
+        begins <= self.kernel.last.saturating_add(slack)
+            && begins.saturating_add(longest).saturating_add(slack) >= self.kernel.first
+    }
+
+    /// How a thread fits each kernel thread it may be, if the trace lies so.
+    pub fn fits(&self, thread: usize, segments: &[ClockMap]) -> Vec<(i32, Residuals)> {
+        let window = (self.kernel.first, self.kernel.last);
+        let fit = |tid: &i32| {
+            let seen = self.kernel.threads.get(tid)?;
+            Some((*tid, residuals::compare(&self.threads[thread], seen, segments, window)))
+        };
+        self.candidate_tids[thread].iter().filter_map(fit).collect()
+    }
+}
