@@ -7,8 +7,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use tracebridge::formats::art_method::MethodTrace;
-use tracebridge::profile::drive::Selection;
-use tracebridge::profile::flat::Flat;
+use tracebridge::profile::flat::FlatProfile;
+use tracebridge::profile::record_stream::ProfileSelection;
 use tracebridge::profile::tree::{CallTree, TreeOptions};
 
 #[path = "../tests/support/art_generate.rs"]
@@ -24,14 +24,14 @@ fn main() {
     let mut bytes = Vec::new();
     art_generate::write(&mut bytes, Size { records, ..USUAL }).expect("memory takes it");
     println!("{records} records, {} bytes; median, best and worst of {ROUNDS} rounds", bytes.len());
-    let everything = Selection::default();
+    let everything = ProfileSelection::default();
     let mut times: [Vec<Duration>; 3] = Default::default();
     for _ in 0..ROUNDS {
         let start = Instant::now();
         let trace = MethodTrace::parse(&bytes).expect("it is well-formed");
         times[0].push(start.elapsed());
         let start = Instant::now();
-        let flat = black_box(Flat::of(&trace, &everything));
+        let flat = black_box(FlatProfile::of(&trace, &everything));
         times[1].push(start.elapsed());
         assert_eq!(flat.methods.iter().map(|m| m.calls + m.recursive).sum::<u64>(), records / 2);
         let start = Instant::now();

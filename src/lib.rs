@@ -45,3 +45,5 @@ pub mod inspect;
 pub mod profile;
 #[cfg(feature = "host")]
 pub mod timeline;
+#[cfg(feature = "host")]
+mod workers;

@@ -4,26 +4,26 @@
 
 use libfuzzer_sys::fuzz_target;
 use tracebridge::formats::art_method::MethodTrace;
-use tracebridge::profile::drive::Selection;
-use tracebridge::profile::flat::Flat;
+use tracebridge::profile::record_stream::ProfileSelection;
+use tracebridge::profile::flat::FlatProfile;
 use tracebridge::profile::graph::CallGraph;
-use tracebridge::profile::timeline;
+use tracebridge::profile::call_events::call_events;
 use tracebridge::profile::tree::{CallTree, TreeOptions};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(trace) = MethodTrace::parse(data) else { return };
     assert_eq!(trace.records().count() as u64, trace.counts().records - trace.counts().bad_actions);
-    let all = Selection::default();
-    let flat = Flat::of(&trace, &all);
+    let all = ProfileSelection::default();
+    let flat = FlatProfile::of(&trace, &all);
     let tree = CallTree::of(&trace, &all, TreeOptions::default());
-    assert_eq!(flat.problems, tree.problems);
+    assert_eq!(flat.anomalies, tree.anomalies);
     let graph = CallGraph::of(&tree, trace.methods().len());
     for (flat, graph) in flat.methods.iter().zip(&graph.methods) {
         assert_eq!([flat.calls, flat.recursive], graph.calls);
         assert_eq!(flat.exclusive, graph.exclusive);
         assert_eq!(flat.inclusive, graph.inclusive);
     }
-    let window = Selection { threads: None, window: Some(1_000..50_000_000) };
-    let _ = Flat::of(&trace, &window);
-    let _ = timeline::lanes(&trace, &all, 0);
+    let window = ProfileSelection { threads: None, window: Some(1_000..50_000_000) };
+    let _ = FlatProfile::of(&trace, &window);
+    let _ = call_events(&trace, &all, 0);
 });

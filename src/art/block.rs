@@ -1,59 +1,62 @@
-//! Versions 4 and 5, streaming or not: packets, and blocks of records with variable-length differences.
+//! Versions 4 and 5, streaming or not: packets, and blocks of records whose fields are differences of variable length.
 //!
-//! Two encodings exist under the same version numbers. [`Encoding::Aosp`] is what AOSP's `runtime/trace.cc` writes since
-//! June 2024; [`Encoding::Tsc`] is what Perfetto's importer of March 2026 reads, told by the counter's frequency in
-//! its header. **No real file of either has been met yet**: both are read as the sources describe them.
+//! Two encodings exist under the same version numbers. AOSP's `runtime/trace.cc` has written [`BlockEncoding::Aosp`]
+//! since June 2024. Perfetto's importer of March 2026 reads [`BlockEncoding::Tsc`]; a header that states the frequency
+//! of a counter marks this encoding. **No real file of either was available**: this module follows the sources.
 
 use thiserror::Error;
 
 use super::{u16_at, u32_at, u64_at};
 
-/// How the records of a block are encoded.
+/// The encoding of the records of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoding {
-    /// Signed difference of method and action, then of wall and CPU time, those that there are, each unsigned.
+pub enum BlockEncoding {
+    /// A signed difference of the method word, then unsigned differences of wall time and CPU time, where present.
     Aosp {
         /// Whether records carry wall time.
         wall: bool,
         /// Whether records carry CPU time.
         cpu: bool,
     },
-    /// Signed difference of counter and action, then (two clocks) of CPU time, then (entries alone) of the method.
+    /// A signed difference of counter and action; with two clocks a difference of CPU time; in records that enter a
+    /// method also a difference of the method.
     Tsc {
-        /// Whether records carry CPU time too.
+        /// Whether records also carry CPU time.
         cpu: bool,
-        /// Ticks a second.
+        /// Frequency of the counter, ticks per second.
         frequency: u64,
-        /// The counter at the trace's start.
+        /// The counter at the start of the trace, ticks.
         start: u64,
     },
 }
 
-/// What stands at one place of the file.
+/// One packet of a version 4 or 5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockPacket<'a> {
-    /// A thread gets its name.
+    /// A thread's id and name.
     Thread(u32, &'a [u8]),
-    /// A method: its id, and class, name, signature and file between tabs.
+    /// A method: its id, then class, name, signature and file, separated by tabs.
     Method(u64, &'a [u8]),
-    /// A thread's records: how many the runtime says (it truncates and sums), and their bytes.
+    /// Records of a thread: the thread id, the number of records that the runtime states (modulo 65,536, summed over
+    /// the blocks of one flush), and the bytes of the records.
     Entries(u32, u32, &'a [u8]),
     /// The text section.
     Summary(&'a [u8]),
 }
 
-/// Why reading cannot go on.
+/// The reason why no further packet can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BlockError {
     /// The file ends inside a packet.
     #[error("the file ends in the middle of a packet")]
     Cut,
-    /// Without its length nothing behind it can be read.
-    #[error("packet kind {0} is none that a runtime writes (0 thread, 1 method, 2 entries, 3 summary)")]
+    /// A packet of an unknown kind has an unknown length, so nothing behind it can be read.
+    #[error("no runtime writes packets of kind {0} (0 thread, 1 method, 2 entries, 3 summary)")]
     Kind(u8),
 }
 
-/// The packet at the start of `bytes`, and its length; `None` at the end. A cut block of entries comes as far as it goes.
+/// Reads the packet at the start of `bytes` and returns it with its length; `None` at the end of the file. Of a block of
+/// records that is cut off, the packet holds the bytes that are there.
 pub fn next_block_packet(bytes: &[u8]) -> Option<Result<(BlockPacket<'_>, usize), BlockError>> {
     let kind = *bytes.first()?;
     Some(read_packet(kind, bytes))
@@ -90,18 +93,19 @@ fn read_packet(kind: u8, bytes: &[u8]) -> Result<(BlockPacket<'_>, usize), Block
     }
 }
 
-/// Whether the bytes that `packet` was read from end before it does: a block of entries cut off.
+/// Whether `packet` is a block of records that is cut off at the end of `bytes`, from which it was read.
 pub fn is_cut(bytes: &[u8], packet: &BlockPacket<'_>) -> bool {
     matches!(packet, BlockPacket::Entries(_, _, entries) if u32_at(bytes, 8).is_some_and(|n| n as usize > entries.len()))
 }
 
-/// How many records a block of [`Encoding::Aosp`] holds, whatever its header says.
+/// The number of records in a block of [`BlockEncoding::Aosp`], counted in its bytes.
 pub fn count_aosp(entries: &[u8], wall: bool, cpu: bool) -> u64 {
     let numbers = entries.iter().filter(|b| **b & 0x80 == 0).count() as u64;
     numbers / (1 + u64::from(wall) + u64::from(cpu))
 }
 
-/// What differences are taken from: zero at a block's start, unless it continues the one before.
+/// The values that a thread's next differences add to: zero at the start of a block, unless the block continues the
+/// previous one.
 #[derive(Debug, Clone, Default)]
 pub struct BlockState {
     word: i64,
@@ -112,29 +116,33 @@ pub struct BlockState {
 }
 
 impl BlockState {
-    /// A new block begins. Open calls stay: [`Encoding::Tsc`] names no method where one ends.
+    /// Starts a new block. Open calls stay, because a record of [`BlockEncoding::Tsc`] that ends a call names no method.
     pub fn restart(&mut self) {
         (self.word, self.wall, self.cpu, self.method) = (0, 0, 0, 0);
     }
 }
 
-/// One record.
+/// One record of versions 4 and 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockRecord {
-    /// Method id with the action in its low two bits.
+    /// Method word: the method id, with the action in the lowest two bits.
     pub word: u64,
-    /// Wall time since the trace's start, in the file's unit (ns for [`Encoding::Tsc`]); 0 where there is none.
+    /// Wall time since the start of the trace, in the file's unit (ns for [`BlockEncoding::Tsc`]); 0 where absent.
     pub wall: u64,
-    /// CPU time, in the file's unit; 0 where there is none.
+    /// CPU time, in the file's unit; 0 where absent.
     pub cpu: u64,
 }
 
-/// Takes the next record off `entries`; `None` at the end, which leaves bytes over if the last record is cut.
+/// Takes the next record off `entries`; `None` at the end. Bytes that stay in `entries` then are a record cut off.
 #[inline]
-pub fn next_record(entries: &mut &[u8], encoding: Encoding, state: &mut BlockState) -> Option<BlockRecord> {
+pub fn next_record(
+    entries: &mut &[u8],
+    encoding: BlockEncoding,
+    state: &mut BlockState,
+) -> Option<BlockRecord> {
     let mut rest = *entries;
     let record = match encoding {
-        Encoding::Aosp { wall, cpu } => {
+        BlockEncoding::Aosp { wall, cpu } => {
             let word = state.word.wrapping_add(sleb(&mut rest)?);
             let wall_step = if wall { uleb(&mut rest)? } else { 0 };
             let cpu_step = if cpu { uleb(&mut rest)? } else { 0 };
@@ -143,7 +151,7 @@ pub fn next_record(entries: &mut &[u8], encoding: Encoding, state: &mut BlockSta
             state.cpu = state.cpu.wrapping_add(cpu_step);
             BlockRecord { word: word as u64, wall: state.wall, cpu: state.cpu }
         }
-        Encoding::Tsc { cpu, frequency, start } => {
+        BlockEncoding::Tsc { cpu, frequency, start } => {
             let word = state.word.wrapping_add(sleb(&mut rest)?);
             let cpu_step = if cpu { sleb(&mut rest)? } else { 0 };
             let action = word as u64 & 3;
@@ -168,13 +176,13 @@ pub fn next_record(entries: &mut &[u8], encoding: Encoding, state: &mut BlockSta
     Some(record)
 }
 
-/// An unsigned LEB128 number.
+/// Takes an unsigned LEB128 number off `bytes`.
 #[inline]
 fn uleb(bytes: &mut &[u8]) -> Option<u64> {
     leb(bytes).map(|(value, _, _)| value)
 }
 
-/// A signed LEB128 number.
+/// Takes a signed LEB128 number off `bytes`.
 #[inline]
 fn sleb(bytes: &mut &[u8]) -> Option<i64> {
     let (value, bits, last) = leb(bytes)?;
@@ -182,7 +190,7 @@ fn sleb(bytes: &mut &[u8]) -> Option<i64> {
     Some(if negative { value | u64::MAX << bits } else { value } as i64)
 }
 
-/// The value, how many bits it has, and its last byte. Bits beyond the 64th are dropped.
+/// Takes a LEB128 number off `bytes`: its value, the number of its bits, and its last byte. Drops bits beyond the 64th.
 #[inline]
 fn leb(bytes: &mut &[u8]) -> Option<(u64, u32, u8)> {
     let mut value = 0;

@@ -13,37 +13,37 @@ const STREAMING: u16 = 0xf0;
 /// The binary header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataHeader {
-    /// 1 to 5, without the streaming mark.
+    /// The format's version, 1 to 5, without the streaming bits.
     pub version: u16,
-    /// Records are interleaved with declarations of methods and threads.
+    /// Whether the file was written while the app ran: records alternate with declarations of methods and threads.
     pub streaming: bool,
-    /// Where records begin, bytes from the magic.
+    /// The offset of the first record, bytes from the magic.
     pub data_offset: usize,
-    /// When the trace began, as written: µs (ns in newer version 4 and 5 files), in a clock the file does not name.
+    /// The start of the trace as written: µs (ns in newer version 4 and 5 files), in a clock that the file does not name.
     pub start: u64,
-    /// Bytes a record; 0 where the file does not say.
+    /// The size of a record, bytes; 0 where the file does not state it.
     pub record_size: u16,
-    /// Versions 4 and 5 of one encoding only: ticks a second of the counter that stamps events; 0 elsewhere.
+    /// The frequency of the counter that [`super::BlockEncoding::Tsc`] uses, ticks per second; 0 in other encodings.
     pub tsc_frequency: u64,
-    /// The same encoding's counter reading at the start, ticks.
+    /// The reading of that counter at the start of the trace, ticks.
     pub start_tsc: u64,
 }
 
-/// Why the binary header cannot be used; offsets are from the magic.
+/// The reason why the binary header cannot be used. Offsets count from the magic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DataHeaderError {
     /// The file ends before or inside the header.
     #[error("the file ends inside the binary header ({0} of 32 bytes are there): no records are left")]
     Cut(usize),
-    /// Something else stands where `SLOW` belongs.
+    /// The binary part begins with other bytes.
     #[error("the binary part does not begin with SLOW: this is no method trace, or its header was cut out")]
     Magic,
-    /// No runtime is known to write it.
+    /// No runtime is known to write this version.
     #[error(
-        "the binary header says version {0}, and versions 1 to 5 exist: the bytes behind the text are no records"
+        "the binary header says version {0}, and only versions 1 to 5 exist: the bytes behind the text are not records"
     )]
     Version(u16),
-    /// The data offset points into the header or past the end.
+    /// The offset of the records points into the header or beyond the end of the file.
     #[error("the binary header places the records at {0}, outside of the file's {1} remaining bytes")]
     Offset(usize, usize),
 }
@@ -78,7 +78,7 @@ impl DataHeader {
         if data_offset < 16 || data_offset > bytes.len() {
             return Some(Err(DataHeaderError::Offset(data_offset, bytes.len())));
         }
-        // Version 3 added the size; files of version 1 and 2 have padding there, or records already (offset 16).
+        // Only version 3 has the size. Versions 1 and 2 have padding here, or the first record (at offset 16).
         let record_size = if version >= 3 && data_offset >= 18 { u16_at(bytes, 16)? } else { 0 };
         Some(Ok(DataHeader {
             version,

@@ -2,7 +2,7 @@
 
 use super::{Action, ClockMode};
 
-/// What the bytes of one record are.
+/// The layout of one record's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordLayout {
     /// Version 1: `u8` thread, `u32` method and action, `u32` µs.
@@ -14,9 +14,8 @@ pub enum RecordLayout {
 }
 
 impl RecordLayout {
-    /// The layout that a version and clock have by default, or that the record size names.
-    ///
-    /// `None` for a record size that no layout has.
+    /// The layout for the stated record size; where the file states 0, the layout that runtimes use for this version
+    /// and clock. `None` for a size that no layout has.
     pub fn choose(version: u16, record_size: u16, clock: Option<ClockMode>) -> Option<RecordLayout> {
         match (record_size, version, clock) {
             (9, _, _) | (0, 1, _) => Some(RecordLayout::Narrow),
@@ -27,7 +26,7 @@ impl RecordLayout {
         }
     }
 
-    /// Bytes a record.
+    /// The size of a record, bytes.
     pub fn size(self) -> usize {
         match self {
             RecordLayout::Narrow => 9,
@@ -37,41 +36,41 @@ impl RecordLayout {
     }
 }
 
-/// One record as written. Times are µs and wrap after 71.6 minutes.
+/// One record of versions 1 to 3 as written. Times are 32-bit µs, which wrap after 71.6 minutes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fixed {
-    /// The trace's thread id.
+pub struct FixedRecord {
+    /// The thread's id in this trace.
     pub thread: u16,
-    /// Method id with the action in its low two bits.
+    /// Method word: the method id, with the action in the lowest two bits.
     pub word: u32,
-    /// The first (or only) time.
+    /// The first time of a record, or the only one, µs.
     pub first: u32,
-    /// The second time of a dual record, else 0.
+    /// The second time of [`RecordLayout::Dual`], µs; 0 in other layouts.
     pub second: u32,
 }
 
-impl Fixed {
+impl FixedRecord {
     /// Decodes a record of [`RecordLayout::Narrow`].
     #[inline]
-    pub fn narrow(b: &[u8; 9]) -> Fixed {
+    pub fn narrow(b: &[u8; 9]) -> FixedRecord {
         let tail = u64::from_le_bytes([b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8]]);
-        Fixed { thread: u16::from(b[0]), word: tail as u32, first: (tail >> 32) as u32, second: 0 }
+        FixedRecord { thread: u16::from(b[0]), word: tail as u32, first: (tail >> 32) as u32, second: 0 }
     }
 
     /// Decodes a record of [`RecordLayout::Single`].
     #[inline]
-    pub fn single(b: &[u8; 10]) -> Fixed {
+    pub fn single(b: &[u8; 10]) -> FixedRecord {
         let tail = u64::from_le_bytes([b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9]]);
         let thread = u16::from_le_bytes([b[0], b[1]]);
-        Fixed { thread, word: tail as u32, first: (tail >> 32) as u32, second: 0 }
+        FixedRecord { thread, word: tail as u32, first: (tail >> 32) as u32, second: 0 }
     }
 
     /// Decodes a record of [`RecordLayout::Dual`].
     #[inline]
-    pub fn dual(b: &[u8; 14]) -> Fixed {
+    pub fn dual(b: &[u8; 14]) -> FixedRecord {
         let head = u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
         let tail = u64::from_le_bytes([b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13]]);
-        Fixed {
+        FixedRecord {
             thread: head as u16,
             word: (head >> 16) as u32,
             first: tail as u32,
@@ -79,7 +78,17 @@ impl Fixed {
         }
     }
 
-    /// What happened; `None` for an action that no runtime writes.
+    /// The record's thread-CPU time and wall time, µs; 0 for a clock that the trace does not have.
+    #[inline(always)]
+    pub fn times(&self, clock: ClockMode) -> [u32; 2] {
+        match clock {
+            ClockMode::ThreadCpu => [self.first, 0],
+            ClockMode::Wall => [0, self.first],
+            ClockMode::Dual => [self.first, self.second],
+        }
+    }
+
+    /// The action; `None` for one that no runtime writes.
     #[inline]
     pub fn action(&self) -> Option<Action> {
         Action::from_bits(u64::from(self.word))

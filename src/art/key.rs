@@ -1,4 +1,4 @@
-//! The text section: `*version`, keys, `*threads`, `*methods`, `*end`. Also the summary of a streaming file.
+//! The text section: `*version`, keys, `*threads`, `*methods`, `*end`. The summary of a streaming file has the same form.
 
 use std::borrow::Cow;
 
@@ -20,12 +20,12 @@ pub struct MethodLine<'a> {
 }
 
 impl MethodLine<'_> {
-    /// The same method under another id.
+    /// The same method with another id.
     pub fn with_id(self, id: u64) -> Self {
         MethodLine { id, ..self }
     }
 
-    /// The same, no longer borrowed.
+    /// A copy that owns its text.
     pub fn into_owned(self) -> MethodLine<'static> {
         let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         let MethodLine { id, class, name, signature, file, line } = self;
@@ -43,26 +43,26 @@ impl MethodLine<'_> {
 /// The text section's content.
 #[derive(Debug, Clone, Default)]
 pub struct KeySection<'a> {
-    /// The number behind `*version`.
+    /// The version number that follows `*version`.
     pub version: u16,
     /// `key=value` lines in file order.
     pub keys: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    /// Threads in file order: trace id and name. An id can come twice when a thread ended and another got its id.
+    /// Threads in file order: id and name. An id comes twice if a thread ended and another thread got its id.
     pub threads: Vec<(u32, Cow<'a, str>)>,
     /// Methods in file order.
     pub methods: Vec<MethodLine<'a>>,
-    /// Bytes up to and with the `*end` line.
+    /// Length of the section with its `*end` line, bytes.
     pub len: usize,
     /// Whether `*end` was found.
     pub complete: bool,
     /// Lines that end in CR LF, which no runtime writes.
     pub crlf_lines: u64,
-    /// Lines that could not be read: offset from the section's start, and why.
+    /// Lines that could not be read: the offset from the start of the section, and the reason.
     pub bad_lines: Vec<(usize, &'static str)>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum TextPart {
     Version,
     Keys,
     Threads,
@@ -70,13 +70,13 @@ enum Part {
 }
 
 impl<'a> KeySection<'a> {
-    /// Reads the section at the start of `bytes`; `None` where `*version` does not stand there.
+    /// Reads the section at the start of `bytes`; `None` if `bytes` does not begin with `*version`.
     pub fn parse(bytes: &'a [u8]) -> Option<KeySection<'a>> {
         if !bytes.starts_with(b"*version") {
             return None;
         }
         let mut section = KeySection::default();
-        let mut part = Part::Version;
+        let mut part = TextPart::Version;
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
@@ -87,20 +87,20 @@ impl<'a> KeySection<'a> {
             let start = at;
             at += next.unwrap_or(rest.len());
             match line {
-                b"*version" => part = Part::Version,
-                b"*threads" => part = Part::Threads,
-                b"*methods" => part = Part::Methods,
+                b"*version" => part = TextPart::Version,
+                b"*threads" => part = TextPart::Threads,
+                b"*methods" => part = TextPart::Methods,
                 b"*end" => {
                     section.complete = true;
                     break;
                 }
                 b"" => {}
-                // The binary part of a file whose `*end` is missing: nothing of it is text.
+                // In a file without `*end` the binary part follows directly.
                 _ if line.starts_with(super::MAGIC) => {
                     at = start;
                     break;
                 }
-                // The last line of a cut file may be half a line: believe none of it.
+                // The last line of a file that was cut may be incomplete, so nothing of it is used.
                 _ if next.is_none() => section.bad_lines.push((start, "the line is cut off")),
                 _ => section.take_line(&mut part, line, start),
             }
@@ -109,25 +109,25 @@ impl<'a> KeySection<'a> {
         Some(section)
     }
 
-    fn take_line(&mut self, part: &mut Part, line: &'a [u8], start: usize) {
+    fn take_line(&mut self, part: &mut TextPart, line: &'a [u8], start: usize) {
         let bad = match *part {
-            Part::Version => match std::str::from_utf8(line).ok().and_then(|v| v.parse().ok()) {
+            TextPart::Version => match std::str::from_utf8(line).ok().and_then(|v| v.parse().ok()) {
                 Some(version) => {
                     self.version = version;
-                    *part = Part::Keys;
+                    *part = TextPart::Keys;
                     return;
                 }
                 None => "no version number",
             },
-            Part::Keys => match split(line, b'=') {
+            TextPart::Keys => match split(line, b'=') {
                 Some((key, value)) => return self.keys.push((lossy(key), lossy(value))),
                 None => "no key=value",
             },
-            Part::Threads => match parse_thread_line(line) {
+            TextPart::Threads => match parse_thread_line(line) {
                 Some(thread) => return self.threads.push(thread),
                 None => "no thread id and name",
             },
-            Part::Methods => match parse_method_line(line) {
+            TextPart::Methods => match parse_method_line(line) {
                 Some(method) => return self.methods.push(method),
                 None => "no method id, class and name",
             },
@@ -159,7 +159,7 @@ fn parse_thread_line(line: &[u8]) -> Option<(u32, Cow<'_, str>)> {
     Some((std::str::from_utf8(id).ok()?.trim().parse().ok()?, lossy(name)))
 }
 
-/// One line of the method list: hexadecimal id, class, method, signature, file, line; the last three may be absent.
+/// Reads one line of the method list: hexadecimal id, class, method, signature, file, line. The last three may be absent.
 pub fn parse_method_line(line: &[u8]) -> Option<MethodLine<'_>> {
     let mut columns = line.trim_ascii_end().split(|b| *b == b'\t');
     let id = std::str::from_utf8(columns.next()?).ok()?;

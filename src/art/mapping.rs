@@ -1,29 +1,29 @@
-//! R8's and ProGuard's mapping files: real names for obfuscated ones, of methods and inside markers.
+//! Mapping files of R8 and ProGuard: the real names of obfuscated methods, and of names inside markers.
 
 use proguard::{ProguardMapper, ProguardMapping, StackFrame};
 
 /// A method's real name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mapped {
-    /// The class with its package, dots in between.
+pub struct MappedMethod {
+    /// The class with its package, separated by dots.
     pub class: String,
-    /// The method.
+    /// The method's name without its class.
     pub name: String,
-    /// The line in the source, where the mapping tells.
+    /// The line in the source, where the mapping file states it.
     pub line: Option<usize>,
-    /// `class.method:line` of what R8 had inlined there, innermost first.
+    /// The methods that R8 has inlined there, as `class.method:line`, innermost first.
     pub inlined: Vec<String>,
 }
 
-/// Why a mapping file cannot be used.
+/// The reason why a mapping file cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MappingError {
-    /// No line of it maps a class.
+    /// No line maps a class.
     #[error("no mapping file: it has no line of the form `real.Class -> a.b:`; R8 writes it as mapping.txt")]
     NotAMapping,
 }
 
-/// A mapping file, ready for looking names up.
+/// A mapping file in a form that names can be looked up in.
 #[derive(Debug)]
 pub struct Mapping<'m>(ProguardMapper<'m>);
 
@@ -31,7 +31,7 @@ impl<'m> Mapping<'m> {
     /// Reads the content of a mapping file.
     ///
     /// # Errors
-    /// [`MappingError::NotAMapping`] where it maps no class.
+    /// [`MappingError::NotAMapping`] if no line maps a class.
     pub fn parse(content: &'m [u8]) -> Result<Mapping<'m>, MappingError> {
         let mapping = ProguardMapping::new(content);
         if !mapping.is_valid() {
@@ -40,9 +40,15 @@ impl<'m> Mapping<'m> {
         Ok(Mapping(ProguardMapper::new_with_param_mapping(mapping, true)))
     }
 
-    /// The real name of `class.name` with this JNI signature (empty where not known) at `line`; `None` where the
-    /// mapping knows nothing of it.
-    pub fn method(&self, class: &str, name: &str, signature: &str, line: Option<usize>) -> Option<Mapped> {
+    /// The real name of `class.name` with this JNI signature (empty if unknown) at `line`; `None` if the mapping file has
+    /// neither the method nor the class.
+    pub fn method(
+        &self,
+        class: &str,
+        name: &str,
+        signature: &str,
+        line: Option<usize>,
+    ) -> Option<MappedMethod> {
         let mapper = &self.0;
         let of_frame = |frame: &StackFrame<'_>| {
             mapper
@@ -67,11 +73,11 @@ impl<'m> Mapping<'m> {
         let (class, name, line) = outermost
             .or_else(|| mapper.remap_method(class, name).map(|(c, m)| (c.to_owned(), m.to_owned(), None)))
             .or_else(|| Some((mapper.remap_class(class)?.to_owned(), name.to_owned(), None)))?;
-        Some(Mapped { class, name, line: line.filter(|line| *line > 0), inlined })
+        Some(MappedMethod { class, name, line: line.filter(|line| *line > 0), inlined })
     }
 
-    /// A marker's text with each name of the form `a.b.C` or `a.b.C.method` that the mapping knows given back; `None`
-    /// where it knows none. A name without a dot is left alone: it may be any word.
+    /// The text of a marker in which each known name of the form `a.b.C` or `a.b.C.method` is replaced by the real name;
+    /// `None` if no name is known. A name without a dot stays, because it may be any word.
     pub fn text(&self, text: &str) -> Option<String> {
         let mut out = String::new();
         let mut copied = 0;
@@ -101,7 +107,7 @@ impl<'m> Mapping<'m> {
     }
 }
 
-/// The parameter types of a JNI signature as mapping files write them, with real class names.
+/// The parameter types of a JNI signature in the form of mapping files, with real class names.
 fn parameters(mapper: &ProguardMapper<'_>, signature: &str) -> String {
     let mut types = Vec::new();
     let inner =
@@ -143,7 +149,7 @@ mod tests {
     const FILE: &[u8] = b"com.example.Main -> a.b:\n    void onCreate(int) -> a\n    void onCreate(java.lang.String) -> a\ncom.example.View -> c.d:\n    void draw() -> e\n";
 
     #[test]
-    fn names_inside_markers_are_given_back() {
+    fn names_inside_markers_become_real_names() {
         let mapping = Mapping::parse(FILE).unwrap();
         assert_eq!(
             mapping.text("inflate c.d, then c.d.e").as_deref(),
@@ -154,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_are_told_apart_by_their_parameters() {
+    fn overloads_are_distinguished_by_their_parameters() {
         let mapping = Mapping::parse(FILE).unwrap();
         let real = mapping.method("a.b", "a", "(I)V", None).unwrap();
         assert_eq!((real.class.as_str(), real.name.as_str()), ("com.example.Main", "onCreate"));

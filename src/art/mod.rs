@@ -1,4 +1,4 @@
-//! ART's and Dalvik's method-trace bytes: headers, records, packets. Pure functions over `&[u8]`.
+//! The bytes of ART's and Dalvik's method traces: headers, records, packets. All decoders are pure functions over `&[u8]`.
 //!
 //! The formats are those of AOSP art `runtime/trace.h` and `runtime/trace.cc` (versions 1 to 3, the `*version` text and
 //! the streaming form), and dalvik `vm/Profile.cpp` for what older devices wrote. Everything is little-endian.
@@ -12,17 +12,17 @@ mod mapping;
 mod packet;
 
 pub use block::{
-    BlockError, BlockPacket, BlockRecord, BlockState, Encoding, count_aosp, is_cut, next_block_packet,
+    BlockEncoding, BlockError, BlockPacket, BlockRecord, BlockState, count_aosp, is_cut, next_block_packet,
     next_record,
 };
 pub use data::{DataHeader, DataHeaderError, MAGIC};
-pub use fixed::{Fixed, RecordLayout};
+pub use fixed::{FixedRecord, RecordLayout};
 pub use key::{KeySection, MethodLine, parse_method_line};
 #[cfg(feature = "host")]
-pub use mapping::{Mapped, Mapping, MappingError};
+pub use mapping::{MappedMethod, Mapping, MappingError};
 pub use packet::{Packet, PacketError, next_packet};
 
-/// What a record says happened to its method.
+/// The event that a record holds for its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// The method was entered.
@@ -46,19 +46,19 @@ impl Action {
     }
 }
 
-/// Which clocks a method trace was recorded with: its `clock=` key.
+/// The clocks that a method trace was recorded with: its `clock=` key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClockMode {
-    /// CPU time of each thread alone.
+    /// Only the CPU time of each thread.
     ThreadCpu,
-    /// Wall time alone (`wall`; `global` in old files).
+    /// Only wall time (`wall`, in old files `global`).
     Wall,
-    /// Both: in versions 1 to 3 thread-CPU time first, in 4 and 5 wall time first.
+    /// Both clocks. Records of versions 1 to 3 hold thread-CPU time first, records of versions 4 and 5 wall time.
     Dual,
 }
 
 impl ClockMode {
-    /// The mode behind a `clock=` value.
+    /// The mode that a `clock=` value names.
     pub fn from_key(value: &str) -> Option<ClockMode> {
         match value {
             "thread-cpu" => Some(ClockMode::ThreadCpu),
@@ -88,17 +88,17 @@ impl ClockMode {
     }
 }
 
-/// A `u16` at `at`, where the bytes reach that far.
+/// The little-endian `u16` at offset `at`; `None` where the bytes end before.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(at..)?.first_chunk().copied()?))
 }
 
-/// A `u32` at `at`, where the bytes reach that far.
+/// The little-endian `u32` at offset `at`; `None` where the bytes end before.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..)?.first_chunk().copied()?))
 }
 
-/// A `u64` at `at`, where the bytes reach that far.
+/// The little-endian `u64` at offset `at`; `None` where the bytes end before.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..)?.first_chunk().copied()?))
 }

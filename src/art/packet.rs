@@ -1,34 +1,34 @@
-//! Streaming files of versions 1 to 3 (0xF1 to 0xF3): declarations between the records.
+//! Streaming files of versions 1 to 3 (written as 0xF1 to 0xF3): declarations between the records.
 
 use thiserror::Error;
 
 use super::{RecordLayout, u16_at, u32_at};
 
-/// What stands at one place of a streaming file.
+/// One element of a streaming file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// This many bytes of records, up to the next declaration (or the end, or a record cut off).
+    /// Records, this many bytes of them: up to the next declaration, or to the last whole record of the file.
     Records(usize),
-    /// A method: one line as in the method list.
+    /// A method, declared by a line like those of the method list.
     Method(&'a [u8]),
-    /// A thread gets its name.
+    /// A thread's id and name.
     Thread(u16, &'a [u8]),
     /// The text section, which ends the file.
     Summary(&'a [u8]),
 }
 
-/// Why reading cannot go on.
+/// The reason why no further element can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PacketError {
     /// The file ends inside a declaration or record.
     #[error("the file ends in the middle of a record or declaration")]
     Cut,
-    /// No runtime is known to write this code; without its length nothing behind it can be read.
-    #[error("declaration code {0} is none that a runtime writes (1 method, 2 thread, 3 summary)")]
+    /// A declaration with an unknown code has an unknown length, so nothing behind it can be read.
+    #[error("no runtime writes declarations with code {0} (1 method, 2 thread, 3 summary)")]
     Code(u8),
 }
 
-/// What stands at the start of `bytes`, and how many bytes it takes; `None` at the end.
+/// Reads the element at the start of `bytes` and returns it with its length in bytes; `None` at the end of the file.
 pub fn next_packet(bytes: &[u8], layout: RecordLayout) -> Option<Result<(Packet<'_>, usize), PacketError>> {
     if bytes.is_empty() {
         return None;
@@ -40,7 +40,7 @@ pub fn next_packet(bytes: &[u8], layout: RecordLayout) -> Option<Result<(Packet<
     Some(declaration(bytes, layout))
 }
 
-/// Bytes of whole records before the first one whose thread id is 0, which marks a declaration.
+/// The size of the whole records before the first thread id 0, which marks a declaration, bytes.
 fn records_run(bytes: &[u8], layout: RecordLayout) -> usize {
     let size = layout.size();
     let records = bytes.len() / size * size;

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::formats::ReadReport;
 use crate::formats::art_method::{CallAnomalies, Counts, MethodTrace};
-use crate::profile::drive::Selection;
-use crate::profile::flat::Flat;
+use crate::profile::flat::FlatProfile;
+use crate::profile::record_stream::ProfileSelection;
 
 /// What a method trace holds.
 #[derive(Debug, Clone, Serialize)]
@@ -57,7 +57,7 @@ pub struct ThreadReport {
 /// Goes over all records of a method trace and counts.
 pub(super) fn inspect(trace: &MethodTrace<'_>) -> MethodTraceReport {
     let header = trace.header();
-    let problems = Flat::of(trace, &Selection::default()).problems;
+    let problems = FlatProfile::of(trace, &ProfileSelection::default()).anomalies;
     let mut report = trace.report().clone();
     report.irregular.extend(problems.lines());
     let threads = trace.threads().iter().map(|thread| ThreadReport {

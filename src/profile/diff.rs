@@ -1,25 +1,22 @@
-//! Two profiles side by side: what got slower, faster, new, gone. Methods are matched by their names, since ids differ
-//! from run to run.
+//! Compares two profiles row by row. Rows are matched by their names, because ids differ from run to run.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::flat::Stat;
-use super::names::Names;
-use super::print::{CLOCKS, Style, members, ms};
-use super::rows::{Rows, Sort, figure};
+use super::flat::MethodStat;
+use super::names::TraceNames;
+use super::row_print::members;
+use super::rows::{ProfileRows, SortKey, figure};
+use super::text_style::{CLOCKS, TextStyle, ms};
 use crate::text::csv_field;
 
-/// What became of a row.
+/// The change of a row from the earlier profile to the later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// It takes more.
+pub(super) enum RowChange {
     Slower,
-    /// It takes less.
     Faster,
-    /// It takes as much.
     Same,
     /// Only the later profile has it.
     New,
@@ -27,41 +24,36 @@ pub enum Change {
     Gone,
 }
 
-impl Change {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
+impl RowChange {
+    pub(super) fn name(self) -> &'static str {
         match self {
-            Change::Slower => "slower",
-            Change::Faster => "faster",
-            Change::Same => "same",
-            Change::New => "new",
-            Change::Gone => "gone",
+            RowChange::Slower => "slower",
+            RowChange::Faster => "faster",
+            RowChange::Same => "same",
+            RowChange::New => "new",
+            RowChange::Gone => "gone",
         }
     }
 }
 
-/// One row of both profiles; times in ns.
+/// One row of two profiles; times in ns.
 #[derive(Debug, Clone)]
-pub struct DiffRow {
-    /// Name.
+pub(super) struct DiffRow {
     pub name: String,
-    /// In the earlier profile.
-    pub before: Stat,
-    /// In the later one.
-    pub after: Stat,
-    /// What became of it.
-    pub change: Change,
-    /// How much more it takes, by what was sorted by: ns, or calls.
+    pub before: MethodStat,
+    pub after: MethodStat,
+    pub change: RowChange,
+    /// The later figure minus the earlier one, of the figure that is sorted by: ns, or a number of calls.
     pub delta: i128,
 }
 
-/// Compares; rows with the largest change first, whatever its direction.
-pub fn diff(
-    before: (&Rows, &Names<'_, '_>),
-    after: (&Rows, &Names<'_, '_>),
-    sort: (Sort, usize),
+/// Compares two profiles. The rows with the largest changes come first, whether slower or faster.
+pub(super) fn diff(
+    before: (&ProfileRows, &TraceNames<'_, '_>),
+    after: (&ProfileRows, &TraceNames<'_, '_>),
+    sort: (SortKey, usize),
 ) -> Vec<DiffRow> {
-    let mut by_name: BTreeMap<String, [Stat; 2]> = BTreeMap::new();
+    let mut by_name: BTreeMap<String, [MethodStat; 2]> = BTreeMap::new();
     for (side, (rows, names)) in [before, after].into_iter().enumerate() {
         for row in &rows.rows {
             by_name.entry(rows.label(names, row)).or_default()[side].add(&row.stat);
@@ -73,11 +65,11 @@ pub fn diff(
             let value = |stat| i128::from(figure(stat, sort.0, sort.1));
             let delta = value(&after) - value(&before);
             let change = match (before.is_empty(), after.is_empty(), delta) {
-                (true, _, _) => Change::New,
-                (_, true, _) => Change::Gone,
-                (_, _, 0) => Change::Same,
-                (_, _, 1..) => Change::Slower,
-                _ => Change::Faster,
+                (true, _, _) => RowChange::New,
+                (_, true, _) => RowChange::Gone,
+                (_, _, 0) => RowChange::Same,
+                (_, _, 1..) => RowChange::Slower,
+                _ => RowChange::Faster,
             };
             DiffRow { name, before, after, change, delta }
         })
@@ -86,18 +78,23 @@ pub fn diff(
     rows
 }
 
-/// Writes a table.
-pub fn table(rows: &[DiffRow], sort: (Sort, usize), style: Style, out: &mut impl Write) -> io::Result<()> {
+/// Writes changes as a table for people.
+pub(super) fn write_table(
+    rows: &[DiffRow],
+    sort: (SortKey, usize),
+    style: TextStyle,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let clock = CLOCKS.iter().find(|(clock, _)| *clock == sort.1).map_or("", |(_, name)| name);
     let what = match sort.0 {
-        Sort::Exclusive => format!("{clock} excl, ms"),
-        Sort::Inclusive => format!("{clock} incl, ms"),
-        Sort::Calls => "calls".to_owned(),
+        SortKey::Exclusive => format!("{clock} excl, ms"),
+        SortKey::Inclusive => format!("{clock} incl, ms"),
+        SortKey::Calls => "calls".to_owned(),
     };
     let head = format!("{:>13} {:>12} {:>12} {:>7}  name ({what})", "change", "before", "after", "");
     writeln!(out, "{}", style.bold(&style.fit(&head)))?;
     for row in rows {
-        let show = |value: u64| if sort.0 == Sort::Calls { value.to_string() } else { ms(value) };
+        let show = |value: u64| if sort.0 == SortKey::Calls { value.to_string() } else { ms(value) };
         let delta = show(u64::try_from(row.delta.unsigned_abs()).unwrap_or(u64::MAX));
         let sign = if row.delta < 0 { '-' } else { '+' };
         let (before, after) = (figure(&row.before, sort.0, sort.1), figure(&row.after, sort.0, sort.1));
@@ -108,8 +105,8 @@ pub fn table(rows: &[DiffRow], sort: (Sort, usize), style: Style, out: &mut impl
     Ok(())
 }
 
-/// Rows as a JSON array.
-pub fn to_json(rows: &[DiffRow], has: [bool; 2]) -> Value {
+/// Changes as a JSON array; times in ns, of the clocks that both profiles have.
+pub(super) fn to_json(rows: &[DiffRow], has: [bool; 2]) -> Value {
     let one = |row: &DiffRow| {
         json!({
             "name": row.name, "change": row.change.name(), "delta": row.delta as i64,
@@ -119,8 +116,8 @@ pub fn to_json(rows: &[DiffRow], has: [bool; 2]) -> Value {
     rows.iter().map(one).collect()
 }
 
-/// Rows as CSV with a header line; times in ns.
-pub fn csv(rows: &[DiffRow], has: [bool; 2], out: &mut impl Write) -> io::Result<()> {
+/// Writes changes as CSV with a header line; times in ns, of the clocks that both profiles have.
+pub(super) fn write_csv(rows: &[DiffRow], has: [bool; 2], out: &mut impl Write) -> io::Result<()> {
     let clocks = || CLOCKS.into_iter().filter(|(clock, _)| has[*clock]);
     write!(out, "name,change,delta,before_calls,after_calls")?;
     for (_, name) in clocks() {
@@ -129,7 +126,7 @@ pub fn csv(rows: &[DiffRow], has: [bool; 2], out: &mut impl Write) -> io::Result
     }
     writeln!(out)?;
     for row in rows {
-        let calls = |stat: &Stat| stat.calls + stat.recursive;
+        let calls = |stat: &MethodStat| stat.calls + stat.recursive;
         let (name, change, delta) = (csv_field(&row.name), row.change.name(), row.delta);
         write!(out, "{name},{change},{delta},{},{}", calls(&row.before), calls(&row.after))?;
         for (clock, _) in clocks() {

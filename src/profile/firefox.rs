@@ -1,23 +1,24 @@
-//! The Firefox Profiler's processed format (github.com/firefox-devtools/profiler, docs-developer/processed-profile-format.md).
+//! Files for profiler.firefox.com, in its processed format (github.com/firefox-devtools/profiler,
+//! docs-developer/processed-profile-format.md).
 //!
-//! Its samples carry a stack and a weight: here each is the stack between two events, weighted with the time between
-//! them, so that nothing is resampled and time order is kept.
+//! A sample of the format has a stack and a weight. Here one sample stands for the stack between two call events, and its
+//! weight is the time between them. So nothing is resampled, and the order of time is kept.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::names::Names;
-use super::timeline::Lane;
+use super::call_events::ThreadCallEvents;
+use super::names::TraceNames;
 
-/// A version that every profiler front end upgrades from.
+/// The version of the format that is written; every version of the viewer upgrades it.
 const PROCESSED_VERSION: u32 = 49;
 
-/// Writes all threads; `start_ms` is the trace's start in ms since 1970 where that is known, else 0.
-pub fn write(
-    lanes: &[Lane],
-    names: &Names<'_, '_>,
+/// Writes the calls of all threads.
+pub(super) fn write(
+    threads: &[ThreadCallEvents],
+    names: &TraceNames<'_, '_>,
     title: &str,
     pid: i32,
     tick_ns: u64,
@@ -32,16 +33,16 @@ pub fn write(
         "sampleUnits": { "time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns" },
     });
     write!(out, r#"{{"meta":{meta},"libs":[],"pages":[],"counters":[],"threads":["#)?;
-    for (n, lane) in lanes.iter().enumerate() {
+    for (n, thread) in threads.iter().enumerate() {
         if n > 0 {
             write!(out, ",")?;
         }
-        serde_json::to_writer(&mut *out, &thread(lane, names, pid, tick_ns))?;
+        serde_json::to_writer(&mut *out, &thread_json(thread, names, pid, tick_ns))?;
     }
     writeln!(out, "]}}")
 }
 
-/// A thread's own tables; index 0 of the strings is its first method.
+/// The tables of one thread, which its samples refer to by index.
 #[derive(Default)]
 struct Tables {
     strings: Vec<String>,
@@ -60,8 +61,8 @@ impl Tables {
         self.strings.len() - 1
     }
 
-    /// The function of a method; its frame has the same index.
-    fn func(&mut self, names: &Names<'_, '_>, method: u32) -> usize {
+    /// The index of the method's function, and of its frame.
+    fn func(&mut self, names: &TraceNames<'_, '_>, method: u32) -> usize {
         if let Some(func) = self.funcs.get(&method) {
             return *func;
         }
@@ -86,33 +87,33 @@ impl Tables {
     }
 }
 
-fn thread(lane: &Lane, names: &Names<'_, '_>, pid: i32, tick_ns: u64) -> Value {
+fn thread_json(thread: &ThreadCallEvents, names: &TraceNames<'_, '_>, pid: i32, tick_ns: u64) -> Value {
     let millis = |ticks: u64| ticks as f64 * tick_ns as f64 / 1e6;
     let mut tables = Tables::default();
     let mut open: Vec<usize> = Vec::new();
     let (mut stacks, mut times, mut weights) = (Vec::new(), Vec::new(), Vec::new());
-    for (n, change) in lane.changes.iter().enumerate() {
-        if change.open {
-            let func = tables.func(names, change.method);
+    for (n, event) in thread.events.iter().enumerate() {
+        if event.begins {
+            let func = tables.func(names, event.method);
             let stack = tables.stack(open.last().copied(), func);
             open.push(stack);
         } else {
             open.pop();
         }
-        let until = lane.changes.get(n + 1).map_or(lane.last, |next| next.at);
-        if until > change.at {
+        let until = thread.events.get(n + 1).map_or(thread.last, |next| next.at);
+        if until > event.at {
             stacks.push(open.last().copied());
-            times.push(millis(change.at));
-            weights.push(millis(until - change.at));
+            times.push(millis(event.at));
+            weights.push(millis(until - event.at));
         }
     }
     let (funcs, samples, all) = (tables.func_names.len(), stacks.len(), tables.frame_of_stack.len());
     let fill = |value: Value, n: usize| Value::Array(vec![value; n]);
-    let name = names.thread(lane.thread);
+    let name = names.thread(thread.thread);
     json!({
-        "name": name, "isMainThread": name == "main", "pid": pid.to_string(), "tid": lane.thread, "processType": "default",
-        "processStartupTime": 0, "processShutdownTime": null, "registerTime": millis(lane.first),
-        "unregisterTime": millis(lane.last), "pausedRanges": [],
+        "name": name, "isMainThread": name == "main", "pid": pid.to_string(), "tid": thread.thread, "processType": "default",
+        "processStartupTime": 0, "processShutdownTime": null, "registerTime": millis(thread.first),
+        "unregisterTime": millis(thread.last), "pausedRanges": [],
         "samples": {
             "length": samples, "stack": stacks, "time": times, "weight": weights, "weightType": "tracing-ms",
         },

@@ -1,103 +1,113 @@
-//! The flat profile: calls and times of each method, in both clocks, on several cores.
+//! The flat profile: calls and times of each method, in both clocks, on several processors.
 //!
-//! This is the stack machine of [`super::machine`] once more, in the one form that has no branch on what a record
-//! says: whether the next record enters or leaves a method is as good as random, and a processor that guesses wrong
-//! half of the time needs three times as long. A test holds the two against each other.
+//! This file follows call stacks by the same rules as [`super::call_stacks`], in the one form that has no branch on
+//! whether a record enters or leaves a method: the processor predicts such a branch wrongly half of the time, and with it
+//! a profile takes three times as long. Only the regular path is written again here; exits that are not the innermost
+//! call's go through [`exit_effect`] like everywhere else. A test below compares the two forms on generated traces, and
+//! the corpus tests and the fuzzer compare them on real and damaged ones.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use super::drive::{Feed, Selection, drive};
-use super::machine::{Ticks, add, since};
+use super::record_stream::{ProfileSelection, RecordSink, stream};
+use super::ticks::{add, since};
+use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::ids::IdHasher;
-use crate::formats::art_method::{CallAnomalies, MethodTrace, cores};
+use crate::formats::art_method::{CallAnomalies, MAX_WORKERS, MethodTrace, Ticks};
+use crate::workers::worker_count;
 
-/// One method's figures; times in ticks of the trace ([`super::Units`]).
+/// The figures of one method; times in ticks of the trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stat {
+pub struct MethodStat {
     /// Calls while no other call of the same method was open in the thread.
     pub calls: u64,
     /// Calls from within the method itself, directly or not.
     pub recursive: u64,
-    /// Time in the method and not in what it called.
+    /// Time in the method and not in the methods it called.
     pub exclusive: Ticks,
-    /// Time in the method and all it called; the outermost call alone of a recursion.
+    /// Time in the method and in all it called. Of a recursion only the outermost call counts.
     pub inclusive: Ticks,
 }
 
-impl Stat {
-    /// Adds another part's figures.
-    pub fn add(&mut self, other: &Stat) {
+impl MethodStat {
+    pub(super) fn add(&mut self, other: &MethodStat) {
         self.calls += other.calls;
         self.recursive += other.recursive;
         add(&mut self.exclusive, other.exclusive);
         add(&mut self.inclusive, other.inclusive);
     }
 
-    /// Whether the method was called at all.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.calls + self.recursive == 0
     }
 }
 
-/// One thread's figures.
+/// The figures of one thread; times in ticks of the trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadStat {
     /// Calls, recursive ones included.
     pub calls: u64,
-    /// From its first event to its last.
+    /// Time from the thread's first record to its last.
     pub total: Ticks,
-    /// Of that, outside of any traced call.
+    /// The part of `total` outside of all traced calls.
     pub idle: Ticks,
-    /// Time of the first event.
+    /// Time of the first record.
     pub first: Ticks,
 }
 
 /// The flat profile of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Flat {
+pub struct FlatProfile {
     /// By dense method index.
-    pub methods: Vec<Stat>,
+    pub methods: Vec<MethodStat>,
     /// By dense thread index.
     pub threads: Vec<ThreadStat>,
-    /// What did not fit together.
-    pub problems: CallAnomalies,
+    /// Irregularities of the records.
+    pub anomalies: CallAnomalies,
 }
 
-/// Below this many records one core is as fast.
-const PARALLEL_FROM: u64 = 100_000;
+/// With fewer records than this a second thread gains nothing.
+const PARALLEL_FROM_RECORDS: u64 = 100_000;
 
-impl Flat {
-    /// Profiles the selected records: threads are dealt out to the cores.
-    pub fn of(trace: &MethodTrace<'_>, selection: &Selection) -> Flat {
-        Flat::run(trace, selection, trace.methods().len(), |counter, share| drive(trace, share, counter))
+impl FlatProfile {
+    /// Profiles the selected records. The threads of the trace are distributed over the processors.
+    pub fn of(trace: &MethodTrace<'_>, selection: &ProfileSelection) -> FlatProfile {
+        FlatProfile::run(trace, selection, trace.methods().len(), |counter, part| {
+            stream(trace, part, counter)
+        })
     }
 
-    /// Profiles groups of methods as if each were one method: `groups` has each method's, `count` is how many there
-    /// are. A call from one method of a group to another is then a recursive one.
-    pub fn of_groups(trace: &MethodTrace<'_>, selection: &Selection, groups: &[u32], count: usize) -> Flat {
-        Flat::run(trace, selection, count, |counter, share| {
-            drive(trace, share, &mut Grouped { groups, counter })
+    /// Profiles groups of methods as if each group were one method. `groups` gives each method's group, of which there
+    /// are `count`. A call from one method of a group to another then counts as a recursive call.
+    pub(super) fn of_groups(
+        trace: &MethodTrace<'_>,
+        selection: &ProfileSelection,
+        groups: &[u32],
+        count: usize,
+    ) -> FlatProfile {
+        FlatProfile::run(trace, selection, count, |counter, part| {
+            stream(trace, part, &mut GroupedCounter { groups, counter })
         })
     }
 
     fn run(
         trace: &MethodTrace<'_>,
-        selection: &Selection,
+        selection: &ProfileSelection,
         methods: usize,
-        drive: impl Fn(&mut Counter, &Selection) + Sync,
-    ) -> Flat {
-        let shares = if trace.counts().records < PARALLEL_FROM { 1 } else { cores() };
-        let run = |selection: &Selection| {
-            let mut counter = Counter::new(trace.threads().len(), methods);
-            drive(&mut counter, selection);
+        stream: impl Fn(&mut FlatCounter, &ProfileSelection) + Sync,
+    ) -> FlatProfile {
+        let workers =
+            if trace.counts().records < PARALLEL_FROM_RECORDS { 1 } else { worker_count(MAX_WORKERS) };
+        let run = |part: &ProfileSelection| {
+            let mut counter = FlatCounter::new(trace.threads().len(), methods);
+            stream(&mut counter, part);
             counter.finish(trace.may_wrap());
             counter
         };
-        let shares = selection.deal(trace, shares as usize);
+        let parts = selection.partition(trace, workers);
         let counters = std::thread::scope(|scope| {
-            let spawned: Vec<_> = shares[1..].iter().map(|share| scope.spawn(move || run(share))).collect();
-            let mut all = vec![run(&shares[0])];
+            let spawned: Vec<_> = parts[1..].iter().map(|part| scope.spawn(move || run(part))).collect();
+            let mut all = vec![run(&parts[0])];
             all.extend(
                 spawned.into_iter().map(|s| s.join().unwrap_or_else(|e| std::panic::resume_unwind(e))),
             );
@@ -107,30 +117,31 @@ impl Flat {
     }
 }
 
-fn collect(counters: Vec<Counter>) -> Flat {
-    let mut flat = Flat::default();
+fn collect(counters: Vec<FlatCounter>) -> FlatProfile {
+    let mut flat = FlatProfile::default();
     for counter in counters {
-        flat.methods.resize(counter.stats.len(), Stat::default());
-        flat.threads.resize(counter.lanes.len(), ThreadStat::default());
+        flat.methods.resize(counter.stats.len(), MethodStat::default());
+        flat.threads.resize(counter.threads.len(), ThreadStat::default());
         for (sum, stat) in flat.methods.iter_mut().zip(&counter.stats) {
             sum.add(stat);
         }
-        for (thread, lane) in flat.threads.iter_mut().zip(&counter.lanes).filter(|(_, lane)| lane.seen) {
-            let total = since(lane.last, lane.first);
-            *thread = ThreadStat { calls: lane.calls, total, idle: lane.idle, first: lane.first };
+        for (sum, thread) in flat.threads.iter_mut().zip(&counter.threads).filter(|(_, thread)| thread.seen) {
+            let total = since(thread.last, thread.first);
+            *sum = ThreadStat { calls: thread.calls, total, idle: thread.idle, first: thread.first };
         }
-        flat.problems.add(counter.problems);
+        flat.anomalies.add(counter.anomalies);
     }
     flat
 }
 
-/// What stands on each thread's stack below all calls: no method has this index.
+/// The entry at the bottom of each thread's stack, below all calls: no method has this index.
 const OUTSIDE: u32 = u32::MAX >> 1;
 
 #[derive(Debug, Clone)]
-struct Lane {
-    /// Methods of the open calls above [`OUTSIDE`], innermost at `top`; always at least one longer than that.
-    stack: Vec<u32>,
+struct ThreadStack {
+    /// [`OUTSIDE`], then the methods of the open calls, the innermost at index `top`. The vector is always longer than
+    /// `top + 1`.
+    open: Vec<u32>,
     top: usize,
     first: Ticks,
     last: Ticks,
@@ -139,23 +150,24 @@ struct Lane {
     calls: u64,
 }
 
-/// Which methods are on a thread's stack, a bit each: small enough to stay in the nearest cache.
+/// One bit for each thread and method: whether the method is on the thread's stack. The bits of the usual trace fit into
+/// the nearest cache.
 #[derive(Debug, Clone)]
 struct OnStack {
-    /// Words a thread.
+    /// Words for each thread.
     stride: usize,
-    /// Empty where the table would be larger than the trace is worth.
+    /// Empty where the table would be larger than [`MAX_TABLE_WORDS`]; `sparse` takes its place.
     table: Vec<u64>,
     sparse: HashMap<u64, u64, BuildHasherDefault<IdHasher>>,
 }
 
-/// The most words that [`OnStack`] gets a table of: 32 MiB.
-const TABLE_MAX: usize = 4 << 20;
+/// The largest table of [`OnStack`], in words: 32 MiB.
+const MAX_TABLE_WORDS: usize = 4 << 20;
 
 impl OnStack {
     fn new(threads: usize, methods: usize) -> OnStack {
         let stride = methods.div_ceil(64);
-        let size = threads.checked_mul(stride).filter(|n| *n <= TABLE_MAX).unwrap_or(0);
+        let size = threads.checked_mul(stride).filter(|n| *n <= MAX_TABLE_WORDS).unwrap_or(0);
         OnStack { stride, table: vec![0; size], sparse: HashMap::default() }
     }
 
@@ -169,21 +181,21 @@ impl OnStack {
     }
 }
 
-/// Marks a stack entry whose method is on the stack already, further out.
+/// Marks a stack entry whose method has another open call further out.
 const RECURSIVE: u32 = 1 << 31;
 
 #[derive(Debug, Clone)]
-struct Counter {
-    stats: Vec<Stat>,
-    lanes: Vec<Lane>,
+struct FlatCounter {
+    stats: Vec<MethodStat>,
+    threads: Vec<ThreadStack>,
     on_stack: OnStack,
-    problems: CallAnomalies,
+    anomalies: CallAnomalies,
 }
 
-impl Counter {
-    fn new(threads: usize, methods: usize) -> Counter {
-        let lane = Lane {
-            stack: vec![OUTSIDE; 2],
+impl FlatCounter {
+    fn new(threads: usize, methods: usize) -> FlatCounter {
+        let empty = ThreadStack {
+            open: vec![OUTSIDE; 2],
             top: 0,
             first: [0; 2],
             last: [0; 2],
@@ -191,35 +203,34 @@ impl Counter {
             seen: false,
             calls: 0,
         };
-        Counter {
-            stats: vec![Stat::default(); methods],
-            lanes: vec![lane; threads],
+        FlatCounter {
+            stats: vec![MethodStat::default(); methods],
+            threads: vec![empty; threads],
             on_stack: OnStack::new(threads, methods),
-            problems: CallAnomalies::default(),
+            anomalies: CallAnomalies::default(),
         }
     }
 
-    /// One record.
     #[inline(always)]
-    fn take(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
-        let Some(lane) = self.lanes.get_mut(thread as usize) else { return };
+    fn count(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
+        let Some(stack) = self.threads.get_mut(thread as usize) else { return };
         let [mut a, mut b] = at;
-        if !lane.seen || a < lane.last[0] || b < lane.last[1] || lane.stack.len() < lane.top + 2 {
-            (a, b) = lane.irregular(a, b, &mut self.problems);
+        if !stack.seen || a < stack.last[0] || b < stack.last[1] || stack.open.len() < stack.top + 2 {
+            (a, b) = stack.irregular(a, b, &mut self.anomalies);
         }
-        let spent = [a - lane.last[0], b - lane.last[1]];
-        lane.last = [a, b];
-        let Some([top, next]) = lane.stack.get_mut(lane.top..).and_then(|s| s.first_chunk_mut()) else {
+        let spent = [a - stack.last[0], b - stack.last[1]];
+        stack.last = [a, b];
+        let Some([top, next]) = stack.open.get_mut(stack.top..).and_then(|s| s.first_chunk_mut()) else {
             return;
         };
         // The time since the thread's last record was spent in the innermost call, whatever comes now.
         let innermost = *top & !RECURSIVE;
         match self.stats.get_mut(innermost as usize) {
             Some(stat) => add(&mut stat.exclusive, spent),
-            None => add(&mut lane.idle, spent),
+            None => add(&mut stack.idle, spent),
         }
         if exit & (innermost != method) {
-            return self.mismatch(thread, method, spent, [a, b]);
+            return self.irregular_exit(thread, method, spent, [a, b]);
         }
         let enter = u64::from(!exit);
         let leave = u64::from(exit);
@@ -228,10 +239,10 @@ impl Counter {
         // The outermost call of a method sets its bit, and its exit clears it.
         *word ^= (recursive ^ 1) << (method & 63);
         let Some(stat) = self.stats.get_mut(method as usize) else { return };
-        lane.calls += enter;
+        stack.calls += enter;
         if recursive == 0 {
             stat.calls += enter;
-            // Inclusive time is the sum of exits' times less that of entries'; the sum comes out right in the end.
+            // Inclusive time is the sum of the exits' times minus the sum of the entries' times.
             let minus = enter.wrapping_neg();
             stat.inclusive[0] = stat.inclusive[0].wrapping_add((a ^ minus).wrapping_sub(minus));
             stat.inclusive[1] = stat.inclusive[1].wrapping_add((b ^ minus).wrapping_sub(minus));
@@ -239,105 +250,174 @@ impl Counter {
             stat.recursive += enter;
         }
         *next = method | (recursive as u32) << 31;
-        lane.top = lane.top.wrapping_add(1).wrapping_sub(usize::from(exit) << 1);
+        stack.top = stack.top.wrapping_add(1).wrapping_sub(usize::from(exit) << 1);
     }
 
-    /// An exit that is not the innermost call's: see [`super::machine::Machine`] for what is made of it.
+    /// Handles an exit that is not the innermost call's.
     #[cold]
     #[inline(never)]
-    fn mismatch(&mut self, thread: u32, method: u32, spent: Ticks, at: Ticks) {
-        let lane = &mut self.lanes[thread as usize];
-        if lane.top == 0 {
-            if let Some(stat) = self.stats.get_mut(method as usize) {
-                self.problems.exits_without_enter += 1;
-                lane.idle = since(lane.idle, spent);
-                lane.calls += 1;
+    fn irregular_exit(&mut self, thread: u32, method: u32, spent: Ticks, at: Ticks) {
+        let stack = &mut self.threads[thread as usize];
+        let open = &stack.open[1..=stack.top];
+        match exit_effect(open, method, |open| *open & !RECURSIVE, &mut self.anomalies) {
+            ExitEffect::EndsCalls { depth } => self.close(thread, depth, at),
+            ExitEffect::BeganBeforeTrace => {
+                let Some(stat) = self.stats.get_mut(method as usize) else { return };
+                stack.idle = since(stack.idle, spent);
+                stack.calls += 1;
                 stat.calls += 1;
                 add(&mut stat.exclusive, spent);
-                let total = since(at, lane.first);
-                stat.inclusive =
-                    [stat.inclusive[0].wrapping_add(total[0]), stat.inclusive[1].wrapping_add(total[1])];
+                add(&mut stat.inclusive, since(at, stack.first));
             }
-            return;
+            ExitEffect::Unmatched => {}
         }
-        let open = &lane.stack[1..=lane.top];
-        let Some(depth) = open.iter().rposition(|open| *open & !RECURSIVE == method) else {
-            self.problems.unmatched_exits += 1;
-            return;
-        };
-        self.problems.missing_exits += (open.len() - depth - 1) as u64;
-        self.close(thread, depth, at);
     }
 
-    /// Closes a thread's calls down to `depth` of them.
+    /// Ends a thread's innermost calls until `depth` calls are open.
     fn close(&mut self, thread: u32, depth: usize, at: Ticks) {
-        while self.lanes[thread as usize].top > depth {
-            let lane = &self.lanes[thread as usize];
-            self.take(thread, lane.stack[lane.top] & !RECURSIVE, true, at);
+        while self.threads[thread as usize].top > depth {
+            let stack = &self.threads[thread as usize];
+            self.count(thread, stack.open[stack.top] & !RECURSIVE, true, at);
         }
     }
 
-    /// Closes what is open at each thread's last event.
+    /// Ends the calls that are open at each thread's last record.
     fn finish(&mut self, may_wrap: bool) {
-        for thread in 0..self.lanes.len() {
-            let (open, last) = (self.lanes[thread].top, self.lanes[thread].last);
-            self.problems.open_at_end += open as u64;
+        for thread in 0..self.threads.len() {
+            let (open, last) = (self.threads[thread].top, self.threads[thread].last);
+            self.anomalies.open_at_end += open as u64;
             if may_wrap {
-                self.problems.reached(last);
+                self.anomalies.reached(last);
             }
             self.close(thread as u32, 0, last);
         }
     }
 }
 
-impl Lane {
-    /// The time to take a record at that is the thread's first, steps back, or needs more room on the stack.
+impl ThreadStack {
+    /// Handles a record that is the thread's first, steps back in time, or needs more room on the stack. Returns the
+    /// time that the record counts with.
     #[cold]
     #[inline(never)]
-    fn irregular(&mut self, a: u64, b: u64, problems: &mut CallAnomalies) -> (u64, u64) {
-        if self.stack.len() < self.top + 2 {
-            self.stack.resize(2 * self.stack.len(), OUTSIDE);
+    fn irregular(&mut self, a: u64, b: u64, anomalies: &mut CallAnomalies) -> (u64, u64) {
+        if self.open.len() < self.top + 2 {
+            self.open.resize(2 * self.open.len(), OUTSIDE);
         }
         if !std::mem::replace(&mut self.seen, true) {
             (self.first, self.last) = ([a, b], [a, b]);
         }
         let forward = (a.max(self.last[0]), b.max(self.last[1]));
-        problems.time_steps_back += u64::from(forward != (a, b));
+        anomalies.time_steps_back += u64::from(forward != (a, b));
         forward
     }
 }
 
-impl Feed for Counter {
+impl RecordSink for FlatCounter {
     #[inline(always)]
-    fn feed(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
-        self.take(thread, method, exit, at);
+    fn record(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
+        self.count(thread, method, exit, at);
     }
 
-    fn pass(&mut self, thread: u32, at: Ticks) {
-        let Some(lane) = self.lanes.get_mut(thread as usize).filter(|lane| lane.seen) else { return };
-        let spent = since(at, lane.last);
-        add(&mut lane.last, spent);
-        match self.stats.get_mut((lane.stack[lane.top] & !RECURSIVE) as usize) {
+    fn advance(&mut self, thread: u32, at: Ticks) {
+        let Some(stack) = self.threads.get_mut(thread as usize).filter(|stack| stack.seen) else { return };
+        let spent = since(at, stack.last);
+        add(&mut stack.last, spent);
+        match self.stats.get_mut((stack.open[stack.top] & !RECURSIVE) as usize) {
             Some(stat) => add(&mut stat.exclusive, spent),
-            None => add(&mut lane.idle, spent),
+            None => add(&mut stack.idle, spent),
         }
     }
 }
 
-/// Passes each method's group on.
-struct Grouped<'a> {
+/// Replaces each method by its group.
+struct GroupedCounter<'a> {
     groups: &'a [u32],
-    counter: &'a mut Counter,
+    counter: &'a mut FlatCounter,
 }
 
-impl Feed for Grouped<'_> {
+impl RecordSink for GroupedCounter<'_> {
     #[inline(always)]
-    fn feed(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
+    fn record(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
         let group = self.groups.get(method as usize).copied().unwrap_or(u32::MAX);
-        self.counter.take(thread, group, exit, at);
+        self.counter.count(thread, group, exit, at);
     }
 
-    fn pass(&mut self, thread: u32, at: Ticks) {
-        self.counter.pass(thread, at);
+    fn advance(&mut self, thread: u32, at: Ticks) {
+        self.counter.advance(thread, at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::graph::CallGraph;
+    use crate::profile::tree::{CallTree, TreeOptions};
+
+    /// A dual-clock trace of `records` records that a generator of random numbers chose: most exits match the innermost
+    /// call; the others match an outer call, no call, or come while no call is open. Some times step back.
+    fn random_trace(seed: u64, records: usize) -> Vec<u8> {
+        let mut state = seed;
+        let mut random = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        let text = "*version\n3\nclock=dual\nelapsed-time-usec=1000000\n*threads\n1\tmain\n2\tworker\n*methods\n\
+                    0x4\ta.B\tc\t()V\tB.java\n0x8\ta.B\td\t()V\tB.java\n0xc\ta.C\te\t()V\tC.java\n*end\n";
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.extend_from_slice(b"SLOW\x03\0\x20\0");
+        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&14u16.to_le_bytes());
+        bytes.extend_from_slice(&[0; 14]);
+        let mut open: [Vec<u32>; 2] = Default::default();
+        let mut time_us = 1_000u32;
+        for _ in 0..records {
+            let thread = random(2) as usize;
+            let method = 4 * (1 + random(3) as u32);
+            let word = match random(20) {
+                0 => method | 1,
+                1..=9 => open[thread].pop().map_or(method, |open| open) | 1 + (random(2) as u32),
+                _ => {
+                    open[thread].push(method);
+                    method
+                }
+            };
+            time_us = time_us + random(50) as u32 - if random(30) == 0 { 40 } else { 0 };
+            bytes.extend_from_slice(&(thread as u16 + 1).to_le_bytes());
+            bytes.extend_from_slice(&word.to_le_bytes());
+            bytes.extend_from_slice(&(time_us / 2).to_le_bytes());
+            bytes.extend_from_slice(&time_us.to_le_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn the_branch_free_form_and_the_call_stacks_agree_on_generated_traces() {
+        let all = ProfileSelection::default();
+        let window = ProfileSelection { threads: None, window: Some(5_000_000..12_000_000) };
+        let mut anomalies = CallAnomalies::default();
+        for seed in 1..=200 {
+            let bytes = random_trace(seed, 1_000);
+            let trace = MethodTrace::parse(&bytes).unwrap();
+            for selection in [&all, &window] {
+                let flat = FlatProfile::of(&trace, selection);
+                let tree = CallTree::of(&trace, selection, TreeOptions::default());
+                let graph = CallGraph::of(&tree, trace.methods().len());
+                assert_eq!(flat.anomalies, tree.anomalies, "seed {seed}");
+                for (flat, graph) in flat.methods.iter().zip(&graph.methods) {
+                    assert_eq!([flat.calls, flat.recursive], graph.calls, "seed {seed}");
+                    assert_eq!(
+                        (flat.exclusive, flat.inclusive),
+                        (graph.exclusive, graph.inclusive),
+                        "seed {seed}"
+                    );
+                }
+                anomalies.add(flat.anomalies);
+            }
+        }
+        let CallAnomalies { exits_without_enter, unmatched_exits, missing_exits, .. } = anomalies;
+        assert!(exits_without_enter > 0 && unmatched_exits > 0 && missing_exits > 0, "{anomalies:?}");
+        assert!(anomalies.open_at_end > 0 && anomalies.time_steps_back > 0, "{anomalies:?}");
     }
 }

@@ -1,17 +1,20 @@
-//! Folded stacks: one line per path of calls, `thread;outermost;…;innermost time`, as flame graph tools read it.
+//! Folded stacks, the input of flame graph tools: one line `thread;outermost;…;innermost time` for each path of calls.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::names::Names;
+use super::names::TraceNames;
 use super::tree::{CallTree, ROOT};
 
-/// Time by path. Time outside of all calls stands under the thread alone, so that all lines of a thread add up to its
-/// time from first event to last.
-///
-/// Times are in ticks of `clock` ([`super::drive::CPU`] or [`super::drive::WALL`]). With `merge` all threads' paths
-/// are taken together and begin with the outermost method.
-pub fn fold(tree: &CallTree, names: &Names<'_, '_>, clock: usize, merge: bool) -> BTreeMap<String, u64> {
+/// The time of each path of calls, in ticks of `clock`. Time outside of all calls has the thread as its path, so that the
+/// lines of a thread add up to the time from its first record to its last. With `merge` the paths of all threads are
+/// added up, and begin with the outermost method.
+pub(super) fn fold(
+    tree: &CallTree,
+    names: &TraceNames<'_, '_>,
+    clock: usize,
+    merge: bool,
+) -> BTreeMap<String, u64> {
     let mut lines = BTreeMap::new();
     let mut paths: Vec<String> = Vec::with_capacity(tree.nodes.len());
     let mut method_names: Vec<Option<String>> = Vec::new();
@@ -36,18 +39,17 @@ pub fn fold(tree: &CallTree, names: &Names<'_, '_>, clock: usize, merge: bool) -
     lines
 }
 
-/// A name without what the format uses itself.
+/// A name without the characters that are syntax in the format.
 fn clean(name: &str) -> String {
     name.replace(';', ":").replace(['\n', '\r'], " ")
 }
 
-/// Writes the lines.
-pub fn write_folded(lines: &BTreeMap<String, u64>, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write_folded(lines: &BTreeMap<String, u64>, out: &mut impl Write) -> io::Result<()> {
     lines.iter().try_for_each(|(path, time)| writeln!(out, "{path} {time}"))
 }
 
-/// The lines of two profiles with both times each, for a differential flame graph.
-pub fn differential(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> Vec<String> {
+/// The paths of two profiles, each with its time in both: the input of a differential flame graph.
+pub(super) fn differential(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> Vec<String> {
     let mut lines: Vec<String> = after
         .iter()
         .map(|(path, time)| format!("{path} {} {time}", before.get(path).copied().unwrap_or(0)))
@@ -57,8 +59,9 @@ pub fn differential(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64
     lines
 }
 
-/// Draws a flame graph of lines of either kind, sorted or not; `unit` is what the numbers are (`µs`).
-pub fn draw(lines: &[String], title: &str, unit: &str, out: impl Write) -> io::Result<()> {
+/// Draws the flame graph of folded lines with one time each, or the differential flame graph of lines with two. `unit`
+/// names the unit of the times (`µs`).
+pub(super) fn draw(lines: &[String], title: &str, unit: &str, out: impl Write) -> io::Result<()> {
     let mut options = inferno::flamegraph::Options::default();
     options.title = title.to_owned();
     options.count_name = unit.to_owned();

@@ -1,42 +1,43 @@
-//! Callers and callees: the call tree folded so that each method stands once, with recursion kept apart.
+//! The call graph: callers and callees of each method, with recursive calls counted apart.
 
 use std::collections::HashMap;
 
-use super::machine::{Ticks, add};
+use super::ticks::add;
 use super::tree::{CallTree, ROOT};
+use crate::formats::art_method::Ticks;
 
-/// One method's figures; in pairs, recursive calls (those with another call of the method open) come second.
+/// The figures of one method; times in ticks. A call is recursive while another call of the same method is open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GraphStat {
-    /// Calls.
+    /// Calls that are not recursive, and recursive calls.
     pub calls: [u64; 2],
-    /// Time in the method and not in what it called.
+    /// Time in the method and not in the methods it called.
     pub exclusive: Ticks,
-    /// Of that, in calls that are not recursive.
+    /// The part of `exclusive` in calls that are not recursive.
     pub outermost_exclusive: Ticks,
-    /// Time in the method and all it called; outermost calls alone.
+    /// Time in the method and in all it called, in calls that are not recursive.
     pub inclusive: Ticks,
 }
 
-/// One caller and callee.
+/// A caller and a callee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct EdgeKey {
-    /// Dense method index, or [`ROOT`] for what is outside of all calls.
+pub struct CallEdgeKey {
+    /// Dense method index of the caller; [`ROOT`] outside of all calls.
     pub caller: u32,
-    /// Dense method index.
+    /// Dense method index of the callee.
     pub callee: u32,
-    /// Whether the caller's call is itself a recursive one.
+    /// Whether the call of the caller is recursive.
     pub caller_recursive: bool,
-    /// Whether the callee's is.
+    /// Whether the call of the callee is recursive.
     pub callee_recursive: bool,
 }
 
 /// Calls from one method to another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Edge {
-    /// How many.
+pub struct CallEdge {
+    /// Number of calls.
     pub calls: u64,
-    /// Their time, entry to exit.
+    /// Time of the calls from entry to exit, ticks.
     pub total: Ticks,
 }
 
@@ -45,14 +46,14 @@ pub struct Edge {
 pub struct CallGraph {
     /// By dense method index.
     pub methods: Vec<GraphStat>,
-    /// Outside of all calls, over all threads: exclusive; and all threads' time: inclusive.
+    /// The sums over all threads: time outside of all calls (exclusive), and time from first record to last (inclusive).
     pub outside: GraphStat,
-    /// All callers with their callees.
-    pub edges: HashMap<EdgeKey, Edge>,
+    /// The calls between each caller and callee.
+    pub edges: HashMap<CallEdgeKey, CallEdge>,
 }
 
 impl CallGraph {
-    /// Folds a tree over this many methods.
+    /// The call graph of a tree whose dense method indexes lie below `methods`.
     pub fn of(tree: &CallTree, methods: usize) -> CallGraph {
         let mut graph = CallGraph { methods: vec![GraphStat::default(); methods], ..CallGraph::default() };
         let children = tree.children();
@@ -90,7 +91,7 @@ impl CallGraph {
             add(&mut stat.outermost_exclusive, node.own);
         }
         let caller_recursive = caller != ROOT && open[caller as usize] > 1;
-        let key = EdgeKey { caller, callee: node.method, caller_recursive, callee_recursive: recursive };
+        let key = CallEdgeKey { caller, callee: node.method, caller_recursive, callee_recursive: recursive };
         let edge = self.edges.entry(key).or_default();
         edge.calls += node.calls;
         add(&mut edge.total, node.recorded);

@@ -1,21 +1,37 @@
-//! Method profiles: exclusive and inclusive times, callers and callees, call trees, diffs.
+//! Method profiles: exclusive and inclusive times, callers and callees, call trees, comparisons.
 //!
-//! Records go through [`drive`] into one of three counters: [`flat`] (times of each method), [`tree`] (times of each
-//! path of calls, from which [`graph`] has callers and callees), or [`timeline`] (calls in time order).
+//! [`run`] makes a whole profile from files to outputs. Inside, [`record_stream`] streams the selected records into one of
+//! three counters: [`flat`] (times of each method), [`tree`] (times of each path of calls, from which [`graph`] derives
+//! callers and callees), or [`call_events`] (calls in time order). [`rows`] and the printing modules make the outputs.
 
-pub mod diff;
+pub mod call_events;
+mod call_stacks;
+mod diff;
 pub mod dmtracedump;
-pub mod dot;
-pub mod drive;
-pub mod firefox;
+mod error;
+mod firefox;
 pub mod flat;
-pub mod folded;
+mod folded;
 pub mod graph;
-pub mod machine;
-pub mod names;
-pub mod print;
-pub mod rows;
-pub mod speedscope;
-pub mod timeline;
+mod names;
+mod output;
+mod print_profile;
+mod profile_run;
+pub mod record_stream;
+mod request;
+mod row_print;
+mod rows;
+mod run;
+mod speedscope;
+mod text_style;
+mod ticks;
 pub mod tree;
-pub mod tree_print;
+mod tree_print;
+mod write_files;
+
+pub use error::{DrawError, ProfileError};
+pub use output::{ProfileOutput, ProfileReport};
+pub use request::{PrintForm, ProfileFiles, ProfileRequest, RecordFilter, RowRequest, TreeDirection};
+pub use rows::{RowKind, SortKey};
+pub use run::run;
+pub use text_style::TextStyle;

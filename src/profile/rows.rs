@@ -1,143 +1,144 @@
-//! The profile as rows: by method, class, package or thread.
+//! The rows of a profile: by method, class, package or thread.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::drive::{CPU, Selection, WALL};
-use super::flat::{Flat, Stat};
-use super::machine::{Ticks, add, since};
-use super::names::Names;
-use crate::formats::art_method::{CallAnomalies, MethodTrace};
+use super::flat::{FlatProfile, MethodStat, ThreadStat};
+use super::names::TraceNames;
+use super::record_stream::ProfileSelection;
+use super::ticks::{add, since};
+use crate::formats::art_method::{CPU, CallAnomalies, MethodTrace, Ticks, WALL};
 
-/// What a row stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    /// One method (overloads apart).
+/// The things that rows of a profile can stand for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RowKind {
+    /// One method; overloads have rows of their own.
+    #[default]
     Method,
     /// All methods of a class.
     Class,
-    /// All methods of a package, without those of packages in it.
+    /// All methods of a package, without the packages inside.
     Package,
     /// One thread.
     Thread,
 }
 
-/// What rows are sorted by, largest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sort {
-    /// Time in it alone.
+/// The figure that rows are sorted by, largest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SortKey {
+    /// Exclusive time: without the calls inside.
+    #[default]
     Exclusive,
-    /// Time in it and what it called.
+    /// Inclusive time: with the calls inside.
     Inclusive,
-    /// Calls, recursive ones included.
+    /// Number of calls, with recursive calls.
     Calls,
 }
 
 /// One row; times in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
-    /// Which: dense method or thread index, or the group's number.
+pub(super) struct ProfileRow {
+    /// Dense method index, dense thread index, or number of the class or package.
     pub id: u32,
-    /// Its figures.
-    pub stat: Stat,
+    pub stat: MethodStat,
 }
 
 /// A profile in rows.
 #[derive(Debug)]
-pub struct Rows {
-    /// What a row stands for.
-    pub by: By,
-    /// Sorted; those without calls are left out.
-    pub rows: Vec<Row>,
-    /// All selected threads' times from first event to last, ns.
+pub(super) struct ProfileRows {
+    pub by: RowKind,
+    /// Sorted. Rows without calls are left out.
+    pub rows: Vec<ProfileRow>,
+    /// The sum over all selected threads of the time from first record to last, ns.
     pub total: Ticks,
-    /// Which of the clocks the trace has.
+    /// Whether the trace has each clock.
     pub clocks: [bool; 2],
-    /// What did not fit together.
-    pub problems: CallAnomalies,
+    pub anomalies: CallAnomalies,
     groups: Vec<String>,
 }
 
-/// Which of [`CPU`] and [`WALL`] a trace has.
-pub fn clocks(trace: &MethodTrace<'_>) -> [bool; 2] {
+/// Whether the trace has each of [`CPU`] and [`WALL`].
+pub(super) fn clocks(trace: &MethodTrace<'_>) -> [bool; 2] {
     let mut clocks = [false; 2];
     clocks[CPU] = trace.header().clock.has_cpu();
     clocks[WALL] = trace.header().clock.has_wall();
     clocks
 }
 
-/// The clock to sort by and to draw, where none is asked for: wall where the trace has it.
-pub fn main_clock(trace: &MethodTrace<'_>) -> usize {
+/// The clock to sort and draw by if none is requested: wall time where the trace has it.
+pub(super) fn main_clock(trace: &MethodTrace<'_>) -> usize {
     if trace.header().clock.has_wall() { WALL } else { CPU }
 }
 
-impl Rows {
+impl ProfileRows {
     /// Profiles the selected records.
-    pub fn of(
+    pub(super) fn of(
         trace: &MethodTrace<'_>,
-        names: &Names<'_, '_>,
-        selection: &Selection,
-        by: By,
-        (sort, clock): (Sort, usize),
-    ) -> Rows {
+        names: &TraceNames<'_, '_>,
+        selection: &ProfileSelection,
+        by: RowKind,
+        (sort, clock): (SortKey, usize),
+    ) -> ProfileRows {
         let (flat, groups) = match by {
-            By::Method | By::Thread => (Flat::of(trace, selection), Vec::new()),
-            By::Class => grouped(trace, selection, |method| names.class(method)),
-            By::Package => grouped(trace, selection, |method| names.package(method).into()),
+            RowKind::Method | RowKind::Thread => (FlatProfile::of(trace, selection), Vec::new()),
+            RowKind::Class => grouped(trace, selection, |method| names.class(method)),
+            RowKind::Package => grouped(trace, selection, |method| names.package(method).into()),
         };
         let mut total = [0; 2];
         flat.threads.iter().for_each(|thread| add(&mut total, thread.total));
         let stats = match by {
-            By::Thread => flat.threads.iter().map(thread_row).collect(),
+            RowKind::Thread => flat.threads.iter().map(thread_row).collect(),
             _ => flat.methods,
         };
         let tick_ns = trace.header().tick_ns;
-        let mut rows: Vec<Row> = stats
+        let mut rows: Vec<ProfileRow> = stats
             .into_iter()
             .enumerate()
             .filter(|(_, stat)| !stat.is_empty())
-            .map(|(id, stat)| Row { id: id as u32, stat: in_ns(stat, tick_ns) })
+            .map(|(id, stat)| ProfileRow { id: id as u32, stat: in_ns(stat, tick_ns) })
             .collect();
         rows.sort_by_key(|row| std::cmp::Reverse(figure(&row.stat, sort, clock)));
         let total = total.map(|ticks| ticks.saturating_mul(tick_ns));
-        Rows { by, rows, total, clocks: clocks(trace), problems: flat.problems, groups }
+        ProfileRows { by, rows, total, clocks: clocks(trace), anomalies: flat.anomalies, groups }
     }
 
-    /// What a row is called, briefly.
-    pub fn label(&self, names: &Names<'_, '_>, row: &Row) -> String {
+    /// The name of a row.
+    pub(super) fn label(&self, names: &TraceNames<'_, '_>, row: &ProfileRow) -> String {
         match self.by {
-            By::Method => names.long(row.id),
-            By::Thread => names.thread(row.id),
-            By::Class | By::Package => self.groups.get(row.id as usize).cloned().unwrap_or_default(),
+            RowKind::Method => names.long(row.id),
+            RowKind::Thread => names.thread(row.id),
+            RowKind::Class | RowKind::Package => {
+                self.groups.get(row.id as usize).cloned().unwrap_or_default()
+            }
         }
     }
 }
 
-/// What `sort` looks at.
-pub fn figure(stat: &Stat, sort: Sort, clock: usize) -> u64 {
+/// The figure that `sort` names.
+pub(super) fn figure(stat: &MethodStat, sort: SortKey, clock: usize) -> u64 {
     match sort {
-        Sort::Exclusive => stat.exclusive[clock],
-        Sort::Inclusive => stat.inclusive[clock],
-        Sort::Calls => stat.calls + stat.recursive,
+        SortKey::Exclusive => stat.exclusive[clock],
+        SortKey::Inclusive => stat.inclusive[clock],
+        SortKey::Calls => stat.calls + stat.recursive,
     }
 }
 
-fn in_ns(stat: Stat, tick_ns: u64) -> Stat {
+fn in_ns(stat: MethodStat, tick_ns: u64) -> MethodStat {
     let ns = |ticks: Ticks| ticks.map(|t| t.saturating_mul(tick_ns));
-    Stat { exclusive: ns(stat.exclusive), inclusive: ns(stat.inclusive), ..stat }
+    MethodStat { exclusive: ns(stat.exclusive), inclusive: ns(stat.inclusive), ..stat }
 }
 
-/// A thread's inclusive time is all of it; its exclusive time is that in traced methods.
-fn thread_row(thread: &super::flat::ThreadStat) -> Stat {
+/// The figures of a thread: its inclusive time is the whole time, its exclusive time the time in traced methods.
+fn thread_row(thread: &ThreadStat) -> MethodStat {
     let exclusive = since(thread.total, thread.idle);
-    Stat { calls: thread.calls, recursive: 0, exclusive, inclusive: thread.total }
+    MethodStat { calls: thread.calls, recursive: 0, exclusive, inclusive: thread.total }
 }
 
 fn grouped<'n>(
     trace: &MethodTrace<'_>,
-    selection: &Selection,
+    selection: &ProfileSelection,
     name: impl Fn(u32) -> Cow<'n, str>,
-) -> (Flat, Vec<String>) {
+) -> (FlatProfile, Vec<String>) {
     let mut numbers: HashMap<Cow<'n, str>, u32> = HashMap::new();
     let mut labels = Vec::new();
     let mut groups = Vec::with_capacity(trace.methods().len());
@@ -150,5 +151,5 @@ fn grouped<'n>(
         }
         groups.push(number);
     }
-    (Flat::of_groups(trace, selection, &groups, labels.len()), labels)
+    (FlatProfile::of_groups(trace, selection, &groups, labels.len()), labels)
 }

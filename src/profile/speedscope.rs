@@ -1,16 +1,17 @@
-//! speedscope's own file format, evented: <https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources>.
+//! Files for speedscope.app, in its evented format:
+//! <https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources>.
 
 use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::names::Names;
-use super::timeline::Lane;
+use super::call_events::ThreadCallEvents;
+use super::names::TraceNames;
 
-/// Writes all threads; times in µs.
-pub fn write(
-    lanes: &[Lane],
-    names: &Names<'_, '_>,
+/// Writes the calls of all threads; times in µs.
+pub(super) fn write(
+    threads: &[ThreadCallEvents],
+    names: &TraceNames<'_, '_>,
     methods: usize,
     title: &str,
     tick_ns: u64,
@@ -34,17 +35,18 @@ pub fn write(
         write!(out, "{}{frame}", if method > 0 { "," } else { "" })?;
     }
     write!(out, r#"]}},"profiles":["#)?;
-    for (n, lane) in lanes.iter().enumerate() {
-        let (name, first, last) = (json!(names.thread(lane.thread)), micros(lane.first), micros(lane.last));
+    for (n, thread) in threads.iter().enumerate() {
+        let (name, first, last) =
+            (json!(names.thread(thread.thread)), micros(thread.first), micros(thread.last));
         write!(
             out,
             r#"{}{{"type":"evented","name":{name},"unit":"microseconds","#,
             if n > 0 { "," } else { "" }
         )?;
         write!(out, r#""startValue":{first},"endValue":{last},"events":["#)?;
-        for (n, change) in lane.changes.iter().enumerate() {
-            let kind = if change.open { 'O' } else { 'C' };
-            let (comma, frame, at) = (if n > 0 { "," } else { "" }, change.method, micros(change.at));
+        for (n, event) in thread.events.iter().enumerate() {
+            let kind = if event.begins { 'O' } else { 'C' };
+            let (comma, frame, at) = (if n > 0 { "," } else { "" }, event.method, micros(event.at));
             write!(out, r#"{comma}{{"type":"{kind}","frame":{frame},"at":{at}}}"#)?;
         }
         write!(out, "]}}")?;

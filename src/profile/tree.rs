@@ -1,70 +1,78 @@
-//! The call tree: every distinct path of calls once, with its calls and times, below one root per thread.
+//! The call tree: each distinct path of calls is one node with its calls and times, below one root for each thread.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use super::drive::{Feed, Selection, drive};
-use super::machine::{Frame, Machine, Ticks, Visitor, add};
+use super::call_stacks::{CallStacks, CallVisitor, OpenCall};
+use super::record_stream::{ProfileSelection, RecordSink, stream};
+use super::ticks::add;
 use crate::formats::art_method::ids::IdHasher;
-use crate::formats::art_method::{CallAnomalies, MethodTrace};
+use crate::formats::art_method::{CallAnomalies, MethodTrace, Ticks};
 
 /// The method of a thread's root.
 pub const ROOT: u32 = u32::MAX;
 
-/// One path of calls; its caller is an earlier node.
+/// One path of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node {
-    /// Index of the caller's node; a root's own.
+pub struct CallNode {
+    /// Index of the caller's node, which is an earlier node; for a root its own index.
     pub parent: u32,
-    /// Dense method index, or [`ROOT`].
+    /// Dense method index of the innermost call; [`ROOT`] for a root.
     pub method: u32,
-    /// Dense index of the thread.
+    /// Dense thread index.
     pub thread: u32,
-    /// Calls along this path; 0 for a root.
+    /// Number of calls; 0 for a root.
     pub calls: u64,
-    /// Time in it and not in what it called; for a root, outside of all calls.
+    /// Time in the innermost call and not in calls inside of it; for a root the time outside of all calls. Ticks.
     pub own: Ticks,
-    /// Time of its calls as recorded, entry to exit. A call whose entry is not in the trace counts from the thread's
-    /// first event, though its callees then stand beside it: for sums along the tree use [`CallTree::totals`].
+    /// Time of the calls from entry to exit, ticks. A call that had begun before the trace did counts from the thread's
+    /// first record, although its callees are its siblings in the tree: [`CallTree::totals`] has sums that add up.
     pub recorded: Ticks,
 }
 
 /// The call tree of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct CallTree {
-    /// One root per thread with records first, then in order of appearance; callers before callees.
-    pub nodes: Vec<Node>,
-    /// What did not fit together.
-    pub problems: CallAnomalies,
+    /// First a root for each thread, then the paths in order of appearance.
+    pub nodes: Vec<CallNode>,
+    /// Irregularities of the records.
+    pub anomalies: CallAnomalies,
     children: HashMap<u64, u32, BuildHasherDefault<IdHasher>>,
 }
 
-/// How to build a tree.
+/// Options for building a tree.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TreeOptions {
-    /// Undeclared methods count as one, with the index of the first of them.
+    /// Takes all undeclared methods for one method, which has the index of the first of them.
     pub merge_undeclared: bool,
-    /// Calls whose entry is not in the trace began at time 0, not at the thread's first event.
-    pub orphans_from_zero: bool,
+    /// Counts calls that had begun before the trace did from time 0, not from the thread's first record.
+    pub unentered_from_zero: bool,
 }
 
 impl CallTree {
     /// Builds the tree of the selected records.
-    pub fn of(trace: &MethodTrace<'_>, selection: &Selection, options: TreeOptions) -> CallTree {
+    pub fn of(trace: &MethodTrace<'_>, selection: &ProfileSelection, options: TreeOptions) -> CallTree {
         let mut tree = CallTree::default();
         for thread in 0..trace.threads().len() as u32 {
             let parent = thread;
-            tree.nodes.push(Node { parent, method: ROOT, thread, calls: 0, own: [0; 2], recorded: [0; 2] });
+            tree.nodes.push(CallNode {
+                parent,
+                method: ROOT,
+                thread,
+                calls: 0,
+                own: [0; 2],
+                recorded: [0; 2],
+            });
         }
-        let mut machine = Machine::new(trace.threads().len(), tree);
-        machine.orphans_from_zero = options.orphans_from_zero;
+        let mut stacks = CallStacks::new(trace.threads().len(), tree);
+        stacks.unentered_from_zero = options.unentered_from_zero;
         let first_undeclared = trace.counts().declared_methods as u32;
         let merged = if options.merge_undeclared { first_undeclared } else { u32::MAX };
-        drive(trace, selection, &mut AtMost { merged, to: &mut machine });
-        machine.finish(trace.may_wrap());
-        let mut tree = machine.visitor;
-        tree.problems = machine.problems;
-        for (root, state) in tree.nodes.iter_mut().zip(&machine.threads) {
+        stream(trace, selection, &mut MergeUndeclared { merged, sink: &mut stacks });
+        stacks.finish(trace.may_wrap());
+        let mut tree = stacks.visitor;
+        tree.anomalies = stacks.anomalies;
+        for (root, state) in tree.nodes.iter_mut().zip(&stacks.threads) {
             root.recorded = state.total();
         }
         tree
@@ -74,12 +82,12 @@ impl CallTree {
         let next = self.nodes.len() as u32;
         let index = *self.children.entry(u64::from(parent) << 32 | u64::from(method)).or_insert(next);
         if index == next {
-            self.nodes.push(Node { parent, method, thread, calls: 0, own: [0; 2], recorded: [0; 2] });
+            self.nodes.push(CallNode { parent, method, thread, calls: 0, own: [0; 2], recorded: [0; 2] });
         }
         index
     }
 
-    /// The time of each node with all below it: the sum of [`Node::own`] over its subtree.
+    /// For each node the sum of [`CallNode::own`] over the node and all nodes below it.
     pub fn totals(&self) -> Vec<Ticks> {
         let mut totals: Vec<Ticks> = self.nodes.iter().map(|n| n.own).collect();
         for (index, node) in self.nodes.iter().enumerate().rev() {
@@ -91,7 +99,7 @@ impl CallTree {
         totals
     }
 
-    /// Each node's children, in order of appearance.
+    /// For each node its children, in order of appearance.
     pub fn children(&self) -> Vec<Vec<u32>> {
         let mut children = vec![Vec::new(); self.nodes.len()];
         for (index, node) in self.nodes.iter().enumerate() {
@@ -102,7 +110,7 @@ impl CallTree {
         children
     }
 
-    /// The methods from the thread's outermost call to this node's own.
+    /// The methods of a node's path, outermost first.
     pub fn path(&self, node: u32) -> Vec<u32> {
         let mut path = Vec::new();
         let mut at = node;
@@ -115,22 +123,22 @@ impl CallTree {
     }
 }
 
-impl Visitor for CallTree {
-    fn enter(&mut self, thread: u32, method: u32, caller: Option<&Frame>, _: Ticks) -> u32 {
+impl CallVisitor for CallTree {
+    fn enter(&mut self, thread: u32, method: u32, caller: Option<&OpenCall>, _: Ticks) -> u32 {
         self.child(caller.map_or(thread, |caller| caller.tag), method, thread)
     }
 
-    fn leave(&mut self, _: u32, frame: &Frame, total: Ticks, _: Ticks) {
-        if let Some(node) = self.nodes.get_mut(frame.tag as usize) {
+    fn leave(&mut self, _: u32, call: &OpenCall, total: Ticks, _: Ticks) {
+        if let Some(node) = self.nodes.get_mut(call.tag as usize) {
             node.calls += 1;
-            add(&mut node.own, frame.own);
+            add(&mut node.own, call.own);
             add(&mut node.recorded, total);
         }
     }
 
-    fn orphan(&mut self, thread: u32, method: u32, own: Ticks, total: Ticks, at: Ticks) {
+    fn leave_unentered(&mut self, thread: u32, method: u32, own: Ticks, total: Ticks, at: Ticks) {
         let tag = self.child(thread, method, thread);
-        self.leave(thread, &Frame { method, tag, entry: at, own }, total, at);
+        self.leave(thread, &OpenCall { method, tag, entry: at, own }, total, at);
     }
 
     fn idle(&mut self, thread: u32, spent: Ticks) {
@@ -138,19 +146,19 @@ impl Visitor for CallTree {
     }
 }
 
-/// Takes all methods from one index on for one.
-struct AtMost<'a, F> {
+/// Replaces all methods from the index `merged` on by `merged`.
+struct MergeUndeclared<'a, S> {
     merged: u32,
-    to: &'a mut F,
+    sink: &'a mut S,
 }
 
-impl<F: Feed> Feed for AtMost<'_, F> {
+impl<S: RecordSink> RecordSink for MergeUndeclared<'_, S> {
     #[inline(always)]
-    fn feed(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
-        self.to.feed(thread, method.min(self.merged), exit, at);
+    fn record(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
+        self.sink.record(thread, method.min(self.merged), exit, at);
     }
 
-    fn pass(&mut self, thread: u32, at: Ticks) {
-        self.to.pass(thread, at);
+    fn advance(&mut self, thread: u32, at: Ticks) {
+        self.sink.advance(thread, at);
     }
 }

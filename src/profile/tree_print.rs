@@ -1,71 +1,75 @@
-//! The call tree for people: from the threads down, or from the methods that take the time up to who called them.
+//! Prints the call tree: from the threads down to the calls, or from the methods that take the time up to their callers.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::machine::{Ticks, add};
-use super::names::Names;
-use super::print::{CLOCKS, Style, ms, percent};
+use super::names::TraceNames;
+use super::text_style::{CLOCKS, TextStyle, ms, percent};
+use super::ticks::add;
 use super::tree::{CallTree, ROOT};
+use crate::formats::art_method::Ticks;
 
-/// Deeper levels are left out, whatever their share.
+/// Levels below this depth are left out.
 const MAX_DEPTH: usize = 500;
 
-/// A node of a printed tree with its children, longest first; times in ticks.
+/// A node of a printed tree; times in ticks.
 #[derive(Debug, Clone)]
-pub struct Branch {
-    /// Method or thread.
+pub(super) struct TreeBranch {
     pub name: String,
-    /// Calls.
     pub calls: u64,
-    /// Time in it and all below (top-down), or of the method at the outermost level by way of this caller (bottom-up).
+    /// Top-down: time in the node and all nodes below it. Bottom-up: time in the method at the outermost level, of the
+    /// calls that came by way of this caller.
     pub total: Ticks,
-    /// Time in it alone; bottom-up the same as `total`.
+    /// Time in the node without the nodes below it; bottom-up the same as `total`.
     pub own: Ticks,
-    /// What it called, or who called it.
-    pub children: Vec<Branch>,
+    /// Callees (top-down) or callers (bottom-up), those with the longest time first.
+    pub children: Vec<TreeBranch>,
 }
 
-/// What a tree leaves out: less than `percent` of the whole by `clock`.
+/// The share of the whole from which on a node is printed.
 #[derive(Debug, Clone, Copy)]
-pub struct Threshold {
-    /// Percent of all threads' time.
+pub(super) struct TreeThreshold {
+    /// Percent of the time of all threads.
     pub percent: f64,
-    /// The clock that counts.
+    /// The clock of that time.
     pub clock: usize,
 }
 
-impl Threshold {
+impl TreeThreshold {
     fn ticks(self, whole: &[Ticks]) -> u64 {
         let all: u64 = whole.iter().map(|t| t[self.clock]).sum();
         (all as f64 * self.percent / 100.0).ceil() as u64
     }
 }
 
-/// The tree from the threads down.
-pub fn top_down(tree: &CallTree, names: &Names<'_, '_>, threshold: Threshold) -> Vec<Branch> {
+/// The tree from the threads down to the calls.
+pub(super) fn top_down(
+    tree: &CallTree,
+    names: &TraceNames<'_, '_>,
+    threshold: TreeThreshold,
+) -> Vec<TreeBranch> {
     let (totals, children) = (tree.totals(), tree.children());
     let roots: Vec<u32> =
         (0..tree.nodes.len() as u32).take_while(|n| tree.nodes[*n as usize].method == ROOT).collect();
     let least = threshold.ticks(&totals[..roots.len()]).max(1);
-    let down = Down { tree, names, totals: &totals, children: &children, least, clock: threshold.clock };
+    let down = TopDown { tree, names, totals: &totals, children: &children, least, clock: threshold.clock };
     down.branches(&roots, 0)
 }
 
-struct Down<'a> {
+struct TopDown<'a> {
     tree: &'a CallTree,
-    names: &'a Names<'a, 'a>,
+    names: &'a TraceNames<'a, 'a>,
     totals: &'a [Ticks],
     children: &'a [Vec<u32>],
     least: u64,
     clock: usize,
 }
 
-impl Down<'_> {
-    fn branches(&self, of: &[u32], depth: usize) -> Vec<Branch> {
-        let mut branches: Vec<Branch> = of
+impl TopDown<'_> {
+    fn branches(&self, of: &[u32], depth: usize) -> Vec<TreeBranch> {
+        let mut branches: Vec<TreeBranch> = of
             .iter()
             .filter(|n| self.totals[**n as usize][self.clock] >= self.least && depth < MAX_DEPTH)
             .map(|n| {
@@ -75,7 +79,13 @@ impl Down<'_> {
                     method => self.names.full(method),
                 };
                 let children = self.branches(&self.children[*n as usize], depth + 1);
-                Branch { name, calls: node.calls, total: self.totals[*n as usize], own: node.own, children }
+                TreeBranch {
+                    name,
+                    calls: node.calls,
+                    total: self.totals[*n as usize],
+                    own: node.own,
+                    children,
+                }
             })
             .collect();
         branches.sort_by_key(|branch| std::cmp::Reverse(branch.total[self.clock]));
@@ -83,8 +93,12 @@ impl Down<'_> {
     }
 }
 
-/// The methods by exclusive time, each with who called it and by which way.
-pub fn bottom_up(tree: &CallTree, names: &Names<'_, '_>, threshold: Threshold) -> Vec<Branch> {
+/// The methods by exclusive time, each with the paths of its callers.
+pub(super) fn bottom_up(
+    tree: &CallTree,
+    names: &TraceNames<'_, '_>,
+    threshold: TreeThreshold,
+) -> Vec<TreeBranch> {
     let owns: Vec<Ticks> = tree.nodes.iter().map(|n| n.own).collect();
     let least = threshold.ticks(&owns).max(1);
     let all = (0..tree.nodes.len() as u32).filter(|n| tree.nodes[*n as usize].method != ROOT);
@@ -92,7 +106,7 @@ pub fn bottom_up(tree: &CallTree, names: &Names<'_, '_>, threshold: Threshold) -
     up(tree, names, &start, least, threshold.clock, 0)
 }
 
-/// What is counted for one caller, and where its own callers are.
+/// The calls and time that came by way of one caller, and the nodes to continue from.
 #[derive(Default)]
 struct Callers {
     calls: u64,
@@ -100,15 +114,15 @@ struct Callers {
     next: Vec<(u32, u32)>,
 }
 
-/// `at`: the node that time is counted for, and the caller of it that has been reached.
+/// The callers of one level. `at` pairs the node whose time counts with its ancestor on this level.
 fn up(
     tree: &CallTree,
-    names: &Names<'_, '_>,
+    names: &TraceNames<'_, '_>,
     at: &[(u32, u32)],
     least: u64,
     clock: usize,
     depth: usize,
-) -> Vec<Branch> {
+) -> Vec<TreeBranch> {
     let mut by_method: BTreeMap<u32, Callers> = BTreeMap::new();
     for (leaf, reached) in at {
         let (node, leaf_node) = (&tree.nodes[*reached as usize], &tree.nodes[*leaf as usize]);
@@ -124,21 +138,21 @@ fn up(
     for (method, Callers { calls, own, next }) in by_method {
         if own[clock] >= least && depth < MAX_DEPTH {
             let children = up(tree, names, &next, least, clock, depth + 1);
-            branches.push(Branch { name: names.full(method), calls, total: own, own, children });
+            branches.push(TreeBranch { name: names.full(method), calls, total: own, own, children });
         }
     }
     branches.sort_by_key(|branch| std::cmp::Reverse(branch.total[clock]));
     branches
 }
 
-/// Writes branches, indented by depth.
-pub fn write(
-    branches: &[Branch],
+/// Writes a tree for people, indented by depth; `whole` is the time of all threads, in ticks.
+pub(super) fn write_tree(
+    branches: &[TreeBranch],
     has: [bool; 2],
     clock: usize,
     whole: u64,
     tick_ns: u64,
-    style: Style,
+    style: TextStyle,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut head = format!("{:>7} ", "%");
@@ -146,7 +160,7 @@ pub fn write(
         head += &format!("{:>12} {:>12} ", format!("{name} incl"), format!("{name} excl"));
     }
     writeln!(out, "{}", style.bold(&style.fit(&format!("{head}{:>10}  (times in ms)", "calls"))))?;
-    let mut left: Vec<(usize, &Branch)> = branches.iter().rev().map(|b| (0, b)).collect();
+    let mut left: Vec<(usize, &TreeBranch)> = branches.iter().rev().map(|b| (0, b)).collect();
     while let Some((depth, branch)) = left.pop() {
         let mut line = format!("{:>7.2} ", percent(branch.total[clock], whole));
         for (clock, _) in CLOCKS.into_iter().filter(|(clock, _)| has[*clock]) {
@@ -163,9 +177,9 @@ pub fn write(
     Ok(())
 }
 
-/// Branches as nested JSON; times in ns.
-pub fn to_json(branches: &[Branch], has: [bool; 2], tick_ns: u64) -> Value {
-    let one = |branch: &Branch| {
+/// A tree as nested JSON; times in ns.
+pub(super) fn to_json(branches: &[TreeBranch], has: [bool; 2], tick_ns: u64) -> Value {
+    let one = |branch: &TreeBranch| {
         let mut value = json!({ "name": branch.name, "calls": branch.calls });
         for (clock, name) in CLOCKS.into_iter().filter(|(clock, _)| has[*clock]) {
             value[format!("{name}_inclusive_ns")] = json!(branch.total[clock].saturating_mul(tick_ns));

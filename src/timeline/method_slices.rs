@@ -6,6 +6,7 @@ use super::method_evidence::reading;
 use super::placement::Placement;
 use super::sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
 use crate::art::Action;
+use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::{CallAnomalies, MethodTrace, Record};
 
 /// Edges of one thread that are handed on together.
@@ -114,15 +115,8 @@ impl Pusher<'_, '_, '_> {
             }
             Action::Exit | Action::Unroll => {
                 let problems = &mut self.counts.problems;
-                // The method's own frame may lie below others whose exits were not recorded.
-                let Some(depth) = thread.stack.iter().rposition(|m| *m == record.method) else {
-                    match thread.stack.is_empty() {
-                        true => problems.exits_without_enter += 1,
-                        false => problems.unmatched_exits += 1,
-                    }
-                    return Ok(());
-                };
-                problems.missing_exits += (thread.stack.len() - depth - 1) as u64;
+                let effect = exit_effect(&thread.stack, record.method, |method| *method, problems);
+                let ExitEffect::EndsCalls { depth } = effect else { return Ok(()) };
                 for method in thread.stack.drain(depth..).rev() {
                     thread.batch.push(Edge { method: MethodId(self.next_ids.method + method), ..edge });
                 }

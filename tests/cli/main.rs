@@ -4,12 +4,12 @@
 mod art_blocks;
 #[path = "../support/art_writer.rs"]
 mod art_writer;
+#[path = "../support/damage.rs"]
+mod damage;
 #[path = "../support/dat_writer.rs"]
 mod dat_writer;
 #[path = "../support/foreign_dat.rs"]
 mod foreign_dat;
-#[path = "../support/damage.rs"]
-mod damage;
 #[path = "../support/scenario.rs"]
 mod scenario;
 #[path = "../support/mod.rs"]

@@ -262,11 +262,20 @@ fn callers_and_callees_share_a_methods_time() {
     let files = Files::new();
     let path = files.write("t.trace", &sample().to_bytes());
     let value = json(&path, &["--calls", "--method", "Net.read"]);
+    assert_eq!(
+        (&value["rows"][0]["calls"], &value["rows"][0]["callees"]),
+        (&2.into(), &Value::Array(vec![]))
+    );
     let callers = value["rows"][0]["called_by"].as_array().unwrap();
     let names: Vec<_> =
         callers.iter().map(|c| (c["name"].as_str().unwrap(), c["calls"].as_u64().unwrap())).collect();
     assert_eq!(names, [("a.App.work", 1), ("a.App.run", 1)]);
     assert!((callers[0]["share_percent"].as_f64().unwrap() - 66.67).abs() < 0.01);
+    let value = json(&path, &["--calls", "--method", "App.run"]);
+    assert_eq!(value["rows"][0]["calls"], 2, "the number of calls stays beside the list of callees: {value}");
+    let callees = value["rows"][0]["callees"].as_array().unwrap();
+    let names: Vec<_> = callees.iter().map(|callee| callee["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["a.App.work", "a.b.Net.read"]);
 }
 
 #[test]
@@ -361,6 +370,21 @@ fn damage_is_counted_and_reported_with_exit_status_3() {
     let out = profile(&killed, &[]);
     assert_eq!(out.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&out.stderr).contains("no summary at the end"));
+}
+
+#[test]
+fn messages_that_cannot_be_printed_do_not_end_the_profile() {
+    let files = Files::new();
+    let path = files.write("killed.trace", &sample().to_streaming_bytes(false));
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for command in ["profile", "dmtracedump"] {
+        let out = run(tracebridge().arg(command).arg(&path).stderr(full()));
+        assert_eq!(out.status.code(), Some(3), "{command}");
+        assert!(!out.stdout.is_empty(), "{command}");
+        let out = run(tracebridge().arg(command).arg(&path).stdout(full()));
+        assert_eq!(out.status.code(), Some(1), "{command}");
+        assert!(String::from_utf8_lossy(&out.stderr).contains("No space left"), "{command}");
+    }
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::path::Path;
 use tracebridge::art::Action;
 use tracebridge::formats::art_method::{Error, MethodTrace, detect};
 
-use tracebridge::profile::drive::Selection;
-use tracebridge::profile::flat::Flat;
+use tracebridge::profile::flat::FlatProfile;
 use tracebridge::profile::graph::CallGraph;
+use tracebridge::profile::record_stream::ProfileSelection;
 use tracebridge::profile::tree::{CallTree, TreeOptions};
 
 use crate::support;
@@ -172,11 +172,11 @@ fn an_unroll_is_an_action_of_its_own() {
 /// Calls, recursive calls, exclusive and inclusive times of each method, counted twice in two ways; how many
 /// values.
 fn flat_and_tree_agree(trace: &MethodTrace<'_>, name: &str) -> usize {
-    let all = Selection::default();
-    let flat = Flat::of(trace, &all);
+    let all = ProfileSelection::default();
+    let flat = FlatProfile::of(trace, &all);
     let tree = CallTree::of(trace, &all, TreeOptions::default());
     let graph = CallGraph::of(&tree, trace.methods().len());
-    assert_eq!(flat.problems, tree.problems, "{name}");
+    assert_eq!(flat.anomalies, tree.anomalies, "{name}");
     for (n, (flat, graph)) in flat.methods.iter().zip(&graph.methods).enumerate() {
         let method = trace.methods()[n].full_name();
         assert_eq!([flat.calls, flat.recursive], graph.calls, "{name}: {method}");

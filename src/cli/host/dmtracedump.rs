@@ -1,28 +1,27 @@
-//! `dmtracedump`: the old tool's command line, on top of the profiler.
+//! `dmtracedump`: declares the flags of the old tool, and calls [`crate::profile::dmtracedump::run`].
 
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::{ArgAction, Parser, ValueEnum};
 
-use super::method_input;
 use crate::cli::Exit;
-use crate::profile::dmtracedump::{self, Dump, DumpOptions};
-use crate::profile::dot;
-use crate::profile::drive::{CPU, WALL};
+use crate::console::complain;
+use crate::formats::art_method::{CPU, WALL};
+use crate::profile::ProfileOutput;
+use crate::profile::dmtracedump::{self, DumpRequest, dot};
 
 /// Profile a method trace as the old dmtracedump did: same options, same layout, same numbers
 ///
-/// Unlike the old tool it also reads streaming files, versions 4 and 5, gzip, damaged files, and the second clock of a
-/// dual trace (--clock wall). Exits that match nothing are counted on stderr; they do not end the program.
+/// Unlike the old tool, this command also reads streaming files, versions 4 and 5, gzip, damaged files, and the second
+/// clock of a trace with two clocks (--clock wall). It counts exits that match no call on stderr and goes on.
 #[derive(Parser)]
 #[command(disable_help_flag = true)]
-pub struct Args {
-    /// The method trace; or NAME.key, with NAME.data beside it or named behind it
+pub struct DmtracedumpArgs {
+    /// The method trace; or NAME.key, with NAME.data beside it or as the next argument
     #[arg(required = true, num_args = 1..=2, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// Compare with this trace: it is run 1, the other one run 2
+    /// Compare with this trace, which is run 1; the other trace is run 2
     #[arg(short = 'd', value_name = "TRACE")]
     diff: Option<PathBuf>,
     /// Write HTML
@@ -31,19 +30,19 @@ pub struct Args {
     /// Draw the call graph into this PNG file (needs Graphviz)
     #[arg(short = 'g', value_name = "FILE")]
     graph: Option<PathBuf>,
-    /// With -g: keep the graph's source beside it, as FILE.dot
+    /// With -g: keep the graph's source as FILE.dot
     #[arg(short = 'k')]
     keep: bool,
-    /// List every record in file order, times in µs, in place of a profile
+    /// Print every record in file order, times in µs, in place of a profile
     #[arg(short = 'o')]
     dump: bool,
-    /// Taken for compatibility: where the HTML page had its sorting script from; the page brings its own now
+    /// Ignored: the old tool loaded the HTML page's sorting script from here; the page needs none now
     #[arg(short = 's', value_name = "URL")]
     sortable: Option<String>,
-    /// With -g: draw methods with at least this share of their caller's inclusive time, percent, 0 to 99
-    #[arg(short = 't', value_name = "PERCENT", default_value_t = dot::DEFAULT_THRESHOLD, value_parser = clap::value_parser!(u64).range(0..100))]
+    /// With -g: draw only methods with at least this share of their caller's inclusive time, percent, 0 to 99
+    #[arg(short = 't', value_name = "PERCENT", default_value_t = dot::DEFAULT_THRESHOLD_PERCENT, value_parser = clap::value_parser!(u64).range(0..100))]
     threshold: u64,
-    /// Which clock of a dual trace; without it thread-CPU time, as the old tool
+    /// The clock of a trace with two clocks [default: cpu, as in the old tool]
     #[arg(long, value_enum, value_name = "CLOCK")]
     clock: Option<ClockArg>,
     /// Print help
@@ -53,7 +52,7 @@ pub struct Args {
 
 /// A clock of a method trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ClockArg {
+pub(super) enum ClockArg {
     /// Wall time
     Wall,
     /// CPU time of each thread
@@ -61,53 +60,32 @@ pub enum ClockArg {
 }
 
 impl ClockArg {
-    /// Its place in [`crate::profile::machine::Ticks`].
-    pub fn place(self) -> usize {
+    /// The clock's index in [`crate::formats::art_method::Ticks`].
+    pub(super) fn index(self) -> usize {
         if self == ClockArg::Cpu { CPU } else { WALL }
     }
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let inputs = method_input::open_all(&args.traces)?;
-    let [input] = &inputs[..] else { anyhow::bail!("one trace at a time; -d OTHER compares two") };
-    let trace = method_input::parse(input)?;
-    let mut damaged = method_input::tell(input, trace.report());
-    let clock = args.clock.map_or(dmtracedump::default_clock(&trace), ClockArg::place);
-    let options = DumpOptions { clock, html: args.html };
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    if args.dump {
-        dmtracedump::write_records(&trace, options, &mut out)?;
-        out.flush()?;
-        return Ok(if damaged { Exit::Lossy } else { Exit::Complete });
-    }
-    let dump = Dump::of(&trace, options);
-    damaged |= method_input::tell_problems(input, &dump.problems);
-    match &args.diff {
-        Some(path) => {
-            let input = method_input::open(path)?;
-            let trace = method_input::parse(&input)?;
-            damaged |= method_input::tell(&input, trace.report());
-            let before = Dump::of(&trace, options);
-            damaged |= method_input::tell_problems(&input, &before.problems);
-            match args.html {
-                true => dmtracedump::write_html_diff(&before, &dump, &mut out)?,
-                false => dmtracedump::write_diff(&before, &dump, &mut out)?,
-            }
+pub fn run(args: DmtracedumpArgs) -> anyhow::Result<Exit> {
+    let mut results = BufWriter::new(std::io::stdout().lock());
+    let mut message = |text: &str| complain(format_args!("tracebridge: {text}"));
+    let mut output = ProfileOutput { results: &mut results, message: &mut message };
+    let report = dmtracedump::run(&args.into_request(), &mut output)?;
+    Ok(if report.lossy { Exit::Lossy } else { Exit::Complete })
+}
+
+impl DmtracedumpArgs {
+    fn into_request(self) -> DumpRequest {
+        DumpRequest {
+            traces: self.traces,
+            earlier: self.diff,
+            html: self.html,
+            records: self.dump,
+            clock: self.clock.map(ClockArg::index),
+            graph: self.graph,
+            keep_graph_source: self.keep,
+            threshold_percent: self.threshold,
         }
-        None if args.html => dmtracedump::write_html(&dump, &mut out)?,
-        None => dmtracedump::write_text(&dump, &mut out)?,
     }
-    out.flush()?;
-    if let Some(path) = &args.graph {
-        let mut graph = Vec::new();
-        dot::write_dot(&dump, args.threshold, &mut graph)?;
-        if args.keep {
-            let mut kept = path.clone().into_os_string();
-            kept.push(".dot");
-            std::fs::write(&kept, &graph).with_context(|| PathBuf::from(&kept).display().to_string())?;
-        }
-        dot::draw(&graph, dot::Picture::Png, path).with_context(|| path.display().to_string())?;
-    }
-    Ok(if damaged { Exit::Lossy } else { Exit::Complete })
 }

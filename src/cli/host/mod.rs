@@ -3,7 +3,6 @@
 mod dmtracedump;
 mod info;
 mod merge;
-mod method_input;
 mod profile;
 
 use clap::Subcommand;
@@ -16,8 +15,8 @@ pub enum HostCommand {
     Merge(merge::MergeArgs),
     Convert(merge::ConvertArgs),
     Info(info::InfoArgs),
-    Profile(Box<profile::Args>),
-    Dmtracedump(dmtracedump::Args),
+    Profile(Box<profile::ProfileArgs>),
+    Dmtracedump(dmtracedump::DmtracedumpArgs),
 }
 
 impl HostCommand {
@@ -27,8 +26,8 @@ impl HostCommand {
             HostCommand::Merge(args) => merge::merge(args),
             HostCommand::Convert(args) => merge::convert(args),
             HostCommand::Info(args) => info::run(args),
-            HostCommand::Profile(args) => profile::run(&args),
-            HostCommand::Dmtracedump(args) => dmtracedump::run(&args),
+            HostCommand::Profile(args) => profile::run(*args),
+            HostCommand::Dmtracedump(args) => dmtracedump::run(args),
         }
     }
 }

@@ -139,7 +139,7 @@ pub(super) struct Formatter {
 
 impl Formatter {
     pub(super) fn new(out: Out) -> Formatter {
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS);
+        let threads = crate::workers::worker_count(MAX_THREADS);
         let in_flight = threads * BATCHES_A_THREAD;
         let (jobs, to_print) = bounded::<(u64, Batch)>(in_flight);
         let (printed, to_write) = bounded::<(u64, Batch)>(in_flight);

@@ -1,25 +1,25 @@
-//! Where a trace's records lie: stretches of records of fixed size, and which thread an id means in each.
+//! The places of a trace's records in the file: segments of records of fixed size, and blocks of records of variable size.
 
 use std::ops::Range;
 
 use super::ids::NONE;
-use crate::art::{BlockRecord, BlockState, Encoding, Fixed, RecordLayout, next_record};
+use crate::art::{BlockEncoding, BlockRecord, BlockState, FixedRecord, RecordLayout, next_record};
 
-/// A stretch of records of fixed size.
+/// Consecutive records of fixed size, and the threads that their ids mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// Bytes of the file; a whole number of records.
+    /// The bytes in the file: a whole number of records.
     pub range: Range<usize>,
-    /// Thread ids that mean another dense index from here on.
+    /// Thread ids that mean another thread from here on, with the thread's dense index.
     pub binds: Vec<(u16, u32)>,
 }
 
 /// All records of a version 1 to 3 file.
 #[derive(Debug, Clone)]
 pub struct FixedBody {
-    /// What one record is.
+    /// The layout of a record.
     pub layout: RecordLayout,
-    /// The stretches in file order.
+    /// In file order.
     pub segments: Vec<Segment>,
 }
 
@@ -29,7 +29,7 @@ impl FixedBody {
         self.segments.iter().map(|s| (s.range.len() / self.layout.size()) as u64).sum()
     }
 
-    /// The stretches from record `from` to record `to`; the first of them binds what all earlier ones had bound.
+    /// The segments from record `from` to record `to`. The first segment also has all bindings of the segments before it.
     pub fn slice(&self, from: u64, to: u64) -> Vec<Segment> {
         let size = self.layout.size();
         let mut out: Vec<Segment> = Vec::new();
@@ -51,7 +51,7 @@ impl FixedBody {
         out
     }
 
-    /// From each offset on its id means another index: cuts the stretches there.
+    /// Makes each id mean another thread from an offset on, by splitting the segments at the offsets.
     pub fn bind_all(&mut self, mut binds: Vec<(usize, u16, u32)>) {
         binds.sort_unstable();
         let mut binds = binds.into_iter().peekable();
@@ -69,41 +69,41 @@ impl FixedBody {
     }
 }
 
-/// A block of version 4 or 5 records, all of one thread.
+/// A block of version 4 or 5 records, all of the same thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
-    /// Bytes of the file.
+pub struct RecordBlock {
+    /// The bytes in the file.
     pub range: Range<usize>,
-    /// Dense thread index.
+    /// Dense index of the thread.
     pub thread: u32,
-    /// Whether its differences go on from the thread's block before.
+    /// Whether the differences continue those of the thread's previous block.
     pub continues: bool,
 }
 
 /// All records of a version 4 or 5 file.
 #[derive(Debug, Clone)]
 pub struct BlockBody {
-    /// How records are encoded.
-    pub encoding: Encoding,
-    /// The blocks in file order.
-    pub blocks: Vec<Block>,
+    /// The encoding of the records.
+    pub encoding: BlockEncoding,
+    /// In file order.
+    pub blocks: Vec<RecordBlock>,
 }
 
-/// Where reading a [`BlockBody`] is.
+/// A position in a [`BlockBody`], from which the records are decoded one after another.
 #[derive(Debug, Clone)]
 pub struct BlockCursor<'t, 'a> {
     bytes: &'a [u8],
-    encoding: Encoding,
-    blocks: std::slice::Iter<'t, Block>,
+    encoding: BlockEncoding,
+    blocks: std::slice::Iter<'t, RecordBlock>,
     entries: &'a [u8],
     thread: u32,
     states: Vec<BlockState>,
-    /// Bytes of records that are cut off at their block's end.
+    /// The number of bytes at the ends of blocks that are not whole records.
     pub left_over: u64,
 }
 
 impl<'t, 'a> BlockCursor<'t, 'a> {
-    /// At the first record; dense thread indexes lie below `threads`.
+    /// The position of the first record. `threads` is the number of threads, above all dense indexes.
     pub fn new(bytes: &'a [u8], body: &'t BlockBody, threads: usize) -> Self {
         let states = vec![BlockState::default(); threads];
         let (encoding, blocks) = (body.encoding, body.blocks.iter());
@@ -132,12 +132,12 @@ impl Iterator for BlockCursor<'_, '_> {
     }
 }
 
-/// Thread ids of version 1 to 3 records to dense indexes: a table of all 65,536.
+/// The dense thread index of each of the 65,536 ids that version 1 to 3 records can have.
 #[derive(Debug, Clone)]
 pub struct ThreadTable(Box<[u32; 1 << 16]>);
 
 impl ThreadTable {
-    /// No thread known.
+    /// A table without threads.
     pub fn empty() -> ThreadTable {
         ThreadTable(vec![NONE; 1 << 16].into_boxed_slice().try_into().expect("its own length"))
     }
@@ -148,26 +148,26 @@ impl ThreadTable {
         self.0[usize::from(id)]
     }
 
-    /// Forgets the ids whose index does not pass.
+    /// Removes the ids whose index `keep` refuses.
     pub fn retain(&mut self, keep: impl Fn(u32) -> bool) {
         for index in self.0.iter_mut().filter(|index| **index != NONE && !keep(**index)) {
             *index = NONE;
         }
     }
 
-    /// From now on `id` means `index`.
+    /// Makes `id` mean the thread with this index.
     pub fn bind(&mut self, id: u16, index: u32) {
         self.0[usize::from(id)] = index;
     }
 }
 
-/// The records of a stretch, decoded, each with its offset in the file.
+/// Decodes the records in `range`.
 pub fn decode<'a>(bytes: &'a [u8], range: &Range<usize>, layout: RecordLayout) -> FixedRecords<'a> {
     let bytes = bytes.get(range.clone()).unwrap_or_default();
     FixedRecords { bytes, layout }
 }
 
-/// See [`decode`].
+/// The iterator of [`decode`].
 #[derive(Debug, Clone)]
 pub struct FixedRecords<'a> {
     bytes: &'a [u8],
@@ -175,14 +175,20 @@ pub struct FixedRecords<'a> {
 }
 
 impl Iterator for FixedRecords<'_> {
-    type Item = Fixed;
+    type Item = FixedRecord;
 
     #[inline]
-    fn next(&mut self) -> Option<Fixed> {
+    fn next(&mut self) -> Option<FixedRecord> {
         let (record, rest) = match self.layout {
-            RecordLayout::Narrow => self.bytes.split_first_chunk().map(|(r, rest)| (Fixed::narrow(r), rest)),
-            RecordLayout::Single => self.bytes.split_first_chunk().map(|(r, rest)| (Fixed::single(r), rest)),
-            RecordLayout::Dual => self.bytes.split_first_chunk().map(|(r, rest)| (Fixed::dual(r), rest)),
+            RecordLayout::Narrow => {
+                self.bytes.split_first_chunk().map(|(r, rest)| (FixedRecord::narrow(r), rest))
+            }
+            RecordLayout::Single => {
+                self.bytes.split_first_chunk().map(|(r, rest)| (FixedRecord::single(r), rest))
+            }
+            RecordLayout::Dual => {
+                self.bytes.split_first_chunk().map(|(r, rest)| (FixedRecord::dual(r), rest))
+            }
         }?;
         self.bytes = rest;
         Some(record)

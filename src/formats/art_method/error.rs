@@ -1,39 +1,39 @@
-//! Why a method trace does not open at all.
+//! The reasons why a method trace cannot be opened at all.
 
 use thiserror::Error;
 
 use crate::art::DataHeaderError;
 
-/// Why a method trace does not open at all. Every offset is in bytes from the start of the (decompressed) file.
+/// The reason why a method trace cannot be opened at all. Offsets count bytes from the start of the decompressed file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Error {
-    /// Nothing in it.
+    /// The file is empty.
     #[error("offset 0: the file is empty; pull it again after the app has finished writing it")]
     Empty,
-    /// Neither `*version` nor `SLOW` opens the file.
+    /// The file begins neither with `*version` nor with `SLOW`.
     #[error(
         "offset 0: no method trace: it begins neither with *version nor with SLOW; \
          a gzip file must be complete, and heap dumps (.hprof) or simpleperf files are other formats"
     )]
     NotATrace,
-    /// Some tool took the file for text.
+    /// A tool has treated the file as text and re-encoded it.
     #[error(
         "offset {offset}: the binary part was re-encoded as UTF-8 text: each byte above 0x7F became {became}. {cure}"
     )]
     Reencoded {
-        /// The first such place.
+        /// The first changed byte.
         offset: u64,
-        /// What the bytes became.
+        /// The bytes that the original bytes became.
         became: &'static str,
-        /// What to do.
+        /// A way to get an intact file.
         cure: &'static str,
     },
     /// The binary header is unusable and there is no text section to show instead.
     #[error("offset {offset}: {reason}")]
     Header {
-        /// Where the binary header begins.
+        /// The start of the binary header.
         offset: u64,
-        /// What is wrong with it.
+        /// The reason why the header is unusable.
         reason: DataHeaderError,
     },
 }

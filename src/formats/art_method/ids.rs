@@ -1,15 +1,15 @@
-//! From the ids in records to dense indexes: one load for ART's small ids, a hash for Dalvik's pointers.
+//! Dense indexes for method ids: a table for ART's small ids, which costs one load, and a hash map for Dalvik's pointers.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// No index.
+/// The index of an id that has none.
 pub const NONE: u32 = u32::MAX;
 
-/// Ids up to this many (after the shift by 2) get a direct table whatever the number of methods: 256 KiB of `u32`.
-const DIRECT_AT_LEAST: u64 = 1 << 16;
+/// The smallest size of the table, entries (256 KiB of `u32`); an entry stands for an id without its two action bits.
+const MIN_TABLE_ENTRIES: u64 = 1 << 16;
 
-/// Method ids to dense indexes. Ids are told apart by their bits above the lowest two, which hold the action.
+/// A map from method ids to dense indexes. The lowest two bits of an id hold the action and do not count.
 #[derive(Debug, Clone, Default)]
 pub struct IdMap {
     direct: Vec<u32>,
@@ -17,9 +17,9 @@ pub struct IdMap {
 }
 
 impl IdMap {
-    /// An empty map for about `count` ids; ids below a bound that follows from `count` are looked up directly.
+    /// An empty map for about `count` ids. The table for small ids has four entries for each of them.
     pub fn for_count(count: usize) -> IdMap {
-        let size = (count as u64).saturating_mul(4).clamp(DIRECT_AT_LEAST, 1 << 22);
+        let size = (count as u64).saturating_mul(4).clamp(MIN_TABLE_ENTRIES, 1 << 22);
         IdMap { direct: vec![NONE; size as usize], hashed: HashMap::default() }
     }
 
@@ -32,12 +32,7 @@ impl IdMap {
         }
     }
 
-    /// Whether it was made by `Default` and has no room yet.
-    pub fn is_empty(&self) -> bool {
-        self.direct.is_empty()
-    }
-
-    /// Gives `id` an index unless it has one; says which it has.
+    /// Gives `id` the index unless `id` has one already. Returns the index that `id` has.
     pub fn insert(&mut self, id: u64, index: u32) -> u32 {
         let key = id >> 2;
         let slot = match self.direct.get_mut(key as usize) {
@@ -51,7 +46,7 @@ impl IdMap {
     }
 }
 
-/// One multiplication: ids are addresses or counters, not an adversary's strings.
+/// A hasher of one multiplication. Ids are addresses or counters, so no better mixing is needed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IdHasher(u64);
 
@@ -74,7 +69,7 @@ impl Hasher for IdHasher {
 
     #[inline]
     fn finish(&self) -> u64 {
-        // The table takes its bucket from the low bits and its tag from the high ones: both must vary.
+        // The hash map takes the bucket from the low bits and the tag from the high bits: both must vary.
         self.0 ^ (self.0 >> 32)
     }
 }

@@ -1,7 +1,7 @@
-//! Method traces of ART and Dalvik as files: what they declare, their records in file order, and what is wrong.
+//! Reads method traces of ART and Dalvik: their declarations, their records in file order, and their damage.
 //!
-//! Versions 4 and 5 (Android 15 and later, on request) are read as AOSP's sources describe them; no real file of them
-//! has been met yet.
+//! Versions 4 and 5 (Android 15 and later, on request) are read as AOSP's sources describe them. No real file of these
+//! versions was available.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,44 +14,52 @@
 //! # Ok(()) }
 //! ```
 
-pub mod body;
+pub(crate) mod body;
+mod call_anomalies;
+pub(crate) mod call_stack;
+mod declarations;
 mod error;
-pub mod ids;
+pub(crate) mod ids;
 mod open;
 mod open_blocks;
-mod problems;
+pub(crate) mod open_files;
+mod open_fixed;
+mod prescan;
+pub(crate) mod record_times;
 mod records;
-mod reencoded;
-mod reused;
-mod scan;
+mod thread_id_reuse;
+mod utf8_damage;
 
 use std::borrow::Cow;
 
 use body::{BlockBody, FixedBody, ThreadTable};
 use ids::IdMap;
 
+pub use call_anomalies::CallAnomalies;
 pub use error::Error;
-pub use problems::CallAnomalies;
-pub use records::{Record, Records, Unwrap};
-pub use scan::workers as cores;
+pub use record_times::{CPU, Ticks, WALL};
+pub use records::{Record, Records};
 
 use super::input::Input;
 use super::{FormatError, OpenedInput, ReadReport};
 use crate::art::{ClockMode, MAGIC};
 
-/// What a method trace says about itself.
+/// More threads than this wait for memory when they read the records of one trace.
+pub(crate) const MAX_WORKERS: usize = 8;
+
+/// The general facts that a method trace states about itself.
 #[derive(Debug, Clone)]
 pub struct Header<'a> {
     /// The format's version: 1 to 5.
     pub version: u16,
-    /// Written while the app ran (0xF1 to 0xF5), not at the end.
+    /// Whether the file was written while the app ran (versions 0xF1 to 0xF5), not at the end.
     pub streaming: bool,
     /// The clocks that records carry.
     pub clock: ClockMode,
-    /// Whether `clock=` was there; without it (a killed app's streaming file) `clock` is deduced from the record size.
+    /// Whether the file has a `clock=` key. The streaming file of a killed app has none, and the record size decides.
     pub clock_declared: bool,
-    /// When the trace began, in units of [`Header::start_unit_ns`]. Which clock that is depends on the runtime's age,
-    /// and no field tells: CLOCK_REALTIME in Dalvik, CLOCK_MONOTONIC in most ART versions, the CPU counter in some.
+    /// The start of the trace, in units of [`Header::start_unit_ns`]. The clock depends on the age of the runtime, and no
+    /// field names it: CLOCK_REALTIME in Dalvik, CLOCK_MONOTONIC in most versions of ART, the CPU counter in some.
     pub start: u64,
     /// ns per unit of `start`: 1,000 in versions 1 to 3.
     pub start_unit_ns: u64,
@@ -70,7 +78,7 @@ pub struct Header<'a> {
 }
 
 impl Header<'_> {
-    /// When the trace began, in ns of the clock that [`Header::start`] speaks of.
+    /// The start of the trace in ns of the clock that [`Header::start`] uses.
     pub fn start_ns(&self) -> u64 {
         self.start.saturating_mul(self.start_unit_ns)
     }
@@ -84,15 +92,16 @@ impl Header<'_> {
 /// A traced thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedThread<'a> {
-    /// The trace's own id: a 16-bit kernel tid before May 2023, 1, 2, 3… since; a real tid in versions 4 and 5.
+    /// The thread's id in the trace: a kernel tid cut to 16 bits before May 2023, and 1, 2, 3… since then; the whole
+    /// kernel tid in versions 4 and 5.
     pub id: u32,
-    /// Its name; empty where no list has it.
+    /// The thread's name; empty where no list has it.
     pub name: Cow<'a, str>,
-    /// Whether a list or declaration names it. Records of threads that none names occur.
+    /// Whether the file declares the thread. Some files have records of threads that they do not declare.
     pub declared: bool,
     /// Whether an earlier thread of this trace had the same id.
     pub reused_id: bool,
-    /// Records of this thread.
+    /// The number of the thread's records.
     pub records: u64,
 }
 
@@ -118,12 +127,12 @@ pub struct Method<'a> {
     pub file: Cow<'a, str>,
     /// Source line where known.
     pub line: Option<i32>,
-    /// Whether a list or declaration names it. Records of methods that none names occur, tens per file.
+    /// Whether the file declares the method. Files have some tens of records of methods that they do not declare.
     pub declared: bool,
 }
 
 impl Method<'_> {
-    /// `package.Class.method`, dots whatever runtime wrote it; the id for an undeclared method.
+    /// `package.Class.method`, with dots for every runtime; the id for an undeclared method.
     pub fn full_name(&self) -> String {
         if !self.declared {
             return format!("(unknown 0x{:x})", self.id);
@@ -131,7 +140,7 @@ impl Method<'_> {
         format!("{}.{}", self.class_name(), self.name)
     }
 
-    /// The class with dots whatever runtime wrote it.
+    /// The class with its package, with dots for every runtime.
     pub fn class_name(&self) -> Cow<'_, str> {
         if self.class.contains('/') {
             self.class.replace('/', ".").into()
@@ -141,16 +150,16 @@ impl Method<'_> {
     }
 }
 
-/// What was counted while opening.
+/// Counts from the opening of a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
-    /// Records, of known actions or not.
+    /// Records, with known actions or not.
     pub records: u64,
     /// Records that enter a method.
     pub enters: u64,
-    /// Records that leave one.
+    /// Records that leave a method by a return.
     pub exits: u64,
-    /// Records that leave one by an exception.
+    /// Records that leave a method by an exception.
     pub unrolls: u64,
     /// Records whose action no runtime writes; [`MethodTrace::records`] leaves them out.
     pub bad_actions: u64,
@@ -158,17 +167,17 @@ pub struct Counts {
     pub declared_methods: u64,
     /// Threads that the lists and declarations name.
     pub declared_threads: u64,
-    /// Methods in records that nothing names.
+    /// Methods of records that the file does not declare.
     pub undeclared_methods: u64,
-    /// Threads in records that nothing names.
+    /// Threads of records that the file does not declare.
     pub undeclared_threads: u64,
-    /// Threads that took the id of one that had ended.
+    /// Threads that took the id of a thread that had ended.
     pub reused_threads: u64,
-    /// Names of threads and methods beyond ASCII.
+    /// Names of threads and methods with characters beyond ASCII.
     pub non_ascii_names: u64,
 }
 
-/// The records, by what encodes them.
+/// The records, by their encoding.
 #[derive(Debug, Clone)]
 pub enum Body {
     /// Versions 1 to 3.
@@ -203,44 +212,44 @@ pub(super) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
 }
 
 impl<'a> MethodTrace<'a> {
-    /// Opens a whole file (a key file followed by its data file counts as one).
+    /// Opens a trace from the bytes of a whole file, or of a key file followed by its data file.
     ///
-    /// A file with a readable beginning opens whatever is wrong behind it; [`MethodTrace::report`] says what is.
+    /// A file with a readable beginning opens even if the rest is damaged; [`MethodTrace::report`] lists the damage.
     pub fn parse(bytes: &'a [u8]) -> Result<MethodTrace<'a>, Error> {
         open::open(bytes)
     }
 
-    /// What the file says about itself.
+    /// The general facts.
     pub fn header(&self) -> &Header<'a> {
         &self.header
     }
 
-    /// All threads, those that only records name included; [`Record::thread`] is an index into this.
+    /// All threads, with those that only occur in records. [`Record::thread`] is an index into this list.
     pub fn threads(&self) -> &[TracedThread<'a>] {
         &self.threads
     }
 
-    /// All methods, those that only records name included; [`Record::method`] is an index into this.
+    /// All methods, with those that only occur in records. [`Record::method`] is an index into this list.
     pub fn methods(&self) -> &[Method<'a>] {
         &self.methods
     }
 
-    /// What was counted while opening.
+    /// Counts from the opening of a trace.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Damage and notes; offsets in bytes of the file as given to [`MethodTrace::parse`].
+    /// Damage, irregularities and notes. Offsets count bytes of the slice that [`MethodTrace::parse`] was given.
     pub fn report(&self) -> &ReadReport {
         &self.report
     }
 
-    /// All records in file order, which is the order in time within each thread only.
+    /// All records in file order, which is the order of time only within each thread.
     pub fn records(&self) -> Records<'_, 'a> {
         Records::new(self)
     }
 
-    /// The format for people: `method trace v3, streaming, dual clock`.
+    /// A description of the format for people: `method trace v3, streaming, dual clock`.
     pub fn format(&self) -> String {
         let streaming = if self.header.streaming { ", streaming" } else { "" };
         format!("method trace v{}{streaming}, {} clock", self.header.version, self.header.clock.name())
@@ -251,12 +260,12 @@ impl<'a> MethodTrace<'a> {
         self.bytes
     }
 
-    /// Where the records lie, for readers that decode them themselves.
+    /// The places of the records, for code that decodes records itself.
     pub fn body(&self) -> &Body {
         &self.body
     }
 
-    /// Dense thread indexes at the file's start; [`body::Segment::binds`] changes them later.
+    /// The dense thread indexes at the start of the file; [`body::Segment::binds`] changes them later.
     pub fn thread_table(&self) -> &ThreadTable {
         &self.table
     }
@@ -266,7 +275,7 @@ impl<'a> MethodTrace<'a> {
         &self.ids
     }
 
-    /// Whether times may have wrapped their 32 bits: false where the header gives a shorter duration.
+    /// Whether times may have wrapped their 32 bits: false if the header states a shorter duration.
     pub fn may_wrap(&self) -> bool {
         self.may_wrap
     }

@@ -2,68 +2,79 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::body::{Block, BlockBody, BlockCursor};
+use super::body::{BlockBody, BlockCursor, RecordBlock};
+use super::declarations::{Declarations, unknown_method};
 use super::ids::NONE;
-use super::open::{Opening, unknown_method};
 use super::{Counts, TracedThread};
 use crate::art::{
-    BlockPacket, ClockMode, DataHeader, Encoding, KeySection, count_aosp, is_cut, next_block_packet,
+    BlockEncoding, BlockPacket, ClockMode, DataHeader, KeySection, count_aosp, is_cut, next_block_packet,
     parse_method_line,
 };
 
-/// What the packets came to.
-pub struct Blocks {
-    /// The records.
+/// The result of [`open`].
+pub(super) struct OpenedBlocks {
+    /// The places of the records.
     pub body: BlockBody,
-    /// The clocks they carry.
+    /// The clocks of the records.
     pub clock: ClockMode,
-    /// ns per unit of their times and of the header's start.
+    /// The unit of the records' times and of the header's start, ns.
     pub tick_ns: u64,
-    /// What a pass over them counted.
+    /// Counts from a pass over the records.
     pub counts: Counts,
 }
 
-/// A block before it is known whether it continues the one before.
-struct Found {
-    block: Block,
-    said: u32,
+/// A block of which is not known yet whether it continues the previous block.
+struct FoundBlock {
+    block: RecordBlock,
+    stated_records: u32,
 }
 
 /// Reads all packets from `from` on.
-pub fn open<'a>(opening: &mut Opening<'a>, bytes: &'a [u8], from: usize, header: &DataHeader) -> Blocks {
+pub fn open<'a>(
+    declared: &mut Declarations<'a>,
+    bytes: &'a [u8],
+    from: usize,
+    header: &DataHeader,
+) -> OpenedBlocks {
     let mut found = Vec::new();
-    let summary = packets(opening, bytes, from, &mut found);
+    let summary = packets(declared, bytes, from, &mut found);
     if !summary && header.streaming {
-        opening.damage(
+        declared.damage(
             bytes.len(),
             "no summary at the end: the app was killed or the file was cut while tracing; the times are taken for ns \
              (files from before February 2025 have µs)",
         );
     }
     let dual = header.version == 5;
-    let clock = match opening.key("clock").and_then(ClockMode::from_key) {
+    let clock = match declared.key("clock").and_then(ClockMode::from_key) {
         _ if dual => ClockMode::Dual,
         Some(clock) if clock != ClockMode::Dual => clock,
         _ => ClockMode::Wall,
     };
     let (tick_ns, encoding) = if header.tsc_frequency != 0 {
-        (1, Encoding::Tsc { cpu: dual, frequency: header.tsc_frequency, start: header.start_tsc })
+        (1, BlockEncoding::Tsc { cpu: dual, frequency: header.tsc_frequency, start: header.start_tsc })
     } else {
-        let micros = opening.key("elapsed-time-usec").is_some() && opening.key("elapsed-time-nsec").is_none();
-        (if micros { 1_000 } else { 1 }, Encoding::Aosp { wall: clock.has_wall(), cpu: clock.has_cpu() })
+        let micros =
+            declared.key("elapsed-time-usec").is_some() && declared.key("elapsed-time-nsec").is_none();
+        (if micros { 1_000 } else { 1 }, BlockEncoding::Aosp { wall: clock.has_wall(), cpu: clock.has_cpu() })
     };
     let blocks = continued(bytes, found, encoding);
     let body = BlockBody { encoding, blocks };
-    let counts = scan(opening, bytes, from, &body);
-    Blocks { body, clock, tick_ns, counts }
+    let counts = scan(declared, bytes, from, &body);
+    OpenedBlocks { body, clock, tick_ns, counts }
 }
 
-/// Whether a summary was found.
-fn packets<'a>(opening: &mut Opening<'a>, bytes: &'a [u8], from: usize, found: &mut Vec<Found>) -> bool {
+/// Reads all packets and appends the blocks of records to `found`. Returns whether a summary was found.
+fn packets<'a>(
+    declared: &mut Declarations<'a>,
+    bytes: &'a [u8],
+    from: usize,
+    found: &mut Vec<FoundBlock>,
+) -> bool {
     let mut at = from;
     let mut summary = false;
     let mut threads: HashMap<u32, u32> = HashMap::new();
-    for (n, thread) in opening.threads.iter().enumerate() {
+    for (n, thread) in declared.threads.iter().enumerate() {
         threads.entry(thread.id).or_insert(n as u32);
     }
     while let Some(next) = bytes.get(at..).and_then(next_block_packet) {
@@ -71,48 +82,51 @@ fn packets<'a>(opening: &mut Opening<'a>, bytes: &'a [u8], from: usize, found: &
             Ok(next) => next,
             Err(error) => {
                 let left = bytes.len() - at;
-                opening.damage(at, format!("{error}: the last {left} bytes are not read"));
+                declared.damage(at, format!("{error}: the last {left} bytes are not read"));
                 break;
             }
         };
         match packet {
             BlockPacket::Thread(id, name) => {
                 let name = String::from_utf8_lossy(name);
-                match threads.get(&id).and_then(|n| opening.threads.get_mut(*n as usize)) {
+                match threads.get(&id).and_then(|n| declared.threads.get_mut(*n as usize)) {
                     Some(thread) if !thread.declared => (thread.name, thread.declared) = (name, true),
                     Some(thread) if thread.name == name => {}
                     _ => {
-                        threads.insert(id, opening.add_thread(id, name));
+                        threads.insert(id, declared.add_thread(id, name));
                     }
                 }
             }
             BlockPacket::Method(id, line) => {
-                // The line is as in the text section, without the id.
+                // The line has the form of the text section, but no id.
                 let line = [b"0\t", line].concat();
                 match parse_method_line(&line) {
-                    Some(method) => opening.add_method(method.with_id(id).into_owned()),
-                    None => opening.damage(at, "a method's declaration has no class and name"),
+                    Some(method) => declared.add_method(method.with_id(id).into_owned()),
+                    None => declared.damage(at, "a method's declaration has no class and name"),
                 }
             }
-            BlockPacket::Entries(id, said, entries) => {
+            BlockPacket::Entries(id, stated_records, entries) => {
                 if is_cut(&bytes[at..], &packet) {
-                    opening.damage(at, "the file ends in the middle of this block of records");
+                    declared.damage(at, "the file ends in the middle of this block of records");
                 }
                 let end = at + len;
                 let thread = *threads.entry(id).or_insert_with(|| {
-                    let index = opening.threads.len() as u32;
-                    opening.threads.push(undeclared_thread(id));
-                    opening.latest.insert(id, index);
+                    let index = declared.threads.len() as u32;
+                    declared.threads.push(undeclared_thread(id));
+                    declared.latest.insert(id, index);
                     index
                 });
                 let range = end - entries.len()..end;
-                found.push(Found { block: Block { range, thread, continues: false }, said });
+                found.push(FoundBlock {
+                    block: RecordBlock { range, thread, continues: false },
+                    stated_records,
+                });
             }
             BlockPacket::Summary(text) => {
                 summary = true;
                 match KeySection::parse(text) {
-                    Some(text) => opening.take_text(text, at + len, false),
-                    None => opening.damage(at, "the summary does not begin with *version"),
+                    Some(text) => declared.take_text(text, at + len, false),
+                    None => declared.damage(at, "the summary does not begin with *version"),
                 }
             }
         }
@@ -125,17 +139,18 @@ fn undeclared_thread<'a>(id: u32) -> TracedThread<'a> {
     TracedThread { id, name: "".into(), declared: false, reused_id: false, records: 0 }
 }
 
-/// A flush that fills several blocks counts up in their headers, and its differences run on: a block whose header
-/// says more than its bytes hold, by just what the thread's blocks before it held, continues them.
-fn continued(bytes: &[u8], found: Vec<Found>, encoding: Encoding) -> Vec<Block> {
+/// Finds the blocks that continue a previous block. When one flush of the runtime fills several blocks, the stated number
+/// of records counts on from block to block, and so do the differences. So a block continues the thread's previous blocks
+/// if it states more records than it holds, and the surplus is what those blocks hold.
+fn continued(bytes: &[u8], found: Vec<FoundBlock>, encoding: BlockEncoding) -> Vec<RecordBlock> {
     let mut before: HashMap<u32, u64> = HashMap::new();
     let mut blocks = Vec::with_capacity(found.len());
-    for Found { mut block, said } in found {
-        if let Encoding::Aosp { wall, cpu } = encoding {
+    for FoundBlock { mut block, stated_records } in found {
+        if let BlockEncoding::Aosp { wall, cpu } = encoding {
             let held = count_aosp(bytes.get(block.range.clone()).unwrap_or_default(), wall, cpu);
             let sum = before.entry(block.thread).or_default();
             // The runtime writes 24 bits of which it fills 16.
-            let equal = |n: u64| n & 0xffff == u64::from(said) & 0xffff;
+            let equal = |n: u64| n & 0xffff == u64::from(stated_records) & 0xffff;
             block.continues = *sum > 0 && !equal(held) && equal(*sum + held);
             *sum = if block.continues { *sum + held } else { held };
         }
@@ -144,16 +159,16 @@ fn continued(bytes: &[u8], found: Vec<Found>, encoding: Encoding) -> Vec<Block> 
     blocks
 }
 
-/// Counts, and gives methods that no packet declares their places.
-fn scan(opening: &mut Opening<'_>, bytes: &[u8], from: usize, body: &BlockBody) -> Counts {
+/// Counts the records, and adds the methods that no packet declares.
+fn scan(declared: &mut Declarations<'_>, bytes: &[u8], from: usize, body: &BlockBody) -> Counts {
     let mut counts = Counts {
-        declared_methods: opening.methods.len() as u64,
-        declared_threads: opening.threads.iter().filter(|t| t.declared).count() as u64,
-        undeclared_threads: opening.threads.iter().filter(|t| !t.declared).count() as u64,
+        declared_methods: declared.methods.len() as u64,
+        declared_threads: declared.threads.iter().filter(|t| t.declared).count() as u64,
+        undeclared_threads: declared.threads.iter().filter(|t| !t.declared).count() as u64,
         ..Counts::default()
     };
     let mut unknown = HashSet::new();
-    let mut cursor = BlockCursor::new(bytes, body, opening.threads.len());
+    let mut cursor = BlockCursor::new(bytes, body, declared.threads.len());
     for (thread, record) in cursor.by_ref() {
         counts.records += 1;
         match record.word & 3 {
@@ -162,14 +177,14 @@ fn scan(opening: &mut Opening<'_>, bytes: &[u8], from: usize, body: &BlockBody) 
             2 => counts.unrolls += 1,
             _ => counts.bad_actions += 1,
         }
-        opening.threads[thread as usize].records += 1;
-        if opening.ids.get(record.word) == NONE && unknown.insert(record.word & !3) {
-            opening.ids.insert(record.word & !3, opening.methods.len() as u32);
-            opening.methods.push(unknown_method(record.word & !3));
+        declared.threads[thread as usize].records += 1;
+        if declared.ids.get(record.word) == NONE && unknown.insert(record.word & !3) {
+            declared.ids.insert(record.word & !3, declared.methods.len() as u32);
+            declared.methods.push(unknown_method(record.word & !3));
         }
     }
     if cursor.left_over > 0 {
-        opening
+        declared
             .damage(from, format!("{} bytes at the ends of blocks are no whole records", cursor.left_over));
     }
     counts.undeclared_methods = unknown.len() as u64;

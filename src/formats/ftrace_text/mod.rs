@@ -16,8 +16,8 @@ mod zlib;
 use std::io;
 use std::ops::Range;
 
-use super::input::Input;
 use super::event_catalog;
+use super::input::Input;
 use super::{Damage, Event, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink};
 use crate::clock::{Clock, Snapshots};
 use container::TextContents;

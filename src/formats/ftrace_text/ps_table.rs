@@ -86,11 +86,15 @@ impl PsColumns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::{Event, EventType};
 
     #[derive(Default)]
     struct TaskLog(Vec<String>);
 
     impl Sink for TaskLog {
+        fn event(&mut self, _: &Event<'_>, _: &EventType) -> std::io::Result<()> {
+            Ok(())
+        }
         fn thread(&mut self, t: &ThreadInfo<'_>) -> io::Result<()> {
             let name = t.name.map(String::from_utf8_lossy);
             self.0.push(format!("{}/{} {}", t.tgid.unwrap_or(0), t.tid, name.unwrap_or_default()));

@@ -49,7 +49,7 @@ impl<'a> DecompressPool<'a> {
         'a: 'scope,
     {
         let (jobs, queue) = unbounded::<DecompressJob<'a>>();
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS);
+        let threads = crate::workers::worker_count(MAX_THREADS);
         for _ in 0..threads {
             let queue = queue.clone();
             scope.spawn(move || queue.iter().for_each(DecompressJob::run));

@@ -1,24 +1,26 @@
-//! dmtracedump's `-d`: two traces side by side, in its layout.
+//! The output of dmtracedump's option `-d`: two traces side by side.
 //!
-//! Deliberate difference: a method that got faster shows a negative difference, not 2^64 less it.
+//! Deliberate difference from the old tool: a method that got faster has a negative difference. The old tool printed the
+//! difference modulo 2^64.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::dump::{Dump, Row};
+use super::dump::{DumpRow, MethodDump};
 
 type Key<'a> = (&'a str, Option<&'a str>, &'a str);
 
-fn key(row: &Row) -> Key<'_> {
+fn key(row: &DumpRow) -> Key<'_> {
     (&row.class, row.name.as_deref(), &row.signature)
 }
 
-/// What a listing is sorted by and shows.
-type Figure = fn(&Row) -> u64;
+/// The figure that a listing shows and is sorted by.
+type Figure = fn(&DumpRow) -> u64;
 
-/// Methods of both, by change of exclusive and then of inclusive time, then those of one trace alone.
-pub fn write_diff(before: &Dump, after: &Dump, out: &mut impl Write) -> io::Result<()> {
-    let mut left: HashMap<Key<'_>, &Row> = after.rows.iter().map(|row| (key(row), row)).collect();
+/// Writes the methods of both traces by change of exclusive time, then by change of inclusive time, then the methods that
+/// only one trace has.
+pub(super) fn write_diff(before: &MethodDump, after: &MethodDump, out: &mut impl Write) -> io::Result<()> {
+    let mut left: HashMap<Key<'_>, &DumpRow> = after.rows.iter().map(|row| (key(row), row)).collect();
     let mut both = Vec::new();
     let mut gone = Vec::new();
     for row in &before.rows {
@@ -29,7 +31,7 @@ pub fn write_diff(before: &Dump, after: &Dump, out: &mut impl Write) -> io::Resu
     }
     let figures: [Figure; 2] = [|row| row.exclusive, |row| row.inclusive];
     for figure in figures {
-        let change = |(a, b): &(&Row, &Row)| match figure(a) {
+        let change = |(a, b): &(&DumpRow, &DumpRow)| match figure(a) {
             0 => 0,
             before => figure(b) as i64 - before as i64,
         };
@@ -48,8 +50,8 @@ pub fn write_diff(before: &Dump, after: &Dump, out: &mut impl Write) -> io::Resu
     Ok(())
 }
 
-/// The old tool writes names for HTML here, also in text.
-fn name(row: &Row) -> String {
+/// The name of a row. The old tool escapes names for HTML here, even in text.
+fn name(row: &DumpRow) -> String {
     let name = format!("{}.{}", row.class, row.name.as_deref().unwrap_or("(null)"));
     name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,70 +1,61 @@
-//! What dmtracedump printed, in its layout and to the microsecond (AOSP art `tools/dmtracedump/tracedump.cc`, removed
-//! from AOSP in July 2023).
+//! The profile that dmtracedump printed, equal to the microsecond (AOSP art `tools/dmtracedump/tracedump.cc`, removed from
+//! AOSP in July 2023).
 //!
-//! Deliberate differences, each a defect of the old tool: it reads the first time of a record alone, here
-//! [`DumpOptions::clock`] chooses; it stops at the first exit that does not match, here those are counted; it knows
-//! no streaming files and no versions 4 and 5; it has limits of 32,768 threads and 10,000 frames; times of traces over
-//! 71.6 minutes wrap; two threads under one id are one to it.
+//! Deliberate differences, each of which was a defect of the old tool: it read only the first time of a record; here the
+//! caller chooses the clock. It stopped at the first exit that does not match; here such exits are counted. It read no
+//! streaming files and no versions 4 and 5. It had limits of 32,768 threads and 10,000 frames. Its times wrapped after 71.6
+//! minutes. It took two threads with the same id for one.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use crate::art::Action;
-use crate::formats::art_method::{CallAnomalies, MethodTrace};
-use crate::profile::drive::{CPU, Selection, WALL};
-use crate::profile::graph::{CallGraph, EdgeKey};
+use crate::formats::art_method::{CPU, CallAnomalies, MethodTrace, WALL};
+use crate::profile::graph::{CallEdgeKey, CallGraph};
+use crate::profile::record_stream::ProfileSelection;
 use crate::profile::tree::{CallTree, ROOT, TreeOptions};
 
-/// How to print.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct DumpOptions {
-    /// Place of the clock in [`crate::profile::machine::Ticks`]: [`CPU`] or [`WALL`].
-    pub clock: usize,
-    /// HTML instead of text.
-    pub html: bool,
-}
-
-/// The clock that the old tool would have read: the first one of the record.
-pub fn default_clock(trace: &MethodTrace<'_>) -> usize {
+/// The clock that the old tool read: the first time of a record.
+pub(super) fn default_clock(trace: &MethodTrace<'_>) -> usize {
     if trace.header().clock.has_cpu() { CPU } else { WALL }
 }
 
-/// One method as the old tool lists it.
+/// One method in the old tool's list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Row {
-    /// Its dense index, [`ROOT`] for `(toplevel)`; undeclared ones are all `(unknown)`.
+pub(crate) struct DumpRow {
+    /// Dense method index; [`ROOT`] for `(toplevel)`. All undeclared methods together are `(unknown)`.
     pub method: u32,
-    /// Sorts as the old tool's method ids do: `(toplevel)` -2, `(unknown)` -1.
+    /// The method id, by which the old tool sorts: -2 for `(toplevel)`, -1 for `(unknown)`.
     pub id: i64,
-    /// Class, or the whole name where there is no method name.
+    /// The class; for `(toplevel)` and `(unknown)` the whole name.
     pub class: String,
-    /// Method name; `None` for the two that are no methods.
+    /// The method name; `None` for `(toplevel)` and `(unknown)`.
     pub name: Option<String>,
-    /// Signature, with the source file behind a tab where the list has five columns, as the old tool prints it.
+    /// The signature. Where the method list has five columns, the source file follows after a tab, as in the old tool.
     pub signature: String,
     /// Calls, and recursive calls.
     pub calls: [u64; 2],
-    /// µs in the method and not in what it called.
+    /// Time in the method and not in the methods it called, µs.
     pub exclusive: u64,
-    /// Of that, outermost calls alone.
+    /// The part of `exclusive` in calls that are not recursive, µs.
     pub outermost_exclusive: u64,
-    /// µs in the method and all it called.
+    /// Time in the method and in all it called, µs.
     pub inclusive: u64,
-    /// Its number in the listing: its place by inclusive time.
+    /// The number in the listing: the rank by inclusive time.
     pub index: usize,
 }
 
-impl Row {
+impl DumpRow {
     /// `class.name signature`, or the class alone.
-    pub fn full_name(&self) -> String {
+    pub(super) fn full_name(&self) -> String {
         match &self.name {
             Some(name) => format!("{}.{} {}", self.class, name, self.signature),
             None => self.class.clone(),
         }
     }
 
-    fn by_name(&self, other: &Row) -> Ordering {
+    fn by_name(&self, other: &DumpRow) -> Ordering {
         self.class.cmp(&other.class).then_with(|| match (&self.name, &other.name) {
             (Some(a), Some(b)) => a.cmp(b).then_with(|| self.signature.cmp(&other.signature)),
             _ => self.id.cmp(&other.id),
@@ -74,38 +65,38 @@ impl Row {
 
 /// A caller or callee of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Relative {
-    /// Place in [`Dump::rows`].
+pub(crate) struct DumpRelative {
+    /// Index into [`MethodDump::rows`].
     pub row: usize,
-    /// Calls between the two.
+    /// Calls between the two methods.
     pub calls: u64,
-    /// Their µs.
+    /// Time of those calls, µs.
     pub total: u64,
 }
 
-/// All that the old tool's profile shows.
+/// The profile of the old tool.
 #[derive(Debug, Clone, Default)]
-pub struct Dump {
-    /// By inclusive time: the index is the number in brackets.
-    pub rows: Vec<Row>,
-    /// By row: callers, outermost and recursive calls apart.
-    pub parents: Vec<[Vec<Relative>; 2]>,
-    /// By row: callees, of outermost and recursive calls apart.
-    pub children: Vec<[Vec<Relative>; 2]>,
-    /// µs of all threads.
+pub(crate) struct MethodDump {
+    /// Sorted by inclusive time. The index is the number that the listing shows in brackets.
+    pub rows: Vec<DumpRow>,
+    /// By row: callers of calls that are not recursive, and callers of recursive calls.
+    pub parents: Vec<[Vec<DumpRelative>; 2]>,
+    /// By row: callees of calls that are not recursive, and callees of recursive calls.
+    pub children: Vec<[Vec<DumpRelative>; 2]>,
+    /// Time of all threads, µs.
     pub total: u64,
-    /// What did not fit together.
-    pub problems: CallAnomalies,
+    /// Irregularities of the records.
+    pub anomalies: CallAnomalies,
 }
 
-impl Dump {
-    /// Profiles a trace the old way.
-    pub fn of(trace: &MethodTrace<'_>, options: DumpOptions) -> Dump {
-        let tree_options = TreeOptions { merge_undeclared: true, orphans_from_zero: true };
-        let tree = CallTree::of(trace, &Selection::default(), tree_options);
+impl MethodDump {
+    /// Profiles a trace as the old tool did, in one clock.
+    pub(crate) fn of(trace: &MethodTrace<'_>, clock: usize) -> MethodDump {
+        let tree_options = TreeOptions { merge_undeclared: true, unentered_from_zero: true };
+        let tree = CallTree::of(trace, &ProfileSelection::default(), tree_options);
         let declared = trace.counts().declared_methods as usize;
         let graph = CallGraph::of(&tree, declared + 1);
-        let micros = |ticks: [u64; 2]| ticks[options.clock].saturating_mul(trace.header().tick_ns) / 1_000;
+        let micros = |ticks: [u64; 2]| ticks[clock].saturating_mul(trace.header().tick_ns) / 1_000;
         let mut rows = names(trace, declared);
         for row in &mut rows {
             let stat = if row.method == ROOT { &graph.outside } else { &graph.methods[row.method as usize] };
@@ -122,23 +113,23 @@ impl Dump {
             place[(row.method as usize).min(declared + 1)] = n;
         }
         let place = |method: u32| place[(method as usize).min(declared + 1)];
-        let mut dump = Dump {
+        let mut dump = MethodDump {
             parents: vec![Default::default(); rows.len()],
             children: vec![Default::default(); rows.len()],
             total: micros(graph.outside.inclusive),
-            problems: tree.problems,
+            anomalies: tree.anomalies,
             rows,
         };
-        // Both lists leave out one of the two marks that the edges have: sum over it.
+        // Each list distinguishes recursive calls on one side only, so edges that differ on the other side add up.
         let (mut parents, mut children) = (BTreeMap::new(), BTreeMap::new());
-        for (EdgeKey { caller, callee, caller_recursive, callee_recursive }, edge) in &graph.edges {
+        for (CallEdgeKey { caller, callee, caller_recursive, callee_recursive }, edge) in &graph.edges {
             let (caller, callee, total) = (place(*caller), place(*callee), micros(edge.total));
             for (list, key) in [
                 (&mut parents, (callee, *callee_recursive, caller)),
                 (&mut children, (caller, *caller_recursive, callee)),
             ] {
-                let sum: &mut Relative =
-                    list.entry(key).or_insert(Relative { row: key.2, calls: 0, total: 0 });
+                let sum: &mut DumpRelative =
+                    list.entry(key).or_insert(DumpRelative { row: key.2, calls: 0, total: 0 });
                 sum.calls += edge.calls;
                 sum.total += total;
             }
@@ -156,22 +147,25 @@ impl Dump {
         dump
     }
 
-    /// Rows by exclusive time.
-    pub fn by_exclusive(&self) -> Vec<&Row> {
+    /// The rows sorted by exclusive time.
+    pub(super) fn by_exclusive(&self) -> Vec<&DumpRow> {
         let mut rows: Vec<_> = self.rows.iter().collect();
         rows.sort_by(|a, b| b.exclusive.cmp(&a.exclusive).then_with(|| a.by_name(b)));
         rows
     }
 
-    /// Rows with a method name, grouped by `key`, groups and rows by exclusive time.
-    pub fn groups<'a>(&'a self, key: impl Fn(&'a Row) -> (&'a str, &'a str)) -> Vec<Group<'a>> {
-        let mut sorted: Vec<&Row> = self.rows.iter().filter(|row| row.name.is_some()).collect();
+    /// The rows of methods, grouped by the first part of `key`. Groups and rows are sorted by exclusive time.
+    pub(super) fn groups<'a>(
+        &'a self,
+        key: impl Fn(&'a DumpRow) -> (&'a str, &'a str),
+    ) -> Vec<DumpGroup<'a>> {
+        let mut sorted: Vec<&DumpRow> = self.rows.iter().filter(|row| row.name.is_some()).collect();
         sorted.sort_by_key(|row| (key(row), row.id));
-        let mut groups: Vec<Group<'a>> = Vec::new();
+        let mut groups: Vec<DumpGroup<'a>> = Vec::new();
         for row in sorted {
             let name = key(row).0;
             if groups.last().is_none_or(|g| g.name != name) {
-                groups.push(Group { name, calls: [0; 2], exclusive: 0, rows: Vec::new() });
+                groups.push(DumpGroup { name, calls: [0; 2], exclusive: 0, rows: Vec::new() });
             }
             if let Some(group) = groups.last_mut() {
                 group.exclusive += row.exclusive;
@@ -188,43 +182,43 @@ impl Dump {
     }
 }
 
-/// Methods of one class, or of one name.
+/// The methods of one class, or the methods of one name.
 #[derive(Debug, Clone)]
-pub struct Group<'a> {
-    /// The class or the method name.
+pub(super) struct DumpGroup<'a> {
+    /// The class, or the method name.
     pub name: &'a str,
     /// Calls, and recursive calls.
     pub calls: [u64; 2],
-    /// µs.
+    /// Exclusive time of all methods, µs.
     pub exclusive: u64,
     /// By exclusive time.
-    pub rows: Vec<&'a Row>,
+    pub rows: Vec<&'a DumpRow>,
 }
 
-fn names(trace: &MethodTrace<'_>, declared: usize) -> Vec<Row> {
+fn names(trace: &MethodTrace<'_>, declared: usize) -> Vec<DumpRow> {
     let special =
-        |method: u32, id: i64, class: &str| Row { method, id, class: class.into(), ..Row::default() };
+        |method: u32, id: i64, class: &str| DumpRow { method, id, class: class.into(), ..DumpRow::default() };
     let mut rows = vec![special(ROOT, -2, "(toplevel)"), special(declared as u32, -1, "(unknown)")];
     for (n, method) in trace.methods().iter().take(declared).enumerate() {
-        rows.push(Row {
+        rows.push(DumpRow {
             method: n as u32,
             id: method.id as i64,
             class: method.class.clone().into_owned(),
             name: Some(method.name.clone().into_owned()),
             signature: signature(method.signature.as_ref(), method.file.as_ref(), method.line),
-            ..Row::default()
+            ..DumpRow::default()
         });
     }
     rows
 }
 
-/// With five columns the old tool takes the fifth for a part of the fourth.
+/// The signature as the old tool prints it: of a list with five columns it takes the fifth for a part of the fourth.
 fn signature(signature: &str, file: &str, line: Option<i32>) -> String {
     if file.is_empty() || line.is_some() { signature.to_owned() } else { format!("{signature}\t{file}") }
 }
 
-/// `-o`: the threads and then every record, in file order. Times are µs as recorded.
-pub fn write_records(trace: &MethodTrace<'_>, options: DumpOptions, out: &mut impl Write) -> io::Result<()> {
+/// Writes the output of option `-o`: the threads, then every record in file order. Times are µs as recorded.
+pub(super) fn write_records(trace: &MethodTrace<'_>, clock: usize, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "VERSION: {}", trace.header().version)?;
     let mut threads: Vec<_> = trace.threads().iter().filter(|t| t.declared).collect();
     threads.sort_by_key(|t| t.id);
@@ -235,7 +229,7 @@ pub fn write_records(trace: &MethodTrace<'_>, options: DumpOptions, out: &mut im
     writeln!(out, "Trace (threadID action usecs class.method signature):")?;
     let names: Vec<_> =
         trace.methods().iter().map(|m| (signature(&m.signature, &m.file, m.line), m)).collect();
-    // The old tool begins at 2: the first two exits of a thread return from the method that started the trace.
+    // The old tool begins at depth 2, because a thread's first two exits may leave the methods that started the trace.
     let mut depths = vec![2i64; trace.threads().len()];
     for record in trace.records().as_written() {
         let action = match record.action {
@@ -247,7 +241,7 @@ pub fn write_records(trace: &MethodTrace<'_>, options: DumpOptions, out: &mut im
         *depth += i64::from(record.action == Action::Enter);
         let note = if *depth < 0 { '-' } else { ' ' };
         let dots = usize::try_from(*depth).unwrap_or(0);
-        let time = if options.clock == CPU { record.cpu } else { record.wall };
+        let time = if clock == CPU { record.cpu } else { record.wall };
         let thread = trace.threads()[record.thread as usize].id;
         let time = time.unwrap_or(0) / 1_000;
         write!(out, "{thread:2} {action}  {time:8}{note}{:.<dots$}", "")?;

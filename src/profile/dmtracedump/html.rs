@@ -1,8 +1,8 @@
-//! dmtracedump's `-h`: the same sections as one HTML page that needs nothing beside it.
+//! The output of dmtracedump's option `-h`: the sections of the text as one HTML page without external parts.
 
 use std::io::{self, Write};
 
-use super::dump::Dump;
+use super::dump::MethodDump;
 use super::{diff, text};
 use crate::text::escape_html;
 
@@ -16,8 +16,8 @@ const SECTIONS: [(&str, &str); 4] = [
     ("method", "Method/class profile"),
 ];
 
-/// Writes the profile: each `[number]` leads to the method's callers and callees.
-pub fn write_html(dump: &Dump, out: &mut impl Write) -> io::Result<()> {
+/// Writes the profile. Each `[number]` is a link to the method's callers and callees.
+pub(super) fn write_html(dump: &MethodDump, out: &mut impl Write) -> io::Result<()> {
     let mut text = Vec::new();
     text::write_text(dump, &mut text)?;
     let text = String::from_utf8_lossy(&text);
@@ -36,7 +36,8 @@ pub fn write_html(dump: &Dump, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "</body></html>")
 }
 
-/// Makes the first `[number]` of a line lead to the method; at a line's start it is the method itself.
+/// Turns the first `[number]` of a line into a link to the method. With `targets` a number at the start of a line is the
+/// method's own, and becomes the target of the links.
 fn link(line: &str, targets: bool) -> String {
     let number = line.find('[').and_then(|open| {
         let close = open + line[open..].find(']')?;
@@ -52,7 +53,7 @@ fn link(line: &str, targets: bool) -> String {
 }
 
 /// Writes the comparison of two traces.
-pub fn write_diff(before: &Dump, after: &Dump, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write_diff(before: &MethodDump, after: &MethodDump, out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "{HEAD}<h3>Run 1 against run 2: exclusive, inclusive, and what only one of them has</h3>\n<pre>"

@@ -1,11 +1,12 @@
-//! What dmtracedump printed, in its layout: the profile as text and HTML, the difference of two, the raw records.
+//! The output of AOSP's dmtracedump in its own layout: the profile as text and HTML, the difference of two traces, the
+//! raw records, the call graph.
 
 mod diff;
+pub(crate) mod dot;
 mod dump;
 mod html;
+mod run;
 mod text;
 
-pub use diff::write_diff;
-pub use dump::{Dump, DumpOptions, default_clock, write_records};
-pub use html::{write_diff as write_html_diff, write_html};
-pub use text::write_text;
+pub(super) use dump::MethodDump;
+pub use run::{DumpRequest, run};

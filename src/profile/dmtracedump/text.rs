@@ -1,19 +1,19 @@
-//! dmtracedump's profile as text, column for column.
+//! The profile as text, with the columns of dmtracedump.
 
 use std::io::{self, Write};
 
-use super::dump::{Dump, Group, Relative, Row};
+use super::dump::{DumpGroup, DumpRelative, DumpRow, MethodDump};
 
 pub(super) const RULE: &str = "======================================================================";
 const DASHES: &str = "---------------------------------------------";
 
-/// Percent, with the old tool's `nan` where there is nothing to share.
+/// A share in percent; `nan` if the whole is 0, as in the old tool.
 fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole as f64
 }
 
 /// Writes the four sections: exclusive, inclusive with callers and callees, by class, by method name.
-pub fn write_text(dump: &Dump, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write_text(dump: &MethodDump, out: &mut impl Write) -> io::Result<()> {
     exclusive(dump, out)?;
     inclusive(dump, out)?;
     writeln!(out, "\n{RULE}")?;
@@ -32,10 +32,10 @@ pub fn write_text(dump: &Dump, out: &mut impl Write) -> io::Result<()> {
         "that contain a method with the same name.\n\n   Cycles %/total Cumul.%  Calls+Recur  Method"
     )?;
     let names = dump.groups(|row| (row.name.as_deref().unwrap_or_default(), &row.class));
-    groups(dump, &names, out, Row::full_name)
+    groups(dump, &names, out, DumpRow::full_name)
 }
 
-fn exclusive(dump: &Dump, out: &mut impl Write) -> io::Result<()> {
+fn exclusive(dump: &MethodDump, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\n{RULE}\nTotal cycles: {}\n", dump.total)?;
     writeln!(out, "Exclusive elapsed times for each method, not including time spent in")?;
     writeln!(out, "children, sorted by exclusive time.\n\n    Usecs  self %  sum %  Method")?;
@@ -48,7 +48,7 @@ fn exclusive(dump: &Dump, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn inclusive(dump: &Dump, out: &mut impl Write) -> io::Result<()> {
+fn inclusive(dump: &MethodDump, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\n{RULE}\n\nInclusive elapsed times for each method and its parents and children,")?;
     writeln!(out, "sorted by inclusive time.\n\nindex  %/total %/self  index     calls         usecs name")?;
     for (n, row) in dump.rows.iter().enumerate().take_while(|(_, row)| row.inclusive > 0) {
@@ -75,11 +75,11 @@ fn inclusive(dump: &Dump, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn relatives(
-    dump: &Dump,
-    row: &Row,
-    lists: &[Vec<Relative>; 2],
+    dump: &MethodDump,
+    row: &DumpRow,
+    lists: &[Vec<DumpRelative>; 2],
     out: &mut impl Write,
-    of: impl Fn(&Row) -> u64,
+    of: impl Fn(&DumpRow) -> u64,
 ) -> io::Result<()> {
     for (recursive, list) in [false, true].into_iter().zip(lists) {
         if recursive && !list.is_empty() {
@@ -101,10 +101,10 @@ fn relatives(
 }
 
 fn groups(
-    dump: &Dump,
-    groups: &[Group<'_>],
+    dump: &MethodDump,
+    groups: &[DumpGroup<'_>],
     out: &mut impl Write,
-    name: impl Fn(&Row) -> String,
+    name: impl Fn(&DumpRow) -> String,
 ) -> io::Result<()> {
     let mut sum = 0;
     for group in groups.iter().take_while(|group| group.exclusive > 0) {

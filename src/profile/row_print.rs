@@ -1,75 +1,32 @@
-//! Rows as a table for people, as JSON and as CSV.
+//! Prints rows as a table for people, as JSON and as CSV.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::drive::{CPU, WALL};
-use super::flat::Stat;
+use super::flat::MethodStat;
 use super::graph::CallGraph;
-use super::names::Names;
-use super::rows::{By, Row, Rows};
+use super::names::TraceNames;
+use super::rows::{ProfileRow, ProfileRows, RowKind};
+use super::text_style::{CLOCKS, TextStyle, ms, percent};
+use super::ticks::add;
 use super::tree::ROOT;
 use crate::text::csv_field;
 
-/// How a table looks.
-#[derive(Debug, Clone, Copy)]
-pub struct Style {
-    /// Columns of the terminal; names are cut to fit. `None`: as long as they are.
-    pub width: Option<usize>,
-    /// Whether to use colour.
-    pub colour: bool,
-}
-
-impl Style {
-    /// Bold, where colour is on.
-    pub fn bold(self, text: &str) -> String {
-        if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
-    }
-
-    /// Grey, where colour is on.
-    pub fn dim(self, text: &str) -> String {
-        if self.colour { format!("\x1b[2m{text}\x1b[0m") } else { text.to_owned() }
-    }
-
-    /// Cuts a line to the terminal's width.
-    pub fn fit(self, line: &str) -> String {
-        match self.width {
-            Some(width) if line.chars().count() > width => {
-                line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
-            }
-            _ => line.to_owned(),
-        }
-    }
-}
-
-/// ns as ms with µs behind the point.
-pub fn ms(ns: u64) -> String {
-    format!("{}.{:03}", ns / 1_000_000, ns / 1_000 % 1_000)
-}
-
-/// A share in percent; 0 where there is nothing to share.
-pub fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
-}
-
-/// Wall first: the order of columns.
-pub const CLOCKS: [(usize, &str); 2] = [(WALL, "wall"), (CPU, "cpu")];
-
-/// The clocks that the rows have, in the order of columns.
-fn clocks(rows: &Rows) -> impl Iterator<Item = (usize, &'static str)> + Clone {
+/// The clocks of the rows with their names, in the order of columns.
+fn clocks(rows: &ProfileRows) -> impl Iterator<Item = (usize, &'static str)> + Clone {
     let has = rows.clocks;
     CLOCKS.into_iter().filter(move |(clock, _)| has[*clock])
 }
 
-/// Writes a table of rows.
-pub fn table(
-    rows: &Rows,
-    shown: &[Row],
-    names: &Names<'_, '_>,
-    calls: Option<&Calls>,
-    style: Style,
+/// Writes rows as a table for people; with `relations` each row is followed by its callers and callees.
+pub(super) fn write_table(
+    rows: &ProfileRows,
+    shown: &[ProfileRow],
+    names: &TraceNames<'_, '_>,
+    relations: Option<&CallRelations>,
+    style: TextStyle,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut head = String::new();
@@ -83,10 +40,10 @@ pub fn table(
         );
     }
     let what = match rows.by {
-        By::Method => "method",
-        By::Class => "class",
-        By::Package => "package",
-        By::Thread => "thread",
+        RowKind::Method => "method",
+        RowKind::Class => "class",
+        RowKind::Package => "package",
+        RowKind::Thread => "thread",
     };
     head += &format!("{:>10} {:>10}  {what} (times in ms)", "calls", "recursive");
     writeln!(out, "{}", style.bold(&style.fit(&head)))?;
@@ -99,7 +56,7 @@ pub fn table(
         }
         line += &format!("{:>10} {:>10}  {}", row.stat.calls, row.stat.recursive, rows.label(names, row));
         writeln!(out, "{}", style.fit(&line))?;
-        for (title, relatives) in calls.into_iter().flat_map(|calls| calls.of(row.id)) {
+        for (title, relatives) in relations.into_iter().flat_map(|relations| relations.of(row.id)) {
             for relative in relatives {
                 writeln!(out, "{}", style.dim(&style.fit(&relative.line(title, rows, names))))?;
             }
@@ -108,41 +65,41 @@ pub fn table(
     Ok(())
 }
 
-/// Callers and callees by method.
-pub struct Calls {
-    /// Callers, longest first, and callees.
-    lists: HashMap<u32, [Vec<Relative>; 2]>,
+/// The callers and callees of all methods.
+pub(super) struct CallRelations {
+    /// By dense method index: callers and callees, those with the longest time first.
+    lists: HashMap<u32, [Vec<CallRelation>; 2]>,
 }
 
-/// One caller or callee.
+/// One caller or callee of a method.
 #[derive(Debug, Clone, Copy)]
-pub struct Relative {
-    /// Dense method index, or [`ROOT`].
+pub(super) struct CallRelation {
+    /// Dense method index of the caller or callee; [`ROOT`] outside of all calls.
     pub method: u32,
-    /// Calls between the two.
+    /// Calls between the two methods.
     pub calls: u64,
-    /// Their times, ns.
+    /// Time of those calls, ns.
     pub total: [u64; 2],
-    /// Their share of the method's inclusive time, percent.
+    /// Share of that time in the method's inclusive time, percent.
     pub share: f64,
 }
 
-impl Calls {
-    /// Callers and callees of all methods, sorted by `clock`.
-    pub fn new(graph: &CallGraph, tick_ns: u64, clock: usize) -> Calls {
-        let mut sums: BTreeMap<(u32, usize, u32), Relative> = BTreeMap::new();
+impl CallRelations {
+    /// The relations in `graph`, sorted by `clock`.
+    pub(super) fn new(graph: &CallGraph, tick_ns: u64, clock: usize) -> CallRelations {
+        let mut sums: BTreeMap<(u32, usize, u32), CallRelation> = BTreeMap::new();
         for (key, edge) in &graph.edges {
             for (list, this, other) in [(0, key.callee, key.caller), (1, key.caller, key.callee)] {
-                let empty = Relative { method: other, calls: 0, total: [0; 2], share: 0.0 };
+                let empty = CallRelation { method: other, calls: 0, total: [0; 2], share: 0.0 };
                 let sum = sums.entry((this, list, other)).or_insert(empty);
                 sum.calls += edge.calls;
-                // What a recursive call took is part of what the outermost one took.
+                // The time of a recursive call is part of the outermost call's time.
                 if !key.callee_recursive {
-                    super::machine::add(&mut sum.total, edge.total.map(|t| t.saturating_mul(tick_ns)));
+                    add(&mut sum.total, edge.total.map(|t| t.saturating_mul(tick_ns)));
                 }
             }
         }
-        let mut lists: HashMap<u32, [Vec<Relative>; 2]> = HashMap::new();
+        let mut lists: HashMap<u32, [Vec<CallRelation>; 2]> = HashMap::new();
         for ((this, list, _), mut relative) in sums {
             let inclusive = graph.methods.get(this as usize).map_or(0, |stat| stat.inclusive[clock]);
             relative.share = percent(relative.total[clock], inclusive.saturating_mul(tick_ns));
@@ -151,22 +108,22 @@ impl Calls {
         for list in lists.values_mut().flatten() {
             list.sort_by_key(|relative| std::cmp::Reverse(relative.total[clock]));
         }
-        Calls { lists }
+        CallRelations { lists }
     }
 
-    /// Callers and callees of a method.
-    pub fn of(&self, method: u32) -> [(&'static str, &[Relative]); 2] {
+    /// The callers and the callees of a method, each list with its title.
+    pub(super) fn of(&self, method: u32) -> [(&'static str, &[CallRelation]); 2] {
         let [callers, callees] = self.lists.get(&method).map_or([&[][..], &[]], |[a, b]| [&a[..], &b[..]]);
         [("called by", callers), ("calls", callees)]
     }
 }
 
-impl Relative {
-    fn name(&self, names: &Names<'_, '_>) -> String {
+impl CallRelation {
+    fn name(&self, names: &TraceNames<'_, '_>) -> String {
         if self.method == ROOT { "(outside of traced methods)".to_owned() } else { names.full(self.method) }
     }
 
-    fn line(&self, title: &str, rows: &Rows, names: &Names<'_, '_>) -> String {
+    fn line(&self, title: &str, rows: &ProfileRows, names: &TraceNames<'_, '_>) -> String {
         let times: Vec<_> =
             clocks(rows).map(|(clock, name)| format!("{name} {} ms", ms(self.total[clock]))).collect();
         format!(
@@ -179,8 +136,8 @@ impl Relative {
     }
 }
 
-/// A stat's figures as JSON members, for the clocks there are.
-pub fn members(stat: &Stat, has: [bool; 2]) -> Map<String, Value> {
+/// The figures of a row as JSON members; times in ns, of the clocks in `has`.
+pub(super) fn members(stat: &MethodStat, has: [bool; 2]) -> Map<String, Value> {
     let mut map = Map::new();
     map.insert("calls".into(), json!(stat.calls));
     map.insert("recursive_calls".into(), json!(stat.recursive));
@@ -191,12 +148,17 @@ pub fn members(stat: &Stat, has: [bool; 2]) -> Map<String, Value> {
     map
 }
 
-/// Rows as a JSON array.
-pub fn to_json(rows: &Rows, shown: &[Row], names: &Names<'_, '_>, calls: Option<&Calls>) -> Value {
-    let one = |row: &Row| {
+/// Rows as a JSON array; times in ns. With `relations` each row has its `called_by` and `callees`.
+pub(super) fn to_json(
+    rows: &ProfileRows,
+    shown: &[ProfileRow],
+    names: &TraceNames<'_, '_>,
+    relations: Option<&CallRelations>,
+) -> Value {
+    let one = |row: &ProfileRow| {
         let mut map = members(&row.stat, rows.clocks);
         map.insert("name".into(), json!(rows.label(names, row)));
-        if rows.by == By::Method {
+        if rows.by == RowKind::Method {
             let (file, line) = names.source(row.id);
             map.insert("class".into(), json!(names.class(row.id)));
             map.insert("file".into(), json!(file));
@@ -209,8 +171,9 @@ pub fn to_json(rows: &Rows, shown: &[Row], names: &Names<'_, '_>, calls: Option<
                 json!(percent(row.stat.exclusive[clock], rows.total[clock])),
             );
         }
-        for (title, relatives) in calls.into_iter().flat_map(|calls| calls.of(row.id)) {
-            let list = relatives.iter().map(|r| {
+        let lists = relations.map(|relations| relations.of(row.id)).into_iter().flatten();
+        for (key, (_, list)) in ["called_by", "callees"].into_iter().zip(lists) {
+            let list = list.iter().map(|r| {
                 let mut map = Map::new();
                 map.insert("name".into(), json!(r.name(names)));
                 map.insert("calls".into(), json!(r.calls));
@@ -218,15 +181,20 @@ pub fn to_json(rows: &Rows, shown: &[Row], names: &Names<'_, '_>, calls: Option<
                 map.extend(clocks(rows).map(|(clock, name)| (format!("{name}_ns"), json!(r.total[clock]))));
                 Value::Object(map)
             });
-            map.insert(title.replace(' ', "_"), list.collect());
+            map.insert(key.into(), list.collect());
         }
         Value::Object(map)
     };
     shown.iter().map(one).collect()
 }
 
-/// Rows as CSV with a header line; times in ns.
-pub fn csv(rows: &Rows, shown: &[Row], names: &Names<'_, '_>, out: &mut impl Write) -> io::Result<()> {
+/// Writes rows as CSV with a header line; times in ns.
+pub(super) fn write_csv(
+    rows: &ProfileRows,
+    shown: &[ProfileRow],
+    names: &TraceNames<'_, '_>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     write!(out, "name,calls,recursive_calls")?;
     for (_, name) in clocks(rows) {
         write!(out, ",{name}_exclusive_ns,{name}_inclusive_ns")?;

@@ -1,47 +1,55 @@
-//! One pass over the records before anything else: ids that no list declares, counts, and thread ids used twice.
+//! The pass over the records that precedes everything else: it counts them, and finds ids that no list declares and the
+//! places where another thread takes over an id.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use super::MAX_WORKERS;
 use super::body::{FixedBody, Segment, ThreadTable, decode};
 use super::ids::{IdMap, NONE};
-use crate::art::{ClockMode, Fixed, RecordLayout};
+use crate::art::{ClockMode, FixedRecord, RecordLayout};
+use crate::workers::worker_count;
 
-/// Below this many records a second core is not worth its start.
-const PARALLEL_FROM: u64 = 200_000;
+/// With fewer records than this a second thread costs more than it saves.
+const PARALLEL_FROM_RECORDS: u64 = 200_000;
 
-/// A thread whose CPU clock falls back to less than this with a method entry has just begun (µs): the clock's base
-/// is the thread's first event.
-const FRESH_CPU_MAX: u32 = 1_000;
+/// When the CPU clock of an id falls back to less than this, µs, and a method is entered, a new thread has just begun:
+/// CPU time counts from a thread's first record.
+const FRESH_CPU_MAX_US: u32 = 1_000;
 
-/// What the records of one thread id came to.
+/// The findings for the records of one thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ThreadScan {
-    /// Records.
+pub(super) struct ThreadScan {
+    /// Number of records.
     pub records: u64,
-    /// Offsets where the CPU clock starts over: another thread under the same id.
+    /// Offsets where the CPU clock starts over, because another thread has taken over the id.
     pub restarts: Vec<usize>,
-    first: Option<Fixed>,
+    first: Option<FixedRecord>,
     first_at: usize,
     last: [u32; 2],
 }
 
-/// What a pass over all records found.
+/// The findings for all records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Scan {
-    /// Records that enter, leave, unroll, and those with the fourth action, which no runtime writes.
+pub(super) struct Prescan {
+    /// The number of records by action: enter, exit, unroll, and the fourth action, which no runtime writes.
     pub actions: [u64; 4],
     /// Method ids in records that no list declares, in order of appearance.
     pub methods: Vec<u32>,
     /// Thread ids in records that no list declares, in order of appearance.
     pub threads: Vec<u16>,
-    /// By dense index: the declared threads, then `threads`.
+    /// By dense thread index: the declared threads, then those in `threads`.
     pub by_thread: Vec<ThreadScan>,
 }
 
-/// Scans all records, on several cores when there are many.
-pub fn scan(bytes: &[u8], body: &FixedBody, clock: ClockMode, threads: &Declared<'_>) -> Scan {
+/// Passes over all records, on several processors where there are many.
+pub(super) fn prescan(
+    bytes: &[u8],
+    body: &FixedBody,
+    clock: ClockMode,
+    threads: &DeclaredIds<'_>,
+) -> Prescan {
     let records = body.records();
-    let workers = if records < PARALLEL_FROM { 1 } else { workers() };
+    let workers = if records < PARALLEL_FROM_RECORDS { 1 } else { worker_count(MAX_WORKERS) as u64 };
     let share = |n: u64| body.slice(records * n / workers, records * (n + 1) / workers);
     let parts = std::thread::scope(|scope| {
         let spawned: Vec<_> = (1..workers)
@@ -54,18 +62,13 @@ pub fn scan(bytes: &[u8], body: &FixedBody, clock: ClockMode, threads: &Declared
     merge(parts, threads.count, clock)
 }
 
-/// Cores to use.
-pub fn workers() -> u64 {
-    std::thread::available_parallelism().map_or(1, |n| n.get() as u64).min(8)
-}
-
-/// What the lists declare.
-pub struct Declared<'a> {
-    /// Methods by id.
+/// The ids that the lists of the file declare.
+pub(super) struct DeclaredIds<'a> {
+    /// The methods.
     pub methods: &'a IdMap,
-    /// Number of declared threads.
+    /// The number of threads.
     pub count: usize,
-    /// Their dense indexes.
+    /// The dense indexes of the threads.
     pub table: &'a ThreadTable,
 }
 
@@ -74,10 +77,10 @@ fn scan_part(
     part: &[Segment],
     layout: RecordLayout,
     clock: ClockMode,
-    declared: &Declared<'_>,
-) -> Scan {
-    let mut state = Part {
-        scan: Scan { by_thread: vec![ThreadScan::default(); declared.count], ..Scan::default() },
+    declared: &DeclaredIds<'_>,
+) -> Prescan {
+    let mut state = PartScan {
+        scan: Prescan { by_thread: vec![ThreadScan::default(); declared.count], ..Prescan::default() },
         table: declared.table.clone(),
         unknown: HashSet::new(),
         methods: declared.methods,
@@ -95,17 +98,17 @@ fn scan_part(
     state.scan
 }
 
-struct Part<'a> {
-    scan: Scan,
+struct PartScan<'a> {
+    scan: Prescan,
     table: ThreadTable,
     unknown: HashSet<u32>,
     methods: &'a IdMap,
     clock: ClockMode,
 }
 
-impl Part<'_> {
+impl PartScan<'_> {
     #[inline(always)]
-    fn take(&mut self, record: Fixed, offset: usize) {
+    fn take(&mut self, record: FixedRecord, offset: usize) {
         self.scan.actions[(record.word & 3) as usize] += 1;
         if self.methods.get(u64::from(record.word)) == NONE {
             self.unknown_method(record.method());
@@ -140,9 +143,9 @@ impl Part<'_> {
 }
 
 impl ThreadScan {
-    /// The thread's first record, or one whose clock steps back.
+    /// Handles the thread's first record, and a record whose clock steps back.
     #[cold]
-    fn irregular(&mut self, record: Fixed, offset: usize, clock: ClockMode) {
+    fn irregular(&mut self, record: FixedRecord, offset: usize, clock: ClockMode) {
         if self.records == 1 {
             (self.first, self.first_at) = (Some(record), offset);
         } else if starts_over(self.last, &record, clock) {
@@ -151,22 +154,23 @@ impl ThreadScan {
     }
 }
 
-/// Whether `next` is the first event of another thread than the one that wrote `last`.
+/// Whether `next` is the first record of another thread than the thread whose times were `last`.
 #[inline(always)]
-fn starts_over(last: [u32; 2], next: &Fixed, clock: ClockMode) -> bool {
+fn starts_over(last: [u32; 2], next: &FixedRecord, clock: ClockMode) -> bool {
     next.first < last[0]
         && clock.has_cpu()
-        && next.first < FRESH_CPU_MAX
-        // A wrap falls from the top of the 32-bit range.
-        && (FRESH_CPU_MAX..u32::MAX / 2).contains(&last[0])
+        && next.first < FRESH_CPU_MAX_US
+        // A clock that wraps falls from the top of the 32-bit range.
+        && (FRESH_CPU_MAX_US..u32::MAX / 2).contains(&last[0])
         && next.word & 3 == 0
         && (clock == ClockMode::ThreadCpu || next.second >= last[1])
 }
 
-fn merge(parts: Vec<Scan>, declared: usize, clock: ClockMode) -> Scan {
+fn merge(parts: Vec<Prescan>, declared: usize, clock: ClockMode) -> Prescan {
     let mut parts = parts.into_iter();
     let mut all = parts.next().unwrap_or_default();
     let mut known: HashSet<u32> = all.methods.iter().copied().collect();
+    let mut places: HashMap<u16, usize> = all.threads.iter().enumerate().map(|(n, id)| (*id, n)).collect();
     for part in parts {
         for (sum, n) in all.actions.iter_mut().zip(part.actions) {
             *sum += n;
@@ -175,7 +179,13 @@ fn merge(parts: Vec<Scan>, declared: usize, clock: ClockMode) -> Scan {
         for (n, thread) in part.by_thread.into_iter().enumerate() {
             let index = match n.checked_sub(declared).and_then(|n| part.threads.get(n)) {
                 None => n,
-                Some(id) => declared + position_or_push(&mut all.threads, *id),
+                Some(id) => {
+                    declared
+                        + *places.entry(*id).or_insert_with(|| {
+                            all.threads.push(*id);
+                            all.threads.len() - 1
+                        })
+                }
             };
             if index >= all.by_thread.len() {
                 all.by_thread.push(ThreadScan::default());
@@ -194,11 +204,4 @@ fn merge(parts: Vec<Scan>, declared: usize, clock: ClockMode) -> Scan {
         }
     }
     all
-}
-
-fn position_or_push(list: &mut Vec<u16>, id: u16) -> usize {
-    list.iter().position(|known| *known == id).unwrap_or_else(|| {
-        list.push(id);
-        list.len() - 1
-    })
 }

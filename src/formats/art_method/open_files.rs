@@ -1,0 +1,43 @@
+//! Opens the files of method traces: one file, compressed or not, or a key file together with its data file.
+
+use std::path::{Path, PathBuf};
+
+use crate::formats::input::{Input, InputError};
+
+/// Opens one trace. For `NAME.key` the function also reads `NAME.data` beside it.
+pub fn open_file(path: &Path) -> Result<Input, InputError> {
+    match has_ending(path, "key") {
+        true => open_pair(path, &path.with_extension("data")),
+        false => Input::open(path),
+    }
+}
+
+/// Opens the traces that a list of paths names. A key file that is followed by a data file is one trace with it.
+pub fn open_files(paths: &[PathBuf]) -> Result<Vec<Input>, InputError> {
+    let mut inputs = Vec::new();
+    let mut rest = paths;
+    while let [path, after @ ..] = rest {
+        match after {
+            [data, after @ ..] if has_ending(path, "key") && has_ending(data, "data") => {
+                inputs.push(open_pair(path, data)?);
+                rest = after;
+            }
+            _ => {
+                inputs.push(open_file(path)?);
+                rest = after;
+            }
+        }
+    }
+    Ok(inputs)
+}
+
+/// Joins a key file and a data file: the text section and the records, which is what one trace file holds.
+fn open_pair(key: &Path, data: &Path) -> Result<Input, InputError> {
+    let mut bytes = Input::open(key)?.to_vec();
+    bytes.extend_from_slice(&Input::open(data)?);
+    Ok(Input::from_bytes(&key.display().to_string(), bytes))
+}
+
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|e| e == ending)
+}

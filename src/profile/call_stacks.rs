@@ -1,0 +1,155 @@
+//! The call stacks of all threads: turns records into calls with their times, and shows each call to a visitor.
+//!
+//! Two rules make the profile. [`exit_effect`] says which calls a record ends. And the time since a thread's previous
+//! record was spent in the call that was innermost until now, whatever the record says.
+
+use super::record_stream::RecordSink;
+use super::ticks::{add, since};
+use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
+use crate::formats::art_method::{CallAnomalies, Ticks};
+
+/// One open call.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OpenCall {
+    /// Dense method index.
+    pub method: u32,
+    /// The value that the visitor returned when the call began.
+    pub tag: u32,
+    /// When the call began.
+    pub entry: Ticks,
+    /// The time spent so far in the call and not in calls inside of it.
+    pub own: Ticks,
+}
+
+/// Receives the calls. `thread` is a dense index throughout.
+pub(super) trait CallVisitor {
+    /// A call begins at `at`. The returned value comes back as [`OpenCall::tag`].
+    fn enter(&mut self, thread: u32, method: u32, caller: Option<&OpenCall>, at: Ticks) -> u32;
+    /// A call ends at `at`; `total` is its time with all calls inside of it.
+    fn leave(&mut self, thread: u32, call: &OpenCall, total: Ticks, at: Ticks);
+    /// A call ends at `at` that had begun before the trace did.
+    fn leave_unentered(&mut self, thread: u32, method: u32, own: Ticks, total: Ticks, at: Ticks);
+    /// The thread spends time outside of all traced calls.
+    fn idle(&mut self, thread: u32, spent: Ticks);
+}
+
+/// The call stack of one thread.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ThreadCalls {
+    /// Open calls, outermost first.
+    open: Vec<OpenCall>,
+    /// Time of the thread's first record.
+    pub first: Ticks,
+    /// Time of the thread's latest record.
+    pub last: Ticks,
+    seen: bool,
+}
+
+impl ThreadCalls {
+    /// The time from the thread's first record to its latest one.
+    pub(super) fn total(&self) -> Ticks {
+        since(self.last, self.first)
+    }
+}
+
+/// The call stacks of all threads of a trace.
+#[derive(Debug, Clone)]
+pub(super) struct CallStacks<V> {
+    pub visitor: V,
+    /// By dense thread index.
+    pub threads: Vec<ThreadCalls>,
+    pub anomalies: CallAnomalies,
+    /// Calls that had begun before the trace did count from time 0, not from the thread's first record.
+    pub unentered_from_zero: bool,
+}
+
+impl<V: CallVisitor> CallStacks<V> {
+    /// Empty stacks for this many threads.
+    pub(super) fn new(threads: usize, visitor: V) -> CallStacks<V> {
+        CallStacks {
+            visitor,
+            threads: vec![ThreadCalls::default(); threads],
+            anomalies: CallAnomalies::default(),
+            unentered_from_zero: false,
+        }
+    }
+
+    /// Handles an exit that is not the innermost call's.
+    #[cold]
+    #[inline(never)]
+    fn irregular_exit(&mut self, thread: u32, method: u32, spent: Ticks, at: Ticks) {
+        let state = &mut self.threads[thread as usize];
+        match exit_effect(&state.open, method, |call| call.method, &mut self.anomalies) {
+            ExitEffect::EndsCalls { depth } => {
+                for call in state.open.drain(depth..).rev() {
+                    self.visitor.leave(thread, &call, since(at, call.entry), at);
+                }
+            }
+            ExitEffect::BeganBeforeTrace => {
+                let from = if self.unentered_from_zero { [0; 2] } else { state.first };
+                self.visitor.leave_unentered(thread, method, spent, since(at, from), at);
+            }
+            ExitEffect::Unmatched => {}
+        }
+    }
+
+    /// Ends the calls that are open at each thread's last record. `may_wrap` tells whether the trace's 32-bit times
+    /// may have wrapped, so that the wraps are counted.
+    pub(super) fn finish(&mut self, may_wrap: bool) {
+        for (thread, state) in self.threads.iter_mut().enumerate() {
+            if may_wrap {
+                self.anomalies.reached(state.last);
+            }
+            self.anomalies.open_at_end += state.open.len() as u64;
+            while let Some(call) = state.open.pop() {
+                self.visitor.leave(thread as u32, &call, since(state.last, call.entry), state.last);
+            }
+        }
+    }
+}
+
+impl<V: CallVisitor> RecordSink for CallStacks<V> {
+    #[inline(always)]
+    fn record(&mut self, thread: u32, method: u32, exit: bool, mut at: Ticks) {
+        let Some(state) = self.threads.get_mut(thread as usize) else { return };
+        if !state.seen {
+            state.seen = true;
+            state.first = at;
+            state.last = at;
+        }
+        if at[0] < state.last[0] || at[1] < state.last[1] {
+            self.anomalies.time_steps_back += 1;
+            at = [at[0].max(state.last[0]), at[1].max(state.last[1])];
+        }
+        let spent = since(at, state.last);
+        state.last = at;
+        if !exit {
+            match state.open.last_mut() {
+                Some(innermost) => add(&mut innermost.own, spent),
+                None => self.visitor.idle(thread, spent),
+            }
+            let tag = self.visitor.enter(thread, method, state.open.last(), at);
+            state.open.push(OpenCall { method, tag, entry: at, own: [0; 2] });
+            return;
+        }
+        if let Some(innermost) = state.open.last_mut() {
+            add(&mut innermost.own, spent);
+            if innermost.method == method {
+                let call = *innermost;
+                state.open.pop();
+                return self.visitor.leave(thread, &call, since(at, call.entry), at);
+            }
+        }
+        self.irregular_exit(thread, method, spent, at);
+    }
+
+    fn advance(&mut self, thread: u32, at: Ticks) {
+        let Some(state) = self.threads.get_mut(thread as usize).filter(|state| state.seen) else { return };
+        let spent = since(at, state.last);
+        add(&mut state.last, spent);
+        match state.open.last_mut() {
+            Some(innermost) => add(&mut innermost.own, spent),
+            None => self.visitor.idle(thread, spent),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Makes what the old command line asks for: a profile as text or HTML, a comparison, a list of records, a picture.
+
+use std::path::{Path, PathBuf};
+
+use super::dot::{self, Picture};
+use super::dump::{MethodDump, default_clock, write_records};
+use super::{diff, html, text};
+use crate::formats::art_method::open_files::{open_file, open_files};
+use crate::profile::error::ProfileError;
+use crate::profile::output::{ProfileOutput, ProfileReport};
+
+/// A request to profile one trace as dmtracedump did.
+#[derive(Debug, Clone, Default)]
+pub struct DumpRequest {
+    /// One trace; or a key file and its data file.
+    pub traces: Vec<PathBuf>,
+    /// Another trace to compare with. It is the first one in the listing.
+    pub earlier: Option<PathBuf>,
+    /// Prints HTML in place of text.
+    pub html: bool,
+    /// Prints every record in place of a profile.
+    pub records: bool,
+    /// The clock: [`CPU`](crate::formats::art_method::CPU) or [`WALL`](crate::formats::art_method::WALL). `None`
+    /// selects thread-CPU time where the trace has it, as the old tool did.
+    pub clock: Option<usize>,
+    /// A PNG file to draw the call graph into.
+    pub graph: Option<PathBuf>,
+    /// Keeps the graph's source beside the PNG file, with the ending `.dot`.
+    pub keep_graph_source: bool,
+    /// Draws methods that have at least this share of their caller's inclusive time, percent.
+    pub threshold_percent: u64,
+}
+
+/// Makes what `request` describes and gives the results and messages to `output`.
+pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<ProfileReport, ProfileError> {
+    let inputs = open_files(&request.traces)?;
+    let [input] = &inputs[..] else { return Err(ProfileError::SeveralTracesToDump) };
+    let mut report = ProfileReport::default();
+    let trace = output.read(input, &mut report)?;
+    let clock = request.clock.unwrap_or_else(|| default_clock(&trace));
+    if request.records {
+        output.print(|mut out| write_records(&trace, clock, &mut out))?;
+        return Ok(report);
+    }
+    let dump = MethodDump::of(&trace, clock);
+    report.lossy |= output.report_anomalies(input, &dump.anomalies);
+    match &request.earlier {
+        Some(path) => {
+            let input = open_file(path)?;
+            let trace = output.read(&input, &mut report)?;
+            let earlier = MethodDump::of(&trace, clock);
+            report.lossy |= output.report_anomalies(&input, &earlier.anomalies);
+            output.print(|mut out| match request.html {
+                true => html::write_diff(&earlier, &dump, &mut out),
+                false => diff::write_diff(&earlier, &dump, &mut out),
+            })?;
+        }
+        None => output.print(|mut out| match request.html {
+            true => html::write_html(&dump, &mut out),
+            false => text::write_text(&dump, &mut out),
+        })?,
+    }
+    if let Some(path) = &request.graph {
+        draw_graph(request, &dump, path)?;
+    }
+    Ok(report)
+}
+
+fn draw_graph(request: &DumpRequest, dump: &MethodDump, path: &Path) -> Result<(), ProfileError> {
+    let graph = dot::to_dot(dump, request.threshold_percent);
+    if request.keep_graph_source {
+        let mut source = path.to_path_buf().into_os_string();
+        source.push(".dot");
+        let source = PathBuf::from(source);
+        std::fs::write(&source, &graph).map_err(|error| ProfileError::write_file(&source, error))?;
+    }
+    dot::draw(&graph, Picture::Png, path)
+        .map_err(|source| ProfileError::Draw { path: path.display().to_string(), source })
+}

@@ -1,0 +1,104 @@
+//! The reasons why a profile cannot be made or written.
+
+use std::io;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use crate::art::MappingError;
+use crate::formats::art_method;
+use crate::formats::input::InputError;
+
+/// The reason why a profile cannot be made or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// An input cannot be opened.
+    #[error(transparent)]
+    Open(#[from] InputError),
+    /// An input is not a method trace, or holds nothing that can be read.
+    #[error("{name}: {source}")]
+    Trace {
+        /// The path as given.
+        name: String,
+        /// The reason.
+        source: art_method::Error,
+    },
+    /// The mapping file cannot be used.
+    #[error("{name}: {source}")]
+    Mapping {
+        /// The path as given.
+        name: String,
+        /// The reason.
+        source: MappingError,
+    },
+    /// The trace was not recorded with the requested clock.
+    #[error("{name}: has no such clock; it was recorded with {recorded}: leave --clock out")]
+    NoSuchClock {
+        /// The path as given.
+        name: String,
+        /// The clocks that the trace has.
+        recorded: &'static str,
+    },
+    /// No thread of the trace has one of the requested names.
+    #[error("{name}: no thread is called {requested}; --by thread lists them")]
+    NoSuchThread {
+        /// The path as given.
+        name: String,
+        /// The requested names.
+        requested: String,
+    },
+    /// The requested window of time is empty.
+    #[error("--from must lie before --to")]
+    EmptyWindow,
+    /// A comparison was requested with more than one later trace.
+    #[error("--diff compares one trace with another: name one trace beside it")]
+    SeveralTracesToCompare,
+    /// An output file was requested for more than one trace.
+    #[error("an output file holds one trace: name one, or print a table, JSON or CSV of several")]
+    SeveralTracesInOneFile,
+    /// A comparison was requested in an output that has no form for it.
+    #[error("--diff goes with a table, --json, --csv, --folded and --flamegraph")]
+    NoComparisonInThisOutput,
+    /// `dmtracedump` was given more than one trace.
+    #[error("one trace at a time; -d OTHER compares two")]
+    SeveralTracesToDump,
+    /// An output file cannot be written.
+    #[error("{path}: {source}")]
+    WriteFile {
+        /// The path as given.
+        path: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The results cannot be printed.
+    #[error("{0}")]
+    Print(#[source] io::Error),
+    /// Graphviz cannot draw the call graph.
+    #[error("{path}: {source}")]
+    Draw {
+        /// The path of the picture.
+        path: String,
+        /// The reason.
+        source: DrawError,
+    },
+}
+
+impl ProfileError {
+    /// The error of writing `path`.
+    pub(super) fn write_file(path: &Path, source: io::Error) -> ProfileError {
+        ProfileError::WriteFile { path: path.display().to_string(), source }
+    }
+}
+
+/// The reason why Graphviz's `dot` draws no picture.
+#[derive(Debug, thiserror::Error)]
+pub enum DrawError {
+    /// The program is not there.
+    #[error("Graphviz's dot is not installed (package graphviz)")]
+    NotInstalled,
+    /// The program cannot be run, or does not take the graph.
+    #[error("{0}")]
+    Run(#[from] io::Error),
+    /// The program has failed.
+    #[error("Graphviz's dot failed: {0}")]
+    Failed(ExitStatus),
+}

@@ -1,0 +1,218 @@
+//! Streams the selected records of a trace into a counter: which records, at which times.
+
+use std::ops::Range;
+
+use crate::art::{ClockMode, FixedRecord, RecordLayout};
+use crate::formats::art_method::body::{BlockCursor, FixedBody};
+use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
+use crate::formats::art_method::ids::NONE;
+use crate::formats::art_method::record_times::WrapCorrection;
+use crate::formats::art_method::{Body, CPU, CallAnomalies, MethodTrace, Ticks, WALL};
+
+/// Which records of a trace count.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProfileSelection {
+    /// For each dense thread index, whether the thread counts. `None` selects all threads.
+    pub threads: Option<Vec<bool>>,
+    /// Start and end, ns since the trace's start, in wall time where the trace has it. Time that calls spend outside of
+    /// the window is cut off, and calls that lie wholly outside do not count.
+    pub window: Option<Range<u64>>,
+}
+
+impl ProfileSelection {
+    fn has_thread(&self, thread: u32) -> bool {
+        self.threads.as_ref().is_none_or(|t| t.get(thread as usize).copied().unwrap_or(false))
+    }
+
+    /// Splits the selected threads into at most `shares` selections with about the same number of records each.
+    pub(super) fn partition(&self, trace: &MethodTrace<'_>, shares: usize) -> Vec<ProfileSelection> {
+        let mut threads: Vec<_> = trace.threads().iter().map(|t| t.records).enumerate().collect();
+        threads.retain(|(n, records)| *records > 0 && self.has_thread(*n as u32));
+        // Where times may have wrapped, a thread's first record is placed by the records of other threads before it.
+        if shares < 2 || threads.len() < 2 || trace.may_wrap() {
+            return vec![self.clone()];
+        }
+        threads.sort_by_key(|(_, records)| std::cmp::Reverse(*records));
+        let empty = ProfileSelection {
+            threads: Some(vec![false; trace.threads().len()]),
+            window: self.window.clone(),
+        };
+        let mut parts = vec![(0, empty); shares.min(threads.len())];
+        for (thread, records) in threads {
+            let Some((sum, part)) = parts.iter_mut().min_by_key(|(sum, _)| *sum) else { break };
+            *sum += records;
+            if let Some(selected) = part.threads.as_mut().and_then(|t| t.get_mut(thread)) {
+                *selected = true;
+            }
+        }
+        parts.into_iter().map(|(_, part)| part).collect()
+    }
+}
+
+/// Times of version 4 and 5 records are limited to this, ticks (52 days in ns), so that sums over many calls fit.
+const MAX_TICKS: u64 = 1 << 52;
+
+/// Receives the records of a trace. Thread and method indexes are dense.
+pub(super) trait RecordSink {
+    /// Receives one record: the thread enters the method or, with `exit`, leaves it.
+    fn record(&mut self, thread: u32, method: u32, exit: bool, at: Ticks);
+    /// Receives the time of a record that is itself left out: the thread's open calls go on until then.
+    fn advance(&mut self, thread: u32, at: Ticks);
+}
+
+/// Streams the selected records into `sink`, in file order.
+pub(super) fn stream(trace: &MethodTrace<'_>, selection: &ProfileSelection, sink: &mut impl RecordSink) {
+    match selection.window.clone() {
+        Some(window) => stream_body(trace, selection, &mut WindowFilter::new(trace, window, sink)),
+        None => stream_body(trace, selection, sink),
+    }
+}
+
+fn stream_body(trace: &MethodTrace<'_>, selection: &ProfileSelection, sink: &mut impl RecordSink) {
+    let body = match trace.body() {
+        Body::Fixed(body) => body,
+        Body::Blocks(body) => {
+            for (thread, record) in BlockCursor::new(trace.bytes(), body, trace.threads().len()) {
+                if record.word & 3 != 3 && selection.has_thread(thread) {
+                    let at = [record.cpu.min(MAX_TICKS), record.wall.min(MAX_TICKS)];
+                    sink.record(thread, trace.ids().get(record.word), record.word & 3 != 0, at);
+                }
+            }
+            return;
+        }
+    };
+    // The compiler makes one copy of the loop for each layout and clock, so that the loop itself never asks for them.
+    let clock = trace.header().clock;
+    match (body.layout, clock) {
+        (RecordLayout::Dual, _) => {
+            stream_fixed::<14>(trace, body, selection, sink, FixedRecord::dual, ClockMode::Dual);
+        }
+        (RecordLayout::Single, ClockMode::Wall) => {
+            stream_fixed::<10>(trace, body, selection, sink, FixedRecord::single, ClockMode::Wall);
+        }
+        (RecordLayout::Single, _) => {
+            stream_fixed::<10>(trace, body, selection, sink, FixedRecord::single, ClockMode::ThreadCpu);
+        }
+        (RecordLayout::Narrow, ClockMode::Wall) => {
+            stream_fixed::<9>(trace, body, selection, sink, FixedRecord::narrow, ClockMode::Wall);
+        }
+        (RecordLayout::Narrow, _) => {
+            stream_fixed::<9>(trace, body, selection, sink, FixedRecord::narrow, ClockMode::ThreadCpu);
+        }
+    }
+}
+
+#[inline(always)]
+fn stream_fixed<const SIZE: usize>(
+    trace: &MethodTrace<'_>,
+    body: &FixedBody,
+    selection: &ProfileSelection,
+    sink: &mut impl RecordSink,
+    decode: impl Fn(&[u8; SIZE]) -> FixedRecord,
+    clock: ClockMode,
+) {
+    let mut wraps = WrapCorrection::new(trace.threads().len());
+    let mut table = trace.thread_table().clone();
+    let (ids, may_wrap) = (trace.ids(), trace.may_wrap());
+    // Where times may have wrapped, the records of all threads are needed to follow the clocks.
+    if !may_wrap {
+        table.retain(|index| selection.has_thread(index));
+    }
+    let all = selection.threads.is_none() || !may_wrap;
+    for segment in &body.segments {
+        for (id, index) in segment.binds.iter().filter(|(_, index)| may_wrap || selection.has_thread(*index))
+        {
+            table.bind(*id, *index);
+        }
+        for bytes in trace.bytes().get(segment.range.clone()).unwrap_or_default().as_chunks::<SIZE>().0 {
+            let record = decode(bytes);
+            let thread = table.get(record.thread);
+            // Records with the fourth action, which no runtime writes, are left out with their times.
+            if thread == NONE || record.word & 3 == 3 {
+                continue;
+            }
+            let times = record.times(clock);
+            let at = match may_wrap {
+                true => wraps.full_times(thread, times),
+                false => times.map(u64::from),
+            };
+            // A match on the action would cost a jump that the processor predicts wrongly every other time.
+            if all || selection.has_thread(thread) {
+                sink.record(thread, ids.get(u64::from(record.word)), record.word & 3 != 0, at);
+            }
+        }
+    }
+}
+
+/// Cuts records to a window of time: no time passes outside of the window, and calls outside of it are not made.
+struct WindowFilter<'a, S> {
+    sink: &'a mut S,
+    from: u64,
+    to: u64,
+    clock: usize,
+    threads: Vec<WindowThread>,
+}
+
+#[derive(Clone, Default)]
+struct WindowThread {
+    last: Option<Ticks>,
+    /// Time that has passed inside of the window.
+    spent: Ticks,
+    /// Methods of the calls that are open before the window; the sink receives them when the window begins.
+    open_before: Vec<u32>,
+    inside: bool,
+}
+
+impl<'a, S: RecordSink> WindowFilter<'a, S> {
+    fn new(trace: &MethodTrace<'_>, window_ns: Range<u64>, sink: &'a mut S) -> Self {
+        let tick_ns = trace.header().tick_ns.max(1);
+        let clock = if trace.header().clock.has_wall() { WALL } else { CPU };
+        let threads = vec![WindowThread::default(); trace.threads().len()];
+        WindowFilter { sink, from: window_ns.start / tick_ns, to: window_ns.end / tick_ns, clock, threads }
+    }
+}
+
+impl WindowThread {
+    /// Follows the calls before the window. Anomalies there are none of the window's, so nobody counts them.
+    fn follow_before(&mut self, method: u32, exit: bool) {
+        if !exit {
+            return self.open_before.push(method);
+        }
+        match exit_effect(&self.open_before, method, |open| *open, &mut CallAnomalies::default()) {
+            ExitEffect::EndsCalls { depth } => self.open_before.truncate(depth),
+            ExitEffect::BeganBeforeTrace | ExitEffect::Unmatched => {}
+        }
+    }
+}
+
+impl<S: RecordSink> RecordSink for WindowFilter<'_, S> {
+    fn record(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
+        let Some(state) = self.threads.get_mut(thread as usize) else { return };
+        let now = at[self.clock];
+        if now >= self.from && !state.inside {
+            state.inside = true;
+            for method in &state.open_before {
+                self.sink.record(thread, *method, false, [0; 2]);
+            }
+        }
+        let last = state.last.replace(at).unwrap_or(at);
+        let passed = now.saturating_sub(last[self.clock]);
+        let inside = now.min(self.to).saturating_sub(last[self.clock].max(self.from)).min(passed);
+        for clock in [CPU, WALL] {
+            // Of a step across the window's edge the other clock gets the same proportion.
+            let step = u128::from(at[clock].saturating_sub(last[clock])) * u128::from(inside);
+            state.spent[clock] += step.checked_div(u128::from(passed)).unwrap_or(0) as u64;
+        }
+        if !state.inside {
+            state.follow_before(method, exit);
+        } else if now < self.to {
+            self.sink.record(thread, method, exit, state.spent);
+        } else {
+            self.sink.advance(thread, state.spent);
+        }
+    }
+
+    fn advance(&mut self, thread: u32, at: Ticks) {
+        self.sink.advance(thread, at);
+    }
+}

@@ -1,0 +1,110 @@
+//! A request for a profile: the inputs, what counts, and which outputs to write.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use super::rows::{RowKind, SortKey};
+use super::text_style::TextStyle;
+
+/// A request for a profile. Without an output file the profile is printed.
+#[derive(Debug, Clone, Default)]
+pub struct ProfileRequest {
+    /// The method traces, each of which is profiled by itself. `NAME.key` includes `NAME.data`.
+    pub traces: Vec<PathBuf>,
+    /// An earlier trace to compare with.
+    pub earlier: Option<PathBuf>,
+    /// A mapping file of R8 or ProGuard.
+    pub mapping: Option<PathBuf>,
+    /// The clock to sort, draw and cut by: [`CPU`](crate::formats::art_method::CPU) or
+    /// [`WALL`](crate::formats::art_method::WALL). `None` selects wall time where the trace has it.
+    pub clock: Option<usize>,
+    /// Which records count.
+    pub filter: RecordFilter,
+    /// The rows.
+    pub rows: RowRequest,
+    /// Prints a call tree in place of rows.
+    pub tree: Option<TreeDirection>,
+    /// Leaves out of a call tree what is below this share of the whole, and of a call graph what is below this share of
+    /// its caller, percent. `None` selects 1 for trees and 20 for graphs.
+    pub threshold_percent: Option<f64>,
+    /// The form of what is printed.
+    pub form: PrintForm,
+    /// The look of text.
+    pub style: TextStyle,
+    /// The output files.
+    pub files: ProfileFiles,
+}
+
+/// Which records of a trace count.
+#[derive(Debug, Clone, Default)]
+pub struct RecordFilter {
+    /// Parts of thread names, or whole thread ids; empty selects all threads.
+    pub threads: Vec<String>,
+    /// Start and end of the time that counts, ns since the trace's start.
+    pub window_ns: Option<Range<u64>>,
+}
+
+/// Which rows are printed.
+#[derive(Debug, Clone, Default)]
+pub struct RowRequest {
+    /// What one row stands for.
+    pub kind: RowKind,
+    /// The figure to sort by, largest first.
+    pub sort: SortKey,
+    /// The number of rows; 0 prints all. `None` prints 40 rows of a table and all rows of JSON and CSV.
+    pub limit: Option<usize>,
+    /// Prints only rows whose name contains this pattern, in which `*` stands for any text.
+    pub name_pattern: Option<String>,
+    /// Prints the callers and callees of each method.
+    pub relations: bool,
+}
+
+/// The direction of a printed call tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeDirection {
+    /// From the threads down to the calls.
+    TopDown,
+    /// From the methods that take the time up to their callers.
+    BottomUp,
+}
+
+/// The form of what is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PrintForm {
+    /// A table or an indented tree for people.
+    #[default]
+    Text,
+    /// JSON, times in ns.
+    Json,
+    /// CSV, times in ns. A call tree has no CSV form and is printed as text.
+    Csv,
+}
+
+/// The output files; the path `-` prints a file.
+#[derive(Debug, Clone, Default)]
+pub struct ProfileFiles {
+    /// Folded stacks.
+    pub folded: Option<PathBuf>,
+    /// A flame graph (SVG).
+    pub flamegraph: Option<PathBuf>,
+    /// Takes all threads together in folded stacks and flame graphs.
+    pub merge_threads: bool,
+    /// The call graph in Graphviz's language.
+    pub dot: Option<PathBuf>,
+    /// The call graph drawn as PNG.
+    pub png: Option<PathBuf>,
+    /// The call graph drawn as SVG.
+    pub svg: Option<PathBuf>,
+    /// A file for speedscope.app.
+    pub speedscope: Option<PathBuf>,
+    /// A file for profiler.firefox.com.
+    pub firefox: Option<PathBuf>,
+}
+
+impl ProfileFiles {
+    /// Whether any file is requested.
+    pub(super) fn any(&self) -> bool {
+        let ProfileFiles { folded, flamegraph, merge_threads: _, dot, png, svg, speedscope, firefox } = self;
+        [folded, flamegraph, dot, png, svg, speedscope, firefox].into_iter().any(Option::is_some)
+    }
+}
