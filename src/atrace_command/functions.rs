@@ -1,7 +1,7 @@
 //! `-k`: traces kernel functions with the function-graph tracer, with the filter of AOSP's atrace.
 
 use crate::console::complain;
-use crate::record::{Error, Settings};
+use crate::record::{RecordError, SettingsGuard};
 
 /// The options that make the tracer print time, CPU and process beside each function.
 const COLUMN_OPTIONS: [&str; 3] =
@@ -11,7 +11,7 @@ const COLUMN_OPTIONS: [&str; 3] =
 ///
 /// # Errors
 /// A name that the kernel does not know, or a setting that cannot be written.
-pub fn trace_functions(settings: &mut Settings, names: &[&str]) -> Result<(), Error> {
+pub fn trace_functions(settings: &mut SettingsGuard, names: &[&str]) -> Result<(), RecordError> {
     let tracefs = settings.tracefs().clone();
     // The kernel takes many names at once and does not say which of them it does not know.
     let known = tracefs.read("available_filter_functions").unwrap_or_default();
@@ -23,7 +23,10 @@ pub fn trace_functions(settings: &mut Settings, names: &[&str]) -> Result<(), Er
     }
     if !unknown.is_empty() {
         // An empty filter would trace every function.
-        return Err(Error::Nothing(format!("no such kernel function: {}", unknown.join(", "))));
+        return Err(RecordError::NothingAvailable(format!(
+            "no such kernel function: {}",
+            unknown.join(", ")
+        )));
     }
     settings.set("set_ftrace_filter", &names.join(" "))?;
     settings.set("current_tracer", "function_graph")?;

@@ -14,10 +14,12 @@ use options::{AtraceOptions, ParsedCommandLine, help, parse};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::android::{Properties, atrace_properties};
+use crate::android::Properties;
 use crate::categories::{Catalog, EventSet, PDX, Support, TracefsEventFiles, VENDOR_FILE};
 use crate::console::{complain, say};
-use crate::record::{Tracefs, state_dir};
+use crate::record::Tracefs;
+use crate::record::event_selection::load_catalog;
+use crate::record::saved_settings::state_dir;
 
 /// The exit status that AOSP's `exit(-1)` arrives as.
 const EXIT_USAGE: u8 = 255;
@@ -40,9 +42,7 @@ pub fn run(program: &str, args: impl IntoIterator<Item = OsString>) -> u8 {
         return EXIT_USAGE;
     };
     let properties = Properties::here();
-    let core = properties.as_ref().and_then(|p| atrace_properties::core_services(p).ok()).unwrap_or_default();
-    let vendor_file = std::fs::read_to_string(VENDOR_FILE).ok();
-    let Ok(catalog) = Catalog::new(vendor_file.as_deref(), &core, EventSet::Atrace) else {
+    let Ok(catalog) = load_catalog(Some(VENDOR_FILE.as_ref()), properties.as_ref(), EventSet::Atrace) else {
         complain(format_args!("Malformed vendor categories file"));
         return 1;
     };

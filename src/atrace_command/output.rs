@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::AtraceOptions;
 use crate::console::complain;
-use crate::record::{Signals, Tracefs, stats};
+use crate::record::{Signals, Tracefs, cpu_stats};
 
 /// How many bytes one `read` asks for.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -110,7 +110,7 @@ pub fn print_losses(options: &AtraceOptions, tracefs: &Tracefs) {
         return;
     }
     for cpu in tracefs.cpus().unwrap_or_default() {
-        let Ok(stats) = stats::read(tracefs, cpu) else { continue };
+        let Ok(stats) = cpu_stats::read(tracefs, cpu) else { continue };
         let (old, new) = (stats.overrun, stats.dropped + stats.commit_overrun);
         if old + new > 0 {
             complain(format_args!(

@@ -9,9 +9,9 @@ use crate::categories::{Catalog, CategorySelection, SelectionError, TracefsEvent
 use crate::clock::Snapshots;
 use crate::console::{complain, say};
 use crate::markers::{ClockSync, Marker, Tracer};
-use crate::record::events::Wanted;
-use crate::record::setup::{self, Applied, Setup, WhenFull};
-use crate::record::{Error, EventName, Settings, Signals, Tracefs, snapshot};
+use crate::record::event_selection::SelectedEvent;
+use crate::record::tracefs_config::{self, AppliedConfig, TracefsConfig, WhenFull};
+use crate::record::{RecordError, SettingsGuard, Signals, Tracefs, snapshot};
 
 /// One run of atrace.
 pub struct AtraceSession {
@@ -157,29 +157,30 @@ impl AtraceSession {
 
     /// Returns the guard that restores the settings. Like AOSP's atrace it takes over a recording that
     /// `--async_start` began, and then restores the settings of that recording too.
-    fn settings(&self) -> Result<Settings, Error> {
-        match Settings::resume(&self.tracefs, &self.state_dir)? {
+    fn settings(&self) -> Result<SettingsGuard, RecordError> {
+        match SettingsGuard::resume(&self.tracefs, &self.state_dir)? {
             Some(settings) if settings.flight().is_some() => Ok(settings),
             other => {
                 // A killed recorder left these settings; begin() restores them first.
                 if let Some(killed) = other {
                     killed.let_go();
                 }
-                Settings::begin(&self.tracefs, &self.state_dir, false).map(|(settings, _)| settings)
+                SettingsGuard::begin(&self.tracefs, &self.state_dir, false).map(|(settings, _)| settings)
             }
         }
     }
 
-    fn setup(&self, selection: CategorySelection, request: UserspaceRequest) -> Result<Setup, Error> {
+    fn setup(
+        &self,
+        selection: CategorySelection,
+        request: UserspaceRequest,
+    ) -> Result<TracefsConfig, RecordError> {
         let mut events = Vec::new();
         for name in selection.events {
-            match name.split_once('/') {
-                Some((group, event)) => events.push(EventName::new(group, event)),
-                None => events.extend(self.tracefs.events_of(&name)?),
-            }
+            events.extend(self.tracefs.events_named(&name)?);
         }
-        Ok(Setup {
-            events: events.into_iter().map(|event| Wanted { event, filter: None }).collect(),
+        Ok(TracefsConfig {
+            events: events.into_iter().map(|event| SelectedEvent { event, filter: None }).collect(),
             userspace: self.properties.is_some().then_some(request),
             // functions::trace_functions sets them up as AOSP does.
             functions: None,
@@ -197,16 +198,16 @@ impl AtraceSession {
         selection: CategorySelection,
         request: UserspaceRequest,
         signals: &Signals,
-    ) -> Result<(Option<Settings>, bool), Error> {
+    ) -> Result<(Option<SettingsGuard>, bool), RecordError> {
         let mut settings = self.settings()?;
         let setup = self.setup(selection, request)?;
-        let Applied { clock, notes, .. } = setup::apply(&mut settings, &setup)?;
+        let AppliedConfig { clock, notes, .. } = tracefs_config::apply(&mut settings, &setup)?;
         notes.iter().for_each(|note| complain(format_args!("note: {note}")));
         if let Some(list) = &self.options.functions {
             let names: Vec<&str> = list.split(',').filter(|f| !f.is_empty()).collect();
             functions::trace_functions(&mut settings, &names)?;
         }
-        setup::start(&settings)?;
+        tracefs_config::start(&settings)?;
         if !self.options.stream {
             say(format_args!("capturing trace..."));
         }
@@ -215,7 +216,7 @@ impl AtraceSession {
         self.clock_sync();
         if self.options.stream {
             output::stream(&self.tracefs, signals, !self.options.ignore_signals)
-                .map_err(|e| Error::output("stdout".as_ref(), e))?;
+                .map_err(|e| RecordError::output("stdout".as_ref(), e))?;
             return Ok((Some(settings), true));
         }
         if self.options.asynchronous && !self.options.stop {
@@ -241,8 +242,8 @@ impl AtraceSession {
     }
 
     /// Resumes the recording that `--async_start` began. Without saved settings another atrace began it.
-    fn resume(&self) -> Result<(Option<Settings>, bool), Error> {
-        let settings = Settings::resume(&self.tracefs, &self.state_dir)?;
+    fn resume(&self) -> Result<(Option<SettingsGuard>, bool), RecordError> {
+        let settings = SettingsGuard::resume(&self.tracefs, &self.state_dir)?;
         if self.options.stop {
             return Ok((settings, false));
         }
@@ -253,7 +254,7 @@ impl AtraceSession {
     }
 
     /// Stops tracing, writes the trace and restores the settings, as far as the options ask for it.
-    fn finish(&self, settings: Option<Settings>, aborted: bool) -> Result<(), Error> {
+    fn finish(&self, settings: Option<SettingsGuard>, aborted: bool) -> Result<(), RecordError> {
         if self.options.stop {
             self.tracefs.write("tracing_on", "0")?;
         }
@@ -264,8 +265,8 @@ impl AtraceSession {
             } else {
                 say(format_args!(" done\n"));
                 let path = self.options.output.clone().unwrap_or_else(|| "stdout".to_owned());
-                result =
-                    output::dump(&self.options, &self.tracefs).map_err(|e| Error::output(path.as_ref(), e));
+                result = output::dump(&self.options, &self.tracefs)
+                    .map_err(|e| RecordError::output(path.as_ref(), e));
                 output::print_losses(&self.options, &self.tracefs);
             }
             result = result.and(self.tracefs.clear());

@@ -27,6 +27,7 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant)] // one value, made once from the command line
 enum Command {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[command(flatten)]

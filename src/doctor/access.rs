@@ -1,4 +1,5 @@
-//! Whether a file may be used, and if not, who stands in the way: its mode, SELinux, or the kernel.
+//! Whether this user may read and write a file and, if not, what refuses: the file's mode, SELinux, or the
+//! kernel.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -9,66 +10,70 @@ use nix::libc;
 use nix::unistd::AccessFlags;
 use serde::Serialize;
 
-use super::system::Identity;
+use super::system::UserIdentity;
 use crate::android::selinux;
 
-/// What was found out about one file.
+/// What this user may do with one file.
 #[derive(Debug, Clone, Serialize)]
-pub struct Access {
-    /// Whether it is there at all.
-    pub exists: bool,
-    /// `user:group`, Android's names for Android's ids.
-    pub owner: String,
+pub(crate) struct FileAccess {
+    pub(crate) exists: bool,
+    /// `user:group`, with Android's names for Android's ids.
+    pub(crate) owner: String,
     /// The permission bits, octal.
-    pub mode: String,
-    /// Its SELinux label, where there is one.
-    pub label: Option<String>,
-    /// Whether this user may read it.
-    pub read: bool,
-    /// Whether this user may write to it.
-    pub write: bool,
-    /// What stands in the way of what was wanted; absent where nothing does.
-    pub obstacle: Option<Obstacle>,
+    pub(crate) mode: String,
+    /// The SELinux label, if the file has one. For a file that does not exist: the label of its directory.
+    pub(crate) label: Option<String>,
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    /// What refuses the access that was asked about; `None` if nothing does.
+    pub(crate) obstacle: Option<Obstacle>,
 }
 
-/// Who refuses.
+/// What refuses access to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Obstacle {
+pub(crate) enum Obstacle {
     /// The kernel has no such file.
     Kernel,
     /// The file's owner and mode.
     Mode,
-    /// SELinux: owner and mode would allow it.
+    /// SELinux: owner and mode would allow the access.
     Selinux,
-    /// Something else refuses although owner and mode allow it and there is no SELinux: a container, a lockdown.
+    /// Owner and mode allow the access and there is no SELinux, but a container or a lockdown refuses.
     Other,
 }
 
-/// Looks at a file. What is wanted of it (`read`, `write`) decides which obstacle is named. `try_open`: also opens
-/// it, which some kernels refuse where `access(2)` agrees; not for pipes, whose opening is noticed by others.
-pub fn look(path: &Path, who: &Identity, read: bool, write: bool, try_open: bool) -> Access {
+/// Examines a file. `read` and `write` say which access is needed, and so which obstacle is reported. With
+/// `try_open` the file is opened too, because some kernels refuse to open a file that `access(2)` permits.
+/// FIFOs are never opened: the process at the other end would notice.
+pub(crate) fn inspect(
+    path: &Path,
+    user: &UserIdentity,
+    read: bool,
+    write: bool,
+    try_open: bool,
+) -> FileAccess {
     let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
-        Err(error) => return absent(path, &error),
+        Err(error) => return missing(path, &error),
     };
     let may = |flag| nix::unistd::access(path, flag).is_ok();
-    let is_file = !meta.is_dir() && !meta.file_type().is_fifo();
+    let can_open = try_open && !meta.is_dir() && !meta.file_type().is_fifo();
     let opens = |open: &mut OpenOptions| {
         let nonblock = open.custom_flags(libc::O_NONBLOCK);
-        !try_open || !is_file || nonblock.open(path).is_ok()
+        !can_open || nonblock.open(path).is_ok()
     };
     let may_read = may(AccessFlags::R_OK) && opens(OpenOptions::new().read(true));
     let may_write = may(AccessFlags::W_OK) && (!write || opens(OpenOptions::new().write(true)));
-    let refused = |bit: u32, wanted: bool, may: bool| {
-        let mode_allows = who.is_root() || mode_allows(&meta, who, bit);
-        (wanted && !may).then_some(match (mode_allows, who.selinux_enforcing) {
+    let refused = |bit: u32, needed: bool, may: bool| {
+        let mode_allows = user.is_root() || mode_allows(&meta, user, bit);
+        (needed && !may).then_some(match (mode_allows, user.selinux_enforcing) {
             (false, _) => Obstacle::Mode,
             (true, true) => Obstacle::Selinux,
             (true, false) => Obstacle::Other,
         })
     };
-    Access {
+    FileAccess {
         exists: true,
         owner: format!("{}:{}", name_of(meta.uid()), name_of(meta.gid())),
         mode: format!("{:04o}", meta.mode() & 0o7777),
@@ -79,19 +84,21 @@ pub fn look(path: &Path, who: &Identity, read: bool, write: bool, try_open: bool
     }
 }
 
-fn absent(path: &Path, error: &io::Error) -> Access {
-    // A directory above that may not be searched hides whether it is there.
-    let hidden = error.kind() == io::ErrorKind::PermissionDenied;
-    let obstacle = if hidden { Obstacle::Mode } else { Obstacle::Kernel };
+/// The access to a file whose metadata cannot be read.
+fn missing(path: &Path, error: &io::Error) -> FileAccess {
+    // If a directory above may not be searched, nobody can tell whether the file exists.
+    let is_hidden = error.kind() == io::ErrorKind::PermissionDenied;
+    let obstacle = if is_hidden { Obstacle::Mode } else { Obstacle::Kernel };
     let label = path.parent().and_then(selinux::label_of);
     let (owner, mode) = (String::new(), String::new());
-    Access { exists: false, owner, mode, label, read: false, write: false, obstacle: Some(obstacle) }
+    FileAccess { exists: false, owner, mode, label, read: false, write: false, obstacle: Some(obstacle) }
 }
 
-fn mode_allows(meta: &fs::Metadata, who: &Identity, bit: u32) -> bool {
-    let shift = if meta.uid() == who.uid {
+/// Whether the mode gives this user the permission `bit` (4 to read, 2 to write).
+fn mode_allows(meta: &fs::Metadata, user: &UserIdentity, bit: u32) -> bool {
+    let shift = if meta.uid() == user.uid {
         6
-    } else if who.groups.contains(&meta.gid()) {
+    } else if user.groups.contains(&meta.gid()) {
         3
     } else {
         0
@@ -99,7 +106,8 @@ fn mode_allows(meta: &fs::Metadata, who: &Identity, bit: u32) -> bool {
     meta.mode() >> shift & bit != 0
 }
 
-/// Android's fixed ids (`android_filesystem_config.h`) that own something here.
+/// Android's names for the fixed ids (`android_filesystem_config.h`) that own files here; a number for any
+/// other id.
 fn name_of(id: u32) -> String {
     match id {
         0 => "root".to_owned(),
@@ -107,5 +115,40 @@ fn name_of(id: u32) -> String {
         2000 => "shell".to_owned(),
         3012 => "readtracefs".to_owned(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::super::system::UserKind;
+    use super::*;
+
+    #[test]
+    fn the_mode_bits_of_owner_group_and_others_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let meta = fs::metadata(&path).unwrap();
+        let user = |uid, groups: &[u32]| UserIdentity {
+            uid,
+            groups: groups.to_vec(),
+            kind: UserKind::User,
+            domain: None,
+            selinux_enforcing: false,
+        };
+        let allows = |user: &UserIdentity| [4, 2].map(|bit| mode_allows(&meta, user, bit));
+        assert_eq!(allows(&user(meta.uid(), &[])), [true, true]);
+        assert_eq!(allows(&user(meta.uid() + 1, &[meta.gid()])), [true, false]);
+        assert_eq!(allows(&user(meta.uid() + 1, &[meta.gid() + 1])), [false, false]);
+    }
+
+    #[test]
+    fn a_file_that_does_not_exist_is_the_kernels_to_give() {
+        let dir = tempfile::tempdir().unwrap();
+        let access = inspect(&dir.path().join("none"), &UserIdentity::here(), true, false, true);
+        assert_eq!((access.exists, access.obstacle), (false, Some(Obstacle::Kernel)));
     }
 }

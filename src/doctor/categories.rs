@@ -1,68 +1,72 @@
-//! What of each category works here, and why not the rest.
+//! Which categories work here, which of their events are missing, and why.
 
-use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::access;
 use super::paths::reason;
-use super::system::Identity;
-use crate::android::{Properties, atrace_properties, tags};
+use super::system::UserIdentity;
+use crate::android::{Properties, tags};
 use crate::categories::{
-    AvailableEvents, Catalog, Category, EventFiles, EventSet, PDX, Support, TracefsEventFiles, VENDOR_FILE,
+    AvailableEvents, Category, EventFiles, EventSet, PDX, Support, TracefsEventFiles, VENDOR_FILE,
     enable_path,
 };
+use crate::record::event_selection::load_catalog;
 
-/// One category and what of it works.
+/// A category, and which of its tags and events this device has.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct CategoryReport {
-    /// Its name on the command line.
-    pub name: String,
-    /// What it is.
-    pub description: String,
-    /// Whether it works here.
-    pub works: bool,
-    /// The userspace tags that it switches on, where there are any to be switched.
-    pub tags: Vec<&'static str>,
-    /// The kernel events that it switches on (a group stands for all of its events).
-    pub events: Vec<String>,
-    /// Events that exist, but that this user may not switch on.
-    pub locked: Vec<String>,
+pub(crate) struct CategoryReport {
+    /// The name on the command line.
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// Whether the category can be recorded here.
+    pub(crate) works: bool,
+    /// The userspace tags that the category switches on; empty on a system without tags.
+    pub(crate) tags: Vec<&'static str>,
+    /// The kernel events that the category enables. The name of a group stands for all of its events.
+    pub(crate) events: Vec<String>,
+    /// Events that exist but that this user may not enable.
+    pub(crate) locked: Vec<String>,
     /// Events that this kernel does not have.
-    pub absent: Vec<String>,
-    /// Why it does not work, or what of it does not, and what would change that; absent where all is well.
-    pub reason: Option<String>,
+    pub(crate) absent: Vec<String>,
+    /// Why the category, or some of its events, cannot be recorded and what would change that; `None` if
+    /// everything can.
+    pub(crate) reason: Option<String>,
 }
 
-/// Every category, ours and the vendor's, below `root`.
-pub fn examine(root: &Path, who: &Identity, properties: Option<&Properties>) -> Vec<CategoryReport> {
-    let vendor_file = fs::read_to_string(VENDOR_FILE).ok();
-    let core = properties.and_then(|p| atrace_properties::core_services(p).ok()).unwrap_or_default();
+/// Examines every category, those of the vendor included. `root` is the directory of tracefs.
+pub(super) fn examine(
+    root: &Path,
+    user: &UserIdentity,
+    properties: Option<&Properties>,
+) -> Vec<CategoryReport> {
     let files = TracefsEventFiles::new(root);
-    let look = Look { root, files: &files, who, android: properties.is_some() };
+    let inspector = CategoryInspector { root, files: &files, user, is_android: properties.is_some() };
     let mut all = Vec::new();
-    let catalog = Catalog::new(vendor_file.as_deref(), &core, EventSet::Record).or_else(|malformed| {
-        all.push(CategoryReport {
-            name: "(vendor)".to_owned(),
-            description: "the vendor's categories".to_owned(),
-            reason: Some(format!("{VENDOR_FILE}: {malformed}")),
-            ..CategoryReport::default()
+    let catalog =
+        load_catalog(Some(VENDOR_FILE.as_ref()), properties, EventSet::Record).or_else(|malformed| {
+            all.push(CategoryReport {
+                name: "(vendor)".to_owned(),
+                description: "the vendor's categories".to_owned(),
+                reason: Some(format!("{VENDOR_FILE}: {malformed}")),
+                ..CategoryReport::default()
+            });
+            load_catalog(None, properties, EventSet::Record)
         });
-        // Without the vendor's then.
-        Catalog::new(None, &core, EventSet::Record)
-    });
     let Ok(catalog) = catalog else { return all };
-    all.extend(catalog.builtin(&files).into_iter().map(|(category, support)| look.at(category, support)));
+    all.extend(
+        catalog.builtin(&files).into_iter().map(|(category, support)| inspector.inspect(category, support)),
+    );
     for vendor in &catalog.vendor {
         match all.iter_mut().find(|c| c.name == vendor.name) {
-            Some(ours) => look.vendors_events(ours, &vendor.events),
+            Some(ours) => inspector.add_vendor_events(ours, &vendor.events),
             None => {
                 let (name, description) = (vendor.name.clone(), "(VENDOR)".to_owned());
                 let mut theirs = CategoryReport { name, description, ..CategoryReport::default() };
-                look.vendors_events(&mut theirs, &vendor.events);
+                inspector.add_vendor_events(&mut theirs, &vendor.events);
                 theirs.works = !theirs.events.is_empty();
-                theirs.reason = look.reason(&theirs.locked, &theirs.absent);
+                theirs.reason = inspector.reason(&theirs.locked, &theirs.absent);
                 all.push(theirs);
             }
         }
@@ -70,21 +74,22 @@ pub fn examine(root: &Path, who: &Identity, properties: Option<&Properties>) -> 
     all
 }
 
-/// What categories are held against.
-struct Look<'a> {
+/// The device that categories are examined on.
+struct CategoryInspector<'a> {
+    /// The directory of tracefs.
     root: &'a Path,
     files: &'a TracefsEventFiles,
-    who: &'a Identity,
-    android: bool,
+    user: &'a UserIdentity,
+    is_android: bool,
 }
 
-impl Look<'_> {
-    fn at(&self, category: &Category, support: Support) -> CategoryReport {
+impl CategoryInspector<'_> {
+    fn inspect(&self, category: &Category, support: Support) -> CategoryReport {
         let AvailableEvents { on, locked, absent } = category.available_events(self.files, EventSet::Record);
         let owned = |events: Vec<&str>| events.into_iter().map(str::to_owned).collect::<Vec<_>>();
         let (locked, absent) = (owned(locked), owned(absent));
         let (works, reason) = match support {
-            Support::Yes if on.is_empty() && !self.android => {
+            Support::Yes if on.is_empty() && !self.is_android => {
                 (false, Some("markers of Android's own processes: this is no Android".to_owned()))
             }
             Support::Yes if category.name == PDX => {
@@ -97,7 +102,7 @@ impl Look<'_> {
                 (false, Some("the property ro.atrace.core.services names no process".to_owned()))
             }
         };
-        let tagged = tags::TAGS.iter().filter(|t| self.android && category.tags & t.mask() != 0);
+        let tagged = tags::TAGS.iter().filter(|t| self.is_android && category.tags & t.mask() != 0);
         CategoryReport {
             name: category.name.to_owned(),
             description: category.description.to_owned(),
@@ -110,8 +115,8 @@ impl Look<'_> {
         }
     }
 
-    /// Adds what the vendor's file has for a category.
-    fn vendors_events(&self, category: &mut CategoryReport, events: &[String]) {
+    /// Adds the events that the vendor's file gives for a category.
+    fn add_vendor_events(&self, category: &mut CategoryReport, events: &[String]) {
         for event in events {
             let path = enable_path(event);
             let list = if self.files.writable(&path) {
@@ -125,11 +130,11 @@ impl Look<'_> {
         }
     }
 
-    /// Why these events cannot be had.
+    /// Why these events cannot be recorded.
     fn reason(&self, locked: &[String], absent: &[String]) -> Option<String> {
         let locked = locked.first().map(|first| {
-            let access = access::look(&self.root.join(enable_path(first)), self.who, false, true, false);
-            let why = access.obstacle.map(|o| reason(o, "", &access, self.who));
+            let access = access::inspect(&self.root.join(enable_path(first)), self.user, false, true, false);
+            let why = access.obstacle.map(|o| reason(o, "", &access, self.user));
             format!("{}: {}", locked.join(", "), why.unwrap_or_else(|| "needs root".to_owned()))
         });
         let absent = (!absent.is_empty()).then(|| {
@@ -146,8 +151,8 @@ impl Look<'_> {
     }
 }
 
-/// The option that gives a kernel this event's group, where one does; other groups are part of every kernel of some
-/// age, or of one vendor's only.
+/// The kernel option that provides the group of this event. `None` for groups that depend on the kernel's
+/// version or that only one vendor has.
 fn kernel_option(event: &str) -> Option<&'static str> {
     Some(match event.split('/').next()? {
         "preemptirq" => "CONFIG_PREEMPTIRQ_TRACEPOINTS",

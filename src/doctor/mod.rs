@@ -1,5 +1,5 @@
-//! What this device or host permits: where its tracefs is, what of it this user may use, why not the rest, and what
-//! would change that. Nothing is written anywhere.
+//! What this device or host permits: where its tracefs is, which of its files this user may use, what refuses
+//! the others, and what would change that. Examining changes nothing.
 
 mod access;
 mod categories;
@@ -7,8 +7,6 @@ mod paths;
 mod report;
 mod system;
 
-pub use access::{Access, Obstacle};
-pub use categories::CategoryReport;
-pub use paths::{PathReport, Purpose};
-pub use report::{Report, examine};
-pub use system::{Identity, Machine, Who};
+pub(crate) use categories::CategoryReport;
+pub(crate) use paths::{FilePurpose, PathReport};
+pub(crate) use report::{DoctorReport, examine};

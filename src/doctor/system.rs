@@ -1,4 +1,4 @@
-//! Who asks, and what machine this is.
+//! The user who runs the command, and the machine it runs on.
 
 use std::fs;
 
@@ -6,91 +6,97 @@ use serde::Serialize;
 
 use crate::android::Properties;
 
-/// Android's kinds of users, as far as recording is concerned.
+/// uid of Android's `shell` user.
+const SHELL_UID: u32 = 2000;
+/// Android gives each of its users a range of this many uids.
+const UIDS_PER_USER: u32 = 100_000;
+/// The lowest uid of an app within the range of its user.
+const FIRST_APP_UID: u32 = 10_000;
+
+/// The kinds of users that Android permits different things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Who {
+pub(crate) enum UserKind {
     /// uid 0.
     Root,
-    /// uid 2000, what `adb shell` is.
+    /// uid 2000, the user of `adb shell`.
     Shell,
-    /// An app's uid: from 10000 on, in each of Android's users.
+    /// The uid of an Android app.
     App,
-    /// Anybody else.
+    /// Any other user.
     User,
 }
 
-/// Who asks.
+/// The user that this process runs as.
 #[derive(Debug, Clone, Serialize)]
-pub struct Identity {
+pub(crate) struct UserIdentity {
     /// The effective user id.
-    pub uid: u32,
-    /// The groups, the effective one included.
-    pub groups: Vec<u32>,
-    /// What kind of user that is.
-    pub who: Who,
-    /// The SELinux domain (`u:r:shell:s0`), where there is SELinux.
-    pub domain: Option<String>,
-    /// Whether SELinux forbids, and does not merely log.
-    pub selinux_enforcing: bool,
+    pub(crate) uid: u32,
+    /// The ids of all groups, the effective group included.
+    pub(crate) groups: Vec<u32>,
+    #[serde(rename = "who")]
+    pub(crate) kind: UserKind,
+    /// The SELinux domain (`u:r:shell:s0`), if there is SELinux.
+    pub(crate) domain: Option<String>,
+    /// Whether SELinux forbids what its policy does not allow. In permissive mode it only logs.
+    pub(crate) selinux_enforcing: bool,
 }
 
-impl Identity {
-    /// This process.
-    pub fn here() -> Identity {
+impl UserIdentity {
+    /// The identity of this process.
+    pub(crate) fn here() -> UserIdentity {
         let uid = nix::unistd::geteuid().as_raw();
         let mut groups: Vec<u32> =
             nix::unistd::getgroups().unwrap_or_default().iter().map(|g| g.as_raw()).collect();
         groups.push(nix::unistd::getegid().as_raw());
-        let android = Properties::here().is_some();
-        let who = match uid {
-            0 => Who::Root,
-            2000 if android => Who::Shell,
-            // 100000 ids a user, apps from 10000 on.
-            uid if android && uid % 100_000 >= 10_000 => Who::App,
-            _ => Who::User,
+        let is_android = Properties::here().is_some();
+        let kind = match uid {
+            0 => UserKind::Root,
+            SHELL_UID if is_android => UserKind::Shell,
+            uid if is_android && uid % UIDS_PER_USER >= FIRST_APP_UID => UserKind::App,
+            _ => UserKind::User,
         };
         let domain = fs::read_to_string("/proc/self/attr/current")
             .ok()
             .map(|d| d.trim_end_matches(['\0', '\n']).to_owned())
             .filter(|d| d.split(':').count() >= 3);
-        Identity { uid, groups, who, domain, selinux_enforcing: selinux_enforcing() }
+        UserIdentity { uid, groups, kind, domain, selinux_enforcing: selinux_enforcing() }
     }
 
-    /// Whether owners and modes do not matter.
-    pub fn is_root(&self) -> bool {
-        self.who == Who::Root
+    /// Whether owners and modes of files do not restrict this user.
+    pub(crate) fn is_root(&self) -> bool {
+        self.kind == UserKind::Root
     }
 }
 
 fn selinux_enforcing() -> bool {
     match fs::read_to_string("/sys/fs/selinux/enforce") {
         Ok(text) => text.trim() == "1",
-        // Apps may not read it, and a device on which that is so enforces.
+        // Apps may not read the file. A device whose policy forbids that is in enforcing mode.
         Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
     }
 }
 
-/// What machine this is.
+/// The machine that this process runs on.
 #[derive(Debug, Clone, Serialize)]
-pub struct Machine {
+pub(crate) struct MachineInfo {
     /// The kernel's release (`6.6.30-android15`).
-    pub kernel: String,
+    pub(crate) kernel: String,
     /// The kernel's architecture (`aarch64`).
-    pub arch: String,
-    /// This binary's ABI, by Android's name.
-    pub abi: &'static str,
-    /// CPUs online.
-    pub cpus: usize,
-    /// Bytes per page.
-    pub page_size: usize,
-    /// Android's release, SDK and build type (`15 (SDK 35), userdebug`); absent on another Linux.
-    pub android: Option<String>,
+    pub(crate) arch: String,
+    /// Android's name of the ABI that this binary was built for.
+    pub(crate) abi: &'static str,
+    /// The number of CPUs that this process may use.
+    pub(crate) cpus: usize,
+    /// The size of a memory page, bytes.
+    pub(crate) page_size: usize,
+    /// Android's release, SDK level and build type (`15 (SDK 35), userdebug`); `None` on other systems.
+    pub(crate) android: Option<String>,
 }
 
-impl Machine {
-    /// This machine.
-    pub fn here(properties: Option<&Properties>) -> Machine {
+impl MachineInfo {
+    /// Describes this machine.
+    pub(crate) fn here(properties: Option<&Properties>) -> MachineInfo {
         let uname = nix::sys::utsname::uname().ok();
         let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         let android = properties.and_then(|p| {
@@ -98,10 +104,10 @@ impl Machine {
             let (release, sdk) = (get("ro.build.version.release")?, get("ro.build.version.sdk")?);
             Some(format!("{release} (SDK {sdk}), {}", get("ro.build.type").unwrap_or_default()))
         });
-        Machine {
+        MachineInfo {
             kernel: text(uname.as_ref().map(|u| u.release())),
             arch: text(uname.as_ref().map(|u| u.machine())),
-            abi: abi(),
+            abi: android_abi(),
             cpus: std::thread::available_parallelism().map_or(0, usize::from),
             page_size: nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)
                 .ok()
@@ -112,7 +118,7 @@ impl Machine {
     }
 }
 
-fn abi() -> &'static str {
+fn android_abi() -> &'static str {
     match std::env::consts::ARCH {
         "aarch64" => "arm64-v8a",
         "arm" => "armeabi-v7a",

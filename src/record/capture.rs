@@ -1,16 +1,20 @@
-//! The capture on disk while it is written: one trace.dat v6 that reads at every moment.
+//! The capture file while it is written: a trace.dat v6 that is readable at every moment.
 //!
-//! Each CPU's pages go to a region of their own, far enough apart that none can reach the next (the file has holes);
-//! the table in the head says how long each is, and is written again before each batch of pages. At the end the holes
-//! are taken out by `fallocate(FALLOC_FL_COLLAPSE_RANGE)`, which moves no data (ext4, f2fs, xfs), else the data is
-//! copied down (tmpfs, FUSE). So nothing is copied twice, and a SIGKILL at any moment loses no page that was written.
+//! The pages of each CPU go to a region of the file that belongs to that CPU alone. The regions are so far
+//! apart that none can reach the next, which leaves holes in the file. The table in the head says how long
+//! each CPU's data is, and it is rewritten before each batch of pages. At the end
+//! `fallocate(FALLOC_FL_COLLAPSE_RANGE)` removes the holes without moving data (ext4, f2fs, xfs). Where the
+//! file system does not support that (tmpfs, FUSE), the data is copied to close the holes. So no data is
+//! copied twice, and a SIGKILL at any moment loses no page that was written.
 //!
-//! With `--compress` that file is turned into a compressed trace.dat v7 at the end, which takes its name when it is
-//! complete: compressing costs nine times the CPU time of recording (160 MB/s of one CPU by the size-optimised binary on
-//! an x86-64 machine; the recorded system would feel it), and a kill would leave a v7 file that says nothing. So there has to
-//! be room for both for a while.
+//! With `--compress` the finished file is converted to a compressed trace.dat v7, which is renamed to the
+//! capture's name when it is complete. Both files exist for a while, so the disk needs room for both. The
+//! recorder does not compress while it records for two reasons. Compressing takes nine times the CPU time of
+//! recording (160 MB/s on one CPU by the size-optimised binary on an x86-64 machine), which would disturb the
+//! recorded system. And a v7 file whose writer was killed cannot be read.
 //!
-//! Pages go past the page cache (O_DIRECT) where the file system takes that: filling the cache costs more than tracing.
+//! Pages are written past the page cache (O_DIRECT) where the file system supports it: filling the page cache
+//! costs more CPU time than tracing does.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter};
@@ -21,82 +25,78 @@ use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc;
 
-use super::Error;
-use super::output::{Finished, Output};
+use super::RecordError;
+use super::output::{FinalState, FinishedOutput, RecordingOutput};
 use crate::trace_dat::{CpuData, DatHead, HeadParts, RecorderInfo, Settle, Slot, write_v7};
 
-/// Regions and holes start at multiples of this, bytes: of any file system's block and of what O_DIRECT asks for.
-pub const ALIGN: u64 = 64 * 1024;
+/// Alignment of regions and holes in the file, bytes: a multiple of every file system's block size and of the
+/// alignment that O_DIRECT requires.
+const REGION_ALIGN: u64 = 64 * 1024;
 
-/// Bytes moved at a time where holes have to be closed by copying.
-const COPY: usize = 1 << 20;
+/// Bytes copied at a time where holes have to be closed by copying.
+const COPY_BYTES: usize = 1 << 20;
 
-/// A capture being written.
+/// A capture that is being written.
 #[derive(Debug)]
-pub struct Capture {
+pub(crate) struct CaptureFile {
     path: PathBuf,
     file: File,
-    /// The same file with O_DIRECT; `None` where the file system does not take it.
+    /// The same file opened with O_DIRECT; `None` where the file system does not support that.
     direct: Option<File>,
+    /// One region per CPU of the table.
     regions: Vec<CpuData>,
     page_size: usize,
-    /// Bytes from one region's start to the next.
+    /// Bytes from the start of one region to the start of the next.
     spacing: u64,
+    /// Offset of the per-CPU table in the file, bytes.
     table_at: u64,
     extra: Slot,
-    /// What a compressed file is made of, where one is wanted.
+    /// The sections of the head; set if the capture is to be compressed at the end.
     parts: Option<HeadParts>,
 }
 
-/// How a finished capture was settled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
-    /// No holes are left.
-    Compact,
-    /// The holes are left, since the file system would not take them out and has no room to copy.
-    Sparse,
-    /// The file has no name any more: somebody deleted it.
-    Gone,
-}
+/// A signal asked for a quick end while the capture was being compressed.
+#[derive(Debug, thiserror::Error)]
+#[error("another signal came")]
+struct CompressionInterrupted;
 
-/// What a file is called until it is fit for its name.
-fn part_of(path: &Path) -> PathBuf {
+/// The temporary name of a file that is not complete yet.
+fn part_path(path: &Path) -> PathBuf {
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
     PathBuf::from(part)
 }
 
-fn up(n: u64) -> u64 {
-    n.div_ceil(ALIGN) * ALIGN
+fn align_up(n: u64) -> u64 {
+    n.div_ceil(REGION_ALIGN) * REGION_ALIGN
 }
 
-/// Free bytes of the file system that holds `path` (its directory, where it does not exist).
-pub fn free_bytes(path: &Path) -> Option<u64> {
+/// Free bytes on the file system that holds `path` or, if `path` does not exist, the directory of `path`.
+fn free_bytes(path: &Path) -> Option<u64> {
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let stat = nix::sys::statvfs::statvfs(path).or_else(|_| nix::sys::statvfs::statvfs(dir)).ok()?;
     #[allow(clippy::unnecessary_cast)] // 32 bits wide on 32-bit targets
     Some(stat.blocks_available() as u64 * stat.fragment_size() as u64)
 }
 
-impl Capture {
-    /// Makes the file, with this head (its table is filled in here). The name appears once the head is in it: before
-    /// that moment a file of that name stays as it was.
+impl CaptureFile {
+    /// Creates the capture with this head, whose per-CPU table is filled in here. The file appears under its
+    /// name once the head is complete; until then an older file of that name stays as it was.
     ///
-    /// `most` is the most bytes one CPU's data may take; without it, the free space of the file system.
-    pub fn create(
+    /// `max_cpu_bytes` limits the data of each CPU; without it the free space of the file system is the
+    /// limit.
+    pub(crate) fn create(
         path: &Path,
         mut header: DatHead,
         cpus: usize,
         page_size: usize,
-        most: Option<u64>,
-    ) -> Result<Capture, Error> {
+        max_cpu_bytes: Option<u64>,
+    ) -> Result<CaptureFile, RecordError> {
         let failed = |source| output_error(path, source);
-        let regular = fs::metadata(path).map_or(true, |m| m.is_file());
-        if !regular {
-            let what = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-            return Err(Error::output(path, what));
+        if fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+            return Err(RecordError::NotRegularFile(path.to_owned()));
         }
-        let part = part_of(path);
+        let part = part_path(path);
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -104,10 +104,10 @@ impl Capture {
             .truncate(true)
             .open(&part)
             .map_err(failed)?;
-        // Room that the file system does not have cannot be filled: no region reaches the next.
+        // No CPU can write more than the file system has room for, so no region reaches the next.
         let free = free_bytes(&part).unwrap_or(1 << 40);
-        let spacing = up(most.unwrap_or(free).min(free).max(ALIGN)) + ALIGN;
-        let first = up(header.bytes.len() as u64);
+        let spacing = align_up(max_cpu_bytes.unwrap_or(free).min(free).max(REGION_ALIGN)) + REGION_ALIGN;
+        let first = align_up(header.bytes.len() as u64);
         let regions: Vec<CpuData> =
             (0..cpus as u64).map(|n| CpuData { offset: first + n * spacing, size: 0 }).collect();
         let table = header.bytes.get_mut(header.table_at as usize..).unwrap_or_default();
@@ -120,7 +120,7 @@ impl Capture {
             failed(e)
         })?;
         let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path).ok();
-        Ok(Capture {
+        Ok(CaptureFile {
             path: path.to_owned(),
             file,
             direct,
@@ -133,8 +133,8 @@ impl Capture {
         })
     }
 
-    /// Has the file compressed at the end, out of these parts of its head.
-    pub fn compress_at_end(&mut self, parts: HeadParts) {
+    /// Requests that [`RecordingOutput::finish`] compresses the file. `parts` are the sections of its head.
+    pub(crate) fn compress_at_end(&mut self, parts: HeadParts) {
         self.parts = Some(parts);
     }
 
@@ -143,18 +143,18 @@ impl Capture {
         self.file.write_all_at(&self.regions[cpu].entry(), at)
     }
 
-    /// Appends whole pages to the data of a CPU, which is its number in the table. On a full file system what fitted
-    /// is kept.
-    fn append(&mut self, cpu: usize, pages: &[u8]) -> Result<(), Error> {
+    /// Appends whole pages to the data of a CPU. `cpu` is the CPU's index in the table. On a full file system
+    /// the pages that still fitted are kept.
+    fn append(&mut self, cpu: usize, pages: &[u8]) -> Result<(), RecordError> {
         let Some(region) = self.regions.get(cpu).copied() else {
-            let what = format!("pages of CPU {cpu}, which the head does not know");
-            return Err(Error::Format { path: self.path.clone(), what });
+            let what = format!("pages of CPU {cpu}, which the head has no entry for");
+            return Err(RecordError::Format { path: self.path.clone(), what });
         };
-        if region.size + pages.len() as u64 > self.spacing - ALIGN {
+        if region.size + pages.len() as u64 > self.spacing - REGION_ALIGN {
             return Err(output_error(&self.path, io::Error::from(io::ErrorKind::StorageFull)));
         }
-        // The table first: a kill between the two leaves zero pages at the end, which hold no events; the other
-        // way round it would leave pages that nobody knows of.
+        // The table is written first. A kill between the two writes then leaves zero pages at the end, which
+        // hold no events; in the opposite order it would leave pages that the table does not cover.
         self.regions[cpu].size += pages.len() as u64;
         let mut written = 0;
         let result = self
@@ -174,7 +174,8 @@ impl Capture {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => *written += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // Alignment not to its liking, or O_DIRECT only accepted by open: the cache then.
+                // The file system requires a larger alignment, or only its open accepts O_DIRECT: use the
+                // page cache.
                 Err(e) if e.raw_os_error() == Some(libc::EINVAL) && self.direct.is_some() => {
                     self.direct = None
                 }
@@ -188,20 +189,20 @@ impl Capture {
         self.file.metadata().is_ok_and(|m| m.nlink() == 0)
     }
 
-    /// Writes the compressed file and gives it this one's name. Returns its length, bytes.
-    fn pack(&mut self, parts: &HeadParts, hurry: &dyn Fn() -> bool) -> io::Result<u64> {
+    /// Writes the compressed file and renames it to the capture's name. Returns its length, bytes.
+    fn compress(&mut self, parts: &HeadParts, hurry: &dyn Fn() -> bool) -> io::Result<u64> {
         let mut head = vec![0; self.regions.first().map_or(0, |r| r.offset) as usize];
         let len = self.file.read_at(&mut head, 0)?;
         head.truncate(len);
         let sizes: Vec<u64> = self.regions.iter().map(|r| r.size).collect();
         let mut read = |cpu: usize, from: u64, pages: &mut [u8]| {
             if hurry() {
-                return Err(io::Error::other("another signal came"));
+                return Err(io::Error::other(CompressionInterrupted));
             }
             let offset = self.regions.get(cpu).map_or(0, |r| r.offset);
             self.file.read_exact_at(pages, offset + from)
         };
-        let part = part_of(&self.path);
+        let part = part_path(&self.path);
         let write = File::create(&part)
             .and_then(|file| write_v7(BufWriter::new(file), &head, parts, &sizes, &mut read))
             .and_then(|len| fs::rename(&part, &self.path).map(|()| len));
@@ -211,17 +212,17 @@ impl Capture {
         write
     }
 
-    /// Takes the holes out of the file and marks it complete.
-    fn close(mut self, mut extra: RecorderInfo) -> Result<(u64, Settled), Error> {
+    /// Removes the holes from the file and marks the capture complete. Returns the file's length, bytes.
+    fn close(mut self, mut extra: RecorderInfo) -> Result<(u64, FinalState), RecordError> {
         extra.complete = true;
         let path = self.path.clone();
         let failed = |e| output_error(&path, e);
-        let end = |r: &CpuData| r.offset + up(r.size);
+        let end = |r: &CpuData| r.offset + align_up(r.size);
         let last = self.regions.iter().rposition(|r| r.size > 0);
         let len = last.map_or(self.regions.first().map_or(0, |r| r.offset), |n| {
             self.regions[n].offset + self.regions[n].size
         });
-        // The regions behind the last page are nothing but table entries.
+        // Regions behind the last page hold no data: only their table entries are left to set.
         for region in self.regions.iter_mut().skip(last.map_or(0, |n| n + 1)) {
             region.offset = len;
         }
@@ -237,10 +238,10 @@ impl Capture {
         extra.settle = Some(Settle { file_len: len, holes, offsets });
         self.put_extra(&extra)?;
         let settle = extra.settle.take().unwrap_or_default();
-        let settled = match self.collapse(&settle) {
-            Ok(()) => Settled::Compact,
+        let state = match self.collapse(&settle) {
+            Ok(()) => FinalState::Compact,
             Err(Errno::EOPNOTSUPP | Errno::EINVAL | Errno::ENOSYS | Errno::EPERM) => {
-                // Nothing was moved yet (the first one would have failed): the plan is void.
+                // The first call would have failed, so no data has moved: withdraw the plan from the head.
                 self.put_extra(&extra)?;
                 self.copy_down().map_err(failed)?
             }
@@ -248,10 +249,11 @@ impl Capture {
         };
         self.put_extra(&extra)?;
         let meta = self.file.metadata().map_err(failed)?;
-        let settled = if meta.nlink() == 0 { Settled::Gone } else { settled };
-        Ok((meta.len(), settled))
+        let state = if meta.nlink() == 0 { FinalState::Deleted } else { state };
+        Ok((meta.len(), state))
     }
 
+    /// Removes each hole with `fallocate(FALLOC_FL_COLLAPSE_RANGE)` and sets the regions' new offsets.
     fn collapse(&mut self, settle: &Settle) -> Result<(), Errno> {
         let mut len = settle.file_len;
         for (at, hole) in &settle.holes {
@@ -266,20 +268,21 @@ impl Capture {
             .map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO)))
     }
 
-    /// Copies each CPU's data down behind the one before it, tells the table, then gives the old place's blocks back.
-    fn copy_down(&mut self) -> io::Result<Settled> {
-        let mut buffer = vec![0; COPY];
+    /// Closes the holes by copying: moves each CPU's data to the end of the data before it, updates the
+    /// table, then frees the blocks that the data has left.
+    fn copy_down(&mut self) -> io::Result<FinalState> {
+        let mut buffer = vec![0; COPY_BYTES];
         let mut to = self.regions.first().map_or(0, |r| r.offset);
         for n in 0..self.regions.len() {
             let from = self.regions[n];
             if from.offset > to && from.size > 0 {
-                // Source and target never overlap: the regions lie further apart than any is long.
+                // Source and target never overlap: the regions lie further apart than any of them is long.
                 let mut done = 0;
                 while done < from.size {
-                    let len = (from.size - done).min(COPY as u64) as usize;
+                    let len = (from.size - done).min(COPY_BYTES as u64) as usize;
                     self.file.read_exact_at(&mut buffer[..len], from.offset + done)?;
                     match self.file.write_all_at(&buffer[..len], to + done) {
-                        Err(e) if e.kind() == io::ErrorKind::StorageFull => return Ok(Settled::Sparse),
+                        Err(e) if e.kind() == io::ErrorKind::StorageFull => return Ok(FinalState::Sparse),
                         other => other?,
                     }
                     done += len as u64;
@@ -292,26 +295,26 @@ impl Capture {
                 self.regions[n].offset = to;
                 self.put_entry(n)?;
             }
-            to += up(self.regions[n].size);
+            to += align_up(self.regions[n].size);
         }
         let end = self.regions.iter().map(|r| r.offset + r.size).max().unwrap_or(to);
         self.file.set_len(end)?;
-        Ok(Settled::Compact)
+        Ok(FinalState::Compact)
     }
 }
 
-impl Output for Capture {
-    fn pages(&mut self, cpu: u32, pages: &[u8]) -> Result<(), Error> {
+impl RecordingOutput for CaptureFile {
+    fn pages(&mut self, cpu: u32, pages: &[u8]) -> Result<(), RecordError> {
         self.append(cpu as usize, pages)
     }
 
-    fn patch(&mut self, slot: Slot, text: &[u8], padding: u8) -> Result<bool, Error> {
+    fn patch(&mut self, slot: Slot, text: &[u8], padding: u8) -> Result<bool, RecordError> {
         let (bytes, fits) = slot.fit(text, padding);
         self.file.write_all_at(&bytes, slot.at).map_err(|e| output_error(&self.path, e))?;
         Ok(fits)
     }
 
-    fn put_extra(&mut self, extra: &RecorderInfo) -> Result<(), Error> {
+    fn put_extra(&mut self, extra: &RecorderInfo) -> Result<(), RecordError> {
         let text = extra.to_json(self.extra.len);
         self.patch(self.extra, &text, b' ').map(drop)
     }
@@ -320,29 +323,36 @@ impl Output for Capture {
         self.regions.iter().map(|r| r.size).sum()
     }
 
-    fn finish(mut self: Box<Self>, extra: RecorderInfo, hurry: &dyn Fn() -> bool) -> Result<Finished, Error> {
-        let mut raw = None;
+    fn finish(
+        mut self: Box<Self>,
+        extra: RecorderInfo,
+        hurry: &dyn Fn() -> bool,
+    ) -> Result<FinishedOutput, RecordError> {
+        let mut not_compressed = None;
         if let Some(parts) = self.parts.take()
             && !self.is_deleted()
         {
-            // It is whole now, holes or not: a kill from here on leaves a good file.
+            // The file is complete now, with or without holes: a kill from here on leaves a good capture.
             self.put_extra(&RecorderInfo { complete: true, ..extra.clone() })?;
-            match self.pack(&parts, hurry) {
-                Ok(bytes) => return Ok(Finished { bytes, settled: Settled::Compact, raw }),
-                Err(error) => raw = Some(output_error(&self.path, error).to_string()),
+            match self.compress(&parts, hurry) {
+                Ok(bytes) => {
+                    return Ok(FinishedOutput { bytes, state: FinalState::Compact, not_compressed });
+                }
+                Err(error) => not_compressed = Some(output_error(&self.path, error)),
             }
         }
-        let (bytes, settled) = self.close(extra)?;
-        Ok(Finished { bytes, settled, raw })
+        let (bytes, state) = self.close(extra)?;
+        Ok(FinishedOutput { bytes, state, not_compressed })
     }
 }
 
-fn output_error(path: &Path, source: io::Error) -> Error {
+/// A failure to write the capture, with the free space if the file system is full.
+fn output_error(path: &Path, source: io::Error) -> RecordError {
     let note = match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             format!(": {} bytes free there", free_bytes(path).unwrap_or(0))
         }
         _ => String::new(),
     };
-    Error::Output { path: path.to_owned(), source, note }
+    RecordError::Output { path: path.to_owned(), source, note }
 }

@@ -1,36 +1,39 @@
-//! Reads the machine's clocks, all as of one moment, beside tracefs' own "now ts".
-#![allow(unsafe_code)] // The CPU's counter: one instruction each, and no safe wrapper in the standard library.
+//! Snapshots of the machine's clocks, all converted to one moment, together with the `now ts` of tracefs.
+#![allow(unsafe_code)] // Reading the CPU's counter takes one instruction that has no safe wrapper in the standard library.
 
 use nix::time::{ClockId, clock_gettime};
 
 use super::Tracefs;
 use crate::clock::{Clock, Snapshot, Snapshots};
 
-/// Snapshots kept of one recording; beyond that, every second one between the first and the last is dropped.
-const MOST: usize = 256;
+/// Snapshots kept of one recording. When the list is full, every second snapshot is dropped.
+const MAX_SNAPSHOTS: usize = 256;
 
-/// The CPU's free-running counter, ticks.
+/// The value of the CPU's free-running counter, in ticks.
 #[cfg(target_arch = "aarch64")]
 fn counter() -> Option<u64> {
     let ticks: u64;
-    // SAFETY: CNTVCT_EL0 only reads the virtual counter. Linux enables it for user space on every arm64 (it is what
-    // the vDSO's clock_gettime reads; where an erratum forbids it, the kernel traps and emulates the read).
+    // SAFETY: reading CNTVCT_EL0 has no side effect. Linux enables the read for user space on every arm64,
+    // because the vDSO's clock_gettime uses it. Where an erratum forbids the read, the kernel traps and
+    // emulates it.
     unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
     Some(ticks)
 }
 
-/// Ticks a second of [`counter`].
+/// The frequency of [`counter`], in ticks per second.
 #[cfg(target_arch = "aarch64")]
 fn counter_hz() -> Option<u64> {
     let hz: u64;
-    // SAFETY: CNTFRQ_EL0 only tells a frequency; readable from user space wherever CNTVCT_EL0 is.
+    // SAFETY: reading CNTFRQ_EL0 has no side effect, and user space may read it wherever it may read
+    // CNTVCT_EL0.
     unsafe { std::arch::asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack)) };
     Some(hz).filter(|hz| *hz > 0)
 }
 
 #[cfg(target_arch = "x86_64")]
 fn counter() -> Option<u64> {
-    // SAFETY: RDTSC changes nothing; Linux leaves it allowed unless a process asked to be forbidden (PR_SET_TSC).
+    // SAFETY: RDTSC has no side effect. Linux permits it unless a process has forbidden it to itself
+    // (PR_SET_TSC).
     Some(unsafe { std::arch::x86_64::_rdtsc() })
 }
 
@@ -40,23 +43,27 @@ fn counter() -> Option<u64> {
     Some(unsafe { std::arch::x86::_rdtsc() })
 }
 
-// 32-bit arm: the counter's instruction traps on kernels that do not offer it, and ART does not use it there.
+// On 32-bit Arm the instruction traps where the kernel does not offer the counter, and ART does not use it
+// there.
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64", target_arch = "x86")))]
 fn counter() -> Option<u64> {
     None
 }
 
-/// Unknown: x86 tells no TSC frequency to user space that could be trusted; two snapshots give it.
+/// Unknown: user space on x86 has no reliable source for the TSC's frequency. Readers derive it from two
+/// snapshots.
 #[cfg(not(target_arch = "aarch64"))]
 fn counter_hz() -> Option<u64> {
     None
 }
 
+/// The time of a POSIX clock, ns.
 fn read(clock: ClockId) -> u64 {
     clock_gettime(clock).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }
 
-/// `now ts` of a CPU's stats, ns in the ftrace clock (the kernel prints µs; a plain number under a clock that is no time).
+/// The `now ts` of CPU 0's `stats`: the ftrace clock in ns, with the kernel's resolution of 1 µs. `None`
+/// under a trace clock that does not count time (the kernel then prints a plain number).
 fn now_ts(tracefs: &Tracefs) -> Option<u64> {
     let stats = tracefs.read("per_cpu/cpu0/stats").ok()?;
     let text = stats.lines().find_map(|l| l.strip_prefix("now ts:"))?.trim();
@@ -64,51 +71,58 @@ fn now_ts(tracefs: &Tracefs) -> Option<u64> {
     Some(seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)? + micros.parse::<u64>().ok()? * 1000)
 }
 
-/// Tries for each clock; the shortest is kept, since the others were preempted or cold.
-const TRIES: usize = 8;
+/// Attempts to read each clock. The shortest attempt is kept: longer ones were preempted or missed the cache.
+const READ_ATTEMPTS: usize = 8;
 
-/// A reading, and the moment of CLOCK_MONOTONIC that it is of: the middle of the two that enclose it.
-struct Beside {
+/// A clock's value between two readings of CLOCK_MONOTONIC.
+struct BracketedReading {
     value: u64,
-    at: u64,
-    took: u64,
+    /// The middle of the two readings of CLOCK_MONOTONIC, ns: the moment at which `value` was read.
+    monotonic_ns: u64,
+    /// The time between the two readings of CLOCK_MONOTONIC, ns.
+    took_ns: u64,
 }
 
-impl Beside {
-    fn monotonic(read_it: impl Fn() -> u64) -> Beside {
+impl BracketedReading {
+    /// Reads a clock several times and returns the shortest attempt.
+    fn shortest(read_clock: impl Fn() -> u64) -> BracketedReading {
         let once = || {
             let before = read(ClockId::CLOCK_MONOTONIC);
-            let value = read_it();
-            let took = read(ClockId::CLOCK_MONOTONIC).saturating_sub(before);
-            Beside { value, at: before + took / 2, took }
+            let value = read_clock();
+            let took_ns = read(ClockId::CLOCK_MONOTONIC).saturating_sub(before);
+            BracketedReading { value, monotonic_ns: before + took_ns / 2, took_ns }
         };
-        (1..TRIES).fold(once(), |best, _| Some(once()).filter(|b| b.took < best.took).unwrap_or(best))
+        (1..READ_ATTEMPTS)
+            .fold(once(), |best, _| Some(once()).filter(|b| b.took_ns < best.took_ns).unwrap_or(best))
     }
 
-    /// The reading as it would have been at `monotonic`, a few µs away: no clock drifts from another in that time.
-    fn when(&self, monotonic: u64) -> u64 {
-        self.value.saturating_add(monotonic).saturating_sub(self.at)
+    /// The clock's value at another moment of CLOCK_MONOTONIC. The moment is a few µs away, and in that time
+    /// two clocks of nanoseconds do not drift apart.
+    fn value_at(&self, monotonic_ns: u64) -> u64 {
+        self.value.saturating_add(monotonic_ns).saturating_sub(self.monotonic_ns)
     }
 }
 
-/// One snapshot, now.
+/// Reads all clocks now, as of one moment.
 ///
-/// Each clock is read between two readings of CLOCK_MONOTONIC. Reading them all in a row would put the time that the
-/// readings themselves take (µs on a slow device) into what is converted with them.
-pub fn snapshot(tracefs: &Tracefs) -> Snapshot {
-    // Ticks cannot be moved to another moment without their frequency: the snapshot is of the counter's.
-    let ticks = Beside::monotonic(|| counter().unwrap_or(0));
-    let monotonic = ticks.at;
-    let mut took = ticks.took;
+/// Each clock is read between two readings of CLOCK_MONOTONIC. If the clocks were simply read one after
+/// another, the time between the readings (µs on a slow device) would become an error in every conversion
+/// from clock to clock.
+pub(crate) fn snapshot(tracefs: &Tracefs) -> Snapshot {
+    // The counter's frequency may be unknown, so its value cannot be converted to another moment: the
+    // snapshot is as of the moment at which the counter was read.
+    let ticks = BracketedReading::shortest(|| counter().unwrap_or(0));
+    let monotonic = ticks.monotonic_ns;
+    let mut took = ticks.took_ns;
     let mut clock = |id| {
-        let beside = Beside::monotonic(|| read(id));
-        took = took.max(beside.took);
-        beside.when(monotonic)
+        let reading = BracketedReading::shortest(|| read(id));
+        took = took.max(reading.took_ns);
+        reading.value_at(monotonic)
     };
     let realtime = clock(ClockId::CLOCK_REALTIME);
     let monotonic_raw = clock(ClockId::CLOCK_MONOTONIC_RAW);
     let boottime = clock(ClockId::CLOCK_BOOTTIME);
-    // Read last: it costs a file's open and is only good to a microsecond.
+    // The ftrace clock is read last: reading it means opening a file, and its resolution is only 1 µs.
     let ftrace = now_ts(tracefs).map(|ts| {
         let late = read(ClockId::CLOCK_MONOTONIC).saturating_sub(monotonic);
         ts.saturating_sub(late)
@@ -124,14 +138,14 @@ pub fn snapshot(tracefs: &Tracefs) -> Snapshot {
     }
 }
 
-/// An empty list that knows what its snapshots are in.
-pub fn begin(ftrace_clock: Clock) -> Snapshots {
+/// An empty list of snapshots for a recording under this trace clock.
+pub(crate) fn begin(ftrace_clock: Clock) -> Snapshots {
     Snapshots { counter_hz: counter_hz(), ftrace_clock: Some(ftrace_clock), list: Vec::new() }
 }
 
-/// Adds a snapshot, thinning the list out when it gets long.
-pub fn push(snapshots: &mut Snapshots, snapshot: Snapshot) {
-    if snapshots.list.len() >= MOST {
+/// Adds a snapshot. A list of [`MAX_SNAPSHOTS`] is halved first.
+pub(crate) fn push(snapshots: &mut Snapshots, snapshot: Snapshot) {
+    if snapshots.list.len() >= MAX_SNAPSHOTS {
         let mut index = 0;
         snapshots.list.retain(|_| {
             index += 1;
@@ -139,4 +153,29 @@ pub fn push(snapshots: &mut Snapshots, snapshot: Snapshot) {
         });
     }
     snapshots.list.push(snapshot);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_is_converted_by_the_distance_of_the_two_moments() {
+        let reading = BracketedReading { value: 1_000, monotonic_ns: 500, took_ns: 10 };
+        assert_eq!(
+            (reading.value_at(500), reading.value_at(700), reading.value_at(400)),
+            (1_000, 1_200, 900)
+        );
+    }
+
+    #[test]
+    fn a_full_list_of_snapshots_keeps_its_first_and_its_newest() {
+        let mut snapshots = begin(Clock::Boottime);
+        for n in 0..=MAX_SNAPSHOTS as u64 {
+            push(&mut snapshots, Snapshot { monotonic: n, ..Snapshot::default() });
+        }
+        let times: Vec<u64> = snapshots.list.iter().map(|s| s.monotonic).collect();
+        assert_eq!(times.len(), MAX_SNAPSHOTS / 2 + 1);
+        assert_eq!((times[0], times[1], times[times.len() - 1]), (0, 2, MAX_SNAPSHOTS as u64));
+    }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong while recording, each with the knob or path it is about and what to do.
+//! What can go wrong while recording. Every error names the file it is about and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,131 +6,140 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::android::PropertyError;
-use crate::categories::SelectionError;
+use crate::categories::{MalformedVendorFile, SelectionError, VENDOR_FILE};
 
-/// Why a recording could not start, go on or be cleaned up after.
+/// Why a recording could not start, could not go on, or could not be cleaned up after.
 #[derive(Debug, Error)]
-pub enum Error {
-    /// There is no tracefs in any of the usual places.
+pub(crate) enum RecordError {
+    /// None of the directories that were tried is a tracefs.
     #[error(
         "no tracefs at {tried}: mount one as root (`mount -t tracefs nodev /sys/kernel/tracing`) or name it with \
          --tracefs DIR"
     )]
     NoTracefs {
-        /// The places looked at, with commas.
+        /// The directories that were tried, separated by commas.
         tried: String,
     },
-    /// A file of tracefs could not be read or written.
-    #[error("{}: cannot {action}: {source}{}", path.display(), cure(source))]
+    /// A file of tracefs could not be opened, read or written.
+    #[error("{}: cannot {action}: {source}{}", path.display(), knob_cure(source))]
     Knob {
         /// The file.
         path: PathBuf,
-        /// `read`, `write "boot"`, `open`.
+        /// What was tried, as it follows "cannot": `read`, `write "boot"`, `open`.
         action: String,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: io::Error,
     },
-    /// An event that this kernel does not have.
-    #[error("no event {name}: {hint}")]
-    NoEvent {
-        /// What was asked for.
-        name: String,
-        /// Where to look instead.
-        hint: String,
-    },
-    /// A knob's value that this kernel does not offer.
+    /// The instance of a flight recorder cannot be used.
+    #[error(
+        "{0}; if somebody removed it: `tracebridge restore --flight` puts back what `start` changed elsewhere"
+    )]
+    FlightInstance(#[source] Box<RecordError>),
+    /// This kernel does not offer the value that was asked for.
     #[error("{knob} does not offer {asked:?}: it has {offered}")]
     NotOffered {
-        /// The file of tracefs.
+        /// The file of tracefs that lists the values.
         knob: &'static str,
-        /// What was asked for.
+        /// The value that was asked for.
         asked: String,
-        /// What there is.
+        /// The values that the kernel offers, separated by spaces.
         offered: String,
     },
-    /// The output could not be written.
+    /// The capture could not be written.
     #[error("{}: {source}{note}", path.display())]
     Output {
-        /// The file.
+        /// The capture.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: io::Error,
-        /// What to know about it (the free bytes when it is full).
+        /// The number of free bytes, where the file system is full; otherwise empty.
         note: String,
     },
-    /// Another recorder holds the lock.
+    /// The capture's name belongs to a directory, a device or a pipe.
+    #[error("{}: not a regular file", .0.display())]
+    NotRegularFile(PathBuf),
+    /// Another recorder holds the lock of this trace buffer.
     #[error(
         "another recorder (pid {pid}) is using this trace buffer: wait for it, stop it, or take over with --force \
          (its recording ends there; its settings are put back)"
     )]
     Busy {
-        /// Its process id, 0 where unknown.
+        /// That recorder's process id; 0 where it is unknown.
         pid: u32,
     },
-    /// A flight recorder has the buffer.
+    /// A flight recorder is using this trace buffer.
     #[error(
         "a flight recorder (started by pid {pid}) is using this trace buffer: end it with `tracebridge stop`, or take \
          over with --force (what it holds is lost; its settings are put back)"
     )]
     FlightRecorder {
-        /// Who started it.
+        /// The process that started the flight recorder.
         pid: u32,
     },
-    /// There is no flight recorder to dump or stop.
+    /// There is no flight recorder to dump or to stop.
     #[error("no flight recorder is on here: `tracebridge start` starts one")]
     NoFlightRecorder,
-    /// What was asked for cannot be recorded.
+    /// The request names no category, event, app or function.
+    #[error("nothing to record: name a category (`tracebridge list`), GROUP/EVENT, -a APP or -k FUNCTION")]
+    NothingSelected,
+    /// Nothing of what the request names can be recorded here.
     #[error("nothing to record: {0}")]
-    Nothing(String),
-    /// A category or event that is not to be had.
+    NothingAvailable(String),
+    /// A name in the request is not a category or event that can be recorded.
     #[error(transparent)]
     Selection(#[from] SelectionError),
-    /// A property could not be read or set.
+    /// The vendor's file of categories could not be understood.
+    #[error("{VENDOR_FILE}: {0}")]
+    VendorFile(#[from] MalformedVendorFile),
+    /// An Android system property could not be read or set.
     #[error(transparent)]
     Property(#[from] PropertyError),
-    /// The saved-settings record could not be kept.
-    #[error("{}: cannot keep the record of the kernel's settings: {source}: {}", path.display(), state_cure(path, source))]
-    State {
-        /// The file or directory.
+    /// The signals that end a recording could not be blocked.
+    #[error("cannot block the signals that end a recording: {0}")]
+    Signals(#[source] io::Error),
+    /// The file of saved settings could not be read or written.
+    #[error("{}: cannot keep the record of the kernel's settings: {source}: {}", path.display(), settings_file_cure(path, source))]
+    SettingsFile {
+        /// The file, or the directory it is to be in.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's answer.
         source: io::Error,
     },
-    /// The header information of the kernel's ring buffer could not be understood.
+    /// The kernel described its ring buffer in a way that the recorder does not understand.
     #[error("{}: {what}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with its content.
         what: String,
     },
 }
 
-fn state_cure(path: &Path, error: &io::Error) -> &'static str {
+fn settings_file_cure(path: &Path, error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::PermissionDenied && path.is_file() {
         return "it is another user's (root's, mostly): run this as that user";
     }
     "name a writable directory with --state-dir"
 }
 
-fn cure(error: &io::Error) -> &'static str {
+fn knob_cure(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            " (needs root, or a device that lets the shell use tracefs; `tracebridge doctor` tells)"
+            " (needs root, or a device that lets the shell use tracefs; `tracebridge doctor` tells which)"
         }
         io::ErrorKind::ResourceBusy => " (another tracer has it; stop it, or record into an --instance)",
         _ => "",
     }
 }
 
-impl Error {
-    /// A failure at a file of tracefs.
-    pub fn knob(path: &Path, action: impl Into<String>, source: io::Error) -> Error {
-        Error::Knob { path: path.to_owned(), action: action.into(), source }
+impl RecordError {
+    /// A failure at a file of tracefs. `action` follows the word "cannot" in the message.
+    pub(crate) fn knob(path: &Path, action: impl Into<String>, source: io::Error) -> RecordError {
+        RecordError::Knob { path: path.to_owned(), action: action.into(), source }
     }
 
-    /// A failure at the output, without more to say.
-    pub fn output(path: &Path, source: io::Error) -> Error {
-        Error::Output { path: path.to_owned(), source, note: String::new() }
+    /// A failure to write the capture at `path`.
+    pub(crate) fn output(path: &Path, source: io::Error) -> RecordError {
+        RecordError::Output { path: path.to_owned(), source, note: String::new() }
     }
 }

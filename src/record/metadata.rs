@@ -1,38 +1,45 @@
-//! Collects what a capture's head says about the kernel: page and event formats, names of threads and processes.
+//! Collects the description of the recorded system for a capture's head: page layout, event formats, and the
+//! names of threads and processes.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use super::tracefs::read_whole;
-use super::{Error, EventName, Tracefs};
+use super::{EventName, RecordError, Tracefs};
 use crate::ftrace::{Endian, PageLayout};
 use crate::trace_dat::Metadata;
 
 /// The smallest page that a kernel's ring buffer can have, bytes.
 const MIN_PAGE_BYTES: u32 = 512;
 
-/// The layout of this kernel's ring-buffer pages.
-pub fn page_layout(tracefs: &Tracefs) -> Result<PageLayout, Error> {
-    // Instances have no such file: the top buffer's holds for them, except for the size of their pages.
+/// Reads the layout of this kernel's ring-buffer pages.
+pub(crate) fn page_layout(tracefs: &Tracefs) -> Result<PageLayout, RecordError> {
+    // Instances have no such file. That of the top-level buffer holds for them, except for the size of a page.
     let path = tracefs.top().join("events/header_page");
-    let text = read_whole(&path).map_err(|e| Error::knob(&path, "read", e))?;
+    let text = read_whole(&path).map_err(|e| RecordError::knob(&path, "read", e))?;
     let layout = PageLayout::parse(&String::from_utf8_lossy(&text), Endian::NATIVE);
     let layout = layout.ok().filter(|layout| layout.size.is_power_of_two() && layout.size >= MIN_PAGE_BYTES);
-    layout.ok_or_else(|| Error::Format { path, what: "not the page header of a ring buffer".into() })
+    layout.ok_or_else(|| RecordError::Format { path, what: "not the page header of a ring buffer".into() })
 }
 
-/// Everything of the head that is known before the recording starts.
-pub fn gather(tracefs: &Tracefs, events: &[EventName], kallsyms: bool) -> Result<Metadata, Error> {
+/// Collects the part of the head that is known before the recording starts.
+pub(crate) fn gather(
+    tracefs: &Tracefs,
+    events: &[EventName],
+    kallsyms: bool,
+) -> Result<Metadata, RecordError> {
     let top = tracefs.top();
-    let read = |name: &str| read_whole(&top.join(name)).map_err(|e| Error::knob(&top.join(name), "read", e));
+    let read =
+        |name: &str| read_whole(&top.join(name)).map_err(|e| RecordError::knob(&top.join(name), "read", e));
     let layout = page_layout(tracefs)?;
     let mut systems: BTreeMap<&str, Vec<Vec<u8>>> = BTreeMap::new();
     for event in events {
         let format = read(&format!("{}/format", event.dir()))?;
         systems.entry(&event.group).or_default().push(format);
     }
-    // On a locked-down device the shell may read few of these (print, at least): those are what can occur there.
-    let ftrace_formats = tracefs_names(&top.join("events/ftrace"))
+    // The shell of a locked-down device may read only a few of these formats, `print` among them. Those are
+    // also the only ones that occur there.
+    let ftrace_formats = entry_names(&top.join("events/ftrace"))
         .iter()
         .filter_map(|name| read_whole(&top.join("events/ftrace").join(name).join("format")).ok())
         .collect();
@@ -54,44 +61,45 @@ pub fn gather(tracefs: &Tracefs, events: &[EventName], kallsyms: bool) -> Result
     })
 }
 
-fn tracefs_names(dir: &std::path::Path) -> Vec<String> {
+fn entry_names(dir: &std::path::Path) -> Vec<String> {
     let entries = fs::read_dir(dir).map(|e| e.flatten().collect::<Vec<_>>()).unwrap_or_default();
     let mut names: Vec<String> = entries.iter().filter_map(|e| e.file_name().into_string().ok()).collect();
     names.sort_unstable();
     names
 }
 
-/// Threads and processes by name. The kernel may remember a thread for each of its 32,768 or more numbers: of those
-/// that have ended nothing is kept but its own text.
+/// The names of threads and processes. The kernel may remember 32,768 threads and more, so threads that have
+/// ended are kept as the kernel's own text.
 #[derive(Debug, Default)]
-pub struct Names {
-    /// Living threads: tid → (tgid, comm).
+pub(crate) struct TaskNames {
+    /// Threads that are alive: tid → (tgid, comm).
     living: BTreeMap<i32, (i32, Vec<u8>)>,
-    /// `saved_cmdlines`: `tid comm` lines.
+    /// The content of `saved_cmdlines`: lines `tid comm`.
     saved_comms: Vec<u8>,
-    /// `saved_tgids`: `tid tgid` lines.
+    /// The content of `saved_tgids`: lines `tid tgid`.
     saved_tgids: Vec<u8>,
-    /// pid, parent's pid, full name (the command line's first word; the comm for kernel threads).
-    pub processes: Vec<(i32, i32, String)>,
+    /// Each process as (pid, parent's pid, full name). The full name is the first word of the command line
+    /// or, for a kernel thread, the comm.
+    pub(crate) processes: Vec<(i32, i32, String)>,
 }
 
-impl Names {
-    /// Those that live now, from `/proc`, and the dead ones that the kernel remembers.
-    pub fn gather(tracefs: &Tracefs) -> Names {
+impl TaskNames {
+    /// Collects the living threads from `/proc` and the ended ones that the kernel remembers.
+    pub(crate) fn gather(tracefs: &Tracefs) -> TaskNames {
         let saved = |name: &str| read_whole(&tracefs.top().join(name)).unwrap_or_default();
-        let mut names = Names {
+        let mut names = TaskNames {
             saved_comms: saved("saved_cmdlines"),
             saved_tgids: saved("saved_tgids"),
-            ..Names::default()
+            ..TaskNames::default()
         };
         names.add_living();
         names
     }
 
     fn add_living(&mut self) {
-        for pid in tracefs_names("/proc".as_ref()).iter().filter_map(|n| n.parse::<i32>().ok()) {
+        for pid in entry_names("/proc".as_ref()).iter().filter_map(|n| n.parse::<i32>().ok()) {
             let task = format!("/proc/{pid}/task");
-            for tid in tracefs_names(task.as_ref()).iter().filter_map(|n| n.parse::<i32>().ok()) {
+            for tid in entry_names(task.as_ref()).iter().filter_map(|n| n.parse::<i32>().ok()) {
                 let Ok(mut comm) = fs::read(format!("{task}/{tid}/comm")) else { continue };
                 comm.truncate(comm.iter().position(|b| *b == b'\n').unwrap_or(comm.len()));
                 self.living.insert(tid, (pid, comm));
@@ -100,32 +108,32 @@ impl Names {
             let cmdline = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let first = cmdline.split(|b| *b == 0).next().filter(|w| !w.is_empty()).unwrap_or(comm);
             let name = String::from_utf8_lossy(&first[..first.len().min(128)]).into_owned();
-            // `pid (comm) state ppid …`: the name may hold anything, also `)`.
+            // The line is `pid (comm) state ppid …`, and the comm may itself contain `)`.
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             let ppid = stat.rsplit(") ").next().and_then(|s| s.split(' ').nth(1)?.parse().ok()).unwrap_or(0);
             self.processes.push((pid, ppid, name));
         }
     }
 
-    /// `tid comm` lines.
-    pub fn comms(&self) -> Vec<u8> {
+    /// Lines `tid comm`, as in the kernel's `saved_cmdlines`.
+    pub(crate) fn comms(&self) -> Vec<u8> {
         self.lines(&self.saved_comms, |(_, comm)| comm.clone())
     }
 
-    /// `tid tgid` lines.
-    pub fn tgids(&self) -> Vec<u8> {
+    /// Lines `tid tgid`, as in the kernel's `saved_tgids`.
+    pub(crate) fn tgids(&self) -> Vec<u8> {
         self.lines(&self.saved_tgids, |(tgid, _)| tgid.to_string().into_bytes())
     }
 
-    /// A line for each living thread; then those of the kernel that are of others.
-    fn lines(&self, saved: &[u8], what: impl Fn(&(i32, Vec<u8>)) -> Vec<u8>) -> Vec<u8> {
+    /// One line per living thread, then the kernel's lines of `saved` for threads that have ended.
+    fn lines(&self, saved: &[u8], value: impl Fn(&(i32, Vec<u8>)) -> Vec<u8>) -> Vec<u8> {
         let mut out = Vec::with_capacity(saved.len() + self.living.len() * 16);
         for (tid, thread) in &self.living {
-            out.extend([format!("{tid} ").as_bytes(), &what(thread), b"\n"].concat());
+            out.extend([format!("{tid} ").as_bytes(), &value(thread), b"\n"].concat());
         }
         for line in saved.split_inclusive(|b| *b == b'\n') {
             let Some((tid, rest)) = tid_and_rest(line) else { continue };
-            // `<...>` is the kernel's word for a name that it does not know.
+            // The kernel writes `<...>` for a name that it does not know.
             if tid > 0 && !rest.starts_with(b"<...>") && !self.living.contains_key(&tid) {
                 out.extend_from_slice(line);
             }
@@ -146,7 +154,7 @@ mod tests {
 
     #[test]
     fn names_are_written_as_the_kernel_writes_them() {
-        let names = Names {
+        let names = TaskNames {
             living: BTreeMap::from([(7, (5, b"a b".to_vec()))]),
             saved_comms: b"7 old\n9 gone\n10 <...>\n".to_vec(),
             saved_tgids: b"7 7\n9 8\n".to_vec(),

@@ -1,30 +1,34 @@
-//! Recording on the device: the seam to tracefs, the settings it saves and puts back, the page movers.
+//! Recording on the device: access to tracefs, the kernel's settings with the guard that puts them back, and
+//! the loop that moves pages of the ring buffer into a capture.
+//!
+//! A command line calls one function of [`recorder`], [`record_while`], [`launch`], [`flight_recorder`] or
+//! [`saved_settings`] with a request, and prints the summary that comes back.
 
 mod capture;
 mod clocks;
-pub mod drain;
+mod cpu_reader;
+pub(crate) mod cpu_stats;
 mod error;
-pub mod events;
-pub mod flight;
+pub(crate) mod event_selection;
+pub(crate) mod flight_recorder;
+pub(crate) mod launch;
 mod metadata;
 mod output;
-pub mod recorder;
+pub(crate) mod record_while;
+pub(crate) mod recorder;
+pub(crate) mod request;
+pub(crate) mod saved_settings;
 mod session;
-mod settings;
-pub mod setup;
 mod signals;
-pub mod stats;
+mod stream_output;
 mod summary;
 mod tracefs;
+pub(crate) mod tracefs_config;
 
-pub use clocks::snapshot;
-pub use error::Error;
-pub use metadata::page_layout;
-pub use output::Output;
-pub use session::Target;
-pub use settings::{
-    CaptureFound, Leftover, RecordFound, RecordState, Restored, Settings, records, restore_all, state_dir,
-};
-pub use signals::Signals;
-pub use summary::{CpuSummary, Summary};
-pub use tracefs::{EventName, Tracefs, USUAL_PLACES};
+pub(crate) use clocks::snapshot;
+pub(crate) use error::RecordError;
+pub(crate) use saved_settings::SettingsGuard;
+pub(crate) use session::CaptureTarget;
+pub(crate) use signals::Signals;
+pub(crate) use summary::RecordingSummary;
+pub(crate) use tracefs::{EventName, Tracefs, parse_choices};

@@ -1,161 +1,212 @@
-//! A recording from start to end: settings, output, the loop that moves pages, the final counts.
+//! A recording from start to end: the configuration of the kernel, the loop that moves pages, the final
+//! counts.
 
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::drain::Upto;
-use super::session::{Session, Target};
-use super::setup::{self, Applied, Setup};
-use super::signals::Signals;
-use super::summary::Summary;
-use super::{Error, Settings, stats};
+use super::cpu_reader::ReadLimit;
+use super::request::{BufferNotice, RecordingRequest};
+use super::session::{CaptureTarget, RecordingSession};
+use super::tracefs_config::{self, AppliedConfig, TracefsConfig, WhenFull};
+use super::{RecordError, RecordingSummary, SettingsGuard, Signals, Tracefs, cpu_stats};
 use crate::trace_dat::RecorderInfo;
 
-/// What to record, and until when.
+/// Where a recording goes, when its pages are read, and when it ends.
 #[derive(Debug, Clone)]
-pub struct Config {
-    /// What the kernel is to be set to.
-    pub setup: Setup,
-    /// Where it goes.
-    pub target: Target,
-    /// Ends after this long; otherwise on a signal.
-    pub duration: Option<Duration>,
-    /// When pages are moved.
-    pub mode: Mode,
+pub(crate) struct RecordingPlan {
+    pub(crate) target: CaptureTarget,
+    /// How long the recording lasts; without it the recording ends on a signal.
+    pub(crate) duration: Option<Duration>,
+    pub(crate) mode: RecordingMode,
 }
 
 /// When pages are moved out of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// While they fill.
+pub(crate) enum RecordingMode {
+    /// While the buffers fill.
     Stream,
-    /// At the end: the last events that the kernel's buffers hold.
+    /// At the end. The capture holds the last events that fit into the kernel's buffers.
     Ring,
-    /// At the end, which is when the first CPU's buffer is full: the first events.
+    /// At the end, which comes when the first CPU's buffer is full. The capture holds the first events.
     Fill,
 }
 
-/// The longest time between two looks at the buffers: what a SIGKILL loses at most, beside what is in the kernel.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// Time between two looks at whether a buffer is full.
-const FULL_CHECK: Duration = Duration::from_millis(100);
-/// Time between two clock snapshots.
-const SNAPSHOT_EVERY: Duration = Duration::from_secs(5);
-/// Wake-ups in a row that found a nearly empty buffer: then this kernel does not know watermarks for raw pipes
-/// (before 6.1 and some 5.x), and the clock decides.
-const FALSE_WAKEUPS: u32 = 16;
-/// What a CPU is taken to write at most when only the clock decides when to look, bytes a second.
-const FASTEST: u64 = 200_000_000;
-
-/// Records as `config` says. `settings` is the guard of the trace buffer; it is used up: whatever happens, the
-/// kernel is as it was before when this returns.
-pub fn record(config: &Config, settings: Settings, signals: &Signals) -> Result<Summary, Error> {
-    record_from(config, settings, signals, || ())
-}
-
-/// The same, and calls `on_start` once tracing is on; where it never comes to that, it is dropped.
-pub fn record_from(
-    config: &Config,
-    mut settings: Settings,
-    signals: &Signals,
-    on_start: impl FnOnce(),
-) -> Result<Summary, Error> {
-    let applied = setup::apply(&mut settings, &config.setup)?;
-    let mut session = Session::open(&settings, &applied, &config.target)?;
-    if config.target.path != Path::new("-") {
-        settings.set_capture(&config.target.path)?;
-    }
-    session.snapshot();
-    setup::start(&settings)?;
-    on_start();
-    let started = Instant::now();
-    let mut run = Run {
-        config,
-        signals,
-        session: &mut session,
-        watermark: applied.watermark.is_some(),
-        false_wakeups: 0,
-    };
-    let mut ended = run.until_the_end(started);
-    let stopped = setup::stop(&settings);
-    let mut summary = summary(&applied, config.mode, started.elapsed());
-    session.snapshot();
-    // What is still in the kernel, partial pages too; not where the output takes no more.
-    if ended.is_ok()
-        && let Err(error) = session.drain_all()
-    {
-        ended = Err(error);
-    }
-    match ended {
-        Ok(reason) => summary.ended_by = reason,
-        Err(error) => {
-            summary.ended_by = "an error".into();
-            summary.error = Some(error.to_string());
+impl RecordingMode {
+    fn when_full(self) -> WhenFull {
+        match self {
+            RecordingMode::Stream | RecordingMode::Ring => WhenFull::Overwrite,
+            RecordingMode::Fill => WhenFull::Stop,
         }
     }
-    if let Err(error) = stopped {
-        summary.notes.push(error.to_string());
-    }
-    let finish = session.count();
-    // Before the file is finished: the kernel is back in its state soon, and whatever happens to the file.
-    // The record stays until then: after a SIGKILL it says which capture is unfinished.
-    let back = settings.put_back();
-    if let Err(error) = &back {
-        summary.notes.push(format!("{error}; try `tracebridge restore`"));
-    }
-    finish.into_summary(&mut summary, &|| signals.take().is_some())?;
-    match back {
-        Ok(_) => drop(settings.restore()?),
-        Err(_) => settings.let_go(),
-    }
-    Ok(summary)
 }
 
-fn summary(applied: &Applied, mode: Mode, time: Duration) -> Summary {
-    Summary {
+/// The longest time between two rounds of reading the buffers. A SIGKILL loses at most the events of this
+/// time and what is in the kernel's buffers.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+/// Time between two looks at whether a buffer is full.
+const FULL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Time between two clock snapshots.
+const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(5);
+/// After this many wake-ups in a row that found a nearly empty buffer, the kernel is taken not to support
+/// watermarks for raw pipes (before 6.1, and some 5.x), and the buffers are read at fixed intervals instead.
+const MAX_FALSE_WAKEUPS: u32 = 16;
+/// The rate at which a CPU is assumed to fill its buffer where the buffers are read at fixed intervals.
+const MAX_BYTES_PER_SECOND: u64 = 200_000_000;
+
+/// Records until the plan's end or a signal. Whatever happens, the kernel's settings are as before when this
+/// returns.
+pub(crate) fn record(
+    request: &RecordingRequest,
+    plan: &RecordingPlan,
+    notify: &mut dyn FnMut(BufferNotice),
+) -> Result<RecordingSummary, RecordError> {
+    PreparedRecording::prepare(request, plan, notify)?.run(Box::new(|| ()))
+}
+
+/// A recording whose trace buffer is locked and whose request is resolved. The kernel's settings are still
+/// unchanged.
+pub(super) struct PreparedRecording<'a> {
+    plan: &'a RecordingPlan,
+    config: TracefsConfig,
+    /// A note for each thing that was requested and that this device does not have.
+    notes: Vec<String>,
+    settings: SettingsGuard,
+    signals: Signals,
+}
+
+impl<'a> PreparedRecording<'a> {
+    /// Locks the trace buffer, and resolves the request for this kernel.
+    pub(super) fn prepare(
+        request: &RecordingRequest,
+        plan: &'a RecordingPlan,
+        notify: &mut dyn FnMut(BufferNotice),
+    ) -> Result<PreparedRecording<'a>, RecordError> {
+        let (tracefs, created) = request.buffer.open_or_create()?;
+        // The signals are blocked before anything is changed: from here on a signal ends the recording in
+        // order.
+        let signals = Signals::block().map_err(RecordError::Signals)?;
+        let settings = request.buffer.lock(&tracefs, created, notify)?;
+        let (config, notes) = request.resolve(&tracefs, plan.mode.when_full())?;
+        Ok(PreparedRecording { plan, config, notes, settings, signals })
+    }
+
+    pub(super) fn tracefs(&self) -> &Tracefs {
+        self.settings.tracefs()
+    }
+
+    /// Records, and calls `on_start` once tracing is on. If tracing never comes on, `on_start` is dropped. The
+    /// closure is boxed so that the binary holds this function once, not once per caller.
+    pub(super) fn run(self, on_start: Box<dyn FnOnce()>) -> Result<RecordingSummary, RecordError> {
+        let PreparedRecording { plan, config, notes, mut settings, signals } = self;
+        let applied = tracefs_config::apply(&mut settings, &config)?;
+        let mut session = RecordingSession::open(&settings, &applied, &plan.target)?;
+        if !plan.target.is_stream() {
+            settings.set_capture(&plan.target.path)?;
+        }
+        session.snapshot();
+        tracefs_config::start(&settings)?;
+        on_start();
+        let started = Instant::now();
+        let mut recording_loop = RecordingLoop {
+            plan,
+            buffer_kb: config.buffer_kb,
+            signals: &signals,
+            session: &mut session,
+            has_watermark: applied.watermark.is_some(),
+            false_wakeups: 0,
+        };
+        let mut ended = recording_loop.run(started);
+        let stopped = tracefs_config::stop(&settings);
+        let mut summary = begin_summary(notes, applied, plan.mode, started.elapsed());
+        session.snapshot();
+        // The rest of the buffers, partial pages included. After an error the output may take no more pages.
+        if ended.is_ok()
+            && let Err(error) = session.drain()
+        {
+            ended = Err(error);
+        }
+        match ended {
+            Ok(reason) => summary.ended_by = reason,
+            Err(error) => {
+                summary.ended_by = "an error".into();
+                summary.error = Some(error.to_string());
+            }
+        }
+        if let Err(error) = stopped {
+            summary.notes.push(error.to_string());
+        }
+        let session = session.close();
+        // The settings are put back before the file is finished: the kernel is in its old state soon,
+        // whatever happens to the file. The file of saved settings stays, so that after a SIGKILL it names
+        // the unfinished capture.
+        let put_back = settings.put_back();
+        if let Err(error) = &put_back {
+            summary.notes.push(format!("{error}; try `tracebridge restore`"));
+        }
+        session.finish(&mut summary, &|| signals.take().is_some())?;
+        match put_back {
+            Ok(_) => drop(settings.restore()?),
+            Err(_) => settings.let_go(),
+        }
+        Ok(summary)
+    }
+}
+
+fn begin_summary(
+    mut notes: Vec<String>,
+    mut applied: AppliedConfig,
+    mode: RecordingMode,
+    time: Duration,
+) -> RecordingSummary {
+    notes.append(&mut applied.notes);
+    RecordingSummary {
         clock: applied.clock.name().to_owned(),
-        notes: applied.notes.clone(),
+        notes,
         seconds: time.as_secs_f64(),
-        streaming: mode == Mode::Stream,
-        ..Summary::default()
+        streaming: mode == RecordingMode::Stream,
+        ..RecordingSummary::default()
     }
 }
 
-struct Run<'a> {
-    config: &'a Config,
+/// The loop that moves pages while tracing is on.
+struct RecordingLoop<'a> {
+    plan: &'a RecordingPlan,
+    /// The size of each CPU's buffer, KiB.
+    buffer_kb: u64,
     signals: &'a Signals,
-    session: &'a mut Session,
-    watermark: bool,
+    session: &'a mut RecordingSession,
+    /// Whether a CPU's pipe becomes readable when its buffer is filled to the watermark.
+    has_watermark: bool,
     false_wakeups: u32,
 }
 
-impl Run<'_> {
-    /// Moves pages until something ends the recording; says what did.
-    fn until_the_end(&mut self, started: Instant) -> Result<String, Error> {
-        let mut next_snapshot = Instant::now() + SNAPSHOT_EVERY;
-        let by_clock = self.config.setup.buffer_kb.saturating_mul(1024 * 500) / FASTEST;
-        let by_clock = Duration::from_millis(by_clock.clamp(5, 250));
-        let deadline = self.config.duration.map(|d| started + d);
+impl RecordingLoop<'_> {
+    /// Moves pages until something ends the recording. Returns the reason for the end.
+    fn run(&mut self, started: Instant) -> Result<String, RecordError> {
+        let mut next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
+        // The time in which half of a buffer fills at the highest rate.
+        let interval_ms = self.buffer_kb.saturating_mul(1024 * 500) / MAX_BYTES_PER_SECOND;
+        let interval = Duration::from_millis(interval_ms.clamp(5, 250));
+        let deadline = self.plan.duration.map(|d| started + d);
         loop {
-            let longest = match self.config.mode {
-                Mode::Stream if !self.watermark => by_clock,
-                Mode::Stream | Mode::Ring => LONGEST_WAIT,
-                Mode::Fill => FULL_CHECK,
+            let max_wait = match self.plan.mode {
+                RecordingMode::Stream if !self.has_watermark => interval,
+                RecordingMode::Stream | RecordingMode::Ring => MAX_WAIT,
+                RecordingMode::Fill => FULL_CHECK_INTERVAL,
             };
-            let left = deadline.map_or(longest, |d| d.saturating_duration_since(Instant::now()));
-            let ready = self.wait(left.min(longest));
+            let left = deadline.map_or(max_wait, |d| d.saturating_duration_since(Instant::now()));
+            let ready = self.wait(left.min(max_wait));
             if let Some(signal) = self.signals.take() {
                 return Ok(format!("signal {signal}"));
             }
-            match self.config.mode {
-                Mode::Stream => self.drain(&ready)?,
-                Mode::Fill if self.is_full()? => return Ok("full".into()),
-                Mode::Fill | Mode::Ring => {}
+            match self.plan.mode {
+                RecordingMode::Stream => self.read_cpus(&ready)?,
+                RecordingMode::Fill if self.is_full()? => return Ok("full".into()),
+                RecordingMode::Fill | RecordingMode::Ring => {}
             }
-            if self.config.target.max_bytes.is_some_and(|max| self.session.data_bytes() >= max) {
+            if self.plan.target.max_bytes.is_some_and(|max| self.session.output.data_bytes() >= max) {
                 return Ok("size".into());
             }
             let now = Instant::now();
@@ -163,49 +214,52 @@ impl Run<'_> {
                 return Ok("time".into());
             }
             if now >= next_snapshot {
-                next_snapshot = now + SNAPSHOT_EVERY;
+                next_snapshot = now + SNAPSHOT_INTERVAL;
                 self.session.snapshot();
                 self.session.put_snapshots()?;
             }
         }
     }
 
-    /// Sleeps until a buffer is filled to its watermark, a signal comes or `longest` is over. Returns the lanes to
-    /// look at: those that are ready, or all when the time is over.
-    fn wait(&self, longest: Duration) -> Vec<usize> {
-        let lanes = &self.session.drain.lanes;
+    /// Sleeps until a buffer is filled to its watermark, a signal comes, or `max_wait` is over. Returns the
+    /// indices of the readers to read: those with enough pages, or all of them when the time is over.
+    fn wait(&self, max_wait: Duration) -> Vec<usize> {
+        let readers = &self.session.cpus.readers;
         let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        if self.watermark && self.config.mode == Mode::Stream {
-            fds.extend(lanes.iter().map(|l| PollFd::new(l.pipe.as_fd(), PollFlags::POLLIN)));
+        if self.has_watermark && self.plan.mode == RecordingMode::Stream {
+            fds.extend(readers.iter().map(|r| PollFd::new(r.pipe.as_fd(), PollFlags::POLLIN)));
         }
-        // Rounded up, or the last millisecond would be spent asking again and again.
-        let timeout = PollTimeout::try_from(longest + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX);
+        // Rounded up to whole milliseconds: a timeout of 0 would make the loop spin during the last
+        // millisecond.
+        let timeout =
+            PollTimeout::try_from(max_wait + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX);
         match poll(&mut fds, timeout) {
-            Ok(0) | Err(_) => (0..lanes.len()).collect(),
+            Ok(0) | Err(_) => (0..readers.len()).collect(),
             Ok(_) => (0..fds.len() - 1).filter(|n| fds[n + 1].any() == Some(true)).collect(),
         }
     }
 
-    fn drain(&mut self, ready: &[usize]) -> Result<(), Error> {
-        let Session { drain, output, .. } = &mut *self.session;
-        let all = ready.len() == drain.lanes.len();
+    fn read_cpus(&mut self, ready: &[usize]) -> Result<(), RecordError> {
+        let RecordingSession { cpus, output, .. } = &mut *self.session;
+        let all = ready.len() == cpus.readers.len();
         let mut moved = 0;
-        for lane in ready {
-            moved += drain.lane(*lane, Upto::HalfFullPage, output.as_mut())?;
+        for cpu in ready {
+            moved += cpus.read_cpu(*cpu, ReadLimit::HalfFullPage, output.as_mut())?;
         }
-        if self.watermark && !all {
-            // A true wake-up finds a good part of a buffer.
-            let little = moved < self.config.setup.buffer_kb * 1024 / 8;
-            self.false_wakeups = if little { self.false_wakeups + 1 } else { 0 };
-            self.watermark = self.false_wakeups < FALSE_WAKEUPS;
+        if self.has_watermark && !all {
+            // At the watermark a good part of a buffer is filled. Much less means that the kernel woke us up
+            // too early.
+            let is_false = moved < self.buffer_kb * 1024 / 8;
+            self.false_wakeups = if is_false { self.false_wakeups + 1 } else { 0 };
+            self.has_watermark = self.false_wakeups < MAX_FALSE_WAKEUPS;
         }
         Ok(())
     }
 
-    fn is_full(&self) -> Result<bool, Error> {
+    fn is_full(&self) -> Result<bool, RecordError> {
         let session = &self.session;
-        for lane in &session.drain.lanes {
-            if stats::read(&session.tracefs, lane.count.cpu)?.dropped > 0 {
+        for reader in &session.cpus.readers {
+            if cpu_stats::read(&session.tracefs, reader.count.cpu)?.dropped > 0 {
                 return Ok(true);
             }
         }
@@ -213,13 +267,10 @@ impl Run<'_> {
     }
 }
 
-impl Session {
-    fn put_snapshots(&mut self) -> Result<(), Error> {
+impl RecordingSession {
+    /// Writes the snapshots taken so far to the output, so that a killed recorder leaves them too.
+    fn put_snapshots(&mut self) -> Result<(), RecordError> {
         let extra = RecorderInfo { snapshots: self.snapshots.clone(), ..RecorderInfo::default() };
         self.output.put_extra(&extra)
-    }
-
-    fn data_bytes(&self) -> u64 {
-        self.output.data_bytes()
     }
 }

@@ -1,73 +1,89 @@
-//! One trace buffer being read into one output: the head before, the pages, the counts after.
+//! A trace buffer that is read into one output: first the head, then the pages, last the kernel's counts.
 
 use std::path::{Path, PathBuf};
 
-use super::capture::{Capture, Settled};
-use super::drain::{Drain, LaneCount, Upto};
-use super::metadata::{self, Names};
-use super::output::{Frames, Output};
-use super::setup::Applied;
-use super::stats::Stats;
-use super::summary::{CpuSummary, Summary};
-use super::{Error, Settings, Tracefs, clocks, stats};
+use super::capture::CaptureFile;
+use super::cpu_reader::{CpuCount, CpuReaders, ReadLimit};
+use super::cpu_stats::{self, CpuStats};
+use super::metadata::{self, TaskNames};
+use super::output::{FinalState, RecordingOutput};
+use super::stream_output::StreamOutput;
+use super::summary::{CpuSummary, RecordingSummary};
+use super::tracefs_config::AppliedConfig;
+use super::{RecordError, SettingsGuard, Tracefs, clocks};
 use crate::clock::Snapshots;
 use crate::trace_dat::file_format::option;
 use crate::trace_dat::{CpuLoss, DatHead, Metadata, RecorderInfo, Slot};
 
-/// Where a recording goes, and what goes with it.
+/// Where a recording goes, and what it includes beside the events.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub(crate) struct CaptureTarget {
     /// The capture's path; `-` is a stream of frames on stdout.
-    pub path: PathBuf,
-    /// Ends the recording when it has this many bytes of events.
-    pub max_bytes: Option<u64>,
-    /// Whether to put `/proc/kallsyms` (several MiB) into it.
-    pub kallsyms: bool,
-    /// Whether to compress it at the end. Not a stream: that is for the other end.
-    pub compress: bool,
+    pub(crate) path: PathBuf,
+    /// Ends the recording when the capture holds this many bytes of events.
+    pub(crate) max_bytes: Option<u64>,
+    /// Whether the capture includes `/proc/kallsyms` (several MiB).
+    pub(crate) kallsyms: bool,
+    /// Whether the capture is compressed at the end. A stream is never compressed here: the receiver can do
+    /// that.
+    pub(crate) compress: bool,
 }
 
-/// Bytes kept in the head for names of threads that are only known at the end: of the 8192 that the kernel remembers.
-const SPARE_NAMES: usize = 192 * 1024;
-/// Bytes kept in the head for clock snapshots and new processes.
-const SPARE_EXTRA: usize = 64 * 1024;
-/// Bytes of a CPU's `stats` in the head.
-const STATS_SLOT: usize = 384;
+impl CaptureTarget {
+    /// Whether the recording is a stream on stdout rather than a file.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.path == Path::new("-")
+    }
+}
 
-/// A trace buffer being read into an output.
-pub(super) struct Session {
-    pub tracefs: Tracefs,
-    pub drain: Drain,
-    pub output: Box<dyn Output>,
-    pub snapshots: Snapshots,
+/// Bytes reserved in the head for names of threads that start during the recording. They suffice for the 8192
+/// threads that the kernel remembers.
+const SPARE_NAMES_BYTES: usize = 192 * 1024;
+/// Bytes reserved in the head for clock snapshots and for processes that start during the recording.
+const SPARE_EXTRA_BYTES: usize = 64 * 1024;
+/// Bytes reserved in the head for the `stats` of one CPU.
+const STATS_SLOT_BYTES: usize = 384;
+
+/// A trace buffer that is being read into an output.
+pub(super) struct RecordingSession {
+    pub(crate) tracefs: Tracefs,
+    pub(crate) cpus: CpuReaders,
+    pub(crate) output: Box<dyn RecordingOutput>,
+    pub(crate) snapshots: Snapshots,
     path: PathBuf,
     comms: Slot,
     tgids: Slot,
     stats: Vec<Slot>,
-    /// Events of each CPU that were read before this: by an earlier dump.
+    /// Events of each CPU that an earlier dump has read already.
     read_before: Vec<u64>,
 }
 
-impl Session {
-    /// Opens every CPU's pipe and begins the output with its head.
-    pub fn open(settings: &Settings, applied: &Applied, target: &Target) -> Result<Session, Error> {
+impl RecordingSession {
+    /// Opens the ring buffer of every CPU and begins the output with its head.
+    pub(crate) fn open(
+        settings: &SettingsGuard,
+        applied: &AppliedConfig,
+        target: &CaptureTarget,
+    ) -> Result<RecordingSession, RecordError> {
         let tracefs = settings.tracefs().clone();
         let layout = metadata::page_layout(&tracefs)?;
-        let drain = Drain::open(&tracefs, layout)?;
-        let cpus: Vec<u32> = drain.lanes.iter().map(|l| l.count.cpu).collect();
-        // The table has an entry for every CPU up to the highest: its place is the CPU's id.
-        let table = cpus.last().map_or(0, |last| *last as usize + 1);
-        let header = head(&tracefs, applied, target, &cpus)?.v6(&vec![Default::default(); table]);
+        let cpus = CpuReaders::open(&tracefs, layout)?;
+        let cpu_ids: Vec<u32> = cpus.readers.iter().map(|r| r.count.cpu).collect();
+        // The table is indexed by CPU id, so it has an entry for every id up to the highest.
+        let table_len = cpu_ids.last().map_or(0, |last| *last as usize + 1);
+        let header = head(&tracefs, applied, target, &cpu_ids)?.v6(&vec![Default::default(); table_len]);
         let DatHead { comms, ref options, .. } = header;
         let tgids = options.first().copied().unwrap_or_default();
-        let slots = options[options.len() - cpus.len()..].to_vec();
-        let output: Box<dyn Output> = if target.path == Path::new("-") {
-            Box::new(Frames::begin(std::io::stdout(), &header, table, layout.size as usize)?)
+        let slots = options[options.len() - cpu_ids.len()..].to_vec();
+        let output: Box<dyn RecordingOutput> = if target.is_stream() {
+            Box::new(StreamOutput::begin(std::io::stdout(), &header, table_len, layout.size as usize)?)
         } else {
-            // Beyond the size asked for, one look at the buffers may bring as much as all of a buffer.
-            let most = target.max_bytes.map(|max| max.saturating_add(4 << 30));
+            // The size is checked between two rounds of reading, and one round may bring a whole buffer: 4
+            // GiB at most.
+            let max_cpu_bytes = target.max_bytes.map(|max| max.saturating_add(4 << 30));
             let parts = target.compress.then(|| header.parts.clone());
-            let mut capture = Capture::create(&target.path, header, table, layout.size as usize, most)?;
+            let mut capture =
+                CaptureFile::create(&target.path, header, table_len, layout.size as usize, max_cpu_bytes)?;
             if let Some(parts) = parts {
                 capture.compress_at_end(parts);
             }
@@ -75,70 +91,96 @@ impl Session {
         };
         let snapshots = clocks::begin(applied.clock);
         let path = target.path.clone();
-        let read_before = cpus.iter().map(|cpu| stats::read(&tracefs, *cpu).map_or(0, |s| s.read)).collect();
-        Ok(Session { tracefs, drain, output, snapshots, path, comms, tgids, stats: slots, read_before })
+        let read_before =
+            cpu_ids.iter().map(|cpu| cpu_stats::read(&tracefs, *cpu).map_or(0, |s| s.read)).collect();
+        Ok(RecordingSession {
+            tracefs,
+            cpus,
+            output,
+            snapshots,
+            path,
+            comms,
+            tgids,
+            stats: slots,
+            read_before,
+        })
     }
 
-    /// Reads the clocks.
-    pub fn snapshot(&mut self) {
+    /// Adds a snapshot of the clocks.
+    pub(crate) fn snapshot(&mut self) {
         clocks::push(&mut self.snapshots, clocks::snapshot(&self.tracefs));
     }
 
-    /// Moves what is in the kernel, partial pages too. Tracing should be off, or this may never end.
-    pub fn drain_all(&mut self) -> Result<(), Error> {
-        (0..self.drain.lanes.len())
-            .try_for_each(|n| self.drain.lane(n, Upto::End, self.output.as_mut()).map(drop))
+    /// Moves everything from the kernel's buffers to the output, partial pages included. Tracing should be
+    /// off: otherwise new events may come as fast as they are read.
+    pub(crate) fn drain(&mut self) -> Result<(), RecordError> {
+        (0..self.cpus.readers.len())
+            .try_for_each(|n| self.cpus.read_cpu(n, ReadLimit::Empty, self.output.as_mut()).map(drop))
     }
 
-    /// Asks the kernel what it counted, and lets go of the pipes. Nothing of the kernel is needed after this.
-    pub fn count(self) -> Counted {
-        let Session { tracefs, drain, output, snapshots, path, comms, tgids, stats: slots, read_before } =
-            self;
-        let cpus = drain.lanes.iter().zip(slots).zip(read_before);
-        let cpus = cpus.map(|((lane, slot), before)| {
-            let mut stats = stats::read(&tracefs, lane.count.cpu).unwrap_or_default();
+    /// Reads the kernel's counts and the names of threads, and closes the ring buffers. From then on the
+    /// session needs nothing more of the kernel.
+    pub(crate) fn close(self) -> ClosedSession {
+        let RecordingSession {
+            tracefs,
+            cpus,
+            output,
+            snapshots,
+            path,
+            comms,
+            tgids,
+            stats: slots,
+            read_before,
+        } = self;
+        let cpus = cpus.readers.iter().zip(slots).zip(read_before);
+        let cpus = cpus.map(|((reader, slot), before)| {
+            let mut stats = cpu_stats::read(&tracefs, reader.count.cpu).unwrap_or_default();
             stats.read = stats.read.saturating_sub(before);
-            (lane.count, slot, stats)
+            (reader.count, slot, stats)
         });
         let cpus = cpus.collect();
-        Counted { output, snapshots, path, comms, tgids, cpus, names: Names::gather(&tracefs) }
+        ClosedSession { output, snapshots, path, comms, tgids, cpus, names: TaskNames::gather(&tracefs) }
     }
 }
 
-/// An output whose buffer is read, with what the kernel says of it.
-pub(super) struct Counted {
-    output: Box<dyn Output>,
+/// An output that has received its last page, with the kernel's counts and the names of threads.
+pub(super) struct ClosedSession {
+    output: Box<dyn RecordingOutput>,
     snapshots: Snapshots,
     path: PathBuf,
     comms: Slot,
     tgids: Slot,
-    cpus: Vec<(LaneCount, Slot, Stats)>,
-    names: Names,
+    cpus: Vec<(CpuCount, Slot, CpuStats)>,
+    names: TaskNames,
 }
 
-impl Counted {
-    /// Ends the output, and puts into the summary what it came to. `hurry`: see [`Output::finish`].
-    pub fn into_summary(self, summary: &mut Summary, hurry: &dyn Fn() -> bool) -> Result<(), Error> {
-        let Counted { mut output, snapshots, path, comms, tgids, cpus, names } = self;
-        for (lane, slot, s) in cpus {
-            let text = format!("CPU: {}\n{}\n", lane.cpu, s.text);
-            // The slot's last byte stays: it ends the text.
+impl ClosedSession {
+    /// Completes the output and fills in the summary. For `hurry` see [`RecordingOutput::finish`].
+    pub(crate) fn finish(
+        self,
+        summary: &mut RecordingSummary,
+        hurry: &dyn Fn() -> bool,
+    ) -> Result<(), RecordError> {
+        let ClosedSession { mut output, snapshots, path, comms, tgids, cpus, names } = self;
+        for (count, slot, stats) in cpus {
+            let text = format!("CPU: {}\n{}\n", count.cpu, stats.text);
+            // The slot's last byte is the NUL that ends the text.
             output.patch(Slot { len: slot.len - 1, ..slot }, text.as_bytes(), b' ')?;
             summary.cpus.push(CpuSummary {
-                cpu: lane.cpu,
-                events: s.read,
-                bytes: lane.bytes,
-                overrun: s.overrun,
-                dropped: s.dropped,
-                commit_overrun: s.commit_overrun,
-                gaps: lane.gaps,
-                missed: lane.missed,
-                left: s.entries,
+                cpu: count.cpu,
+                events: stats.read,
+                bytes: count.bytes,
+                overrun: stats.overrun,
+                dropped: stats.dropped,
+                commit_overrun: stats.commit_overrun,
+                gaps: count.gaps,
+                missed: count.missed,
+                left: stats.entries,
             });
         }
         for (slot, text) in [(comms, names.comms()), (tgids, names.tgids())] {
             if !output.patch(slot, &text, b'\n')? {
-                let note = "more threads than the head has room for: some are without a name";
+                let note = "there were more threads than the head has room for: some have no name";
                 summary.notes.push(note.into());
             }
         }
@@ -151,17 +193,17 @@ impl Counted {
         let finished = output.finish(extra, hurry)?;
         summary.output = path;
         summary.bytes = finished.bytes;
-        if let Some(why) = finished.raw {
-            summary.notes.push(format!("not compressed, but whole: {why}"));
+        if let Some(error) = finished.not_compressed {
+            summary.notes.push(format!("not compressed, but whole: {error}"));
         }
-        match finished.settled {
-            Settled::Compact => {}
-            Settled::Sparse => {
+        match finished.state {
+            FinalState::Compact => {}
+            FinalState::Sparse => {
                 let note =
-                    "the file keeps holes (no room to close them): copy it with a tool that knows holes";
+                    "the file keeps holes (no room to close them): copy it with a tool that preserves holes";
                 summary.notes.push(note.into());
             }
-            Settled::Gone => {
+            FinalState::Deleted => {
                 let gone = format!("{} was deleted while it was written", summary.output.display());
                 summary.error.get_or_insert(gone);
             }
@@ -171,9 +213,15 @@ impl Counted {
     }
 }
 
-/// The head, with room for what is only known at the end. The first option is the tgids, the last are the CPUs' stats.
-fn head(tracefs: &Tracefs, applied: &Applied, target: &Target, cpus: &[u32]) -> Result<Metadata, Error> {
-    let names = Names::gather(tracefs);
+/// The head, with room for what is known only at the end. Its first option holds the tgids, its last options
+/// hold the `stats` of each CPU.
+fn head(
+    tracefs: &Tracefs,
+    applied: &AppliedConfig,
+    target: &CaptureTarget,
+    cpus: &[u32],
+) -> Result<Metadata, RecordError> {
+    let names = TaskNames::gather(tracefs);
     let spare = |mut known: Vec<u8>, padding: u8, spare: usize| {
         let len = known.len() + spare;
         known.reserve_exact(spare);
@@ -184,21 +232,21 @@ fn head(tracefs: &Tracefs, applied: &Applied, target: &Target, cpus: &[u32]) -> 
         RecorderInfo { processes: names.processes.clone(), ..RecorderInfo::default() }.to_json(usize::MAX);
     let text = |text: String| [text.as_bytes(), b"\0"].concat();
     let mut options = vec![
-        (option::SAVED_TGIDS, spare(names.tgids(), b'\n', SPARE_NAMES)),
+        (option::SAVED_TGIDS, spare(names.tgids(), b'\n', SPARE_NAMES_BYTES)),
         (option::TRACECLOCK, text(tracefs.read("trace_clock")?)),
         (option::UNAME, text(uname())),
         (option::VERSION, text(concat!("tracebridge ", env!("CARGO_PKG_VERSION")).to_owned())),
         (option::CPUCOUNT, cpus.last().map_or(0, |last| last + 1).to_ne_bytes().to_vec()),
     ];
     options.extend(cpus.iter().map(|_| {
-        let mut stat = vec![b' '; STATS_SLOT - 1];
+        let mut stat = vec![b' '; STATS_SLOT_BYTES - 1];
         stat.push(0);
         (option::CPUSTAT, stat)
     }));
     Ok(Metadata {
-        comms: spare(names.comms(), b'\n', SPARE_NAMES),
+        comms: spare(names.comms(), b'\n', SPARE_NAMES_BYTES),
         options,
-        extra: spare(extra, b' ', SPARE_EXTRA),
+        extra: spare(extra, b' ', SPARE_EXTRA_BYTES),
         ..metadata::gather(tracefs, &applied.events, target.kallsyms)?
     })
 }

@@ -1,4 +1,5 @@
-//! SIGINT, SIGTERM, SIGHUP and SIGQUIT as something to poll, so that a recording always ends in its own way.
+//! SIGINT, SIGTERM, SIGHUP and SIGQUIT as a file descriptor to poll. A recording that receives one of these
+//! signals ends in order: it finishes the capture and puts the kernel's settings back.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,13 +7,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// The signals that end a recording, blocked and readable here.
+/// The signals that end a recording: blocked, and readable from this value instead.
 #[derive(Debug)]
-pub struct Signals(SignalFd);
+pub(crate) struct Signals(SignalFd);
 
 impl Signals {
-    /// Blocks them for this thread and those it will start. Children that `std::process` starts get none blocked.
-    pub fn block() -> io::Result<Signals> {
+    /// Blocks the signals for this thread and for the threads that it will start. `std::process` unblocks all
+    /// signals in the processes that it starts.
+    pub(crate) fn block() -> io::Result<Signals> {
         let mut set = SigSet::empty();
         for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
             set.add(signal);
@@ -21,8 +23,8 @@ impl Signals {
         Ok(Signals(SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
     }
 
-    /// The signal that arrived, if one did.
-    pub fn take(&self) -> Option<Signal> {
+    /// Takes one signal that has arrived, if there is one.
+    pub(crate) fn take(&self) -> Option<Signal> {
         let info = self.0.read_signal().ok()??;
         Signal::try_from(info.ssi_signo as i32).ok()
     }

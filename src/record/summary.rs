@@ -1,84 +1,85 @@
-//! What a recording came to, for people and (as JSON) for scripts.
+//! The summary of a recording: a text for people, and JSON for scripts.
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// One CPU's share.
+/// The counts of one CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct CpuSummary {
-    /// The CPU.
-    pub cpu: u32,
-    /// Events the kernel handed out (`read events` of `stats`).
-    pub events: u64,
+pub(crate) struct CpuSummary {
+    /// The CPU's id.
+    pub(crate) cpu: u32,
+    /// Events that were read out of the kernel (`read events` of `stats`).
+    pub(crate) events: u64,
     /// Bytes of pages written to the capture.
-    pub bytes: u64,
-    /// Events overwritten before they were read.
-    pub overrun: u64,
-    /// Events not written because the buffer was full.
-    pub dropped: u64,
-    /// Events lost to an interrupt in a bad moment.
-    pub commit_overrun: u64,
-    /// Gaps that the pages themselves tell of.
-    pub gaps: u64,
-    /// Events missing in them, as far as the pages told.
-    pub missed: u64,
-    /// Events left in the buffer, when a recording ended before it could be emptied.
-    pub left: u64,
+    pub(crate) bytes: u64,
+    /// Events that were overwritten before they were read.
+    pub(crate) overrun: u64,
+    /// Events that the kernel did not write because the buffer was full.
+    pub(crate) dropped: u64,
+    /// Events lost because an interrupt came while the writer was changing pages.
+    pub(crate) commit_overrun: u64,
+    /// Pages whose header says that events were lost before the page.
+    pub(crate) gaps: u64,
+    /// Events lost in these gaps, where the pages give a number.
+    pub(crate) missed: u64,
+    /// Events that stayed in the kernel's buffer because the recording ended before the buffer was empty.
+    pub(crate) left: u64,
 }
 
 impl CpuSummary {
-    /// Events known lost: what the kernel counted, or what the pages told where that is more. In a recording that is
-    /// only read at its end these are no loss, but what a ring overwrites and a full buffer refuses.
-    pub fn lost(&self) -> u64 {
+    /// The number of events known to be lost: the kernel's count or, if that is larger, the count of the page
+    /// headers. In a recording that is read only at its end, these are not losses but the events that the
+    /// ring has overwritten or the full buffer has refused.
+    pub(crate) fn lost(&self) -> u64 {
         (self.overrun + self.dropped + self.commit_overrun).max(self.missed).max(u64::from(self.gaps > 0))
     }
 }
 
-/// What a recording came to.
+/// The summary of a recording. Its JSON form is part of the command line's interface.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Summary {
-    /// The capture; `-` for a stream.
-    pub output: PathBuf,
-    /// Its length, bytes.
-    pub bytes: u64,
-    /// Whether pages were moved while they filled: then overwritten and refused events are losses.
-    pub streaming: bool,
-    /// From tracing on to tracing off, seconds.
-    pub seconds: f64,
-    /// ftrace's name of the clock of the events' times.
-    pub clock: String,
-    /// Why it ended: `time`, `signal SIGINT`, `size`, `full`, `an error`.
-    pub ended_by: String,
-    /// Per CPU.
-    pub cpus: Vec<CpuSummary>,
-    /// What could not be had or went wrong without ending the recording.
-    pub notes: Vec<String>,
-    /// The error that ended it, where one did; what was written before is there.
-    pub error: Option<String>,
-    /// User and system time of the recorder, seconds.
-    pub cpu_seconds: f64,
-    /// The most memory the recorder had, KiB.
-    pub peak_rss_kb: u64,
+pub(crate) struct RecordingSummary {
+    /// The capture's path; `-` for a stream.
+    pub(crate) output: PathBuf,
+    /// The capture's length, bytes.
+    pub(crate) bytes: u64,
+    /// Whether pages were read while the buffer filled. Only then are overwritten and refused events losses.
+    pub(crate) streaming: bool,
+    /// The time between switching tracing on and off, seconds.
+    pub(crate) seconds: f64,
+    /// ftrace's name of the trace clock.
+    pub(crate) clock: String,
+    /// Why the recording ended: `time`, `signal SIGINT`, `size`, `full`, `an error`, `dump`.
+    pub(crate) ended_by: String,
+    /// The counts of each CPU.
+    pub(crate) cpus: Vec<CpuSummary>,
+    /// Sentences about what was not available or went wrong without ending the recording.
+    pub(crate) notes: Vec<String>,
+    /// The error that ended the recording, if one did. The capture holds everything that was written before.
+    pub(crate) error: Option<String>,
+    /// The recorder's user and system time, seconds.
+    pub(crate) cpu_seconds: f64,
+    /// The recorder's peak resident memory, KiB.
+    pub(crate) peak_rss_kb: u64,
 }
 
-impl Summary {
-    /// Events of all CPUs.
-    pub fn events(&self) -> u64 {
+impl RecordingSummary {
+    /// The number of recorded events, all CPUs together.
+    pub(crate) fn events(&self) -> u64 {
         self.cpus.iter().map(|c| c.events).sum()
     }
 
-    /// Events lost of all CPUs.
-    pub fn lost(&self) -> u64 {
+    /// The number of lost events, all CPUs together. Always 0 for a recording that is read only at its end.
+    pub(crate) fn lost(&self) -> u64 {
         if self.streaming { self.cpus.iter().map(CpuSummary::lost).sum() } else { 0 }
     }
 
-    /// Whether anything is missing: exit code 3.
-    pub fn is_lossy(&self) -> bool {
+    /// Whether anything is missing from the capture; the exit code is 3 then.
+    pub(crate) fn is_lossy(&self) -> bool {
         self.error.is_some() || self.lost() > 0 || (self.streaming && self.cpus.iter().any(|c| c.left > 0))
     }
 
-    /// Adds what the process itself used so far.
+    /// Fills in the CPU time and memory that this process has used so far.
     pub(super) fn add_usage(&mut self) {
         use nix::sys::resource::{UsageWho, getrusage};
         if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
@@ -88,8 +89,8 @@ impl Summary {
         }
     }
 
-    /// The lines for a person.
-    pub fn text(&self) -> String {
+    /// The summary as text for people, ending with a newline.
+    pub(crate) fn text(&self) -> String {
         let mut out = format!(
             "{}: {} events in {:.2} s, {} bytes, clock {}, ended by {}\n",
             self.output.display(),
@@ -122,5 +123,36 @@ impl Summary {
             out += &format!("  ended early: {error}\n");
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(streaming: bool) -> RecordingSummary {
+        let cpu = CpuSummary {
+            cpu: 1,
+            events: 7,
+            overrun: 2,
+            dropped: 1,
+            gaps: 1,
+            missed: 5,
+            ..Default::default()
+        };
+        RecordingSummary { streaming, cpus: vec![cpu], ..RecordingSummary::default() }
+    }
+
+    #[test]
+    fn overwritten_events_are_losses_only_while_pages_are_streamed() {
+        assert_eq!((summary(true).lost(), summary(true).is_lossy()), (5, true));
+        assert_eq!((summary(false).lost(), summary(false).is_lossy()), (0, false));
+        assert!(summary(true).text().contains("5 lost (overrun 2, dropped 1"), "{}", summary(true).text());
+        assert!(summary(false).text().contains("5 overwritten or refused"), "{}", summary(false).text());
+    }
+
+    #[test]
+    fn a_gap_without_a_number_counts_as_one_lost_event() {
+        assert_eq!(CpuSummary { gaps: 3, ..CpuSummary::default() }.lost(), 1);
     }
 }

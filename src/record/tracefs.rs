@@ -1,42 +1,40 @@
-//! The one seam to the kernel: files below one directory, a mounted tracefs or (in tests) a directory of files.
+//! Access to tracefs. Every file is reached through one [`Tracefs`] value with a root directory: a mounted
+//! tracefs or, in tests, a directory of ordinary files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::Error;
+use super::RecordError;
+use crate::markers::TRACEFS_PLACES;
 
-/// Where a tracefs usually is: its own mount point (Linux ≥ 4.1), then the one inside debugfs.
-pub const USUAL_PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-
-/// Knobs that hold a list.
-const LISTS: [&str; 4] =
+/// Files that hold a list: a write adds to the list, and opening the file with O_TRUNC empties it.
+const LIST_FILES: [&str; 4] =
     ["set_ftrace_filter", "set_graph_function", "set_event_notrace_pid", "set_ftrace_notrace_pid"];
 
-/// A trace buffer with its knobs: the top one of a tracefs, or one of its instances.
+/// A trace buffer with its settings: the top-level buffer of a tracefs, or one of its instances.
 #[derive(Debug, Clone)]
-pub struct Tracefs {
+pub(crate) struct Tracefs {
     root: PathBuf,
     instance: Option<String>,
 }
 
-/// One event of the kernel.
+/// The name of a kernel event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EventName {
+pub(crate) struct EventName {
     /// The kernel's subsystem (`sched`).
-    pub group: String,
+    pub(crate) group: String,
     /// The event (`sched_switch`).
-    pub name: String,
+    pub(crate) name: String,
 }
 
 impl EventName {
-    /// `group/name`, from any two texts.
-    pub fn new(group: impl Into<String>, name: impl Into<String>) -> EventName {
+    pub(crate) fn new(group: impl Into<String>, name: impl Into<String>) -> EventName {
         EventName { group: group.into(), name: name.into() }
     }
 
-    /// Its directory below the root of tracefs (`events/sched/sched_switch`).
-    pub fn dir(&self) -> String {
+    /// The event's directory, relative to tracefs (`events/sched/sched_switch`).
+    pub(crate) fn dir(&self) -> String {
         format!("events/{}/{}", self.group, self.name)
     }
 }
@@ -48,146 +46,140 @@ impl std::fmt::Display for EventName {
 }
 
 impl Tracefs {
-    /// The tracefs at `dir`, or in the first of [`USUAL_PLACES`] that has one. It has to have `tracing_on`.
-    pub fn find(dir: Option<&Path>) -> Result<Tracefs, Error> {
+    /// Finds the tracefs at `dir` or, without `dir`, at the first of [`TRACEFS_PLACES`] that has a
+    /// `tracing_on`.
+    pub(crate) fn find(dir: Option<&Path>) -> Result<Tracefs, RecordError> {
         let places: Vec<PathBuf> = match dir {
             Some(dir) => vec![dir.to_owned()],
-            None => USUAL_PLACES.iter().map(PathBuf::from).collect(),
+            None => TRACEFS_PLACES.iter().map(PathBuf::from).collect(),
         };
         let mut denied = None;
         for root in &places {
             match fs::metadata(root.join("tracing_on")) {
                 Ok(_) => return Ok(Tracefs { root: root.clone(), instance: None }),
                 Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-                    denied.get_or_insert(Error::knob(root, "enter this directory", e));
+                    denied.get_or_insert(RecordError::knob(root, "enter this directory", e));
                 }
                 Err(_) => {}
             }
         }
         let tried: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
-        Err(denied.unwrap_or(Error::NoTracefs { tried: tried.join(", ") }))
+        Err(denied.unwrap_or(RecordError::NoTracefs { tried: tried.join(", ") }))
     }
 
-    /// The instance called `name`; made, with `make`, when it does not exist yet. The second value tells whether it
-    /// was. Instances have a buffer, a clock and events of their own.
-    pub fn instance(&self, name: &str, make: bool) -> Result<(Tracefs, bool), Error> {
+    /// Opens the instance called `name`, and creates it first if `create` is set and it does not exist. The
+    /// second value says whether it was created. An instance has its own buffer, clock and events.
+    pub(crate) fn instance(&self, name: &str, create: bool) -> Result<(Tracefs, bool), RecordError> {
         let root = self.path("instances").join(name);
-        let made = make && !root.exists();
-        if made {
-            fs::create_dir(&root).map_err(|e| Error::knob(&root, "make this instance", e))?;
+        let created = create && !root.exists();
+        if created {
+            fs::create_dir(&root).map_err(|e| RecordError::knob(&root, "create this instance", e))?;
         } else if let Err(e) = fs::metadata(root.join("tracing_on")) {
-            return Err(Error::knob(&root, "use this instance", e));
+            return Err(RecordError::knob(&root, "use this instance", e));
         }
-        Ok((Tracefs { root, instance: Some(name.to_owned()) }, made))
+        Ok((Tracefs { root, instance: Some(name.to_owned()) }, created))
     }
 
-    /// The buffer that a saved-settings record names.
-    pub(super) fn of_record(root: PathBuf, instance: Option<String>) -> Tracefs {
+    /// The trace buffer that a file of saved settings names; the buffer need not exist any more.
+    pub(super) fn of_saved_settings(root: PathBuf, instance: Option<String>) -> Tracefs {
         Tracefs { root, instance }
     }
 
-    /// The name of the instance; `None` for the top buffer.
-    pub fn instance_name(&self) -> Option<&str> {
+    /// The name of the instance; `None` for the top-level buffer.
+    pub(crate) fn instance_name(&self) -> Option<&str> {
         self.instance.as_deref()
     }
 
-    /// Its directory.
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The directory of the top buffer: its own, or the one that its instance belongs to.
-    pub fn top(&self) -> &Path {
+    /// The directory of the tracefs itself: for an instance, the directory two levels above the instance's
+    /// own.
+    pub(crate) fn top(&self) -> &Path {
         let above = self.instance.as_ref().and_then(|_| self.root.parent()?.parent());
         above.unwrap_or(&self.root)
     }
 
-    /// The path of a file in it; `../../` leads from an instance to the top buffer's files, also when the instance is
-    /// there no more.
-    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+    /// The path of a file. From an instance, `../../` leads to the files of the top-level buffer, even if the
+    /// instance does not exist any more.
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         match name.as_ref().strip_prefix("../..") {
             Ok(name) if self.instance.is_some() => self.top().join(name),
             _ => self.root.join(name),
         }
     }
 
-    /// Whether it has this file.
-    pub fn has(&self, name: impl AsRef<Path>) -> bool {
+    pub(crate) fn has(&self, name: impl AsRef<Path>) -> bool {
         self.path(name).exists()
     }
 
-    /// A file's bytes.
-    pub fn read_bytes(&self, name: impl AsRef<Path>) -> Result<Vec<u8>, Error> {
+    /// Reads a whole file.
+    pub(crate) fn read_bytes(&self, name: impl AsRef<Path>) -> Result<Vec<u8>, RecordError> {
         let path = self.path(name);
-        read_whole(&path).map_err(|e| Error::knob(&path, "read", e))
+        read_whole(&path).map_err(|e| RecordError::knob(&path, "read", e))
     }
 
-    /// A file's text, without the line end.
-    pub fn read(&self, name: impl AsRef<Path>) -> Result<String, Error> {
+    /// Reads a whole file as text, without the newline at its end.
+    pub(crate) fn read(&self, name: impl AsRef<Path>) -> Result<String, RecordError> {
         let bytes = self.read_bytes(name)?;
         Ok(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
     }
 
-    /// Writes a knob with one `write(2)`, as the kernel expects it. Prefer [`super::Settings::set`], which puts the
-    /// old value back.
-    pub fn write(&self, name: impl AsRef<Path>, value: &str) -> Result<(), Error> {
+    /// Writes a file with one `write(2)`, as the kernel expects. Nothing restores the old value afterwards:
+    /// see [`super::SettingsGuard::set`] for that.
+    pub(crate) fn write(&self, name: impl AsRef<Path>, value: &str) -> Result<(), RecordError> {
         let path = self.path(name);
-        // The kernel takes O_TRUNC as "clear" at several files: wanted at lists, which a write adds to.
-        let list = path.file_name().is_some_and(|n| LISTS.iter().any(|l| n == *l));
-        let open = OpenOptions::new().write(true).truncate(list).open(&path);
+        // O_TRUNC clears several files of tracefs. That is wanted only for lists, which a write adds to.
+        let is_list = path.file_name().is_some_and(|n| LIST_FILES.iter().any(|l| n == *l));
+        let open = OpenOptions::new().write(true).truncate(is_list).open(&path);
         let write = open.and_then(|mut f| f.write_all(value.as_bytes()));
-        write.map_err(|e| Error::knob(&path, format!("write {value:?}"), e))
+        write.map_err(|e| RecordError::knob(&path, format!("write {value:?}"), e))
     }
 
-    /// Whether its directory is there: an instance may have been removed.
-    pub fn is_there(&self) -> bool {
+    /// Whether the trace buffer still exists: an instance may have been removed.
+    pub(crate) fn exists(&self) -> bool {
         self.root.exists()
     }
 
-    /// Empties the buffer, and the counts of lost events with it (opening `trace` with O_TRUNC does so).
-    pub fn clear(&self) -> Result<(), Error> {
+    /// Empties the buffer and resets the counts of lost events: the kernel does both when `trace` is opened
+    /// with O_TRUNC.
+    pub(crate) fn clear(&self) -> Result<(), RecordError> {
         let path = self.path("trace");
         OpenOptions::new()
             .write(true)
             .truncate(true)
             .open(&path)
             .map(drop)
-            .map_err(|e| Error::knob(&path, "clear", e))
+            .map_err(|e| RecordError::knob(&path, "clear", e))
     }
 
-    /// Opens a file for reading.
-    pub fn open(&self, name: impl AsRef<Path>) -> Result<File, Error> {
-        let path = self.path(name);
-        File::open(&path).map_err(|e| Error::knob(&path, "open", e))
-    }
-
-    /// The CPUs that the buffer has parts for, in growing order (offline ones are among them once they were online).
-    pub fn cpus(&self) -> Result<Vec<u32>, Error> {
+    /// The CPUs that have a ring buffer, in ascending order. A CPU that is offline now is among them if it
+    /// was ever online.
+    pub(crate) fn cpus(&self) -> Result<Vec<u32>, RecordError> {
         let mut cpus: Vec<u32> =
             self.list("per_cpu")?.iter().filter_map(|n| n.strip_prefix("cpu")?.parse().ok()).collect();
         cpus.sort_unstable();
         Ok(cpus)
     }
 
-    /// The names in a directory, sorted.
-    pub fn list(&self, dir: impl AsRef<Path>) -> Result<Vec<String>, Error> {
+    /// The sorted names of a directory's entries.
+    pub(crate) fn list(&self, dir: impl AsRef<Path>) -> Result<Vec<String>, RecordError> {
         let path = self.path(dir);
-        let entries = fs::read_dir(&path).map_err(|e| Error::knob(&path, "list", e))?;
+        let entries = fs::read_dir(&path).map_err(|e| RecordError::knob(&path, "list", e))?;
         let mut names: Vec<String> = entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect();
         names.sort_unstable();
         Ok(names)
     }
 
-    /// The choices of a knob that shows them as `local [global] boot`, and the chosen one.
-    pub fn choices(&self, knob: &str) -> Result<(Vec<String>, Option<String>), Error> {
-        let text = self.read(knob)?;
-        let bare = |w: &str| w.trim_matches(|c| c == '[' || c == ']').to_owned();
-        let chosen = text.split_whitespace().find(|w| w.starts_with('[')).map(bare);
-        Ok((text.split_whitespace().map(bare).collect(), chosen))
+    /// Reads a file that lists its choices with the current one in brackets, as in `local [global] boot`.
+    /// Returns all choices and the current one.
+    pub(crate) fn choices(&self, knob: &str) -> Result<(Vec<String>, Option<String>), RecordError> {
+        Ok(parse_choices(&self.read(knob)?))
     }
 
-    /// The events of a group. Their directories are those that have `enable`.
-    pub fn events_of(&self, group: &str) -> Result<Vec<EventName>, Error> {
+    /// The events of a group: the subdirectories of the group's directory that contain an `enable` file.
+    pub(crate) fn events_of(&self, group: &str) -> Result<Vec<EventName>, RecordError> {
         let dir = Path::new("events").join(group);
         let names = self.list(&dir)?;
         Ok(names
@@ -197,9 +189,17 @@ impl Tracefs {
             .collect())
     }
 
-    /// All events that are enabled now, as far as this process may know: `set_event` lists them; where that is
-    /// not readable (a locked-down device) each event that is readable is looked at.
-    pub fn enabled_events(&self) -> Result<Vec<EventName>, Error> {
+    /// The events that `name` stands for: one for `group/event`, all of the group's for `group`.
+    pub(crate) fn events_named(&self, name: &str) -> Result<Vec<EventName>, RecordError> {
+        match name.split_once('/') {
+            Some((group, event)) => Ok(vec![EventName::new(group, event)]),
+            None => self.events_of(name),
+        }
+    }
+
+    /// The events that are enabled now, as far as this process can see them. `set_event` lists them all.
+    /// Where that file is not readable (a locked-down device), the `enable` file of every event is tried.
+    pub(crate) fn enabled_events(&self) -> Result<Vec<EventName>, RecordError> {
         if let Ok(text) = self.read("set_event") {
             let names = text.lines().filter_map(|l| l.split_once(':'));
             return Ok(names.map(|(g, n)| EventName::new(g, n.trim())).collect());
@@ -216,17 +216,25 @@ impl Tracefs {
     }
 }
 
-/// A file's bytes, asked for in large pieces: `fs::read` starts with 32 bytes where a file tells no size, and some
-/// files of tracefs (`events/header_page`) hand out their beginning only, whatever is asked for next.
+/// Splits a list of choices such as `local [global] boot`. Returns all choices and the current one, which is
+/// in brackets.
+pub(crate) fn parse_choices(text: &str) -> (Vec<String>, Option<String>) {
+    let bare = |word: &str| word.trim_matches(['[', ']']).to_owned();
+    let current = text.split_whitespace().find(|word| word.starts_with('[')).map(bare);
+    (text.split_whitespace().map(bare).collect(), current)
+}
+
+/// Reads a whole file with large reads. `fs::read` starts with a read of 32 bytes for a file whose size is
+/// unknown, and some files of tracefs (`events/header_page`) return nothing more after the first read.
 pub(super) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
-    const PIECE: usize = 64 * 1024;
+    const CHUNK_BYTES: usize = 64 * 1024;
     let mut file = File::open(path)?;
-    let mut piece = vec![0; PIECE];
+    let mut chunk = vec![0; CHUNK_BYTES];
     let mut out = Vec::new();
     loop {
-        match file.read(&mut piece) {
+        match file.read(&mut chunk) {
             Ok(0) => return Ok(out),
-            Ok(len) => out.extend_from_slice(&piece[..len]),
+            Ok(len) => out.extend_from_slice(&chunk[..len]),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
@@ -238,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_tracefs_the_error_tells_how_to_mount_one() {
+    fn without_a_tracefs_the_error_says_how_to_mount_one() {
         let dir = tempfile::tempdir().unwrap();
         let error = Tracefs::find(Some(dir.path())).unwrap_err().to_string();
         assert!(
@@ -248,8 +256,8 @@ mod tests {
     }
 
     #[test]
-    fn the_top_buffers_knobs_are_reached_from_an_instance_that_is_gone() {
-        let gone = Tracefs::of_record("/t/instances/x".into(), Some("x".into()));
+    fn settings_of_the_top_level_buffer_are_reached_from_an_instance_that_was_removed() {
+        let gone = Tracefs::of_saved_settings("/t/instances/x".into(), Some("x".into()));
         assert_eq!(gone.path("../../options/record-tgid"), Path::new("/t/options/record-tgid"));
         assert_eq!(gone.path("options/overwrite"), Path::new("/t/instances/x/options/overwrite"));
     }

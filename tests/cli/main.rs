@@ -18,6 +18,9 @@ mod support;
 #[cfg(target_os = "linux")]
 mod markers;
 
+#[cfg(target_os = "linux")]
+mod device_output;
+
 mod align;
 mod compressed_inputs;
 mod damaged_inputs;

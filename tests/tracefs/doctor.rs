@@ -40,7 +40,7 @@ fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
     }
     let running = run(&machine, dir.path(), &["doctor"]);
     let pid = recorder.id();
-    assert!(running.contains(&format!("recorder {pid} is at work")), "{running}");
+    assert!(running.contains(&format!("recorder {pid} is running")), "{running}");
     assert!(running.contains("x.dat (") && running.contains(" is being written"), "{running}");
 
     recorder.kill().unwrap();

@@ -1,88 +1,99 @@
-//! `doctor` and `list`: what this device permits.
+//! `doctor` and `list`: print what this device permits.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Parser;
+use serde::Serialize;
 
 use crate::cli::Exit;
-use crate::doctor::{self, CategoryReport, PathReport, Purpose, Report};
-use crate::markers::TRACEFS_PLACES;
-use crate::record::{CaptureFound, RecordFound, RecordState, state_dir};
+use crate::doctor::{self, CategoryReport, DoctorReport, FilePurpose, PathReport};
+use crate::record::saved_settings::{SettingsFileReport, SettingsFileState, UnfinishedCapture, state_dir};
 
 /// Say what this device or host permits: tracefs, clocks, files, categories, and why not the rest
 ///
-/// Every file that a recording uses, with what this user may do with it (r, w), its mode, owner and SELinux label, and what it is
-/// for. Where something is refused the next line says by whom (mode, SELinux, or a kernel without it) and what would change that. Also what a
-/// recorder that was killed left behind: changed settings, an unfinished capture.
+/// The report has every file that a recording uses, with what this user may do with it (r, w), its mode,
+/// owner and SELinux label, and what it is for. Where access is refused, the next line says what refuses
+/// (mode, SELinux, or a kernel without the file) and what would change that. The report also shows what a
+/// killed recorder has left behind: changed settings, an unfinished capture.
 #[derive(Parser)]
 #[command(after_help = "\
 Nothing is changed. Exit status: 0 where something can be recorded, else 1.
 
   adb shell /data/local/tmp/tracebridge doctor
   tracebridge doctor --json | jq -r '.paths[] | select(.reason) | .path + \": \" + .reason'")]
-pub struct Args {
+pub struct DoctorArgs {
     /// Where tracefs is mounted. Without it, /sys/kernel/tracing, then /sys/kernel/debug/tracing
     #[arg(long, value_name = "DIR")]
     tracefs: Option<PathBuf>,
-    /// Where recorders keep the kernel's saved settings. Default: the first writable of /data/local/tmp, /run, /tmp
+    /// Where recorders keep the kernel's saved settings. Default: the first writable of /data/local/tmp,
+    /// /run, /tmp
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
-    /// Print it as JSON, for scripts
+    /// Print the report as JSON, for scripts
     #[arg(long)]
     json: bool,
 }
 
 /// List the categories that this device supports and, for the rest, why not
 ///
-/// Behind each stand the userspace tags and the kernel events that it switches on here (a group's name stands for all of its
-/// events), and below it what it lacks here and why. The vendor's own, of /vendor/etc/atrace/atrace_categories.txt, are among them.
+/// Each category is followed by the userspace tags and the kernel events that it switches on here (a group's
+/// name stands for all of its events). The line below it says which of its events are missing here, and why.
+/// The list includes the vendor's own categories (/vendor/etc/atrace/atrace_categories.txt).
 #[derive(Parser)]
 #[command(after_help = "\
 `record` also takes single events (sched/sched_switch) and whole groups of them (irq/*); the directory events/ in
 tracefs has them all. Exit status: 0 where some category works, else 1.")]
 pub struct ListArgs {
     #[command(flatten)]
-    args: Args,
+    args: DoctorArgs,
 }
 
-impl Args {
-    fn examine(&self) -> Report {
+impl DoctorArgs {
+    fn examine(&self) -> DoctorReport {
         let state_dir = self.state_dir.clone().unwrap_or_else(state_dir);
-        doctor::examine(self.tracefs.as_deref(), &TRACEFS_PLACES, &state_dir)
+        doctor::examine(self.tracefs.as_deref(), &state_dir)
     }
 }
 
-/// Prints what there is and what is not.
-pub fn run(args: Args) -> anyhow::Result<Exit> {
+/// Runs `doctor`.
+pub fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
     let report = args.examine();
     let mut out = io::stdout().lock();
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &report)?;
-        writeln!(out)?;
+        print_json(&report, &mut out)?;
     } else {
-        print(&report, &mut out)?;
+        print_report(&report, &mut out)?;
     }
+    out.flush()?;
     Ok(if report.can_record() { Exit::Complete } else { Exit::Failed })
 }
 
-/// Prints the categories.
+/// Runs `list`.
 pub fn list(args: ListArgs) -> anyhow::Result<Exit> {
     let report = args.args.examine();
     let mut out = io::stdout().lock();
     if args.args.json {
-        serde_json::to_writer_pretty(&mut out, &report.categories)?;
-        writeln!(out)?;
+        print_json(&report.categories, &mut out)?;
     } else if report.tracefs.is_none() {
-        no_tracefs(&report, &mut out)?;
+        print_no_tracefs(&report, &mut out)?;
     } else {
-        categories(&report.categories, &mut out)?;
+        print_categories(&report.categories, &mut out)?;
     }
+    out.flush()?;
     Ok(if report.categories.iter().any(|c| c.works) { Exit::Complete } else { Exit::Failed })
 }
 
-fn print(report: &Report, out: &mut impl Write) -> io::Result<()> {
-    let Report { identity, machine, .. } = report;
+/// Prints JSON. The text is complete before it is written, so that a failure to write stays an [`io::Error`]:
+/// serde_json would hide a broken pipe in an error of its own.
+fn print_json(value: &impl Serialize, out: &mut impl Write) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    Ok(out.write_all(text.as_bytes())?)
+}
+
+fn print_report(report: &DoctorReport, out: &mut impl Write) -> io::Result<()> {
+    let DoctorReport { identity, machine, .. } = report;
     let selinux = match (&identity.domain, identity.selinux_enforcing) {
         (None, false) => "no SELinux".to_owned(),
         (domain, enforcing) => {
@@ -90,7 +101,7 @@ fn print(report: &Report, out: &mut impl Write) -> io::Result<()> {
             format!("SELinux {mode}, domain {}", domain.as_deref().unwrap_or("unknown"))
         }
     };
-    let who = format!("{:?}", identity.who).to_lowercase();
+    let who = format!("{:?}", identity.kind).to_lowercase();
     writeln!(out, "who      {who} (uid {}), {selinux}", identity.uid)?;
     writeln!(
         out,
@@ -102,29 +113,29 @@ fn print(report: &Report, out: &mut impl Write) -> io::Result<()> {
         "android  {}",
         machine.android.as_deref().unwrap_or("no: no system properties, so no userspace tags")
     )?;
-    let Some(root) = &report.tracefs else { return no_tracefs(report, out) };
+    let Some(root) = &report.tracefs else { return print_no_tracefs(report, out) };
     writeln!(out, "tracefs  {}", root.display())?;
-    let clock = report.clock.as_deref().unwrap_or("none of boot, mono and global");
+    let clock = report.clock.as_deref().unwrap_or("unknown: trace_clock cannot be read");
     writeln!(out, "clock    {clock} (offered: {})", report.clocks.join(" "))?;
     writeln!(out, "tracers  {}", report.tracers.join(" "))?;
     let on = report.tracing_on.map_or("unknown", |on| if on { "on" } else { "off" });
     writeln!(out, "now      tracing is {on}; tags on: {}", report.tags_on.join(" "))?;
-    report.records.iter().try_for_each(|r| record(r, out))?;
+    report.records.iter().try_for_each(|r| print_settings_file(r, out))?;
     for (purpose, title) in [
-        (Purpose::Needed, "files without which nothing is recorded"),
-        (Purpose::Useful, "files without which something is missing"),
-        (Purpose::Special, "files for special options"),
+        (FilePurpose::Needed, "files without which nothing is recorded"),
+        (FilePurpose::Useful, "files without which something is missing"),
+        (FilePurpose::Special, "files for special options"),
     ] {
         writeln!(out, "\n{title}")?;
         let paths: Vec<_> = report.paths.iter().filter(|p| p.purpose == purpose).collect();
-        // Each CPU has its own; usually they are all alike.
+        // Files that every CPU has are printed once if they are all alike.
         for alike in paths.chunk_by(|a, b| any_cpu(&a.path) == any_cpu(&b.path) && a.reason == b.reason) {
             let name = if alike.len() > 1 { any_cpu(&alike[0].path) } else { alike[0].path.clone() };
-            path(&name, alike[0], out)?;
+            print_path(&name, alike[0], out)?;
         }
     }
     writeln!(out, "\ncategories")?;
-    categories(&report.categories, out)?;
+    print_categories(&report.categories, out)?;
     writeln!(out)?;
     if report.can_record() {
         writeln!(out, "Recording works here.")
@@ -133,7 +144,7 @@ fn print(report: &Report, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-fn no_tracefs(report: &Report, out: &mut impl Write) -> io::Result<()> {
+fn print_no_tracefs(report: &DoctorReport, out: &mut impl Write) -> io::Result<()> {
     if let Some(closed) = &report.closed {
         return writeln!(out, "tracefs  {}: this user may not enter it; needs root", closed.display());
     }
@@ -147,35 +158,36 @@ fn no_tracefs(report: &Report, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "         If that fails the kernel was built without CONFIG_TRACING.")
 }
 
-fn record(record: &RecordFound, out: &mut impl Write) -> io::Result<()> {
-    let RecordFound { path, pid, settings, capture, .. } = record;
-    let what = match record.state {
-        RecordState::Running => format!("recorder {pid} is at work"),
-        RecordState::Flight => {
-            "a flight recorder is on: `tracebridge dump` fetches, `tracebridge stop` ends it".to_owned()
+fn print_settings_file(file: &SettingsFileReport, out: &mut impl Write) -> io::Result<()> {
+    let SettingsFileReport { path, pid, settings, capture, .. } = file;
+    let what = match file.state {
+        SettingsFileState::Running => format!("recorder {pid} is running"),
+        SettingsFileState::Flight => {
+            "a flight recorder is on: `tracebridge dump` takes its events out, `tracebridge stop` ends it"
+                .to_owned()
         }
-        RecordState::Killed if *settings == 0 => format!(
-            "recorder {pid} was killed when the settings were back already; `tracebridge restore` forgets it"
+        SettingsFileState::Killed if *settings == 0 => format!(
+            "recorder {pid} was killed after it had put its settings back; `tracebridge restore` removes this file"
         ),
-        RecordState::Killed => format!(
+        SettingsFileState::Killed => format!(
             "recorder {pid} was killed and left {settings} settings changed: `tracebridge restore` puts them back"
         ),
-        RecordState::EarlierBoot => {
-            "left by a recorder before the last boot: means nothing any more".to_owned()
+        SettingsFileState::EarlierBoot => {
+            "left by a recorder before the last boot: there is nothing to put back".to_owned()
         }
     };
     writeln!(out, "record   {}: {what}", path.display())?;
-    let Some(CaptureFound { path, bytes }) = capture else { return Ok(()) };
-    let what = match record.state {
-        RecordState::Running | RecordState::Flight => "is being written",
-        RecordState::Killed | RecordState::EarlierBoot => {
-            "was not finished; what is in it can be read: `tracebridge info` counts it, `convert` takes it"
+    let Some(UnfinishedCapture { path, bytes }) = capture else { return Ok(()) };
+    let what = match file.state {
+        SettingsFileState::Running | SettingsFileState::Flight => "is being written",
+        SettingsFileState::Killed | SettingsFileState::EarlierBoot => {
+            "was not finished; what is in it can be read: `tracebridge info` counts its events, `convert` converts them"
         }
     };
     writeln!(out, "capture  {} ({bytes} bytes on the disk) {what}", path.display())
 }
 
-/// The path with `cpu*` for each CPU's own.
+/// The path with `cpu*` in place of the number of a CPU.
 fn any_cpu(path: &str) -> String {
     let digits = |c: char| c.is_ascii_digit();
     match path.split_once("per_cpu/cpu") {
@@ -184,7 +196,7 @@ fn any_cpu(path: &str) -> String {
     }
 }
 
-fn path(name: &str, report: &PathReport, out: &mut impl Write) -> io::Result<()> {
+fn print_path(name: &str, report: &PathReport, out: &mut impl Write) -> io::Result<()> {
     let access = &report.access;
     let verdict = if report.works() { "ok" } else { "no" };
     let (r, w) = (if access.read { 'r' } else { '-' }, if access.write { 'w' } else { '-' });
@@ -200,7 +212,7 @@ fn path(name: &str, report: &PathReport, out: &mut impl Write) -> io::Result<()>
     }
 }
 
-fn categories(all: &[CategoryReport], out: &mut impl Write) -> io::Result<()> {
+fn print_categories(all: &[CategoryReport], out: &mut impl Write) -> io::Result<()> {
     for category in all.iter().filter(|c| c.works) {
         let CategoryReport { name, description, tags, events, .. } = category;
         let mut has: Vec<String> = tags.iter().map(|tag| format!("tag {tag}")).collect();
@@ -213,7 +225,7 @@ fn categories(all: &[CategoryReport], out: &mut impl Write) -> io::Result<()> {
     }
     let mut rest: Vec<_> = all.iter().filter(|c| !c.works).collect();
     while let Some(first) = rest.first().copied() {
-        // Many fail for one reason: one line for all of them.
+        // Categories that fail for the same reason share one line.
         let (same, others) = rest.into_iter().partition::<Vec<_>, _>(|c| c.reason == first.reason);
         let names: Vec<_> = same.iter().map(|c| c.name.as_str()).collect();
         let reason = first.reason.as_deref().unwrap_or_default();

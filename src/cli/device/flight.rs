@@ -1,115 +1,93 @@
-//! `start`, `dump`, `stop`: the flight recorder, which goes on in the kernel after the command has ended.
+//! `start`, `dump` and `stop`: the flight recorder, which goes on in the kernel after the command has ended.
 
 use std::path::{Path, PathBuf};
 
-use clap::Args as ClapArgs;
+use clap::Args;
 
-use super::record::{Compress, Kernel, What, tell};
+use super::record::{CompressArg, RecordSelection, TraceBufferArgs, print_notice, print_summary};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
 use crate::console::say;
-use crate::record::setup::WhenFull;
-use crate::record::{Error, Settings, Target, flight};
+use crate::record::{CaptureTarget, flight_recorder};
 
 /// Start a flight recorder: the kernel keeps the latest events in its buffer, also after this connection ends
 ///
-/// `dump` takes out what it holds, `stop` ends it and puts the kernel's settings back.
-#[derive(Debug, ClapArgs)]
+/// `dump` takes the events out of the buffer, `stop` ends the flight recorder and puts the kernel's settings
+/// back.
+#[derive(Debug, Args)]
 pub struct StartArgs {
     #[command(flatten)]
-    what: What,
+    selection: RecordSelection,
 }
 
-/// Take out what the flight recorder holds, while it goes on; the next dump has what came after
-#[derive(Debug, ClapArgs)]
+/// Take out the events that the flight recorder holds, while it goes on; the next dump has the events after
+/// these
+#[derive(Debug, Args)]
 pub struct DumpArgs {
     /// Where the capture goes; - is a stream on stdout, for `tracebridge convert` on the host
     #[arg(short, long, value_name = "FILE", default_value = "trace.dat")]
     output: PathBuf,
     #[command(flatten)]
-    common: Common,
+    capture: DumpCaptureArgs,
 }
 
 /// Stop the flight recorder and put the kernel's settings back
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Args)]
 pub struct StopArgs {
-    /// Take out what it holds first, into this capture
+    /// Take out the events that the flight recorder holds first, into this capture
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    common: Common,
+    capture: DumpCaptureArgs,
 }
 
-#[derive(Debug, ClapArgs)]
-struct Common {
+/// The flags that `dump` and `stop` share.
+#[derive(Debug, Args)]
+struct DumpCaptureArgs {
     /// Include /proc/kallsyms (several MiB), for events that print kernel addresses
     #[arg(long)]
     kallsyms: bool,
     #[command(flatten)]
-    compress: Compress,
+    compress: CompressArg,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    kernel: Kernel,
+    buffer: TraceBufferArgs,
 }
 
-impl Common {
-    fn settings(&self) -> anyhow::Result<Settings> {
-        let (tracefs, _) = match self.kernel.buffer(false) {
-            Err(error) if self.kernel.instance.is_some() => anyhow::bail!(
-                "{error}; if somebody removed it: `tracebridge restore --flight` puts back what `start` changed elsewhere"
-            ),
-            buffer => buffer?,
-        };
-        let settings = Settings::resume(&tracefs, &self.kernel.state_dir())?;
-        match settings {
-            Some(settings) if settings.flight().is_some() => Ok(settings),
-            Some(settings) => {
-                settings.let_go();
-                Err(Error::NoFlightRecorder.into())
-            }
-            None => Err(Error::NoFlightRecorder.into()),
-        }
-    }
-
-    fn target(&self, path: &Path) -> Result<Target, UsageError> {
-        let compress = self.compress.of(path)?;
-        Ok(Target { path: path.to_owned(), max_bytes: None, kallsyms: self.kallsyms, compress })
+impl DumpCaptureArgs {
+    fn target(&self, path: &Path) -> Result<CaptureTarget, UsageError> {
+        let compress = self.compress.for_output(path)?;
+        Ok(CaptureTarget { path: path.to_owned(), max_bytes: None, kallsyms: self.kallsyms, compress })
     }
 }
 
-/// Starts.
+/// Runs `start`.
 pub fn start(args: &StartArgs) -> anyhow::Result<Exit> {
-    let (tracefs, made) = args.what.kernel.buffer(true)?;
-    let settings = args.what.settings(&tracefs, made)?;
-    let (setup, notes) = args.what.setup(&tracefs, WhenFull::Overwrite)?;
-    let applied = flight::start(settings, &setup)?;
+    let applied = flight_recorder::start(&args.selection.request(&[])?, &mut print_notice)?;
     say(format_args!("flight recorder on: {} events, clock {}\n", applied.events.len(), applied.clock));
-    for note in notes.iter().chain(&applied.notes) {
+    for note in &applied.notes {
         say(format_args!("  note: {note}\n"));
     }
     Ok(Exit::Complete)
 }
 
-/// Dumps.
+/// Runs `dump`.
 pub fn dump(args: &DumpArgs) -> anyhow::Result<Exit> {
-    let target = args.common.target(&args.output)?;
-    let settings = args.common.settings()?;
-    let summary = flight::dump(&settings, &target);
-    settings.let_go();
-    tell(&summary?, args.common.json)
+    let target = args.capture.target(&args.output)?;
+    let summary = flight_recorder::dump(&args.capture.buffer.request(false), &target)?;
+    print_summary(&summary, args.capture.json)
 }
 
-/// Stops.
+/// Runs `stop`.
 pub fn stop(args: &StopArgs) -> anyhow::Result<Exit> {
-    let target = args.output.as_deref().map(|path| args.common.target(path)).transpose()?;
-    if target.is_none() && args.common.compress.is_asked() {
+    let target = args.output.as_deref().map(|path| args.capture.target(path)).transpose()?;
+    if target.is_none() && args.capture.compress.is_given() {
         return Err(UsageError("--compress needs a capture to compress: -o FILE").into());
     }
-    let settings = args.common.settings()?;
-    match flight::stop(settings, target.as_ref())? {
-        Some(summary) => tell(&summary, args.common.json),
+    match flight_recorder::stop(&args.capture.buffer.request(false), target.as_ref())? {
+        Some(summary) => print_summary(&summary, args.capture.json),
         None => Ok(Exit::Complete),
     }
 }

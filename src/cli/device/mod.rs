@@ -7,7 +7,6 @@ mod launch;
 mod mark;
 mod marker_target;
 mod record;
-mod record_while;
 mod restore;
 mod wrap;
 
@@ -22,15 +21,15 @@ pub use atrace::dispatch;
 pub enum DeviceCommand {
     Mark(mark::MarkArgs),
     Atrace(atrace::AtraceArgs),
-    Wrap(wrap::Args),
-    Launch(launch::Args),
-    Doctor(doctor::Args),
+    Wrap(wrap::WrapArgs),
+    Launch(launch::LaunchArgs),
+    Doctor(doctor::DoctorArgs),
     List(doctor::ListArgs),
-    Record(record::Args),
+    Record(record::RecordArgs),
     Start(flight::StartArgs),
     Dump(flight::DumpArgs),
     Stop(flight::StopArgs),
-    Restore(restore::Args),
+    Restore(restore::RestoreArgs),
 }
 
 impl DeviceCommand {

@@ -1,73 +1,76 @@
-//! `record`: the kernel's trace to a capture.
+//! `record`: writes the kernel's trace to a capture. The flags that `record` shares with other commands are
+//! here too.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::{Args, ValueEnum};
 
-use crate::android::UserspaceRequest;
 use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
 use crate::console::complain;
-use crate::record::recorder::{self, Config, Mode};
-use crate::record::setup::{Functions, Setup, WhenFull};
-use crate::record::{Leftover, Settings, Signals, Summary, Target, Tracefs, events, state_dir};
+use crate::record::recorder::{self, RecordingMode, RecordingPlan};
+use crate::record::request::{BufferNotice, BufferRequest, RecordingRequest};
+use crate::record::saved_settings::state_dir;
+use crate::record::tracefs_config::FunctionTracing;
+use crate::record::{CaptureTarget, RecordingSummary};
 
 /// Record the kernel's trace events and the apps' atrace markers to a trace.dat
 ///
-/// The kernel's settings are saved before and put back after, whatever ends the recording; after a SIGKILL,
-/// `tracebridge restore` does it.
-#[derive(Debug, ClapArgs)]
+/// The kernel's settings are saved before the recording and put back after it, whatever ends the recording.
+/// After a SIGKILL, `tracebridge restore` puts them back.
+#[derive(Debug, Args)]
 #[command(after_help = "\
 Exit status: 0 complete, 1 failed, 2 usage, 3 the capture is there but events were lost (the summary says how many).
 
   tracebridge record -t 10 -b 8192 -a com.example.app sched freq idle am view -o /data/local/tmp/x.dat
   tracebridge record -t 5 'sched/sched_switch:prev_pid==1||next_pid==1' 'irq/*'
   adb exec-out tracebridge record -t 10 -o - sched > x.stream    (no storage on the device; `convert x.stream -o x.dat`)")]
-pub struct Args {
+pub struct RecordArgs {
     #[command(flatten)]
-    what: What,
+    selection: RecordSelection,
     /// Where the capture goes; - is a stream on stdout, for `tracebridge convert` on the host
     #[arg(short, long, value_name = "FILE", default_value = "trace.dat")]
     output: PathBuf,
-    /// Stop after this long (500ms, 5, 5s, 2m; a bare number is seconds). Without it: on SIGINT or SIGTERM
+    /// Stop after this time (500ms, 5, 5s, 2m; a bare number is seconds). Without it: on SIGINT or SIGTERM
     #[arg(short = 't', long, value_name = "TIME", value_parser = units::duration)]
     time: Option<Duration>,
-    /// Stop when the capture holds this much of events (bytes, or with k, m, g)
+    /// Stop when the capture holds this amount of events (bytes, or with k, m, g)
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     max_size: Option<u64>,
-    /// When events leave the kernel's buffer
+    /// When events are moved out of the kernel's buffer
     #[arg(long, value_enum, default_value_t = ModeArg::Stream)]
     mode: ModeArg,
     /// Include /proc/kallsyms (several MiB), for events that print kernel addresses
     #[arg(long)]
     kallsyms: bool,
     #[command(flatten)]
-    compress: Compress,
+    compress: CompressArg,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Whether the capture is compressed: `record`, `dump` and `stop` share it.
-#[derive(Debug, ClapArgs)]
-pub struct Compress {
-    /// Compress the capture (trace.dat v7, zstd) once the recording has ended; for a while there has to be room for it
-    /// both ways. Not for a stream: compress that on the host (… | zstd > x.stream.zst, which `convert` reads)
+/// The flag `--compress`, which `record`, `dump` and `stop` share.
+#[derive(Debug, Args)]
+pub struct CompressArg {
+    /// Compress the capture (trace.dat v7, zstd) once the recording has ended. The disk needs room for both
+    /// files for a while. A stream cannot be compressed here: compress it on the host (… | zstd >
+    /// x.stream.zst, which `convert` reads)
     #[arg(long)]
     compress: bool,
 }
 
-impl Compress {
-    /// Whether it was asked for.
-    pub fn is_asked(&self) -> bool {
+impl CompressArg {
+    /// Whether the flag was given.
+    pub fn is_given(&self) -> bool {
         self.compress
     }
 
-    /// Whether to compress `output`.
-    pub fn of(&self, output: &Path) -> Result<bool, UsageError> {
+    /// Whether `output` is to be compressed.
+    pub fn for_output(&self, output: &Path) -> Result<bool, UsageError> {
         if self.compress && output == Path::new("-") {
             return Err(UsageError(
                 "--compress is for a capture in a file: compress a stream where it arrives (… -o - | zstd > \
@@ -80,22 +83,32 @@ impl Compress {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ModeArg {
-    /// While it fills: everything, as long as there is room for the capture
+    /// While the buffer fills: the capture has all events, as long as there is room for it
     Stream,
-    /// At the end: the last events that fit into the buffer
+    /// At the end: the capture has the last events that fit into the buffer
     Ring,
-    /// At the end, which is when a CPU's buffer is full: the first events
+    /// At the end, which comes when a CPU's buffer is full: the capture has the first events
     Fill,
 }
 
-/// What to record, and of which trace buffer: `record` and `start` share it.
-#[derive(Debug, ClapArgs)]
-pub struct What {
-    /// A category (`tracebridge list` shows them), GROUP/EVENT or GROUP/*; events may have a :FILTER in the kernel's
-    /// language (sched/sched_switch:prev_pid==1)
+impl From<ModeArg> for RecordingMode {
+    fn from(mode: ModeArg) -> RecordingMode {
+        match mode {
+            ModeArg::Stream => RecordingMode::Stream,
+            ModeArg::Ring => RecordingMode::Ring,
+            ModeArg::Fill => RecordingMode::Fill,
+        }
+    }
+}
+
+/// What to record and in which trace buffer: `record`, `start`, `wrap` and `launch` share these flags.
+#[derive(Debug, Args)]
+pub struct RecordSelection {
+    /// A category (`tracebridge list` shows them), GROUP/EVENT or GROUP/*. An event may be followed by
+    /// :FILTER in the kernel's language (sched/sched_switch:prev_pid==1)
     #[arg(value_name = "WHAT")]
     names: Vec<String>,
-    /// Also what this file names, separated by white space
+    /// Also record the names in this file, separated by white space
     #[arg(short = 'f', long = "from-file", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Let these apps write their markers: their process names, * matches any; separated by commas
@@ -104,175 +117,108 @@ pub struct What {
     /// Trace these kernel functions; * matches any; separated by commas
     #[arg(short = 'k', long, value_name = "FUNCTION", value_delimiter = ',')]
     functions: Vec<String>,
-    /// With what the functions of -k call, and how long each takes
+    /// Also trace the functions that those of -k call, and how long each call takes
     #[arg(long, requires = "functions")]
     graph: bool,
-    /// The kernel's buffer, KiB for each CPU
+    /// The size of the kernel's buffer, KiB for each CPU
     #[arg(short, long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=4_194_304))]
     buffer: u64,
-    /// What stamps the events: one of tracefs' trace_clock. Default: boot, else mono, else global
+    /// The clock of the events' times: one of tracefs' trace_clock. Default: boot, else mono, else global
     #[arg(long, value_name = "CLOCK")]
     clock: Option<String>,
     /// Leave the recorder's own threads out of the trace
     #[arg(long)]
     exclude_self: bool,
-    /// Take the buffer over from a recorder or flight recorder that has it, ending its recording
+    /// Take the buffer over from another recorder or flight recorder, which ends its recording
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    pub kernel: Kernel,
+    pub buffer_args: TraceBufferArgs,
 }
 
-/// Which trace buffer, and where its saved settings are kept.
-#[derive(Debug, ClapArgs)]
-pub struct Kernel {
+/// The trace buffer, and the directory of its saved settings.
+#[derive(Debug, Args)]
+pub struct TraceBufferArgs {
     /// The directory of tracefs. Default: /sys/kernel/tracing, else /sys/kernel/debug/tracing
     #[arg(long, value_name = "DIR")]
     pub tracefs: Option<PathBuf>,
-    /// Use a buffer of this name beside the top one; it is made, and removed at the end
+    /// Use an instance of this name instead of the top-level buffer. The instance is created, and removed at
+    /// the end
     #[arg(long, value_name = "NAME")]
-    pub instance: Option<String>,
-    /// Where the kernel's saved settings are kept for `restore`. Default: the first writable of /data/local/tmp, /run, /tmp
+    instance: Option<String>,
+    /// Where the kernel's saved settings are kept for `restore`. Default: the first writable of
+    /// /data/local/tmp, /run, /tmp
     #[arg(long, value_name = "DIR")]
-    pub state_dir: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
 }
 
-impl Kernel {
-    /// The directory of saved settings asked for.
-    pub fn state_dir(&self) -> PathBuf {
-        self.state_dir.clone().unwrap_or_else(state_dir)
-    }
-
-    /// The trace buffer asked for; an instance is made, with `make`, and the second value tells whether it was.
-    pub fn buffer(&self, make: bool) -> anyhow::Result<(Tracefs, bool)> {
-        let top = Tracefs::find(self.tracefs.as_deref())?;
-        Ok(match &self.instance {
-            Some(name) => top.instance(name, make)?,
-            None => (top, false),
-        })
+impl TraceBufferArgs {
+    /// The trace buffer that these flags name.
+    pub fn request(&self, force: bool) -> BufferRequest {
+        BufferRequest {
+            tracefs: self.tracefs.clone(),
+            instance: self.instance.clone(),
+            state_dir: self.state_dir.clone().unwrap_or_else(state_dir),
+            force,
+        }
     }
 }
 
-impl What {
-    /// Takes these where nothing is named.
-    pub fn or(&mut self, names: &[&str]) {
-        if self.names.is_empty() && self.files.is_empty() && self.functions.is_empty() {
-            self.names = names.iter().map(|n| (*n).to_owned()).collect();
-        }
-    }
-
-    /// Lets this app write its markers too.
-    pub fn also_app(&mut self, app: &str) {
-        if !self.apps.iter().any(|a| a == app) {
-            self.apps.push(app.to_owned());
-        }
-    }
-
-    /// What the kernel is to be set to. A note for each thing that this device does not have.
-    pub fn setup(&self, tracefs: &Tracefs, when_full: WhenFull) -> anyhow::Result<(Setup, Vec<String>)> {
+impl RecordSelection {
+    /// The recording that these flags ask for. `default_names` are recorded if the flags name nothing.
+    pub fn request(&self, default_names: &[&str]) -> anyhow::Result<RecordingRequest> {
         let mut names = self.names.clone();
         for file in &self.files {
             let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
             names.extend(text.split_whitespace().map(str::to_owned));
         }
-        let choice = events::choose(tracefs, &names)?;
-        let asked = choice.tags != 0 || !self.apps.is_empty() || choice.core_services;
-        if choice.events.is_empty() && !asked && self.functions.is_empty() {
-            anyhow::bail!(
-                "nothing to record: name a category (`tracebridge list`), GROUP/EVENT, -a APP or -k FUNCTION"
-            );
+        if self.names.is_empty() && self.files.is_empty() && self.functions.is_empty() {
+            names = default_names.iter().map(|n| (*n).to_owned()).collect();
         }
-        let userspace = asked.then(|| UserspaceRequest {
-            tags: choice.tags,
+        let functions = (!self.functions.is_empty())
+            .then(|| FunctionTracing { names: self.functions.clone(), graph: self.graph });
+        Ok(RecordingRequest {
+            buffer: self.buffer_args.request(self.force),
+            names,
             apps: self.apps.clone(),
-            core_services: choice.core_services,
-            user_initiated: tracefs.instance_name().is_none(),
-        });
-        let functions = Some(&self.functions).filter(|f| !f.is_empty());
-        let setup = Setup {
-            events: choice.events,
-            userspace,
-            functions: functions.map(|names| Functions { names: names.clone(), graph: self.graph }),
+            functions,
             clock: self.clock.clone(),
             buffer_kb: self.buffer,
-            when_full,
             exclude_self: self.exclude_self,
-        };
-        Ok((setup, choice.notes))
+        })
     }
 
-    /// Whether function names will be needed to read the trace.
-    pub fn has_functions(&self) -> bool {
-        !self.functions.is_empty()
-    }
-
-    /// The guard of the trace buffer's settings, after anything a killed recorder left is put back.
-    pub fn settings(&self, tracefs: &Tracefs, mut made: bool) -> anyhow::Result<Settings> {
-        let dir = self.kernel.state_dir();
-        if self.force
-            && let Some(pid) = Settings::take_over(tracefs, &dir)?
-        {
-            complain(format_args!(
-                "tracebridge: took the trace buffer over from recorder {pid}, whose recording ended"
-            ));
-            // It has removed its instance.
-            made |= self.kernel.buffer(true)?.1;
+    /// A capture at `path`, uncompressed, that includes kernel symbols if kernel functions are traced.
+    pub fn target(&self, path: &Path) -> CaptureTarget {
+        CaptureTarget {
+            path: path.to_owned(),
+            max_bytes: None,
+            kallsyms: !self.functions.is_empty(),
+            compress: false,
         }
-        let (mut settings, leftover) = Settings::begin(tracefs, &dir, self.force)?;
-        match leftover {
-            Leftover::None => {}
-            Leftover::PutBack(knobs) => {
-                complain(format_args!(
-                    "tracebridge: put back {knobs} settings that an earlier recorder had left"
-                ));
-            }
-            Leftover::Flight(pid) => {
-                complain(format_args!(
-                    "tracebridge: ended the flight recorder that pid {pid} had started; what it held is lost"
-                ));
-            }
-        }
-        if made {
-            settings.remove_instance_at_end()?;
-        }
-        Ok(settings)
     }
 }
 
-/// Records.
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let compress = args.compress.of(&args.output)?;
-    let (tracefs, made) = args.what.kernel.buffer(true)?;
-    // Before anything is changed: a signal from here on ends the recording in order.
-    let signals = Signals::block()?;
-    let settings = args.what.settings(&tracefs, made)?;
-    let (mode, when_full) = match args.mode {
-        ModeArg::Stream => (Mode::Stream, WhenFull::Overwrite),
-        ModeArg::Ring => (Mode::Ring, WhenFull::Overwrite),
-        ModeArg::Fill => (Mode::Fill, WhenFull::Stop),
-    };
-    let (setup, notes) = args.what.setup(&tracefs, when_full)?;
-    let target = Target {
-        path: args.output.clone(),
-        max_bytes: args.max_size,
-        kallsyms: args.kallsyms || args.what.has_functions(),
-        compress,
-    };
-    let config = Config { setup, target, duration: args.time, mode };
-    let mut summary = recorder::record(&config, settings, &signals)?;
-    summary.notes.splice(0..0, notes);
-    tell(&summary, args.json)
+/// Runs `record`.
+pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
+    let compress = args.compress.for_output(&args.output)?;
+    let target = args.selection.target(&args.output);
+    let kallsyms = args.kallsyms || target.kallsyms;
+    let target = CaptureTarget { max_bytes: args.max_size, kallsyms, compress, ..target };
+    let plan = RecordingPlan { target, duration: args.time, mode: args.mode.into() };
+    let summary = recorder::record(&args.selection.request(&[])?, &plan, &mut print_notice)?;
+    print_summary(&summary, args.json)
 }
 
-/// Where the capture goes, and what goes with it.
-pub fn target(path: &Path, max_bytes: Option<u64>, what: &What) -> Target {
-    Target { path: path.to_owned(), max_bytes, kallsyms: what.has_functions(), compress: false }
+/// Prints on stderr what happened to an earlier user of the trace buffer.
+pub fn print_notice(notice: BufferNotice) {
+    complain(format_args!("tracebridge: {notice}"));
 }
 
-/// Prints the summary; to stderr where stdout is the capture.
-pub fn tell(summary: &Summary, json: bool) -> anyhow::Result<Exit> {
+/// Prints the summary: on stdout, or on stderr if stdout is the capture.
+pub fn print_summary(summary: &RecordingSummary, json: bool) -> anyhow::Result<Exit> {
     let text = if json { serde_json::to_string(summary)? + "\n" } else { summary.text() };
-    // Who does not listen any more (`record … | head`) changes nothing about how it went.
+    // A reader who has gone away (`record … | head`) does not change the result of the recording.
     let _ = match summary.output == Path::new("-") {
         true => io::stderr().write_all(text.as_bytes()),
         false => io::stdout().write_all(text.as_bytes()),

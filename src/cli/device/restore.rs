@@ -1,22 +1,22 @@
-//! `restore`: puts back the kernel's settings that a killed recorder left changed.
+//! `restore`: puts back the kernel's settings that a killed recorder has left changed.
 
 use std::path::PathBuf;
 
-use clap::Args as ClapArgs;
+use clap::Args;
 
 use crate::cli::Exit;
 use crate::console::say;
-use crate::record::{restore_all, state_dir};
+use crate::record::saved_settings::{restore_all, state_dir};
 
 /// Put back the kernel's settings after a recorder was killed (SIGKILL, a crash)
 ///
-/// A recorder that still runs is left alone.
-#[derive(Debug, ClapArgs)]
-pub struct Args {
-    /// End flight recorders too (`tracebridge start` leaves its settings on purpose).
+/// Recorders that are still running are left alone.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// End flight recorders too (`tracebridge start` leaves their settings changed on purpose).
     #[arg(long)]
     flight: bool,
-    /// Print what was done as JSON.
+    /// Print the result as JSON.
     #[arg(long)]
     json: bool,
     /// Where the saved settings are. Default: the first writable of /data/local/tmp, /run, /tmp
@@ -24,8 +24,8 @@ pub struct Args {
     state_dir: Option<PathBuf>,
 }
 
-/// Restores.
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+/// Runs `restore`.
+pub fn run(args: &RestoreArgs) -> anyhow::Result<Exit> {
     let dir = args.state_dir.clone().unwrap_or_else(state_dir);
     let restored = restore_all(&dir, args.flight)?;
     if args.json {
@@ -35,16 +35,13 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     if restored.is_empty() {
         say(format_args!("nothing to put back in {}\n", dir.display()));
     }
-    for r in &restored {
-        match r.knobs {
-            Some(knobs) => {
-                say(format_args!("{}: {knobs} settings of recorder {} put back\n", r.record.display(), r.pid))
+    for file in &restored {
+        let (path, pid) = (file.record.display(), file.pid);
+        match file.knobs {
+            Some(settings) => say(format_args!("{path}: {settings} settings of recorder {pid} put back\n")),
+            None => {
+                say(format_args!("{path}: recorder {pid} or its flight recorder is running: left alone\n"));
             }
-            None => say(format_args!(
-                "{}: recorder {} or its flight recorder is at work: left alone\n",
-                r.record.display(),
-                r.pid
-            )),
         }
     }
     Ok(Exit::Complete)

@@ -1,0 +1,180 @@
+//! Moves pages from the kernel's per-CPU ring buffers to an output. Of each page only the page header is
+//! examined.
+//!
+//! Pages are read one at a time with `read(2)` into a batch, and the batch is written past the page cache.
+//! The alternatives cost more. CPU time per page on an x86-64 machine with Linux 6.18, median of three runs
+//! (20 MB of markers read out of a stopped buffer):
+//!
+//! | method | pages discarded | pages written to ext4 |
+//! | --- | --- | --- |
+//! | `read`, then `write` with O_DIRECT | 0.67 µs | 1.5 µs |
+//! | `splice` through a pipe | 0.64 µs | 4.7 µs (through the page cache) |
+//! | mapped buffer (Linux 6.10), copied, O_DIRECT | 3.6 µs | 4.3 µs |
+//!
+//! The mapped buffer's `TRACE_MMAP_IOCTL_GET_READER` walks over every event of the page that the reader
+//! returns, and the page has to be copied before the next one is requested. On an emulated ARM64 device
+//! (Linux 6.12) with its files in memory the mapped buffer is the most expensive method too (two to five
+//! times the cost of `read`). `splice` is the cheapest there, because such files take no O_DIRECT and the
+//! emulator is slowest at copying.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+
+use nix::libc;
+
+use super::output::RecordingOutput;
+use super::{RecordError, Tracefs};
+use crate::ftrace::{LostEvents, PageLayout};
+
+/// Bytes in one write to the output: enough to make the file system's cost per write negligible.
+const BATCH_BYTES: usize = 512 << 10;
+
+/// Alignment of the batch in memory, bytes. O_DIRECT requires buffers aligned to the disk's block size.
+const BATCH_ALIGN: usize = 4096;
+
+/// Counts of what one [`CpuReader`] has read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CpuCount {
+    /// The CPU's id.
+    pub(crate) cpu: u32,
+    /// Bytes of pages written to the output.
+    pub(crate) bytes: u64,
+    /// Pages whose header says that events were lost before the page.
+    pub(crate) gaps: u64,
+    /// Events lost in these gaps, where the pages give a number.
+    pub(crate) missed: u64,
+}
+
+/// Reads the ring buffer of one CPU.
+#[derive(Debug)]
+pub(crate) struct CpuReader {
+    /// The CPU's `trace_pipe_raw`, opened non-blocking. While it is open, its instance cannot be removed.
+    pub(crate) pipe: File,
+    pub(crate) count: CpuCount,
+}
+
+/// When [`CpuReaders::read_cpu`] stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadLimit {
+    /// After a page that is less than half full. Reading on would cost a system call for every few events.
+    HalfFullPage,
+    /// After about this many bytes, or when the buffer is empty.
+    Bytes(u64),
+    /// When the buffer is empty, its last partial page included.
+    Empty,
+}
+
+/// The readers of all CPUs, and the memory that pages pass through.
+#[derive(Debug)]
+pub(crate) struct CpuReaders {
+    /// In ascending order of CPU ids.
+    pub(crate) readers: Vec<CpuReader>,
+    layout: PageLayout,
+    buffer: Vec<u8>,
+    /// Offset of the first aligned byte of `buffer`.
+    start: usize,
+}
+
+impl CpuReaders {
+    /// Opens the `trace_pipe_raw` of every CPU. A CPU that was never online since boot has no buffer and is
+    /// left out.
+    pub(crate) fn open(tracefs: &Tracefs, layout: PageLayout) -> Result<CpuReaders, RecordError> {
+        let mut readers = Vec::new();
+        for cpu in tracefs.cpus()? {
+            let path = tracefs.path(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+            match File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path) {
+                Ok(pipe) => readers.push(CpuReader { pipe, count: CpuCount { cpu, ..CpuCount::default() } }),
+                Err(e) if matches!(e.raw_os_error(), Some(libc::ENODEV | libc::ENXIO)) => {}
+                Err(e) => return Err(RecordError::knob(&path, "open", e)),
+            }
+        }
+        let buffer = vec![0u8; BATCH_BYTES + BATCH_ALIGN];
+        let start = buffer.as_ptr().align_offset(BATCH_ALIGN).min(BATCH_ALIGN);
+        Ok(CpuReaders { readers, layout, buffer, start })
+    }
+
+    /// Moves pages of the reader at `index` of [`CpuReaders::readers`] to `output`. Returns the number of
+    /// bytes moved.
+    pub(crate) fn read_cpu(
+        &mut self,
+        index: usize,
+        limit: ReadLimit,
+        output: &mut dyn RecordingOutput,
+    ) -> Result<u64, RecordError> {
+        let CpuReaders { readers, layout, buffer, start } = self;
+        let Some(reader) = readers.get_mut(index) else { return Ok(0) };
+        let buffer = &mut buffer[*start..*start + BATCH_BYTES];
+        let page_size = layout.size as usize;
+        let mut filled = 0;
+        let mut moved = 0;
+        loop {
+            let page = &mut buffer[filled..filled + page_size];
+            let used = match reader.read_page(page, layout) {
+                Ok(used) => used,
+                Err(e) => {
+                    return Err(RecordError::knob(
+                        format!("per_cpu/cpu{}/trace_pipe_raw", reader.count.cpu).as_ref(),
+                        "read",
+                        e,
+                    ));
+                }
+            };
+            if used.is_some() {
+                filled += page_size;
+            }
+            let last = match used {
+                None => true,
+                Some(used) => match limit {
+                    ReadLimit::HalfFullPage => used < page_size / 2,
+                    ReadLimit::Bytes(most) => moved + filled as u64 >= most,
+                    ReadLimit::Empty => false,
+                },
+            };
+            if filled > 0 && (last || filled + page_size > buffer.len()) {
+                output.pages(reader.count.cpu, &buffer[..filled])?;
+                reader.count.bytes += filled as u64;
+                moved += filled as u64;
+                filled = 0;
+            }
+            if last {
+                return Ok(moved);
+            }
+        }
+    }
+}
+
+impl CpuReader {
+    /// Reads one page. Returns the number of bytes of events in the page, or `None` when there is no page to
+    /// read now.
+    fn read_page(&mut self, page: &mut [u8], layout: &PageLayout) -> io::Result<Option<usize>> {
+        let len = loop {
+            match self.pipe.read(page) {
+                Ok(len) => break len,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // EAGAIN: the buffer is empty. ENOMEM, EBUSY: the kernel has no page to swap in at the
+                // moment. ENODEV: the CPU is offline.
+                Err(e)
+                    if matches!(
+                        e.raw_os_error(),
+                        Some(libc::EAGAIN | libc::ENOMEM | libc::EBUSY | libc::ENODEV)
+                    ) =>
+                {
+                    return Ok(None);
+                }
+                Err(e) => return Err(e),
+            }
+        };
+        if len == 0 {
+            return Ok(None);
+        }
+        page[len..].fill(0);
+        // The buffer holds a whole page, so its header is never cut.
+        let Ok(page) = layout.page(page) else { return Ok(Some(0)) };
+        if let Some(lost) = page.lost {
+            self.count.gaps += 1;
+            self.count.missed += if let LostEvents::Count(count) = lost { count } else { 0 };
+        }
+        Ok(Some(page.data.len()))
+    }
+}

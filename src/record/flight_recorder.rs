@@ -1,0 +1,120 @@
+//! The flight recorder: the kernel keeps the latest events in its ring buffer without any process of ours,
+//! and a later command takes them out.
+
+use super::cpu_reader::ReadLimit;
+use super::request::{BufferNotice, BufferRequest, RecordingRequest};
+use super::session::{CaptureTarget, ClosedSession, RecordingSession};
+use super::summary::RecordingSummary;
+use super::tracefs_config::{self, AppliedConfig, WhenFull};
+use super::{RecordError, SettingsGuard, clocks};
+use crate::clock::Clock;
+
+/// The most that a dump reads per CPU where the size of the buffer is unknown, bytes.
+const DEFAULT_DUMP_BYTES: u64 = 1 << 20;
+
+/// Starts a flight recorder: configures the buffer as a ring and leaves tracing on. The file of saved
+/// settings stays for [`stop`].
+pub(crate) fn start(
+    request: &RecordingRequest,
+    notify: &mut dyn FnMut(BufferNotice),
+) -> Result<AppliedConfig, RecordError> {
+    let (tracefs, created) = request.buffer.open_or_create()?;
+    let mut settings = request.buffer.lock(&tracefs, created, notify)?;
+    let (config, mut notes) = request.resolve(&tracefs, WhenFull::Overwrite)?;
+    let mut applied = tracefs_config::apply(&mut settings, &config)?;
+    let mut snapshots = clocks::begin(applied.clock);
+    clocks::push(&mut snapshots, clocks::snapshot(settings.tracefs()));
+    tracefs_config::start(&settings)?;
+    settings.leave_on(snapshots)?;
+    notes.append(&mut applied.notes);
+    Ok(AppliedConfig { notes, ..applied })
+}
+
+/// Takes out what the ring holds now, and leaves the flight recorder running. These events are no longer in
+/// the ring afterwards: the next dump begins where this one ended.
+pub(crate) fn dump(buffer: &BufferRequest, target: &CaptureTarget) -> Result<RecordingSummary, RecordError> {
+    let settings = resume(buffer)?;
+    let dumped = UnfinishedDump::take(&settings, target).and_then(UnfinishedDump::finish);
+    settings.let_go();
+    dumped
+}
+
+/// Stops the flight recorder: turns tracing off, takes out what the ring holds if there is a `target`, and
+/// puts every setting back.
+pub(crate) fn stop(
+    buffer: &BufferRequest,
+    target: Option<&CaptureTarget>,
+) -> Result<Option<RecordingSummary>, RecordError> {
+    let settings = resume(buffer)?;
+    tracefs_config::stop(&settings)?;
+    let dump = target.map(|target| UnfinishedDump::take(&settings, target)).transpose();
+    // As at the end of a recording, the settings are put back before the file is finished.
+    settings.restore()?;
+    dump?.map(UnfinishedDump::finish).transpose()
+}
+
+/// Takes over the settings of the flight recorder that is running on this trace buffer.
+fn resume(buffer: &BufferRequest) -> Result<SettingsGuard, RecordError> {
+    let tracefs = match buffer.open() {
+        Err(error) if buffer.instance.is_some() => {
+            return Err(RecordError::FlightInstance(Box::new(error)));
+        }
+        tracefs => tracefs?,
+    };
+    match SettingsGuard::resume(&tracefs, &buffer.state_dir)? {
+        Some(settings) if settings.flight().is_some() => Ok(settings),
+        Some(settings) => {
+            settings.let_go();
+            Err(RecordError::NoFlightRecorder)
+        }
+        None => Err(RecordError::NoFlightRecorder),
+    }
+}
+
+/// The content of the ring in a capture whose head is not complete yet.
+struct UnfinishedDump {
+    session: ClosedSession,
+    summary: RecordingSummary,
+}
+
+impl UnfinishedDump {
+    fn take(settings: &SettingsGuard, target: &CaptureTarget) -> Result<UnfinishedDump, RecordError> {
+        let applied = current_config(settings)?;
+        let mut session = RecordingSession::open(settings, &applied, target)?;
+        if let Some(started) = settings.flight() {
+            session.snapshots = started.clone();
+        }
+        session.snapshot();
+        let buffer_kb = settings.tracefs().read("buffer_size_kb")?;
+        // New events arrive while the ring is read, so the dump ends after as many bytes as a buffer holds.
+        let limit = ReadLimit::Bytes(buffer_kb.parse::<u64>().map_or(DEFAULT_DUMP_BYTES, |kb| kb * 1024));
+        for cpu in 0..session.cpus.readers.len() {
+            session.cpus.read_cpu(cpu, limit, session.output.as_mut())?;
+        }
+        session.snapshot();
+        let summary = RecordingSummary {
+            clock: applied.clock.name().to_owned(),
+            ended_by: "dump".into(),
+            notes: applied.notes,
+            ..RecordingSummary::default()
+        };
+        Ok(UnfinishedDump { session: session.close(), summary })
+    }
+
+    fn finish(mut self) -> Result<RecordingSummary, RecordError> {
+        self.session.finish(&mut self.summary, &|| false)?;
+        Ok(self.summary)
+    }
+}
+
+/// Reads the configuration of a running flight recorder back from the kernel.
+fn current_config(settings: &SettingsGuard) -> Result<AppliedConfig, RecordError> {
+    let tracefs = settings.tracefs();
+    let (_, clock) = tracefs.choices("trace_clock")?;
+    Ok(AppliedConfig {
+        clock: Clock::from_trace_clock(&clock.unwrap_or_default()),
+        events: tracefs.enabled_events()?,
+        notes: Vec::new(),
+        watermark: None,
+    })
+}

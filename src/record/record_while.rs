@@ -1,0 +1,80 @@
+//! A recording around a piece of work: tracing starts before the work and ends with it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::recorder::{PreparedRecording, RecordingPlan};
+use super::request::{BufferNotice, RecordingRequest};
+use super::{RecordError, RecordingSummary, Tracefs};
+
+/// Tells the work whether the recording has ended before the work did: its time is up, a signal came, or it
+/// failed.
+#[derive(Debug, Default)]
+pub(crate) struct RecordingEnd(AtomicBool);
+
+impl RecordingEnd {
+    /// Whether the recording has ended.
+    pub(crate) fn has_come(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The result of [`record_while`].
+#[derive(Debug)]
+pub(crate) struct RecordedWork<T> {
+    pub(crate) summary: Result<RecordingSummary, RecordError>,
+    /// The result of the work; `None` if tracing did not start, in which case the work was not started
+    /// either.
+    pub(crate) result: Option<T>,
+}
+
+/// Records while `work` runs. The work starts on a thread of its own when tracing is on, and the recording
+/// ends when the work ends. The summary then gives `end_reason` as the reason.
+///
+/// An error means that the recording could not be prepared, and nothing was started.
+pub(crate) fn record_while<T: Send>(
+    request: &RecordingRequest,
+    plan: &RecordingPlan,
+    end_reason: &str,
+    notify: &mut dyn FnMut(BufferNotice),
+    work: impl FnOnce(&Tracefs, &RecordingEnd) -> T + Send,
+) -> Result<RecordedWork<T>, RecordError> {
+    let prepared = PreparedRecording::prepare(request, plan, notify)?;
+    let tracefs = prepared.tracefs().clone();
+    let (started, wait_for_start) = mpsc::channel();
+    let (end, work_ended) = (RecordingEnd::default(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let (end, work_ended) = (&end, &work_ended);
+        let worker = scope.spawn(move || {
+            wait_for_start.recv().ok()?;
+            let result = work(&tracefs, end);
+            if !end.has_come() {
+                work_ended.store(true, Ordering::Relaxed);
+                // The recording loop receives this signal as it receives every signal that ends a recording.
+                let _ = kill(Pid::this(), Signal::SIGTERM);
+            }
+            Some(result)
+        });
+        let on_start = move || {
+            let _ = started.send(());
+        };
+        let mut summary = prepared.run(Box::new(on_start));
+        end.set();
+        if let Ok(summary) = &mut summary
+            && work_ended.load(Ordering::Relaxed)
+            && summary.ended_by == "signal SIGTERM"
+        {
+            summary.ended_by = end_reason.to_owned();
+        }
+        // A panic in the work goes on in this thread.
+        let result = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(RecordedWork { summary, result })
+    })
+}
