@@ -12,8 +12,6 @@ pub mod text;
 
 // What the phone and the desk both need.
 #[cfg(feature = "device")]
-pub mod art;
-#[cfg(feature = "device")]
 pub mod cli;
 #[cfg(feature = "device")]
 pub mod clock;
@@ -35,6 +33,8 @@ pub mod doctor;
 pub mod record;
 
 // What only a desk needs.
+#[cfg(feature = "host")]
+pub mod art;
 #[cfg(feature = "host")]
 pub mod export;
 #[cfg(feature = "host")]

@@ -1,8 +1,10 @@
-//! Versions 4 and 5, streaming or not: packets, and blocks of records whose fields are differences of variable length.
+//! Versions 4 and 5, streaming or not: packets, and blocks of records whose fields are differences of
+//! variable length.
 //!
-//! Two encodings exist under the same version numbers. AOSP's `runtime/trace.cc` has written [`BlockEncoding::Aosp`]
-//! since June 2024. Perfetto's importer of March 2026 reads [`BlockEncoding::Tsc`]; a header that states the frequency
-//! of a counter marks this encoding. **No real file of either was available**: this module follows the sources.
+//! Two encodings exist under the same version numbers. AOSP's `runtime/trace.cc` has written
+//! [`BlockEncoding::Aosp`] since June 2024. Perfetto's importer of March 2026 reads [`BlockEncoding::Tsc`]; a
+//! header that states the frequency of a counter marks this encoding. **No real file of either was
+//! available**: this module follows the sources.
 
 use thiserror::Error;
 
@@ -11,15 +13,16 @@ use super::{u16_at, u32_at, u64_at};
 /// The encoding of the records of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockEncoding {
-    /// A signed difference of the method word, then unsigned differences of wall time and CPU time, where present.
+    /// A signed difference of the method word, then unsigned differences of wall time and CPU time, where
+    /// present.
     Aosp {
         /// Whether records carry wall time.
         wall: bool,
         /// Whether records carry CPU time.
         cpu: bool,
     },
-    /// A signed difference of counter and action; with two clocks a difference of CPU time; in records that enter a
-    /// method also a difference of the method.
+    /// A signed difference of counter and action; with two clocks a difference of CPU time; in records that
+    /// enter a method also a difference of the method.
     Tsc {
         /// Whether records also carry CPU time.
         cpu: bool,
@@ -37,8 +40,8 @@ pub enum BlockPacket<'a> {
     Thread(u32, &'a [u8]),
     /// A method: its id, then class, name, signature and file, separated by tabs.
     Method(u64, &'a [u8]),
-    /// Records of a thread: the thread id, the number of records that the runtime states (modulo 65,536, summed over
-    /// the blocks of one flush), and the bytes of the records.
+    /// Records of a thread: the thread id, the number of records that the runtime states (modulo 65,536,
+    /// summed over the blocks of one flush), and the bytes of the records.
     Entries(u32, u32, &'a [u8]),
     /// The text section.
     Summary(&'a [u8]),
@@ -55,8 +58,8 @@ pub enum BlockError {
     Kind(u8),
 }
 
-/// Reads the packet at the start of `bytes` and returns it with its length; `None` at the end of the file. Of a block of
-/// records that is cut off, the packet holds the bytes that are there.
+/// Reads the packet at the start of `bytes` and returns it with its length; `None` at the end of the file. Of
+/// a block of records that is cut off, the packet holds the bytes that are there.
 pub fn next_block_packet(bytes: &[u8]) -> Option<Result<(BlockPacket<'_>, usize), BlockError>> {
     let kind = *bytes.first()?;
     Some(read_packet(kind, bytes))
@@ -104,8 +107,8 @@ pub fn count_aosp(entries: &[u8], wall: bool, cpu: bool) -> u64 {
     numbers / (1 + u64::from(wall) + u64::from(cpu))
 }
 
-/// The values that a thread's next differences add to: zero at the start of a block, unless the block continues the
-/// previous one.
+/// The values that a thread's next differences add to: zero at the start of a block, unless the block
+/// continues the previous one.
 #[derive(Debug, Clone, Default)]
 pub struct BlockState {
     word: i64,
@@ -116,7 +119,8 @@ pub struct BlockState {
 }
 
 impl BlockState {
-    /// Starts a new block. Open calls stay, because a record of [`BlockEncoding::Tsc`] that ends a call names no method.
+    /// Starts a new block. Open calls stay, because a record of [`BlockEncoding::Tsc`] that ends a call names
+    /// no method.
     pub fn restart(&mut self) {
         (self.word, self.wall, self.cpu, self.method) = (0, 0, 0, 0);
     }
@@ -127,13 +131,15 @@ impl BlockState {
 pub struct BlockRecord {
     /// Method word: the method id, with the action in the lowest two bits.
     pub word: u64,
-    /// Wall time since the start of the trace, in the file's unit (ns for [`BlockEncoding::Tsc`]); 0 where absent.
+    /// Wall time since the start of the trace, in the file's unit (ns for [`BlockEncoding::Tsc`]); 0 where
+    /// absent.
     pub wall: u64,
     /// CPU time, in the file's unit; 0 where absent.
     pub cpu: u64,
 }
 
-/// Takes the next record off `entries`; `None` at the end. Bytes that stay in `entries` then are a record cut off.
+/// Takes the next record off `entries`; `None` at the end. Bytes that stay in `entries` then are a record cut
+/// off.
 #[inline]
 pub fn next_record(
     entries: &mut &[u8],
@@ -190,7 +196,8 @@ fn sleb(bytes: &mut &[u8]) -> Option<i64> {
     Some(if negative { value | u64::MAX << bits } else { value } as i64)
 }
 
-/// Takes a LEB128 number off `bytes`: its value, the number of its bits, and its last byte. Drops bits beyond the 64th.
+/// Takes a LEB128 number off `bytes`: its value, the number of its bits, and its last byte. Drops bits beyond
+/// the 64th.
 #[inline]
 fn leb(bytes: &mut &[u8]) -> Option<(u64, u32, u8)> {
     let mut value = 0;

@@ -15,15 +15,18 @@ const STREAMING: u16 = 0xf0;
 pub struct DataHeader {
     /// The format's version, 1 to 5, without the streaming bits.
     pub version: u16,
-    /// Whether the file was written while the app ran: records alternate with declarations of methods and threads.
+    /// Whether the file was written while the app ran: records alternate with declarations of methods and
+    /// threads.
     pub streaming: bool,
     /// The offset of the first record, bytes from the magic.
     pub data_offset: usize,
-    /// The start of the trace as written: µs (ns in newer version 4 and 5 files), in a clock that the file does not name.
+    /// The start of the trace as written: µs (ns in newer version 4 and 5 files), in a clock that the file
+    /// does not name.
     pub start: u64,
     /// The size of a record, bytes; 0 where the file does not state it.
     pub record_size: u16,
-    /// The frequency of the counter that [`super::BlockEncoding::Tsc`] uses, ticks per second; 0 in other encodings.
+    /// The frequency of the counter that [`super::BlockEncoding::Tsc`] uses, ticks per second; 0 in other
+    /// encodings.
     pub tsc_frequency: u64,
     /// The reading of that counter at the start of the trace, ticks.
     pub start_tsc: u64,
@@ -78,7 +81,8 @@ impl DataHeader {
         if data_offset < 16 || data_offset > bytes.len() {
             return Some(Err(DataHeaderError::Offset(data_offset, bytes.len())));
         }
-        // Only version 3 has the size. Versions 1 and 2 have padding here, or the first record (at offset 16).
+        // Only version 3 has the size. Versions 1 and 2 have padding here, or the first record (at offset
+        // 16).
         let record_size = if version >= 3 && data_offset >= 18 { u16_at(bytes, 16)? } else { 0 };
         Some(Ok(DataHeader {
             version,

@@ -14,8 +14,8 @@ pub enum RecordLayout {
 }
 
 impl RecordLayout {
-    /// The layout for the stated record size; where the file states 0, the layout that runtimes use for this version
-    /// and clock. `None` for a size that no layout has.
+    /// The layout for the stated record size; where the file states 0, the layout that runtimes use for this
+    /// version and clock. `None` for a size that no layout has.
     pub fn choose(version: u16, record_size: u16, clock: Option<ClockMode>) -> Option<RecordLayout> {
         match (record_size, version, clock) {
             (9, _, _) | (0, 1, _) => Some(RecordLayout::Narrow),

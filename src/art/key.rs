@@ -1,4 +1,5 @@
-//! The text section: `*version`, keys, `*threads`, `*methods`, `*end`. The summary of a streaming file has the same form.
+//! The text section: `*version`, keys, `*threads`, `*methods`, `*end`. The summary of a streaming file has
+//! the same form.
 
 use std::borrow::Cow;
 
@@ -134,11 +135,6 @@ impl<'a> KeySection<'a> {
         };
         self.bad_lines.push((start, bad));
     }
-
-    /// The value of a key.
-    pub fn key(&self, name: &str) -> Option<&str> {
-        self.keys.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_ref())
-    }
 }
 
 fn find_newline(bytes: &[u8]) -> Option<usize> {
@@ -159,7 +155,8 @@ fn parse_thread_line(line: &[u8]) -> Option<(u32, Cow<'_, str>)> {
     Some((std::str::from_utf8(id).ok()?.trim().parse().ok()?, lossy(name)))
 }
 
-/// Reads one line of the method list: hexadecimal id, class, method, signature, file, line. The last three may be absent.
+/// Reads one line of the method list: hexadecimal id, class, method, signature, file, line. The last three
+/// may be absent.
 pub fn parse_method_line(line: &[u8]) -> Option<MethodLine<'_>> {
     let mut columns = line.trim_ascii_end().split(|b| *b == b'\t');
     let id = std::str::from_utf8(columns.next()?).ok()?;
@@ -182,7 +179,7 @@ mod tests {
             0x8\ta/B\td\t()V\tB.java\t-2\r\n*end\r\nSLOW";
         let section = KeySection::parse(text).unwrap();
         assert!(section.complete && section.bad_lines.is_empty());
-        assert_eq!(section.key("clock"), Some("dual"));
+        assert_eq!(section.keys, [("clock".into(), "dual".into())]);
         assert_eq!(section.threads, [(1, "mäin".into())]);
         assert_eq!(section.methods[0].signature, "");
         assert_eq!((section.methods[1].file.as_ref(), section.methods[1].line), ("B.java", Some(-2)));

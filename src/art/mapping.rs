@@ -40,8 +40,8 @@ impl<'m> Mapping<'m> {
         Ok(Mapping(ProguardMapper::new_with_param_mapping(mapping, true)))
     }
 
-    /// The real name of `class.name` with this JNI signature (empty if unknown) at `line`; `None` if the mapping file has
-    /// neither the method nor the class.
+    /// The real name of `class.name` with this JNI signature (empty if unknown) at `line`; `None` if the
+    /// mapping file has neither the method nor the class.
     pub fn method(
         &self,
         class: &str,
@@ -76,8 +76,8 @@ impl<'m> Mapping<'m> {
         Some(MappedMethod { class, name, line: line.filter(|line| *line > 0), inlined })
     }
 
-    /// The text of a marker in which each known name of the form `a.b.C` or `a.b.C.method` is replaced by the real name;
-    /// `None` if no name is known. A name without a dot stays, because it may be any word.
+    /// The text of a marker in which each known name of the form `a.b.C` or `a.b.C.method` is replaced by the
+    /// real name; `None` if no name is known. A name without a dot stays, because it may be any word.
     pub fn text(&self, text: &str) -> Option<String> {
         let mut out = String::new();
         let mut copied = 0;

@@ -1,26 +1,26 @@
-//! The bytes of ART's and Dalvik's method traces: headers, records, packets. All decoders are pure functions over `&[u8]`.
+//! The bytes of ART's and Dalvik's method traces: headers, records, packets. All decoders are pure functions
+//! over `&[u8]`.
 //!
-//! The formats are those of AOSP art `runtime/trace.h` and `runtime/trace.cc` (versions 1 to 3, the `*version` text and
-//! the streaming form), and dalvik `vm/Profile.cpp` for what older devices wrote. Everything is little-endian.
+//! The formats are those of AOSP art `runtime/trace.h` and `runtime/trace.cc` (versions 1 to 3, the
+//! `*version` text and the streaming form), and dalvik `vm/Profile.cpp` for what older devices wrote.
+//! Everything is little-endian.
 
 mod block;
 mod data;
 mod fixed;
 mod key;
-#[cfg(feature = "host")]
 mod mapping;
 mod packet;
 
-pub use block::{
-    BlockEncoding, BlockError, BlockPacket, BlockRecord, BlockState, count_aosp, is_cut, next_block_packet,
-    next_record,
+pub(crate) use block::{
+    BlockEncoding, BlockPacket, BlockRecord, BlockState, count_aosp, is_cut, next_block_packet, next_record,
 };
-pub use data::{DataHeader, DataHeaderError, MAGIC};
-pub use fixed::{FixedRecord, RecordLayout};
-pub use key::{KeySection, MethodLine, parse_method_line};
-#[cfg(feature = "host")]
+pub use data::DataHeaderError;
+pub(crate) use data::{DataHeader, MAGIC};
+pub(crate) use fixed::{FixedRecord, RecordLayout};
+pub(crate) use key::{KeySection, MethodLine, parse_method_line};
 pub use mapping::{MappedMethod, Mapping, MappingError};
-pub use packet::{Packet, PacketError, next_packet};
+pub(crate) use packet::{Packet, next_packet};
 
 /// The event that a record holds for its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,7 +53,8 @@ pub enum ClockMode {
     ThreadCpu,
     /// Only wall time (`wall`, in old files `global`).
     Wall,
-    /// Both clocks. Records of versions 1 to 3 hold thread-CPU time first, records of versions 4 and 5 wall time.
+    /// Both clocks. Records of versions 1 to 3 hold thread-CPU time first, records of versions 4 and 5 wall
+    /// time.
     Dual,
 }
 

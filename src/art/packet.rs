@@ -28,7 +28,8 @@ pub enum PacketError {
     Code(u8),
 }
 
-/// Reads the element at the start of `bytes` and returns it with its length in bytes; `None` at the end of the file.
+/// Reads the element at the start of `bytes` and returns it with its length in bytes; `None` at the end of
+/// the file.
 pub fn next_packet(bytes: &[u8], layout: RecordLayout) -> Option<Result<(Packet<'_>, usize), PacketError>> {
     if bytes.is_empty() {
         return None;

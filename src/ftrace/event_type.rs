@@ -1,23 +1,23 @@
-//! What a kind of event is made of, and how its fields are read from a record.
+//! The types of events: their names, their fields, and how a field's value is read from a record.
 
 use super::Endian;
 
-/// A kind of event as its source describes it: `sched/sched_switch` and its fields.
+/// A type of event as its source describes it: `sched/sched_switch` and its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventType {
-    /// The kernel's subsystem (`sched`); empty where the source (a text) does not tell.
+    /// The kernel's subsystem (`sched`). It is empty where the source (a text) does not name the subsystem.
     pub system: String,
-    /// The event's name (`sched_switch`). Markers are always `print` here, also where a text calls them
+    /// The event's name (`sched_switch`). A marker is always named `print`, even where a text calls it
     /// `tracing_mark_write` or `0`.
     pub name: String,
-    /// The fields, without the `common_` ones (those are in [`Event`] itself).
+    /// The fields without the `common_` fields, whose values each event holds itself.
     pub fields: Vec<Field>,
-    /// The kernel's `print fmt:` line, where the source has it.
+    /// The kernel's `print fmt:` line, where the source has one.
     pub print_fmt: Option<String>,
 }
 
 impl EventType {
-    /// The position of the field called `name`. Look it up once per kind, not once per event.
+    /// The index of the field with this name. Callers look it up once per event type, not once per event.
     pub fn field(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|f| f.name == name)
     }
@@ -26,45 +26,47 @@ impl EventType {
 /// One field of an [`EventType`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// The kernel's name of it (`prev_comm`).
+    /// The field's name in the kernel (`prev_comm`).
     pub name: String,
-    /// The C type as the kernel prints it (`pid_t`, `char[16]`); empty where the source does not tell.
+    /// The C type as the kernel prints it (`pid_t`, `char[16]`). It is empty where the source does not name
+    /// the type.
     pub ctype: String,
-    /// How its bytes are to be read.
+    /// How the field's bytes are read.
     pub ty: FieldType,
-    /// Where it lies in [`Payload::Raw`], bytes from the start of the record.
+    /// Offset of the field in a record as the kernel wrote it, bytes.
     pub offset: u32,
-    /// Its size in [`Payload::Raw`], bytes.
+    /// Size of the field in such a record, bytes.
     pub size: u32,
 }
 
-/// How a field's bytes are to be read.
+/// How a field's bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
     /// A signed integer of the field's size.
     Int,
     /// An unsigned integer of the field's size.
     Uint,
-    /// A char array of fixed size, ended by NUL if shorter.
+    /// A char array of fixed size. A shorter text ends with a NUL.
     FixedStr,
-    /// `__data_loc char[]`: a u32 whose low half is the offset from the record's start, whose high half is the
-    /// length.
+    /// `__data_loc char[]`: a u32. Its low half is the text's offset from the start of the record, its high
+    /// half the text's length.
     DataLocStr,
-    /// `__rel_loc char[]`: the same, but the offset counts from the end of this field (Linux ≥ 5.18).
+    /// `__rel_loc char[]` (Linux ≥ 5.18): like `__data_loc`, but the offset counts from the end of this
+    /// field.
     RelLocStr,
-    /// A string that runs to the end of the record (`print`'s `buf`).
+    /// A text that runs to the end of the record (field `buf` of `print`).
     TailStr,
-    /// Any other array: elements of `elem` bytes. With a size of 0 it runs to the end of the record (`bprint`'s `buf`).
+    /// Any other array. With a size of 0 it runs to the end of the record (field `buf` of `bprint`).
     Bytes {
         /// Bytes per element.
         elem: u8,
     },
-    /// `__data_loc T[]` of something else than char.
+    /// `__data_loc T[]` of another type than char.
     DataLocBytes {
         /// Bytes per element.
         elem: u8,
     },
-    /// `__rel_loc T[]` of something else than char.
+    /// `__rel_loc T[]` of another type than char.
     RelLocBytes {
         /// Bytes per element.
         elem: u8,
@@ -72,7 +74,7 @@ pub enum FieldType {
 }
 
 impl FieldType {
-    /// Whether its value is a text.
+    /// Whether the field's value is a text.
     pub fn is_text(self) -> bool {
         use FieldType::{DataLocStr, FixedStr, RelLocStr, TailStr};
         matches!(self, FixedStr | DataLocStr | RelLocStr | TailStr)
@@ -86,15 +88,15 @@ pub enum Value<'a> {
     Int(i64),
     /// An unsigned integer.
     Uint(u64),
-    /// Text as the source has it; UTF-8 not promised.
+    /// A text as the source has it. It may be invalid UTF-8.
     Str(&'a [u8]),
     /// Other bytes.
     Bytes(&'a [u8]),
 }
 
 impl Field {
-    /// This field's value in `record`, a record as the kernel wrote it. `None` where the record is too short for
-    /// it or points outside of itself.
+    /// The field's value in a record as the kernel wrote it. `None` where the record ends before the value
+    /// does.
     #[inline]
     pub fn value<'a>(&self, record: &'a [u8], endian: Endian) -> Option<Value<'a>> {
         let bytes = self.bytes(record, endian)?;
@@ -110,7 +112,8 @@ impl Field {
         })
     }
 
-    /// This field's bytes in `record`; of a located one those it points at. `None` as for [`Field::value`].
+    /// The field's bytes in `record`. For `__data_loc` and `__rel_loc` these are the bytes that the field
+    /// points at. `None` as for [`Field::value`].
     #[inline]
     pub fn bytes<'a>(&self, record: &'a [u8], endian: Endian) -> Option<&'a [u8]> {
         let offset = self.offset as usize;
@@ -126,7 +129,7 @@ impl Field {
     }
 }
 
-/// Text up to its NUL, or all of it.
+/// The bytes before the first NUL, or all bytes.
 #[inline]
 pub fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.iter().position(|b| *b == 0).map_or(bytes, |n| &bytes[..n])

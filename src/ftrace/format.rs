@@ -1,49 +1,49 @@
-//! A tracepoint's `format` file: its id, its name, its fields and how the kernel would print it.
+//! Parses a tracepoint's `format` file: the id, the name, the fields and the print format.
 
 use thiserror::Error;
 
 use super::{EventType, Field, FieldType};
 
-/// Where a field of a few bytes lies in a record.
+/// Where a field lies in a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FieldSlot {
     /// Bytes from the start of the record.
     pub offset: u32,
-    /// Bytes.
+    /// Size of the field, bytes.
     pub size: u32,
 }
 
-/// Where the fields that all events have lie in a record. A size of 0: this kernel has no such field.
+/// Where a record has the fields that all events share. A size of 0 means that the kernel has no such field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CommonFields {
     /// `common_type`: the event's id.
     pub id: FieldSlot,
-    /// `common_flags`: trace_flag_type bits.
+    /// `common_flags`: bits of the kernel's enum trace_flag_type.
     pub flags: FieldSlot,
-    /// `common_preempt_count`.
+    /// `common_preempt_count`: the depth of disabled preemption.
     pub preempt_count: FieldSlot,
     /// `common_pid`: the thread that was running.
     pub pid: FieldSlot,
 }
 
-/// A tracepoint's `format` file.
+/// The contents of a tracepoint's `format` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFormat {
-    /// What `common_type` is in this event's records.
+    /// The value of `common_type` in the event's records.
     pub id: u16,
-    /// Where the `common_` fields are.
+    /// Where the event's records have the `common_` fields.
     pub common: CommonFields,
-    /// Name, fields, print format.
+    /// The event's name, fields and print format.
     pub kind: EventType,
 }
 
-/// A `format` file that is none.
+/// A text is not a `format` file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FormatError {
-    /// No `name:` line.
+    /// The text has no `name:` line.
     #[error("event format without a `name:` line")]
     NoName,
-    /// No `ID:` line, or one that is no number of 16 bits.
+    /// The text has no `ID:` line with a number of 16 bits.
     #[error("format of event `{0}` without a usable `ID:` line")]
     NoId(String),
 }
@@ -56,7 +56,7 @@ pub(super) struct FieldLine<'a> {
     signed: bool,
 }
 
-/// All `field:` lines of a text; lines that are none are passed over.
+/// The `field:` lines of a text. Other lines are skipped.
 pub(super) fn field_lines(text: &str) -> impl Iterator<Item = FieldLine<'_>> {
     text.lines().filter_map(FieldLine::parse)
 }
@@ -76,18 +76,20 @@ impl<'a> FieldLine<'a> {
                 _ => {}
             }
         }
-        // Before Linux 2.6.33 there was no `signed:`.
+        // Kernels before Linux 2.6.33 write no `signed:`.
         let signed =
             signed.unwrap_or_else(|| !declaration.contains("unsigned") && !declaration.starts_with('u'));
         Some(FieldLine { declaration, offset: offset?, size: size?, signed })
     }
 
-    /// Type and name: `unsigned long caller[8]` → (`unsigned long[8]`, `caller`).
+    /// Splits the declaration into type and name: `unsigned long caller[8]` gives (`unsigned long[8]`,
+    /// `caller`).
     fn split(&self) -> (String, &'a str) {
         let decl = self.declaration;
         let array = if decl.ends_with(']') { decl.rfind('[') } else { None };
         let (head, array) = match array {
-            // The brackets of `__data_loc char[] name` belong to the type and do not end the declaration.
+            // Brackets that end the declaration belong to an array. Those of `__data_loc char[] name` belong
+            // to the type.
             Some(at) => (decl[..at].trim_end(), &decl[at..]),
             None => (decl, ""),
         };
@@ -110,7 +112,7 @@ impl<'a> FieldLine<'a> {
     }
 }
 
-/// How bytes of C type `ctype` are to be read.
+/// How the bytes of a field of C type `ctype` are read.
 fn field_type(ctype: &str, size: u32, signed: bool) -> FieldType {
     let base = ctype.split('[').next().unwrap_or_default().trim();
     let element = base.trim_start_matches("__data_loc ").trim_start_matches("__rel_loc ");
@@ -123,7 +125,7 @@ fn field_type(ctype: &str, size: u32, signed: bool) -> FieldType {
     if ctype.starts_with("__rel_loc") {
         return located(FieldType::RelLocStr, FieldType::RelLocBytes { elem });
     }
-    // `print` has `char buf` of size 0, since Linux 5.10 `char buf[]`.
+    // `print` declares `char buf` with a size of 0, and since Linux 5.10 `char buf[]`.
     if size == 0 && is_char {
         return FieldType::TailStr;
     }
@@ -141,12 +143,13 @@ fn field_type(ctype: &str, size: u32, signed: bool) -> FieldType {
     }
 }
 
-/// Bytes of one element of an array whose length in the record varies. 1 for what is not known.
+/// Bytes of an element of an array whose length varies from record to record. An unknown type gives 1.
 fn element_size(ctype: &str) -> u8 {
     match ctype.trim_start_matches("const ").trim() {
         "short" | "unsigned short" | "u16" | "s16" | "__u16" | "__s16" | "__le16" | "__be16" => 2,
         "int" | "unsigned int" | "unsigned" | "u32" | "s32" | "__u32" | "__s32" | "__le32" | "__be32" => 4,
-        // `long` and `cpumask_t` are 4 bytes on a 32-bit kernel; readers of masks go by the length in the record.
+        // On a 32-bit kernel `long` and `cpumask_t` have 4 bytes. Masks are read by their length in the
+        // record.
         "long" | "unsigned long" | "u64" | "s64" | "__u64" | "__s64" | "__le64" | "__be64" | "cpumask_t"
         | "long long" | "unsigned long long" | "size_t" => 8,
         _ => 1,
@@ -154,7 +157,10 @@ fn element_size(ctype: &str) -> u8 {
 }
 
 impl EventFormat {
-    /// Reads the text of `events/SYSTEM/NAME/format`.
+    /// Parses the text of `events/SYSTEM/NAME/format`.
+    ///
+    /// # Errors
+    /// Returns [`FormatError`] where the name or the id is missing.
     pub fn parse(system: &str, text: &str) -> Result<EventFormat, FormatError> {
         let line_of = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).map(str::trim);
         let name = line_of("name:").filter(|n| !n.is_empty()).ok_or(FormatError::NoName)?;
@@ -173,14 +179,14 @@ impl EventFormat {
                 _ => fields.push(line.field()),
             }
         }
-        // A format can hold a line break inside a string only as `\n`, so the print format is one line; but what
-        // follows it (`REC->...` on lines of their own in some out-of-tree trees) belongs to it.
+        // The kernel writes the print format as one line. Some vendors' kernels continue it on further lines
+        // (`REC->...`), so the rest of the text belongs to it.
         let print_fmt = text.find("print fmt:").map(|at| text[at + "print fmt:".len()..].trim().to_owned());
         let kind = EventType { system: system.to_owned(), name: name.to_owned(), fields, print_fmt };
         Ok(EventFormat { id, common, kind })
     }
 
-    /// Only the id of a `format` text: what an index over hundreds of them needs.
+    /// Parses only the id. An index of hundreds of formats needs no more.
     pub fn id_of(text: &str) -> Option<u16> {
         text.lines().take(8).find_map(|l| l.strip_prefix("ID:"))?.trim().parse().ok()
     }

@@ -1,4 +1,5 @@
-//! How a sub-buffer ("page") of the ring buffer is laid out, as the tracefs file `events/header_page` describes it.
+//! How a sub-buffer ("page") of the ring buffer is laid out, as the tracefs file `events/header_page`
+//! describes it.
 
 use thiserror::Error;
 
@@ -16,8 +17,8 @@ pub struct PageLayout {
     pub endian: Endian,
     /// Offset of the commit counter, bytes.
     pub commit_offset: u32,
-    /// Size of the commit counter: 8 bytes, or 4 bytes from a 32-bit kernel. The count of lost events behind the
-    /// records has the same size.
+    /// Size of the commit counter: 8 bytes, or 4 bytes from a 32-bit kernel. The count of lost events behind
+    /// the records has the same size.
     pub commit_size: u32,
     /// Offset of the first record, bytes.
     pub data_offset: u32,
@@ -52,8 +53,8 @@ impl PageLayout {
         PageLayout { endian, commit_offset: TIMESTAMP_BYTES, commit_size, data_offset, size }
     }
 
-    /// Reads the text of `events/header_page`. Its sizes are the recording kernel's: a commit counter of 4 bytes
-    /// means a 32-bit kernel, whatever else the recording says.
+    /// Reads the text of `events/header_page`. Its sizes are the recording kernel's: a commit counter of 4
+    /// bytes means a 32-bit kernel, whatever else the recording says.
     ///
     /// # Errors
     /// Returns [`HeaderPageError`] where a field is missing or where its place makes no sense.

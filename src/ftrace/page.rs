@@ -1,7 +1,7 @@
 //! Reads one sub-buffer ("page") of the ring buffer: its header, then its records in order.
 //!
-//! The kernel's include/linux/ring_buffer.h and kernel/trace/ring_buffer.c define the format; its numbers are in
-//! `page_format`.
+//! The kernel's include/linux/ring_buffer.h and kernel/trace/ring_buffer.c define the format; its numbers are
+//! in `page_format`.
 
 use thiserror::Error;
 
@@ -99,8 +99,8 @@ pub struct RecordCursor {
     fault: Option<PageFault>,
 }
 
-/// Iterates over a page's records in order. After the last record, [`Records::fault`] says whether the page was
-/// sound.
+/// Iterates over a page's records in order. After the last record, [`Records::fault`] says whether the page
+/// was sound.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     cursor: RecordCursor,
@@ -111,7 +111,8 @@ impl PageLayout {
     /// Reads a page's header. `bytes` is the whole sub-buffer, or as much of it as the file still has.
     ///
     /// # Errors
-    /// Returns [`PageFault::HeaderCut`] where `bytes` ends inside the header. Later damage is in [`Page::cut`].
+    /// Returns [`PageFault::HeaderCut`] where `bytes` ends inside the header. Later damage is in
+    /// [`Page::cut`].
     pub fn page<'a>(&self, bytes: &'a [u8]) -> Result<Page<'a>, PageFault> {
         let word = |offset: u32, size: u32| {
             let offset = offset as usize;

@@ -1,7 +1,8 @@
-//! The numbers that define a ring-buffer page: the commit counter of its header, and the header word of a record.
+//! The numbers that define a ring-buffer page: the commit counter of its header, and the header word of a
+//! record.
 //!
-//! The kernel defines them in include/linux/ring_buffer.h and kernel/trace/ring_buffer.c. The page reader (`page`)
-//! and the page writer (`page_writer`) both take them from here.
+//! The kernel defines them in include/linux/ring_buffer.h and kernel/trace/ring_buffer.c. The page reader
+//! (`page`) and the page writer (`page_writer`) both take them from here.
 
 /// Bytes of the timestamp at the start of a page.
 pub(crate) const TIMESTAMP_BYTES: u32 = 8;
@@ -10,7 +11,8 @@ pub(crate) const TIMESTAMP_BYTES: u32 = 8;
 pub(super) const COMMIT_LENGTH_MASK: u64 = (1 << 27) - 1;
 /// Commit counter: this bit says that events were lost before the page (RB_MISSED_EVENTS).
 pub(super) const COMMIT_EVENTS_LOST: u64 = 1 << 31;
-/// Commit counter: this bit says that the number of lost events is stored behind the records (RB_MISSED_STORED).
+/// Commit counter: this bit says that the number of lost events is stored behind the records
+/// (RB_MISSED_STORED).
 pub(super) const COMMIT_LOST_COUNT_STORED: u64 = 1 << 30;
 
 /// Bytes of a record's header word: `type_len` in 5 bits and the time since the record before in 27 bits.
@@ -22,7 +24,8 @@ pub(super) const DELTA_MASK: u32 = (1 << DELTA_BITS) - 1;
 /// Bits of `type_len` in a record's header word.
 pub(super) const TYPE_LEN_BITS: u32 = 32 - DELTA_BITS;
 
-/// `type_len`: the record is longer than [`MAX_SHORT_WORDS`], so its length is in the word behind the header word.
+/// `type_len`: the record is longer than [`MAX_SHORT_WORDS`], so its length is in the word behind the header
+/// word.
 pub(super) const TYPE_LONG_DATA: u32 = 0;
 /// `type_len` from 1 to this number is the length of a record in words of 4 bytes.
 pub(super) const MAX_SHORT_WORDS: u32 = 28;

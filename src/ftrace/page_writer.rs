@@ -65,15 +65,16 @@ impl PageWriter {
         full
     }
 
-    /// Adds a record of at most [`MAX_RECORD_BYTES`]. Returns the page before it where the record starts a new page.
+    /// Adds a record of at most [`MAX_RECORD_BYTES`]. Returns the page before it where the record starts a
+    /// new page.
     pub(crate) fn push(&mut self, ts: u64, record: &[u8]) -> Option<[u8; PAGE_BYTES]> {
         let words = record.len().div_ceil(4);
         let padded = 4 * words;
         let is_long = padded > MAX_SHORT_BYTES || padded == 0;
         let header = if is_long { LONG_RECORD_HEADER_BYTES } else { RECORD_HEADER_BYTES };
         let end = self.bytes.len() + TIME_EXTEND_BYTES + header + padded;
-        // A page's time deltas are not negative. A record that is older than the one before it (clocks of two CPUs,
-        // a text out of order) therefore starts a new page.
+        // A page's time deltas are not negative. A record that is older than the one before it (clocks of two
+        // CPUs, a text out of order) therefore starts a new page.
         let starts_page = end > PAGE_BYTES - LOST_COUNT_BYTES || ts < self.last_ts;
         let full = (!self.bytes.is_empty() && starts_page).then(|| self.take()).flatten();
         if self.bytes.is_empty() {

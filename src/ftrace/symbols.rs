@@ -1,32 +1,32 @@
-//! The kernel's symbols, from the text of `/proc/kallsyms`, and its printk formats.
+//! The kernel's symbols from the text of `/proc/kallsyms`, and the kernel's printk formats.
 
 use std::collections::HashMap;
 
-/// The functions of a kernel by address.
+/// The symbols of a kernel, sorted by address.
 #[derive(Debug, Default)]
 pub struct Symbols {
-    /// Address, and where the name is in `text`; by address.
+    /// The address of each symbol, and where its name starts and ends in `text`. Sorted by address.
     list: Vec<(u64, u32, u32)>,
     text: Vec<u8>,
 }
 
-/// A symbol that an address lies in.
+/// The symbol in which an address lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symbol<'a> {
-    /// Its name; of one in a module with ` [module]` behind it.
+    /// The symbol's name. The name of a module's symbol has a tab and `[module]` behind it.
     pub name: &'a [u8],
-    /// Bytes from its start.
+    /// Offset of the address in the symbol, bytes.
     pub offset: u64,
-    /// Bytes to the next symbol; 0 for the last.
+    /// Bytes from the symbol to the next symbol; 0 for the last symbol.
     pub size: u64,
 }
 
 impl Symbols {
-    /// Reads lines of `ADDRESS TYPE NAME [MODULE]`. What is no such line is passed over, and so is all of it where
-    /// the addresses are hidden (all 0).
+    /// Parses lines of `ADDRESS TYPE NAME [MODULE]`. Other lines are skipped, and so are symbols with address
+    /// 0: a kernel that hides addresses gives 0 for all of them.
     pub fn parse(text: Vec<u8>) -> Symbols {
         let mut list = Vec::with_capacity(text.len() / 40);
-        // `text` longer than 4 GiB is no kallsyms: positions are 32 bits.
+        // Offsets in the text have 32 bits. A text of more than 4 GiB is not kallsyms and is skipped.
         let mut at = if text.len() < u32::MAX as usize { 0 } else { text.len() };
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
             let end = at + rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
@@ -43,11 +43,11 @@ impl Symbols {
         Symbols { list, text }
     }
 
-    /// The symbol that `address` lies in.
+    /// The symbol in which `address` lies.
     pub fn find(&self, address: u64) -> Option<Symbol<'_>> {
         let after = self.list.partition_point(|s| s.0 <= address);
         let (last_start, ..) = *self.list.get(after.checked_sub(1)?)?;
-        // Of several at one place the kernel names the first.
+        // Where several symbols have one address, the kernel prints the first.
         let first = self.list.partition_point(|s| s.0 < last_start);
         let (start, from, to) = *self.list.get(first)?;
         let size = self.list.get(after).map_or(0, |next| next.0 - start);
@@ -55,7 +55,7 @@ impl Symbols {
     }
 }
 
-/// The address, and where the name starts.
+/// Parses a line of kallsyms: the address, and the offset of the name in the line.
 fn symbol_line(line: &[u8]) -> Option<(u64, usize)> {
     let prefix = if line.starts_with(b"0x") { 2 } else { 0 };
     let mut address: u64 = 0;
@@ -69,11 +69,12 @@ fn symbol_line(line: &[u8]) -> Option<(u64, usize)> {
         address = address << 4 | u64::from(digit);
     };
     let start = line.len() - left + 2;
-    // Mapping symbols of ARM's ELF name no function.
+    // ARM's mapping symbols (`$x`) name no function.
     line.get(start).filter(|b| **b != b'$').map(|_| (address, start))
 }
 
-/// Reads tracefs' `printk_formats`: lines of `0xADDRESS : "text"`, C escapes in it.
+/// Parses the text of tracefs' file `printk_formats`: lines of `0xADDRESS : "text"`. The texts have escapes
+/// of C.
 pub fn parse_printk_formats(text: &[u8]) -> HashMap<u64, Vec<u8>> {
     let mut formats = HashMap::new();
     for line in text.split(|b| *b == b'\n') {

@@ -60,8 +60,8 @@ impl CallVisitor for EventCollector {
 }
 
 /// Collects the calls of every thread that has any, in `clock` ([`CPU`](crate::formats::art_method::CPU) or
-/// [`WALL`](crate::formats::art_method::WALL)). Calls that had begun before the trace did begin at their thread's first
-/// record.
+/// [`WALL`](crate::formats::art_method::WALL)). Calls that had begun before the trace did begin at their
+/// thread's first record.
 pub fn call_events(
     trace: &MethodTrace<'_>,
     selection: &ProfileSelection,

@@ -1,7 +1,8 @@
-//! The call stacks of all threads: turns records into calls with their times, and shows each call to a visitor.
+//! The call stacks of all threads: turns records into calls with their times, and shows each call to a
+//! visitor.
 //!
-//! Two rules make the profile. [`exit_effect`] says which calls a record ends. And the time since a thread's previous
-//! record was spent in the call that was innermost until now, whatever the record says.
+//! Two rules make the profile. [`exit_effect`] says which calls a record ends. And the time since a thread's
+//! previous record was spent in the call that was innermost until now, whatever the record says.
 
 use super::record_stream::RecordSink;
 use super::ticks::{add, since};
@@ -93,8 +94,8 @@ impl<V: CallVisitor> CallStacks<V> {
         }
     }
 
-    /// Ends the calls that are open at each thread's last record. `may_wrap` tells whether the trace's 32-bit times
-    /// may have wrapped, so that the wraps are counted.
+    /// Ends the calls that are open at each thread's last record. `may_wrap` tells whether the trace's 32-bit
+    /// times may have wrapped, so that the wraps are counted.
     pub(super) fn finish(&mut self, may_wrap: bool) {
         for (thread, state) in self.threads.iter_mut().enumerate() {
             if may_wrap {

@@ -1,8 +1,8 @@
 //! Files for profiler.firefox.com, in its processed format (github.com/firefox-devtools/profiler,
 //! docs-developer/processed-profile-format.md).
 //!
-//! A sample of the format has a stack and a weight. Here one sample stands for the stack between two call events, and its
-//! weight is the time between them. So nothing is resampled, and the order of time is kept.
+//! A sample of the format has a stack and a weight. Here one sample stands for the stack between two call
+//! events, and its weight is the time between them. So nothing is resampled, and the order of time is kept.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

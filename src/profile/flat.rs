@@ -1,10 +1,11 @@
 //! The flat profile: calls and times of each method, in both clocks, on several processors.
 //!
-//! This file follows call stacks by the same rules as [`super::call_stacks`], in the one form that has no branch on
-//! whether a record enters or leaves a method: the processor predicts such a branch wrongly half of the time, and with it
-//! a profile takes three times as long. Only the regular path is written again here; exits that are not the innermost
-//! call's go through [`exit_effect`] like everywhere else. A test below compares the two forms on generated traces, and
-//! the corpus tests and the fuzzer compare them on real and damaged ones.
+//! This file follows call stacks by the same rules as `call_stacks`, in the one form that has no
+//! branch on whether a record enters or leaves a method: the processor predicts such a branch wrongly half of
+//! the time, and with it a profile takes three times as long. Only the regular path is written again here;
+//! exits that are not the innermost call's go through `exit_effect` like everywhere else. A test below
+//! compares the two forms on generated traces, and the corpus tests and the fuzzer compare them on real and
+//! damaged ones.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -77,8 +78,8 @@ impl FlatProfile {
         })
     }
 
-    /// Profiles groups of methods as if each group were one method. `groups` gives each method's group, of which there
-    /// are `count`. A call from one method of a group to another then counts as a recursive call.
+    /// Profiles groups of methods as if each group were one method. `groups` gives each method's group, of
+    /// which there are `count`. A call from one method of a group to another then counts as a recursive call.
     pub(super) fn of_groups(
         trace: &MethodTrace<'_>,
         selection: &ProfileSelection,
@@ -139,8 +140,8 @@ const OUTSIDE: u32 = u32::MAX >> 1;
 
 #[derive(Debug, Clone)]
 struct ThreadStack {
-    /// [`OUTSIDE`], then the methods of the open calls, the innermost at index `top`. The vector is always longer than
-    /// `top + 1`.
+    /// [`OUTSIDE`], then the methods of the open calls, the innermost at index `top`. The vector is always
+    /// longer than `top + 1`.
     open: Vec<u32>,
     top: usize,
     first: Ticks,
@@ -150,8 +151,8 @@ struct ThreadStack {
     calls: u64,
 }
 
-/// One bit for each thread and method: whether the method is on the thread's stack. The bits of the usual trace fit into
-/// the nearest cache.
+/// One bit for each thread and method: whether the method is on the thread's stack. The bits of the usual
+/// trace fit into the nearest cache.
 #[derive(Debug, Clone)]
 struct OnStack {
     /// Words for each thread.
@@ -295,8 +296,8 @@ impl FlatCounter {
 }
 
 impl ThreadStack {
-    /// Handles a record that is the thread's first, steps back in time, or needs more room on the stack. Returns the
-    /// time that the record counts with.
+    /// Handles a record that is the thread's first, steps back in time, or needs more room on the stack.
+    /// Returns the time that the record counts with.
     #[cold]
     #[inline(never)]
     fn irregular(&mut self, a: u64, b: u64, anomalies: &mut CallAnomalies) -> (u64, u64) {
@@ -353,8 +354,9 @@ mod tests {
     use crate::profile::graph::CallGraph;
     use crate::profile::tree::{CallTree, TreeOptions};
 
-    /// A dual-clock trace of `records` records that a generator of random numbers chose: most exits match the innermost
-    /// call; the others match an outer call, no call, or come while no call is open. Some times step back.
+    /// A dual-clock trace of `records` records that a generator of random numbers chose: most exits match the
+    /// innermost call; the others match an outer call, no call, or come while no call is open. Some times
+    /// step back.
     fn random_trace(seed: u64, records: usize) -> Vec<u8> {
         let mut state = seed;
         let mut random = |below: u64| {
@@ -377,7 +379,7 @@ mod tests {
             let method = 4 * (1 + random(3) as u32);
             let word = match random(20) {
                 0 => method | 1,
-                1..=9 => open[thread].pop().map_or(method, |open| open) | 1 + (random(2) as u32),
+                1..=9 => open[thread].pop().map_or(method, |open| open) | (1 + random(2) as u32),
                 _ => {
                     open[thread].push(method);
                     method

@@ -1,4 +1,5 @@
-//! Folded stacks, the input of flame graph tools: one line `thread;outermost;…;innermost time` for each path of calls.
+//! Folded stacks, the input of flame graph tools: one line `thread;outermost;…;innermost time` for each path
+//! of calls.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -6,9 +7,9 @@ use std::io::{self, Write};
 use super::names::TraceNames;
 use super::tree::{CallTree, ROOT};
 
-/// The time of each path of calls, in ticks of `clock`. Time outside of all calls has the thread as its path, so that the
-/// lines of a thread add up to the time from its first record to its last. With `merge` the paths of all threads are
-/// added up, and begin with the outermost method.
+/// The time of each path of calls, in ticks of `clock`. Time outside of all calls has the thread as its path,
+/// so that the lines of a thread add up to the time from its first record to its last. With `merge` the paths
+/// of all threads are added up, and begin with the outermost method.
 pub(super) fn fold(
     tree: &CallTree,
     names: &TraceNames<'_, '_>,
@@ -59,8 +60,8 @@ pub(super) fn differential(before: &BTreeMap<String, u64>, after: &BTreeMap<Stri
     lines
 }
 
-/// Draws the flame graph of folded lines with one time each, or the differential flame graph of lines with two. `unit`
-/// names the unit of the times (`µs`).
+/// Draws the flame graph of folded lines with one time each, or the differential flame graph of lines with
+/// two. `unit` names the unit of the times (`µs`).
 pub(super) fn draw(lines: &[String], title: &str, unit: &str, out: impl Write) -> io::Result<()> {
     let mut options = inferno::flamegraph::Options::default();
     options.title = title.to_owned();

@@ -6,7 +6,8 @@ use super::ticks::add;
 use super::tree::{CallTree, ROOT};
 use crate::formats::art_method::Ticks;
 
-/// The figures of one method; times in ticks. A call is recursive while another call of the same method is open.
+/// The figures of one method; times in ticks. A call is recursive while another call of the same method is
+/// open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GraphStat {
     /// Calls that are not recursive, and recursive calls.
@@ -46,7 +47,8 @@ pub struct CallEdge {
 pub struct CallGraph {
     /// By dense method index.
     pub methods: Vec<GraphStat>,
-    /// The sums over all threads: time outside of all calls (exclusive), and time from first record to last (inclusive).
+    /// The sums over all threads: time outside of all calls (exclusive), and time from first record to last
+    /// (inclusive).
     pub outside: GraphStat,
     /// The calls between each caller and callee.
     pub edges: HashMap<CallEdgeKey, CallEdge>,

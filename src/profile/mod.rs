@@ -1,8 +1,9 @@
 //! Method profiles: exclusive and inclusive times, callers and callees, call trees, comparisons.
 //!
-//! [`run`] makes a whole profile from files to outputs. Inside, [`record_stream`] streams the selected records into one of
-//! three counters: [`flat`] (times of each method), [`tree`] (times of each path of calls, from which [`graph`] derives
-//! callers and callees), or [`call_events`] (calls in time order). [`rows`] and the printing modules make the outputs.
+//! [`run()`] makes a whole profile from files to outputs. Inside, [`record_stream`] streams the selected
+//! records into one of three counters: [`flat`] (times of each method), [`tree`] (times of each path of
+//! calls, from which [`graph`] derives callers and callees), or [`call_events`] (calls in time order).
+//! `rows` and the printing modules make the outputs.
 
 pub mod call_events;
 mod call_stacks;
@@ -28,6 +29,7 @@ mod ticks;
 pub mod tree;
 mod tree_print;
 mod write_files;
+mod writer;
 
 pub use error::{DrawError, ProfileError};
 pub use output::{ProfileOutput, ProfileReport};

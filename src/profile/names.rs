@@ -1,4 +1,5 @@
-//! The names of methods and threads in the output: as traced, or as a mapping file of R8 or ProGuard restores them.
+//! The names of methods and threads in the output: as traced, or as a mapping file of R8 or ProGuard restores
+//! them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -26,8 +27,8 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         TraceNames { trace, mapped: HashMap::new(), thread_names }
     }
 
-    /// Names as the mapping file with the content `mapping` restores them. Methods that the file does not have keep their
-    /// traced names.
+    /// Names as the mapping file with the content `mapping` restores them. Methods that the file does not
+    /// have keep their traced names.
     pub(super) fn mapped(trace: &'t MethodTrace<'a>, mapping: &[u8]) -> Result<Self, MappingError> {
         let mapping = Mapping::parse(mapping)?;
         let mut names = TraceNames::new(trace);
@@ -74,7 +75,8 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         }
     }
 
-    /// The full name with the signature, which distinguishes overloads, and with the methods that R8 has inlined.
+    /// The full name with the signature, which distinguishes overloads, and with the methods that R8 has
+    /// inlined.
     pub(super) fn long(&self, method: u32) -> String {
         let mut name = self.full(method);
         if let Some(method) = self.method(method).filter(|method| !method.signature.is_empty()) {

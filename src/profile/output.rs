@@ -23,7 +23,8 @@ pub struct ProfileOutput<'o> {
 /// The outcome of a profile that was made and written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProfileReport {
-    /// Whether a trace is damaged, or irregular records had to be interpreted. The messages say what and how often.
+    /// Whether a trace is damaged, or irregular records had to be interpreted. The messages say what and how
+    /// often.
     pub lossy: bool,
 }
 

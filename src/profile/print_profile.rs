@@ -15,31 +15,78 @@ use super::rows::{ProfileRow, ProfileRows, RowKind, clocks};
 use super::text_style::{CLOCKS, ms};
 use super::tree::CallTree;
 use super::tree_print::{self, TreeThreshold};
+use super::writer::ProfileWriter;
 
 /// Call trees leave out what is below this share of the whole, percent, unless the request says otherwise.
 const TREE_THRESHOLD_PERCENT: f64 = 1.0;
 
-/// Prints the rows or the call tree of one trace; `titled` prints the file's name above them. JSON is appended to
-/// `json`, so that several traces make one array. Returns whether the calls have irregularities.
-pub(super) fn print_profile(
-    profile: &ProfileRun<'_, '_>,
+/// Prints profiles in the requested form.
+pub(super) struct ProfilePrinter {
+    form: PrintForm,
+    /// Prints the name of each file above its table.
     titled: bool,
-    json: &mut Vec<Value>,
-    output: &mut ProfileOutput<'_>,
-) -> Result<bool, ProfileError> {
-    let anomalies = match profile.request.tree {
-        Some(direction) => {
-            let tree = profile.tree();
-            output.print(|mut out| print_tree(profile, &tree, direction, json, &mut out))?;
-            tree.anomalies
+    /// The JSON of the traces so far; [`ProfileWriter::finish`] prints it.
+    json: Vec<Value>,
+}
+
+impl ProfilePrinter {
+    /// A printer for one trace, or for several.
+    pub(super) fn new(form: PrintForm, several: bool) -> ProfilePrinter {
+        ProfilePrinter { form, titled: several, json: Vec::new() }
+    }
+}
+
+impl ProfileWriter for ProfilePrinter {
+    /// Prints the rows or the call tree of one trace.
+    fn write(
+        &mut self,
+        profile: &ProfileRun<'_, '_>,
+        output: &mut ProfileOutput<'_>,
+    ) -> Result<bool, ProfileError> {
+        let anomalies = match profile.request.tree {
+            Some(direction) => {
+                let tree = profile.tree();
+                output.print(|mut out| print_tree(profile, &tree, direction, &mut self.json, &mut out))?;
+                tree.anomalies
+            }
+            None => {
+                let rows = profile.rows();
+                output.print(|mut out| print_rows(profile, &rows, self.titled, &mut self.json, &mut out))?;
+                rows.anomalies
+            }
+        };
+        Ok(output.report_anomalies(profile.input, &anomalies))
+    }
+
+    /// Prints the changes from `earlier` to `later`.
+    fn compare(
+        &mut self,
+        earlier: &ProfileRun<'_, '_>,
+        later: &ProfileRun<'_, '_>,
+        output: &mut ProfileOutput<'_>,
+    ) -> Result<bool, ProfileError> {
+        let (before, after) = (earlier.rows(), later.rows());
+        output
+            .print(|mut out| print_changes((earlier, &before), (later, &after), &mut self.json, &mut out))?;
+        let irregular = output.report_anomalies(earlier.input, &before.anomalies);
+        Ok(output.report_anomalies(later.input, &after.anomalies) | irregular)
+    }
+
+    /// Prints the JSON of all traces: one object, or an array where there are several.
+    fn finish(&mut self, output: &mut ProfileOutput<'_>) -> Result<(), ProfileError> {
+        if self.form != PrintForm::Json {
+            return Ok(());
         }
-        None => {
-            let rows = profile.rows();
-            output.print(|mut out| print_rows(profile, &rows, titled, json, &mut out))?;
-            rows.anomalies
-        }
-    };
-    Ok(output.report_anomalies(profile.input, &anomalies))
+        let value = if self.json.len() == 1 {
+            self.json.remove(0)
+        } else {
+            Value::Array(std::mem::take(&mut self.json))
+        };
+        output.print(|out| {
+            serde_json::to_writer_pretty(&mut *out, &value)?;
+            writeln!(out)
+        })
+    }
 }
 
 fn print_rows(
@@ -124,18 +171,15 @@ fn print_tree(
     tree_print::write_tree(&branches, has, clock, whole, tick_ns, request.style, out)
 }
 
-/// Prints the changes from `earlier` to `later`. JSON is appended to `json`. Returns whether the calls of either trace
-/// have irregularities.
-pub(super) fn print_comparison(
-    earlier: &ProfileRun<'_, '_>,
-    later: &ProfileRun<'_, '_>,
+fn print_changes(
+    (earlier, before): (&ProfileRun<'_, '_>, &ProfileRows),
+    (later, after): (&ProfileRun<'_, '_>, &ProfileRows),
     json: &mut Vec<Value>,
-    output: &mut ProfileOutput<'_>,
-) -> Result<bool, ProfileError> {
-    let (before, after) = (earlier.rows(), later.rows());
+    out: &mut impl Write,
+) -> io::Result<()> {
     let request = later.request;
     let sort = (request.rows.sort, later.clock);
-    let mut changes = diff((&before, &earlier.names), (&after, &later.names), sort);
+    let mut changes = diff((before, &earlier.names), (after, &later.names), sort);
     if let Some(pattern) = &request.rows.name_pattern {
         changes.retain(|row| contains_pattern(&row.name, pattern));
     }
@@ -143,25 +187,13 @@ pub(super) fn print_comparison(
     let has = [0, 1].map(|clock| after.clocks[clock] && before.clocks[clock]);
     match request.form {
         PrintForm::Json => {
-            let (from, to) = (earlier.summary(&before), later.summary(&after));
+            let (from, to) = (earlier.summary(before), later.summary(after));
             json.push(json!({ "before": from, "after": to, "rows": diff::to_json(&changes, has) }));
+            Ok(())
         }
-        PrintForm::Csv => output.print(|mut out| diff::write_csv(&changes, has, &mut out))?,
-        PrintForm::Text => {
-            output.print(|mut out| diff::write_table(&changes, sort, request.style, &mut out))?;
-        }
+        PrintForm::Csv => diff::write_csv(&changes, has, out),
+        PrintForm::Text => diff::write_table(&changes, sort, request.style, out),
     }
-    let irregular = output.report_anomalies(earlier.input, &before.anomalies);
-    Ok(output.report_anomalies(later.input, &after.anomalies) | irregular)
-}
-
-/// Prints the JSON of all traces: one object, or an array where there are several.
-pub(super) fn print_json(mut traces: Vec<Value>, output: &mut ProfileOutput<'_>) -> Result<(), ProfileError> {
-    let value = if traces.len() == 1 { traces.remove(0) } else { Value::Array(traces) };
-    output.print(|out| {
-        serde_json::to_writer_pretty(&mut *out, &value)?;
-        writeln!(out)
-    })
 }
 
 /// Whether `name` contains `pattern`, in which `*` stands for any text.

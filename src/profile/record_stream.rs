@@ -14,8 +14,8 @@ use crate::formats::art_method::{Body, CPU, CallAnomalies, MethodTrace, Ticks, W
 pub struct ProfileSelection {
     /// For each dense thread index, whether the thread counts. `None` selects all threads.
     pub threads: Option<Vec<bool>>,
-    /// Start and end, ns since the trace's start, in wall time where the trace has it. Time that calls spend outside of
-    /// the window is cut off, and calls that lie wholly outside do not count.
+    /// Start and end, ns since the trace's start, in wall time where the trace has it. Time that calls spend
+    /// outside of the window is cut off, and calls that lie wholly outside do not count.
     pub window: Option<Range<u64>>,
 }
 
@@ -24,11 +24,13 @@ impl ProfileSelection {
         self.threads.as_ref().is_none_or(|t| t.get(thread as usize).copied().unwrap_or(false))
     }
 
-    /// Splits the selected threads into at most `shares` selections with about the same number of records each.
+    /// Splits the selected threads into at most `shares` selections with about the same number of records
+    /// each.
     pub(super) fn partition(&self, trace: &MethodTrace<'_>, shares: usize) -> Vec<ProfileSelection> {
         let mut threads: Vec<_> = trace.threads().iter().map(|t| t.records).enumerate().collect();
         threads.retain(|(n, records)| *records > 0 && self.has_thread(*n as u32));
-        // Where times may have wrapped, a thread's first record is placed by the records of other threads before it.
+        // Where times may have wrapped, a thread's first record is placed by the records of other threads
+        // before it.
         if shares < 2 || threads.len() < 2 || trace.may_wrap() {
             return vec![self.clone()];
         }
@@ -49,7 +51,8 @@ impl ProfileSelection {
     }
 }
 
-/// Times of version 4 and 5 records are limited to this, ticks (52 days in ns), so that sums over many calls fit.
+/// Times of version 4 and 5 records are limited to this, ticks (52 days in ns), so that sums over many calls
+/// fit.
 const MAX_TICKS: u64 = 1 << 52;
 
 /// Receives the records of a trace. Thread and method indexes are dense.
@@ -81,7 +84,8 @@ fn stream_body(trace: &MethodTrace<'_>, selection: &ProfileSelection, sink: &mut
             return;
         }
     };
-    // The compiler makes one copy of the loop for each layout and clock, so that the loop itself never asks for them.
+    // The compiler makes one copy of the loop for each layout and clock, so that the loop itself never asks
+    // for them.
     let clock = trace.header().clock;
     match (body.layout, clock) {
         (RecordLayout::Dual, _) => {
@@ -144,7 +148,8 @@ fn stream_fixed<const SIZE: usize>(
     }
 }
 
-/// Cuts records to a window of time: no time passes outside of the window, and calls outside of it are not made.
+/// Cuts records to a window of time: no time passes outside of the window, and calls outside of it are not
+/// made.
 struct WindowFilter<'a, S> {
     sink: &'a mut S,
     from: u64,

@@ -24,8 +24,8 @@ pub struct ProfileRequest {
     pub rows: RowRequest,
     /// Prints a call tree in place of rows.
     pub tree: Option<TreeDirection>,
-    /// Leaves out of a call tree what is below this share of the whole, and of a call graph what is below this share of
-    /// its caller, percent. `None` selects 1 for trees and 20 for graphs.
+    /// Leaves out of a call tree what is below this share of the whole, and of a call graph what is below
+    /// this share of its caller, percent. `None` selects 1 for trees and 20 for graphs.
     pub threshold_percent: Option<f64>,
     /// The form of what is printed.
     pub form: PrintForm,

@@ -128,7 +128,8 @@ fn in_ns(stat: MethodStat, tick_ns: u64) -> MethodStat {
     MethodStat { exclusive: ns(stat.exclusive), inclusive: ns(stat.inclusive), ..stat }
 }
 
-/// The figures of a thread: its inclusive time is the whole time, its exclusive time the time in traced methods.
+/// The figures of a thread: its inclusive time is the whole time, its exclusive time the time in traced
+/// methods.
 fn thread_row(thread: &ThreadStat) -> MethodStat {
     let exclusive = since(thread.total, thread.idle);
     MethodStat { calls: thread.calls, recursive: 0, exclusive, inclusive: thread.total }

@@ -1,4 +1,5 @@
-//! The call tree: each distinct path of calls is one node with its calls and times, below one root for each thread.
+//! The call tree: each distinct path of calls is one node with its calls and times, below one root for each
+//! thread.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -23,10 +24,12 @@ pub struct CallNode {
     pub thread: u32,
     /// Number of calls; 0 for a root.
     pub calls: u64,
-    /// Time in the innermost call and not in calls inside of it; for a root the time outside of all calls. Ticks.
+    /// Time in the innermost call and not in calls inside of it; for a root the time outside of all calls.
+    /// Ticks.
     pub own: Ticks,
-    /// Time of the calls from entry to exit, ticks. A call that had begun before the trace did counts from the thread's
-    /// first record, although its callees are its siblings in the tree: [`CallTree::totals`] has sums that add up.
+    /// Time of the calls from entry to exit, ticks. A call that had begun before the trace did counts from
+    /// the thread's first record, although its callees are its siblings in the tree: [`CallTree::totals`] has
+    /// sums that add up.
     pub recorded: Ticks,
 }
 
@@ -108,18 +111,6 @@ impl CallTree {
             }
         }
         children
-    }
-
-    /// The methods of a node's path, outermost first.
-    pub fn path(&self, node: u32) -> Vec<u32> {
-        let mut path = Vec::new();
-        let mut at = node;
-        while let Some(n) = self.nodes.get(at as usize).filter(|n| n.method != ROOT) {
-            path.push(n.method);
-            at = n.parent;
-        }
-        path.reverse();
-        path
     }
 }
 

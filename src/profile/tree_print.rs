@@ -1,4 +1,5 @@
-//! Prints the call tree: from the threads down to the calls, or from the methods that take the time up to their callers.
+//! Prints the call tree: from the threads down to the calls, or from the methods that take the time up to
+//! their callers.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,8 +20,8 @@ const MAX_DEPTH: usize = 500;
 pub(super) struct TreeBranch {
     pub name: String,
     pub calls: u64,
-    /// Top-down: time in the node and all nodes below it. Bottom-up: time in the method at the outermost level, of the
-    /// calls that came by way of this caller.
+    /// Top-down: time in the node and all nodes below it. Bottom-up: time in the method at the outermost
+    /// level, of the calls that came by way of this caller.
     pub total: Ticks,
     /// Time in the node without the nodes below it; bottom-up the same as `total`.
     pub own: Ticks,

@@ -7,26 +7,63 @@ use super::dmtracedump::{MethodDump, dot};
 use super::error::ProfileError;
 use super::output::ProfileOutput;
 use super::profile_run::ProfileRun;
+use super::writer::ProfileWriter;
 use super::{firefox, folded, speedscope};
 use crate::formats::art_method::{CallAnomalies, WALL};
 
-/// Writes the files of one trace. Returns whether the calls have irregularities.
-pub(super) fn write_files(
-    profile: &ProfileRun<'_, '_>,
-    output: &mut ProfileOutput<'_>,
-) -> Result<bool, ProfileError> {
-    let files = &profile.request.files;
-    let mut anomalies = CallAnomalies::default();
-    if files.folded.is_some() || files.flamegraph.is_some() {
-        anomalies = write_stacks(profile, output)?;
+/// Writes the requested output files.
+pub(super) struct ProfileFileWriter;
+
+impl ProfileWriter for ProfileFileWriter {
+    fn write(
+        &mut self,
+        profile: &ProfileRun<'_, '_>,
+        output: &mut ProfileOutput<'_>,
+    ) -> Result<bool, ProfileError> {
+        let files = &profile.request.files;
+        let mut anomalies = CallAnomalies::default();
+        if files.folded.is_some() || files.flamegraph.is_some() {
+            anomalies = write_stacks(profile, output)?;
+        }
+        if files.dot.is_some() || files.png.is_some() || files.svg.is_some() {
+            anomalies = write_graphs(profile, output)?;
+        }
+        if files.speedscope.is_some() || files.firefox.is_some() {
+            anomalies = write_viewer_files(profile, output)?;
+        }
+        Ok(output.report_anomalies(profile.input, &anomalies))
     }
-    if files.dot.is_some() || files.png.is_some() || files.svg.is_some() {
-        anomalies = write_graphs(profile, output)?;
+
+    /// Writes folded stacks with the times of both traces, and a differential flame graph.
+    fn compare(
+        &mut self,
+        earlier: &ProfileRun<'_, '_>,
+        later: &ProfileRun<'_, '_>,
+        output: &mut ProfileOutput<'_>,
+    ) -> Result<bool, ProfileError> {
+        let files = &later.request.files;
+        if files.folded.is_none() && files.flamegraph.is_none() {
+            return Err(ProfileError::NoComparisonInThisOutput);
+        }
+        let (before, after) = (earlier.tree(), later.tree());
+        let lines = folded::differential(
+            &folded::fold(&before, &earlier.names, earlier.clock, files.merge_threads),
+            &folded::fold(&after, &later.names, later.clock, files.merge_threads),
+        );
+        if let Some(path) = &files.folded {
+            output.write_file(path, |out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
+        }
+        if let Some(path) = &files.flamegraph {
+            let title = format!("{} against {}", later.input.name, earlier.input.name);
+            output.write_file(path, |out| folded::draw(&lines, &title, later.tick_unit(), out))?;
+        }
+        let irregular = output.report_anomalies(earlier.input, &before.anomalies);
+        Ok(output.report_anomalies(later.input, &after.anomalies) | irregular)
     }
-    if files.speedscope.is_some() || files.firefox.is_some() {
-        anomalies = write_viewer_files(profile, output)?;
+
+    fn finish(&mut self, _: &mut ProfileOutput<'_>) -> Result<(), ProfileError> {
+        Ok(())
     }
-    Ok(output.report_anomalies(profile.input, &anomalies))
 }
 
 /// Writes folded stacks and the flame graph.
@@ -89,31 +126,4 @@ fn write_viewer_files(
         output.write_file(path, |out| firefox::write(&threads, names, title, pid, tick_ns, out))?;
     }
     Ok(anomalies)
-}
-
-/// Writes the files that compare two traces: folded stacks with both times, and a differential flame graph. Returns
-/// whether the calls of either trace have irregularities.
-pub(super) fn write_comparison(
-    earlier: &ProfileRun<'_, '_>,
-    later: &ProfileRun<'_, '_>,
-    output: &mut ProfileOutput<'_>,
-) -> Result<bool, ProfileError> {
-    let files = &later.request.files;
-    if files.folded.is_none() && files.flamegraph.is_none() {
-        return Err(ProfileError::NoComparisonInThisOutput);
-    }
-    let (before, after) = (earlier.tree(), later.tree());
-    let lines = folded::differential(
-        &folded::fold(&before, &earlier.names, earlier.clock, files.merge_threads),
-        &folded::fold(&after, &later.names, later.clock, files.merge_threads),
-    );
-    if let Some(path) = &files.folded {
-        output.write_file(path, |out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
-    }
-    if let Some(path) = &files.flamegraph {
-        let title = format!("{} against {}", later.input.name, earlier.input.name);
-        output.write_file(path, |out| folded::draw(&lines, &title, later.tick_unit(), out))?;
-    }
-    let irregular = output.report_anomalies(earlier.input, &before.anomalies);
-    Ok(output.report_anomalies(later.input, &after.anomalies) | irregular)
 }

@@ -34,7 +34,7 @@ pub(crate) enum RecordError {
     #[error(
         "{0}; if somebody removed it: `tracebridge restore --flight` puts back what `start` changed elsewhere"
     )]
-    FlightInstance(#[source] Box<RecordError>),
+    FlightInstance(Box<RecordError>),
     /// This kernel does not offer the value that was asked for.
     #[error("{knob} does not offer {asked:?}: it has {offered}")]
     NotOffered {

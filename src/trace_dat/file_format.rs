@@ -1,7 +1,7 @@
 //! The numbers and texts of the trace.dat format that its writers and its reader share.
 //!
-//! The manual pages `trace-cmd.dat.v6(5)` and `trace-cmd.dat.v7(5)` define the format. All integers are in the byte
-//! order of the recording machine.
+//! The manual pages `trace-cmd.dat.v6(5)` and `trace-cmd.dat.v7(5)` define the format. All integers are in
+//! the byte order of the recording machine.
 
 /// The first ten bytes of every trace.dat. The version follows as decimal text that ends with a NUL.
 pub const MAGIC: &[u8; 10] = b"\x17\x08\x44tracing";
@@ -18,7 +18,8 @@ pub const V6_FLYRECORD: &[u8; 10] = b"flyrecord\0";
 /// Version 6: the text of tracefs' file `trace` follows these bytes instead of pages.
 pub const V6_LATENCY: &[u8; 10] = b"latency  \0";
 
-/// Ids of options (both versions) and of sections (version 7). A section has the id of the option that names it.
+/// Ids of options (both versions) and of sections (version 7). A section has the id of the option that names
+/// it.
 pub mod option {
     /// Ends the options. In version 7 its data is the u64 offset of the next section of options, or 0.
     pub const DONE: u16 = 0;
@@ -34,8 +35,8 @@ pub mod option {
     pub const UNAME: u16 = 5;
     /// Text: the ns to add to each time.
     pub const OFFSET: u16 = 7;
-    /// u32: number of CPUs of the recording machine. gpuvis once used this id for the text of `saved_tgids`, which is
-    /// longer than 8 bytes.
+    /// u32: number of CPUs of the recording machine. gpuvis once used this id for the text of `saved_tgids`,
+    /// which is longer than 8 bytes.
     pub const CPUCOUNT: u16 = 8;
     /// Text: the version of the program that recorded.
     pub const VERSION: u16 = 9;
@@ -59,10 +60,12 @@ pub mod option {
     pub const CMDLINES: u16 = 21;
     /// Version 7: an ftrace instance's trace as text.
     pub const BUFFER_TEXT: u16 = 22;
-    /// Text of `saved_tgids` (`TID TGID` lines). The id is gpuvis's; trace-cmd skips this option without a message.
+    /// Text of `saved_tgids` (`TID TGID` lines). The id is gpuvis's; trace-cmd skips this option without a
+    /// message.
     pub const SAVED_TGIDS: u16 = 32;
-    /// tracebridge's own: a [`RecorderInfo`](super::super::RecorderInfo) (clock snapshots and more) as JSON text, padded
-    /// with spaces. trace-cmd (3.1.6 was tried) and KernelShark skip this option without a message.
+    /// tracebridge's own: a [`RecorderInfo`](super::super::RecorderInfo) (clock snapshots and more) as JSON
+    /// text, padded with spaces. trace-cmd (3.1.6 was tried) and KernelShark skip this option without a
+    /// message.
     pub const CLOCK_SNAPSHOTS: u16 = 0x7462;
 }
 

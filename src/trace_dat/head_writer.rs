@@ -27,7 +27,8 @@ pub struct Metadata {
     pub options: Vec<(u16, Vec<u8>)>,
     /// Text of `trace_clock`: `local [boot] mono`.
     pub clock: Vec<u8>,
-    /// Payload of [`option::CLOCK_SNAPSHOTS`], which is the last option. Where this is empty, the option is left out.
+    /// Payload of [`option::CLOCK_SNAPSHOTS`], which is the last option. Where this is empty, the option is
+    /// left out.
     pub extra: Vec<u8>,
 }
 
@@ -63,8 +64,8 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Makes `text` as long as the slot: the whole lines that fit, then `padding`. The second value says whether all of
-    /// `text` fits.
+    /// Makes `text` as long as the slot: the whole lines that fit, then `padding`. The second value says
+    /// whether all of `text` fits.
     pub fn fit(self, text: &[u8], padding: u8) -> (Vec<u8>, bool) {
         let fits = text.len() <= self.len;
         let head = &text[..text.len().min(self.len)];
@@ -121,8 +122,8 @@ impl Metadata {
 
     /// Encodes the head of version 6 in this machine's byte order.
     ///
-    /// The head's length depends only on the lengths of the contents. A slot that is padded to a fixed length can
-    /// therefore be filled in later.
+    /// The head's length depends only on the lengths of the contents. A slot that is padded to a fixed length
+    /// can therefore be filled in later.
     pub fn v6(&self, cpus: &[CpuData]) -> DatHead {
         let mut out = HeadBytes(Vec::with_capacity(self.capacity(cpus.len())));
         out.raw(MAGIC);

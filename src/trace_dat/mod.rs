@@ -1,5 +1,5 @@
-//! The bytes of trace-cmd's `trace.dat` that device and host both need: the head of version 6, a whole file of version 7
-//! with zstd, the recorder's own option, and the stream that carries a recording through a pipe.
+//! The bytes of trace-cmd's `trace.dat` that device and host both need: the head of version 6, a whole file
+//! of version 7 with zstd, the recorder's own option, and the stream that carries a recording through a pipe.
 
 pub mod file_format;
 mod head_writer;

@@ -1,4 +1,5 @@
-//! Facts that tracebridge's recorder stores beyond trace-cmd's format, as JSON in an option that other readers skip.
+//! Facts that tracebridge's recorder stores beyond trace-cmd's format, as JSON in an option that other
+//! readers skip.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +12,8 @@ pub struct RecorderInfo {
     /// Whether the recorder ended the file. It is false in a file that a killed recorder left behind.
     #[serde(default = "yes")]
     pub complete: bool,
-    /// Whether the recording was to keep only the last or only the first events that fit the kernel's buffer. The other
-    /// events then do not count as lost.
+    /// Whether the recording was to keep only the last or only the first events that fit the kernel's buffer.
+    /// The other events then do not count as lost.
     #[serde(default)]
     pub excerpt: bool,
     /// Snapshots of several clocks, taken during the recording.
@@ -30,8 +31,8 @@ pub struct RecorderInfo {
 }
 
 impl RecorderInfo {
-    /// Encodes the facts as JSON of at most `room` bytes. Where that is too little, the processes are left out, and then
-    /// all facts.
+    /// Encodes the facts as JSON of at most `room` bytes. Where that is too little, the processes are left
+    /// out, and then all facts.
     pub fn to_json(&self, room: usize) -> Vec<u8> {
         let json = |extra: &RecorderInfo| serde_json::to_vec(extra).unwrap_or_default();
         let all = json(self);
@@ -43,7 +44,8 @@ impl RecorderInfo {
     }
 }
 
-// tracebridge's recorder always writes the field, so a file without it is not one that a killed recorder left.
+// tracebridge's recorder always writes the field, so a file without it is not one that a killed recorder
+// left.
 fn yes() -> bool {
     true
 }
@@ -55,17 +57,17 @@ pub struct CpuLoss {
     pub cpu: u32,
     /// Events overwritten before they were read (`overrun` of `stats`).
     pub overrun: u64,
-    /// Events not written because the buffer was full (`dropped events`) or because an interrupt came while a page
-    /// was being entered (`commit overrun`).
+    /// Events not written because the buffer was full (`dropped events`) or because an interrupt came while a
+    /// page was being entered (`commit overrun`).
     pub dropped: u64,
 }
 
 /// The plan by which the recorder removes the holes between the pages of its CPUs from the file.
 ///
-/// One `fallocate(FALLOC_FL_COLLAPSE_RANGE)` removes each hole, the last one first, and shortens the file by the hole's
-/// length. A recorder that is killed in between leaves a table of CPUs whose offsets are wrong; the file's length then
-/// says which holes are gone. While the file has this plan, a reader takes offsets from [`Settle::offset`] and only the
-/// sizes from the table.
+/// One `fallocate(FALLOC_FL_COLLAPSE_RANGE)` removes each hole, the last one first, and shortens the file by
+/// the hole's length. A recorder that is killed in between leaves a table of CPUs whose offsets are wrong;
+/// the file's length then says which holes are gone. While the file has this plan, a reader takes offsets
+/// from [`Settle::offset`] and only the sizes from the table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settle {
     /// The file's length before the first hole was removed, bytes.
@@ -77,8 +79,8 @@ pub struct Settle {
 }
 
 impl Settle {
-    /// Offset of the pages of entry number `cpu` of the table in a file of `file_len` bytes. `None` where the file never
-    /// has that length.
+    /// Offset of the pages of entry number `cpu` of the table in a file of `file_len` bytes. `None` where the
+    /// file never has that length.
     pub fn offset(&self, cpu: usize, file_len: u64) -> Option<u64> {
         let start = *self.offsets.get(cpu)?;
         let mut gone = self.file_len.checked_sub(file_len)?;

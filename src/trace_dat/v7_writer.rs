@@ -1,5 +1,5 @@
-//! Writes a trace.dat v7 with compressed sections and pages, made from a v6 head and its pages. Each part of the v6 head
-//! becomes a section of the v7 file, byte for byte.
+//! Writes a trace.dat v7 with compressed sections and pages, made from a v6 head and its pages. Each part of
+//! the v6 head becomes a section of the v7 file, byte for byte.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -18,8 +18,8 @@ struct V7Writer<W> {
     zstd: Zstd,
 }
 
-/// Reads the pages of a CPU: fills the buffer with the pages of entry number `.0` of the table of CPUs, from byte `.1` of
-/// that CPU's pages on.
+/// Reads the pages of a CPU: fills the buffer with the pages of entry number `.0` of the table of CPUs, from
+/// byte `.1` of that CPU's pages on.
 pub type ReadPages<'a> = dyn FnMut(usize, u64, &mut [u8]) -> io::Result<()> + 'a;
 
 /// Writes the v7 file to `out` and returns the file's length, bytes. `out` must be at its start.
@@ -27,7 +27,8 @@ pub type ReadPages<'a> = dyn FnMut(usize, u64, &mut [u8]) -> io::Result<()> + 'a
 /// `head` is the v6 head, `parts` says where its parts lie, and `sizes` has the bytes of each CPU's pages.
 ///
 /// # Errors
-/// Returns the errors of `out` and of `read`, and [`io::ErrorKind::UnexpectedEof`] where a part lies outside of `head`.
+/// Returns the errors of `out` and of `read`, and [`io::ErrorKind::UnexpectedEof`] where a part lies outside
+/// of `head`.
 pub fn write_v7<W: Write + Seek>(
     out: W,
     head: &[u8],
@@ -96,8 +97,8 @@ impl<W: Write + Seek> V7Writer<W> {
         self.write_again(size_at, &size.to_ne_bytes())
     }
 
-    /// Writes the compressed length, the uncompressed length and a zstd frame, as sections and chunks of pages have them.
-    /// Returns the buffer of `data`.
+    /// Writes the compressed length, the uncompressed length and a zstd frame, as sections and chunks of
+    /// pages have them. Returns the buffer of `data`.
     fn frame(&mut self, data: Vec<u8>) -> io::Result<Vec<u8>> {
         let (data, packed) = self.zstd.frame(data, Vec::new());
         self.write(&(packed.len() as u32).to_ne_bytes())?;

@@ -1,9 +1,11 @@
-//! Compresses with zstd in pure Rust, which keeps the phone's binary small and needs no C compiler for its four ABIs.
+//! Compresses with zstd in pure Rust, which keeps the phone's binary small and needs no C compiler for its
+//! four ABIs.
 //!
-//! The crate `ruzstd` does the entropy coding. Its search for repetitions suits any data; the search here suits pages of
-//! events. In a test with four recordings (2 to 20 MB, chunks of 128 KiB) this search made the files 17 to 33 % smaller in
-//! half the CPU time (185 to 400 MB/s on an x86-64 machine). The files are 2 % smaller to 25 % larger than those of the C
-//! library at level -1. The test of this module is beside the decoder, in `formats/trace_dat/compression.rs`.
+//! The crate `ruzstd` does the entropy coding. Its search for repetitions suits any data; the search here
+//! suits pages of events. In a test with four recordings (2 to 20 MB, chunks of 128 KiB) this search made the
+//! files 17 to 33 % smaller in half the CPU time (185 to 400 MB/s on an x86-64 machine). The files are 2 %
+//! smaller to 25 % larger than those of the C library at level -1. The test of this module is beside the
+//! decoder, in `formats/trace_dat/compression.rs`.
 
 use std::io::Cursor;
 
@@ -40,23 +42,24 @@ impl std::fmt::Debug for Zstd {
     }
 }
 
-/// log2 of the number of places that the matcher remembers. The 16 KiB of this table stay in the first-level cache; a
-/// table of four times the size saved 1 %.
+/// log2 of the number of places that the matcher remembers. The 16 KiB of this table stay in the first-level
+/// cache; a table of four times the size saved 1 %.
 const TABLE_BITS: u32 = 12;
 /// The shortest repetition that is used, bytes.
 const MIN_MATCH_BYTES: usize = 6;
 /// The shortest repetition that is used at the same distance as the one before, bytes.
 const MIN_REPEAT_MATCH_BYTES: usize = 4;
-/// A repetition at the distance of the one before that is this long is used without a search for a longer one, bytes.
+/// A repetition at the distance of the one before that is this long is used without a search for a longer
+/// one, bytes.
 const GOOD_MATCH_BYTES: usize = 16;
-/// After this many bytes without a repetition, the matcher tries only every second place; after twice as many, only every
-/// third; and so on.
+/// After this many bytes without a repetition, the matcher tries only every second place; after twice as
+/// many, only every third; and so on.
 const BYTES_PER_SKIP: usize = 128;
 
 /// Finds the repetitions within one block.
 ///
-/// At each place the matcher first tries the distance of the repetition before, because events of one type follow each
-/// other. Then it tries the last place whose six bytes have the same hash.
+/// At each place the matcher first tries the distance of the repetition before, because events of one type
+/// follow each other. Then it tries the last place whose six bytes have the same hash.
 struct PageMatcher {
     block: Vec<u8>,
     places: Vec<u32>,

@@ -175,7 +175,7 @@ impl Drop for Device {
             "{processes} kill ${{p#/proc/}};; esac; done; sleep 3; {processes} kill -9 ${{p#/proc/}};; esac; done; \
              for b in {DIR}/tracebridge-*; do if [ -x $b ]; then $b restore; $b restore --flight; fi; done; \
              cd /sys/kernel/tracing && echo nop >current_tracer; echo >set_ftrace_filter; echo >set_graph_function; \
-             rmdir instances/*"
+             rmdir instances/ways; umount {DIR}/small"
         ));
         reset(self);
     }

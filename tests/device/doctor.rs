@@ -10,7 +10,11 @@ fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
     let Some(device) = Device::attached() else { return };
     let binary = device.program(device.abi(), "tracebridge");
     let before = unusual(&device);
-    let recording = device.record(&binary, &format!("-t 60 -b 1024 -o {DIR}/killed.dat sched"));
+    // A killed capture still has room for all that it might have become, which is the whole free disk: on a
+    // small file system adb pulls few zeros.
+    device.run(&format!("mkdir -p {DIR}/small && mount -t tmpfs -o size=16m tmpfs {DIR}/small"));
+    let arguments = format!("-t 60 -b 1024 -o {DIR}/small/killed.dat sched");
+    let recording = device.record(&binary, &arguments);
     std::thread::sleep(std::time::Duration::from_secs(3));
     recording.signal("KILL");
     let doctor = || -> (String, Value) {
@@ -23,11 +27,11 @@ fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
         told.contains("was killed and left ") && told.contains("`tracebridge restore` puts them"),
         "{told}"
     );
-    assert!(told.contains(&format!("capture  {DIR}/killed.dat (")), "{told}");
+    assert!(told.contains(&format!("capture  {DIR}/small/killed.dat (")), "{told}");
     let record = &report["records"][0];
     assert_eq!(
         (&record["state"], &record["capture"]["path"]),
-        (&"killed".into(), &format!("{DIR}/killed.dat").into())
+        (&"killed".into(), &format!("{DIR}/small/killed.dat").into())
     );
     device.run(&format!("{binary} restore"));
     assert_same(before, &settings(&device), "after restore");
@@ -35,7 +39,8 @@ fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
     assert!(!told.contains("killed"), "{told}");
     assert_eq!(report["records"], Value::Array(Vec::new()));
     let dir = adb::scratch();
-    let dat = device.fetch(&format!("{DIR}/killed.dat"), dir.path());
+    let dat = device.fetch(&format!("{DIR}/small/killed.dat"), dir.path());
+    device.run(&format!("umount {DIR}/small && rmdir {DIR}/small"));
     reset(&device);
     let output = crate::support::tracebridge().args(["info", "--json"]).arg(&dat).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", adb::text(&output));

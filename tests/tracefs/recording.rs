@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
@@ -419,11 +419,19 @@ fn killed_at_any_moment_a_recording_opens_and_its_settings_come_back() {
     let dir = tempfile::tempdir().unwrap();
     let capture = dir.path().join("x.dat");
     let cpus = fs::read_dir(machine.root.join("per_cpu")).unwrap().count();
+    // The moments are relative to how long a whole recording of 0.3 s takes, which depends on what else this
+    // machine does.
+    let started = Instant::now();
+    let whole = record(&machine, dir.path(), &["sched", "irq/*", "raw_syscalls/*", "-b", "64", "-t", "0.3"]);
+    assert!(matches!({ whole }.output().unwrap().status.code(), Some(0 | 3)));
+    let whole_ms = started.elapsed().as_millis() as u64;
+    let startup_ms = whole_ms.saturating_sub(300).max(300);
     let (mut opened, mut packed) = (0, 0);
     for n in 0..times {
         let _ = fs::remove_file(&capture);
         // Half of the kills come at the end of the recording, when the recorder completes the file.
-        let (time, wait) = if n % 2 == 0 { ("30", random(600)) } else { ("0.3", 330 + random(80)) };
+        let (time, wait) =
+            if n % 2 == 0 { ("30", random(2 * startup_ms)) } else { ("0.3", whole_ms - 40 + random(80)) };
         let args = ["sched", "irq/*", "raw_syscalls/*", "-b", "64", "-t", time];
         let mut command = record(&machine, dir.path(), &args);
         if n % 4 > 1 {

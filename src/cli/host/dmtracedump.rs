@@ -13,8 +13,9 @@ use crate::profile::dmtracedump::{self, DumpRequest, dot};
 
 /// Profile a method trace as the old dmtracedump did: same options, same layout, same numbers
 ///
-/// Unlike the old tool, this command also reads streaming files, versions 4 and 5, gzip, damaged files, and the second
-/// clock of a trace with two clocks (--clock wall). It counts exits that match no call on stderr and goes on.
+/// Unlike the old tool, this command also reads streaming files, versions 4 and 5, gzip, damaged files, and
+/// the second clock of a trace with two clocks (--clock wall). It counts exits that match no call on stderr
+/// and goes on.
 #[derive(Parser)]
 #[command(disable_help_flag = true)]
 pub struct DmtracedumpArgs {

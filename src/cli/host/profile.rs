@@ -16,12 +16,13 @@ use crate::profile::{
 
 /// Profile method traces: show where the time goes, by method, class, package or thread
 ///
-/// Reads the traces of Debug.startMethodTracing, `am profile`, DDMS and Android Studio: versions 1 to 5, streaming or
-/// not, compressed with gzip or not, and damaged ones as far as they go. NAME.key is read together with NAME.data.
-/// Without an output option the command prints a table; a trace with two clocks has wall time and thread-CPU time in it.
-/// "excl" is the time in a method without the methods it called, "incl" the time with them; of a recursion only the
-/// outermost call counts. Exit status 3 means that the trace is damaged or that irregular records had to be interpreted
-/// (calls without an end, thread ids used twice); stderr says which and how many.
+/// Reads the traces of Debug.startMethodTracing, `am profile`, DDMS and Android Studio: versions 1 to 5,
+/// streaming or not, compressed with gzip or not, and damaged ones as far as they go. NAME.key is read
+/// together with NAME.data. Without an output option the command prints a table; a trace with two clocks has
+/// wall time and thread-CPU time in it. "excl" is the time in a method without the methods it called, "incl"
+/// the time with them; of a recursion only the outermost call counts. Exit status 3 means that the trace is
+/// damaged or that irregular records had to be interpreted (calls without an end, thread ids used twice);
+/// stderr says which and how many.
 #[derive(Parser)]
 #[command(after_help = "Examples:\n  \
     tracebridge profile app.trace --thread main --top 20\n  \
@@ -50,7 +51,8 @@ pub struct ProfileArgs {
     #[arg(long, help_heading = "Rows")]
     calls: bool,
 
-    /// Count only threads whose name contains NAME, or whose id in the trace is NAME; can be given several times
+    /// Count only threads whose name contains NAME, or whose id in the trace is NAME; can be given several
+    /// times
     #[arg(long, value_name = "NAME", help_heading = "Filters")]
     thread: Vec<String>,
     /// Count only time after TIME, measured from the trace's start (1.5s, 200ms, 0.75ms)
@@ -76,8 +78,8 @@ pub struct ProfileArgs {
     /// Print the methods that take the time, each with its callers
     #[arg(long, help_heading = "Outputs")]
     bottom_up: bool,
-    /// Leave out calls below this share of the whole in --tree and --bottom-up, and methods below this share of their
-    /// caller in --dot, --png and --svg, percent [default: 1 in trees, 20 in graphs]
+    /// Leave out calls below this share of the whole in --tree and --bottom-up, and methods below this share
+    /// of their caller in --dot, --png and --svg, percent [default: 1 in trees, 20 in graphs]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent, help_heading = "Outputs")]
     threshold: Option<f64>,
     /// Print JSON; times in ns
@@ -86,7 +88,8 @@ pub struct ProfileArgs {
     /// Print CSV; times in ns
     #[arg(long, help_heading = "Outputs")]
     csv: bool,
-    /// Write folded stacks to FILE (`-` is stdout), one line for each path; times in µs (ns if the trace has ns)
+    /// Write folded stacks to FILE (`-` is stdout), one line for each path; times in µs (ns if the trace has
+    /// ns)
     #[arg(long, value_name = "FILE", help_heading = "Outputs")]
     folded: Option<PathBuf>,
     /// Draw a flame graph; with --diff slower methods are red and faster ones are blue

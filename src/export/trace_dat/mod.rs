@@ -1,8 +1,10 @@
-//! Writes trace-cmd's file, version 6, uncompressed: trace-cmd, KernelShark, gpuvis, Trace Compass and LISA open it.
+//! Writes trace-cmd's file, version 6, uncompressed: trace-cmd, KernelShark, gpuvis, Trace Compass and LISA
+//! open it.
 //!
-//! A record that comes from a trace.dat is written as it is. An event that comes from a text or from a Perfetto trace
-//! is put into a record: in the kernel's layout where the event catalog knows the event, else in a layout of this
-//! module's. Pages wait in a temporary file, because the head before them needs to know their number.
+//! A record that comes from a trace.dat is written as it is. An event that comes from a text or from a
+//! Perfetto trace is put into a record: in the kernel's layout where the event catalog knows the event, else
+//! in a layout of this module's. Pages wait in a temporary file, because the head before them needs to know
+//! their number.
 
 mod record_layout;
 

@@ -1,4 +1,5 @@
-//! Where each type of event has its fields in a record, the `format` text that says so, and the record's encoder.
+//! Where each type of event has its fields in a record, the `format` text that says so, and the record's
+//! encoder.
 
 use crate::formats::{Event, EventType, Field, FieldType, Payload, Value, event_catalog};
 use crate::ftrace::Endian;
@@ -43,8 +44,8 @@ impl RecordLayout {
         Some(RecordLayout { id, system: system.to_owned(), format, fields, fixed_bytes })
     }
 
-    /// Appends the event's record to `out`. A value that does not fit its field is cut, or left out where a part of it
-    /// would be wrong. Returns the number of such values.
+    /// Appends the event's record to `out`. A value that does not fit its field is cut, or left out where a
+    /// part of it would be wrong. Returns the number of such values.
     pub(super) fn encode(&self, event: &Event<'_>, kind: &EventType, out: &mut Vec<u8>) -> u64 {
         let start = out.len();
         if let Payload::Raw { data, endian: Endian::Little } = event.payload
@@ -107,8 +108,8 @@ fn put(out: &mut Vec<u8>, start: usize, field: &Field, value: Value<'_>) -> bool
     }
 }
 
-/// Writes a `__data_loc` value: appends the bytes to the record, and puts their offset and length into the field.
-/// Returns whether both numbers fit into 16 bits.
+/// Writes a `__data_loc` value: appends the bytes to the record, and puts their offset and length into the
+/// field. Returns whether both numbers fit into 16 bits.
 fn located(out: &mut Vec<u8>, start: usize, at: usize, bytes: &[u8], string: bool) -> bool {
     let offset = out.len() - start;
     let len = bytes.len() + usize::from(string);
@@ -210,4 +211,74 @@ fn format_text(name: &str, id: u16, fields: &[Field], print_fmt: &str) -> String
         out += &line(&decl, f.offset, f.size, f.ty == FieldType::Int);
     }
     out + &format!("\nprint fmt: {print_fmt}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::EventTypeId;
+    use crate::ftrace::EventFormat;
+
+    fn field(name: &str, ctype: &str, ty: FieldType, offset: u32, size: u32) -> Field {
+        Field { name: name.into(), ctype: ctype.into(), ty, offset, size }
+    }
+
+    fn event_type(fields: Vec<Field>) -> EventType {
+        EventType { system: "test".into(), name: "test_event".into(), fields, print_fmt: None }
+    }
+
+    /// Encodes one event, and decodes the record by the `format` text of the layout.
+    fn round_trip(kind: &EventType, values: &[Value<'_>]) -> (u64, Vec<u8>, EventFormat) {
+        let layout = RecordLayout::new(0, kind).unwrap();
+        let event = Event {
+            ts: 1,
+            cpu: 0,
+            tid: 77,
+            kind: EventTypeId(0),
+            flags: 3,
+            preempt_count: 2,
+            comm: None,
+            tgid: None,
+            payload: Payload::Values { values, text: None },
+        };
+        let mut record = Vec::new();
+        let unfit = layout.encode(&event, kind, &mut record);
+        (unfit, record, EventFormat::parse(&layout.system, &layout.format).unwrap())
+    }
+
+    #[test]
+    fn an_encoded_record_is_decoded_by_its_own_format_text() {
+        let kind = event_type(vec![
+            field("number", "", FieldType::Int, 0, 0),
+            field("address", "", FieldType::Uint, 0, 0),
+            field("text", "", FieldType::DataLocStr, 0, 0),
+            field("bytes", "", FieldType::DataLocBytes { elem: 1 }, 0, 0),
+        ]);
+        let values =
+            [Value::Int(-5), Value::Uint(u64::MAX), Value::Str(b"some text"), Value::Bytes(&[1, 0, 2])];
+        let (unfit, record, format) = round_trip(&kind, &values);
+        assert_eq!(unfit, 0);
+        assert_eq!(record[..8], [44, 1, 3, 2, 77, 0, 0, 0]);
+        for (field, value) in format.kind.fields.iter().zip(values) {
+            assert_eq!(field.value(&record, Endian::Little), Some(value), "{}", field.name);
+        }
+    }
+
+    #[test]
+    fn values_that_do_not_fit_their_field_are_cut_and_counted() {
+        let kind = event_type(vec![
+            field("comm", "char[8]", FieldType::FixedStr, 8, 8),
+            field("address", "unsigned long", FieldType::Uint, 16, 8),
+            field("text", "__data_loc char[]", FieldType::DataLocStr, 24, 4),
+        ]);
+        let long = vec![b'x'; 70_000];
+        let values = [Value::Str(b"long name"), Value::Str(b"a_symbol"), Value::Str(&long)];
+        let (unfit, record, format) = round_trip(&kind, &values);
+        assert_eq!(unfit, 3);
+        let decoded = |i: usize| format.kind.fields[i].value(&record, Endian::Little);
+        assert_eq!(
+            [decoded(0), decoded(1), decoded(2)],
+            [Some(Value::Str(b"long na")), Some(Value::Uint(0)), Some(Value::Str(b""))]
+        );
+    }
 }

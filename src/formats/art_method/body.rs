@@ -1,4 +1,5 @@
-//! The places of a trace's records in the file: segments of records of fixed size, and blocks of records of variable size.
+//! The places of a trace's records in the file: segments of records of fixed size, and blocks of records of
+//! variable size.
 
 use std::ops::Range;
 
@@ -29,7 +30,8 @@ impl FixedBody {
         self.segments.iter().map(|s| (s.range.len() / self.layout.size()) as u64).sum()
     }
 
-    /// The segments from record `from` to record `to`. The first segment also has all bindings of the segments before it.
+    /// The segments from record `from` to record `to`. The first segment also has all bindings of the
+    /// segments before it.
     pub fn slice(&self, from: u64, to: u64) -> Vec<Segment> {
         let size = self.layout.size();
         let mut out: Vec<Segment> = Vec::new();

@@ -1,16 +1,16 @@
 //! The rule by which records open and close calls, which every reader of a method trace follows.
 //!
-//! A record that enters a method opens a call on its thread's stack. A record that leaves a method, by a return or by an
-//! exception (unroll), has the effect that [`exit_effect`] names. Calls that are still open at the thread's last record
-//! end there ([`CallAnomalies::open_at_end`]).
+//! A record that enters a method opens a call on its thread's stack. A record that leaves a method, by a
+//! return or by an exception (unroll), has the effect that [`exit_effect`] names. Calls that are still open
+//! at the thread's last record end there ([`CallAnomalies::open_at_end`]).
 
 use super::CallAnomalies;
 
 /// The effect of a record that leaves a method on its thread's open calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExitEffect {
-    /// The record ends the call at this depth (0 is the outermost call) and every call inside of it. Calls inside have
-    /// lost their own exit records.
+    /// The record ends the call at this depth (0 is the outermost call) and every call inside of it. Calls
+    /// inside have lost their own exit records.
     EndsCalls {
         /// Index of the outermost call that ends.
         depth: usize,
@@ -21,8 +21,8 @@ pub(crate) enum ExitEffect {
     Unmatched,
 }
 
-/// Finds out what a record that leaves `method` does to the calls in `open` (outermost first), and counts what is
-/// irregular about it.
+/// Finds out what a record that leaves `method` does to the calls in `open` (outermost first), and counts
+/// what is irregular about it.
 #[inline]
 pub(crate) fn exit_effect<C>(
     open: &[C],

@@ -1,4 +1,5 @@
-//! The declarations of a trace: keys, threads and methods of the text section and of the packets between records.
+//! The declarations of a trace: keys, threads and methods of the text section and of the packets between
+//! records.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -52,8 +53,8 @@ impl<'a> Declarations<'a> {
         self.keys.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_ref())
     }
 
-    /// Adds the declarations of a text section, which begins at offset `at`. With `fresh` an id that comes twice means two
-    /// threads; otherwise it means the same thread, declared again.
+    /// Adds the declarations of a text section, which begins at offset `at`. With `fresh` an id that comes
+    /// twice means two threads; otherwise it means the same thread, declared again.
     pub(super) fn take_text(&mut self, text: KeySection<'a>, at: usize, fresh: bool) {
         for (offset, why) in text.bad_lines.iter().take(MAX_BAD_LINES_REPORTED) {
             self.damage(at + offset, format!("a line of the text section is skipped: {why}"));

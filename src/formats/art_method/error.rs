@@ -4,7 +4,8 @@ use thiserror::Error;
 
 use crate::art::DataHeaderError;
 
-/// The reason why a method trace cannot be opened at all. Offsets count bytes from the start of the decompressed file.
+/// The reason why a method trace cannot be opened at all. Offsets count bytes from the start of the
+/// decompressed file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Error {
     /// The file is empty.

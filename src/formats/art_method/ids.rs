@@ -1,4 +1,5 @@
-//! Dense indexes for method ids: a table for ART's small ids, which costs one load, and a hash map for Dalvik's pointers.
+//! Dense indexes for method ids: a table for ART's small ids, which costs one load, and a hash map for
+//! Dalvik's pointers.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,7 +7,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// The index of an id that has none.
 pub const NONE: u32 = u32::MAX;
 
-/// The smallest size of the table, entries (256 KiB of `u32`); an entry stands for an id without its two action bits.
+/// The smallest size of the table, entries (256 KiB of `u32`); an entry stands for an id without its two
+/// action bits.
 const MIN_TABLE_ENTRIES: u64 = 1 << 16;
 
 /// A map from method ids to dense indexes. The lowest two bits of an id hold the action and do not count.

@@ -1,7 +1,7 @@
 //! Reads method traces of ART and Dalvik: their declarations, their records in file order, and their damage.
 //!
-//! Versions 4 and 5 (Android 15 and later, on request) are read as AOSP's sources describe them. No real file of these
-//! versions was available.
+//! Versions 4 and 5 (Android 15 and later, on request) are read as AOSP's sources describe them. No real file
+//! of these versions was available.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -56,10 +56,12 @@ pub struct Header<'a> {
     pub streaming: bool,
     /// The clocks that records carry.
     pub clock: ClockMode,
-    /// Whether the file has a `clock=` key. The streaming file of a killed app has none, and the record size decides.
+    /// Whether the file has a `clock=` key. The streaming file of a killed app has none, and the record size
+    /// decides.
     pub clock_declared: bool,
-    /// The start of the trace, in units of [`Header::start_unit_ns`]. The clock depends on the age of the runtime, and no
-    /// field names it: CLOCK_REALTIME in Dalvik, CLOCK_MONOTONIC in most versions of ART, the CPU counter in some.
+    /// The start of the trace, in units of [`Header::start_unit_ns`]. The clock depends on the age of the
+    /// runtime, and no field names it: CLOCK_REALTIME in Dalvik, CLOCK_MONOTONIC in most versions of ART, the
+    /// CPU counter in some.
     pub start: u64,
     /// ns per unit of `start`: 1,000 in versions 1 to 3.
     pub start_unit_ns: u64,
@@ -92,8 +94,8 @@ impl Header<'_> {
 /// A traced thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedThread<'a> {
-    /// The thread's id in the trace: a kernel tid cut to 16 bits before May 2023, and 1, 2, 3… since then; the whole
-    /// kernel tid in versions 4 and 5.
+    /// The thread's id in the trace: a kernel tid cut to 16 bits before May 2023, and 1, 2, 3… since then;
+    /// the whole kernel tid in versions 4 and 5.
     pub id: u32,
     /// The thread's name; empty where no list has it.
     pub name: Cow<'a, str>,
@@ -127,7 +129,8 @@ pub struct Method<'a> {
     pub file: Cow<'a, str>,
     /// Source line where known.
     pub line: Option<i32>,
-    /// Whether the file declares the method. Files have some tens of records of methods that they do not declare.
+    /// Whether the file declares the method. Files have some tens of records of methods that they do not
+    /// declare.
     pub declared: bool,
 }
 
@@ -179,7 +182,7 @@ pub struct Counts {
 
 /// The records, by their encoding.
 #[derive(Debug, Clone)]
-pub enum Body {
+pub(crate) enum Body {
     /// Versions 1 to 3.
     Fixed(FixedBody),
     /// Versions 4 and 5.
@@ -214,7 +217,8 @@ pub(super) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
 impl<'a> MethodTrace<'a> {
     /// Opens a trace from the bytes of a whole file, or of a key file followed by its data file.
     ///
-    /// A file with a readable beginning opens even if the rest is damaged; [`MethodTrace::report`] lists the damage.
+    /// A file with a readable beginning opens even if the rest is damaged; [`MethodTrace::report`] lists the
+    /// damage.
     pub fn parse(bytes: &'a [u8]) -> Result<MethodTrace<'a>, Error> {
         open::open(bytes)
     }
@@ -239,7 +243,8 @@ impl<'a> MethodTrace<'a> {
         &self.counts
     }
 
-    /// Damage, irregularities and notes. Offsets count bytes of the slice that [`MethodTrace::parse`] was given.
+    /// Damage, irregularities and notes. Offsets count bytes of the slice that [`MethodTrace::parse`] was
+    /// given.
     pub fn report(&self) -> &ReadReport {
         &self.report
     }
@@ -256,27 +261,27 @@ impl<'a> MethodTrace<'a> {
     }
 
     /// The file's bytes.
-    pub fn bytes(&self) -> &'a [u8] {
+    pub(crate) fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
     /// The places of the records, for code that decodes records itself.
-    pub fn body(&self) -> &Body {
+    pub(crate) fn body(&self) -> &Body {
         &self.body
     }
 
     /// The dense thread indexes at the start of the file; [`body::Segment::binds`] changes them later.
-    pub fn thread_table(&self) -> &ThreadTable {
+    pub(crate) fn thread_table(&self) -> &ThreadTable {
         &self.table
     }
 
     /// Dense method indexes.
-    pub fn ids(&self) -> &IdMap {
+    pub(crate) fn ids(&self) -> &IdMap {
         &self.ids
     }
 
     /// Whether times may have wrapped their 32 bits: false if the header states a shorter duration.
-    pub fn may_wrap(&self) -> bool {
+    pub(crate) fn may_wrap(&self) -> bool {
         self.may_wrap
     }
 }

@@ -139,9 +139,10 @@ fn undeclared_thread<'a>(id: u32) -> TracedThread<'a> {
     TracedThread { id, name: "".into(), declared: false, reused_id: false, records: 0 }
 }
 
-/// Finds the blocks that continue a previous block. When one flush of the runtime fills several blocks, the stated number
-/// of records counts on from block to block, and so do the differences. So a block continues the thread's previous blocks
-/// if it states more records than it holds, and the surplus is what those blocks hold.
+/// Finds the blocks that continue a previous block. When one flush of the runtime fills several blocks, the
+/// stated number of records counts on from block to block, and so do the differences. So a block continues
+/// the thread's previous blocks if it states more records than it holds, and the surplus is what those blocks
+/// hold.
 fn continued(bytes: &[u8], found: Vec<FoundBlock>, encoding: BlockEncoding) -> Vec<RecordBlock> {
     let mut before: HashMap<u32, u64> = HashMap::new();
     let mut blocks = Vec::with_capacity(found.len());

@@ -12,7 +12,8 @@ pub fn open_file(path: &Path) -> Result<Input, InputError> {
     }
 }
 
-/// Opens the traces that a list of paths names. A key file that is followed by a data file is one trace with it.
+/// Opens the traces that a list of paths names. A key file that is followed by a data file is one trace with
+/// it.
 pub fn open_files(paths: &[PathBuf]) -> Result<Vec<Input>, InputError> {
     let mut inputs = Vec::new();
     let mut rest = paths;

@@ -32,7 +32,8 @@ pub(super) fn open<'a>(
     (body, clock, counts)
 }
 
-/// Chooses the clocks of the records. Where the `clock=` key contradicts the size of a record, the size decides.
+/// Chooses the clocks of the records. Where the `clock=` key contradicts the size of a record, the size
+/// decides.
 fn choose_clock(declared: &mut Declarations<'_>, key: Option<ClockMode>, layout: RecordLayout) -> ClockMode {
     let two = layout == RecordLayout::Dual;
     match key {
@@ -126,7 +127,8 @@ fn read_stream<'a>(declared: &mut Declarations<'a>, bytes: &'a [u8], from: usize
     }
 }
 
-/// Passes over all records: counts them, gives undeclared ids their indexes, and separates threads that shared an id.
+/// Passes over all records: counts them, gives undeclared ids their indexes, and separates threads that
+/// shared an id.
 fn count_records(
     declared: &mut Declarations<'_>,
     bytes: &[u8],

@@ -1,5 +1,5 @@
-//! The pass over the records that precedes everything else: it counts them, and finds ids that no list declares and the
-//! places where another thread takes over an id.
+//! The pass over the records that precedes everything else: it counts them, and finds ids that no list
+//! declares and the places where another thread takes over an id.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +12,8 @@ use crate::workers::worker_count;
 /// With fewer records than this a second thread costs more than it saves.
 const PARALLEL_FROM_RECORDS: u64 = 200_000;
 
-/// When the CPU clock of an id falls back to less than this, µs, and a method is entered, a new thread has just begun:
-/// CPU time counts from a thread's first record.
+/// When the CPU clock of an id falls back to less than this, µs, and a method is entered, a new thread has
+/// just begun: CPU time counts from a thread's first record.
 const FRESH_CPU_MAX_US: u32 = 1_000;
 
 /// The findings for the records of one thread.

@@ -1,7 +1,8 @@
 //! The times of records: ticks in the trace's two clocks, with the wraps of 32-bit microseconds undone.
 
-/// A time in both clocks of a trace, in ticks since the trace's start: µs in versions 1 to 3, ns or µs in versions 4
-/// and 5 ([`super::Header::tick_ns`]). [`CPU`] and [`WALL`] are the indexes. A clock that the trace does not have is 0.
+/// A time in both clocks of a trace, in ticks since the trace's start: µs in versions 1 to 3, ns or µs in
+/// versions 4 and 5 ([`super::Header::tick_ns`]). [`CPU`] and [`WALL`] are the indexes. A clock that the
+/// trace does not have is 0.
 pub type Ticks = [u64; 2];
 
 /// The index of thread-CPU time in [`Ticks`].
@@ -9,10 +10,12 @@ pub const CPU: usize = 0;
 /// The index of wall time in [`Ticks`].
 pub const WALL: usize = 1;
 
-/// A clock that steps back by more than this has wrapped its 32 bits; a smaller step is a step back in time, µs (10 s).
+/// A clock that steps back by more than this has wrapped its 32 bits; a smaller step is a step back in time,
+/// µs (10 s).
 const STEP_BACK_MAX_US: u32 = 10_000_000;
 
-/// Undoes the wraps of 32-bit times. A trace of versions 1 to 3 writes µs in 32 bits, which are full after 71.6 minutes.
+/// Undoes the wraps of 32-bit times. A trace of versions 1 to 3 writes µs in 32 bits, which are full after
+/// 71.6 minutes.
 #[derive(Debug, Clone)]
 pub(crate) struct WrapCorrection {
     threads: Vec<ThreadTimes>,

@@ -1,4 +1,5 @@
-//! The records of a trace in file order, with dense indexes, and with times in ns of which the wraps are undone.
+//! The records of a trace in file order, with dense indexes, and with times in ns of which the wraps are
+//! undone.
 
 use super::body::{BlockCursor, FixedBody, FixedRecords, Segment, ThreadTable, decode};
 use super::record_times::{CPU, Ticks, WALL, WrapCorrection};

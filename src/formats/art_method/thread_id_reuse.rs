@@ -18,8 +18,9 @@ pub(super) struct SeparatedThreads {
 
 /// Separates the threads that had the same id one after another, and adds the threads that no list names.
 ///
-/// Two things prove that another thread goes on under an id: the CPU clock of the id starts over (the scan has found
-/// where), or, for ids that the list gives to several threads, all calls have ended and `Thread.run` is entered again.
+/// Two things prove that another thread goes on under an id: the CPU clock of the id starts over (the scan
+/// has found where), or, for ids that the list gives to several threads, all calls have ended and
+/// `Thread.run` is entered again.
 pub(super) fn separate(
     bytes: &[u8],
     body: &FixedBody,
@@ -62,7 +63,8 @@ struct SharedId {
     id: u16,
     /// Index of the thread to which the scan gave the records.
     first: usize,
-    /// Indexes of the threads that the list gives the same id, in the list's order, as far as they have no records.
+    /// Indexes of the threads that the list gives the same id, in the list's order, as far as they have no
+    /// records.
     successors: Vec<u32>,
 }
 

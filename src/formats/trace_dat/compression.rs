@@ -22,8 +22,9 @@ impl Compression {
         })
     }
 
-    /// Decompresses `data` into `out`, which is cleared first. The result must have exactly `unpacked` bytes; the error
-    /// says in words for people how it differs. On an error `out` holds as many bytes as could be decompressed.
+    /// Decompresses `data` into `out`, which is cleared first. The result must have exactly `unpacked` bytes;
+    /// the error says in words for people how it differs. On an error `out` holds as many bytes as could be
+    /// decompressed.
     pub(super) fn decompress(self, data: &[u8], unpacked: usize, out: &mut Vec<u8>) -> Result<(), String> {
         thread_local! {
             // A decompressor costs more to make than a chunk of 10 pages costs to decompress.
@@ -39,8 +40,8 @@ impl Compression {
                 flate2::read::ZlibDecoder::new(data).take(unpacked as u64 + 1).read_to_end(out)
             }
             Compression::Zstd => {
-                // A zstd frame cannot grow by more than this factor. Without the limit, one damaged number in the file
-                // would allocate a large buffer.
+                // A zstd frame cannot grow by more than this factor. Without the limit, one damaged number in
+                // the file would allocate a large buffer.
                 out.reserve(unpacked.min((data.len() + 4).saturating_mul(1 << 15)));
                 ZSTD.with_borrow_mut(|decompressor| {
                     if decompressor.is_none() {
@@ -63,7 +64,8 @@ mod tests {
     use super::*;
     use crate::trace_dat::zstd_matcher::{BLOCK, Zstd};
 
-    /// Data like that of pages: records of a few types, whose fields differ a little from those of the record before.
+    /// Data like that of pages: records of a few types, whose fields differ a little from those of the record
+    /// before.
     fn records(len: usize, mut seed: u64) -> Vec<u8> {
         let mut random = |most: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,4 +1,5 @@
-//! Steps through the records of one CPU: page by page in the file, or chunk by chunk where the pages are compressed.
+//! Steps through the records of one CPU: page by page in the file, or chunk by chunk where the pages are
+//! compressed.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -11,8 +12,8 @@ use crate::ftrace::{LostEvents, Page, PageFault, PageLayout, RecordCursor, Recor
 
 /// The largest chunk that is read, bytes after decompression. trace-cmd writes chunks of 10 pages.
 const MAX_CHUNK_BYTES: usize = 4 << 20;
-/// A chunk may decompress to this many times its compressed size, plus [`FREE_CHUNK_BYTES`]. Even pages that are empty but
-/// for their headers stay below that. The limit stops a file that was made to cost hours.
+/// A chunk may decompress to this many times its compressed size, plus [`FREE_CHUNK_BYTES`]. Even pages that
+/// are empty but for their headers stay below that. The limit stops a file that was made to cost hours.
 const MAX_CHUNK_RATIO: usize = 8192;
 /// Bytes that a chunk may decompress to whatever its compressed size.
 const FREE_CHUNK_BYTES: usize = 64 << 10;
@@ -258,8 +259,8 @@ impl<'a> CpuRecordCursor<'a> {
         true
     }
 
-    /// Starts to decompress the file's next chunk into `buffer`. `None` after the last chunk; an error for a chunk that is
-    /// not worth decompressing.
+    /// Starts to decompress the file's next chunk into `buffer`. `None` after the last chunk; an error for a
+    /// chunk that is not worth decompressing.
     fn start_next_chunk(&mut self, buffer: Vec<u8>) -> Option<Result<PendingChunk, String>> {
         if self.chunks_left == 0 || self.rest.is_empty() {
             return None;

@@ -1,4 +1,5 @@
-//! Decompresses chunks on threads of its own before a reader needs them, so that decompressing and reading overlap.
+//! Decompresses chunks on threads of its own before a reader needs them, so that decompressing and reading
+//! overlap.
 
 use std::thread::Scope;
 
@@ -9,8 +10,8 @@ use super::compression::Compression;
 /// The largest number of threads. More threads decompress faster than any reader reads.
 const MAX_THREADS: usize = 4;
 
-/// The threads that decompress. They end when the last clone of the pool is dropped. The default pool has no threads and
-/// decompresses each chunk at once.
+/// The threads that decompress. They end when the last clone of the pool is dropped. The default pool has no
+/// threads and decompresses each chunk at once.
 #[derive(Clone, Default)]
 pub(super) struct DecompressPool<'a> {
     jobs: Option<Sender<DecompressJob<'a>>>,
@@ -24,7 +25,8 @@ struct DecompressJob<'a> {
     done: Sender<Decompressed>,
 }
 
-/// The pages of a chunk, and what is wrong with the chunk. A damaged chunk has as many pages as could be decompressed.
+/// The pages of a chunk, and what is wrong with the chunk. A damaged chunk has as many pages as could be
+/// decompressed.
 type Decompressed = (Vec<u8>, Result<(), String>);
 
 /// A chunk that is being decompressed.

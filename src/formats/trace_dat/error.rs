@@ -1,4 +1,5 @@
-//! The reasons why no event of a trace.dat can be read. Where only a part is missing, the report's damage says so instead.
+//! The reasons why no event of a trace.dat can be read. Where only a part is missing, the report's damage
+//! says so instead.
 
 use thiserror::Error;
 

@@ -1,4 +1,5 @@
-//! The header of a trace.dat of either version: event formats, names, options, and where each CPU's pages lie.
+//! The header of a trace.dat of either version: event formats, names, options, and where each CPU's pages
+//! lie.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -35,8 +36,8 @@ pub struct TraceDat<'a> {
     pub(super) notes: Vec<String>,
 }
 
-/// A long text of the file. It is either plain, or in a section that is decompressed when a reader needs the text; there
-/// the text is behind its u32 length.
+/// A long text of the file. It is either plain, or in a section that is decompressed when a reader needs the
+/// text; there the text is behind its u32 length.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StoredText<'a> {
     pub(super) data: Cow<'a, [u8]>,
@@ -71,7 +72,8 @@ impl std::fmt::Debug for TraceDat<'_> {
 }
 
 impl<'a> TraceDat<'a> {
-    /// Makes readings call `release` for the bytes that they are done with, so that a mapped file may be larger than memory.
+    /// Makes readings call `release` for the bytes that they are done with, so that a mapped file may be
+    /// larger than memory.
     pub fn set_release(&mut self, release: &'a dyn Release) {
         self.release = Some(release);
     }
@@ -84,7 +86,7 @@ impl<'a> TraceDat<'a> {
             format: format!("trace.dat v{}{how}", self.version),
             clock: self.clock(),
             precision: 9,
-            snapshots: self.options.extra.snapshots.clone(),
+            snapshots: self.options.recorder_info.snapshots.clone(),
             cpus: self.options.cpus.or_else(|| self.cpu_data.iter().map(|s| s.cpu.saturating_add(1)).max()),
             machine: self.options.uname.clone(),
         }
@@ -101,42 +103,14 @@ impl<'a> TraceDat<'a> {
         self.options.clock.as_deref().map_or(Clock::Unknown, Clock::from_trace_clock)
     }
 
-    /// Name and version of the program that recorded, where the file has them.
-    pub fn recorder(&self) -> Option<&str> {
-        self.options.recorder.as_deref()
-    }
-
-    /// The text of the recording machine's `/proc/kallsyms`. The text is empty if it was not recorded.
-    pub fn kallsyms(&self) -> Vec<u8> {
-        self.kallsyms.load(self.layout.endian)
-    }
-
-    /// The text of tracefs' file `printk_formats`. The text is empty if it was not recorded.
-    pub fn printk_formats(&self) -> Vec<u8> {
-        self.printk_formats.load(self.layout.endian)
-    }
-
     /// The symbols and texts of the recording kernel, with which records are printed as that kernel would.
-    pub fn context(&self) -> Symbolizer {
+    pub(super) fn symbolizer(&self) -> Symbolizer {
         let endian = self.layout.endian;
         let loader = |text: &StoredText<'_>| -> Loader {
             let text = text.to_owned();
             Box::new(move || text.load(endian))
         };
         Symbolizer::new(self.layout.commit_size as u8, loader(&self.kallsyms), loader(&self.printk_formats))
-    }
-
-    /// The CPUs that have pages in this file, in ascending order.
-    pub fn cpus(&self) -> Vec<u32> {
-        let mut cpus: Vec<u32> = self.cpu_data.iter().filter(|s| s.size > 0).map(|s| s.cpu).collect();
-        cpus.sort_unstable();
-        cpus.dedup();
-        cpus
-    }
-
-    /// The subsystem and the text of each event format. The formats are not parsed.
-    pub fn event_formats(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.formats.iter().map(|(system, text)| (system.as_str(), text.as_ref()))
     }
 
     /// Adds an error that cost a part of the file to the report's damage.

@@ -1,5 +1,5 @@
-//! Reads the numbers and the texts of a trace.dat's header in order. Where the bytes end too early, the error says at which
-//! offset and inside what.
+//! Reads the numbers and the texts of a trace.dat's header in order. Where the bytes end too early, the error
+//! says at which offset and inside what.
 
 use super::error::TraceDatError;
 use crate::ftrace::Endian;
@@ -109,8 +109,8 @@ impl<'a> HeaderReader<'a> {
 
     /// Reads a list of event formats, and calls `each` with the subsystem and the text of each format.
     ///
-    /// The list of the subsystem `ftrace` is a u32 count, and then each text behind its u64 length. The list of all other
-    /// subsystems is a u32 count of subsystems, and then for each the name and such a list.
+    /// The list of the subsystem `ftrace` is a u32 count, and then each text behind its u64 length. The list
+    /// of all other subsystems is a u32 count of subsystems, and then for each the name and such a list.
     pub(super) fn each_format(&mut self, ftrace: bool, each: &mut dyn FnMut(&str, &'a [u8])) -> Result<()> {
         let systems = if ftrace { 1 } else { self.u32()? };
         for _ in 0..systems {

@@ -19,8 +19,8 @@ pub fn detect(start: &[u8]) -> bool {
 }
 
 impl<'a> TraceDat<'a> {
-    /// Reads the header of a trace.dat, version 6 or 7. A file that ends early still opens if it has its table of CPUs. The
-    /// report's damage then says what is missing.
+    /// Reads the header of a trace.dat, version 6 or 7. A file that ends early still opens if it has its
+    /// table of CPUs. The report's damage then says what is missing.
     ///
     /// # Errors
     /// Returns [`TraceDatError`] where no event of the file can be read.
@@ -67,8 +67,8 @@ impl<'a> TraceDat<'a> {
     }
 }
 
-/// Drops CPUs whose bytes other CPUs of the table already have. No writer makes such a table, and one that names the same
-/// bytes for thousands of CPUs would cost hours.
+/// Drops CPUs whose bytes other CPUs of the table already have. No writer makes such a table, and one that
+/// names the same bytes for thousands of CPUs would cost hours.
 fn drop_overlapping_data(dat: &mut TraceDat<'_>) {
     let len = dat.file.len() as u64;
     let (mut left, before) = (len, dat.cpu_data.len());

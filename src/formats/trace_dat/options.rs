@@ -10,10 +10,9 @@ use crate::trace_dat::file_format::option;
 pub(super) struct DatOptions {
     pub(super) clock: Option<String>,
     pub(super) uname: Option<String>,
-    pub(super) recorder: Option<String>,
     pub(super) cpus: Option<u32>,
     pub(super) stats: Vec<CpuStats>,
-    pub(super) extra: RecorderInfo,
+    pub(super) recorder_info: RecorderInfo,
     pub(super) time: TimeCorrection,
     /// Text of `saved_tgids`: lines of a thread id and its process id.
     pub(super) tgids: Vec<u8>,
@@ -55,8 +54,8 @@ impl TimeCorrection {
 }
 
 impl DatOptions {
-    /// Reads one option. What a user should know of it goes to `notes`. Returns `false` for an option that is unknown.
-    pub(super) fn read(&mut self, id: u16, data: &[u8], endian: Endian, notes: &mut Vec<String>) -> bool {
+    /// Reads one option. What a user should know of it goes to `notes`. An option that is unknown is skipped.
+    pub(super) fn read(&mut self, id: u16, data: &[u8], endian: Endian, notes: &mut Vec<String>) {
         let text = || String::from_utf8_lossy(data).trim_end_matches('\0').trim().to_owned();
         let mut c = HeaderReader::new(data, 0, endian, "an option");
         match id {
@@ -71,7 +70,6 @@ impl DatOptions {
             option::CPUSTAT => self.stats.extend(parse_stats(&text())),
             option::TRACECLOCK => self.set_clock(&text()),
             option::UNAME => self.uname = Some(text()),
-            option::VERSION => self.recorder = Some(text()),
             option::CPUCOUNT if data.len() > 8 => self.tgids = data.to_vec(),
             option::CPUCOUNT => self.cpus = c.u32().ok(),
             option::TSC2NSEC => {
@@ -91,15 +89,15 @@ impl DatOptions {
             }
             option::SAVED_TGIDS => self.tgids = data.to_vec(),
             option::CLOCK_SNAPSHOTS => match serde_json::from_str(&text()) {
-                Ok(extra) => self.extra = extra,
+                Ok(info) => self.recorder_info = info,
                 Err(error) => notes.push(format!("the file's clock snapshots cannot be read: {error}")),
             },
-            _ => return false,
+            _ => {}
         }
-        true
     }
 
-    /// Takes the clock's name, or the text of tracefs' file `trace_clock`, which has the chosen clock in brackets.
+    /// Takes the clock's name, or the text of tracefs' file `trace_clock`, which has the chosen clock in
+    /// brackets.
     pub(super) fn set_clock(&mut self, text: &str) {
         let chosen = match text.split_once('[') {
             Some((_, rest)) => rest.split(']').next().unwrap_or_default(),

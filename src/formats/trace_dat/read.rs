@@ -34,9 +34,9 @@ impl TraceDat<'_> {
     ///
     /// # Errors
     /// Returns the errors of the sink.
-    pub fn read_head<S: Sink + ?Sized>(&self, sink: &mut S) -> io::Result<()> {
+    fn read_head<S: Sink + ?Sized>(&self, sink: &mut S) -> io::Result<()> {
         sink.head(&self.head())?;
-        sink.kernel(&Arc::new(self.context()))?;
+        sink.kernel(&Arc::new(self.symbolizer()))?;
         let mut tgids: BTreeMap<i32, i32> = numbered_lines(&self.options.tgids)
             .filter_map(|(tid, rest)| Some((tid, std::str::from_utf8(rest).ok()?.trim().parse().ok()?)))
             .collect();
@@ -95,7 +95,8 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
             }
         }
         while let Some(Reverse((_, cpu, i))) = heap.pop() {
-            // One CPU often has several records before the next record of any other CPU. They are pushed together.
+            // One CPU often has several records before the next record of any other CPU. They are pushed
+            // together.
             let limit = match heap.peek() {
                 Some(Reverse((ts, other, j))) if (*other, *j) < (cpu, i) => ts.saturating_sub(1),
                 Some(Reverse((ts, ..))) => *ts,
@@ -112,8 +113,8 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
         Ok(())
     }
 
-    /// Pushes the cursor's current record and those after it up to `limit`, ns of the page's clock. Returns whether the CPU
-    /// has more records.
+    /// Pushes the cursor's current record and those after it up to `limit`, ns of the page's clock. Returns
+    /// whether the CPU has more records.
     fn push_until(&mut self, cursor: &mut CpuRecordCursor<'_>, limit: u64) -> io::Result<bool> {
         let mut count = CpuCount::default();
         let first = self.dat.options.time.apply(cursor.span.ts);
@@ -180,7 +181,7 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
                 count.lost = count.lost.max(stat.lost);
             }
         }
-        if self.dat.options.extra.excerpt {
+        if self.dat.options.recorder_info.excerpt {
             let left_out = report.lost();
             for count in report.cpus.values_mut() {
                 (count.lost, count.gaps) = (0, 0);

@@ -82,14 +82,15 @@ fn read_options(
     }
 }
 
-/// Reads the table of CPUs: a u64 offset and a u64 size for each. In a file that has a TRACECLOCK option, the clock
-/// follows behind its u64 length.
+/// Reads the table of CPUs: a u64 offset and a u64 size for each. In a file that has a TRACECLOCK option, the
+/// clock follows behind its u64 length.
 fn read_cpu_table(dat: &mut TraceDat<'_>, c: &mut HeaderReader<'_>, cpus: u32, instance: &str) -> Result<()> {
     c.what = "the table of CPUs";
     for cpu in 0..cpus {
         let (mut offset, size) = (c.u64()?, c.u64()?);
-        // A recorder that was killed while it removed the holes from its file left wrong offsets in the table.
-        if let (Some(settle), true) = (&dat.options.extra.settle, instance.is_empty()) {
+        // A recorder that was killed while it removed the holes from its file left wrong offsets in the
+        // table.
+        if let (Some(settle), true) = (&dat.options.recorder_info.settle, instance.is_empty()) {
             offset = settle.offset(cpu as usize, dat.file.len() as u64).unwrap_or(offset);
         }
         let (page_size, compression) = (dat.layout.size, Compression::None);

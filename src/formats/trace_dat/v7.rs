@@ -14,8 +14,8 @@ type Result<T> = std::result::Result<T, TraceDatError>;
 
 /// The most sections of options that are read. The limit ends a chain of sections that leads back to itself.
 const MAX_OPTION_SECTIONS: usize = 1024;
-/// The largest section that is read, bytes after decompression. The largest in practice is kallsyms, with some 15 MiB in a
-/// large kernel.
+/// The largest section that is read, bytes after decompression. The largest in practice is kallsyms, with
+/// some 15 MiB in a large kernel.
 const MAX_SECTION_BYTES: usize = 48 << 20;
 
 /// Reads the header from the page size on.
@@ -133,9 +133,7 @@ fn read_options(
                     dat.note_damage(error);
                 }
             }
-            _ => {
-                dat.options.read(id, data, dat.layout.endian, &mut dat.notes);
-            }
+            _ => dat.options.read(id, data, dat.layout.endian, &mut dat.notes),
         }
     }
 }
@@ -169,8 +167,8 @@ fn read_section(dat: &mut TraceDat<'_>, compression: Compression, id: u16, offse
     Ok(())
 }
 
-/// Reads event formats from a section. The texts are copied, because a decompressed section does not live as long as the
-/// file.
+/// Reads event formats from a section. The texts are copied, because a decompressed section does not live as
+/// long as the file.
 fn read_formats(dat: &mut TraceDat<'_>, id: u16, contents: &[u8], offset: u64) -> Result<()> {
     let mut c = HeaderReader::new(contents, offset, dat.layout.endian, "event formats");
     c.each_format(id == option::FTRACE_EVENTS, &mut |system, text| {

@@ -1,4 +1,5 @@
-//! Prints the records of `trace_printk()`. The format is a text in the kernel, and the record holds the packed arguments.
+//! Prints the records of `trace_printk()`. The format is a text in the kernel, and the record holds the
+//! packed arguments.
 //!
 //! vbin_printf() and bstr_printf() in the kernel's lib/vsprintf.c define how arguments are packed.
 
@@ -35,8 +36,9 @@ impl<'r> PackedArguments<'r> {
 }
 
 impl Symbolizer {
-    /// Appends the text of the `trace_printk` format at `address` with the arguments in `packed`. Where the format was not
-    /// recorded, appends its address instead. Returns `None` and appends nothing where arguments are missing.
+    /// Appends the text of the `trace_printk` format at `address` with the arguments in `packed`. Where the
+    /// format was not recorded, appends its address instead. Returns `None` and appends nothing where
+    /// arguments are missing.
     pub fn bprint(&self, address: u64, packed: &[u8], endian: Endian, out: &mut Vec<u8>) -> Option<()> {
         let start = out.len();
         let done = self.bprint_inner(address, packed, endian, out);
@@ -71,7 +73,8 @@ impl Symbolizer {
             let layout = TextLayout::new(&spec, width, precision);
             let value = match &spec.conv {
                 Conversion::Text => Expr::Text(packed.text()?.to_vec()),
-                // Since Linux 5.6 only symbols are packed as addresses. All other pointers are packed as texts.
+                // Since Linux 5.6 only symbols are packed as addresses. All other pointers are packed as
+                // texts.
                 Conversion::Pointer(extension)
                     if !extension.is_empty()
                         && !extension.starts_with(['s', 'S', 'f', 'F', 'x', 'K', 'B']) =>

@@ -1,4 +1,5 @@
-//! Texts of bytes and structures, as the letters behind `%p` print them: network addresses, UUIDs, bit masks, plain bytes.
+//! Texts of bytes and structures, as the letters behind `%p` print them: network addresses, UUIDs, bit masks,
+//! plain bytes.
 //!
 //! The kernel's Documentation/core-api/printk-formats.rst defines them.
 
@@ -89,8 +90,8 @@ pub(super) fn ipv6(out: &mut Vec<u8>, bytes: &[u8], compressed: bool, colons: bo
     }
 }
 
-/// Appends a `struct sockaddr`. `letters` has `p` for the port, and `c` for the compressed form of an IPv6 address.
-/// `None` where bytes are missing.
+/// Appends a `struct sockaddr`. `letters` has `p` for the port, and `c` for the compressed form of an IPv6
+/// address. `None` where bytes are missing.
 pub(super) fn sockaddr(out: &mut Vec<u8>, bytes: &[u8], endian: Endian, letters: &str) -> Option<()> {
     let with_port = letters.contains('p');
     let port = |out: &mut Vec<u8>| -> Option<()> {

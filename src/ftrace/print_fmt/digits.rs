@@ -72,7 +72,8 @@ pub(crate) fn power_of_two(mut v: u64, bits: u32, upper: bool, buffer: &mut [u8;
 /// Appends `v` in decimal.
 #[inline]
 pub(crate) fn push_u64(out: &mut Vec<u8>, v: u64) {
-    // The whole buffer is copied and then cut: a copy of fixed length is two instructions, any other copy a call.
+    // The whole buffer is copied and then cut: a copy of fixed length is two instructions, any other copy a
+    // call.
     let len = v.checked_ilog10().unwrap_or(0) as usize + 1;
     let mut buffer = [0u8; 20];
     digits(v, &mut buffer, len);

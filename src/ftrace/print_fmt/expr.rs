@@ -115,8 +115,8 @@ pub(super) enum Expr {
     Sockaddr(Box<Expr>),
     /// The length of a dynamic array in bytes.
     Len(Box<Expr>),
-    /// `ntohs` and similar functions: reverses the order of this many bytes, either always or only where the recording
-    /// machine is little-endian.
+    /// `ntohs` and similar functions: reverses the order of this many bytes, either always or only where the
+    /// recording machine is little-endian.
     Swap {
         value: Box<Expr>,
         bytes: u8,
@@ -125,16 +125,16 @@ pub(super) enum Expr {
 }
 
 impl Expr {
-    /// The one integer field on which this expression's text depends. `None` where the text depends on something else, or
-    /// where the expression is cheap to print.
+    /// The one integer field on which this expression's text depends. `None` where the text depends on
+    /// something else, or where the expression is cheap to print.
     pub(super) fn sole_input(&self) -> Option<&Field> {
         let mut field = None;
         let is_costly = matches!(self, Expr::Flags { .. } | Expr::Symbolic { .. } | Expr::Ternary(..));
         (is_costly && self.depends_only_on(&mut field)).then_some(field).flatten()
     }
 
-    /// Whether the expression depends on nothing but texts, numbers and one integer field. That is `field`, where `field` is
-    /// set; else the field is put there.
+    /// Whether the expression depends on nothing but texts, numbers and one integer field. That is `field`,
+    /// where `field` is set; else the field is put there.
     fn depends_only_on<'e>(&'e self, field: &mut Option<&'e Field>) -> bool {
         match self {
             Expr::Num(_) | Expr::Text(_) => true,

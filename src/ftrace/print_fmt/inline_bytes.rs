@@ -1,6 +1,7 @@
 //! Bytes that are copied often and are mostly short.
 //!
-//! The first N bytes are copied at a fixed length, which takes a few instructions. A copy of any other length takes a call.
+//! The first N bytes are copied at a fixed length, which takes a few instructions. A copy of any other length
+//! takes a call.
 
 /// Bytes of which most values are no longer than `N` bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -81,7 +81,8 @@ fn number(text: &str) -> Result<Literal, PrintFmtError> {
     };
     let value =
         u64::from_str_radix(digits, radix).map_err(|_| PrintFmtError::Syntax(format!("number `{text}`")))?;
-    // A literal has the first type that can hold it. Only a hexadecimal or octal literal may be unsigned without a suffix.
+    // A literal has the first type that can hold it. Only a hexadecimal or octal literal may be unsigned
+    // without a suffix.
     let long =
         suffix.contains('l') || value > u64::from(u32::MAX) || (radix == 10 && value > i32::MAX as u64);
     let beyond = if long { value > i64::MAX as u64 } else { value > i32::MAX as u64 };

@@ -1,4 +1,5 @@
-//! Prints a record as the kernel would. The `print fmt:` line of the record's event type is compiled to a program once.
+//! Prints a record as the kernel would. The `print fmt:` line of the record's event type is compiled to a
+//! program once.
 
 mod bprint;
 mod byte_text;

@@ -327,7 +327,8 @@ impl Parser<'_> {
         Ok(self.kind.fields[index].clone())
     }
 
-    /// Parses the one argument of a function, which is a field's name. Returns an expression for the field's bytes.
+    /// Parses the one argument of a function, which is a field's name. Returns an expression for the field's
+    /// bytes.
     fn field_argument(&mut self) -> Result<Box<Expr>> {
         let field = self.field()?;
         self.expect(")")?;
@@ -415,8 +416,8 @@ impl Parser<'_> {
         Ok(Expr::Flags { value, delimiter, table: self.table()? })
     }
 
-    /// Parses a table `, { value, "name" }, …)`. An entry whose value is an unknown name is left out. The number behind such
-    /// a name is then printed as a number.
+    /// Parses a table `, { value, "name" }, …)`. An entry whose value is an unknown name is left out. The
+    /// number behind such a name is then printed as a number.
     fn table(&mut self) -> Result<NameTable> {
         let mut table = NameTable::new();
         let mut ended = false;
@@ -508,7 +509,8 @@ impl Parser<'_> {
     }
 }
 
-/// An element of an array as a field of its own, as for `REC->args[2]`. `None` where the index or the size is not fixed.
+/// An element of an array as a field of its own, as for `REC->args[2]`. `None` where the index or the size is
+/// not fixed.
 fn element_at(array: &Expr, index: &Expr, elem: IntType) -> Option<Field> {
     let (Expr::Field(field), Expr::Num(index)) = (array, index) else { return None };
     let at = u32::try_from(index.v).ok()?.checked_mul(elem.bytes.into())?;
@@ -519,7 +521,8 @@ fn element_at(array: &Expr, index: &Expr, elem: IntType) -> Option<Field> {
     (fixed && inside).then(|| Field { offset, size: elem.bytes.into(), ty, ..field.clone() })
 }
 
-/// For a function that changes the byte order: the number of bytes, and whether it reverses them on every machine.
+/// For a function that changes the byte order: the number of bytes, and whether it reverses them on every
+/// machine.
 fn swapper(name: &str) -> Option<(u8, bool)> {
     Some(match name {
         "ntohs" | "htons" | "__be16_to_cpu" | "be16_to_cpu" | "__ntohs" => (2, false),

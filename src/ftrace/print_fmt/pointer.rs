@@ -9,8 +9,8 @@ use super::expr::Expr;
 use super::spec::{ConversionSpec, TextLayout};
 
 impl Evaluator<'_> {
-    /// Appends what `%p` with the letters of `extension` prints for the argument `expr`, without padding. `None` where the
-    /// record lacks bytes.
+    /// Appends what `%p` with the letters of `extension` prints for the argument `expr`, without padding.
+    /// `None` where the record lacks bytes.
     pub(super) fn pointer(
         &self,
         out: &mut Vec<u8>,

@@ -17,10 +17,12 @@ pub struct PrintFmt {
 }
 
 impl PrintFmt {
-    /// Compiles the print format of an event type. `long_size` is the size of the recording kernel's `long`, bytes.
+    /// Compiles the print format of an event type. `long_size` is the size of the recording kernel's `long`,
+    /// bytes.
     ///
     /// # Errors
-    /// Returns [`PrintFmtError`] for a format that cannot be followed. [`PrintFmt::pairs`] then prints the fields.
+    /// Returns [`PrintFmtError`] for a format that cannot be followed. [`PrintFmt::pairs`] then prints the
+    /// fields.
     pub fn compile(kind: &EventType, long_size: u8) -> Result<PrintFmt, PrintFmtError> {
         let source = kind.print_fmt.as_deref().unwrap_or_default();
         let parsed = parse::parse(source, kind, long_size)?;
@@ -53,13 +55,14 @@ impl PrintFmt {
         Ok(PrintFmt { instructions })
     }
 
-    /// A program that prints `name=value` for each field, for an event type whose print format cannot be followed.
+    /// A program that prints `name=value` for each field, for an event type whose print format cannot be
+    /// followed.
     pub fn pairs(kind: &EventType) -> PrintFmt {
         PrintFmt { instructions: kind.fields.iter().cloned().map(Instruction::pair).collect() }
     }
 
-    /// Appends the text that the kernel would print for `record`. Returns `None` and appends nothing where the record lacks
-    /// bytes that its format promises.
+    /// Appends the text that the kernel would print for `record`. Returns `None` and appends nothing where
+    /// the record lacks bytes that its format promises.
     pub fn print(
         &self,
         record: &[u8],
@@ -150,8 +153,8 @@ struct IntLoad {
 }
 
 impl IntLoad {
-    /// The load of an integer field, or of an element of an array in the record, that `spec` prints. `None` for any other
-    /// expression.
+    /// The load of an integer field, or of an element of an array in the record, that `spec` prints. `None`
+    /// for any other expression.
     fn of(value: &Expr, spec: &ConversionSpec) -> Option<IntLoad> {
         let (offset, size, signed) = match value {
             Expr::Field(field) => match field.ty {
@@ -327,8 +330,8 @@ mod tests {
     use super::*;
     use crate::ftrace::EventFormat;
 
-    /// Prints a record with fields a: int at 0, b: u32 at 4, s: char[8] at 8, d: __data_loc at 16, u: u64 at 24,
-    /// addr: u8[16] at 32.
+    /// Prints a record with fields a: int at 0, b: u32 at 4, s: char[8] at 8, d: __data_loc at 16, u: u64 at
+    /// 24, addr: u8[16] at 32.
     fn print(format: &str) -> String {
         let text = format!(
             "name: x\nID: 1\nformat:\n\tfield:int a;\toffset:0;\tsize:4;\tsigned:1;\n\

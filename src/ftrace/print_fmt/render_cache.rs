@@ -1,6 +1,8 @@
-//! Caches the texts of numbers that cost much to print: addresses, whose symbols are searched for, and flags with names.
+//! Caches the texts of numbers that cost much to print: addresses, whose symbols are searched for, and flags
+//! with names.
 //!
-//! Events come from few places in the kernel and have few combinations of flags, so most texts are printed again soon.
+//! Events come from few places in the kernel and have few combinations of flags, so most texts are printed
+//! again soon.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +12,8 @@ use super::inline_bytes::InlineBytes;
 /// log2 of the number of texts that each thread keeps.
 const CACHE_BITS: u32 = 11;
 
-/// The key of a cached text: the id of the symbolizer, the way of printing, and the number. The way of printing is an
-/// [`id`], or 0 or 1 for symbols without and with their offset.
+/// The key of a cached text: the id of the symbolizer, the way of printing, and the number. The way of
+/// printing is an [`id`], or 0 or 1 for symbols without and with their offset.
 pub(super) type RenderKey = (u64, u64, u64);
 
 /// Returns an id that no other caller in this process gets. Ids are larger than 1.
@@ -24,7 +26,8 @@ thread_local! {
     static CACHE: RefCell<Vec<(RenderKey, InlineBytes<40>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Appends the text of `key`. Where the cache does not have the text, `make` appends it. `None` where `make` fails.
+/// Appends the text of `key`. Where the cache does not have the text, `make` appends it. `None` where `make`
+/// fails.
 #[inline]
 pub(super) fn push(
     key: RenderKey,

@@ -1,4 +1,5 @@
-//! Parses the conversions of a format string (`%-16.3lx`), and lays out numbers and texts as the kernel's vsnprintf does.
+//! Parses the conversions of a format string (`%-16.3lx`), and lays out numbers and texts as the kernel's
+//! vsnprintf does.
 
 use super::digits;
 use super::error::PrintFmtError;
@@ -184,8 +185,8 @@ pub(super) struct TextLayout {
 }
 
 impl TextLayout {
-    /// Combines a conversion with the values of its `*` arguments. As in C, a negative width means `-`, and a negative
-    /// precision means none.
+    /// Combines a conversion with the values of its `*` arguments. As in C, a negative width means `-`, and a
+    /// negative precision means none.
     pub(super) fn new(spec: &ConversionSpec, width: Option<i64>, precision: Option<i64>) -> TextLayout {
         let limit = |n: u64| n.min(MAX_WIDTH.into()) as usize;
         let fixed = |count: WidthSource, given: Option<i64>| match count {

@@ -1,4 +1,5 @@
-//! Facts of the recording machine that a record's text needs: the size of a `long`, symbols, and texts in the kernel.
+//! Facts of the recording machine that a record's text needs: the size of a `long`, symbols, and texts in the
+//! kernel.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -6,7 +7,8 @@ use std::sync::OnceLock;
 use super::{digits, render_cache};
 use crate::ftrace::{Symbols, parse_printk_formats};
 
-/// Facts of the recording machine that a record's text needs. The texts are loaded when they are first needed.
+/// Facts of the recording machine that a record's text needs. The texts are loaded when they are first
+/// needed.
 pub struct Symbolizer {
     /// Size of the kernel's `long`, bytes: 4 or 8.
     pub long_size: u8,
@@ -34,8 +36,8 @@ impl Default for Symbolizer {
 }
 
 impl Symbolizer {
-    /// A symbolizer for a kernel whose `long` has `long_size` bytes. The loaders return the texts of `/proc/kallsyms` and of
-    /// tracefs' file `printk_formats`.
+    /// A symbolizer for a kernel whose `long` has `long_size` bytes. The loaders return the texts of
+    /// `/proc/kallsyms` and of tracefs' file `printk_formats`.
     pub fn new(long_size: u8, kallsyms: Loader, printk_formats: Loader) -> Symbolizer {
         Symbolizer {
             long_size,
@@ -58,8 +60,8 @@ impl Symbolizer {
         texts.get(&address).map(Vec::as_slice)
     }
 
-    /// Appends the name of the function at `address`, and with `with_offset` the offset in the function. Appends the address
-    /// itself where no symbol has it.
+    /// Appends the name of the function at `address`, and with `with_offset` the offset in the function.
+    /// Appends the address itself where no symbol has it.
     pub fn symbol(&self, address: u64, with_offset: bool, out: &mut Vec<u8>) {
         let _ = render_cache::push((self.id, u64::from(with_offset), address), out, |out| {
             self.find_symbol(address, with_offset, out);

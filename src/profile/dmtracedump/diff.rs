@@ -1,7 +1,7 @@
 //! The output of dmtracedump's option `-d`: two traces side by side.
 //!
-//! Deliberate difference from the old tool: a method that got faster has a negative difference. The old tool printed the
-//! difference modulo 2^64.
+//! Deliberate difference from the old tool: a method that got faster has a negative difference. The old tool
+//! printed the difference modulo 2^64.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -17,8 +17,8 @@ fn key(row: &DumpRow) -> Key<'_> {
 /// The figure that a listing shows and is sorted by.
 type Figure = fn(&DumpRow) -> u64;
 
-/// Writes the methods of both traces by change of exclusive time, then by change of inclusive time, then the methods that
-/// only one trace has.
+/// Writes the methods of both traces by change of exclusive time, then by change of inclusive time, then the
+/// methods that only one trace has.
 pub(super) fn write_diff(before: &MethodDump, after: &MethodDump, out: &mut impl Write) -> io::Result<()> {
     let mut left: HashMap<Key<'_>, &DumpRow> = after.rows.iter().map(|row| (key(row), row)).collect();
     let mut both = Vec::new();

@@ -9,7 +9,8 @@ use super::dump::MethodDump;
 use crate::profile::error::DrawError;
 use crate::profile::tree::ROOT;
 
-/// A method is drawn from this share of its caller's inclusive time on, percent, unless a request says otherwise.
+/// A method is drawn from this share of its caller's inclusive time on, percent, unless a request says
+/// otherwise.
 pub(crate) const DEFAULT_THRESHOLD_PERCENT: u64 = 20;
 
 /// A kind of picture.
@@ -19,8 +20,9 @@ pub(crate) enum Picture {
     Svg,
 }
 
-/// The graph of all methods below `(toplevel)`. A method is drawn if its inclusive time is at least `threshold` percent of
-/// the inclusive time of a caller that is drawn. A label reads `[number] class.method (inclusive ms, exclusive ms, calls)`.
+/// The graph of all methods below `(toplevel)`. A method is drawn if its inclusive time is at least
+/// `threshold` percent of the inclusive time of a caller that is drawn. A label reads `[number] class.method
+/// (inclusive ms, exclusive ms, calls)`.
 pub(crate) fn to_dot(dump: &MethodDump, threshold: u64) -> String {
     let mut out = String::from("digraph g {\nnode [shape = record,height=.1];\n");
     let top = dump.rows.iter().position(|row| row.method == ROOT);
@@ -51,7 +53,8 @@ pub(crate) fn to_dot(dump: &MethodDump, threshold: u64) -> String {
     out + "}\n"
 }
 
-/// Escapes the characters that are syntax in a record's label. Graphviz takes `<init>` for a port and does not show it.
+/// Escapes the characters that are syntax in a record's label. Graphviz takes `<init>` for a port and does
+/// not show it.
 fn escape(name: &str) -> String {
     name.chars().flat_map(|c| ("<>{}|\"\\ ".contains(c)).then_some('\\').into_iter().chain([c])).collect()
 }

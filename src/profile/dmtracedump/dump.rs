@@ -1,10 +1,10 @@
-//! The profile that dmtracedump printed, equal to the microsecond (AOSP art `tools/dmtracedump/tracedump.cc`, removed from
-//! AOSP in July 2023).
+//! The profile that dmtracedump printed, equal to the microsecond (AOSP art `tools/dmtracedump/tracedump.cc`,
+//! removed from AOSP in July 2023).
 //!
-//! Deliberate differences, each of which was a defect of the old tool: it read only the first time of a record; here the
-//! caller chooses the clock. It stopped at the first exit that does not match; here such exits are counted. It read no
-//! streaming files and no versions 4 and 5. It had limits of 32,768 threads and 10,000 frames. Its times wrapped after 71.6
-//! minutes. It took two threads with the same id for one.
+//! Deliberate differences, each of which was a defect of the old tool: it read only the first time of a
+//! record; here the caller chooses the clock. It stopped at the first exit that does not match; here such
+//! exits are counted. It read no streaming files and no versions 4 and 5. It had limits of 32,768 threads and
+//! 10,000 frames. Its times wrapped after 71.6 minutes. It took two threads with the same id for one.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -32,7 +32,8 @@ pub(crate) struct DumpRow {
     pub class: String,
     /// The method name; `None` for `(toplevel)` and `(unknown)`.
     pub name: Option<String>,
-    /// The signature. Where the method list has five columns, the source file follows after a tab, as in the old tool.
+    /// The signature. Where the method list has five columns, the source file follows after a tab, as in the
+    /// old tool.
     pub signature: String,
     /// Calls, and recursive calls.
     pub calls: [u64; 2],
@@ -120,7 +121,8 @@ impl MethodDump {
             anomalies: tree.anomalies,
             rows,
         };
-        // Each list distinguishes recursive calls on one side only, so edges that differ on the other side add up.
+        // Each list distinguishes recursive calls on one side only, so edges that differ on the other side
+        // add up.
         let (mut parents, mut children) = (BTreeMap::new(), BTreeMap::new());
         for (CallEdgeKey { caller, callee, caller_recursive, callee_recursive }, edge) in &graph.edges {
             let (caller, callee, total) = (place(*caller), place(*callee), micros(edge.total));
@@ -212,7 +214,8 @@ fn names(trace: &MethodTrace<'_>, declared: usize) -> Vec<DumpRow> {
     rows
 }
 
-/// The signature as the old tool prints it: of a list with five columns it takes the fifth for a part of the fourth.
+/// The signature as the old tool prints it: of a list with five columns it takes the fifth for a part of the
+/// fourth.
 fn signature(signature: &str, file: &str, line: Option<i32>) -> String {
     if file.is_empty() || line.is_some() { signature.to_owned() } else { format!("{signature}\t{file}") }
 }
@@ -229,7 +232,8 @@ pub(super) fn write_records(trace: &MethodTrace<'_>, clock: usize, out: &mut imp
     writeln!(out, "Trace (threadID action usecs class.method signature):")?;
     let names: Vec<_> =
         trace.methods().iter().map(|m| (signature(&m.signature, &m.file, m.line), m)).collect();
-    // The old tool begins at depth 2, because a thread's first two exits may leave the methods that started the trace.
+    // The old tool begins at depth 2, because a thread's first two exits may leave the methods that started
+    // the trace.
     let mut depths = vec![2i64; trace.threads().len()];
     for record in trace.records().as_written() {
         let action = match record.action {

@@ -36,8 +36,8 @@ pub(super) fn write_html(dump: &MethodDump, out: &mut impl Write) -> io::Result<
     writeln!(out, "</body></html>")
 }
 
-/// Turns the first `[number]` of a line into a link to the method. With `targets` a number at the start of a line is the
-/// method's own, and becomes the target of the links.
+/// Turns the first `[number]` of a line into a link to the method. With `targets` a number at the start of a
+/// line is the method's own, and becomes the target of the links.
 fn link(line: &str, targets: bool) -> String {
     let number = line.find('[').and_then(|open| {
         let close = open + line[open..].find(']')?;

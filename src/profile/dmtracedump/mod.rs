@@ -1,5 +1,5 @@
-//! The output of AOSP's dmtracedump in its own layout: the profile as text and HTML, the difference of two traces, the
-//! raw records, the call graph.
+//! The output of AOSP's dmtracedump in its own layout: the profile as text and HTML, the difference of two
+//! traces, the raw records, the call graph.
 
 mod diff;
 pub(crate) mod dot;

@@ -1,4 +1,5 @@
-//! Makes what the old command line asks for: a profile as text or HTML, a comparison, a list of records, a picture.
+//! Makes what the old command line asks for: a profile as text or HTML, a comparison, a list of records, a
+//! picture.
 
 use std::path::{Path, PathBuf};
 
@@ -20,8 +21,8 @@ pub struct DumpRequest {
     pub html: bool,
     /// Prints every record in place of a profile.
     pub records: bool,
-    /// The clock: [`CPU`](crate::formats::art_method::CPU) or [`WALL`](crate::formats::art_method::WALL). `None`
-    /// selects thread-CPU time where the trace has it, as the old tool did.
+    /// The clock: [`CPU`](crate::formats::art_method::CPU) or [`WALL`](crate::formats::art_method::WALL).
+    /// `None` selects thread-CPU time where the trace has it, as the old tool did.
     pub clock: Option<usize>,
     /// A PNG file to draw the call graph into.
     pub graph: Option<PathBuf>,

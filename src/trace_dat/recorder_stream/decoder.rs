@@ -19,8 +19,8 @@ fn parse_frame_head(head: &[u8; FRAME_HEAD_BYTES]) -> Option<(FrameKind, u32, us
     (len <= MAX_FRAME_BYTES).then_some((kind, number(1)?, len))
 }
 
-/// Splits the payload of a [`FrameKind::Head`] into its numbers and the head of the trace.dat. `None` where the numbers
-/// name places outside of that head.
+/// Splits the payload of a [`FrameKind::Head`] into its numbers and the head of the trace.dat. `None` where
+/// the numbers name places outside of that head.
 fn parse_head(payload: &[u8]) -> Option<(HeadInfo, &[u8])> {
     let (info, head) = payload.split_at_checked(HeadInfo::BYTES)?;
     let u32_at = |at: usize| Some(u32::from_le_bytes(info.get(at..at + 4)?.try_into().ok()?));
