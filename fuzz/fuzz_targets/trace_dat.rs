@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use tracebridge::export::systrace::{Columns, Printer};
+use tracebridge::export::systrace::{EventPrinter, LineColumns};
 use tracebridge::formats::trace_dat::TraceDat;
 use tracebridge::formats::{Event, EventType, EventTypeId, Order, Sink};
 use tracebridge::ftrace::print_fmt::Symbolizer;
@@ -13,8 +13,8 @@ use tracebridge::ftrace::print_fmt::Symbolizer;
 #[derive(Default)]
 struct Print {
     context: Arc<Symbolizer>,
-    printers: Vec<Printer>,
-    columns: Columns,
+    printers: Vec<EventPrinter>,
+    columns: LineColumns,
     line: Vec<u8>,
 }
 
@@ -24,7 +24,7 @@ impl Sink for Print {
         Ok(())
     }
     fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
-        self.printers.push(Printer::new(kind, &self.context));
+        self.printers.push(EventPrinter::new(kind, &self.context));
         Ok(())
     }
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {

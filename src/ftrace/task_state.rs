@@ -1,5 +1,5 @@
-//! The state in which a thread left the CPU: `prev_state` of `sched_switch`, as bits and as the letters that the kernel
-//! prints for them since Linux 4.14 (include/trace/events/sched.h, fs/proc/array.c).
+//! The state in which a thread left the CPU: `prev_state` of `sched_switch`, as bits and as the letters that
+//! the kernel prints for them since Linux 4.14 (include/trace/events/sched.h, fs/proc/array.c).
 
 /// Each bit with its letter. No bit at all is `R`.
 const LETTERS: [(u64, u8); 8] = [
@@ -15,8 +15,8 @@ const LETTERS: [(u64, u8); 8] = [
 /// The thread was preempted while it was runnable: `R+`.
 const PREEMPTED: u64 = 0x100;
 
-/// The bits that `R+`, `S` or `D|K` stand for; `None` where a character is no letter of a state. Letters that only
-/// kernels before 4.14 print (`K`, `W`, `N`, `x`) count as the state that they were printed with.
+/// The bits that `R+`, `S` or `D|K` stand for; `None` where a character is no letter of a state. Letters that
+/// only kernels before 4.14 print (`K`, `W`, `N`, `x`) count as the state that they were printed with.
 pub(crate) fn decode(text: &[u8]) -> Option<u64> {
     let mut bits = 0;
     for letter in text {

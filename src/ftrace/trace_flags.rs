@@ -1,29 +1,30 @@
-//! The column of flags in a line of the `trace` file, `d..2.`, and the two bytes of a record that it stands for.
+//! The column of flags in a line of the `trace` file, `d..2.`, and the two bytes of a record that it stands
+//! for.
 //!
-//! The letters are those of `trace_print_lat_fmt()` in the kernel's kernel/trace/trace_output.c, in this order:
-//! interrupts and bottom halves off, rescheduling needed, interrupt context, preempt depth, migrate-disable depth.
-//! The bits are those of `enum trace_flag_type` in include/linux/trace_events.h.
+//! The letters are those of `trace_print_lat_fmt()` in the kernel's kernel/trace/trace_output.c, in this
+//! order: interrupts and bottom halves off, rescheduling needed, interrupt context, preempt depth,
+//! migrate-disable depth. The bits are those of `enum trace_flag_type` in include/linux/trace_events.h.
 
 /// Hardware interrupts were off.
-pub(crate) const IRQS_OFF: u16 = 0x01;
-/// `TIF_NEED_RESCHED_LAZY` was set. Up to Linux 6.12 this bit said that the architecture cannot tell whether interrupts
-/// are off; no architecture has set it with that meaning since 2009.
-pub(crate) const NEED_RESCHED_LAZY: u16 = 0x02;
+const IRQS_OFF: u16 = 0x01;
+/// `TIF_NEED_RESCHED_LAZY` was set. Up to Linux 6.12 this bit said that the architecture cannot tell whether
+/// interrupts are off; no architecture has set it with that meaning since 2009.
+const NEED_RESCHED_LAZY: u16 = 0x02;
 /// `TIF_NEED_RESCHED` was set.
-pub(crate) const NEED_RESCHED: u16 = 0x04;
+const NEED_RESCHED: u16 = 0x04;
 /// The CPU was serving a hardware interrupt.
-pub(crate) const HARDIRQ: u16 = 0x08;
+const HARDIRQ: u16 = 0x08;
 /// The CPU was serving a soft interrupt.
-pub(crate) const SOFTIRQ: u16 = 0x10;
+const SOFTIRQ: u16 = 0x10;
 /// The preempt counter asked for rescheduling.
-pub(crate) const PREEMPT_RESCHED: u16 = 0x20;
+const PREEMPT_RESCHED: u16 = 0x20;
 /// The CPU was serving a non-maskable interrupt.
-pub(crate) const NMI: u16 = 0x40;
+const NMI: u16 = 0x40;
 /// Bottom halves were off.
-pub(crate) const BH_OFF: u16 = 0x80;
-/// The kernel could not tell whether interrupts were off: a text shows `X`. No record has this bit, because records
-/// have 8 bits and newer kernels use the old bit for [`NEED_RESCHED_LAZY`].
-pub(crate) const IRQS_UNKNOWN: u16 = 0x100;
+const BH_OFF: u16 = 0x80;
+/// The kernel could not tell whether interrupts were off: a text shows `X`. No record has this bit, because
+/// records have 8 bits and newer kernels use the old bit for [`NEED_RESCHED_LAZY`].
+const IRQS_UNKNOWN: u16 = 0x100;
 
 /// Every combination of flags, each with its three letters, in the order of the flags' value.
 static LETTERS: [[u8; 3]; 0x200] = {
@@ -76,8 +77,8 @@ pub(crate) fn encode(flags: u16, preempt_count: u8) -> [u8; 5] {
     [irqs, resched, context, preempt, migrate]
 }
 
-/// The flags and the preempt count that a column of a text stands for. Older kernels print fewer characters than five; a
-/// character that is missing or unknown counts as `.`.
+/// The flags and the preempt count that a column of a text stands for. Older kernels print fewer characters
+/// than five; a character that is missing or unknown counts as `.`.
 pub(crate) fn decode(column: &[u8]) -> (u16, u8) {
     let at = |i: usize| column.get(i).copied().unwrap_or(b'.');
     let irqs = match at(0) {
@@ -113,8 +114,8 @@ pub(crate) fn decode(column: &[u8]) -> (u16, u8) {
 mod tests {
     use super::*;
 
-    /// The flags that the column can express: a letter for NMI hides a soft interrupt, and one for interrupts that are
-    /// off hides that the kernel cannot tell.
+    /// The flags that the column can express: a letter for NMI hides a soft interrupt, and one for interrupts
+    /// that are off hides that the kernel cannot tell.
     fn shown(flags: u16) -> u16 {
         let softirq = if flags & NMI != 0 { SOFTIRQ } else { 0 };
         let unknown = if flags & (IRQS_OFF | BH_OFF) != 0 { IRQS_UNKNOWN } else { 0 };

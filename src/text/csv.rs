@@ -1,5 +1,5 @@
-//! Fields of a CSV line (RFC 4180): a field with a comma, a quote or a line end stands in quotes, and a quote in it is
-//! doubled.
+//! Fields of a CSV line (RFC 4180): a field with a comma, a quote or a line end stands in quotes, and a quote
+//! in it is doubled.
 
 use std::borrow::Cow;
 

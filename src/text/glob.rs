@@ -1,17 +1,17 @@
-//! Shell patterns as libcutils matches them against a process's command line: `fnmatch(3)` with
-//! `FNM_NOESCAPE`.
+//! Patterns for names. [`matches`] is the shell's: libcutils matches patterns against a process's command
+//! line by `fnmatch(3)` with `FNM_NOESCAPE`. [`contains`] knows `*` only and matches anywhere in a name.
 
-/// Whether `text` matches `pattern`, in which `*` stands for any run of bytes, `?` for one, `[a-z]` and
-/// `[!a-z]` for one of a set; nothing is escaped and `/` is no boundary.
-pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
+/// Whether `text` matches `pattern`, in which `*` stands for any number of bytes, `?` for one, `[a-z]` and
+/// `[!a-z]` for one of a set. No character escapes another, and `/` is a byte like any other.
+pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where to go on when what follows the last `*` did not match: one byte more for the `*`.
+    // Where to try again when the text behind the last `*` does not match: the `*` then takes one byte more.
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
         if pattern.get(p) == Some(&b'*') {
             retry = Some((p, t));
             p += 1;
-        } else if let Some(after) = one(pattern, p, text[t]) {
+        } else if let Some(after) = match_one(pattern, p, text[t]) {
             (p, t) = (after, t + 1);
         } else if let Some((star, from)) = retry {
             (p, t) = (star + 1, from + 1);
@@ -23,11 +23,11 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|b| *b == b'*')
 }
 
-/// The position after the pattern's element at `p`, if that element matches `byte`.
-fn one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
+/// The position behind the pattern's element at `p`, if that element matches `byte`.
+fn match_one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
     match *pattern.get(p)? {
         b'?' => Some(p + 1),
-        b'[' => match set(&pattern[p + 1..], byte) {
+        b'[' => match match_set(&pattern[p + 1..], byte) {
             Some((hit, len)) => hit.then_some(p + 1 + len),
             None => (byte == b'[').then_some(p + 1),
         },
@@ -35,9 +35,9 @@ fn one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
     }
 }
 
-/// Whether `byte` is in the set that starts after `[`, and the set's length with its `]`. `None`: it never
-/// ends.
-fn set(body: &[u8], byte: u8) -> Option<(bool, usize)> {
+/// Whether `byte` is in the set that starts behind `[`, and the set's length with its `]`. `None` where the set
+/// never ends.
+fn match_set(body: &[u8], byte: u8) -> Option<(bool, usize)> {
     let negated = matches!(body.first(), Some(b'!' | b'^'));
     let first = usize::from(negated);
     let mut hit = false;
@@ -60,8 +60,37 @@ fn set(body: &[u8], byte: u8) -> Option<(bool, usize)> {
     }
 }
 
+/// Whether `pattern` occurs in `text`. A `*` in the pattern stands for any text; no other character is
+/// special.
+#[cfg(feature = "host")]
+pub(crate) fn contains(pattern: &str, text: &str) -> bool {
+    let mut rest = text;
+    pattern.split('*').filter(|part| !part.is_empty()).all(|part| match rest.find(part) {
+        Some(at) => {
+            rest = &rest[at + part.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    #[cfg(feature = "host")]
+    fn a_pattern_is_found_anywhere_and_only_the_star_is_special() {
+        for (pattern, text, expected) in [
+            ("onCreate", "android.app.Activity.onCreate", true),
+            ("Activity*Create", "android.app.Activity.onCreate", true),
+            ("Create*Activity", "android.app.Activity.onCreate", false),
+            ("*", "", true),
+            ("a?c", "abc", false),
+            ("[]", "int[].clone", true),
+        ] {
+            assert_eq!(super::contains(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
     #[test]
     fn patterns_match_as_fnmatch_does() {
         let cases = [

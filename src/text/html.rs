@@ -1,4 +1,5 @@
-//! Text inside an HTML page: as content of an element, and inside a `<script>` section, as systrace's pages hold a trace.
+//! Text inside an HTML page: as content of an element, and inside a `<script>` section, as systrace's pages
+//! hold a trace.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -10,8 +11,9 @@ pub(crate) fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Writes `text` for the inside of a `<script>`. What would end the script, `</script`, gets a backslash before the
-/// slash; a text that has backslashes there already gets one more, so that [`unescape_script`] finds the text again.
+/// Writes `text` for the inside of a `<script>`. What would end the script, `</script`, gets a backslash
+/// before the slash; a text that has backslashes there already gets one more, so that [`unescape_script`]
+/// finds the text again.
 pub(crate) fn write_script_text(text: &[u8], out: &mut impl Write) -> io::Result<()> {
     let mut rest = text;
     while let Some(slash) = end_tag(rest) {

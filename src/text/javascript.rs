@@ -1,6 +1,7 @@
 //! Text inside a JavaScript string, as systrace's pages of before 2013 hold a trace.
 
-/// The text that a string literal's inside stands for. A backslash at a line's end continues the string on the next line.
+/// The text that a string literal's inside stands for. A backslash at a line's end continues the string on
+/// the next line.
 pub(crate) fn unescape_javascript(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,5 @@
-//! Text in forms that several rooms read or write: shell patterns, CSV fields, text inside HTML pages and JavaScript.
+//! Text in forms that several rooms read or write: shell patterns, CSV fields, text inside HTML pages and
+//! JavaScript.
 
 mod glob;
 
@@ -9,7 +10,9 @@ mod html;
 #[cfg(feature = "host")]
 mod javascript;
 
-pub use glob::matches as glob_matches;
+#[cfg(feature = "host")]
+pub(crate) use glob::contains as contains_pattern;
+pub(crate) use glob::matches as glob_matches;
 
 #[cfg(feature = "host")]
 pub(crate) use csv::{csv_field, push_csv_field};

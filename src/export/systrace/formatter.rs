@@ -1,4 +1,5 @@
-//! Turns batches of records into lines on several threads, and writes them in their order on one more.
+//! Turns records into lines: several threads each print a batch of records, and one more writes the batches
+//! in their order.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -7,56 +8,59 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use super::line::{Columns, Printer};
+use super::line::{EventPrinter, LineColumns};
 use crate::export::Out;
 use crate::export::thread_names::ThreadNames;
 use crate::formats::{Event, EventType, EventTypeId, Payload};
 use crate::ftrace::Endian;
 
-/// Events a batch has: enough that handing it over costs nothing, few enough that batches stay in the cache.
+/// The most events in a batch: many enough that handing a batch over costs next to nothing, and few enough
+/// that a batch stays in the CPU's cache.
 const BATCH_EVENTS: usize = 2048;
-/// Bytes of records after which a batch ends all the same.
+/// The size of a batch's records, in bytes, at which the batch is full whatever the number of its events.
 const BATCH_BYTES: usize = 1 << 18;
-/// Batches under way for each thread; with their size, what bounds the memory.
-const BATCHES_A_THREAD: usize = 4;
-/// More threads than this only wait for the one that reads.
-const MAX_THREADS: usize = 6;
+/// How many batches exist for each printing thread. Together with the size of a batch this bounds the memory.
+const BATCHES_PER_THREAD: usize = 4;
+/// The most printing threads. More of them would only wait for the thread that reads.
+const MAX_PRINTING_THREADS: usize = 6;
 
-/// How events of each kind are printed.
-pub(super) type Printers = Arc<Vec<Arc<(Printer, EventType)>>>;
+/// For each event type its printer, by the type's id.
+pub(super) type Printers = Arc<Vec<Arc<(EventPrinter, EventType)>>>;
 
-/// Some events in a row, with all that is needed to print them.
+/// Consecutive events with all that is needed to print them.
 #[derive(Default)]
-pub(super) struct Batch {
-    entries: Vec<Entry>,
-    /// The records, or lines that are ready.
+pub(super) struct EventBatch {
+    entries: Vec<BatchEntry>,
+    /// The records of events that are to be printed, and lines that are complete.
     bytes: Vec<u8>,
     printers: Printers,
     threads: Arc<ThreadNames>,
-    /// The lines that it becomes.
+    /// The printed lines.
     lines: Vec<u8>,
 }
 
-struct Entry {
+/// One record or one complete line of a batch.
+struct BatchEntry {
     ts: u64,
+    /// Where the record or the line lies in the batch's bytes.
     start: u32,
     end: u32,
     tid: i32,
     cpu: u32,
-    /// Which printer; `None` for a line that is ready.
+    /// The event type; `None` for a line that is complete.
     kind: Option<u32>,
     flags: u16,
     preempt_count: u8,
     endian: Endian,
 }
 
-impl Batch {
+impl EventBatch {
     /// Adds a record that is to be printed.
     #[inline]
     pub(super) fn record(&mut self, event: &Event<'_>, data: &[u8], endian: Endian) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(data);
-        self.entries.push(Entry {
+        self.entries.push(BatchEntry {
             ts: event.ts,
             start,
             end: self.bytes.len() as u32,
@@ -69,13 +73,13 @@ impl Batch {
         });
     }
 
-    /// Adds what `line` appends, a line that is ready.
-    pub(super) fn ready(&mut self, line: impl FnOnce(&mut Vec<u8>)) {
+    /// Adds the complete line that `line` appends.
+    pub(super) fn complete_line(&mut self, line: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len() as u32;
         line(&mut self.bytes);
         let end = self.bytes.len() as u32;
         let (flags, preempt_count, endian) = (0, 0, Endian::Little);
-        self.entries.push(Entry {
+        self.entries.push(BatchEntry {
             ts: 0,
             start,
             end,
@@ -92,7 +96,7 @@ impl Batch {
         self.entries.len() >= BATCH_EVENTS || self.bytes.len() >= BATCH_BYTES
     }
 
-    fn print(&mut self, columns: &mut Columns) {
+    fn print(&mut self, columns: &mut LineColumns) {
         columns.set_threads(&self.threads);
         for entry in &self.entries {
             let data = self.bytes.get(entry.start as usize..entry.end as usize).unwrap_or_default();
@@ -118,7 +122,7 @@ impl Batch {
         }
     }
 
-    fn clear(mut self) -> Batch {
+    fn clear(mut self) -> EventBatch {
         self.entries.clear();
         self.bytes.clear();
         self.lines.clear();
@@ -126,31 +130,33 @@ impl Batch {
     }
 }
 
-/// The threads, and the batch that is being filled.
-pub(super) struct Formatter {
-    pub(super) batch: Batch,
+/// The threads that print and write, and the batch that is being filled.
+pub(super) struct LineFormatter {
+    pub(super) batch: EventBatch,
+    /// The number of the batch that is being filled.
     next: u64,
-    /// `None` after the end.
-    jobs: Option<Sender<(u64, Batch)>>,
-    free: Receiver<Batch>,
+    /// Where full batches go; `None` once the output is finished.
+    jobs: Option<Sender<(u64, EventBatch)>>,
+    /// Empty batches, which come back from the writing thread.
+    free: Receiver<EventBatch>,
     printing: Vec<JoinHandle<()>>,
     writing: Option<JoinHandle<io::Result<()>>>,
 }
 
-impl Formatter {
-    pub(super) fn new(out: Out) -> Formatter {
-        let threads = crate::workers::worker_count(MAX_THREADS);
-        let in_flight = threads * BATCHES_A_THREAD;
-        let (jobs, to_print) = bounded::<(u64, Batch)>(in_flight);
-        let (printed, to_write) = bounded::<(u64, Batch)>(in_flight);
+impl LineFormatter {
+    pub(super) fn new(out: Out) -> LineFormatter {
+        let threads = crate::workers::worker_count(MAX_PRINTING_THREADS);
+        let in_flight = threads * BATCHES_PER_THREAD;
+        let (jobs, to_print) = bounded::<(u64, EventBatch)>(in_flight);
+        let (printed, to_write) = bounded::<(u64, EventBatch)>(in_flight);
         let (freed, free) = bounded(in_flight);
         for _ in 0..in_flight {
-            let _ = freed.send(Batch::default());
+            let _ = freed.send(EventBatch::default());
         }
         let printing = (0..threads).map(|_| {
             let (to_print, printed) = (to_print.clone(), printed.clone());
             std::thread::spawn(move || {
-                let mut columns = Columns::default();
+                let mut columns = LineColumns::default();
                 for (number, mut batch) in to_print {
                     batch.print(&mut columns);
                     if printed.send((number, batch)).is_err() {
@@ -161,14 +167,15 @@ impl Formatter {
         });
         let printing = printing.collect();
         let writing = Some(std::thread::spawn(move || write(out, &to_write, &freed)));
-        Formatter { batch: Batch::default(), next: 0, jobs: Some(jobs), free, printing, writing }
+        LineFormatter { batch: EventBatch::default(), next: 0, jobs: Some(jobs), free, printing, writing }
     }
 
-    /// Hands the batch over, to be printed with what is known now.
+    /// Hands the batch to the printing threads. Its lines show the names and processes that `threads` holds
+    /// now.
     pub(super) fn flush(&mut self, printers: &Printers, threads: &Arc<ThreadNames>) -> io::Result<()> {
         self.batch.printers = printers.clone();
         self.batch.threads = threads.clone();
-        // As many batches exist as may be under way: none is free until one is written.
+        // No batch is free until one has been written; waiting here is what bounds the memory.
         let Ok(empty) = self.free.recv() else { return self.finish() };
         let full = std::mem::replace(&mut self.batch, empty);
         let number = self.next;
@@ -179,10 +186,10 @@ impl Formatter {
         }
     }
 
-    /// Waits until all is written; what could not be written is said here at the latest.
+    /// Waits until everything is written. An error of the output is returned here at the latest.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.jobs = None;
-        let gone = || io::Error::other("the threads that print ended");
+        let gone = || io::Error::other("a thread that prints lines ended unexpectedly");
         let printed = self.printing.drain(..).try_for_each(|thread| thread.join().map_err(|_| gone()));
         let written = match self.writing.take() {
             Some(thread) => thread.join().unwrap_or_else(|_| Err(gone())),
@@ -192,7 +199,8 @@ impl Formatter {
     }
 }
 
-fn write(mut out: Out, printed: &Receiver<(u64, Batch)>, freed: &Sender<Batch>) -> io::Result<()> {
+/// Writes the batches in the order of their numbers, and hands them back empty.
+fn write(mut out: Out, printed: &Receiver<(u64, EventBatch)>, freed: &Sender<EventBatch>) -> io::Result<()> {
     let mut waiting = BTreeMap::new();
     let mut next = 0;
     for (number, batch) in printed {

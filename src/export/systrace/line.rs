@@ -1,7 +1,9 @@
-//! An event as a line of tracefs' `trace` file, with its TGID column: what systrace, Catapult and Perfetto read.
+//! Prints an event as a line of tracefs' `trace` file with its TGID column, which systrace, Catapult and
+//! Perfetto read:
 //!
-//! `            comm-1234    (   1230) [001] d..2.  1234.567890: sched_waking: comm=…`; defined by
-//! trace_print_context() and trace_print_lat_fmt() in the kernel's kernel/trace/trace_output.c.
+//! `            comm-1234    (   1230) [001] d..2.  1234.567890: sched_waking: comm=…`
+//!
+//! The layout is that of `trace_print_context()` in the kernel's kernel/trace/trace_output.c.
 
 use std::sync::Arc;
 
@@ -12,8 +14,8 @@ use crate::ftrace::print_fmt::inline_bytes::InlineBytes;
 use crate::ftrace::print_fmt::{PrintFmt, Symbolizer};
 use crate::ftrace::{Endian, Field, trace_flags, until_nul};
 
-/// What stands at the top of a text that these lines follow.
-pub const HEADER: &str = "\
+/// The comment at the top of a text, which explains the columns of the lines.
+pub(super) const HEADER: &str = "\
 # tracer: nop
 #
 #                                          _-----=> irqs-off/BH-disabled
@@ -26,21 +28,22 @@ pub const HEADER: &str = "\
 #              | |           |       |   |||||     |         |
 ";
 
-/// CPUs whose last thread's column is kept; more are printed slower.
-const CACHED_CPUS: usize = 1024;
+/// How many CPUs have the columns of their last thread cached. Lines of further CPUs take longer to print.
+const MAX_CACHED_CPUS: usize = 1024;
 
-/// Prints what stands before an event's name; the columns of each CPU's last thread are kept ready made.
+/// Prints the columns before an event's name: thread, process, CPU, flags and time. Consecutive events of a
+/// CPU are mostly of one thread, so the columns of each CPU's last thread are cached as bytes.
 #[derive(Debug, Default)]
-pub struct Columns {
+pub struct LineColumns {
     threads: Arc<ThreadNames>,
-    /// For each CPU the thread of its last event, and `comm-tid (tgid) [cpu] `.
+    /// For each CPU the thread id of its last event, and `comm-tid (tgid) [cpu] `.
     cache: Vec<(i32, InlineBytes<64>)>,
-    /// The second of the last event, and its text.
+    /// The second of the last event's time, and ` SECONDS.` as bytes.
     second: (Option<u64>, InlineBytes<16>),
 }
 
-impl Columns {
-    /// From now on, names and processes are those of `threads`.
+impl LineColumns {
+    /// Takes names and processes from `threads` from now on.
     pub(super) fn set_threads(&mut self, threads: &Arc<ThreadNames>) {
         if !Arc::ptr_eq(&self.threads, threads) {
             self.threads = threads.clone();
@@ -48,7 +51,7 @@ impl Columns {
         }
     }
 
-    /// Appends all that stands before the event's name.
+    /// Appends the columns of `event`.
     #[inline]
     pub fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let cpu = event.cpu as usize;
@@ -73,7 +76,7 @@ impl Columns {
         out.extend_from_slice(&[a, b, c, d, e, f, b':', b' ']);
     }
 
-    /// Makes ` SECONDS.` ready; the µs behind it are rounded as the kernel does.
+    /// Caches ` SECONDS.`; the kernel pads the seconds to five characters.
     #[cold]
     fn set_second(&mut self, second: u64) {
         let mut text = b" ".to_vec();
@@ -108,7 +111,7 @@ impl Columns {
         push_padded(out, event.cpu.into(), 3, b'0');
         out.extend_from_slice(b"] ");
         let cpu = event.cpu as usize;
-        if cpu < CACHED_CPUS && event.comm.is_none() && event.tgid.is_none() {
+        if cpu < MAX_CACHED_CPUS && event.comm.is_none() && event.tgid.is_none() {
             if self.cache.len() <= cpu {
                 self.cache.resize(cpu + 1, (i32::MIN, InlineBytes::default()));
             }
@@ -119,70 +122,74 @@ impl Columns {
     }
 }
 
-/// How events of one kind are printed.
+/// Prints the name and the fields of events of one type.
 #[derive(Debug)]
-pub struct Printer {
-    how: How,
-    /// `sched_switch: `.
+pub struct EventPrinter {
+    layout: EventLayout,
+    /// The event's name as the line has it: `sched_switch: `.
     name: InlineBytes<32>,
-    /// For records that lack bytes their format promises.
+    /// Prints `name=value` pairs, for records that are shorter than their format says.
     pairs: PrintFmt,
     context: Arc<Symbolizer>,
 }
 
+/// What follows an event's columns in a line.
 #[derive(Debug)]
-enum How {
-    /// By the kernel's print format.
+enum EventLayout {
+    /// The event's name, then the fields as the kernel's print format says.
     Format(PrintFmt),
-    /// `print`, also known as tracing_mark_write.
+    /// The text of a marker: `print`, which systrace calls `tracing_mark_write`.
     Marker { ip: Option<Field>, buf: Field },
-    /// `bprint`: `trace_printk` with its format in the kernel.
+    /// `bprint`: what `trace_printk()` wrote, of which the record has only the address of the format.
     Bprint { ip: Field, fmt: Field, buf: Field },
-    /// `bputs`: `trace_puts` of a constant.
+    /// `bputs`: what `trace_puts()` wrote, of which the record has only the address of the text.
     Bputs { ip: Field, text: Field },
-    /// `function`.
+    /// `function`: the function and its caller, by address.
     Function { ip: Field, parent: Field },
-    /// `kernel_stack` and `user_stack`: a list of addresses.
+    /// `kernel_stack` and `user_stack`: a list of addresses, one on a line.
     Stack { caller: Field, user: bool },
 }
 
-impl Printer {
-    /// How `kind` is printed, its records being of the machine that `context` tells of.
-    pub fn new(kind: &EventType, context: &Arc<Symbolizer>) -> Printer {
+impl EventPrinter {
+    /// A printer for events of type `kind`; `context` names the addresses of the machine that recorded them.
+    pub fn new(kind: &EventType, context: &Arc<Symbolizer>) -> EventPrinter {
         let field = |name: &str| kind.field(name).map(|i| kind.fields[i].clone());
         let both = |a: &str, b: &str| Some((field(a)?, field(b)?));
         let special = match (kind.system.as_str(), kind.name.as_str()) {
-            (_, "print") => field("buf").map(|buf| How::Marker { ip: field("ip"), buf }),
-            ("ftrace", "bprint") => {
-                both("ip", "fmt").and_then(|(ip, fmt)| Some(How::Bprint { ip, fmt, buf: field("buf")? }))
-            }
-            ("ftrace", "bputs") => both("ip", "str").map(|(ip, text)| How::Bputs { ip, text }),
+            (_, "print") => field("buf").map(|buf| EventLayout::Marker { ip: field("ip"), buf }),
+            ("ftrace", "bprint") => both("ip", "fmt")
+                .and_then(|(ip, fmt)| Some(EventLayout::Bprint { ip, fmt, buf: field("buf")? })),
+            ("ftrace", "bputs") => both("ip", "str").map(|(ip, text)| EventLayout::Bputs { ip, text }),
             ("ftrace", "function") => {
-                both("ip", "parent_ip").map(|(ip, parent)| How::Function { ip, parent })
+                both("ip", "parent_ip").map(|(ip, parent)| EventLayout::Function { ip, parent })
             }
-            ("ftrace", "kernel_stack") => field("caller").map(|caller| How::Stack { caller, user: false }),
-            ("ftrace", "user_stack") => field("caller").map(|caller| How::Stack { caller, user: true }),
+            ("ftrace", "kernel_stack") => {
+                field("caller").map(|caller| EventLayout::Stack { caller, user: false })
+            }
+            ("ftrace", "user_stack") => {
+                field("caller").map(|caller| EventLayout::Stack { caller, user: true })
+            }
             _ => None,
         };
         let pairs = PrintFmt::pairs(kind);
         let format = || PrintFmt::compile(kind, context.long_size).unwrap_or_else(|_| pairs.clone());
-        let how = special.unwrap_or_else(|| How::Format(format()));
-        Printer {
+        let layout = special.unwrap_or_else(|| EventLayout::Format(format()));
+        EventPrinter {
             pairs,
-            how,
+            layout,
             name: InlineBytes::new(format!("{}: ", kind.name).as_bytes()),
             context: context.clone(),
         }
     }
 
-    /// Appends the event's name and what it says.
+    /// Appends the event's name and its fields.
     #[inline]
     pub fn push(&self, event: &Event<'_>, kind: &EventType, out: &mut Vec<u8>) {
-        match (&event.payload, &self.how) {
-            (Payload::Raw { data, endian }, how) => {
+        match (&event.payload, &self.layout) {
+            (Payload::Raw { data, endian }, layout) => {
                 let start = out.len();
-                let done = match how {
-                    How::Format(format) => {
+                let done = match layout {
+                    EventLayout::Format(format) => {
                         self.name.push(out);
                         format.print(data, *endian, &self.context, out)
                     }
@@ -194,14 +201,14 @@ impl Printer {
                     self.pairs.print(data, *endian, &self.context, out);
                 }
             }
-            (Payload::Values { text, .. }, how) => {
+            (Payload::Values { text, .. }, layout) => {
                 let mut start = out.len();
-                match (how, text) {
-                    (How::Marker { buf, .. }, _) => {
+                match (layout, text) {
+                    (EventLayout::Marker { buf, .. }, _) => {
                         out.extend_from_slice(MARKER);
                         start = out.len();
-                        let said = kind.field(&buf.name).and_then(|buf| event.text(kind, buf));
-                        out.extend_from_slice(said.unwrap_or_default().trim_ascii_end());
+                        let marker = kind.field(&buf.name).and_then(|buf| event.text(kind, buf));
+                        out.extend_from_slice(marker.unwrap_or_default().trim_ascii_end());
                     }
                     // Stack traces keep their lines.
                     (_, Some(text)) if event_catalog::prints_itself(kind) => {
@@ -222,7 +229,7 @@ impl Printer {
         }
     }
 
-    fn special(&self, how: &How, data: &[u8], endian: Endian, out: &mut Vec<u8>) -> Option<()> {
+    fn special(&self, layout: &EventLayout, data: &[u8], endian: Endian, out: &mut Vec<u8>) -> Option<()> {
         let bytes = |field: &Field| field.bytes(data, endian);
         let address = |field: &Field| endian.uint(bytes(field)?);
         let caller = |ip: &Field, out: &mut Vec<u8>| -> Option<()> {
@@ -230,13 +237,14 @@ impl Printer {
             out.extend_from_slice(b": ");
             Some(())
         };
-        match how {
-            How::Marker { ip, buf } => {
+        match layout {
+            EventLayout::Marker { ip, buf } => {
                 let start = out.len();
                 if let Some(ip) = ip {
                     self.context.symbol(address(ip)?, false, out);
                 }
-                // `print` also is what trace_printk() writes, in which case its caller is named.
+                // `trace_printk()` writes `print` events too; then the line names the caller of
+                // `trace_printk()`.
                 if is_marker_writer(&out[start..]) {
                     out.truncate(start);
                     out.extend_from_slice(MARKER);
@@ -247,28 +255,28 @@ impl Printer {
                 out.extend_from_slice(until_nul(bytes(buf)?).trim_ascii_end());
                 one_line(out, start);
             }
-            How::Bprint { ip, fmt, buf } => {
+            EventLayout::Bprint { ip, fmt, buf } => {
                 caller(ip, out)?;
                 let start = out.len();
                 self.context.bprint(address(fmt)?, bytes(buf)?, endian, out)?;
                 out.truncate(start + out[start..].trim_ascii_end().len());
                 one_line(out, start);
             }
-            How::Bputs { ip, text } => {
+            EventLayout::Bputs { ip, text } => {
                 caller(ip, out)?;
                 let start = out.len();
                 self.context.bprint(address(text)?, &[], endian, out)?;
                 one_line(out, start);
             }
-            How::Function { ip, parent } => {
+            EventLayout::Function { ip, parent } => {
                 self.context.symbol(address(ip)?, false, out);
                 out.extend_from_slice(b" <-");
                 self.context.symbol(address(parent)?, false, out);
             }
-            How::Stack { caller, user } => {
+            EventLayout::Stack { caller, user } => {
                 out.extend_from_slice(if *user { b"<user stack trace>" } else { b"<stack trace>" });
                 let long = usize::from(self.context.long_size);
-                // The field is declared with 8 entries, and runs on to the end of the record.
+                // The field is declared with 8 entries, but continues to the end of the record.
                 let rest = data.get(caller.offset as usize..)?;
                 for entry in rest.chunks_exact(long).map_while(|e| endian.uint(e)) {
                     if entry == 0 || entry == u64::MAX >> (64 - 8 * long) {
@@ -285,22 +293,25 @@ impl Printer {
                     }
                 }
             }
-            How::Format(_) => return None,
+            EventLayout::Format(_) => return None,
         }
         Some(())
     }
 }
 
-/// Whether this function writes what comes through trace_marker: tracing_mark_write, since Linux 6.12 also
-/// write_marker_to_buffer. Without kallsyms (or with hidden addresses) it is a number, and taken for one.
+/// Whether this kernel function writes what a program wrote to `trace_marker`: `tracing_mark_write()`, since
+/// Linux 6.12 also `write_marker_to_buffer()`. Without kallsyms, or where kallsyms hides addresses, the
+/// symbol is a number; then the event counts as a marker.
 fn is_marker_writer(symbol: &[u8]) -> bool {
     symbol.is_empty() || symbol.starts_with(b"0x") || symbol.windows(4).any(|w| w == b"mark")
 }
 
-/// What a marker's line says before its text: what systrace's readers look for, on every kernel.
+/// The name of a marker's event in a line. Readers of systrace texts look for this name, whatever the kernel
+/// prints.
 const MARKER: &[u8] = b"tracing_mark_write: ";
 
-/// A line break inside of an event would make two lines of it.
+/// Replaces line ends from `start` on by blanks, because a line end inside an event would make two lines of
+/// it.
 fn one_line(out: &mut [u8], start: usize) {
     for b in &mut out[start..] {
         if *b == b'\n' || *b == b'\r' {

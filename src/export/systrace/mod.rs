@@ -1,4 +1,4 @@
-//! systrace's text: tracefs' `trace` file with the TGID column.
+//! Writes systrace text: the format of tracefs' `trace` file with the TGID column.
 
 mod formatter;
 mod line;
@@ -6,9 +6,9 @@ mod line;
 use std::io;
 use std::sync::Arc;
 
-pub use line::{Columns, Printer};
+pub use line::{EventPrinter, LineColumns};
 
-use self::formatter::{Formatter, Printers};
+use self::formatter::{LineFormatter, Printers};
 use self::line::HEADER;
 use super::Out;
 use super::thread_names::ThreadNames;
@@ -18,23 +18,23 @@ use crate::timeline::{MergeSummary, TimelineSink};
 
 /// Writes a timeline as systrace text.
 pub struct SystraceWriter {
-    out: Formatter,
+    out: LineFormatter,
     threads: Arc<ThreadNames>,
     printers: Printers,
     context: Arc<Symbolizer>,
-    /// For events that do not outlive the call.
-    columns: Columns,
+    /// For events whose values do not outlive the call, so that they are printed at once.
+    columns: LineColumns,
 }
 
 impl SystraceWriter {
-    /// Writes onto `out`.
+    /// A writer onto `out`.
     pub fn new(out: Out) -> SystraceWriter {
         SystraceWriter {
-            out: Formatter::new(out),
+            out: LineFormatter::new(out),
             threads: Arc::default(),
             printers: Arc::default(),
             context: Arc::default(),
-            columns: Columns::default(),
+            columns: LineColumns::default(),
         }
     }
 
@@ -45,7 +45,7 @@ impl SystraceWriter {
 
 impl Sink for SystraceWriter {
     fn head(&mut self, _: &Head) -> io::Result<()> {
-        self.out.batch.ready(|line| line.extend_from_slice(HEADER.as_bytes()));
+        self.out.batch.complete_line(|line| line.extend_from_slice(HEADER.as_bytes()));
         Ok(())
     }
 
@@ -55,7 +55,7 @@ impl Sink for SystraceWriter {
     }
 
     fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
-        let printer = Printer::new(kind, &self.context);
+        let printer = EventPrinter::new(kind, &self.context);
         Arc::make_mut(&mut self.printers).push(Arc::new((printer, kind.clone())));
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Sink for SystraceWriter {
             _ => {
                 let Some(printer) = self.printers.get(event.kind.0 as usize) else { return Ok(()) };
                 self.columns.set_threads(&self.threads);
-                self.out.batch.ready(|line| {
+                self.out.batch.complete_line(|line| {
                     self.columns.push(event, line);
                     printer.0.push(event, kind, line);
                     line.push(b'\n');
@@ -84,12 +84,12 @@ impl Sink for SystraceWriter {
     }
 
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
-        // As the kernel's trace_pipe says it.
+        // The wording is that of the kernel's trace_pipe.
         let line = match count {
             Some(count) => format!("CPU:{cpu} [LOST {count} EVENTS]\n"),
             None => format!("CPU:{cpu} [LOST EVENTS]\n"),
         };
-        self.out.batch.ready(|out| out.extend_from_slice(line.as_bytes()));
+        self.out.batch.complete_line(|out| out.extend_from_slice(line.as_bytes()));
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
-//! systrace's page: the trace as text in a `trace-data` section, as every reader of such pages looks for it, and a light
-//! viewer of our own that shows it offline. (systrace's own viewer is 2 MB of code, and gone from Chrome since.)
+//! Writes a systrace page: the trace as text in a `trace-data` section, where every reader of such pages
+//! looks for it, and a small viewer that shows the trace offline. (systrace's own viewer is 2 MB of code, and
+//! Chrome no longer ships it.)
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,34 +12,35 @@ use crate::text::write_script_text;
 use crate::timeline::{MergeSummary, TimelineAdapter, TimelineSink};
 
 const PAGE: &str = include_str!("page.html");
-/// Stands in [`PAGE`] where the trace goes.
-const PLACE: &str = "%TRACE%";
+/// The mark in [`PAGE`] that the trace replaces.
+const TRACE_MARK: &str = "%TRACE%";
 
 /// The writer onto `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
-    let out = Shared(Arc::new(Mutex::new(out)));
-    Box::new(HtmlWriter { text: SystraceWriter::new(Box::new(Escaped(out.clone()))), out })
+    let out = SharedOut(Arc::new(Mutex::new(out)));
+    Box::new(HtmlWriter { text: SystraceWriter::new(Box::new(ScriptText(out.clone()))), out })
 }
 
 struct HtmlWriter {
     text: SystraceWriter,
-    out: Shared,
+    out: SharedOut,
 }
 
-/// The page, to which both the text's writer and the frame around it write.
+/// The output, onto which both the text's writer and the page around the text write.
 #[derive(Clone)]
-struct Shared(Arc<Mutex<Out>>);
+struct SharedOut(Arc<Mutex<Out>>);
 
-impl Shared {
+impl SharedOut {
     fn lock(&self) -> MutexGuard<'_, Out> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Text inside a script: what would end the script is broken up. Pieces come in whole lines.
-struct Escaped(Shared);
+/// Writes text for the inside of a script. Each piece is a number of whole lines, so that no piece ends
+/// inside a tag.
+struct ScriptText(SharedOut);
 
-impl Write for Escaped {
+impl Write for ScriptText {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         write_script_text(piece, &mut *self.0.lock())?;
         Ok(piece.len())
@@ -57,7 +59,7 @@ impl SinkAdapter for HtmlWriter {
     }
 
     fn head(&mut self, head: &Head) -> io::Result<()> {
-        let before = PAGE.split(PLACE).next().unwrap_or_default();
+        let before = PAGE.split(TRACE_MARK).next().unwrap_or_default();
         self.out.lock().write_all(before.as_bytes())?;
         self.text.head(head)
     }
@@ -74,7 +76,7 @@ impl TimelineAdapter for HtmlWriter {
 
     fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
         self.text.finish(outcome)?;
-        let behind = PAGE.split(PLACE).nth(1).unwrap_or_default();
+        let behind = PAGE.split(TRACE_MARK).nth(1).unwrap_or_default();
         self.out.lock().write_all(behind.as_bytes())?;
         self.out.lock().flush()
     }
@@ -83,6 +85,7 @@ impl TimelineAdapter for HtmlWriter {
 #[cfg(test)]
 mod tests {
     use super::super::story::tests::export;
+    use super::SystraceWriter;
 
     #[test]
     fn a_marker_that_would_end_the_script_does_not() {
@@ -90,5 +93,7 @@ mod tests {
         let page = export(super::create, text);
         assert_eq!(page.matches("</script>").count(), 2, "the section's end and the viewer's");
         assert!(page.contains("B|1|x<\\/script><b>\n"));
+        let text = export(|out| Box::new(SystraceWriter::new(out)), &page);
+        assert!(text.contains("B|1|x</script><b>\n"), "the reader takes the backslash out again: {text}");
     }
 }

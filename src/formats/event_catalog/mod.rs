@@ -1,9 +1,10 @@
-//! Kernel events that texts and Perfetto traces name without describing: their fields as the kernel declares them,
-//! and how the kernel prints them, so that a line of text becomes typed fields and fields become the line again.
+//! The kernel events whose names occur in texts and Perfetto traces, which do not describe them: their fields
+//! as the kernel declares them, and how the kernel prints them. By it a line of text becomes typed fields,
+//! and fields become the line.
 //!
-//! `events.txt` is the table, taken from `events/*/*/format` of Android kernels 3.4 to 5.10 and newer ones where
-//! they differ. An event is one line `system/name field:type …`, followed by one indented template for each way in
-//! which some kernel or trace-cmd prints it; [`template`] explains the templates.
+//! `events.txt` is the table, taken from `events/*/*/format` of Android kernels 3.4 to 5.10 and newer ones
+//! where they differ. An event is one line `system/name field:type …`, followed by one indented template for
+//! each way in which some kernel or trace-cmd prints it; [`template`] explains the templates.
 
 mod template;
 
@@ -13,39 +14,43 @@ use std::sync::LazyLock;
 use super::{Event, EventType, Field, FieldType, Value};
 use template::Template;
 
-/// Bytes of the `common_` fields before an event's own: type, flags, preempt count, pid.
-pub const COMMON_SIZE: u32 = 8;
+/// The size in bytes of the `common_` fields, which precede an event's own: type, flags, preempt count and
+/// pid.
+pub(crate) const COMMON_SIZE: u32 = 8;
 
-/// The most fields that an event of the table has.
-pub const MAX_FIELDS: usize = 32;
+/// The most fields that an event of the catalog has.
+pub(crate) const MAX_FIELDS: usize = 32;
 
-/// One way in which one event is printed.
+/// One way in which some kernel prints one event.
 #[derive(Debug)]
-pub struct CatalogEntry {
-    /// The event with those of its fields that this text tells; offsets are those of a 64-bit little-endian record.
-    pub kind: EventType,
+pub(crate) struct CatalogEntry {
+    /// The event with those of its fields that the printed text contains. The offsets are those of a 64-bit
+    /// little-endian record.
+    pub(crate) kind: EventType,
     template: Template,
 }
 
 impl CatalogEntry {
-    /// Takes the fields out of `text` (what stands behind `name: `) into `out`; `None` where the text is of another
-    /// shape. `out` then holds one value per field of [`Self::kind`]; an array of numbers stays text.
-    pub fn parse<'a>(&self, text: &'a [u8], out: &mut [Value<'a>; MAX_FIELDS]) -> Option<usize> {
+    /// Takes the fields out of `text`, the part of a line behind `name: `. `out` gets one value for each
+    /// field of [`Self::kind`], and their number is returned; an array of numbers stays text. `None` where
+    /// the text has another shape.
+    pub(crate) fn parse<'a>(&self, text: &'a [u8], out: &mut [Value<'a>; MAX_FIELDS]) -> Option<usize> {
         self.template.parse(text, &self.kind.fields, out).then_some(self.kind.fields.len())
     }
 
-    /// Whether this way of printing needs no field that `kind` has not.
+    /// Whether `kind` has every field that this way of printing needs.
     fn fits(&self, kind: &EventType) -> bool {
         self.kind.fields.iter().all(|f| kind.field(&f.name).is_some())
     }
 }
 
-/// All ways in which the event called `name` is printed; empty for an unknown one.
-pub fn lookup(name: &[u8]) -> &'static [CatalogEntry] {
+/// All ways in which kernels print the event called `name`; none for an event that is not in the catalog.
+pub(crate) fn lookup(name: &[u8]) -> &'static [CatalogEntry] {
     std::str::from_utf8(name).ok().and_then(|name| TABLE.get(name)).map_or(&[], Vec::as_slice)
 }
 
-/// Writes `event`'s fields as the kernel prints them; as `name=value` pairs where the table does not know the event.
+/// Appends the fields of `event` as the kernel prints them; as `name=value` pairs where the event is not in
+/// the catalog.
 pub fn render(event: &Event<'_>, kind: &EventType, out: &mut Vec<u8>) {
     match lookup(kind.name.as_bytes()).iter().find(|k| k.fits(kind)) {
         Some(known) => known.template.render(event, kind, &known.kind.fields, out),
@@ -53,9 +58,9 @@ pub fn render(event: &Event<'_>, kind: &EventType, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether the text of such an event stands alone, without `name: ` before it: system calls (`sys_openat -> 0x3`),
-/// functions, stack traces, and what is none of these.
-pub fn prints_itself(kind: &EventType) -> bool {
+/// Whether the kernel prints events of this type without `name: ` before their text: system calls
+/// (`sys_openat -> 0x3`), functions, stack traces, and lines that no reader could classify.
+pub(crate) fn prints_itself(kind: &EventType) -> bool {
     kind.system == "syscalls"
         || matches!(kind.name.as_str(), "function" | "kernel_stack" | "user_stack" | "unknown")
 }
@@ -74,12 +79,13 @@ fn parse_table(text: &'static str) -> HashMap<&'static str, Vec<CatalogEntry>> {
             continue;
         };
         let (system, name, declared) = head;
-        let told = |field: &str| {
-            let hole = |end: &str| pattern.contains(&format!("{{{field}{end}"));
-            hole("}") || hole(":")
+        let is_printed = |field: &str| {
+            let has = |end: &str| pattern.contains(&format!("{{{field}{end}"));
+            has("}") || has(":")
         };
-        let fields =
-            lay_out(declared.split(' ').filter_map(|f| f.split_once(':')).filter(|(field, _)| told(field)));
+        let fields = lay_out(
+            declared.split(' ').filter_map(|f| f.split_once(':')).filter(|(field, _)| is_printed(field)),
+        );
         let template = Template::new(pattern, &fields);
         let print_fmt = Some(template.print_fmt(&fields));
         let kind = EventType { system: system.into(), name: name.into(), fields, print_fmt };
@@ -88,7 +94,7 @@ fn parse_table(text: &'static str) -> HashMap<&'static str, Vec<CatalogEntry>> {
     table
 }
 
-/// Places fields behind the common ones, each on a multiple of its size, as the kernel does.
+/// Lays fields out behind the common ones, each at a multiple of its size, as the kernel does.
 fn lay_out<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Field> {
     let mut offset = COMMON_SIZE;
     fields
@@ -107,6 +113,7 @@ fn lay_out<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Field> {
         .collect()
 }
 
+/// The C type, the type of value and the size in bytes for a type's name in the table.
 fn field_type(ty: &str) -> (String, FieldType, u32) {
     let int = |ctype: &str, ty, size| (ctype.to_owned(), ty, size);
     match ty {
@@ -150,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_is_typed_in_every_layout() {
+    fn sched_switch_has_typed_fields_in_every_layout() {
         for text in [
             "prev_comm=a b=1 prev_pid=5 prev_prio=120 prev_state=R+ ==> next_comm=x ==> y next_pid=0 next_prio=98",
             "a b=1:5 [120] R+ ==> x ==> y:0 [98]",
@@ -171,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_the_separator_in_them_are_found_by_what_follows() {
+    fn a_comm_may_contain_the_separator() {
         let (_, values) = parse("sched_wakeup", "kworker/1:2H:77 [120] success=1 CPU:003").unwrap();
         assert_eq!(values[..2], [Value::Str(b"kworker/1:2H"), Value::Int(77)]);
     }
@@ -210,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_otherwise_is_not_forced_into_fields() {
+    fn a_text_of_another_shape_is_not_forced_into_fields() {
         assert!(parse("sched_switch", "prev_comm=a prev_pid=x").is_none());
         assert!(parse("irq_handler_exit", "irq=28 ret=perhaps").is_none());
         assert!(lookup(b"nobody_knows").is_empty());

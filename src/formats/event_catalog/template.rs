@@ -1,36 +1,40 @@
-//! How one event is printed: literal text with holes `{field}` and `{field:how}`.
+//! Templates of printed events: literal text with placeholders `{field}` and `{field:format}`.
 //!
-//! `how` is `x` (hex), `#x` (hex with 0x), `03`/`03x` (zero padded), `p` (pointer, or the name of what it points to),
-//! `state` (the task state's letters), `softirq` (the soft interrupt's name), `dev` (`major,minor`), `kdev` (`major:minor`), `list` (hex numbers with commas) or
-//! `=1=one;2=two` (names for numbers). Without `how` a field is printed in decimal or as it is. `{}` is text that no
-//! field holds.
+//! `format` is `x` (hex), `#x` (hex with 0x), `03`/`03x` (zero padded), `p` (pointer, or the name of what it
+//! points to), `state` (the task state's letters), `softirq` (the soft interrupt's name), `dev`
+//! (`major,minor`), `kdev` (`major:minor`), `list` (hex numbers with commas) or `=1=one;2=two` (names for
+//! numbers). Without a format, numbers are printed in decimal and texts as they are. `{}` matches text that
+//! no field holds.
 
 use super::MAX_FIELDS;
 use crate::formats::{Event, EventType, Field, FieldType, Value};
 use crate::ftrace::{softirq, task_state};
 
-/// What a line may cost at most, in tries to place a hole's end: beyond that its shape is another.
+/// How often the matcher may try another end for a placeholder's text before it gives the line up.
 const MAX_TRIES: u32 = 1000;
 
+/// One printed form of one event.
 #[derive(Debug)]
 pub(super) struct Template {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
+/// A piece of a template.
 #[derive(Debug)]
-enum Part {
-    Lit(Box<[u8]>),
-    Hole {
-        /// Position in the event's fields; `None` for text that no field holds.
+enum TemplatePart {
+    Literal(Box<[u8]>),
+    Placeholder {
+        /// The position in the event's fields; `None` for text that no field holds.
         field: Option<usize>,
-        /// The field was filled by an earlier hole: this one repeats it in another form.
+        /// Whether an earlier placeholder has filled the field, so that this one repeats it in another form.
         again: bool,
-        how: How,
+        format: ValueFormat,
     },
 }
 
+/// How a placeholder prints its field.
 #[derive(Debug)]
-enum How {
+enum ValueFormat {
     Plain { pad: usize },
     Hex { pad: usize, prefix: bool },
     Pointer,
@@ -47,17 +51,17 @@ impl Template {
         let mut rest = pattern;
         while let Some((lit, after)) = rest.split_once('{') {
             if !lit.is_empty() {
-                parts.push(Part::Lit(lit.as_bytes().into()));
+                parts.push(TemplatePart::Literal(lit.as_bytes().into()));
             }
-            let (hole, tail) = after.split_once('}').unwrap_or((after, ""));
+            let (placeholder, tail) = after.split_once('}').unwrap_or((after, ""));
             rest = tail;
-            let (name, how) = hole.split_once(':').unwrap_or((hole, ""));
+            let (name, format) = placeholder.split_once(':').unwrap_or((placeholder, ""));
             let field = fields.iter().position(|f| f.name == name);
             let again = field.is_some_and(|i| std::mem::replace(&mut seen[i], true));
-            parts.push(Part::Hole { field, again, how: How::new(how) });
+            parts.push(TemplatePart::Placeholder { field, again, format: ValueFormat::new(format) });
         }
         if !rest.is_empty() {
-            parts.push(Part::Lit(rest.as_bytes().into()));
+            parts.push(TemplatePart::Literal(rest.as_bytes().into()));
         }
         Template { parts }
     }
@@ -76,16 +80,16 @@ impl Template {
     pub(super) fn render(&self, event: &Event<'_>, kind: &EventType, fields: &[Field], out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
-                Part::Lit(lit) => out.extend_from_slice(lit),
-                Part::Hole { field: None, .. } => out.push(b'?'),
-                Part::Hole { field: Some(_), .. } => {}
+                TemplatePart::Literal(lit) => out.extend_from_slice(lit),
+                TemplatePart::Placeholder { field: None, .. } => out.push(b'?'),
+                TemplatePart::Placeholder { field: Some(_), .. } => {}
             }
-            let Part::Hole { field: Some(field), how, .. } = part else { continue };
+            let TemplatePart::Placeholder { field: Some(field), format, .. } = part else { continue };
             let name = &fields[*field].name;
             let same_place = kind.fields.get(*field).is_some_and(|f| f.name == *name);
             let at = if same_place { Some(*field) } else { kind.field(name) };
             match at.and_then(|at| event.value(kind, at)) {
-                Some(value) => how.render(value, out),
+                Some(value) => format.render(value, out),
                 None => out.push(b'?'),
             }
         }
@@ -96,7 +100,7 @@ impl Template {
         let (mut fmt, mut args) = (String::new(), String::new());
         for part in &self.parts {
             match part {
-                Part::Lit(lit) => {
+                TemplatePart::Literal(lit) => {
                     for c in String::from_utf8_lossy(lit).chars() {
                         match c {
                             '"' | '\\' => fmt.extend(['\\', c]),
@@ -105,8 +109,8 @@ impl Template {
                         }
                     }
                 }
-                Part::Hole { field, how, .. } => match field.and_then(|i| fields.get(i)) {
-                    Some(field) => how.print_fmt(field, &mut fmt, &mut args),
+                TemplatePart::Placeholder { field, format, .. } => match field.and_then(|i| fields.get(i)) {
+                    Some(field) => format.print_fmt(field, &mut fmt, &mut args),
                     None => fmt.push('?'),
                 },
             }
@@ -115,27 +119,28 @@ impl Template {
     }
 }
 
-/// Matches `parts` with all of `text`. A string ends where the literal behind its hole begins; where the rest then
-/// does not fit (the literal was part of the string), the next such place is tried.
+/// Matches `parts` with all of `text`. A string ends where the literal behind its placeholder begins. If the
+/// rest does not match then, the literal was part of the string, and the next occurrence of the literal is
+/// tried.
 fn fill<'a>(
-    parts: &[Part],
+    parts: &[TemplatePart],
     text: &'a [u8],
     fields: &[Field],
     out: &mut [Value<'a>; MAX_FIELDS],
     tries: &mut u32,
 ) -> bool {
     let Some((part, rest)) = parts.split_first() else { return text.is_empty() };
-    let (field, again, how) = match part {
-        Part::Lit(lit) => {
+    let (field, again, format) = match part {
+        TemplatePart::Literal(lit) => {
             let after = match text.strip_prefix(&**lit) {
                 Some(after) => after,
-                // The line's end lost its blanks.
+                // The blanks at the end of the line may be missing.
                 None if rest.is_empty() && lit.trim_ascii_end() == text => &[],
                 None => return false,
             };
             return fill(rest, after, fields, out, tries);
         }
-        Part::Hole { field, again, how } => (*field, *again, how),
+        TemplatePart::Placeholder { field, again, format } => (*field, *again, format),
     };
     let signed = field.and_then(|i| fields.get(i)).map(|f| f.ty);
     let put = |value, out: &mut [Value<'a>; MAX_FIELDS]| {
@@ -143,27 +148,27 @@ fn fill<'a>(
             out[i] = value;
         }
     };
-    // Numbers end by themselves.
-    if !again && let Some((value, len)) = how.number(text, signed) {
+    // The end of a number is known without the literal behind it.
+    if !again && let Some((value, len)) = format.number(text, signed) {
         let after = &text[len..];
         let closed = match rest.first() {
-            Some(Part::Lit(lit)) => after.starts_with(lit) || after.is_empty(),
-            Some(Part::Hole { .. }) => true,
+            Some(TemplatePart::Literal(lit)) => after.starts_with(lit) || after.is_empty(),
+            Some(TemplatePart::Placeholder { .. }) => true,
             None => after.is_empty(),
         };
         if closed {
             put(value, out);
             return fill(rest, after, fields, out, tries);
         }
-        if !matches!(how, How::Pointer) {
+        if !matches!(format, ValueFormat::Pointer) {
             return false;
         }
     }
-    if !again && how.only_number(signed) {
+    if !again && format.only_number(signed) {
         return false;
     }
-    let Some(Part::Lit(end)) = rest.first() else {
-        let Some(value) = how.text(text, again) else { return false };
+    let Some(TemplatePart::Literal(end)) = rest.first() else {
+        let Some(value) = format.text(text, again) else { return false };
         put(value, out);
         return rest.is_empty();
     };
@@ -171,7 +176,7 @@ fn fill<'a>(
     while let Some(at) = find(&text[from..], end).map(|at| from + at) {
         let Some(left) = tries.checked_sub(1) else { return false };
         *tries = left;
-        if let Some(value) = how.text(&text[..at], again) {
+        if let Some(value) = format.text(&text[..at], again) {
             put(value, out);
             if fill(rest, &text[at..], fields, out, tries) {
                 return true;
@@ -210,67 +215,76 @@ fn is_number(ty: Option<FieldType>) -> bool {
     matches!(ty, Some(FieldType::Int | FieldType::Uint))
 }
 
-impl How {
-    fn new(text: &str) -> How {
+impl ValueFormat {
+    fn new(text: &str) -> ValueFormat {
         if let Some(names) = text.strip_prefix('=') {
             let name =
                 |n: &str| n.split_once('=').and_then(|(v, n)| Some((v.parse().ok()?, n.as_bytes().into())));
-            return How::Names(names.split(';').filter_map(name).collect());
+            return ValueFormat::Names(names.split(';').filter_map(name).collect());
         }
         match text {
-            "p" => How::Pointer,
-            "state" => How::State,
-            "softirq" => How::Names((0..).zip(softirq::NAMES.map(|name| name.as_bytes().into())).collect()),
-            "dev" => How::Dev(b','),
-            "kdev" => How::Dev(b':'),
-            "list" => How::List,
-            "#x" => How::Hex { pad: 0, prefix: true },
+            "p" => ValueFormat::Pointer,
+            "state" => ValueFormat::State,
+            "softirq" => {
+                ValueFormat::Names((0..).zip(softirq::NAMES.map(|name| name.as_bytes().into())).collect())
+            }
+            "dev" => ValueFormat::Dev(b','),
+            "kdev" => ValueFormat::Dev(b':'),
+            "list" => ValueFormat::List,
+            "#x" => ValueFormat::Hex { pad: 0, prefix: true },
             other => {
                 let digits = other.trim_end_matches('x');
                 let pad = digits.parse().unwrap_or(0);
-                if digits.len() < other.len() { How::Hex { pad, prefix: false } } else { How::Plain { pad } }
+                if digits.len() < other.len() {
+                    ValueFormat::Hex { pad, prefix: false }
+                } else {
+                    ValueFormat::Plain { pad }
+                }
             }
         }
     }
 
-    /// A value whose end its own characters tell, and its length.
+    /// The value at the start of `text` and its length, for formats whose end is known from their own
+    /// characters.
     fn number<'a>(&self, text: &'a [u8], ty: Option<FieldType>) -> Option<(Value<'a>, usize)> {
         match self {
-            How::Plain { .. } if is_number(ty) => {
+            ValueFormat::Plain { .. } if is_number(ty) => {
                 number_at(text, 10).map(|(value, len)| (typed(value, ty), len))
             }
-            How::Hex { .. } | How::Pointer => number_at(text, 16).map(|(value, len)| (typed(value, ty), len)),
-            How::Dev(separator) => {
+            ValueFormat::Hex { .. } | ValueFormat::Pointer => {
+                number_at(text, 16).map(|(value, len)| (typed(value, ty), len))
+            }
+            ValueFormat::Dev(separator) => {
                 let (major, len) = number_at(text, 10)?;
                 let minor_text = text.get(len..)?.strip_prefix(&[*separator])?;
                 let (minor, minor_len) = number_at(minor_text, 10)?;
                 Some((typed(major << 20 | (minor & 0xf_ffff), ty), len + 1 + minor_len))
             }
-            How::State => {
+            ValueFormat::State => {
                 let len = text.iter().position(|b| *b == b' ').unwrap_or(text.len());
                 Some((typed(state_bits(&text[..len])?, ty), len))
             }
-            How::Names(names) => {
+            ValueFormat::Names(names) => {
                 let (value, name) =
                     names.iter().filter(|(_, n)| text.starts_with(n)).max_by_key(|(_, n)| n.len())?;
                 Some((typed(*value as u64, ty), name.len()))
             }
-            How::Plain { .. } | How::List => None,
+            ValueFormat::Plain { .. } | ValueFormat::List => None,
         }
     }
 
-    /// Whether only [`Self::number`] can fill the hole.
+    /// Whether the placeholder takes nothing but what [`Self::number`] finds.
     fn only_number(&self, ty: Option<FieldType>) -> bool {
         match self {
-            How::Plain { .. } => is_number(ty),
-            How::Pointer | How::List => false,
+            ValueFormat::Plain { .. } => is_number(ty),
+            ValueFormat::Pointer | ValueFormat::List => false,
             _ => true,
         }
     }
 
-    /// A value that is all of `text`.
+    /// The value that is all of `text`.
     fn text<'a>(&self, text: &'a [u8], again: bool) -> Option<Value<'a>> {
-        (again || !matches!(self, How::Pointer) || !text.is_empty()).then_some(Value::Str(text))
+        (again || !matches!(self, ValueFormat::Pointer) || !text.is_empty()).then_some(Value::Str(text))
     }
 
     fn render(&self, value: Value<'_>, out: &mut Vec<u8>) {
@@ -289,21 +303,23 @@ impl How {
             }
         };
         let _ = match self {
-            How::Plain { pad } => match value {
+            ValueFormat::Plain { pad } => match value {
                 Value::Int(v) => write!(out, "{v:0pad$}"),
                 _ => write!(out, "{bits:0pad$}"),
             },
-            How::Hex { pad, prefix } => write!(out, "{}{bits:0pad$x}", if *prefix { "0x" } else { "" }),
-            How::Pointer => write!(out, "{bits:016x}"),
-            How::Dev(separator) => {
+            ValueFormat::Hex { pad, prefix } => {
+                write!(out, "{}{bits:0pad$x}", if *prefix { "0x" } else { "" })
+            }
+            ValueFormat::Pointer => write!(out, "{bits:016x}"),
+            ValueFormat::Dev(separator) => {
                 write!(out, "{}{}{}", bits >> 20, char::from(*separator), bits & 0xf_ffff)
             }
-            How::State => return task_state::encode(bits, out),
-            How::Names(names) => match names.iter().find(|(v, _)| *v as u64 == bits) {
+            ValueFormat::State => return task_state::encode(bits, out),
+            ValueFormat::Names(names) => match names.iter().find(|(v, _)| *v as u64 == bits) {
                 Some((_, name)) => return out.extend_from_slice(name),
                 None => write!(out, "{bits:#x}"),
             },
-            How::List => write!(out, "{bits:x}"),
+            ValueFormat::List => write!(out, "{bits:x}"),
         };
     }
 
@@ -312,7 +328,7 @@ impl How {
         let rec = format!("REC->{name}");
         let wide = if field.size == 8 { "l" } else { "" };
         match (self, field.ty) {
-            (How::List, _) | (_, FieldType::Bytes { .. }) => {
+            (ValueFormat::List, _) | (_, FieldType::Bytes { .. }) => {
                 let one = |i| format!(", {rec}[{i}]");
                 fmt.push_str("%lx, %lx, %lx, %lx, %lx, %lx");
                 args.extend((0..6).map(one));
@@ -324,27 +340,27 @@ impl How {
                 return;
             }
             (_, FieldType::FixedStr) => fmt.push_str("%s"),
-            (How::Plain { pad: 0 }, FieldType::Int) => fmt.push_str(&format!("%{wide}d")),
-            (How::Plain { pad: 0 }, _) => fmt.push_str(&format!("%{wide}u")),
-            (How::Plain { pad }, _) => fmt.push_str(&format!("%0{pad}{wide}d")),
-            (How::Hex { pad: 0, prefix }, _) => {
+            (ValueFormat::Plain { pad: 0 }, FieldType::Int) => fmt.push_str(&format!("%{wide}d")),
+            (ValueFormat::Plain { pad: 0 }, _) => fmt.push_str(&format!("%{wide}u")),
+            (ValueFormat::Plain { pad }, _) => fmt.push_str(&format!("%0{pad}{wide}d")),
+            (ValueFormat::Hex { pad: 0, prefix }, _) => {
                 fmt.push_str(&format!("{}%{wide}x", if *prefix { "0x" } else { "" }));
             }
-            (How::Hex { pad, .. }, _) => fmt.push_str(&format!("%0{pad}{wide}x")),
-            (How::Pointer, _) => fmt.push_str("%p"),
-            (How::Dev(separator), _) => {
+            (ValueFormat::Hex { pad, .. }, _) => fmt.push_str(&format!("%0{pad}{wide}x")),
+            (ValueFormat::Pointer, _) => fmt.push_str("%p"),
+            (ValueFormat::Dev(separator), _) => {
                 fmt.push_str(&format!("%d{}%d", char::from(*separator)));
                 args.push_str(&format!(
                     ", ((unsigned int) (({rec}) >> 20)), ((unsigned int) (({rec}) & ((1U << 20) - 1)))"
                 ));
                 return;
             }
-            (How::State, _) => {
+            (ValueFormat::State, _) => {
                 fmt.push_str("%s%s");
                 args.push_str(&format!(", {}", task_state::print_fmt_arguments(&rec)));
                 return;
             }
-            (How::Names(names), _) => {
+            (ValueFormat::Names(names), _) => {
                 fmt.push_str("%s");
                 let pairs: Vec<String> = names
                     .iter()
@@ -367,7 +383,7 @@ fn state_bits(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// `name=value` pairs, for events whose printed form nobody knows.
+/// Prints `name=value` pairs, for events that the catalog does not have.
 pub(super) fn render_pairs(event: &Event<'_>, kind: &EventType, out: &mut Vec<u8>) {
     use std::io::Write;
     let mut first = true;
@@ -376,7 +392,7 @@ pub(super) fn render_pairs(event: &Event<'_>, kind: &EventType, out: &mut Vec<u8
         if !std::mem::take(&mut first) {
             out.push(b' ');
         }
-        // A text that could not be taken apart is one field of this name.
+        // The text of an event that could not be taken apart is one field of this name, which is not printed.
         if !(kind.fields.len() == 1 && field.name == super::super::TEXT_FIELD) {
             out.extend_from_slice(field.name.as_bytes());
             out.push(b'=');

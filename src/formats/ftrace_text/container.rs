@@ -1,5 +1,5 @@
-//! Takes ftrace text out of what it comes in: the `TRACE:` line and the zlib stream of `atrace -z`, JavaScript escapes,
-//! and systrace's HTML pages.
+//! Takes ftrace text out of what it comes in: the `TRACE:` line and the zlib stream of `atrace -z`,
+//! JavaScript escapes, and systrace's HTML pages.
 
 use std::borrow::Cow;
 
@@ -107,8 +107,9 @@ impl<'a> TextContents<'a> {
     }
 }
 
-/// Whether `text` is the list of cpusets and their threads that systrace.py makes as root. The list has the header of a
-/// trace (`# tracer: `), because no viewer knows it (catapult's systrace/tracing_agents/android_cgroup_agent.py).
+/// Whether `text` is the list of cpusets and their threads that systrace.py makes as root. The list has the
+/// header of a trace (`# tracer: `), because no viewer knows it (catapult's
+/// systrace/tracing_agents/android_cgroup_agent.py).
 fn is_cgroup_dump(text: &[u8]) -> bool {
     lines(text).map(|(_, line)| line.trim_ascii()).find(|line| !line.is_empty() && !line.starts_with(b"#"))
         == Some(b"CGROUP DUMP")
@@ -128,8 +129,8 @@ fn trace_start(data: &[u8]) -> Option<usize> {
     (len > 0).then_some(at + b"TRACE:".len() + len)
 }
 
-/// The text, without the JavaScript escapes that it has where it was cut out of an old page: each of its lines then ends
-/// with `\n\`.
+/// The text, without the JavaScript escapes that it has where it was cut out of an old page: each of its
+/// lines then ends with `\n\`.
 fn unescape_if_javascript(text: &[u8]) -> Text<'_> {
     let head = &text[..text.len().min(ESCAPE_SEARCH_BYTES)];
     match memchr::memmem::find(head, b"\\n\\\n").or_else(|| memchr::memmem::find(head, b"\\n\\\r\n")) {

@@ -1,5 +1,5 @@
-//! Turns `name: fields` into an event type and field values: by the event catalog where it knows the event, else as
-//! `key=value` pairs, else as one field of text.
+//! Turns `name: fields` into an event type and field values: by the event catalog where it knows the event,
+//! else as `key=value` pairs, else as one field of text.
 
 use std::collections::HashMap;
 use std::io;
@@ -50,7 +50,8 @@ impl EventClassifier {
         self.kinds.get(id)
     }
 
-    /// Takes the part of a line behind the time apart. Returns the event's type and its text without the name.
+    /// Takes the part of a line behind the time apart. Returns the event's type and its text without the
+    /// name.
     pub fn classify<'a>(
         &mut self,
         rest: &'a [u8],
@@ -111,7 +112,8 @@ impl EventClassifier {
         Ok(id)
     }
 
-    /// Takes `sys_openat(dfd: …)` and `sys_openat -> 0x3` apart, which is how the kernel prints the events of `syscalls`.
+    /// Takes `sys_openat(dfd: …)` and `sys_openat -> 0x3` apart, which is how the kernel prints the events of
+    /// `syscalls`.
     fn syscall<'a>(
         &mut self,
         rest: &'a [u8],
@@ -259,8 +261,8 @@ fn split_name(rest: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The marker as the program wrote it. `trace-cmd report` and the kernel's `print` put the name or the address of the
-/// kernel function that wrote the marker before it.
+/// The marker as the program wrote it. `trace-cmd report` and the kernel's `print` put the name or the
+/// address of the kernel function that wrote the marker before it.
 fn marker_text<'a>(name: &[u8], text: &'a [u8]) -> &'a [u8] {
     if name == b"print" {
         let (writer, rest) = split_name(text);
@@ -296,8 +298,9 @@ fn integer<'a>(text: &[u8]) -> Option<Value<'a>> {
     }
 }
 
-/// Splits `key=value` pairs that make up all of `text`, and returns how many there are. A value runs up to the next
-/// ` key=`. `None` where the text does not start with a pair, or has more than [`MAX_FIELDS`] of them.
+/// Splits `key=value` pairs that make up all of `text`, and returns how many there are. A value runs up to
+/// the next ` key=`. `None` where the text does not start with a pair, or has more than [`MAX_FIELDS`] of
+/// them.
 fn pairs<'a>(
     text: &'a [u8],
     keys: &mut [&'a [u8]; MAX_FIELDS],

@@ -1,5 +1,6 @@
-//! Takes one line of ftrace text apart: `COMM-PID (TGID) [CPU] FLAGS TIME: name: fields`. The layouts are those of the
-//! kernel's `trace` and `trace_pipe` (`trace_print_context()` in kernel/trace/trace_output.c) and of `trace-cmd report`.
+//! Takes one line of ftrace text apart: `COMM-PID (TGID) [CPU] FLAGS TIME: name: fields`. The layouts are
+//! those of the kernel's `trace` and `trace_pipe` (`trace_print_context()` in kernel/trace/trace_output.c)
+//! and of `trace-cmd report`.
 
 use crate::ftrace::trace_flags;
 
@@ -39,7 +40,8 @@ pub(super) enum OtherLine {
 #[inline]
 pub(super) fn parse(line: &[u8]) -> Option<EventLine<'_>> {
     let mut from = 0;
-    // A thread's name may hold brackets too: the CPU is the first number in brackets that follows a thread id.
+    // A thread's name may hold brackets too: the CPU is the first number in brackets that follows a thread
+    // id.
     for _ in 0..8 {
         let open = from + memchr::memchr(b'[', line.get(from..)?)?;
         from = open + 1;
@@ -75,7 +77,8 @@ fn task(text: &[u8]) -> Option<(&[u8], i32, Option<i32>)> {
 
 type FlagsAndTime<'a> = (Option<&'a [u8]>, u64, u8, &'a [u8]);
 
-/// The flags, the time in ns, its decimals and the rest of ` d..2 1136.097253: …`, which follows the CPU's bracket.
+/// The flags, the time in ns, its decimals and the rest of ` d..2 1136.097253: …`, which follows the CPU's
+/// bracket.
 fn time(text: &[u8]) -> Option<FlagsAndTime<'_>> {
     let mut text = text.trim_ascii_start();
     let mut flags = None;
@@ -90,7 +93,8 @@ fn time(text: &[u8]) -> Option<FlagsAndTime<'_>> {
     None
 }
 
-/// The time in ns of `seconds.fraction:` or `nanoseconds:`, its decimals, and the length of the text with its colon.
+/// The time in ns of `seconds.fraction:` or `nanoseconds:`, its decimals, and the length of the text with its
+/// colon.
 fn timestamp(text: &[u8]) -> Option<(u64, u8, usize)> {
     let (whole, len) = decimal(text)?;
     match text.get(len)? {

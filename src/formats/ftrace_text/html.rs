@@ -1,6 +1,6 @@
-//! The scripts of a systrace page: `<script class="trace-data">` sections in pages of today, a string `linuxPerfData` in
-//! pages of before 2013. The viewer's own code, which the page also contains, mentions both; so only what is not inside
-//! another script counts.
+//! The scripts of a systrace page: `<script class="trace-data">` sections in pages of today, a string
+//! `linuxPerfData` in pages of before 2013. The viewer's own code, which the page also contains, mentions
+//! both; so only what is not inside another script counts.
 
 /// Whether `data` is an HTML page of any kind, with a trace or without.
 pub(super) fn is_page(data: &[u8]) -> bool {
@@ -18,8 +18,8 @@ pub(super) struct PageScripts<'a> {
     pub code: Vec<&'a [u8]>,
 }
 
-/// Finds all scripts. A script ends at the first `</script`, as it does for a browser: the viewer's code escapes its
-/// own mentions of that tag.
+/// Finds all scripts. A script ends at the first `</script`, as it does for a browser: the viewer's code
+/// escapes its own mentions of that tag.
 pub(super) fn scripts(page: &[u8]) -> PageScripts<'_> {
     let mut found = PageScripts { sections: Vec::new(), code: Vec::new() };
     let mut rest = page;

@@ -1,8 +1,8 @@
-//! Reads ftrace as text: the kernel's `trace` and `trace_pipe`, the output of `atrace` (plain or `-z`) and of `trace-cmd
-//! report`, and systrace's HTML pages that contain any of these.
+//! Reads ftrace as text: the kernel's `trace` and `trace_pipe`, the output of `atrace` (plain or `-z`) and of
+//! `trace-cmd report`, and systrace's HTML pages that contain any of these.
 //!
-//! [`container`] takes the texts out of the file, [`event_line`] takes a line apart up to the event's name, and
-//! [`event_classifier`] turns the rest of the line into an event type and field values.
+//! [`container`] takes the texts out of the file, [`event_line`] takes a line apart up to the event's name,
+//! and [`event_classifier`] turns the rest of the line into an event type and field values.
 
 mod container;
 mod detect;
@@ -50,8 +50,8 @@ pub(super) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
 /// Opens a text or an HTML page and pushes all of it to `sink`.
 ///
 /// # Errors
-/// Those of the sink, and [`io::ErrorKind::InvalidData`] where the file has more event types than memory should hold.
-/// Everything else that is wrong with the file is listed as damage in the report.
+/// Those of the sink, and [`io::ErrorKind::InvalidData`] where the file has more event types than memory
+/// should hold. Everything else that is wrong with the file is listed as damage in the report.
 pub fn read(data: &[u8], order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
     TextRecording::open(data).read(order, sink)
 }
@@ -118,8 +118,8 @@ impl TextReader<'_> {
         self.read_lines(text, 0..text.len())
     }
 
-    /// Reads the lines in `range` of `text`. An event is pushed when the line after it is seen, because a marker may run
-    /// over several lines.
+    /// Reads the lines in `range` of `text`. An event is pushed when the line after it is seen, because a
+    /// marker may run over several lines.
     fn read_lines<'a>(&mut self, text: &'a [u8], range: Range<usize>) -> io::Result<()> {
         let mut values = FieldValues::new();
         // An event's line, and where the event's text ends.
@@ -172,8 +172,8 @@ impl TextReader<'_> {
         }
     }
 
-    /// Pushes the event of `line`. Its text ends at `end` in `text`: at the end of its line, or of the last line that
-    /// continues it.
+    /// Pushes the event of `line`. Its text ends at `end` in `text`: at the end of its line, or of the last
+    /// line that continues it.
     fn push_event<'a>(
         &mut self,
         line: &EventLine<'a>,
@@ -223,8 +223,8 @@ impl TextReader<'_> {
     }
 }
 
-/// Whether the text of the event `rest` may continue on the next lines: markers and stack traces do, and so may events
-/// that the catalog does not know.
+/// Whether the text of the event `rest` may continue on the next lines: markers and stack traces do, and so
+/// may events that the catalog does not know.
 fn may_continue(rest: &[u8]) -> bool {
     let name = rest.split(|b| *b == b':').next().unwrap_or(rest);
     event_catalog::lookup(name).is_empty()

@@ -1,5 +1,5 @@
-//! Reads the tables of processes and threads that systrace stores beside a trace: what `ps` prints, and lines like
-//! `/proc/PID/task/TID`.
+//! Reads the tables of processes and threads that systrace stores beside a trace: what `ps` prints, and lines
+//! like `/proc/PID/task/TID`.
 
 use std::io;
 
@@ -34,7 +34,8 @@ pub(super) fn read(text: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
     Ok(())
 }
 
-/// The process and the thread of a line `/proc/PID/task/TID`. Some versions of systrace lost the very first `/`.
+/// The process and the thread of a line `/proc/PID/task/TID`. Some versions of systrace lost the very first
+/// `/`.
 fn proc_line(line: &[u8]) -> Option<(i32, i32)> {
     let line = std::str::from_utf8(line).ok()?.trim();
     let (pid, tid) = line.trim_start_matches('/').strip_prefix("proc/")?.split_once("/task/")?;
@@ -55,7 +56,8 @@ impl PsColumns {
         let header = String::from_utf8_lossy(header);
         let words: Vec<&str> = header.split_whitespace().collect();
         let column = |name: &str| words.iter().position(|w| *w == name);
-        // The ps of Android's toolbox (before Android 7) has a column for the state before NAME, but no title for it.
+        // The ps of Android's toolbox (before Android 7) has a column for the state before NAME, but no title
+        // for it.
         let untitled = usize::from(column("PC").is_some() && column("S").is_none());
         let name = column("NAME").or(column("CMD")).unwrap_or(words.len().saturating_sub(1));
         PsColumns {
@@ -92,7 +94,7 @@ mod tests {
     struct TaskLog(Vec<String>);
 
     impl Sink for TaskLog {
-        fn event(&mut self, _: &Event<'_>, _: &EventType) -> std::io::Result<()> {
+        fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
             Ok(())
         }
         fn thread(&mut self, t: &ThreadInfo<'_>) -> io::Result<()> {

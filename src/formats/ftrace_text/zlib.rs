@@ -9,12 +9,14 @@ use crate::formats::{Damage, ReadReport};
 /// The most bytes that a compressed text may unpack to. The buffers of a phone hold far less.
 const MAX_INFLATED_BYTES: u64 = 2 << 30;
 
-/// Whether `data` starts with the two header bytes of RFC 1950: the method is deflate, and the check bits fit.
+/// Whether `data` starts with the two header bytes of RFC 1950: the method is deflate, and the check bits
+/// fit.
 pub(super) fn is_zlib(data: &[u8]) -> bool {
     matches!(data, [cmf, flg, ..] if cmf & 0x0f == 8 && (u32::from(*cmf) << 8 | u32::from(*flg)) % 31 == 0)
 }
 
-/// Unpacks the zlib stream at the start of `data` as far as it is sound. `offset` is where `data` lies in the file.
+/// Unpacks the zlib stream at the start of `data` as far as it is sound. `offset` is where `data` lies in the
+/// file.
 pub(super) fn inflate(data: &[u8], offset: u64, report: &mut ReadReport) -> Vec<u8> {
     let mut out = Vec::new();
     let mut decoder = ZlibDecoder::new(data);
@@ -36,8 +38,8 @@ pub(super) fn inflate(data: &[u8], offset: u64, report: &mut ReadReport) -> Vec<
     out
 }
 
-/// The zlib stream that `text` holds in base64, as `systrace --compress` once wrote it into a page; `None` where the
-/// text is something else.
+/// The zlib stream that `text` holds in base64, as `systrace --compress` once wrote it into a page; `None`
+/// where the text is something else.
 pub(super) fn base64_zlib(text: &[u8]) -> Option<Vec<u8>> {
     if !text.starts_with(b"eJ") && !text.starts_with(b"eA") {
         return None;
