@@ -149,8 +149,8 @@ impl<'a> Conversion<'a> {
         self.inputs.iter().map(|input| input.size).sum()
     }
 
-    /// Writes the output. Where that fails half-way, the output is removed: half a file that looks like a whole one helps
-    /// nobody.
+    /// Writes the output. Where that fails half-way, the output is removed: half a file that looks like a
+    /// whole one helps nobody.
     ///
     /// # Errors
     /// [`ConvertError`].

@@ -1,8 +1,10 @@
-//! A zip for Perfetto: the recording as one trace, each method trace as the file it is, and a manifest that says how
-//! their clocks lie to each other, so that Perfetto's own reader of method traces puts them in the right place.
+//! A zip for Perfetto: the recording as one trace, each method trace as the file it is, and a manifest that
+//! says how their clocks lie to each other, so that Perfetto's own reader of method traces puts them in the
+//! right place.
 //!
 //! The manifest is defined by Perfetto's docs/reference/perfetto-manifest.md. Perfetto's reader of zips
-//! (src/trace_processor/util/zip_reader.cc) takes version 2.0 with names in ASCII, and sizes before stored data.
+//! (src/trace_processor/util/zip_reader.cc) takes version 2.0 with names in ASCII, and sizes before stored
+//! data.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,7 +23,8 @@ use crate::timeline::{
 
 /// The recording's name in the zip.
 const RECORDING: &str = "recording.pftrace";
-/// Method traces whose offsets differ by more cannot share the one clock that a manifest can name for them: ns.
+/// Method traces whose offsets differ by more cannot share the one clock that a manifest can name for them:
+/// ns.
 const SAME_OFFSET: u64 = 100_000;
 
 /// Says why no zip can be made of `inputs`, if that is so.
@@ -52,8 +55,8 @@ struct PerfettoZip<'i> {
     inputs: &'i [Input],
 }
 
-/// The zip, which the recording's writer has too; what is written goes into the file that was started last. `None` after
-/// the end.
+/// The zip, which the recording's writer has too; what is written goes into the file that was started last.
+/// `None` after the end.
 #[derive(Clone)]
 struct Zip(Arc<Mutex<Option<ZipWriter<File>>>>);
 
@@ -91,8 +94,8 @@ impl SinkAdapter for PerfettoZip<'_> {
 
     fn head(&mut self, head: &Head) -> io::Result<()> {
         let mut head = head.clone();
-        // The manifest alone says where MONOTONIC lies, in which Perfetto takes every method trace to be: a Dalvik trace
-        // is in REALTIME really.
+        // The manifest alone says where MONOTONIC lies, in which Perfetto takes every method trace to be: a
+        // Dalvik trace is in REALTIME really.
         for snapshot in &mut head.snapshots.list {
             (snapshot.monotonic, snapshot.monotonic_raw) = (0, 0);
         }

@@ -487,20 +487,13 @@ pub(super) mod tests {
 
     /// What the exporter writes for `text` and one method on thread 7.
     pub(in crate::export) fn export(create: impl Fn(Out) -> Box<dyn TimelineSink>, text: &str) -> String {
-        String::from_utf8(export_bytes(create, text)).unwrap()
-    }
-
-    /// The same, for a format that is no text.
-    pub(in crate::export) fn export_bytes(
-        create: impl Fn(Out) -> Box<dyn TimelineSink>,
-        text: &str,
-    ) -> Vec<u8> {
         let out = Shared::default();
         let mut sink = create(Box::new(out.clone()));
         let report = push_example(&mut *sink, text);
         sink.finish(&outcome(report)).unwrap();
         drop(sink);
-        out.0.lock().unwrap().clone()
+        let bytes = out.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
     }
 
     /// Pushes `text` and one method call on thread 7.

@@ -1,4 +1,5 @@
-//! Opens any input: a file mapped into memory, standard input, and what gzip or zstd packed.
+//! Gets the bytes of any input: a file mapped into memory, or standard input, unpacked where gzip or zstd
+//! packed it.
 
 #![allow(unsafe_code)] // memory-mapping a file; see `map`
 
@@ -12,19 +13,22 @@ use super::trace_dat::Release;
 use crate::trace_dat::recorder_stream;
 use crate::trace_dat::recorder_stream::decoder::{RecorderStream, StreamError};
 
-/// The most that a compressed input, or standard input, may come to: bytes.
+/// The most bytes that a compressed input may unpack to, or that standard input may bring.
 const MAX_IN_MEMORY: u64 = 4 << 30;
 
-/// An input's bytes, decompressed, and where they came from.
+/// So many bytes at the start of a text or an unknown file decide what the file is.
+pub(super) const DETECTION_BYTES: usize = 64 << 10;
+
+/// The unpacked bytes of an input, and where they came from.
 #[derive(Debug)]
 pub struct Input {
     /// The path as given; `-` for standard input.
     pub name: String,
-    /// Size on disk (or as it came through the pipe), bytes.
+    /// Size on disk, or of what came through the pipe, bytes.
     pub size: u64,
-    /// What it was packed with: `gzip` or `zstd`.
+    /// What the input was packed with: `gzip`, `zstd` or tracebridge's stream.
     pub packed: Option<&'static str>,
-    /// What unpacking it had to leave out.
+    /// What unpacking had to leave out.
     pub damage: Vec<Damage>,
     bytes: Bytes,
 }
@@ -35,10 +39,10 @@ enum Bytes {
     Owned(Vec<u8>),
 }
 
-/// Why an input could not be opened; names it.
+/// Why the bytes of an input could not be had. Every error names the input.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// The system refused.
+    /// The system refused to open or read the file.
     #[error("{name}: {source}")]
     Io {
         /// The path as given.
@@ -46,19 +50,19 @@ pub enum InputError {
         /// What the system says.
         source: io::Error,
     },
-    /// It is a directory.
+    /// The path is a directory.
     #[error("{name}: is a directory: name the file in it")]
     Directory {
         /// The path as given.
         name: String,
     },
-    /// It holds nothing.
+    /// The file holds nothing.
     #[error("{name}: is empty (0 bytes): the recording was never written, or the copy failed")]
     Empty {
         /// The path as given.
         name: String,
     },
-    /// It unpacks to more than is kept in memory.
+    /// The input unpacks to more than may be held in memory.
     #[error("{name}: unpacks to more than {} GiB: unpack it to a file first", MAX_IN_MEMORY >> 30)]
     TooBig {
         /// The path as given.
@@ -95,7 +99,8 @@ impl Deref for Input {
 }
 
 impl Release for Input {
-    /// Lets go of memory that holds `range` of a mapped file, which the system brings back should it be read again.
+    /// Releases the memory that holds `range` of a mapped file. The system reads the pages again should they be
+    /// needed.
     fn release(&self, range: Range<usize>) {
         // Whole pages inside of the range, of the largest page size there is.
         const PAGE: usize = 64 << 10;
@@ -104,8 +109,8 @@ impl Release for Input {
             && start < end
             && end <= map.len()
         {
-            // SAFETY: the mapping is read-only and of a file: pages that are dropped are read from the file again, so
-            // every reference into them stays valid and sees the same bytes.
+            // SAFETY: the mapping is read-only and of a file: pages that are dropped are read from the file
+            // again, so every reference into them stays valid and sees the same bytes.
             let _ =
                 unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, end - start) };
         }
@@ -139,7 +144,7 @@ impl Input {
         input.unpack()?.unstream()
     }
 
-    /// An input that is in memory already.
+    /// An input whose bytes are in memory already, and unpacked.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Input {
         let size = bytes.len() as u64;
         Input { name: name.to_owned(), size, packed: None, damage: Vec::new(), bytes: Bytes::Owned(bytes) }
@@ -183,7 +188,7 @@ impl Input {
 }
 
 impl Input {
-    /// Makes the trace.dat of a recording that came as a stream.
+    /// Turns a recording that came as a stream into the trace.dat that it describes.
     fn unstream(mut self) -> Result<Input, InputError> {
         if !self.starts_with(recorder_stream::MAGIC) {
             return Ok(self);
@@ -214,8 +219,8 @@ fn read_all(from: impl Read) -> io::Result<Vec<u8>> {
 }
 
 fn map(file: &File) -> io::Result<memmap2::Mmap> {
-    // SAFETY: the mapping is private and read-only. Should another program shorten the file meanwhile, the kernel
-    // ends this one with SIGBUS; nothing is written through it, so no other memory can be harmed.
+    // SAFETY: the mapping is private and read-only. Should another program shorten the file meanwhile, the
+    // kernel ends this one with SIGBUS; nothing is written through it, so no other memory can be harmed.
     let map = unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) }?;
     #[cfg(unix)]
     let _ = map.advise(memmap2::Advice::Sequential);

@@ -1,27 +1,25 @@
 //! The table of formats that are read, and how a file's format is found by its first bytes.
 //!
-//! To add a format: write a module with `detect` and `open`, and add one row to [`FORMATS`]. Nothing else in the program
-//! asks which format a file has.
+//! To add a format: write a module with `detect` and `open`, and add one row to [`FORMATS`]. Nothing else in
+//! the program asks which format a file has.
 
-use super::input::Input;
-use super::recording::OpenedInput;
+use super::input::{DETECTION_BYTES, Input, InputError};
+use super::recording::{FormatError, OpenedInput};
 use super::{art_method, ftrace_text, perfetto, trace_dat};
-
-/// Why a reader cannot open a file of its format. The caller adds the file's name.
-pub type FormatError = Box<dyn std::error::Error + Send + Sync>;
 
 /// One format that is read: a row of [`FORMATS`].
 pub struct InputFormat {
     /// The format's name for people: `trace.dat`.
     pub name: &'static str,
-    /// Whether a file with these bytes has this format. Looks at the first bytes, for texts at the first lines.
+    /// Whether a file with these bytes has this format. Looks at the first bytes, for texts at the first
+    /// lines.
     pub detect: fn(&[u8]) -> bool,
     /// Reads a file's head. Events and method records are read later, from what this returns.
     pub open: for<'a> fn(&'a Input) -> Result<OpenedInput<'a>, FormatError>,
 }
 
-/// Every format that is read. The first row whose `detect` accepts the bytes is the file's format, so formats with a magic
-/// number stand before those that are recognized by their contents.
+/// Every format that is read. The first row whose `detect` accepts the bytes is the file's format, so formats
+/// with a magic number stand before those that are recognized by their contents.
 pub static FORMATS: &[InputFormat] = &[
     InputFormat { name: "trace.dat", detect: trace_dat::detect, open: trace_dat::open },
     InputFormat { name: "method trace", detect: art_method::detect, open: art_method::open },
@@ -90,8 +88,38 @@ fn unknown(bytes: &[u8]) -> UnreadFile {
     UnreadFile { what, cure }
 }
 
-/// Bytes at the start of a file that decide what the file is.
-pub(super) const DETECTION_BYTES: usize = 64 << 10;
+/// Why an input cannot be read. Every error names the input.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Its bytes could not be had.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The file has a format that is not read.
+    #[error("{name}: is {}, which is not read here ({})", file.what, file.cure)]
+    NotRead {
+        /// The path as given.
+        name: String,
+        /// What the file is, and which program opens it.
+        file: UnreadFile,
+    },
+    /// The file has a format that is read, but its reader cannot open it.
+    #[error("{name}: {source}")]
+    Format {
+        /// The path as given.
+        name: String,
+        /// What the format's reader says.
+        source: FormatError,
+    },
+}
+
+/// Opens `input` with the reader of its format.
+///
+/// # Errors
+/// [`OpenError::NotRead`] and [`OpenError::Format`].
+pub fn open(input: &Input) -> Result<OpenedInput<'_>, OpenError> {
+    let format = identify(input).map_err(|file| OpenError::NotRead { name: input.name.clone(), file })?;
+    (format.open)(input).map_err(|source| OpenError::Format { name: input.name.clone(), source })
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,10 @@
-//! Readers: one module per file format. A reader pushes [`Event`]s, at times of the file's own clock, to a [`Sink`].
+//! Readers: one module per file format. A reader pushes [`Event`]s, at times of the file's own clock, to a
+//! [`Sink`].
 //!
-//! Every reader offers the same: `detect(&[u8]) -> bool` looks at the first bytes, and `open(&Input)` reads the file's head.
-//! [`Recording::read`] then pushes everything to a sink. The table [`FORMATS`] holds one row per format; no format knows
-//! another one. What formats share is here: how a file's bytes are had ([`input`]), the event model and the sink.
+//! Every reader offers the same: `detect(&[u8]) -> bool` looks at the first bytes, and `open(&Input)` reads
+//! the file's head. [`Recording::read`] then pushes everything to a sink. The table [`FORMATS`] holds one row
+//! per format; no format knows another one. What formats share is here: how a file's bytes are had
+//! ([`input`]), the event model and the sink.
 
 pub mod art_method;
 mod event;
@@ -19,8 +21,8 @@ pub mod trace_dat;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
 pub use event::{Event, EventTypeId, Payload};
-pub use input_format::{FORMATS, FormatError, InputFormat, UnreadFile, identify};
-pub use recording::{OpenError, OpenedInput, Recording, open};
+pub use input_format::{FORMATS, InputFormat, OpenError, UnreadFile, identify, open};
+pub use recording::{FormatError, OpenedInput, Recording};
 pub use report::{CpuCount, Damage, ReadReport};
 pub use sink::{Head, Order, ProcessInfo, Sink, SinkAdapter, ThreadInfo};
 

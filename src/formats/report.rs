@@ -1,15 +1,16 @@
-//! What reading a file came to: counts, losses, damage. Every reader hands one back, complete or not.
+//! The report of a reading: counts, losses, damage. Every reader returns one, whether the file is whole or
+//! not.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// A place where the file is not what it should be, and what that cost.
+/// A place where the file is damaged, and what is missing because of that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
     /// Bytes from the start of the file (of the decompressed text, for compressed inputs).
     pub offset: u64,
-    /// What is wrong there, what is missing for it, and the cure where there is one.
+    /// What is wrong there, what is missing because of it, and the cure where there is one.
     pub what: String,
 }
 
@@ -20,37 +21,37 @@ pub struct CpuCount {
     pub events: u64,
     /// Events the kernel counted as lost (overrun, dropped, or missed between pages).
     pub lost: u64,
-    /// Gaps whose size the kernel did not tell.
+    /// Gaps of which the kernel did not count the events.
     pub gaps: u64,
 }
 
-/// What reading a file came to.
+/// The report of reading one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReadReport {
     /// Counts per CPU; CPUs without events are listed where the file names them.
     pub cpus: BTreeMap<u32, CpuCount>,
     /// Events that the file says were lost without naming their CPU.
     pub lost_anywhere: u64,
-    /// Earliest event, ns in the file's clock.
+    /// Time of the earliest event, ns of the file's clock.
     pub first_ts: Option<u64>,
-    /// Latest event, ns in the file's clock.
+    /// Time of the latest event, ns of the file's clock.
     pub last_ts: Option<u64>,
-    /// What is wrong with the file; empty for a sound one.
+    /// Damaged places of the file.
     pub damage: Vec<Damage>,
-    /// What is there and not as in a plain recording, so that something had to be worked out (calls without an end, ids
-    /// used twice); each line begins with how many.
+    /// What is there and not as in a plain recording, so that something had to be worked out (calls without
+    /// an end, ids used twice); each line begins with how many.
     pub irregular: Vec<String>,
-    /// Things worth saying that are no damage (a guest buffer skipped, an option not known).
+    /// Notes for people that are no damage (a guest buffer was skipped, an option is not known).
     pub notes: Vec<String>,
 }
 
 impl ReadReport {
-    /// All events of all CPUs.
+    /// The number of events of all CPUs.
     pub fn events(&self) -> u64 {
         self.cpus.values().map(|c| c.events).sum()
     }
 
-    /// All events known lost, of all CPUs.
+    /// The number of events known to be lost, of all CPUs.
     pub fn lost(&self) -> u64 {
         self.cpus.values().map(|c| c.lost).sum::<u64>() + self.lost_anywhere
     }
@@ -63,7 +64,7 @@ impl ReadReport {
         self.last_ts = Some(self.last_ts.map_or(ts, |last| last.max(ts)));
     }
 
-    /// Whether anything is missing: exit code 3 instead of 0.
+    /// Whether anything is missing or damaged: the exit status is 3 then.
     pub fn is_lossy(&self) -> bool {
         !(self.damage.is_empty() && self.irregular.is_empty())
             || self.lost_anywhere > 0

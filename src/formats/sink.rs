@@ -1,4 +1,5 @@
-//! The sink that a reader pushes to, the adapter that stands before a sink, and what a reader pushes besides events.
+//! The sink that a reader pushes to, the adapter that stands before a sink, and what a reader pushes besides
+//! events.
 
 use std::io;
 use std::sync::Arc;
@@ -7,49 +8,49 @@ use super::{Event, EventType, EventTypeId};
 use crate::clock::{Clock, Snapshots};
 use crate::ftrace::print_fmt::Symbolizer;
 
-/// What a source says before its first event.
+/// What a file says before its first event.
 #[derive(Debug, Clone)]
 pub struct Head {
     /// The format for people: `trace.dat v7 (zstd)`.
     pub format: String,
-    /// What the events' times are in.
+    /// The clock of the events' times.
     pub clock: Clock,
-    /// Decimals of a second that the times really have: 9 for ns, 6 for texts.
+    /// Decimals of a second that the times really have: 9 for ns, 6 for texts in µs.
     pub precision: u8,
-    /// Clocks read back to back while recording.
+    /// Readings of several clocks, taken back to back while recording.
     pub snapshots: Snapshots,
-    /// CPUs of the recording machine, where known.
+    /// The number of CPUs of the recording machine, where it is known.
     pub cpus: Option<u32>,
     /// `uname -a` or the like of the recording machine.
     pub machine: Option<String>,
 }
 
-/// In which order a reader is asked to push.
+/// The order in which a reader pushes events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// By time over all CPUs; equal times by CPU.
+    /// By time over all CPUs; events of one time by CPU.
     Time,
-    /// One CPU after the other, or as the file has it: cheapest, and enough where the viewer sorts.
+    /// One CPU after the other, or in the file's order: the cheapest way, and enough where the viewer sorts.
     Any,
 }
 
-/// A thread's name or process, as far as the source knows.
+/// A thread's name or process, as far as the file knows them.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadInfo<'a> {
     /// Kernel thread id.
     pub tid: i32,
-    /// Its process, where known.
+    /// The thread's process, where it is known.
     pub tgid: Option<i32>,
-    /// Its name (comm), where known.
+    /// The thread's name (comm), where it is known.
     pub name: Option<&'a [u8]>,
 }
 
-/// A process's full name, as far as the source knows.
+/// A process's full name, as far as the file knows it.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessInfo<'a> {
     /// The process id (tgid).
     pub pid: i32,
-    /// The parent process, where known.
+    /// The parent process, where it is known.
     pub ppid: Option<i32>,
     /// The command line's first word or package name.
     pub name: Option<&'a [u8]>,
@@ -57,8 +58,8 @@ pub struct ProcessInfo<'a> {
 
 /// Takes what a reader finds. An error ends the reading and is handed back to the reader's caller.
 ///
-/// The defaults drop what a sink has no use for. A sink that hands everything on to another one, with changes here and
-/// there, implements [`SinkAdapter`] instead, whose defaults drop nothing.
+/// The defaults drop what a sink has no use for. A sink that hands everything on to another one, with changes
+/// here and there, implements [`SinkAdapter`] instead, whose defaults drop nothing.
 pub trait Sink {
     /// The file's head: called once, before everything else.
     fn head(&mut self, head: &Head) -> io::Result<()> {
@@ -70,8 +71,8 @@ pub trait Sink {
         let _ = (id, kind);
         Ok(())
     }
-    /// The names behind addresses and numbers, for printing records as their kernel would: called at most once per file,
-    /// after the head and before the first event type.
+    /// The names behind addresses and numbers, for printing records as their kernel would: called at most
+    /// once per file, after the head and before the first event type.
     fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
         let _ = symbolizer;
         Ok(())
@@ -88,15 +89,16 @@ pub trait Sink {
     }
     /// One event. `kind` is what [`Sink::event_type`] got for `event.kind`.
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
-    /// Events are missing on `cpu` before the next event of that CPU; `count` is how many, where the kernel counted them.
+    /// Events are missing on `cpu` before the next event of that CPU; `count` is how many, where the kernel
+    /// counted them.
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
         let _ = (cpu, count);
         Ok(())
     }
 }
 
-/// A [`Sink`] that hands what it gets on to another sink. Every method that an adapter does not override passes its call
-/// on unchanged.
+/// A [`Sink`] that hands what it gets on to another sink. Every method that an adapter does not override
+/// passes its call on unchanged.
 pub trait SinkAdapter {
     /// The sink behind the adapter.
     type Next: Sink + ?Sized;

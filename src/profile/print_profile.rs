@@ -1,5 +1,6 @@
 //! Prints a profile, or the comparison of two, in the requested form.
 
+use crate::text::contains_pattern;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
@@ -98,7 +99,7 @@ fn print_rows(
 ) -> io::Result<()> {
     let (request, names) = (profile.request, &profile.names);
     let is_wanted = |row: &&ProfileRow| match &request.rows.name_pattern {
-        Some(pattern) => contains_pattern(&rows.label(names, row), pattern),
+        Some(pattern) => contains_pattern(pattern, &rows.label(names, row)),
         None => true,
     };
     let matching: Vec<ProfileRow> = rows.rows.iter().filter(is_wanted).copied().collect();
@@ -181,7 +182,7 @@ fn print_changes(
     let sort = (request.rows.sort, later.clock);
     let mut changes = diff((before, &earlier.names), (after, &later.names), sort);
     if let Some(pattern) = &request.rows.name_pattern {
-        changes.retain(|row| contains_pattern(&row.name, pattern));
+        changes.retain(|row| contains_pattern(pattern, &row.name));
     }
     changes.truncate(later.shown_rows(changes.len()));
     let has = [0, 1].map(|clock| after.clocks[clock] && before.clocks[clock]);
@@ -193,31 +194,5 @@ fn print_changes(
         }
         PrintForm::Csv => diff::write_csv(&changes, has, out),
         PrintForm::Text => diff::write_table(&changes, sort, request.style, out),
-    }
-}
-
-/// Whether `name` contains `pattern`, in which `*` stands for any text.
-fn contains_pattern(name: &str, pattern: &str) -> bool {
-    let mut rest = name;
-    pattern.split('*').filter(|part| !part.is_empty()).all(|part| match rest.split_once(part) {
-        Some((_, after)) => {
-            rest = after;
-            true
-        }
-        None => false,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::contains_pattern;
-
-    #[test]
-    fn a_pattern_may_stand_anywhere_in_a_name_and_its_parts_keep_their_order() {
-        assert!(contains_pattern("com.example.Main.run", "example"));
-        assert!(contains_pattern("com.example.Main.run", "com*run"));
-        assert!(contains_pattern("com.example.Main.run", ""));
-        assert!(!contains_pattern("com.example.Main.run", "run*com"));
-        assert!(!contains_pattern("com.example.Main.run", "Example"));
     }
 }

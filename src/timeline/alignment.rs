@@ -1,8 +1,10 @@
-//! Finds where a method trace lies on the timeline: by the recording's snapshots, and by what both contain.
+//! Finds where a method trace lies on the timeline: by the recording's clock snapshots, and by what both
+//! files contain.
 //!
-//! No field says in which clock a method trace's start is: Dalvik writes CLOCK_REALTIME, ART CLOCK_MONOTONIC or, for a
-//! year (2023 to 2024), the CPU's counter. So each is tried: the snapshots say where the trace would lie, and what both
-//! files contain says how well that fits. A clock is taken only if it fits clearly better than the others.
+//! No field of a method trace names the clock of its start: Dalvik writes CLOCK_REALTIME, ART writes
+//! CLOCK_MONOTONIC or, for a year (2023 to 2024), the CPU's counter. So each clock is tried: the snapshots
+//! give the trace's place by this clock, and the residuals of markers and context switches say how well that
+//! place fits. A clock is taken only if its place fits clearly better than the places of all other clocks.
 
 use super::clock_map::{self, ClockMap};
 use super::corrections::correct;
@@ -16,7 +18,7 @@ use super::{identity, offset_histogram};
 use crate::clock::{Clock, Snapshots};
 use crate::formats::art_method::MethodTrace;
 
-/// The timeline's clock, and what ties other clocks to it.
+/// The timeline's clock, and the snapshots that tie other clocks to it.
 #[derive(Debug, Clone)]
 pub struct ReferenceClock {
     /// The timeline's clock.
@@ -38,51 +40,56 @@ pub struct AlignError {
     pub why: String,
 }
 
-/// 2001 in ns since 1970: no machine has been up for that long.
+/// The year 2001, ns since 1970. A start after it is in CLOCK_REALTIME: no machine has been up for that long.
 const YEAR_2001_NS: u64 = 1_000_000_000_000_000_000;
-/// A trace may begin before the recording, or end after it, and still be of the same moments: ns.
+/// How far a trace may begin after the recording's end, or end before the recording's begin, and still be
+/// tried: ns.
 const MAX_OUTSIDE_RECORDING_NS: u64 = 1_000_000_000;
-/// A trace's start and its records' times are cut to µs, a counter's reading to its tick: two places no further apart
-/// are the same, beside what the snapshots themselves may be off by: ns.
+/// How exact a trace's start is, ns: it is cut to µs, and a counter's reading to its tick. Candidates closer
+/// than this, and than the snapshots' own error, count as one.
 const START_RESOLUTION_NS: u64 = 3_000;
-/// Two places no further apart than this need not be told apart, only said: ns, what 99 % of all calls may be off by.
+/// Candidates closer than this are reported as ambiguous instead of refused: ns. 99 % of all calls may be off
+/// by as much.
 const AMBIGUITY_NS: u64 = 100_000;
-/// How much further apart what should coincide must be at places that are wrong for sure, so that it proves anything.
+/// The residual at places that are certainly wrong must be so many times the residual at the candidate;
+/// otherwise the candidate fits by chance only.
 const CHANCE_RATIO: f64 = 2.0;
-/// Such places: away from the one tried by so many ns, which are no multiples of any usual period.
+/// Places that are certainly wrong, as distances from the candidate, ns. None is a multiple of a usual
+/// period.
 const CONTROL_OFFSETS_NS: [i64; 6] =
     [-53_939_171, -13_771_313, -7_313_737, 5_171_933, 17_393_911, 41_939_393];
-/// Of each thread so much is compared there.
+/// The most edges, and the most stretches off the CPU, of one thread that are compared at
+/// [`CONTROL_OFFSETS_NS`].
 const MAX_SAMPLED_PER_THREAD: usize = 2_048;
-/// One place is better than another if it fits so many times as well.
+/// The residual of the second-best candidate must be so many times that of the best one.
 const MIN_RATIO_TO_RUNNER_UP: f64 = 3.0;
-/// A place that fits so well needs no other to be looked for: ns.
+/// With a residual up to this, no further candidates are looked for: ns.
 const GOOD_RESIDUAL_NS: f64 = 30_000.0;
-/// A place that fits worse than this is none: ns.
+/// A candidate with a larger residual is refused: ns.
 const MAX_RESIDUAL_NS: f64 = 500_000.0;
 
-/// The clock that a trace's start is most likely in, by its size alone.
+/// The clock of a trace's start, guessed by the size of the number alone.
 pub fn usual_clock(trace: &MethodTrace<'_>) -> Clock {
     if trace.header().start_ns() > YEAR_2001_NS { Clock::Realtime } else { Clock::Monotonic }
 }
 
-/// A place that was tried.
+/// A place on the timeline that was tried.
 struct Candidate {
     clock: Clock,
     /// From the trace's clock to the timeline's.
     segments: Vec<ClockMap>,
-    /// Where the trace begins so, ns of the timeline.
+    /// Where the trace begins at this place, ns of the timeline.
     begins: u64,
-    /// Where its last record lies.
+    /// Where the trace's last record lies at this place, ns of the timeline.
     ends: u64,
-    /// The best fit of each thread, and with which kernel thread.
+    /// For each thread of the trace, the residuals with the kernel thread that fits best.
     fits: Vec<Option<Residuals>>,
-    /// Geometric mean of what should be 0, ns; `None` where there is nothing to compare.
+    /// Geometric mean of the residuals, ns; `None` where there is nothing to compare.
     apart: Option<f64>,
-    /// Both have what could be compared, but not at the same time.
+    /// Both files hold something to compare, but not at the same time.
     contradicted: bool,
-    /// What could be compared comes so often that it would fit as well anywhere; or another place is as good. So
-    /// nothing proves this one.
+    /// Nothing proves this place: markers come so often that they would fit as well anywhere, or another
+    /// place is as good.
     doubtful: bool,
 }
 
@@ -100,7 +107,7 @@ pub fn align(
     let evidence = Evidence { trace, threads, kernel, candidate_tids };
     let mut explain = Vec::new();
     let (candidates, untried) = candidates(&evidence, reference, options, &mut explain);
-    // Two readings of one snapshot may be so far from one moment, at either end.
+    // The readings of one snapshot may lie as far apart as the snapshot took, at either end.
     let same = START_RESOLUTION_NS + 2 * reference.snapshots.list.iter().map(|s| s.took).max().unwrap_or(0);
     let chosen = choose(candidates, &untried, same, options, &mut explain);
     let (candidate, why) = chosen.map_err(|why| AlignError {
@@ -110,7 +117,7 @@ pub fn align(
     Ok(settle(&evidence, candidate, why, explain))
 }
 
-/// A method trace without a recording: its own clock is the timeline's.
+/// The place of a method trace without a recording: the trace's own clock is the timeline's.
 fn without_recording(trace: &MethodTrace<'_>, options: &MergeOptions) -> Placement {
     let clock = options.clock.unwrap_or_else(|| usual_clock(trace));
     let why = match (options.offset_ns, trace.header().clock) {
@@ -130,7 +137,8 @@ fn without_recording(trace: &MethodTrace<'_>, options: &MergeOptions) -> Placeme
     }
 }
 
-/// Every place the trace may lie at: for each clock, beginning in each of its segments.
+/// Every place that the trace may have: one for each clock that snapshots tie to the recording. Also returns
+/// the clocks that cannot be tried and cannot be ruled out either.
 fn candidates(
     evidence: &Evidence<'_, '_>,
     reference: &ReferenceClock,
@@ -172,7 +180,8 @@ fn candidates(
         places.into_iter().map(|(clock, segments)| evidence.candidate(clock, segments)).collect();
     let fits_well = |c: &Candidate| c.apart.is_some_and(|ns| ns <= GOOD_RESIDUAL_NS);
     if options.offset_ns.is_none() && !tried.iter().any(fits_well) {
-        // No clock's snapshots give a place that fits well: where do markers and methods coincide, whatever the clock?
+        // No clock's snapshots give a place that fits well, so markers and methods are compared at every
+        // offset.
         let found = offset_histogram::most_frequent_offset(
             &evidence.threads,
             &evidence.candidate_tids,
@@ -197,8 +206,8 @@ fn candidates(
     (tried, untried)
 }
 
-/// Takes the place that fits clearly best. `untried` are clocks that cannot be tried and cannot be ruled out; places no
-/// further apart than `same` are one.
+/// Chooses the candidate that fits clearly best, and says why. `untried` are clocks that cannot be tried and
+/// cannot be ruled out; candidates no further apart than `same` ns count as one.
 fn choose(
     mut candidates: Vec<Candidate>,
     untried: &[Clock],
@@ -218,7 +227,8 @@ fn choose(
         .ok_or("no clock's start falls into the recording, and no markers coincide often enough")?;
     let others: Vec<Candidate> = rest.filter(|c| c.distance(&best) > same).collect();
     let as_good = |c: &&Candidate| best.apart.is_none_or(|apart| c.order() < apart * MIN_RATIO_TO_RUNNER_UP);
-    // What is as good and so near that it makes no difference is said; what makes one is not decided by chance.
+    // A candidate that is as good and near is reported; one that is as good and far away must not be decided
+    // by chance.
     let doubt = others.iter().filter(as_good).max_by_key(|c| c.distance(&best));
     let near = doubt
         .filter(|c| c.distance(&best) <= AMBIGUITY_NS && best.apart.is_none_or(|ns| ns <= MAX_RESIDUAL_NS));
@@ -274,7 +284,8 @@ fn choose(
 }
 
 impl Candidate {
-    /// What to sort by: those that fit best come first, those that nothing speaks for last.
+    /// The sort key: candidates with the smallest residuals come first, those with nothing to compare come
+    /// last.
     fn order(&self) -> f64 {
         self.apart.unwrap_or(10.0 * WINDOW_NS as f64)
     }
@@ -284,16 +295,17 @@ impl Candidate {
         (fits().map(|f| f.pairs.len()).sum(), fits().map(|f| f.cpu_time.len()).sum())
     }
 
-    /// How far two places are from each other, ns.
+    /// The distance of two candidates, ns: the larger of the distances of their begins and of their ends.
     fn distance(&self, other: &Candidate) -> u64 {
         self.begins.abs_diff(other.begins).max(self.ends.abs_diff(other.ends))
     }
 }
 
 impl Evidence<'_, '_> {
-    /// Which clock a place found by markers alone belongs to. The runtime measures the counter's frequency in a
-    /// millisecond where the CPU does not tell it, so a start in that clock is off by a share of the whole uptime.
-    /// `None` where the user named a clock that it cannot be.
+    /// The clock of a place that was found by markers alone: the counter, if the place is near to where the
+    /// counter puts the trace, else unknown. Where the CPU does not tell the counter's frequency, the runtime
+    /// measures it within a millisecond, so a start in that clock is off by a share of the whole uptime.
+    /// `None` where the user named another clock.
     fn roughly(&self, map: &ClockMap, reference: &ReferenceClock, options: &MergeOptions) -> Option<Clock> {
         let start = self.trace.header().start_ns();
         let found = map.map(start);
@@ -312,7 +324,7 @@ impl Evidence<'_, '_> {
         let fits: Vec<Option<Residuals>> = (0..self.threads.len()).map(best).collect();
         let mut items: Vec<f64> = fits.iter().flatten().flat_map(|f| f.medians.iter().copied()).collect();
         let begins = segments.first().map_or(0, |m| m.map(self.trace.header().start_ns()));
-        // ART takes the start while it holds all threads, and says so in the trace.
+        // ART takes the start while it holds all threads, and writes a marker around that stretch.
         items.extend(
             self.kernel.art_starts.iter().map(|(from, to)| distance(begins, *from, *to)).reduce(f64::min),
         );
@@ -325,8 +337,8 @@ impl Evidence<'_, '_> {
         Candidate { clock, segments, begins, ends, fits, apart, contradicted, doubtful }
     }
 
-    /// Whether what should coincide does so clearly better here than at places where nothing does but by chance: markers
-    /// that come every few µs are near to anything.
+    /// Whether the residuals at this place are clearly smaller than at places that are certainly wrong.
+    /// Markers that come every few µs are near to anything.
     fn fits_only_here(&self, segments: &[ClockMap]) -> bool {
         let sample: Vec<MethodEvidence> =
             self.threads.iter().map(|t| t.sample(MAX_SAMPLED_PER_THREAD)).collect();
@@ -353,7 +365,8 @@ impl Evidence<'_, '_> {
     }
 }
 
-/// The place, corrected by what coincides, with each thread's identity.
+/// Makes the placement of the chosen candidate: corrects its clock maps by the matched pairs, and decides
+/// which kernel thread each thread is.
 fn settle(evidence: &Evidence<'_, '_>, candidate: Candidate, why: String, explain: Vec<String>) -> Placement {
     let of = |which: fn(&Residuals) -> &[MatchedPair]| -> Vec<MatchedPair> {
         candidate.fits.iter().flatten().flat_map(|f| which(f).iter().copied()).collect()
@@ -416,5 +429,71 @@ fn distance(at: u64, from: u64, to: u64) -> f64 {
     (outside as f64).clamp(1e3, WINDOW_NS as f64)
 }
 
-/// Enters and exits with their markers that prove a place.
+/// So many enters and exits with their markers suffice to correct and to prove a place.
 const MIN_MARKER_PAIRS: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A candidate that begins at `begins` ns, whose residuals are `apart` ns.
+    fn candidate(clock: Clock, begins: u64, apart: Option<f64>) -> Candidate {
+        Candidate {
+            clock,
+            segments: vec![ClockMap::offset(0)],
+            begins,
+            ends: begins + 1_000_000,
+            fits: Vec::new(),
+            apart,
+            contradicted: false,
+            doubtful: false,
+        }
+    }
+
+    fn chosen(candidates: Vec<Candidate>) -> Result<(Clock, bool, String), String> {
+        let found = choose(candidates, &[], START_RESOLUTION_NS, &MergeOptions::default(), &mut Vec::new());
+        found.map(|(candidate, why)| (candidate.clock, candidate.doubtful, why))
+    }
+
+    const MONO: Clock = Clock::Monotonic;
+    const REAL: Clock = Clock::Realtime;
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn the_clock_that_fits_clearly_better_is_chosen() {
+        let tried =
+            vec![candidate(REAL, SECOND_NS, Some(50_000.0)), candidate(MONO, 5 * SECOND_NS, Some(5_000.0))];
+        let (clock, doubtful, why) = chosen(tried).unwrap();
+        assert_eq!((clock, doubtful), (MONO, false));
+        assert!(why.contains("10 times better"), "{why}");
+    }
+
+    #[test]
+    fn two_clocks_that_fit_about_as_well_are_refused_unless_they_are_near() {
+        let far =
+            vec![candidate(REAL, SECOND_NS, Some(6_000.0)), candidate(MONO, 5 * SECOND_NS, Some(5_000.0))];
+        assert!(chosen(far).unwrap_err().contains("fit about as well"));
+        let near = vec![
+            candidate(REAL, SECOND_NS + 50_000, Some(6_000.0)),
+            candidate(MONO, SECOND_NS, Some(5_000.0)),
+        ];
+        let (clock, doubtful, why) = chosen(near).unwrap();
+        assert_eq!((clock, doubtful), (MONO, true));
+        assert!(why.contains("50.0 µs from it"), "{why}");
+        let same = vec![
+            candidate(REAL, SECOND_NS + 2_000, Some(6_000.0)),
+            candidate(MONO, SECOND_NS, Some(5_000.0)),
+        ];
+        assert!(!chosen(same).unwrap().1, "closer than a start is exact, two places are one");
+    }
+
+    #[test]
+    fn a_place_that_fits_badly_or_that_nothing_decides_is_refused() {
+        let bad = vec![candidate(MONO, SECOND_NS, Some(600_000.0))];
+        assert!(chosen(bad).unwrap_err().contains("600.0 µs apart at best"));
+        let open = vec![candidate(MONO, SECOND_NS, None), candidate(REAL, 5 * SECOND_NS, None)];
+        assert!(chosen(open).unwrap_err().contains("nothing in it tells them apart"));
+        assert!(chosen(vec![candidate(MONO, SECOND_NS, None)]).is_ok(), "the only clock that is possible");
+        assert!(chosen(Vec::new()).is_err());
+    }
+}

@@ -1,31 +1,34 @@
-//! From one clock's readings to another's: straight pieces between known points.
+//! Maps the readings of one clock to readings of another one: linearly between points at which both were
+//! read.
 
 use crate::clock::{Clock, Snapshots};
 
-/// A change of the distance between two clocks that no drift explains (1,000 ppm, and 1 ms for the readings
-/// themselves): somebody set the clock, or the machine was suspended.
+/// Two clocks drift apart by less than this. Where their distance changes by more than the drift and
+/// [`STEP_NS`] together, somebody set a clock, or the machine was suspended.
 const STEP_PPM: i128 = 1_000;
+/// Readings of one snapshot may lie this far apart, ns.
 const STEP_NS: i128 = 1_000_000;
 
-/// A function from one clock's ns to another's, made of straight pieces.
+/// A piecewise linear function from one clock's ns to another's. Without points it maps each reading to
+/// itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClockMap {
-    /// Points, growing in both; before the first and after the last the clocks run alike.
+    /// Points that grow in both coordinates. Before the first and after the last point the clocks run alike.
     points: Vec<(i64, i64)>,
 }
 
 impl ClockMap {
-    /// Adds `offset` ns.
+    /// The map that adds `offset` ns.
     pub fn offset(offset: i64) -> ClockMap {
         ClockMap { points: vec![(0, offset)] }
     }
 
-    /// Through these points, which must grow in both.
+    /// The map through these points, which must grow in both coordinates.
     pub fn through(points: Vec<(i64, i64)>) -> ClockMap {
         ClockMap { points }
     }
 
-    /// What `x` is in the other clock.
+    /// The other clock's reading at the reading `x`; never below 0.
     #[inline]
     pub fn map(&self, x: u64) -> u64 {
         let y = match self.points.as_slice() {
@@ -36,12 +39,12 @@ impl ClockMap {
         y.max(0) as u64
     }
 
-    /// What is added at `x`, ns.
+    /// What the map adds at the reading `x`, ns.
     pub fn offset_at(&self, x: u64) -> i64 {
         (self.map(x) as i64).wrapping_sub(x as i64)
     }
 
-    /// A reading of the source clock in the middle between two segments.
+    /// The source clock's reading in the middle between two maps.
     pub fn between(before: &ClockMap, after: &ClockMap) -> i64 {
         match (before.points.last(), after.points.first()) {
             (Some((x0, _)), Some((x1, _))) => x0 / 2 + x1 / 2,
@@ -49,7 +52,8 @@ impl ClockMap {
         }
     }
 
-    /// This map, and then `corrections`: ns to add, at readings of the source clock, straight between them.
+    /// This map with `corrections` added: pairs of a reading of the source clock and what to add there, ns;
+    /// between them the correction is linear.
     pub fn corrected(&self, corrections: &[(i64, i64)]) -> ClockMap {
         let [first, .., last] = corrections else {
             let all = corrections.first().map_or(0, |c| c.1);
@@ -80,7 +84,7 @@ fn interpolate(points: &[(i64, i64)], x: i64) -> i64 {
     }
 }
 
-/// The readings of `clock` in a list of snapshots, ns; the counter's ticks as ns since it began.
+/// The readings of `clock` in each snapshot, ns; those of the counter are its ticks by its frequency.
 fn readings(snapshots: &Snapshots, clock: Clock) -> impl Iterator<Item = Option<i128>> + '_ {
     let hz = snapshots.counter_hz.filter(|hz| *hz > 0).or_else(|| measured_hz(snapshots));
     snapshots.list.iter().map(move |s| {
@@ -93,7 +97,7 @@ fn readings(snapshots: &Snapshots, clock: Clock) -> impl Iterator<Item = Option<
     })
 }
 
-/// The counter's frequency by the snapshots themselves, where the CPU does not tell it.
+/// The counter's frequency, Hz, by the first and the last snapshot: for CPUs that do not tell it.
 fn measured_hz(snapshots: &Snapshots) -> Option<u64> {
     let reading = |s: &crate::clock::Snapshot| Some((s.counter?, s.monotonic_raw));
     let (first, last) = (reading(snapshots.list.first()?)?, reading(snapshots.list.last()?)?);
@@ -101,10 +105,11 @@ fn measured_hz(snapshots: &Snapshots) -> Option<u64> {
     u64::try_from(u128::from(ticks) * 1_000_000_000 / u128::from(ns)).ok().filter(|hz| *hz > 0)
 }
 
-/// The maps from `from` to `to` that snapshots give: one, or several if one of the clocks was set or stood still
-/// in between. When exactly that was is not known: between the last point of one and the first of the next.
+/// The maps from the clock `from` to the clock `to` by the snapshots. There are several where one of the
+/// clocks was set or stood still in between: at an unknown moment between the last point of one map and the
+/// first point of the next one.
 ///
-/// The counter is taken in ns (ticks by their frequency), as ART writes it.
+/// The counter's readings are ns (ticks by their frequency), as ART writes them.
 pub fn segments(snapshots: &Snapshots, from: Clock, to: Clock) -> Vec<ClockMap> {
     if from == to {
         return vec![ClockMap::offset(0)];
@@ -126,7 +131,7 @@ pub fn segments(snapshots: &Snapshots, from: Clock, to: Clock) -> Vec<ClockMap> 
     segments.into_iter().map(ClockMap::through).collect()
 }
 
-/// One map of several segments, where nothing tells when one ended and the next began: in the middle.
+/// Joins several maps to one. The change from one map to the next is put in the middle between them.
 pub fn joined(segments: &[ClockMap]) -> Option<ClockMap> {
     let mut points: Vec<(i64, i64)> = Vec::new();
     for segment in segments {
@@ -168,5 +173,22 @@ mod tests {
     fn corrections_hold_at_their_points_and_between() {
         let map = ClockMap::offset(100).corrected(&[(1_000, 10), (2_000, 30)]);
         assert_eq!([500, 1_000, 1_500, 2_000, 3_000].map(|x| map.offset_at(x)), [110, 110, 120, 130, 130]);
+    }
+
+    #[test]
+    fn joined_segments_change_over_in_the_middle_of_what_lies_between() {
+        // Both clocks run alike; the target clock stood still for 4,000 ns between the two segments.
+        let before = ClockMap::through(vec![(0, 100), (1_000, 1_100)]);
+        let after = ClockMap::through(vec![(9_000, 5_100), (10_000, 6_100)]);
+        let joined = joined(&[before, after]).unwrap();
+        assert_eq!([500, 2_000, 8_000, 9_500].map(|x| joined.map(x)), [600, 2_100, 4_100, 5_600]);
+        assert_eq!(super::joined(&[]), None);
+    }
+
+    #[test]
+    fn a_map_of_one_point_adds_its_distance_and_never_goes_below_zero() {
+        let map = ClockMap::through(vec![(1_000, 400)]);
+        assert_eq!([1_000, 5_000, 300].map(|x| map.map(x)), [400, 4_400, 0]);
+        assert_eq!(ClockMap::default().map(77), 77);
     }
 }

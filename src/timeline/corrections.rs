@@ -3,13 +3,14 @@
 use super::clock_map::ClockMap;
 use super::residuals::{MatchedPair, median};
 
-/// Pairs of one kind in a stretch that is corrected by itself.
+/// Each stretch of twice so many pairs gets a correction of its own.
 const PAIRS_PER_CORRECTION: usize = 32;
-/// The trace's times are cut to µs, so this much earlier or later than its marker is no contradiction: ns.
+/// An edge may lie on the wrong side of its marker by this much, ns: the trace's times are cut to µs.
 const ROUNDING_NS: i64 = 2_000;
 
-/// Moves the maps where the pairs contradict them: an enter comes before its marker, an exit after. Where they do not,
-/// the snapshots know better. Also gives the pairs as they are apart afterwards.
+/// Corrects the maps that the pairs contradict: an enter comes before its marker, an exit after it. A map
+/// that nothing contradicts stays, since the snapshots are more exact. Also returns the pairs with their
+/// distances by the new maps.
 pub fn correct(segments: Vec<ClockMap>, pairs: &[MatchedPair]) -> (Vec<ClockMap>, Vec<MatchedPair>) {
     let mut all = Vec::with_capacity(pairs.len());
     let corrected = segments.into_iter().enumerate().map(|(segment, map)| {
@@ -25,7 +26,8 @@ pub fn correct(segments: Vec<ClockMap>, pairs: &[MatchedPair]) -> (Vec<ClockMap>
     (corrected.collect(), all)
 }
 
-/// Readings of the trace's clock, and what to add there: ns. Empty where nothing contradicts the map.
+/// Pairs of a reading of the trace's clock and what to add there, ns. Empty where nothing contradicts the
+/// map.
 fn corrections(pairs: &[MatchedPair]) -> Vec<(i64, i64)> {
     let mut corrections = Vec::new();
     let mut contradicted = false;
@@ -41,4 +43,38 @@ fn corrections(pairs: &[MatchedPair]) -> Vec<(i64, i64)> {
     }
     corrections.dedup_by_key(|(at, _)| *at);
     if contradicted { corrections } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 16 enters and 16 exits, whose markers are so many ns later.
+    fn pairs(enter: i64, exit: i64) -> Vec<MatchedPair> {
+        let pair = |n: u64| {
+            let begin = n % 2 == 0;
+            MatchedPair {
+                at: 1_000_000 + n * 10_000,
+                segment: 0,
+                apart: if begin { enter } else { exit },
+                begin,
+            }
+        };
+        (0..32).map(pair).collect()
+    }
+
+    #[test]
+    fn a_map_that_puts_enters_behind_their_markers_is_moved_to_the_middle() {
+        // By this map, markers come 5 µs before the enters and 9 µs before the exits: the map is 7 µs late.
+        let (maps, moved) = correct(vec![ClockMap::offset(50_000)], &pairs(-5_000, -9_000));
+        assert_eq!(maps[0].offset_at(1_100_000), 43_000);
+        assert!(moved.iter().all(|p| p.apart == if p.begin { 2_000 } else { -2_000 }), "{moved:?}");
+    }
+
+    #[test]
+    fn a_map_that_nothing_contradicts_stays() {
+        let (maps, moved) = correct(vec![ClockMap::offset(50_000)], &pairs(3_000, -3_000));
+        assert_eq!(maps, [ClockMap::offset(50_000)]);
+        assert_eq!(moved[0].apart, 3_000);
+    }
 }

@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::formats::{Event, EventType};
 
-/// A hash of what distinguishes an event from all others: its time (in µs, since texts are no more exact), its CPU, its
-/// thread, its type, and the text of a marker.
+/// A hash of what distinguishes an event from all others: its time (in µs, since texts are no more exact),
+/// its CPU, its thread, its type, and the text of a marker.
 fn key(micros: u64, event: &Event<'_>, event_type: &EventType) -> u64 {
     let mut hasher = DefaultHasher::new();
     (micros, event.cpu, event.tid, &event_type.name).hash(&mut hasher);
@@ -18,12 +18,12 @@ fn key(micros: u64, event: &Event<'_>, event_type: &EventType) -> u64 {
     hasher.finish()
 }
 
-/// How many events with one [`key`] lie in the first and in the second half of their µs. A text that rounds its times puts
-/// events of the second half into the next µs.
+/// How many events with one [`key`] lie in the first and in the second half of their µs. A text that rounds
+/// its times puts events of the second half into the next µs.
 type HalfCounts = [u32; 2];
 
-/// Remembers the events of recordings, to find the same events in a later one. Each remembered event stands for one event
-/// of each later recording: what one recording holds twice stays twice.
+/// Remembers the events of recordings, to find the same events in a later one. Each remembered event stands
+/// for one event of each later recording: what one recording holds twice stays twice.
 #[derive(Default)]
 pub struct DuplicateFilter {
     /// Events of earlier recordings.
@@ -51,8 +51,8 @@ impl DuplicateFilter {
         self.current.entry(key(event.ts / 1_000, event, event_type)).or_default()[half] += 1;
     }
 
-    /// Whether an earlier recording holds this event, and the current recording did not have it yet. The event's time is
-    /// in the timeline's clock. Texts cut or round their times to µs, so both are looked for.
+    /// Whether an earlier recording holds this event, and the current recording did not have it yet. The
+    /// event's time is in the timeline's clock. Texts cut or round their times to µs, so both are looked for.
     pub fn is_duplicate(&mut self, event: &Event<'_>, event_type: &EventType) -> bool {
         let micros = event.ts / 1_000;
         let own_key = key(micros, event, event_type);
@@ -70,5 +70,50 @@ impl DuplicateFilter {
         let left = found[half] < earlier[half];
         found[half] += u32::from(left);
         left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_data::{print_event, print_type};
+    use super::*;
+    use crate::formats::Value;
+
+    /// A filter whose earlier recording holds markers with the text `x` at these times, ns.
+    fn filter(times: &[u64]) -> DuplicateFilter {
+        let mut filter = DuplicateFilter::default();
+        for ts in times {
+            filter.remember(&print_event(*ts, &[Value::Str(b"x")]), &print_type());
+        }
+        filter.next_recording();
+        filter
+    }
+
+    fn is_duplicate(filter: &mut DuplicateFilter, ts: u64) -> bool {
+        filter.is_duplicate(&print_event(ts, &[Value::Str(b"x")]), &print_type())
+    }
+
+    #[test]
+    fn each_event_of_an_earlier_recording_stands_for_one_event_of_a_later_one() {
+        let mut filter = filter(&[5_000, 5_000]);
+        assert_eq!([(); 3].map(|()| is_duplicate(&mut filter, 5_000)), [true, true, false]);
+        filter.next_recording();
+        assert!(is_duplicate(&mut filter, 5_000), "a third recording may hold the event as well");
+    }
+
+    #[test]
+    fn an_event_is_found_where_a_text_cut_its_time_or_rounded_it() {
+        assert!(is_duplicate(&mut filter(&[1_700]), 1_000), "cut");
+        assert!(is_duplicate(&mut filter(&[1_700]), 2_000), "rounded up");
+        assert!(is_duplicate(&mut filter(&[1_400]), 1_000), "cut or rounded down");
+        assert!(!is_duplicate(&mut filter(&[1_400]), 2_000), "nothing rounds 1.4 to 2");
+        assert!(!is_duplicate(&mut filter(&[1_700]), 2_001), "a time in ns is not rounded");
+    }
+
+    #[test]
+    fn another_text_is_another_event() {
+        let mut filter = filter(&[5_000]);
+        assert!(!filter.is_duplicate(&print_event(5_000, &[Value::Str(b"y")]), &print_type()));
+        assert!(filter.is_duplicate(&print_event(5_000, &[Value::Str(b"x\n")]), &print_type()), "a line end");
     }
 }

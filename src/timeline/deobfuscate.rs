@@ -1,4 +1,5 @@
-//! `--mapping`: replaces obfuscated names by the original ones on their way to an exporter, in methods and in markers.
+//! `--mapping`: replaces obfuscated names by the original ones on their way to an exporter, in methods and in
+//! markers.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,4 +1,5 @@
-//! Holds the events of one recording in memory, so that they can come in between the events of another recording.
+//! Holds the events of one recording in memory, so that they can come in between the events of another
+//! recording.
 
 use std::io;
 
@@ -120,5 +121,48 @@ impl EventBuffer {
         let BufferedEvent { ts, cpu, tid, kind: id, flags, preempt_count, comm, tgid, .. } = buffered;
         let comm = comm.map(text);
         out.event(&Event { ts, cpu, tid, kind: id, flags, preempt_count, comm, tgid, payload }, kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_data::{print_event, print_type};
+    use super::*;
+
+    #[derive(Default)]
+    struct TextLog(Vec<(u64, u32, String)>);
+
+    impl Sink for TextLog {
+        fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+            let text = event.text(kind, 0).unwrap_or(b"none");
+            self.0.push((event.ts, event.kind.0, String::from_utf8_lossy(text).into_owned()));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn events_come_out_by_time_and_as_they_went_in() {
+        let mut buffer = EventBuffer::default();
+        buffer.add_event_type(&print_type());
+        let mut record = vec![0; 16];
+        record.extend_from_slice(b"raw\0");
+        let raw = Payload::Raw { data: &record, endian: Endian::Little };
+        for event in [
+            Event { kind: EventTypeId(5), ..print_event(30, &[Value::Str(b"third")]) },
+            Event { payload: raw, ..print_event(20, &[]) },
+            print_event(10, &[Value::Str(b"first")]),
+        ] {
+            buffer.push(&event, 0);
+        }
+        buffer.sort();
+        let mut log = TextLog::default();
+        let mut times = Vec::new();
+        while let Some(ts) = buffer.next_ts() {
+            times.push(ts);
+            buffer.pop(&mut log).unwrap();
+        }
+        assert_eq!(times, [10, 20, 30]);
+        let texts: Vec<_> = log.0.iter().map(|(ts, kind, text)| (*ts, *kind, text.as_str())).collect();
+        assert_eq!(texts, [(10, 0, "first"), (20, 0, "raw"), (30, 5, "third")]);
     }
 }

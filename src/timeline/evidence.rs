@@ -1,4 +1,4 @@
-//! Everything that placing one method trace is decided by.
+//! What decides the place of one method trace: the trace's own evidence beside that of the recordings.
 
 use super::clock_map::ClockMap;
 use super::kernel_evidence::KernelEvidence;
@@ -6,7 +6,7 @@ use super::method_evidence::MethodEvidence;
 use super::residuals::{self, Residuals};
 use crate::formats::art_method::MethodTrace;
 
-/// Everything that placing one method trace is decided by.
+/// What decides the place of one method trace.
 pub struct Evidence<'t, 'a> {
     /// The method trace.
     pub trace: &'t MethodTrace<'a>,
@@ -19,7 +19,8 @@ pub struct Evidence<'t, 'a> {
 }
 
 impl Evidence<'_, '_> {
-    /// Whether a trace that begins at `begins` (ns of the timeline) overlaps the recordings, give or take `slack` ns.
+    /// Whether a trace that begins at `begins` (ns of the timeline) overlaps the recordings, give or take
+    /// `slack` ns.
     pub fn is_within(&self, begins: u64, slack: u64) -> bool {
         let start = self.trace.header().start_ns();
         let longest = self.threads.iter().map(|t| t.last.saturating_sub(start)).max().unwrap_or(0);
@@ -27,7 +28,8 @@ impl Evidence<'_, '_> {
             && begins.saturating_add(longest).saturating_add(slack) >= self.kernel.first
     }
 
-    /// How a thread fits each kernel thread it may be, if the trace lies so.
+    /// The residuals of a thread with each kernel thread that it may be; `segments` turn the trace's clock
+    /// into the timeline's.
     pub fn fits(&self, thread: usize, segments: &[ClockMap]) -> Vec<(i32, Residuals)> {
         let window = (self.kernel.first, self.kernel.last);
         let fit = |tid: &i32| {

@@ -1,8 +1,9 @@
-//! Which of the kernel's threads each thread of a method trace is.
+//! Decides which of the kernel's threads each thread of a method trace is.
 //!
-//! Ids help only in part: ART numbers threads 1, 2, 3… since May 2023, cut the kernel's id to 16 bits before, and gives
-//! the whole id in versions 4 and 5. The kernel keeps 15 characters of a name: Android sets the last 15 of a name with a
-//! dot, else the first 15. What is left is told by what a thread did: its markers, and when it was on a CPU.
+//! Ids help only in part: ART numbers threads 1, 2, 3… since May 2023, cut the kernel's id to 16 bits before,
+//! and gives the whole id in versions 4 and 5. The kernel keeps 15 characters of a name: Android sets the
+//! last 15 of a name with a dot, else the first 15. Where ids and names leave several threads, a thread's
+//! markers and its times on a CPU decide.
 
 use super::clock_map::ClockMap;
 use super::evidence::Evidence;
@@ -11,21 +12,21 @@ use super::placement::ThreadIdentity;
 use super::residuals::{Residuals, geometric_mean};
 use crate::formats::art_method::{MethodTrace, TracedThread};
 
-/// `TASK_COMM_LEN` less its NUL.
+/// Characters of a thread's name that the kernel keeps: `TASK_COMM_LEN` less the NUL.
 const COMM_LEN: usize = 15;
-/// One kernel thread is meant rather than another if it fits so many times as well.
+/// The residual of the second-best kernel thread must be so many times that of the best one.
 const MIN_RATIO_TO_RUNNER_UP: f64 = 2.0;
-/// A thread that fits worse than this is not meant by its activity alone: ns.
+/// A kernel thread with a larger residual is not chosen by its activity alone: ns.
 const MAX_RESIDUAL_NS: f64 = 200_000.0;
 
-/// Whether the kernel may call a thread of this full name so.
+/// Whether `comm` may be the kernel's name of a thread whose full name is `full`.
 fn is_comm_of(comm: &[u8], full: &str) -> bool {
     let full = full.as_bytes();
     let cut = full.len().saturating_sub(COMM_LEN);
     !comm.is_empty() && (comm == full || comm == &full[..full.len().min(COMM_LEN)] || comm == &full[cut..])
 }
 
-/// For each thread of the trace the kernel threads that it may be by its process, name and id.
+/// For each thread of the trace, the kernel threads that the thread may be by its process, name and id.
 pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec<i32>> {
     let pid = trace.header().pid;
     let in_process = |seen: &ThreadActivity| match (pid, seen.tgid) {
@@ -46,7 +47,8 @@ pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec
             }
         }
         if found.is_empty() && pid.is_some() {
-            // Renamed, or named before the recording began: any thread of the process, if it did the same.
+            // A thread that was renamed, or named before the recording began, may be any thread of the
+            // process with markers.
             found.extend(
                 observed
                     .threads
@@ -63,8 +65,8 @@ pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec
     all
 }
 
-/// Where every id that can be checked by its name is the kernel's own, cut to 16 bits or not, ids tell threads of one
-/// name apart.
+/// Narrows the candidates by id. This holds where nearly every id that a name can check is the kernel's own
+/// id, whole or cut to 16 bits; then ids distinguish threads of one name.
 fn by_id(trace: &MethodTrace<'_>, all: &mut [Vec<i32>]) {
     let is_own =
         |thread: &TracedThread<'_>, tid: i32| tid as u32 == thread.id || (tid as u32 & 0xffff) == thread.id;
@@ -80,7 +82,8 @@ fn by_id(trace: &MethodTrace<'_>, all: &mut [Vec<i32>]) {
     }
 }
 
-/// Identities where there is nothing to compare with: the process, if the trace says it.
+/// The identities where there is no recording to compare with: the process, if the trace names it, and ids
+/// that are the kernel's own.
 pub fn without_recording(trace: &MethodTrace<'_>) -> Vec<ThreadIdentity> {
     let pid = trace.header().pid;
     let own_id = |t: &TracedThread<'_>| {
@@ -94,13 +97,13 @@ pub fn without_recording(trace: &MethodTrace<'_>) -> Vec<ThreadIdentity> {
     trace.threads().iter().map(of).collect()
 }
 
-/// Decides, for a trace that lies so, which thread is which.
+/// Decides which kernel thread each thread is; `segments` turn the trace's clock into the timeline's.
 pub fn decide(evidence: &Evidence<'_, '_>, segments: &[ClockMap]) -> Vec<ThreadIdentity> {
     let count = evidence.threads.len();
     let mut fits: Vec<Vec<(i32, Residuals)>> =
         (0..count).map(|thread| evidence.fits(thread, segments)).collect();
     let mut decided: Vec<Option<ThreadIdentity>> = vec![None; count];
-    // The clearest first: a kernel thread that is taken is no longer there for the next.
+    // The clearest decision comes first: a kernel thread that is taken is no longer a candidate for others.
     loop {
         let clearest = (0..count)
             .filter(|thread| decided[*thread].is_none())
@@ -127,7 +130,8 @@ pub fn decide(evidence: &Evidence<'_, '_>, segments: &[ClockMap]) -> Vec<ThreadI
     decided.into_iter().enumerate().map(|(thread, id)| id.unwrap_or_else(|| undecided(thread))).collect()
 }
 
-/// The kernel thread that is meant, and how clearly; `None` while several may be, or none.
+/// The kernel thread that a thread of the trace is, and how many times better it fits than the next one;
+/// `None` while several fit, or none.
 fn clearest(fits: &[(i32, Residuals)], evidence: &Evidence<'_, '_>, thread: usize) -> Option<(i32, f64)> {
     let apart = |fit: &Residuals| geometric_mean(&fit.medians);
     let named = |tid: i32| {
@@ -140,7 +144,8 @@ fn clearest(fits: &[(i32, Residuals)], evidence: &Evidence<'_, '_>, thread: usiz
     match order.as_slice() {
         [] => None,
         [(tid, None)] => named(*tid).then_some((*tid, 1.0)),
-        // Alone with its name; what it did may still be another's who had the name before.
+        // It is the only thread with this name. Its residual may be larger, but not if another thread had the
+        // name before.
         [(tid, Some(ns))] => (*ns <= MAX_RESIDUAL_NS || (named(*tid) && *ns < 4.0 * MAX_RESIDUAL_NS))
             .then_some((*tid, MAX_RESIDUAL_NS / ns)),
         [(tid, Some(ns)), (_, second), ..] => {

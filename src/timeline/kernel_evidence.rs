@@ -1,65 +1,67 @@
-//! What a recording says that a method trace can be compared with: names of threads, when each was on a CPU, and its
-//! markers.
+//! What recordings offer for comparison with method traces: the threads' names, their times on a CPU, and
+//! their markers.
 
 use std::collections::HashMap;
 
 use crate::formats::{Event, EventType, ThreadInfo};
 use crate::markers::Marker;
 
-/// Switches and markers that are entries at most: 16 bytes each.
+/// The most switches and markers that are kept, 16 bytes each.
 const MAX_ENTRIES: usize = 8 << 20;
-/// No name that anybody asked for.
+/// Stands for the name of a marker that has none, or of an end without its begin.
 pub const UNKNOWN_NAME: u32 = u32::MAX;
 
-/// A recording, as far as a method trace can be compared with it.
+/// What all recordings together offer for comparison with method traces.
 #[derive(Default)]
 pub struct KernelEvidence {
-    /// By kernel thread id.
+    /// The kernel's threads by their id.
     pub threads: HashMap<i32, ThreadActivity>,
-    /// Marker names, numbered.
+    /// The numbers of marker names.
     pub names: HashMap<Vec<u8>, u32>,
-    /// Stretches in which ART held all threads to begin a trace: ns of the timeline.
+    /// Stretches in which ART held all threads to begin a trace: begin and end, ns of the timeline.
     pub art_starts: Vec<(u64, u64)>,
-    /// Earliest and latest event.
+    /// Time of the earliest event, ns of the timeline.
     pub first: u64,
-    /// Latest event.
+    /// Time of the latest event, ns of the timeline.
     pub last: u64,
     entries: usize,
     event_types: Vec<EvidenceType>,
 }
 
-/// One kernel thread.
+/// What one kernel thread did.
 #[derive(Default)]
 pub struct ThreadActivity {
-    /// Every name it had.
+    /// Every name that the thread had.
     pub comms: Vec<Vec<u8>>,
-    /// Its process, where a list or its own markers say it.
+    /// The thread's process, where a list or the thread's own markers say it.
     pub tgid: Option<i32>,
-    /// Earliest event of it.
+    /// Time of the thread's earliest event, ns of the timeline.
     pub first: u64,
-    /// Latest event of it.
+    /// Time of the thread's latest event, ns of the timeline.
     pub last: u64,
-    /// Its slices' begins and ends.
+    /// Begins and ends of the thread's slices.
     pub marks: Vec<SliceMark>,
+    /// Switches onto (`true`) and off a CPU, until [`ThreadActivity::finish`].
     switches: Vec<(u64, bool)>,
-    /// When it was on a CPU: from, to, and the sum of all before.
+    /// Stretches on a CPU: begin, end, and the sum of all stretches before, ns.
     on_cpu: Vec<(u64, u64, u64)>,
 }
 
-/// A slice's begin or end.
+/// The begin or the end of a slice.
 #[derive(Debug, Clone, Copy)]
 pub struct SliceMark {
-    /// ns of the timeline.
+    /// When, ns of the timeline.
     pub ts: u64,
-    /// The number of its name; an end has that of its begin.
+    /// The number of the slice's name.
     pub name: u32,
-    /// Begin, or end.
+    /// Whether the slice begins.
     pub begin: bool,
 }
 
 enum EvidenceType {
-    /// `prev_comm prev_pid next_comm next_pid`.
+    /// `sched_switch`, with the fields `prev_comm prev_pid next_comm next_pid`.
     Switch([usize; 4]),
+    /// A marker, with its text's field.
     Print(usize),
     Other,
 }
@@ -135,7 +137,8 @@ impl KernelEvidence {
 
     /// Adds what the recording knows about a thread.
     pub fn add_thread(&mut self, thread: &ThreadInfo<'_>) {
-        // A thread that is only listed has no events: its first event stays at the end of time until one comes.
+        // A thread that is only listed has no events: its first event stays at the end of time until one
+        // comes.
         let listed = || ThreadActivity { first: u64::MAX, ..ThreadActivity::default() };
         let activity = self.threads.entry(thread.tid).or_insert_with(listed);
         activity.tgid = thread.tgid.or(activity.tgid);
@@ -144,7 +147,8 @@ impl KernelEvidence {
         }
     }
 
-    /// Adds an event, whose time is in the timeline's clock; the event's type is still numbered as in its recording.
+    /// Adds an event, whose time is in the timeline's clock; the event's type is still numbered as in its
+    /// recording.
     pub fn add_event(&mut self, event: &Event<'_>, event_type: &EventType) {
         if self.last == 0 {
             self.first = event.ts;
@@ -172,7 +176,7 @@ impl KernelEvidence {
         }
     }
 
-    /// After the last event: puts everything in order.
+    /// Puts everything in order; called once, after the last event.
     pub fn finish(&mut self) {
         let start =
             self.names.iter().filter(|(name, _)| name.starts_with(b"Mutator threads suspended for Start"));
@@ -220,7 +224,7 @@ impl ThreadActivity {
         }
     }
 
-    /// Whether it is known when it was on a CPU.
+    /// Whether the recordings say when the thread was on a CPU.
     pub fn has_switches(&self) -> bool {
         !self.on_cpu.is_empty()
     }
@@ -233,7 +237,7 @@ impl ThreadActivity {
         rests.max_by_key(|(off, on)| on - off)
     }
 
-    /// ns on a CPU from the first one to `ts`.
+    /// The thread's time on a CPU from its first stretch to `ts`, ns.
     fn on_cpu_until(&self, ts: u64) -> u64 {
         let after = self.on_cpu.partition_point(|(from, ..)| *from <= ts);
         match after.checked_sub(1).and_then(|n| self.on_cpu.get(n)) {
@@ -242,9 +246,87 @@ impl ThreadActivity {
         }
     }
 
-    /// ns on a CPU from `from` to `to`; `None` where the recording does not cover both.
+    /// The thread's time on a CPU from `from` to `to`, ns; `None` where the recordings do not cover both
+    /// times.
     pub fn on_cpu(&self, from: u64, to: u64) -> Option<u64> {
         let (first, last) = (self.on_cpu.first()?.0, self.on_cpu.last()?.1);
         (from >= first && to <= last && from <= to).then(|| self.on_cpu_until(to) - self.on_cpu_until(from))
+    }
+}
+
+#[cfg(test)]
+impl ThreadActivity {
+    /// A thread with these begins and ends of slices.
+    pub fn with_marks(marks: Vec<SliceMark>) -> ThreadActivity {
+        ThreadActivity { marks, ..ThreadActivity::default() }
+    }
+
+    /// A thread that was on a CPU in these stretches, ns of the timeline.
+    pub fn with_cpu_times(stretches: &[(u64, u64)]) -> ThreadActivity {
+        let mut activity = ThreadActivity::default();
+        for (on, off) in stretches {
+            activity.switches.extend([(*on, true), (*off, false)]);
+        }
+        activity.finish();
+        activity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::clock_map::ClockMap;
+    use super::super::recording_pass::EvidencePass;
+    use super::*;
+    use crate::formats::{Order, ftrace_text};
+
+    const TEXT: &str = "\
+ a-7 (    5) [000] d..2 1.000100: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=main next_pid=7 next_prio=110
+ a-7 (    5) [000] ...1 1.000110: tracing_mark_write: B|5|outer
+ a-7 (    5) [000] ...1 1.000120: tracing_mark_write: B|5|inner
+ a-7 (    5) [000] ...1 1.000130: tracing_mark_write: E|5
+ a-7 (    5) [000] ...1 1.000140: tracing_mark_write: E|5
+ a-7 (    5) [000] d..2 1.000300: sched_switch: prev_comm=main prev_pid=7 prev_prio=110 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+ a-7 (    5) [000] d..2 1.000700: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=main next_pid=7 next_prio=110
+ a-7 (    5) [000] d..2 1.001000: sched_switch: prev_comm=main prev_pid=7 prev_prio=110 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+";
+
+    #[test]
+    fn names_markers_and_times_on_the_cpu_are_kept_per_thread() {
+        let mut evidence = KernelEvidence::default();
+        let map = ClockMap::offset(1_000);
+        let mut pass = EvidencePass { map: &map, evidence: Some(&mut evidence), duplicates: None };
+        ftrace_text::read(TEXT.as_bytes(), Order::Any, &mut pass).unwrap();
+        evidence.finish();
+        assert_eq!((evidence.first, evidence.last), (1_000_101_000, 1_001_001_000));
+        let main = &evidence.threads[&7];
+        assert_eq!(main.tgid, Some(5));
+        assert!(main.comms.iter().any(|comm| comm == b"main"));
+        let (outer, inner) = (evidence.names[&b"outer"[..]], evidence.names[&b"inner"[..]]);
+        let marks: Vec<_> = main.marks.iter().map(|m| (m.ts / 1_000, m.name, m.begin)).collect();
+        assert_eq!(
+            marks,
+            [
+                (1_000_111, outer, true),
+                (1_000_121, inner, true),
+                (1_000_131, inner, false),
+                (1_000_141, outer, false)
+            ]
+        );
+        // On the CPU from 101 to 301 µs and from 701 to 1,001 µs after the first second.
+        assert_eq!(main.on_cpu(1_000_201_000, 1_000_801_000), Some(200_000));
+        assert_eq!(main.longest_off_cpu(1_000_101_000, 1_001_001_000), Some((1_000_301_000, 1_000_701_000)));
+        assert_eq!(main.on_cpu(0, 1_000_801_000), None, "before the recording nothing is known");
+        assert!(!evidence.threads.contains_key(&0), "the idle task is no thread");
+    }
+
+    #[test]
+    fn the_stretch_in_which_art_holds_all_threads_is_kept() {
+        let text = " a-9 (    5) [000] ...1 1.5: tracing_mark_write: B|5|Mutator threads suspended for Start\n \
+                    a-9 (    5) [000] ...1 1.6: tracing_mark_write: E|5\n";
+        let (mut evidence, map) = (KernelEvidence::default(), ClockMap::default());
+        let mut pass = EvidencePass { map: &map, evidence: Some(&mut evidence), duplicates: None };
+        ftrace_text::read(text.as_bytes(), Order::Any, &mut pass).unwrap();
+        evidence.finish();
+        assert_eq!(evidence.art_starts, [(1_500_000_000, 1_600_000_000)]);
     }
 }

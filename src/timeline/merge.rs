@@ -1,7 +1,7 @@
 //! Puts inputs on one clock and pushes them to an exporter.
 //!
-//! A recording is read at most twice, however many inputs there are: once for evidence, where method traces are to be placed
-//! or other recordings may hold the same events, and once to push its events.
+//! A recording is read at most twice, however many inputs there are: once for evidence, where method traces
+//! are to be placed or other recordings may hold the same events, and once to push its events.
 
 use std::cmp::Reverse;
 use std::io;
@@ -87,14 +87,14 @@ fn merge_opened(
     Ok(timeline.finish()?)
 }
 
-/// Where several recordings hold the same events, those of the most exact recording are kept, and of equally exact
-/// recordings those of the first one given.
+/// Where several recordings hold the same events, those of the most exact recording are kept, and of equally
+/// exact recordings those of the first one given.
 fn kept_before_others(recording: &RecordingInput<'_>) -> Reverse<u8> {
     Reverse(recording.recording.head().precision)
 }
 
-/// Reads each recording that anything is to be compared with: all of them where method traces are to be placed, and the
-/// one whose events are kept where several recordings may hold the same events.
+/// Reads each recording that anything is to be compared with: all of them where method traces are to be
+/// placed, and the one whose events are kept where several recordings may hold the same events.
 fn gather_evidence(
     recordings: &[RecordingInput<'_>],
     with_method_traces: bool,
@@ -120,8 +120,8 @@ fn gather_evidence(
     Ok((evidence, duplicates))
 }
 
-/// Pushes method traces and recordings. An exporter that wants everything in order of time gets the first recording as it is
-/// read, and all else, which is held in memory, in between.
+/// Pushes method traces and recordings. An exporter that wants everything in order of time gets the first
+/// recording as it is read, and all else, which is held in memory, in between.
 fn push_all(
     timeline: &mut Timeline<'_>,
     recordings: &[RecordingInput<'_>],
@@ -217,4 +217,92 @@ fn place_recording<'a>(
         (ClockMap::default(), Verdict::Assumed, why)
     };
     RecordingInput { index, recording, map, verdict, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::super::test_data::method_trace;
+    use super::*;
+    use crate::formats::ftrace_text::TextRecording;
+    use crate::formats::{Event, EventType, Sink};
+
+    /// Counts how often the recording behind it is read.
+    struct CountingRecording<'a> {
+        text: TextRecording<'a>,
+        reads: &'a Cell<u32>,
+    }
+
+    impl Recording for CountingRecording<'_> {
+        fn head(&self) -> &Head {
+            self.text.head()
+        }
+
+        fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
+            self.reads.set(self.reads.get() + 1);
+            self.text.read(order, sink)
+        }
+    }
+
+    struct EventCounter {
+        order: Order,
+        events: u64,
+    }
+
+    impl Sink for EventCounter {
+        fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+            self.events += 1;
+            Ok(())
+        }
+    }
+
+    impl TimelineSink for EventCounter {
+        fn order(&self) -> Order {
+            self.order
+        }
+        fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Merges recordings of three markers, of which each has one in common with the others, and method
+    /// traces: how often each recording was read, and how many events came out.
+    fn reads(recordings: usize, traces: usize, order: Order) -> (Vec<u32>, u64) {
+        let text = |n: usize| {
+            let line = |at: usize| format!(" a-7 (    7) [000] ...1 {at}.5: tracing_mark_write: I|7|x\n");
+            format!("# tracer: nop\n#\n{}{}{}", line(1), line(10 + n), line(20 + n))
+        };
+        let texts = (0..recordings).map(|n| Input::from_bytes(&format!("{n}.txt"), text(n).into_bytes()));
+        let trace = method_trace(1_000_000, &[(7, 0, 0, 0, 10), (7, 0, 1, 0, 30)]);
+        let traces = (0..traces).map(|n| Input::from_bytes(&format!("{n}.trace"), trace.clone()));
+        let inputs: Vec<Input> = texts.chain(traces).collect();
+        let counts: Vec<Cell<u32>> = vec![Cell::new(0); recordings];
+        let opened = inputs.iter().enumerate().map(|(n, input)| match counts.get(n) {
+            Some(reads) => {
+                let text = TextRecording::open(input);
+                OpenedInput::Recording(Box::new(CountingRecording { text, reads }))
+            }
+            None => formats::open(input).unwrap(),
+        });
+        let mut sink = EventCounter { order, events: 0 };
+        let options = MergeOptions { offset_ns: Some(0), clock: None };
+        merge_opened(&inputs, opened.collect(), &mut sink, &options).unwrap();
+        (counts.iter().map(Cell::get).collect(), sink.events)
+    }
+
+    #[test]
+    fn each_recording_is_read_at_most_twice_however_many_inputs_there_are() {
+        for order in [Order::Any, Order::Time] {
+            assert_eq!(reads(1, 0, order), (vec![1], 3), "nothing to compare with");
+            assert_eq!(reads(1, 1, order), (vec![2], 3));
+            assert_eq!(reads(1, 5, order), (vec![2], 3));
+            assert_eq!(
+                reads(3, 0, order),
+                (vec![2, 1, 1], 7),
+                "only the kept recording is read for duplicates"
+            );
+            assert_eq!(reads(3, 4, order), (vec![2, 2, 2], 7));
+        }
+    }
 }

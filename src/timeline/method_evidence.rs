@@ -1,4 +1,4 @@
-//! What a method trace says that a recording can be compared with: methods that have the name of a marker, and
+//! What a method trace offers for comparison with recordings: calls of methods that have a marker's name, and
 //! stretches in which a thread did not run.
 
 use std::collections::HashMap;
@@ -7,30 +7,30 @@ use super::kernel_evidence::UNKNOWN_NAME;
 use crate::art::Action;
 use crate::formats::art_method::{Method, MethodTrace};
 
-/// Kept of each kind for each thread, at most.
+/// The most edges, and the most stretches, that are kept of one thread.
 const MAX_ENTRIES: usize = 1 << 20;
-/// A stretch tells something from so much time off the CPU on: ns.
+/// Stretches with less time off the CPU are not kept: ns.
 const MIN_OFF_CPU_NS: u64 = 100_000;
 
-/// One thread of a method trace, as far as a recording can be compared with it.
+/// What one thread of a method trace offers for comparison.
 #[derive(Debug, Clone, Default)]
 pub struct MethodEvidence {
     /// Enters and exits of methods that have a marker's name, in order.
     pub edges: Vec<NamedEdge>,
     /// Stretches between two records in which the thread was off the CPU for a while.
     pub gaps: Vec<OffCpuGap>,
-    /// Records at which the clock went back, and by how much: it was set.
+    /// Records at which the clock was set back, and by how much, ns.
     pub backward: Vec<(u64, u64)>,
-    /// Records.
+    /// How many records the thread has.
     pub records: u64,
     /// Time of the first record, ns of the trace's clock.
     pub first: u64,
-    /// Time of the last record.
+    /// Time of the last record, ns of the trace's clock.
     pub last: u64,
 }
 
 impl MethodEvidence {
-    /// Its first `most` of each kind.
+    /// The same with the first `most` edges and the first `most` stretches only.
     pub fn sample(&self, most: usize) -> MethodEvidence {
         let edges = self.edges.iter().take(most).copied().collect();
         let gaps = self.gaps.iter().take(most).copied().collect();
@@ -41,47 +41,50 @@ impl MethodEvidence {
 /// An enter or exit of a method that has a marker's name.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedEdge {
-    /// Which of the thread's records.
+    /// The number of the record among the thread's records.
     pub record: u64,
-    /// in the trace's clock, ns.
+    /// When, ns of the trace's clock.
     pub x: u64,
     /// The number of the marker's name.
     pub name: u32,
-    /// Enter, or exit.
+    /// Whether the record is an enter.
     pub begin: bool,
 }
 
-/// A stretch between two records.
+/// A stretch between two records in which the thread was off the CPU for a while.
 #[derive(Debug, Clone, Copy)]
 pub struct OffCpuGap {
-    /// Which of the thread's records ends it.
+    /// The number of the record that ends the stretch, among the thread's records.
     pub record: u64,
-    /// Its begin, ns of the trace's clock.
+    /// When the stretch begins, ns of the trace's clock.
     pub from: u64,
-    /// Its end.
+    /// When the stretch ends, ns of the trace's clock.
     pub to: u64,
-    /// CPU time the thread spent in it, ns.
+    /// CPU time that the thread spent in the stretch, ns.
     pub cpu: u64,
 }
 
-/// How far a clock may go back without having been set, ns: records of one thread are in order but for rounding.
+/// A clock that goes back by more than this was set, ns. The records of one thread are in order except for
+/// rounding.
 const CLOCK_SET_BACK_NS: u64 = 1_000_000;
 
-/// 2^32 µs in ns: what a time before the start is too late by, since its difference to the start has 32 bits.
+/// 2^32 µs, ns. A time before the start appears too late by this, since the difference to the start has 32
+/// bits.
 const WRAP_NS: u64 = (1 << 32) * 1_000;
 
-/// No clock shows more: ns, the year 2116 for one that counts from 1970. So sums of readings cannot overflow.
+/// Larger readings are cut to this, ns, so that sums of readings cannot overflow. For a clock that counts
+/// from 1970 it is the year 2116.
 const MAX_READING_NS: u64 = (i64::MAX / 2) as u64;
 
-/// What the trace's clock showed `x` ns after the start. A clock that was set back behind the start gives a difference
-/// below 0, which 32 bits hold as one of more than 35 minutes.
+/// The reading of the trace's clock `x` ns after the start. Where the clock was set back to before the start,
+/// the difference is below 0, which 32 bits hold as one of more than 35 minutes.
 #[inline]
 pub fn reading(trace: &MethodTrace<'_>, x: u64) -> u64 {
     let at = trace.header().start_ns().saturating_add(x).min(MAX_READING_NS);
     if x >= WRAP_NS / 2 && !trace.may_wrap() { at.saturating_sub(WRAP_NS) } else { at }
 }
 
-/// Goes over all records once.
+/// Goes over all records of `trace` once; `markers` are the numbers of marker names.
 pub fn collect(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<MethodEvidence> {
     let names = marker_names(trace.methods(), markers);
     let mut threads: Vec<MethodEvidence> = vec![MethodEvidence::default(); trace.threads().len()];
@@ -115,7 +118,7 @@ pub fn collect(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<
     threads
 }
 
-/// For each method the number of the marker that has its name, with or without its class.
+/// For each method, the number of the marker that has the method's name, with or without its class.
 fn marker_names(methods: &[Method<'_>], markers: &HashMap<Vec<u8>, u32>) -> Vec<u32> {
     if markers.is_empty() {
         return Vec::new();
@@ -132,9 +135,39 @@ fn marker_names(methods: &[Method<'_>], markers: &HashMap<Vec<u8>, u32>) -> Vec<
                 .iter()
                 .find_map(|dot| markers.get(format!("{class}{dot}{}", method.name).as_bytes()))
         };
-        // A bare name tells a method only if no other method has it.
+        // A name without a class identifies a method only if no other method has this name.
         let alone = || markers.get(method.name.as_bytes()).filter(|_| bare.get(&*method.name) == Some(&1));
         with(&class).or_else(|| with(short)).or_else(alone).copied()
     };
     methods.iter().map(|m| if m.declared { find(m).unwrap_or(UNKNOWN_NAME) } else { UNKNOWN_NAME }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_data::method_trace;
+    use super::*;
+
+    #[test]
+    fn calls_with_a_marker_s_name_and_stretches_off_the_cpu_are_kept() {
+        let bytes = method_trace(
+            1_000,
+            &[
+                (7, 0, 0, 10, 10),
+                (7, 1, 0, 20, 20),
+                (7, 1, 1, 60, 560),
+                (8, 0, 0, 5, 600),
+                (7, 0, 1, 90, 590),
+            ],
+        );
+        let trace = MethodTrace::parse(&bytes).unwrap();
+        let markers = HashMap::from([(b"a.B.run".to_vec(), 4)]);
+        let threads = collect(&trace, &markers);
+        let edges: Vec<_> = threads[0].edges.iter().map(|e| (e.record, e.x, e.name, e.begin)).collect();
+        // The trace starts at 1,000 µs; `draw` has no marker.
+        assert_eq!(edges, [(0, 1_010_000, 4, true), (3, 1_590_000, 4, false)]);
+        let gaps: Vec<_> = threads[0].gaps.iter().map(|g| (g.record, g.from, g.to, g.cpu)).collect();
+        assert_eq!(gaps, [(2, 1_020_000, 1_560_000, 40_000)]);
+        assert_eq!((threads[0].records, threads[0].first, threads[0].last), (4, 1_010_000, 1_590_000));
+        assert_eq!((threads[1].records, threads[1].edges.len()), (1, 1));
+    }
 }

@@ -1,4 +1,5 @@
-//! A method trace's records as balanced edges on the timeline.
+//! Turns a method trace's records into edges of method slices on the timeline, in which every enter has its
+//! exit.
 
 use std::io;
 
@@ -9,23 +10,23 @@ use crate::art::Action;
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::{CallAnomalies, MethodTrace, Record};
 
-/// Edges of one thread that are handed on together.
+/// So many edges of one thread are handed on together.
 const BATCH: usize = 1024;
 
-/// What pushing a method trace came to.
+/// Counts of a method trace that was pushed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MethodCounts {
     /// Methods entered.
     pub enters: u64,
-    /// What did not fit together.
+    /// Enters and exits that do not fit together.
     pub problems: CallAnomalies,
     /// Earliest edge, ns of the timeline.
     pub first: Option<u64>,
-    /// Latest edge.
+    /// Latest edge, ns of the timeline.
     pub last: Option<u64>,
 }
 
-/// NextIds given out so far: several method traces share one numbering.
+/// The next numbers to give out: all method traces share one numbering.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NextIds {
     /// The next [`MethodId`].
@@ -39,7 +40,7 @@ struct ThreadState {
     stack: Vec<u32>,
     last: Edge,
     records: u64,
-    /// The latest time of its records, ns since the trace's start.
+    /// The latest time of the thread's records, ns since the trace's start.
     reached: u64,
     batch: Vec<Edge>,
 }
@@ -54,7 +55,7 @@ struct Pusher<'t, 'a, 'o> {
     counts: MethodCounts,
 }
 
-/// Pushes every record of `trace`, at the times and on the threads that `placement` says.
+/// Pushes every record of `trace`, at the times and on the threads that `placement` gives.
 pub fn push(
     trace: &MethodTrace<'_>,
     placement: &Placement,
@@ -182,5 +183,68 @@ impl Pusher<'_, '_, '_> {
             thread.batch.push(Edge { method, kind: EdgeKind::Exit, ..thread.last });
         }
         if self.threads[index as usize].batch.is_empty() { Ok(()) } else { self.flush(index) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::summary::MergeSummary;
+    use super::super::test_data::method_trace;
+    use super::*;
+    use crate::formats::{Event, EventType, Sink};
+
+    #[derive(Default)]
+    struct EdgeLog {
+        names: Vec<(u32, String)>,
+        edges: Vec<(u32, u64, u32, EdgeKind)>,
+    }
+
+    impl Sink for EdgeLog {
+        fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl TimelineSink for EdgeLog {
+        fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
+            self.names.push((id.0, format!("{}.{}", name.class, name.name)));
+            Ok(())
+        }
+        fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
+            self.edges.extend(edges.iter().map(|e| (thread, e.ts, e.method.0, e.kind)));
+            Ok(())
+        }
+        fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn every_enter_gets_its_exit() {
+        // `run` enters `draw`, whose exit is missing; then comes an exit of a `draw` that was never entered.
+        let bytes = method_trace(
+            1_000,
+            &[(7, 0, 0, 0, 10), (7, 1, 0, 0, 20), (7, 0, 1, 0, 30), (7, 1, 1, 0, 40), (7, 1, 0, 0, 50)],
+        );
+        let trace = MethodTrace::parse(&bytes).unwrap();
+        let (mut log, mut next) = (EdgeLog::default(), NextIds { method: 10, thread: 3 });
+        let counts = push(&trace, &Placement::default(), &mut next, &mut log).unwrap();
+        assert_eq!(log.names, [(10, "a.B.run".to_owned()), (11, "a.B.draw".to_owned())]);
+        use EdgeKind::{Enter, Exit};
+        assert_eq!(
+            log.edges,
+            [
+                (3, 1_010_000, 10, Enter),
+                (3, 1_020_000, 11, Enter),
+                (3, 1_030_000, 11, Exit),
+                (3, 1_030_000, 10, Exit),
+                (3, 1_050_000, 11, Enter),
+                (3, 1_050_000, 11, Exit),
+            ]
+        );
+        assert_eq!(counts.enters, 3);
+        let problems = counts.problems;
+        assert_eq!((problems.missing_exits, problems.exits_without_enter, problems.open_at_end), (1, 1, 1));
+        assert_eq!((next.method, next.thread), (12, 5), "the next trace's ids come after these");
     }
 }

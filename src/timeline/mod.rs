@@ -1,5 +1,5 @@
-//! One timeline from several inputs: puts recordings and method traces on one clock, finds the kernel thread of each traced
-//! thread, and hands everything to an exporter.
+//! One timeline from several inputs: puts recordings and method traces on one clock, finds the kernel thread
+//! of each traced thread, and hands everything to an exporter.
 
 mod alignment;
 mod clock_map;
@@ -19,6 +19,8 @@ mod recording_pass;
 mod residuals;
 mod sink;
 mod summary;
+#[cfg(test)]
+mod test_data;
 
 pub use alignment::AlignError;
 pub use deobfuscate::Deobfuscator;

@@ -1,21 +1,22 @@
-//! Where methods and markers of their names coincide most often, when no clock says where a trace lies.
+//! Finds the offset at which calls and markers of the same name coincide most often, for traces that no clock
+//! places.
 
 use super::clock_map::ClockMap;
 use super::kernel_evidence::{KernelEvidence, ThreadActivity};
 use super::method_evidence::{MethodEvidence, NamedEdge};
 
-/// Offsets no further apart than this are one: ns. Calls that come at regular times differ by more among themselves.
+/// Offsets no further apart than this count as one: ns. Calls at regular intervals differ by more than this.
 const BIN_WIDTH_NS: i64 = 20_000;
-/// Edges that vote together: few enough that clocks do not drift apart meanwhile.
+/// Edges whose offsets are counted together: so few that the clocks do not drift apart within them.
 const EDGES_PER_BLOCK: usize = 32;
-/// Markers that each of them is compared with, at most.
+/// The most markers of one name that each edge is compared with.
 const MAX_MARKERS: usize = 20_000;
-/// The share of a block that must agree.
+/// The share of a block's edges that must agree about an offset.
 const MIN_AGREEING_SHARE: f64 = 0.6;
-/// How many times as many as for any other offset.
+/// So many times more edges must agree about the offset than about any other offset.
 const MIN_RATIO_TO_RUNNER_UP: usize = 2;
 
-/// The map that most calls agree about, if they clearly do.
+/// The map from the trace's clock to the timeline's that most calls agree about, if they clearly do.
 pub fn most_frequent_offset(
     traced: &[MethodEvidence],
     may_be: &[Vec<i32>],
@@ -29,7 +30,7 @@ pub fn most_frequent_offset(
             points.extend(blocks.into_iter().flatten().filter_map(|block| agreed(block, seen)));
         }
     }
-    // All that is found must lie on one line, or nothing is found.
+    // Offsets that do not lie on one line with the best one are dropped: clocks drift, but they do not jump.
     let best = *points.iter().max_by_key(|p| p.2)?;
     points.retain(|p| p.1.abs_diff(best.1) <= 1_000_000 + p.0.abs_diff(best.0) / 500);
     let first = points.iter().min_by_key(|p| p.0)?;
@@ -41,7 +42,8 @@ pub fn most_frequent_offset(
     Some(ClockMap::through(line))
 }
 
-/// The enters of the method whose marker is the rarest, but not too rare: what is called all the time says little.
+/// The enters of the method with the fewest markers (but at least 8): frequent calls coincide by chance too
+/// easily.
 fn rarest(thread: &MethodEvidence, seen: &ThreadActivity) -> Option<Vec<NamedEdge>> {
     let mut counts = std::collections::HashMap::<u32, usize>::new();
     for mark in seen.marks.iter().filter(|m| m.begin) {
@@ -60,7 +62,8 @@ fn rarest(thread: &MethodEvidence, seen: &ThreadActivity) -> Option<Vec<NamedEdg
     })
 }
 
-/// Where the block lies in the trace's clock, the offset that most of it agree about, and how many do.
+/// The time of the block's middle (ns of the trace's clock), the offset that most of its edges agree about
+/// (ns), and how many agree; `None` where no offset stands out.
 fn agreed(block: &[NamedEdge], seen: &ThreadActivity) -> Option<(i64, i64, usize)> {
     let name = block.first()?.name;
     let marks: Vec<i64> =
@@ -69,7 +72,7 @@ fn agreed(block: &[NamedEdge], seen: &ThreadActivity) -> Option<(i64, i64, usize
     let mut offsets: Vec<i64> =
         block.iter().flat_map(|edge| marks.iter().map(move |mark| mark.wrapping_sub(at(edge)))).collect();
     offsets.sort_unstable();
-    // For each offset, how many lie up to BIN_WIDTH_NS above it.
+    // For each offset, how many offsets lie up to BIN_WIDTH_NS above it.
     let mut best = (0, 0, 0);
     let mut counts = Vec::with_capacity(offsets.len());
     let mut end = 0;
@@ -90,4 +93,41 @@ fn agreed(block: &[NamedEdge], seen: &ThreadActivity) -> Option<(i64, i64, usize
         && count as f64 >= MIN_AGREEING_SHARE * block.len() as f64
         && count >= MIN_RATIO_TO_RUNNER_UP * second;
     enough.then(|| (at(&block[block.len() / 2]), offset, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernel_evidence::SliceMark;
+    use super::*;
+
+    /// Irregular times of calls, ns of the trace's clock.
+    const CALLS: [u64; 12] = [0, 17, 31, 58, 73, 101, 140, 166, 203, 251, 290, 344];
+
+    fn evidence(mark_offset_ns: impl Fn(usize) -> u64) -> (Vec<MethodEvidence>, KernelEvidence) {
+        let edge =
+            |(n, ms): (usize, &u64)| NamedEdge { record: n as u64, x: ms * 1_000_000, name: 0, begin: true };
+        let edges: Vec<NamedEdge> = CALLS.iter().enumerate().map(edge).collect();
+        let mark = |(n, edge): (usize, &NamedEdge)| SliceMark {
+            ts: edge.x + mark_offset_ns(n),
+            name: 0,
+            begin: true,
+        };
+        let marks = edges.iter().enumerate().map(mark).collect();
+        let mut kernel = KernelEvidence::default();
+        kernel.threads.insert(7, ThreadActivity::with_marks(marks));
+        (vec![MethodEvidence { edges, ..MethodEvidence::default() }], kernel)
+    }
+
+    #[test]
+    fn the_offset_that_most_calls_agree_about_is_found() {
+        let (threads, kernel) = evidence(|n| 9_000_000_000 + (n as u64 % 3) * 1_000);
+        let map = most_frequent_offset(&threads, &[vec![7]], &kernel).unwrap();
+        assert!(map.offset_at(100_000_000).abs_diff(9_000_001_000) <= 1_000);
+    }
+
+    #[test]
+    fn markers_without_a_common_offset_give_none() {
+        let (threads, kernel) = evidence(|n| 9_000_000_000 + (n * n) as u64 * 777_000);
+        assert_eq!(most_frequent_offset(&threads, &[vec![7]], &kernel), None);
+    }
 }

@@ -13,27 +13,28 @@ pub struct MergeOptions {
     pub clock: Option<Clock>,
 }
 
-/// Which of the kernel's threads a method trace's thread is.
+/// The kernel thread that a method trace's thread is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadIdentity {
-    /// The kernel's thread, where it was found.
+    /// The kernel's thread id, where the thread was found.
     pub tid: Option<i32>,
-    /// Its process.
+    /// The thread's process, where it is known.
     pub tgid: Option<i32>,
     /// Why `tid` is missing or not certain.
     pub doubt: Option<String>,
 }
 
-/// Where a method trace lies on the timeline.
+/// A method trace's place on the timeline.
 #[derive(Debug, Clone, Default)]
 pub struct Placement {
-    /// The header's start, ns in the trace's clock.
+    /// The start that the trace's header names, ns of the trace's clock.
     pub start: u64,
-    /// From the trace's clock to the timeline's; several where that clock was set, or stood still, in between.
+    /// The maps from the trace's clock to the timeline's; several where the clock was set, or stood still, in
+    /// between.
     pub segments: Vec<ClockMap>,
-    /// Per thread: at which of its records the next segment begins.
+    /// For each thread, the numbers of its records at which the next map begins to hold.
     pub changes: Vec<Vec<u64>>,
-    /// Per thread.
+    /// For each thread, the kernel thread that it is.
     pub identities: Vec<ThreadIdentity>,
     /// How the place was found.
     pub finding: Finding,
@@ -44,13 +45,13 @@ pub struct Placement {
 pub struct Finding {
     /// The clock of the trace's start.
     pub clock: Clock,
-    /// How sure that is.
+    /// How sure the place is.
     pub verdict: Verdict,
-    /// Why; a sentence for people.
+    /// Why this place was chosen: a sentence for people.
     pub why: String,
-    /// Median distance of what should coincide, ns.
+    /// Median of the residuals, ns.
     pub median: Option<u64>,
-    /// 99th percentile of the same.
+    /// 99th percentile of the residuals, ns.
     pub p99: Option<u64>,
     /// What was tried and found, line by line, for `--explain`.
     pub explain: Vec<String>,
@@ -70,7 +71,8 @@ impl Default for Finding {
 }
 
 impl Placement {
-    /// The timeline's ns for a record: number `record` of `thread`, at `at` of the trace's clock.
+    /// The time on the timeline, ns, of the record with number `record` among the records of `thread`, whose
+    /// own time is `at` (ns of the trace's clock).
     #[inline]
     pub fn time(&self, thread: u32, record: u64, at: u64) -> u64 {
         match self.segments.as_slice() {
@@ -84,9 +86,26 @@ impl Placement {
         }
     }
 
-    /// Which kernel thread `thread` is.
+    /// The kernel thread that the thread with number `thread` is.
     pub fn identity(&self, thread: u32) -> &ThreadIdentity {
         const NOBODY: &ThreadIdentity = &ThreadIdentity { tid: None, tgid: None, doubt: None };
         self.identities.get(thread as usize).unwrap_or(NOBODY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_lies_in_the_segment_that_its_number_says() {
+        let placement = Placement {
+            segments: vec![ClockMap::offset(100), ClockMap::offset(5_000)],
+            changes: vec![vec![3]],
+            ..Placement::default()
+        };
+        assert_eq!([0, 2, 3, 9].map(|record| placement.time(0, record, 10)), [110, 110, 5_010, 5_010]);
+        assert_eq!(placement.time(1, 9, 10), 110, "a thread of which no change is known stays in the first");
+        assert_eq!(Placement::default().time(0, 0, 10), 10);
     }
 }

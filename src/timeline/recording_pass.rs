@@ -75,8 +75,8 @@ impl Sink for EvidencePass<'_> {
     }
 }
 
-/// The timeline on its way to the exporter: numbers event types over all inputs, counts, and holds what comes too early for
-/// an exporter that wants everything in order of time.
+/// The timeline on its way to the exporter: numbers event types over all inputs, counts, and holds what comes
+/// too early for an exporter that wants everything in order of time.
 pub struct Timeline<'o> {
     summary: MergeSummary,
     /// A bit for each thread id seen.
@@ -91,7 +91,8 @@ pub struct Timeline<'o> {
 }
 
 impl<'o> Timeline<'o> {
-    /// A timeline of which nothing is pushed yet; `duplicates` holds the events of the recording that is pushed last.
+    /// A timeline of which nothing is pushed yet; `duplicates` holds the events of the recording that is
+    /// pushed last.
     pub fn new(
         out: &'o mut dyn TimelineSink,
         summary: MergeSummary,
@@ -173,8 +174,8 @@ impl<'o> Timeline<'o> {
         Ok(())
     }
 
-    /// Pushes one recording. With `drop_duplicates` its events that an earlier recording holds too are left out; with
-    /// `hold` its events are held until their time comes.
+    /// Pushes one recording. With `drop_duplicates` its events that an earlier recording holds too are left
+    /// out; with `hold` its events are held until their time comes.
     pub fn push_recording(
         &mut self,
         input: &RecordingInput<'_>,
@@ -205,8 +206,8 @@ impl<'o> Timeline<'o> {
         Ok(())
     }
 
-    /// Adds what a recording came to to the summary: its report, the duplicates of each CPU, how many events were pushed,
-    /// and what was added to their times, ns.
+    /// Adds what a recording came to to the summary: its report, the duplicates of each CPU, how many events
+    /// were pushed, and what was added to their times, ns.
     fn add_recording(
         &mut self,
         input: &RecordingInput<'_>,
@@ -282,8 +283,8 @@ impl<'o> Timeline<'o> {
         }
     }
 
-    /// Adds an input's damage, irregularities and notes to the summary. Where there are several inputs, each line names its
-    /// own.
+    /// Adds an input's damage, irregularities and notes to the summary. Where there are several inputs, each
+    /// line names its own.
     pub fn add_problems(&mut self, index: usize, report: ReadReport) {
         let several = self.summary.inputs.len() > 1;
         let name = self.summary.inputs[index].name.clone();
@@ -341,8 +342,8 @@ impl TimelineAdapter for EdgeHolder<'_> {
     }
 }
 
-/// One recording's events on their way to the exporter: event types are numbered over all inputs, times are in the
-/// timeline's clock.
+/// One recording's events on their way to the exporter: event types are numbered over all inputs, times are
+/// in the timeline's clock.
 struct PushPass<'t, 'o> {
     map: Option<&'t ClockMap>,
     event_types: Vec<EventTypeId>,

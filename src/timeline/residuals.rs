@@ -1,4 +1,5 @@
-//! How well one thread of a method trace and one of the kernel's threads fit, if the trace lies at a given place.
+//! Residuals: how far apart the calls of a method trace's thread and the markers and switches of a kernel
+//! thread lie, when the trace is put at a given place.
 
 use std::collections::HashMap;
 
@@ -6,53 +7,53 @@ use super::clock_map::ClockMap;
 use super::kernel_evidence::ThreadActivity;
 use super::method_evidence::{MethodEvidence, NamedEdge, OffCpuGap};
 
-/// What is further apart than this does not belong together: ns.
+/// An edge and a marker further apart than this do not belong together: ns.
 pub const WINDOW_NS: i64 = 2_000_000;
-/// Fewer comparisons than this say nothing.
+/// With fewer comparisons, a median is not taken.
 const MIN_COMPARISONS: usize = 4;
 
-/// An enter or exit, and the marker it belongs to.
+/// An edge of the method trace and the marker or switch that belongs to it.
 #[derive(Debug, Clone, Copy)]
 pub struct MatchedPair {
-    /// The trace's own time: ns in the trace's clock.
+    /// The edge's time, ns of the trace's clock.
     pub at: u64,
-    /// Era of the trace's clock.
+    /// The number of the clock map that the edge's time was mapped by.
     pub segment: usize,
-    /// The marker's time less the enter's or exit's, ns: an enter comes before its marker, an exit after.
+    /// The marker's time less the edge's, ns. An enter comes before its marker, an exit after.
     pub apart: i64,
-    /// Enter, or exit.
+    /// Whether the edge is an enter.
     pub begin: bool,
 }
 
-/// How well two threads residuals.
+/// What comparing two threads came to.
 #[derive(Debug, Clone, Default)]
 pub struct Residuals {
-    /// Enters and exits with their markers.
+    /// Enters and exits, each with its marker.
     pub pairs: Vec<MatchedPair>,
-    /// The ends of stretches off the CPU with the switches they belong to: the last record before comes before the
-    /// switch, the first one behind after it, as an enter and an exit lie to their markers.
+    /// Stretches off the CPU with their switches: the last record before a stretch is an enter's edge (it
+    /// comes before the switch), the first record behind it an exit's.
     pub switches: Vec<MatchedPair>,
-    /// For each stretch off the CPU: how much the two recordings differ about the CPU time in it, ns.
+    /// For each stretch off the CPU, the difference of the CPU times that the two files give for it, ns.
     pub cpu_time: Vec<u64>,
-    /// Medians: of each marker's name, and of the curve. Each at least 1 µs, at most [`WINDOW_NS`].
+    /// Medians of the distances of each marker name, and of `cpu_time`: ns, each from 1 µs to [`WINDOW_NS`].
     pub medians: Vec<f64>,
-    /// Where in the thread's records the trace's clock comes into its next segment.
+    /// The numbers of the thread's records at which the next clock map begins to hold.
     pub changes: Vec<u64>,
 }
 
-/// The middle one.
+/// The middle value; of an even number of values the upper one of the two in the middle.
 pub fn median<T: Ord + Copy>(values: &mut [T]) -> Option<T> {
     let middle = values.len() / 2;
     (!values.is_empty()).then(|| *values.select_nth_unstable(middle).1)
 }
 
-/// The mean of what may differ by powers of ten.
+/// The geometric mean: for values that differ by powers of ten.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().map(|v| v.ln()).sum();
     (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
 }
 
-/// Markers of one name and kind, in order.
+/// Times of the markers of one name, begins and ends apart, in order: ns of the timeline.
 type Groups = HashMap<(u32, bool), Vec<u64>>;
 
 fn groups(activity: &ThreadActivity) -> Groups {
@@ -63,7 +64,7 @@ fn groups(activity: &ThreadActivity) -> Groups {
     groups
 }
 
-/// How far the marker nearest to `y` is from it.
+/// The time of the marker nearest to `y`, less `y`: ns.
 fn nearest(group: &[u64], y: i64) -> Option<i64> {
     let after = group.partition_point(|ts| (*ts as i64) < y);
     let candidates = [after.checked_sub(1), Some(after)].into_iter().flatten();
@@ -136,19 +137,22 @@ pub fn compare(
     residuals
 }
 
-/// Of a stretch between two records how much may be more than time off the CPU, so that its ends tell something: ns.
+/// The most time on the CPU in a stretch between two records, so that the stretch's ends are compared with
+/// switches: ns.
 const MAX_RUNNING_AROUND_GAP_NS: u64 = 100_000;
 
-/// The switches off and onto the CPU that a stretch between two records stems from, if there is no doubt about it.
+/// The switches off and onto the CPU that caused a stretch between two records, if there is no doubt about
+/// them.
 fn off_cpu_switches(gap: &OffCpuGap, activity: &ThreadActivity, [from, to]: [u64; 2]) -> Option<(u64, u64)> {
     let slack = WINDOW_NS as u64 / 8;
     let (off, on) = activity.longest_off_cpu(from.saturating_sub(slack), to.saturating_add(slack))?;
     let (long, rest) = (gap.to.saturating_sub(gap.from), on - off);
-    // Its two times are cut to µs.
+    // The stretch's two times are cut to µs.
     (rest <= long + 2_000 && long - rest.min(long) <= MAX_RUNNING_AROUND_GAP_NS).then_some((off, on))
 }
 
-/// Follows clocks that run apart: a runtime that measured the counter's frequency in a millisecond is off by that.
+/// Follows two clocks that run apart, as they do where a runtime measured the counter's frequency within a
+/// millisecond.
 #[derive(Default)]
 struct Drift {
     now: i64,
@@ -172,8 +176,8 @@ impl Drift {
     }
 }
 
-/// At which record of the thread each segment but the first begins: where markers and edges are nearest on the whole, and
-/// where the time on the CPU is the same.
+/// The records of the thread at which each clock map but the first begins to hold: those with which markers
+/// and CPU times fit best.
 fn changes(
     thread: &MethodEvidence,
     activity: &ThreadActivity,
@@ -184,7 +188,7 @@ fn changes(
     for pair in segments.windows(2) {
         let since = changes.last().copied().unwrap_or(0);
         let by_contents = change(thread, activity, groups, [&pair[0], &pair[1]], since);
-        // A clock set back shows in the records themselves.
+        // A clock that was set back shows in the records themselves.
         let back = thread.backward.iter().map(|(record, _)| *record).filter(|r| *r > since);
         let change = match by_contents {
             Some(found) => {
@@ -197,7 +201,7 @@ fn changes(
     changes
 }
 
-/// The record at which the next segment begins, by what both contain.
+/// The record at which the second of two clock maps begins to hold, by markers and CPU times.
 fn change(
     thread: &MethodEvidence,
     activity: &ThreadActivity,
@@ -218,7 +222,7 @@ fn change(
     let by_markers =
         thread.edges.iter().filter_map(|e| Some((e.record, e.record, gain(segments.map(|m| marker(e, m)))?)));
     let gaps = thread.gaps.iter().filter(|_| activity.has_switches());
-    // What lies between two gaps has no gap of its own: it begins where the gap before ended.
+    // Records between two gaps have nothing to compare: they go with the gap before them.
     let mut ended = since;
     let by_gaps = gaps.filter_map(|gap| {
         let from = std::mem::replace(&mut ended, gap.record);
@@ -229,7 +233,8 @@ fn change(
     if items.len() < MIN_COMPARISONS {
         return None;
     }
-    // The sum over all before the change in the one segment, and from it on in the next: its least.
+    // The change is where the sum of costs, by the first map before it and by the second map from it on, is
+    // least.
     let (mut sum, mut least, mut at) = (0, 0, 0);
     for (n, (_, _, gain)) in items.iter().enumerate() {
         sum += gain;
@@ -240,11 +245,81 @@ fn change(
     Some(items.get(at).map_or(thread.records, |(_, from, _)| *from))
 }
 
-/// The first record that is surely at `x` or later, in the trace's clock.
+/// The first record that certainly lies at `x` (ns of the trace's clock) or later.
 pub fn change_at(thread: &MethodEvidence, x: i64) -> u64 {
     let x = x.max(0) as u64;
     if thread.first >= x {
         return 0;
     }
     thread.gaps.iter().find(|g| g.to >= x).map_or(thread.records, |g| g.record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernel_evidence::SliceMark;
+    use super::*;
+
+    const WHOLE_RECORDING: (u64, u64) = (0, u64::MAX);
+
+    /// Four calls of one method, 100 µs long, at 1, 2, 3 and 4 ms of the trace's clock.
+    fn four_calls() -> MethodEvidence {
+        let edge = |n: u64| {
+            let (call, begin) = (n / 2, n % 2 == 0);
+            let x = (call + 1) * 1_000_000 + if begin { 0 } else { 100_000 };
+            NamedEdge { record: n, x, name: 0, begin }
+        };
+        MethodEvidence { edges: (0..8).map(edge).collect(), records: 8, ..MethodEvidence::default() }
+    }
+
+    /// The markers of [`four_calls`] where the timeline is 10 ms ahead of the trace: each begins 3 µs after
+    /// its call and ends 2 µs before the call's end.
+    fn four_slices() -> ThreadActivity {
+        let mark = |edge: &NamedEdge| {
+            let ts = edge.x + 10_000_000;
+            SliceMark { ts: if edge.begin { ts + 3_000 } else { ts - 2_000 }, name: 0, begin: edge.begin }
+        };
+        let marks = four_calls().edges.iter().map(mark).collect();
+        ThreadActivity::with_marks(marks)
+    }
+
+    #[test]
+    fn enters_and_exits_are_paired_with_their_markers() {
+        let maps = [ClockMap::offset(10_000_000)];
+        let residuals = compare(&four_calls(), &four_slices(), &maps, WHOLE_RECORDING);
+        assert_eq!(residuals.pairs.len(), 8);
+        assert!(residuals.pairs.iter().all(|p| p.apart == if p.begin { 3_000 } else { -2_000 }));
+        // 2,000 and 3,000 ns, four times each: the upper one of the two in the middle.
+        assert_eq!(residuals.medians, [3_000.0]);
+        assert!(residuals.cpu_time.is_empty() && residuals.switches.is_empty());
+    }
+
+    #[test]
+    fn at_a_wrong_place_nothing_is_paired() {
+        let maps = [ClockMap::offset(500_000_000)];
+        let residuals = compare(&four_calls(), &four_slices(), &maps, WHOLE_RECORDING);
+        assert!(residuals.pairs.is_empty());
+        assert_eq!(residuals.medians, [WINDOW_NS as f64]);
+        let residuals = compare(&four_calls(), &four_slices(), &maps, (0, 20_000_000));
+        assert!(residuals.medians.is_empty(), "what lies outside of the recording is not compared");
+    }
+
+    #[test]
+    fn a_stretch_off_the_cpu_is_paired_with_its_switches() {
+        // On the CPU from 0 to 1 ms and from 3 to 5 ms.
+        let activity = ThreadActivity::with_cpu_times(&[(0, 1_000_000), (3_000_000, 5_000_000)]);
+        let gap = OffCpuGap { record: 1, from: 990_000, to: 3_010_000, cpu: 25_000 };
+        let thread = MethodEvidence { gaps: vec![gap], records: 2, ..MethodEvidence::default() };
+        let residuals = compare(&thread, &activity, &[ClockMap::offset(0)], WHOLE_RECORDING);
+        // The kernel says 10 µs before the switch and 10 µs after it, the method trace says 25 µs.
+        assert_eq!(residuals.cpu_time, [5_000]);
+        let switches: Vec<_> = residuals.switches.iter().map(|p| (p.at, p.apart, p.begin)).collect();
+        assert_eq!(switches, [(990_000, 10_000, true), (3_010_000, -10_000, false)]);
+    }
+
+    #[test]
+    fn means_are_those_of_the_textbook() {
+        assert_eq!(median(&mut [5, 1, 9]), Some(5));
+        assert_eq!(median::<i64>(&mut []), None);
+        assert!((geometric_mean(&[10.0, 1_000.0]).unwrap() - 100.0).abs() < 1e-9);
+    }
 }

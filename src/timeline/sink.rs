@@ -1,7 +1,8 @@
-//! What an exporter takes: kernel events through [`Sink`], and method slices on the kernel's threads, all in one clock.
+//! The sink that every exporter is: it takes kernel events through [`Sink`], and method slices on the
+//! kernel's threads, all in one clock.
 //!
-//! The order of calls: [`Sink::head`] once; then, as they come, `kind`, `thread`, `process`, `event`, `lost`,
-//! [`TimelineSink::method`], [`TimelineSink::method_thread`] and [`TimelineSink::edges`]; at the end
+//! The order of calls: [`Sink::head`] once; then, as they come, `event_type`, `thread`, `process`, `event`,
+//! `lost`, [`TimelineSink::method`], [`TimelineSink::method_thread`] and [`TimelineSink::edges`]; at the end
 //! [`TimelineSink::finish`] once. All times are ns in [`Head::clock`](crate::formats::Head::clock).
 
 use std::io;
@@ -9,7 +10,7 @@ use std::io;
 use super::MergeSummary;
 use crate::formats::{Order, Sink, SinkAdapter};
 
-/// Which method; dense, starting at 0, over all inputs.
+/// The number of a method. Numbers start at 0 and have no holes; all inputs share them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MethodId(pub u32);
 
@@ -29,11 +30,12 @@ pub struct MethodName<'a> {
 /// A thread of a method trace, and which of the kernel's threads it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MethodThread {
-    /// Dense, starting at 0, over all inputs: what [`TimelineSink::edges`] names.
+    /// The thread's number in [`TimelineSink::edges`]. Numbers start at 0 and have no holes; all inputs share
+    /// them.
     pub index: u32,
-    /// The kernel's thread, where it was found.
+    /// The kernel's thread id, where the thread was found.
     pub tid: Option<i32>,
-    /// Its process, where known.
+    /// The thread's process, where it is known.
     pub tgid: Option<i32>,
     /// The full name as the method trace has it.
     pub name: String,
@@ -43,7 +45,7 @@ pub struct MethodThread {
     pub doubt: Option<String>,
 }
 
-/// Enter or exit.
+/// Whether an edge enters or leaves a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EdgeKind {
     /// A method begins.
@@ -52,7 +54,7 @@ pub enum EdgeKind {
     Exit,
 }
 
-/// A method begins or ends on a thread.
+/// One edge of a method slice: a method begins or ends on a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
     /// When, ns in the timeline's clock.
@@ -67,9 +69,9 @@ pub struct Edge {
 
 /// Takes a whole timeline. Every exporter is one; an error ends the merge.
 pub trait TimelineSink: Sink {
-    /// In which order the exporter wants what it gets. With [`Order::Time`] kernel events and edges come by time together,
-    /// at the price of memory for the smaller inputs; with [`Order::Any`] each CPU and each thread is in order by itself,
-    /// which is cheapest.
+    /// In which order the exporter wants what it gets. With [`Order::Time`] kernel events and edges come by
+    /// time together, at the price of memory for the smaller inputs; with [`Order::Any`] each CPU and each
+    /// thread is in order by itself, which is cheapest.
     fn order(&self) -> Order {
         Order::Any
     }
@@ -83,13 +85,14 @@ pub trait TimelineSink: Sink {
         let _ = thread;
         Ok(())
     }
-    /// Edges of one thread, in order of time. Every exit ends the last enter that is open, and none stays open.
+    /// Edges of one thread, in order of time. Every exit ends the last enter that is open, and none stays
+    /// open.
     fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
         let _ = (thread, edges);
         Ok(())
     }
-    /// The end of the timeline, with losses and verdicts. The exporter writes what is left and flushes; only after this the
-    /// output is whole.
+    /// The end of the timeline, with losses and verdicts. The exporter writes what is left and flushes; only
+    /// after this the output is whole.
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()>;
     /// What the output does not hold as the inputs have it: one sentence each, for the summary. The merge asks after
     /// [`TimelineSink::finish`].
@@ -98,8 +101,8 @@ pub trait TimelineSink: Sink {
     }
 }
 
-/// A [`TimelineSink`] that hands what it gets on to another one. Every method that an adapter does not override passes its
-/// call on unchanged; see [`SinkAdapter`] for those of kernel events.
+/// A [`TimelineSink`] that hands what it gets on to another one. Every method that an adapter does not
+/// override passes its call on unchanged; see [`SinkAdapter`] for those of kernel events.
 pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
     /// See [`TimelineSink::order`]; nearly always the order that the sink behind the adapter wants.
     fn order(&self) -> Order;

@@ -1,4 +1,5 @@
-//! What a merge came to: for the summary, for `--json`, and for the output file itself.
+//! The summary of a merge: printed for people or as JSON, and written into output formats that have a place
+//! for it.
 
 use serde::Serialize;
 
@@ -10,16 +11,16 @@ use crate::formats::art_method::CallAnomalies;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Nothing speaks against it, and nothing but the file's own word for it.
+    /// Only the file itself says so; nothing confirms or contradicts it.
     Assumed,
-    /// The clocks fit, and what both contain does not contradict.
+    /// The clocks fit, and nothing that both files contain contradicts the place.
     Consistent,
-    /// What both contain coincides, to the residual.
+    /// Markers or context switches of both files coincide, up to the residual.
     Proven,
 }
 
 impl Verdict {
-    /// The word for people.
+    /// The verdict's name for people.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Assumed => "assumed",
@@ -29,7 +30,7 @@ impl Verdict {
     }
 }
 
-/// One input's part in a timeline.
+/// The summary of one input.
 #[derive(Debug, Clone, Serialize)]
 pub struct InputSummary {
     /// The path as given.
@@ -38,33 +39,34 @@ pub struct InputSummary {
     pub size: u64,
     /// The format for people: `trace.dat v7 (zstd)`.
     pub format: String,
-    /// The clock its times are in: as it says, or as chosen.
+    /// The clock of the input's times: as the file says, or as it was found.
     pub clock: Clock,
-    /// Why this clock; a sentence for people.
+    /// Why this clock: a sentence for people.
     pub why: String,
-    /// What was added to its times to come to the timeline's, ns (at its first moment).
+    /// What was added to the input's first time to get the timeline's, ns.
     pub offset_ns: i64,
-    /// How sure that is.
+    /// How sure the input's place is.
     pub verdict: Verdict,
-    /// Median distance between what should coincide in this input and in the others, ns.
+    /// Median distance of calls and their markers, or of CPU times, between this input and the recordings,
+    /// ns.
     pub residual_median_ns: Option<u64>,
-    /// 99th percentile of the same, ns.
+    /// 99th percentile of the same distances, ns.
     pub residual_p99_ns: Option<u64>,
-    /// What was tried to find that out, for `--explain`.
+    /// What was tried to find the clock, line by line, for `--explain`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explain: Vec<String>,
-    /// Kernel events (markers are such too); 0 for a method trace.
+    /// Kernel events, markers among them; 0 for a method trace.
     pub events: u64,
-    /// Events left out because another input has the very same.
+    /// Events left out because another input holds the same events.
     pub duplicates: u64,
     /// Method enters and exits; 0 for a kernel recording.
     pub method_edges: u64,
 }
 
-/// What a whole timeline came to.
+/// The summary of a whole timeline.
 #[derive(Debug, Clone, Serialize)]
 pub struct MergeSummary {
-    /// The one clock.
+    /// The timeline's clock.
     pub clock: Clock,
     /// The inputs, in the order given.
     pub inputs: Vec<InputSummary>,
@@ -74,8 +76,8 @@ pub struct MergeSummary {
     pub markers: u64,
     /// Method enters, each of which has its exit in the output.
     pub methods: u64,
-    /// What did not fit together in the method traces. A timeline has no place for calls whose entry is not recorded:
-    /// they are left out.
+    /// Enters and exits of the method traces that do not fit together. Calls whose enter is not recorded are
+    /// left out.
     pub problems: CallAnomalies,
     /// Threads with a name or an event.
     pub threads: u64,

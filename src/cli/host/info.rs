@@ -15,10 +15,11 @@ use crate::inspect::{self, Contents, InputReport, InspectError, MethodTraceRepor
 
 /// Say what a file is: format, clocks, counts, losses, damage
 ///
-/// Every file is named by its format. Of a file that tracebridge reads, info prints the clocks, events per CPU, losses, threads,
-/// methods and damage.
+/// Every file is named by its format. Of a file that tracebridge reads, info prints the clocks, events per
+/// CPU, losses, threads, methods and damage.
 ///
-/// Exit status: 0 whole, 1 cannot be read or is nothing that is read here, 3 read, but events were lost or it is damaged.
+/// Exit status: 0 whole, 1 cannot be read or is nothing that is read here, 3 read, but events were lost or it
+/// is damaged.
 #[derive(Parser)]
 pub struct InfoArgs {
     /// The files; - is standard input

@@ -15,9 +15,10 @@ use crate::timeline::{MergeOptions, MergeSummary};
 
 /// Put recordings and method traces on one clock, and write them as one file
 ///
-/// Kernel recordings (trace.dat, atrace and ftrace text, systrace HTML) and method traces (am profile, Debug.startMethodTracing)
-/// of the same moments go in, in any number; one file comes out. The clock of a method trace is found by what both
-/// contain; the summary says which it is, why, and how far what should coincide is apart.
+/// Kernel recordings (trace.dat, atrace and ftrace text, systrace HTML) and method traces (am profile,
+/// Debug.startMethodTracing) of the same moments go in, in any number; one file comes out. The clock of a
+/// method trace is found by what both contain; the summary says which it is, why, and how far what should
+/// coincide is apart.
 ///
 /// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but events were lost or an input is damaged.
 #[derive(Parser)]

@@ -1,12 +1,12 @@
 //! Whether a file is ftrace's text, or systrace's HTML page around such a text.
 
-use crate::formats::input_format::DETECTION_BYTES;
+use crate::formats::input::DETECTION_BYTES;
 
 /// Lines at the start of a text that are looked at.
 const DETECTION_LINES: usize = 400;
 
-/// Whether a file with these bytes is ftrace's text: it has ftrace's header, atrace's `TRACE:`, or a line with
-/// ` [000] … 12.345678: name:` among the first lines.
+/// Whether a file with these bytes is ftrace's text: it has ftrace's header, atrace's `TRACE:`, or a line
+/// with ` [000] … 12.345678: name:` among the first lines.
 pub(in crate::formats) fn detect(bytes: &[u8]) -> bool {
     let head = start(bytes);
     if head.trim_ascii_start().starts_with(b"# tracer:") {

@@ -1,7 +1,7 @@
 //! Whether a file is a Perfetto trace.
 
-/// Whether a file with these bytes may be a Perfetto trace. A `Trace` is a repeated field 1 of `TracePacket`s: the first byte
-/// is 0x0a, then comes a length, then a packet's first field.
+/// Whether a file with these bytes may be a Perfetto trace. A `Trace` is a repeated field 1 of
+/// `TracePacket`s: the first byte is 0x0a, then comes a length, then a packet's first field.
 pub(in crate::formats) fn detect(bytes: &[u8]) -> bool {
     let Some((0x0a, rest)) = bytes.split_first() else { return false };
     // A text that begins with an empty line, as an `adb shell` captures it, begins with 0x0a too.
