@@ -1,47 +1,56 @@
-//! Chrome's JSON trace format ("Trace Event Format"): what chrome://tracing, Perfetto and Speedscope open.
+//! Writes Chrome's JSON trace format ("Trace Event Format"), which chrome://tracing, Perfetto and Speedscope
+//! open.
 //!
-//! Markers are `B`/`E` on their threads, `b`/`e`/`n` where they are asynchronous, `C` for counters and `i` for
-//! moments; methods are `X` on a track of their own beside their thread; CPUs are threads of a process of their own
-//! with an `X` for each time a thread had them; a thread's states are `b`/`e` in its process. Times are µs with all
-//! three decimals, and integers that a double cannot hold are strings, so that no number is rounded.
+//! Markers become `B` and `E` events on their threads. Asynchronous markers become `b`, `e` and `n` events,
+//! counters `C` events, and instants `i` events. Methods become `X` events on a track of their own beside the
+//! track of their thread. CPUs become threads of a process of their own, with an `X` event for each time that
+//! a thread had the CPU. The states of a thread become `b` and `e` events in the thread's process. Integers
+//! that a double cannot hold become strings.
+//!
+//! Times are µs with three decimals, which is exact. But most viewers read numbers as doubles, add `dur` to
+//! `ts`, and get a sum that may be greater than the `ts` of the next event. [`Duration`] writes the `dur` of
+//! events that follow each other on a CPU so that the sum is not greater.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Display};
 use std::io::{self, Write};
 
 use super::Out;
-use super::background::Background;
-use super::story::{AsyncEdge, AsyncSlice, Method, Owner, Span, Story, Task, Tasks, Teller};
+use super::track_builder::{
+    AsyncEdge, AsyncSlice, CounterScope, MethodLabel, Span, Task, Tasks, TrackBuilder, TrackSink,
+};
+use super::writer_thread::WriterThread;
 use crate::formats::{Event, EventType, Value};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
-/// The process that stands for the CPUs: above any pid of a kernel (PID_MAX_LIMIT is 2^22).
-const CPUS: i32 = 1 << 23;
-/// Added to a CPU's number, or to a thread's id, for the second track beside its own.
-const SECOND: i64 = 1 << 24;
-/// Integers up to here are exact in a double.
-const EXACT: i64 = 1 << 53;
+/// The process that stands for the CPUs. No kernel has this pid: PID_MAX_LIMIT is 2^22.
+const CPU_PROCESS: i32 = 1 << 23;
+/// Added to a CPU's number or to a thread's id, gives the id of the second track beside the first.
+const SECOND_TRACK: i64 = 1 << 24;
+/// All integers up to this one are exact in a double.
+const MAX_EXACT_IN_DOUBLE: i64 = 1 << 53;
 
 /// The writer onto `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
     let json = ChromeJson {
-        background: Background::new(out),
+        writer: WriterThread::new(out),
         out: b"{\"traceEvents\":[".to_vec(),
         tracks: BTreeMap::new(),
         first: true,
     };
-    Box::new(Teller::new(json))
+    Box::new(TrackBuilder::new(json))
 }
 
 struct ChromeJson {
-    background: Background,
+    writer: WriterThread,
     out: Vec<u8>,
-    /// Names of the tracks that are no threads of the kernel, by process and track.
+    /// The names of the tracks that are not kernel threads, by process id and track id.
     tracks: BTreeMap<(i64, i64), String>,
     first: bool,
 }
 
-/// Appends `text` as a JSON string; what is no UTF-8 is replaced.
-pub(super) fn json_string(out: &mut Vec<u8>, text: &[u8]) {
+/// Appends `text` as a JSON string. Bytes that are not UTF-8 are replaced by U+FFFD.
+fn json_string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     for chunk in text.utf8_chunks() {
         for c in chunk.valid().bytes() {
@@ -53,7 +62,7 @@ pub(super) fn json_string(out: &mut Vec<u8>, text: &[u8]) {
                 0..0x20 => {
                     let _ = write!(out, "\\u{c:04x}");
                 }
-                // A page may hold this text inside a script.
+                // The JSON text may be placed inside a script element of an HTML page.
                 b'<' => out.extend(b"\\u003c"),
                 c => out.push(c),
             }
@@ -65,14 +74,75 @@ pub(super) fn json_string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
-/// An integer as JSON; as a string where a double would round it.
+/// Appends an integer, as a string if a double would round it.
 fn json_int(out: &mut Vec<u8>, value: i64) {
-    let _ =
-        if (-EXACT..=EXACT).contains(&value) { write!(out, "{value}") } else { write!(out, "\"{value}\"") };
+    let _ = if (-MAX_EXACT_IN_DOUBLE..=MAX_EXACT_IN_DOUBLE).contains(&value) {
+        write!(out, "{value}")
+    } else {
+        write!(out, "\"{value}\"")
+    };
+}
+
+/// A time in ns, printed as µs with three decimals.
+struct Micros(u64);
+
+impl Display for Micros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+/// The double that a viewer reads for a time in ns, printed as [`Micros`].
+///
+/// The division rounds once, and `ns` itself is exact below 2^53 ns (104 days); so the quotient is the double
+/// nearest to the printed decimal, which is what a parser returns.
+fn as_double(ns: u64) -> f64 {
+    ns as f64 / 1000.0
+}
+
+/// The duration of an event whose successor on the same track may begin at the event's end.
+///
+/// The duration is printed with three decimals if a viewer's sum `ts + dur` is then not greater than the
+/// double of the end. Otherwise the duration is printed with the decimals that make the sum equal to the
+/// double of the end. The printed duration is then too short by less than the distance of two doubles near
+/// the end (0.015 ns after one day).
+enum Duration {
+    Exact(Micros),
+    Fitted(f64),
+}
+
+impl Duration {
+    fn new(span: Span) -> Duration {
+        let exact = Duration::exact(span);
+        let (start, end) = (as_double(span.start), as_double(span.end));
+        let dur = as_double(span.end.saturating_sub(span.start));
+        if start + dur <= end {
+            return exact;
+        }
+        let mut fitted = end - start;
+        while start + fitted > end {
+            fitted = fitted.next_down();
+        }
+        if fitted > 0.0 { Duration::Fitted(fitted) } else { exact }
+    }
+
+    fn exact(span: Span) -> Duration {
+        Duration::Exact(Micros(span.end.saturating_sub(span.start)))
+    }
+}
+
+impl Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Duration::Exact(micros) => micros.fmt(f),
+            // Rust prints the shortest decimal that a parser reads as the same double.
+            Duration::Fitted(micros) => write!(f, "{micros}"),
+        }
+    }
 }
 
 impl ChromeJson {
-    /// One event: what all have, then what `more` adds.
+    /// Writes an event: the members that all events have, then the members that `more` appends.
     fn event(
         &mut self,
         phase: u8,
@@ -85,7 +155,7 @@ impl ChromeJson {
         let out = &mut self.out;
         out.extend(if std::mem::take(&mut self.first) { &b"\n{"[..] } else { b",\n{" });
         write!(out, "\"ph\":\"{}\",\"pid\":{},\"tid\":{},", char::from(phase), place.0, place.1)?;
-        write!(out, "\"ts\":{}.{:03}", ts / 1000, ts % 1000)?;
+        write!(out, "\"ts\":{}", Micros(ts))?;
         out.extend(b",\"name\":");
         json_string(out, name);
         if !cat.is_empty() {
@@ -93,20 +163,21 @@ impl ChromeJson {
         }
         more(out);
         out.push(b'}');
-        self.background.offer(&mut self.out)
+        self.writer.write_if_full(&mut self.out)
     }
 
+    /// Writes an `X` event. `dur` is the text of its duration.
     fn complete(
         &mut self,
         place: (i64, i64),
         span: Span,
         name: &[u8],
         cat: &str,
+        dur: impl Display,
         args: &[(&str, i64)],
     ) -> io::Result<()> {
         self.event(b'X', place, span.start, name, cat, |out| {
-            let dur = span.end.saturating_sub(span.start);
-            let _ = write!(out, ",\"dur\":{}.{:03}", dur / 1000, dur % 1000);
+            let _ = write!(out, ",\"dur\":{dur}");
             if !args.is_empty() || span.open {
                 out.extend(b",\"args\":{");
                 for (i, (name, value)) in args.iter().enumerate() {
@@ -133,12 +204,12 @@ impl ChromeJson {
     }
 }
 
-/// The process and thread of a task; a thread whose process nobody knows stands alone.
+/// The process id and thread id of a task. A thread whose process is not known gets a process of its own.
 fn place(at: Task) -> (i64, i64) {
     (at.tgid.unwrap_or(at.tid).into(), at.tid.into())
 }
 
-impl Story for ChromeJson {
+impl TrackSink for ChromeJson {
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         self.event(b'B', place(at), ts, name, "atrace", |_| ())
     }
@@ -155,7 +226,7 @@ impl Story for ChromeJson {
         };
         let pid = i64::from(pid);
         self.event(phase, (pid, pid), slice.ts, slice.name, "atrace", |out| {
-            // Slices of one track and cookie belong together.
+            // Viewers match the begin and the end of a slice by this id: the track and the cookie.
             out.extend(b",\"id2\":{\"local\":");
             let track = slice.track.unwrap_or(slice.name);
             json_string(out, &[track, format!("/{}", slice.cookie).as_bytes()].concat());
@@ -172,11 +243,11 @@ impl Story for ChromeJson {
         self.event(b'i', place(at), ts, name, "atrace", |out| out.extend(b",\"s\":\"t\""))
     }
 
-    fn counter(&mut self, owner: Owner, ts: u64, name: &str, value: i64) -> io::Result<()> {
-        let (pid, name) = match owner {
-            Owner::Process(pid) => (pid, name.to_owned()),
-            Owner::Cpu(cpu) => (CPUS, format!("cpu{cpu} {name}")),
-            Owner::System => (CPUS, name.to_owned()),
+    fn counter(&mut self, scope: CounterScope, ts: u64, name: &str, value: i64) -> io::Result<()> {
+        let (pid, name) = match scope {
+            CounterScope::Process(pid) => (pid, name.to_owned()),
+            CounterScope::Cpu(cpu) => (CPU_PROCESS, format!("cpu{cpu} {name}")),
+            CounterScope::System => (CPU_PROCESS, name.to_owned()),
         };
         self.event(b'C', (pid.into(), 0), ts, name.as_bytes(), "", |out| {
             out.extend(b",\"args\":{\"value\":");
@@ -186,9 +257,16 @@ impl Story for ChromeJson {
     }
 
     fn on_cpu(&mut self, cpu: u32, at: Task, name: &str, span: Span, prio: i64) -> io::Result<()> {
-        self.track(CPUS.into(), cpu.into(), || format!("CPU {cpu}"));
+        self.track(CPU_PROCESS.into(), cpu.into(), || format!("CPU {cpu}"));
         let args = [("tid", i64::from(at.tid)), ("prio", prio)];
-        self.complete((CPUS.into(), cpu.into()), span, name.as_bytes(), "sched", &args)
+        self.complete(
+            (CPU_PROCESS.into(), cpu.into()),
+            span,
+            name.as_bytes(),
+            "sched",
+            Duration::new(span),
+            &args,
+        )
     }
 
     fn state(&mut self, at: Task, state: &'static str, span: Span) -> io::Result<()> {
@@ -200,18 +278,20 @@ impl Story for ChromeJson {
     }
 
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
-        let tid = SECOND + i64::from(cpu);
-        self.track(CPUS.into(), tid, || format!("CPU {cpu} interrupts"));
-        self.complete((CPUS.into(), tid), span, name.as_bytes(), "irq", &[])
+        let tid = SECOND_TRACK + i64::from(cpu);
+        self.track(CPU_PROCESS.into(), tid, || format!("CPU {cpu} interrupts"));
+        self.complete((CPU_PROCESS.into(), tid), span, name.as_bytes(), "irq", Duration::new(span), &[])
     }
 
-    fn method(&mut self, at: &MethodThread, method: &Method, span: Span, _: usize) -> io::Result<()> {
+    fn method(&mut self, at: &MethodThread, method: &MethodLabel, span: Span, _: usize) -> io::Result<()> {
         let (pid, tid) = match (at.tid, at.tgid) {
-            (Some(tid), tgid) => (i64::from(tgid.unwrap_or(tid)), SECOND + i64::from(tid)),
-            (None, tgid) => (tgid.unwrap_or(0).into(), 2 * SECOND + i64::from(at.index)),
+            (Some(tid), tgid) => (i64::from(tgid.unwrap_or(tid)), SECOND_TRACK + i64::from(tid)),
+            (None, tgid) => (tgid.unwrap_or(0).into(), 2 * SECOND_TRACK + i64::from(at.index)),
         };
         self.track(pid, tid, || format!("{} methods", at.name));
-        self.complete((pid, tid), span, method.full.as_bytes(), "method", &[])
+        // Perfetto truncates `dur` to ns, and drops a method that seems to end after its caller. So the exact
+        // duration is written, which keeps methods that end together inside each other.
+        self.complete((pid, tid), span, method.full.as_bytes(), "method", Duration::exact(span), &[])
     }
 
     fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
@@ -242,9 +322,9 @@ impl Story for ChromeJson {
         })
     }
 
-    fn finish(&mut self, tasks: &Tasks, outcome: &MergeSummary) -> io::Result<()> {
+    fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
         if !self.tracks.is_empty() {
-            self.metadata("process_name", (CPUS.into(), 0), "CPUs")?;
+            self.metadata("process_name", (CPU_PROCESS.into(), 0), "CPUs")?;
         }
         for (track, name) in std::mem::take(&mut self.tracks) {
             self.metadata("thread_name", track, &name)?;
@@ -266,10 +346,10 @@ impl Story for ChromeJson {
             }
         }
         self.out.extend(b"\n],\n\"displayTimeUnit\":\"ns\",\n\"metadata\":{\"tracebridge\":");
-        serde_json::to_writer(&mut self.out, outcome)?;
+        serde_json::to_writer(&mut self.out, summary)?;
         self.out.extend(b"}}\n");
-        self.background.write(&mut self.out)?;
-        self.background.finish()
+        self.writer.write(&mut self.out)?;
+        self.writer.finish()
     }
 }
 
@@ -277,7 +357,8 @@ impl Story for ChromeJson {
 mod tests {
     use serde_json::Value as Json;
 
-    use super::super::story::tests::{TEXT, export};
+    use super::super::track_builder::tests::{TEXT, export};
+    use super::{Duration, Micros, Span, as_double};
 
     fn events() -> Vec<Json> {
         let all: Json = serde_json::from_str(&export(super::create, TEXT)).unwrap();
@@ -341,5 +422,41 @@ mod tests {
         for name in ["main", "worker", "CPU 0", "CPU 1", "main methods", "CPU 0 interrupts"] {
             assert!(names.iter().any(|n| n == name), "{name} in {names:?}");
         }
+    }
+
+    /// Start and end as a viewer computes them: it reads `ts` and `dur` as doubles and adds them.
+    fn viewers_span(start: u64, end: u64) -> (f64, f64) {
+        let span = Span { start, end, open: false };
+        let ts: f64 = Micros(start).to_string().parse().unwrap();
+        let dur: f64 = Duration::new(span).to_string().parse().unwrap();
+        (ts, ts + dur)
+    }
+
+    #[test]
+    fn an_event_ends_no_later_than_the_next_begins_exactly_if_it_did_so_before_rounding() {
+        let mut random = 0x2545_f491_4f6c_dd1d_u64;
+        let mut next = |limit: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % limit
+        };
+        let mut fitted = 0;
+        for uptime_ns in [1_000, 1_000_000_000, 86_400_000_000_000, 30 * 86_400_000_000_000] {
+            for _ in 0..20_000 {
+                let start = next(uptime_ns);
+                let limit = [100, 100_000, 1_000_000_000][next(3) as usize];
+                let end = start + 1 + next(limit);
+                let (ts, sum) = viewers_span(start, end);
+                assert_eq!(ts, as_double(start));
+                for successor in [end - 1, end, end + 1] {
+                    let (successor_ts, _) = viewers_span(successor, successor + 1);
+                    assert_eq!(sum <= successor_ts, end <= successor, "{start} {end} {successor}");
+                }
+                let exact = Duration::new(Span { start, end, open: false });
+                fitted += u32::from(matches!(exact, Duration::Fitted(_)));
+            }
+        }
+        assert!(fitted > 1000, "the exact duration sufficed but for {fitted} events");
     }
 }

@@ -1,8 +1,10 @@
-//! The Firefox profiler's processed profile format: what profiler.firefox.com opens (it stays in the browser).
+//! Writes the Firefox profiler's processed profile format. profiler.firefox.com opens it inside the browser.
 //!
-//! Slices, states and moments are markers, methods are samples: the format knows call trees by samples only, so each
-//! thread's stack is looked at every [`INTERVAL_NS`], and a stack that stays counts as often. Counters are counters.
-//! The whole profile is kept until the end: the format has tables before what refers to them.
+//! Slices, thread states and instants become markers, and counters become counters. Methods become samples,
+//! because the format builds call trees from samples only: each thread's stack is sampled every
+//! [`SAMPLE_INTERVAL_NS`], and a stack that stays the same becomes one sample with a weight. The whole
+//! profile is kept in memory until the end, because in the file the tables precede the entries that refer to
+//! them.
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
@@ -15,28 +17,31 @@ use fxprof_processed_profile::{
 };
 
 use super::Out;
-use super::story::{AsyncEdge, AsyncSlice, Method, Owner, Span, Story, Task, Tasks, Teller};
+use super::track_builder::{
+    AsyncEdge, AsyncSlice, CounterScope, MethodLabel, Span, Task, Tasks, TrackBuilder, TrackSink,
+};
 use crate::formats::{Event, EventType};
 use crate::timeline::{MergeSummary, MethodId, MethodThread, TimelineSink};
 
-/// How often a method stack is looked at, ns.
-const INTERVAL_NS: u64 = 100_000;
+const SAMPLE_INTERVAL_NS: u64 = 100_000;
+/// Added to the thread id of a method trace, gives an id that no kernel thread has: PID_MAX_LIMIT is 2^22.
+const UNIDENTIFIED_THREAD: i32 = 1 << 23;
 /// The process that stands for the CPUs.
-const CPUS: i32 = 0;
+const CPU_PROCESS: i32 = 0;
 
 /// The writer onto `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
     let epoch = ReferenceTimestamp::from_duration_since_unix_epoch(Duration::ZERO);
-    let mut profile = Profile::new("tracebridge", epoch, SamplingInterval::from_nanos(INTERVAL_NS));
+    let mut profile = Profile::new("tracebridge", epoch, SamplingInterval::from_nanos(SAMPLE_INTERVAL_NS));
     profile.set_os_name("Android");
     let mut category = |name, color| profile.add_category(name, color);
-    let categories = Categories {
+    let categories = ProfileCategories {
         atrace: category("atrace", CategoryColor::Blue),
         sched: category("Scheduler", CategoryColor::Green),
         kernel: category("Kernel", CategoryColor::Orange),
         method: category("Method", CategoryColor::Yellow),
     };
-    Box::new(Teller::new(Firefox {
+    Box::new(TrackBuilder::new(FirefoxWriter {
         out,
         profile,
         categories,
@@ -48,43 +53,44 @@ pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
     }))
 }
 
-struct Categories {
+struct ProfileCategories {
     atrace: CategoryHandle,
     sched: CategoryHandle,
     kernel: CategoryHandle,
     method: CategoryHandle,
 }
 
-struct Firefox {
+struct FirefoxWriter {
     out: Out,
     profile: Profile,
-    categories: Categories,
-    /// The profile's zero, ns.
+    categories: ProfileCategories,
+    /// The time of the first event, ns. Times in the profile count from here.
     start: Option<u64>,
     processes: HashMap<i32, ProcessHandle>,
-    /// By id; a CPU is the thread -1 - its number. A thread stays in the process it was first seen in.
+    /// By thread id. The thread of CPU n has the id -1 - n. A thread stays in the process in which it was
+    /// first seen.
     threads: HashMap<i32, ThreadHandle>,
-    method_threads: HashMap<u32, Sampled>,
-    counters: HashMap<(Owner, String), (CounterHandle, i64)>,
+    method_threads: HashMap<u32, SampledThread>,
+    counters: HashMap<(CounterScope, String), (CounterHandle, i64)>,
 }
 
-/// A method thread's stack as the profile has it.
-struct Sampled {
+/// A method thread, and its stack in the profile's tables.
+struct SampledThread {
     thread: ThreadHandle,
-    /// Begin of each open method, and the stack up to it.
+    /// For each open method: the time of its begin, ns, and the stack from the root to the method.
     stack: Vec<(u64, StackHandle)>,
-    /// Up to where samples are taken.
+    /// The time up to which the thread is sampled, ns.
     until: u64,
 }
 
-/// A named interval or moment, with what there is to say about it.
-struct Named {
+/// A marker of the profile: an interval or an instant, with a name and one line of details.
+struct ProfileMarker {
     name: StringHandle,
     detail: StringHandle,
     category: CategoryHandle,
 }
 
-impl StaticSchemaMarker for Named {
+impl StaticSchemaMarker for ProfileMarker {
     const UNIQUE_MARKER_TYPE_NAME: &'static str = "tracebridge";
     const CHART_LABEL: Option<&'static str> = Some("{marker.name}");
     const TABLE_LABEL: Option<&'static str> = Some("{marker.name} {marker.data.detail}");
@@ -109,8 +115,8 @@ impl StaticSchemaMarker for Named {
     }
 }
 
-impl Firefox {
-    fn at(&mut self, ts: u64) -> Timestamp {
+impl FirefoxWriter {
+    fn timestamp(&mut self, ts: u64) -> Timestamp {
         let start = *self.start.get_or_insert(ts);
         Timestamp::from_nanos_since_reference(ts.saturating_sub(start))
     }
@@ -118,7 +124,7 @@ impl Firefox {
     fn process(&mut self, pid: i32) -> ProcessHandle {
         let (profile, zero) = (&mut self.profile, Timestamp::from_nanos_since_reference(0));
         *self.processes.entry(pid).or_insert_with(|| {
-            let name = if pid == CPUS { "CPUs".to_owned() } else { format!("process {pid}") };
+            let name = if pid == CPU_PROCESS { "CPUs".to_owned() } else { format!("process {pid}") };
             profile.add_process(&name, pid as u32, zero)
         })
     }
@@ -134,17 +140,17 @@ impl Firefox {
         thread
     }
 
-    fn of(&mut self, at: Task) -> ThreadHandle {
+    fn task_thread(&mut self, at: Task) -> ThreadHandle {
         self.thread(at.tgid.unwrap_or(at.tid), at.tid)
     }
 
     fn cpu(&mut self, cpu: u32) -> ThreadHandle {
-        let thread = self.thread(CPUS, -1 - cpu as i32);
+        let thread = self.thread(CPU_PROCESS, -1 - cpu as i32);
         self.profile.set_thread_name(thread, &format!("CPU {cpu}"));
         thread
     }
 
-    fn mark(
+    fn add_marker(
         &mut self,
         thread: ThreadHandle,
         span: (u64, Option<u64>),
@@ -152,12 +158,12 @@ impl Firefox {
         detail: &str,
         category: CategoryHandle,
     ) {
-        let start = self.at(span.0);
+        let start = self.timestamp(span.0);
         let timing = match span.1 {
-            Some(end) => MarkerTiming::Interval(start, self.at(end)),
+            Some(end) => MarkerTiming::Interval(start, self.timestamp(end)),
             None => MarkerTiming::Instant(start),
         };
-        let marker = Named {
+        let marker = ProfileMarker {
             name: self.profile.intern_string(name),
             detail: self.profile.intern_string(detail),
             category,
@@ -170,19 +176,19 @@ fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-fn both(span: Span) -> (u64, Option<u64>) {
+fn interval(span: Span) -> (u64, Option<u64>) {
     (span.start, Some(span.end))
 }
 
-impl Story for Firefox {
+impl TrackSink for FirefoxWriter {
     fn begin(&mut self, _: Task, _: u64, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 
     fn end(&mut self, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
-        let thread = self.of(at);
+        let thread = self.task_thread(at);
         let detail = if span.open { "not ended" } else { "" };
-        self.mark(thread, both(span), &text(name), detail, self.categories.atrace);
+        self.add_marker(thread, interval(span), &text(name), detail, self.categories.atrace);
         Ok(())
     }
 
@@ -194,28 +200,28 @@ impl Story for Firefox {
         };
         let thread = self.thread(pid, pid);
         let detail = format!("{} {}", text(slice.track.unwrap_or(b"async")), slice.cookie);
-        self.mark(thread, span, &text(slice.name), &detail, self.categories.atrace);
+        self.add_marker(thread, span, &text(slice.name), &detail, self.categories.atrace);
         Ok(())
     }
 
     fn instant(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
-        let thread = self.of(at);
-        self.mark(thread, (ts, None), &text(name), "", self.categories.atrace);
+        let thread = self.task_thread(at);
+        self.add_marker(thread, (ts, None), &text(name), "", self.categories.atrace);
         Ok(())
     }
 
-    fn counter(&mut self, owner: Owner, ts: u64, name: &str, value: i64) -> io::Result<()> {
-        let (pid, shown) = match owner {
-            Owner::Process(pid) => (pid, name.to_owned()),
-            Owner::Cpu(cpu) => (CPUS, format!("cpu{cpu} {name}")),
-            Owner::System => (CPUS, name.to_owned()),
+    fn counter(&mut self, scope: CounterScope, ts: u64, name: &str, value: i64) -> io::Result<()> {
+        let (pid, shown) = match scope {
+            CounterScope::Process(pid) => (pid, name.to_owned()),
+            CounterScope::Cpu(cpu) => (CPU_PROCESS, format!("cpu{cpu} {name}")),
+            CounterScope::System => (CPU_PROCESS, name.to_owned()),
         };
         let process = self.process(pid);
-        let ts = self.at(ts);
+        let ts = self.timestamp(ts);
         let profile = &mut self.profile;
         let (counter, last) = self
             .counters
-            .entry((owner, name.to_owned()))
+            .entry((scope, name.to_owned()))
             .or_insert_with(|| (profile.add_counter(process, &shown, "tracebridge", &shown), 0));
         let delta = value as f64 - *last as f64;
         *last = value;
@@ -226,23 +232,23 @@ impl Story for Firefox {
     fn on_cpu(&mut self, cpu: u32, at: Task, name: &str, span: Span, prio: i64) -> io::Result<()> {
         let thread = self.cpu(cpu);
         let detail = format!("tid {} prio {prio}", at.tid);
-        self.mark(thread, both(span), name, &detail, self.categories.sched);
+        self.add_marker(thread, interval(span), name, &detail, self.categories.sched);
         Ok(())
     }
 
     fn state(&mut self, at: Task, state: &'static str, span: Span) -> io::Result<()> {
-        let thread = self.of(at);
-        self.mark(thread, both(span), state, "", self.categories.sched);
+        let thread = self.task_thread(at);
+        self.add_marker(thread, interval(span), state, "", self.categories.sched);
         Ok(())
     }
 
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
         let thread = self.cpu(cpu);
-        self.mark(thread, both(span), name, "interrupt", self.categories.kernel);
+        self.add_marker(thread, interval(span), name, "interrupt", self.categories.kernel);
         Ok(())
     }
 
-    fn method(&mut self, _: &MethodThread, _: &Method, _: Span, _: usize) -> io::Result<()> {
+    fn method(&mut self, _: &MethodThread, _: &MethodLabel, _: Span, _: usize) -> io::Result<()> {
         Ok(())
     }
 
@@ -250,21 +256,21 @@ impl Story for Firefox {
         &mut self,
         at: &MethodThread,
         stack: &[(u64, MethodId)],
-        methods: &[Method],
+        methods: &[MethodLabel],
         until: u64,
     ) -> io::Result<()> {
         if !self.method_threads.contains_key(&at.index) {
-            // A thread that the kernel's recording does not know stands under its number in the method trace.
-            let tid = at.tid.unwrap_or(1 << 23 | at.trace_id as i32);
+            // A thread that is not identified with a kernel thread gets an id above those of the kernel.
+            let tid = at.tid.unwrap_or(UNIDENTIFIED_THREAD | at.trace_id as i32);
             let thread = self.thread(at.tgid.unwrap_or(tid), tid);
             self.profile.set_thread_name(thread, &at.name);
-            self.method_threads.insert(at.index, Sampled { thread, stack: Vec::new(), until });
+            self.method_threads.insert(at.index, SampledThread { thread, stack: Vec::new(), until });
         }
-        self.at(until);
+        self.timestamp(until);
         let start = self.start.unwrap_or(until);
         let Some(sampled) = self.method_threads.get_mut(&at.index) else { return Ok(()) };
-        // How often the interval's ticks fall between the last edge and this one.
-        let tick = |ts: u64| ts.saturating_sub(start) / INTERVAL_NS;
+        // The number of samples between the last change of the stack and this one.
+        let tick = |ts: u64| ts.saturating_sub(start) / SAMPLE_INTERVAL_NS;
         let count = tick(until).saturating_sub(tick(sampled.until));
         let since = std::mem::replace(&mut sampled.until, until);
         if count == 0 {
@@ -292,10 +298,10 @@ impl Story for Firefox {
     }
 
     fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
-        let thread = if at.tid > 0 { self.of(at) } else { self.cpu(event.cpu) };
+        let thread = if at.tid > 0 { self.task_thread(at) } else { self.cpu(event.cpu) };
         let mut detail = Vec::new();
         crate::formats::event_catalog::render(event, kind, &mut detail);
-        self.mark(thread, (event.ts, None), &kind.name, &text(&detail), self.categories.kernel);
+        self.add_marker(thread, (event.ts, None), &kind.name, &text(&detail), self.categories.kernel);
         Ok(())
     }
 
@@ -308,7 +314,7 @@ impl Story for Firefox {
         }
         for (pid, process) in &self.processes {
             let name = tasks.process_name(*pid);
-            if !name.is_empty() && *pid != CPUS {
+            if !name.is_empty() && *pid != CPU_PROCESS {
                 self.profile.set_process_name(*process, &name);
             }
         }
@@ -322,7 +328,7 @@ impl Story for Firefox {
 mod tests {
     use serde_json::Value as Json;
 
-    use super::super::story::tests::{TEXT, export};
+    use super::super::track_builder::tests::{TEXT, export};
 
     #[test]
     fn slices_are_markers_and_methods_are_samples() {

@@ -3,18 +3,18 @@
 //! To add a format: write a module with a type that implements [`TimelineSink`], and add its row to
 //! [`FORMATS`].
 
-mod background;
 mod chrome_json;
 pub mod convert;
 mod csv;
 mod firefox;
 mod perfetto;
 mod perfetto_zip;
-mod story;
 pub mod systrace;
 mod systrace_html;
 mod thread_names;
 mod trace_dat;
+mod track_builder;
+mod writer_thread;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -186,7 +186,7 @@ mod tests {
                 Create::Stream(create) => create(Box::new(out)),
                 Create::Archive(_, create) => create(out, &[]).unwrap(),
             };
-            story::tests::push_example(sink.as_mut(), "");
+            track_builder::tests::push_example(sink.as_mut(), "");
             sink.finish(&summary).unwrap();
             drop(sink);
             assert!(file.as_file().metadata().unwrap().len() > 0, "{}", format.name);
@@ -199,7 +199,7 @@ mod tests {
             let Create::Stream(create) = format.create else { continue };
             let file = tempfile::NamedTempFile::new().unwrap();
             let mut sink = create(Box::new(file.reopen().unwrap()));
-            story::tests::push_example(sink.as_mut(), story::tests::TEXT);
+            track_builder::tests::push_example(sink.as_mut(), track_builder::tests::TEXT);
             // A call that is long enough for formats that hold calls as samples.
             let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };
             let (enter, exit) = (edge(1_000_060_000, EdgeKind::Enter), edge(1_000_960_000, EdgeKind::Exit));

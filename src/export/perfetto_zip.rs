@@ -1,10 +1,10 @@
-//! A zip for Perfetto: the recording as one trace, each method trace as the file it is, and a manifest that
-//! says how their clocks lie to each other, so that Perfetto's own reader of method traces puts them in the
-//! right place.
+//! Writes a zip for Perfetto: the recording as one trace, each method trace as an unchanged file, and a
+//! manifest.
 //!
-//! The manifest is defined by Perfetto's docs/reference/perfetto-manifest.md. Perfetto's reader of zips
-//! (src/trace_processor/util/zip_reader.cc) takes version 2.0 with names in ASCII, and sizes before stored
-//! data.
+//! The manifest relates the clocks of the files, so that Perfetto's own reader of method traces places the
+//! methods at the right time. Perfetto's docs/reference/perfetto-manifest.md defines the manifest. Perfetto's
+//! zip reader (src/trace_processor/util/zip_reader.cc) accepts version 2.0 with ASCII names, and sizes in
+//! front of stored data.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,11 +21,11 @@ use crate::timeline::{
     Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineAdapter, TimelineSink,
 };
 
-/// The recording's name in the zip.
+/// The name of the recording in the zip.
 const RECORDING: &str = "recording.pftrace";
-/// Method traces whose offsets differ by more cannot share the one clock that a manifest can name for them:
-/// ns.
-const SAME_OFFSET: u64 = 100_000;
+/// A manifest can name one clock for all method traces. So their clock offsets may differ by this much at
+/// most.
+const MAX_OFFSET_DIFFERENCE_NS: u64 = 100_000;
 
 /// Says why no zip can be made of `inputs`, if that is so.
 pub(super) fn check(inputs: &[Input]) -> Result<(), &'static str> {
@@ -44,23 +44,23 @@ pub(super) fn check(inputs: &[Input]) -> Result<(), &'static str> {
 /// # Errors
 /// Those of `out`.
 pub(super) fn create(out: File, inputs: &[Input]) -> io::Result<Box<dyn TimelineSink + '_>> {
-    let mut zip = Zip(Arc::new(Mutex::new(Some(ZipWriter::new(out)))));
+    let mut zip = SharedZip(Arc::new(Mutex::new(Some(ZipWriter::new(out)))));
     zip.start(RECORDING)?;
     Ok(Box::new(PerfettoZip { recording: PerfettoWriter::new(Box::new(zip.clone())), zip, inputs }))
 }
 
 struct PerfettoZip<'i> {
     recording: PerfettoWriter,
-    zip: Zip,
+    zip: SharedZip,
     inputs: &'i [Input],
 }
 
-/// The zip, which the recording's writer has too; what is written goes into the file that was started last.
-/// `None` after the end.
+/// The zip, shared with the recording's writer. Bytes go into the member that was started last. `None` once
+/// the zip is finished.
 #[derive(Clone)]
-struct Zip(Arc<Mutex<Option<ZipWriter<File>>>>);
+struct SharedZip(Arc<Mutex<Option<ZipWriter<File>>>>);
 
-impl Zip {
+impl SharedZip {
     fn lock(&self) -> MutexGuard<'_, Option<ZipWriter<File>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -68,17 +68,30 @@ impl Zip {
     fn start(&mut self, name: &str) -> io::Result<()> {
         let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
         let mut zip = self.lock();
-        zip.as_mut().ok_or_else(ended)?.start_file(name, options).map_err(io::Error::other)
+        zip.as_mut().ok_or(PerfettoZipError::Finished)?.start_file(name, options).map_err(io::Error::other)
     }
 }
 
-fn ended() -> io::Error {
-    io::Error::other("the zip is written already")
+#[derive(Debug, thiserror::Error)]
+enum PerfettoZipError {
+    #[error("the zip is finished already")]
+    Finished,
+    #[error(
+        "{0}: this method trace has another clock than the first one, and a manifest can name only one clock for all \
+         method traces: write one file instead (-o OUT.pftrace)"
+    )]
+    ClocksDiffer(String),
 }
 
-impl Write for Zip {
+impl From<PerfettoZipError> for io::Error {
+    fn from(error: PerfettoZipError) -> io::Error {
+        io::Error::other(error)
+    }
+}
+
+impl Write for SharedZip {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.lock().as_mut().ok_or_else(ended)?.write(bytes)
+        self.lock().as_mut().ok_or(PerfettoZipError::Finished)?.write(bytes)
     }
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
@@ -94,8 +107,8 @@ impl SinkAdapter for PerfettoZip<'_> {
 
     fn head(&mut self, head: &Head) -> io::Result<()> {
         let mut head = head.clone();
-        // The manifest alone says where MONOTONIC lies, in which Perfetto takes every method trace to be: a
-        // Dalvik trace is in REALTIME really.
+        // Perfetto takes the clock of every method trace to be MONOTONIC, though that of a Dalvik trace is
+        // REALTIME. So the manifest alone may relate MONOTONIC to the recording's clock.
         for snapshot in &mut head.snapshots.list {
             (snapshot.monotonic, snapshot.monotonic_raw) = (0, 0);
         }
@@ -103,7 +116,7 @@ impl SinkAdapter for PerfettoZip<'_> {
     }
 }
 
-/// The recording holds no methods: each method trace goes into the zip as the file it is.
+/// Methods are not converted: their files are copied into the zip.
 impl TimelineAdapter for PerfettoZip<'_> {
     fn order(&self) -> Order {
         self.recording.order()
@@ -125,26 +138,26 @@ impl TimelineAdapter for PerfettoZip<'_> {
         Ok(())
     }
 
-    fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
-        self.recording.finish(outcome)?;
+    fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
+        self.recording.finish(summary)?;
         let mut methods: Vec<(String, &InputSummary)> = Vec::new();
-        for (input, about) in self.inputs.iter().zip(&outcome.inputs) {
+        for (input, part) in self.inputs.iter().zip(&summary.inputs) {
             if !art_method::detect(input) {
                 continue;
             }
-            let name = member_name(&about.name, methods.len());
+            let name = member_name(&input.name, methods.len());
             self.zip.start(&name)?;
             self.zip.write_all(input)?;
-            methods.push((name, about));
+            methods.push((name, part));
         }
         self.zip.start("perfetto_manifest.json")?;
         serde_json::to_writer_pretty(&mut self.zip, &manifest(&methods)?)?;
-        let zip = self.zip.lock().take().ok_or_else(ended)?;
+        let zip = self.zip.lock().take().ok_or(PerfettoZipError::Finished)?;
         zip.finish().map_err(io::Error::other)?.flush()
     }
 }
 
-/// Number `index` of the method traces as a name that every reader of zips takes.
+/// The name of method trace number `index` in the zip: ASCII letters, digits, `.`, `_` and `-` only.
 fn member_name(path: &str, index: usize) -> String {
     let file = path.rsplit('/').next().unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
@@ -159,16 +172,13 @@ fn member_name(path: &str, index: usize) -> String {
 fn manifest(methods: &[(String, &InputSummary)]) -> io::Result<Json> {
     let mut files = vec![json!({ "path": RECORDING })];
     let mut attributes = serde_json::Map::new();
-    for (path, about) in methods {
-        let first = methods.first().map_or(0, |(_, about)| about.offset_ns);
-        if about.offset_ns.abs_diff(first) > SAME_OFFSET {
-            return Err(io::Error::other(format!(
-                "{}: its clock is another than that of the method trace before it, and a manifest can name only one for \
-                 both: write one file instead (-o OUT.pftrace)",
-                about.name
-            )));
+    for (path, input) in methods {
+        let first = methods.first().map_or(0, |(_, first)| first.offset_ns);
+        if input.offset_ns.abs_diff(first) > MAX_OFFSET_DIFFERENCE_NS {
+            return Err(PerfettoZipError::ClocksDiffer(input.name.clone()).into());
         }
-        // Read in Perfetto's docs: where this file's clock shows T, the recording's shows T + offset_ns.
+        // Where this file's clock reads T, the recording's clock reads T + offset_ns (Perfetto's
+        // documentation).
         files.push(json!({
             "path": path,
             "clocks": {
@@ -177,7 +187,7 @@ fn manifest(methods: &[(String, &InputSummary)]) -> io::Result<Json> {
                 "offset_ns": first,
             },
         }));
-        let found = format!("{}, {}: {}", about.clock.name(), about.verdict.name(), about.why);
+        let found = format!("{}, {}: {}", input.clock.name(), input.verdict.name(), input.why);
         attributes.insert(format!("tracebridge.{path}"), found.into());
     }
     Ok(json!({ "perfetto_manifest": {

@@ -1,29 +1,34 @@
-//! One CPU's events as `FtraceEventBundle`s: typed events, and sched_switch and sched_waking in columns where
-//! nothing gets lost by that.
+//! Collects the events of one CPU and writes them as `FtraceEventBundle` messages.
 //!
-//! The columns (`compact_sched`) hold no `prev_*` and no waker: a reader takes them from the switch before on the
-//! same CPU. So an event goes there only if that gives what the event says; all others are written whole.
+//! Most events become `FtraceEvent` messages. `sched_switch` and `sched_waking` become rows of the packed
+//! columns of `CompactSched` where that loses nothing. The columns hold neither the previous thread of a
+//! switch nor the waking thread: a reader takes both from the switch before on the same CPU. An event whose
+//! own fields differ from what a reader would find there is written as a whole message.
 
-use super::plan::{Plan, as_number, packed};
-use super::proto::{bytes, message, string, uint, varint};
+use super::event_encoder::{EventEncoder, as_number};
+use crate::formats::perfetto::fields::{
+    compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field, trace_packet,
+};
+use crate::formats::perfetto::wire::write::{bytes, message, string, uint, varint};
 use crate::formats::{Event, EventType};
 
-/// Payload bytes at which a bundle is closed.
-const FULL: usize = 64 << 10;
+/// A bundle is closed once its payload has this many bytes.
+const MAX_BUNDLE_BYTES: usize = 64 << 10;
 /// `TASK_COMM_LEN`, bytes.
-const COMM: usize = 16;
+const TASK_COMM_LEN: usize = 16;
 
-/// Which fields of a `sched_switch` or `sched_waking` mean what.
-pub enum Sched {
+/// The indices of the fields of `sched_switch` or `sched_waking` that `CompactSched` holds.
+pub(super) enum SchedFields {
     /// `prev_comm prev_pid prev_prio prev_state next_comm next_pid next_prio`.
     Switch([usize; 7]),
-    /// `comm pid prio target_cpu`, and `success` where the kernel has it.
+    /// `comm pid prio target_cpu`, and `success`, which only older kernels have.
     Waking([usize; 4], Option<usize>),
 }
 
-impl Sched {
-    /// What `kind` means to the columns, if anything.
-    pub fn new(kind: &EventType) -> Option<Sched> {
+impl SchedFields {
+    /// `None` if `kind` is neither of the two event types, or has other fields than they have in mainline
+    /// kernels.
+    pub(super) fn new(kind: &EventType) -> Option<SchedFields> {
         let all = |names: &[&str]| names.iter().map(|n| kind.field(n)).collect::<Option<Vec<_>>>();
         match kind.name.as_str() {
             "sched_switch" => {
@@ -36,59 +41,66 @@ impl Sched {
                     "next_pid",
                     "next_prio",
                 ];
-                Some(Sched::Switch(all(&names)?.try_into().ok()?))
+                Some(SchedFields::Switch(all(&names)?.try_into().ok()?))
             }
             "sched_waking" => {
                 let fields = all(&["comm", "pid", "prio", "target_cpu"])?.try_into().ok()?;
-                Some(Sched::Waking(fields, kind.field("success")))
+                Some(SchedFields::Waking(fields, kind.field("success")))
             }
             _ => None,
         }
     }
 }
 
-/// A comm as a number: 16 bytes, filled up with NUL.
-type Comm = u128;
+/// A comm padded with NUL to [`TASK_COMM_LEN`] bytes, as a number, so that two comms are compared at once.
+type PaddedComm = u128;
 
-fn comm(value: &[u8]) -> Option<Comm> {
-    let mut padded = [0; COMM];
+/// `None` if `value` is longer than a kernel's comm.
+fn padded_comm(value: &[u8]) -> Option<PaddedComm> {
+    let mut padded = [0; TASK_COMM_LEN];
     padded.get_mut(..value.len())?.copy_from_slice(value);
-    Some(Comm::from_le_bytes(padded))
+    Some(PaddedComm::from_le_bytes(padded))
 }
 
+/// A thread as a switch describes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Running {
+struct SwitchedThread {
     pid: i64,
     prio: i64,
-    comm: Comm,
+    comm: PaddedComm,
 }
 
-/// What is known of one CPU, and its bundle in the making.
+/// The bundle that is being filled for one CPU.
 #[derive(Default)]
-pub struct Cpu {
-    number: u32,
-    /// Events written.
-    pub events: u64,
-    /// Events the kernel counted as lost.
-    pub lost: u64,
-    running: Option<Running>,
+pub(super) struct CpuBundle {
+    cpu: u32,
+    /// How many events were written.
+    pub(super) events: u64,
+    /// How many events the kernel counted as lost.
+    pub(super) lost: u64,
+    /// The thread that runs, as a reader of the trace would know it; `None` after a loss.
+    running: Option<SwitchedThread>,
     after_loss: bool,
-    full: Vec<u8>,
-    compact: Compact,
+    /// Encoded `FtraceEventBundle.event` fields.
+    whole_events: Vec<u8>,
+    compact: CompactSched,
 }
 
+/// The columns of `CompactSched`, as packed arrays.
 #[derive(Default)]
-struct Compact {
-    interned: Vec<Comm>,
-    switch: Columns,
-    waking: Columns,
+struct CompactSched {
+    interned: Vec<PaddedComm>,
+    switch: CompactColumns,
+    waking: CompactColumns,
     switch_prev_state: Vec<u8>,
     waking_target_cpu: Vec<u8>,
     waking_flags: Vec<u8>,
 }
 
+/// The columns that switches and wakings have in common.
 #[derive(Default)]
-struct Columns {
+struct CompactColumns {
+    /// The time of the last row, ns: timestamps are deltas.
     last: u64,
     timestamp: Vec<u8>,
     pid: Vec<u8>,
@@ -96,12 +108,18 @@ struct Columns {
     comm: Vec<u8>,
 }
 
-impl Columns {
+/// Appends an element of a packed array of `int32` or `int64`.
+#[inline]
+fn packed_int(out: &mut Vec<u8>, value: i64) {
+    varint(out, value as u64);
+}
+
+impl CompactColumns {
     fn push(&mut self, ts: u64, pid: i64, prio: i64, comm: usize) {
         varint(&mut self.timestamp, ts.wrapping_sub(self.last));
         self.last = ts;
-        packed(&mut self.pid, pid);
-        packed(&mut self.prio, prio);
+        packed_int(&mut self.pid, pid);
+        packed_int(&mut self.prio, prio);
         varint(&mut self.comm, comm as u64);
     }
 
@@ -112,6 +130,7 @@ impl Columns {
         }
     }
 
+    /// Appends the columns `timestamp`, `pid`, `prio` and `comm` as the fields `numbers`.
     fn write(&self, out: &mut Vec<u8>, numbers: [u32; 4]) {
         let columns = [&self.timestamp, &self.pid, &self.prio, &self.comm];
         for (number, column) in numbers.into_iter().zip(columns) {
@@ -122,15 +141,17 @@ impl Columns {
     }
 }
 
-impl Compact {
-    /// The index of `comm` in the bundle's table. The table is searched from its end: what ran last runs next.
-    fn intern(&mut self, comm: Comm) -> usize {
+impl CompactSched {
+    /// The index of `comm` in the bundle's table. The table is searched from its end, because recent threads
+    /// recur.
+    fn intern(&mut self, comm: PaddedComm) -> usize {
         self.interned.iter().rposition(|c| *c == comm).unwrap_or_else(|| {
             self.interned.push(comm);
             self.interned.len() - 1
         })
     }
 
+    /// An estimate of the encoded size, bytes: a row takes about 8 bytes for each byte of the column `pid`.
     fn len(&self) -> usize {
         8 * (self.switch.pid.len() + self.waking.pid.len())
     }
@@ -144,87 +165,99 @@ impl Compact {
         }
     }
 
-    /// `FtraceEventBundle.CompactSched`.
+    /// Appends the fields of `CompactSched`.
     fn write(&self, out: &mut Vec<u8>) {
-        self.switch.write(out, [1, 3, 4, 6]);
+        let numbers = [
+            compact::SWITCH_TIMESTAMP,
+            compact::SWITCH_NEXT_PID,
+            compact::SWITCH_NEXT_PRIO,
+            compact::SWITCH_NEXT_COMM_INDEX,
+        ];
+        self.switch.write(out, numbers);
         if !self.switch_prev_state.is_empty() {
-            bytes(out, 2, &self.switch_prev_state);
+            bytes(out, compact::SWITCH_PREV_STATE, &self.switch_prev_state);
         }
         for interned in &self.interned {
             let name = interned.to_le_bytes();
-            string(out, 5, name.split(|b| *b == 0).next().unwrap_or_default());
+            string(out, compact::INTERN_TABLE, name.split(|b| *b == 0).next().unwrap_or_default());
         }
-        self.waking.write(out, [7, 8, 10, 11]);
+        let numbers = [
+            compact::WAKING_TIMESTAMP,
+            compact::WAKING_PID,
+            compact::WAKING_PRIO,
+            compact::WAKING_COMM_INDEX,
+        ];
+        self.waking.write(out, numbers);
         if !self.waking_target_cpu.is_empty() {
-            bytes(out, 9, &self.waking_target_cpu);
-            bytes(out, 12, &self.waking_flags);
+            bytes(out, compact::WAKING_TARGET_CPU, &self.waking_target_cpu);
+            bytes(out, compact::WAKING_COMMON_FLAGS, &self.waking_flags);
         }
     }
 }
 
-impl Cpu {
-    /// The CPU called `number`.
-    pub fn new(number: u32) -> Cpu {
-        Cpu { number, ..Cpu::default() }
+impl CpuBundle {
+    pub(super) fn new(cpu: u32) -> CpuBundle {
+        CpuBundle { cpu, ..CpuBundle::default() }
     }
 
-    /// Adds an event; closed bundles go to `out` as packets.
+    /// Adds an event. If that fills the bundle, appends it to `out` as a packet.
     #[inline]
-    pub fn event(
+    pub(super) fn event(
         &mut self,
         out: &mut Vec<u8>,
         event: &Event<'_>,
         kind: &EventType,
-        plan: &Plan,
-        sched: Option<&Sched>,
+        encoder: &EventEncoder,
+        sched: Option<&SchedFields>,
     ) {
         self.events += 1;
-        let done = match sched {
-            Some(Sched::Switch(fields)) => self.switch(event, kind, fields),
-            Some(Sched::Waking(fields, success)) => self.waking(event, kind, fields, *success),
+        let compacted = match sched {
+            Some(SchedFields::Switch(fields)) => self.switch(event, kind, fields),
+            Some(SchedFields::Waking(fields, success)) => self.waking(event, kind, fields, *success),
             None => None,
         };
-        if done.is_none() {
-            message(&mut self.full, 2, |out| {
-                uint(out, 1, event.ts);
-                uint(out, 2, u64::from(event.tid as u32));
-                plan.encode(out, event, kind);
+        if compacted.is_none() {
+            message(&mut self.whole_events, bundle_field::EVENT, |out| {
+                uint(out, ftrace_event::TIMESTAMP, event.ts);
+                uint(out, ftrace_event::PID, u64::from(event.tid as u32));
+                encoder.encode(out, event, kind);
                 if event.flags as u8 != 0 {
-                    uint(out, 5, u64::from(event.flags as u8));
+                    uint(out, ftrace_event::COMMON_FLAGS, u64::from(event.flags as u8));
                 }
             });
         }
-        if self.full.len() + self.compact.len() >= FULL {
+        if self.whole_events.len() + self.compact.len() >= MAX_BUNDLE_BYTES {
             self.close(out);
         }
     }
 
-    /// Events are missing before the next one.
-    pub fn lost(&mut self, out: &mut Vec<u8>, count: Option<u64>) {
+    /// Notes that the kernel lost events before the next one.
+    pub(super) fn lost(&mut self, out: &mut Vec<u8>, count: Option<u64>) {
         self.close(out);
         self.lost += count.unwrap_or(0);
         self.after_loss = true;
         self.running = None;
     }
 
-    /// `None` where the columns would not say all.
+    /// Adds a row to the columns. Returns `None` if the columns cannot hold all that the event says.
     fn switch(&mut self, event: &Event<'_>, kind: &EventType, fields: &[usize; 7]) -> Option<()> {
         let before = self.running.take();
         let number = |n: usize| event.value(kind, fields[n]).and_then(as_number).map(|v| v as i64);
-        let name = |n: usize| event.text(kind, fields[n]).and_then(comm);
-        let next = Running { comm: name(4)?, pid: number(5)?, prio: number(6)? };
+        let name = |n: usize| event.text(kind, fields[n]).and_then(padded_comm);
+        let next = SwitchedThread { comm: name(4)?, pid: number(5)?, prio: number(6)? };
         self.running = Some(next);
-        let prev = Running { comm: name(0)?, pid: number(1)?, prio: number(2)? };
+        let prev = SwitchedThread { comm: name(0)?, pid: number(1)?, prio: number(2)? };
         let state = number(3)?;
         if before != Some(prev) || i64::from(event.tid) != prev.pid {
             return None;
         }
         let index = self.compact.intern(next.comm);
         self.compact.switch.push(event.ts, next.pid, next.prio, index);
-        packed(&mut self.compact.switch_prev_state, state);
+        packed_int(&mut self.compact.switch_prev_state, state);
         Some(())
     }
 
+    /// Adds a row to the columns. Returns `None` if the columns cannot hold all that the event says.
     fn waking(
         &mut self,
         event: &Event<'_>,
@@ -240,31 +273,31 @@ impl Cpu {
             return None;
         }
         let (pid, prio, target) = (number(fields[1])?, number(fields[2])?, number(fields[3])?);
-        let index = self.compact.intern(event.text(kind, fields[0]).and_then(comm)?);
+        let index = self.compact.intern(event.text(kind, fields[0]).and_then(padded_comm)?);
         self.compact.waking.push(event.ts, pid, prio, index);
-        packed(&mut self.compact.waking_target_cpu, target);
-        packed(&mut self.compact.waking_flags, i64::from(event.flags as u8));
+        packed_int(&mut self.compact.waking_target_cpu, target);
+        packed_int(&mut self.compact.waking_flags, i64::from(event.flags as u8));
         Some(())
     }
 
-    /// Writes what is there as a packet.
-    pub fn close(&mut self, out: &mut Vec<u8>) {
-        if self.full.is_empty() && self.compact.len() == 0 {
+    /// Appends the bundle to `out` as a packet, unless it is empty, and begins a new one.
+    pub(super) fn close(&mut self, out: &mut Vec<u8>) {
+        if self.whole_events.is_empty() && self.compact.len() == 0 {
             return;
         }
         super::packet(out, |out| {
-            message(out, 1, |out| {
-                uint(out, 1, u64::from(self.number));
-                out.extend_from_slice(&self.full);
+            message(out, trace_packet::FTRACE_EVENTS, |out| {
+                uint(out, bundle_field::CPU, u64::from(self.cpu));
+                out.extend_from_slice(&self.whole_events);
                 if std::mem::take(&mut self.after_loss) {
-                    uint(out, 3, 1);
+                    uint(out, bundle_field::LOST_EVENTS, 1);
                 }
                 if self.compact.len() != 0 {
-                    message(out, 4, |out| self.compact.write(out));
+                    message(out, bundle_field::COMPACT_SCHED, |out| self.compact.write(out));
                 }
             });
         });
-        self.full.clear();
+        self.whole_events.clear();
         self.compact.clear();
     }
 }
@@ -274,8 +307,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comms_longer_than_the_kernels_are_not_put_into_columns() {
-        assert!(comm(b"0123456789abcdef").is_some());
-        assert_eq!(comm(b"0123456789abcdefg"), None);
+    fn comms_longer_than_the_kernels_limit_are_not_put_into_columns() {
+        assert!(padded_comm(b"0123456789abcdef").is_some());
+        assert_eq!(padded_comm(b"0123456789abcdefg"), None);
     }
 }

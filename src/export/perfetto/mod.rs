@@ -1,55 +1,80 @@
-//! Perfetto's trace format: what ui.perfetto.dev and trace_processor open.
+//! Writes Perfetto's trace format, which ui.perfetto.dev and trace_processor open.
 //!
-//! Defined by Perfetto's protos/perfetto/trace/*.proto. Times are written as BOOTTIME, the format's default; where
-//! the timeline's clock is another that no snapshot ties to it, its readings stand in BOOTTIME's place, and a note
-//! in the file says so.
+//! Perfetto's protos/perfetto/trace/*.proto define the format. Times are written as BOOTTIME, the format's
+//! default clock. If no clock snapshot relates the timeline's clock to BOOTTIME, the timeline's clock
+//! readings are written in BOOTTIME's place, and an annotation in the file names the clock.
 
 mod bundle;
-mod methods;
-mod plan;
-mod proto;
+mod event_encoder;
+mod method_tracks;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use self::bundle::{Cpu, Sched};
-use self::methods::Methods;
-use self::plan::Plan;
-use self::proto::{double, message, string, uint};
+use self::bundle::{CpuBundle, SchedFields};
+use self::event_encoder::EventEncoder;
+use self::method_tracks::MethodTracks;
 use super::Out;
-use super::background::Background;
 use super::thread_names::ThreadNames;
+use super::writer_thread::WriterThread;
 use crate::clock::{Clock, Snapshots};
+use crate::formats::perfetto::fields::{
+    builtin_clock, clock_snapshot, clock_snapshot_clock, debug_annotation, ftrace_cpu_stats, ftrace_stats,
+    ftrace_stats_phase, process_tree, process_tree_process, process_tree_thread, system_info, trace,
+    trace_packet, track_descriptor, track_event, track_event_type, utsname,
+};
+use crate::formats::perfetto::wire::write::{double, message, string, uint};
 use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, Sink, ThreadInfo};
 use crate::ftrace::limits::MAX_CPUS;
 use crate::timeline::{Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 
-/// `trusted_packet_sequence_id` of all packets that need no sequence of their own.
+/// The packet sequence of all packets that need no sequence of their own.
 const SEQUENCE: u64 = 1;
-/// The track that says how the inputs were put together.
-const NOTES_TRACK: u64 = 0x7b1d6e;
+/// The uuid of the track that shows how each input's clock was related to the timeline's clock.
+const INPUTS_TRACK: u64 = 0x7b1d6e;
 
-/// Appends a `TracePacket` that `fill` writes.
+/// A caller of [`PerfettoWriter`] broke the contract of [`Sink`], or an input is damaged.
+#[derive(Debug, thiserror::Error)]
+enum PerfettoWriteError {
+    #[error("CPU {0} is more than any machine has ({MAX_CPUS})")]
+    CpuNumber(u32),
+    #[error("event type {0} was announced out of order")]
+    TypeOutOfOrder(u32),
+    #[error("an event has the type {0}, which was not announced")]
+    UnknownType(u32),
+}
+
+impl From<PerfettoWriteError> for io::Error {
+    fn from(error: PerfettoWriteError) -> io::Error {
+        io::Error::other(error)
+    }
+}
+
+/// Appends a `TracePacket` whose content `fill` appends.
 fn packet(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
-    message(out, 1, |out| {
+    message(out, trace::PACKET, |out| {
         fill(out);
-        uint(out, 10, SEQUENCE);
+        uint(out, trace_packet::TRUSTED_PACKET_SEQUENCE_ID, SEQUENCE);
     });
 }
 
 /// Writes a timeline as a Perfetto trace.
-pub struct PerfettoWriter {
-    background: Background,
+pub(super) struct PerfettoWriter {
+    writer: WriterThread,
     out: Vec<u8>,
-    kinds: Vec<(Plan, Option<Sched>)>,
-    cpus: Vec<Option<Cpu>>,
+    /// Indexed by event type.
+    encoders: Vec<(EventEncoder, Option<SchedFields>)>,
+    /// Indexed by CPU number.
+    cpus: Vec<Option<CpuBundle>>,
     threads: ThreadNames,
     processes: BTreeMap<i32, KnownProcess>,
-    /// Encoded on the writing thread, while the next edges are read.
-    methods: Arc<Mutex<Methods>>,
+    /// Shared with the writer thread, which encodes method slices while the next ones are read.
+    methods: Arc<Mutex<MethodTracks>>,
+    /// The time of the first event, ns; `u64::MAX` as long as there is none.
     first_ts: u64,
     clock: Clock,
+    /// Fields of the kernel's events that Perfetto's messages cannot hold: `event.field`.
     left_out: Vec<String>,
 }
 
@@ -60,12 +85,11 @@ struct KnownProcess {
 }
 
 impl PerfettoWriter {
-    /// Writes onto `out`.
-    pub fn new(out: Out) -> PerfettoWriter {
+    pub(super) fn new(out: Out) -> PerfettoWriter {
         PerfettoWriter {
-            background: Background::new(out),
+            writer: WriterThread::new(out),
             out: Vec::new(),
-            kinds: Vec::new(),
+            encoders: Vec::new(),
             cpus: Vec::new(),
             threads: ThreadNames::default(),
             processes: BTreeMap::new(),
@@ -76,22 +100,22 @@ impl PerfettoWriter {
         }
     }
 
-    fn cpu(&mut self, number: u32) -> io::Result<&mut Cpu> {
+    fn cpu(&mut self, number: u32) -> io::Result<&mut CpuBundle> {
         if number >= MAX_CPUS {
-            return Err(io::Error::other(format!("CPU {number} is more than any machine has ({MAX_CPUS})")));
+            return Err(PerfettoWriteError::CpuNumber(number).into());
         }
         let index = number as usize;
         if self.cpus.len() <= index {
             self.cpus.resize_with(index + 1, || None);
         }
-        Ok(self.cpus[index].get_or_insert_with(|| Cpu::new(number)))
+        Ok(self.cpus[index].get_or_insert_with(|| CpuBundle::new(number)))
     }
 
-    fn methods(&self) -> MutexGuard<'_, Methods> {
+    fn methods(&self) -> MutexGuard<'_, MethodTracks> {
         self.methods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `ProcessTree`, at the moment of the first event.
+    /// Writes the `ProcessTree`, at the time of the first event.
     fn process_tree(&mut self) {
         let mut processes: BTreeMap<i32, Option<i32>> =
             self.processes.keys().map(|pid| (*pid, None)).collect();
@@ -105,77 +129,83 @@ impl PerfettoWriter {
         let ts = if self.first_ts == u64::MAX { 0 } else { self.first_ts };
         let (known, names) = (&self.processes, &self.threads);
         packet(&mut self.out, |out| {
-            uint(out, 8, ts);
-            message(out, 2, |out| {
+            uint(out, trace_packet::TIMESTAMP, ts);
+            message(out, trace_packet::PROCESS_TREE, |out| {
                 for pid in processes.keys() {
                     let process = known.get(pid);
                     let full = process.and_then(|p| p.name.as_deref());
                     let comm = names.get(*pid).and_then(|t| t.name.as_deref());
-                    message(out, 1, |out| {
-                        uint(out, 1, *pid as u64);
+                    message(out, process_tree::PROCESSES, |out| {
+                        uint(out, process_tree_process::PID, *pid as u64);
                         if let Some(ppid) = process.and_then(|p| p.ppid) {
-                            uint(out, 2, ppid as u64);
+                            uint(out, process_tree_process::PPID, ppid as u64);
                         }
                         if let Some(name) = full.or(comm) {
-                            string(out, 3, name);
+                            string(out, process_tree_process::CMDLINE, name);
                         }
                         if full.is_none() && comm.is_some() {
-                            uint(out, 9, 1);
+                            uint(out, process_tree_process::CMDLINE_IS_COMM, 1);
                         }
                     });
                 }
                 for (tid, thread) in threads {
                     let Some(tgid) = thread.tgid else { continue };
-                    message(out, 2, |out| {
-                        uint(out, 1, tid as u64);
+                    message(out, process_tree::THREADS, |out| {
+                        uint(out, process_tree_thread::TID, tid as u64);
                         if let Some(name) = &thread.name {
-                            string(out, 2, name);
+                            string(out, process_tree_thread::NAME, name);
                         }
-                        uint(out, 3, tgid as u64);
+                        uint(out, process_tree_thread::TGID, tgid as u64);
                     });
                 }
             });
         });
     }
 
-    /// `FtraceStats`: losses are what changed between its two phases.
+    /// Writes the `FtraceStats` of a phase. A reader takes the difference of the two phases as the
+    /// recording's losses.
     fn stats(&mut self, phase: u64) {
         let cpus = &self.cpus;
         packet(&mut self.out, |out| {
-            message(out, 34, |out| {
-                uint(out, 1, phase);
+            message(out, trace_packet::FTRACE_STATS, |out| {
+                uint(out, ftrace_stats::PHASE, phase);
                 for (number, cpu) in cpus.iter().enumerate() {
                     let Some(cpu) = cpu else { continue };
-                    let (events, lost) = if phase == 1 { (0, 0) } else { (cpu.events, cpu.lost) };
-                    message(out, 2, |out| {
-                        uint(out, 1, number as u64);
-                        uint(out, 3, lost);
-                        double(out, 7, 0.0);
-                        uint(out, 9, events);
+                    let (events, lost) = match phase {
+                        ftrace_stats_phase::START_OF_TRACE => (0, 0),
+                        _ => (cpu.events, cpu.lost),
+                    };
+                    message(out, ftrace_stats::CPU_STATS, |out| {
+                        uint(out, ftrace_cpu_stats::CPU, number as u64);
+                        uint(out, ftrace_cpu_stats::OVERRUN, lost);
+                        double(out, ftrace_cpu_stats::NOW_TS, 0.0);
+                        uint(out, ftrace_cpu_stats::READ_EVENTS, events);
                     });
                 }
             });
         });
     }
 
-    /// One instant for each input, with how it was placed.
-    fn notes(&mut self, outcome: &MergeSummary) {
+    /// Writes one instant for each input, annotated with how the input's clock was related to the timeline's
+    /// clock.
+    fn describe_inputs(&mut self, outcome: &MergeSummary) {
         let first = if self.first_ts == u64::MAX { 0 } else { self.first_ts };
         packet(&mut self.out, |out| {
-            message(out, 60, |out| {
-                uint(out, 1, NOTES_TRACK);
-                string(out, 2, b"tracebridge: inputs and their clocks");
+            message(out, trace_packet::TRACK_DESCRIPTOR, |out| {
+                uint(out, track_descriptor::UUID, INPUTS_TRACK);
+                string(out, track_descriptor::NAME, b"tracebridge: inputs and their clocks");
             });
         });
         let left_out = self.left_out.join(" ");
         for input in &outcome.inputs {
             packet(&mut self.out, |out| {
-                uint(out, 8, first);
-                message(out, 11, |out| {
-                    uint(out, 9, 3);
-                    uint(out, 11, NOTES_TRACK);
-                    string(out, 23, format!("{}: {}", input.name, input.verdict.name()).as_bytes());
-                    note(out, input);
+                uint(out, trace_packet::TIMESTAMP, first);
+                message(out, trace_packet::TRACK_EVENT, |out| {
+                    uint(out, track_event::TYPE, track_event_type::INSTANT);
+                    uint(out, track_event::TRACK_UUID, INPUTS_TRACK);
+                    let name = format!("{}: {}", input.name, input.verdict.name());
+                    string(out, track_event::NAME, name.as_bytes());
+                    annotate_input(out, input);
                     annotate(out, "timeline clock", self.clock.name());
                     if !left_out.is_empty() {
                         annotate(out, "fields without a place in this format", &left_out);
@@ -186,14 +216,15 @@ impl PerfettoWriter {
     }
 }
 
+/// Appends a `DebugAnnotation` to a `TrackEvent`.
 fn annotate(out: &mut Vec<u8>, name: &str, value: &str) {
-    message(out, 4, |out| {
-        string(out, 10, name.as_bytes());
-        string(out, 6, value.as_bytes());
+    message(out, track_event::DEBUG_ANNOTATIONS, |out| {
+        string(out, debug_annotation::NAME, name.as_bytes());
+        string(out, debug_annotation::STRING_VALUE, value.as_bytes());
     });
 }
 
-fn note(out: &mut Vec<u8>, input: &InputSummary) {
+fn annotate_input(out: &mut Vec<u8>, input: &InputSummary) {
     annotate(out, "format", &input.format);
     annotate(out, "clock", input.clock.name());
     annotate(out, "why", &input.why);
@@ -207,25 +238,25 @@ fn note(out: &mut Vec<u8>, input: &InputSummary) {
     }
 }
 
-/// `ClockSnapshot`s with the ids of builtin_clock.proto.
+/// Appends a `ClockSnapshot` for each snapshot.
 fn clock_snapshots(out: &mut Vec<u8>, snapshots: &Snapshots) {
     for snapshot in &snapshots.list {
         packet(out, |out| {
-            uint(out, 8, snapshot.boottime);
-            message(out, 6, |out| {
+            uint(out, trace_packet::TIMESTAMP, snapshot.boottime);
+            message(out, trace_packet::CLOCK_SNAPSHOT, |out| {
                 let clocks = [
-                    (6, snapshot.boottime),
-                    (1, snapshot.realtime),
-                    (3, snapshot.monotonic),
-                    (5, snapshot.monotonic_raw),
+                    (builtin_clock::BOOTTIME, snapshot.boottime),
+                    (builtin_clock::REALTIME, snapshot.realtime),
+                    (builtin_clock::MONOTONIC, snapshot.monotonic),
+                    (builtin_clock::MONOTONIC_RAW, snapshot.monotonic_raw),
                 ];
                 for (id, reading) in clocks.into_iter().filter(|(_, reading)| *reading > 0) {
-                    message(out, 1, |out| {
-                        uint(out, 1, id);
-                        uint(out, 2, reading);
+                    message(out, clock_snapshot::CLOCKS, |out| {
+                        uint(out, clock_snapshot_clock::CLOCK_ID, id);
+                        uint(out, clock_snapshot_clock::TIMESTAMP, reading);
                     });
                 }
-                uint(out, 2, 6);
+                uint(out, clock_snapshot::PRIMARY_TRACE_CLOCK, builtin_clock::BOOTTIME);
             });
         });
     }
@@ -238,14 +269,14 @@ impl Sink for PerfettoWriter {
             clock_snapshots(&mut self.out, &head.snapshots);
         }
         packet(&mut self.out, |out| {
-            message(out, 45, |out| {
+            message(out, trace_packet::SYSTEM_INFO, |out| {
                 if let Some(machine) = &head.machine {
-                    utsname(out, machine);
+                    write_utsname(out, machine);
                 }
                 let version = concat!("tracebridge ", env!("CARGO_PKG_VERSION"));
-                string(out, 4, version.as_bytes());
+                string(out, system_info::TRACING_SERVICE_VERSION, version.as_bytes());
                 if let Some(cpus) = head.cpus {
-                    uint(out, 8, u64::from(cpus));
+                    uint(out, system_info::NUM_CPUS, u64::from(cpus));
                 }
             });
         });
@@ -253,14 +284,14 @@ impl Sink for PerfettoWriter {
     }
 
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        if id.0 as usize != self.kinds.len() {
-            return Err(io::Error::other(format!("kind {} out of order", id.0)));
+        if id.0 as usize != self.encoders.len() {
+            return Err(PerfettoWriteError::TypeOutOfOrder(id.0).into());
         }
-        let plan = Plan::new(kind);
-        for field in plan.left_out(kind) {
+        let encoder = EventEncoder::new(kind);
+        for field in encoder.left_out(kind) {
             self.left_out.push(format!("{}.{field}", kind.name));
         }
-        self.kinds.push((plan, Sched::new(kind)));
+        self.encoders.push((encoder, SchedFields::new(kind)));
         Ok(())
     }
 
@@ -285,13 +316,13 @@ impl Sink for PerfettoWriter {
             self.threads.learn(event.tid, event.tgid, event.comm);
         }
         self.cpu(event.cpu)?;
-        let (Some((plan, sched)), Some(Some(cpu))) =
-            (self.kinds.get(event.kind.0 as usize), self.cpus.get_mut(event.cpu as usize))
+        let (Some((encoder, sched)), Some(Some(cpu))) =
+            (self.encoders.get(event.kind.0 as usize), self.cpus.get_mut(event.cpu as usize))
         else {
-            return Err(io::Error::other(format!("event of kind {} that was not announced", event.kind.0)));
+            return Err(PerfettoWriteError::UnknownType(event.kind.0).into());
         };
-        cpu.event(&mut self.out, event, kind, plan, sched.as_ref());
-        self.background.offer(&mut self.out)
+        cpu.event(&mut self.out, event, kind, encoder, sched.as_ref());
+        self.writer.write_if_full(&mut self.out)
     }
 
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
@@ -311,7 +342,8 @@ impl TimelineSink for PerfettoWriter {
     fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
         self.methods().thread(thread);
         if let Some(tid) = thread.tid {
-            // The full name is better than the kernel's 15 characters, but only the kernel's is certain.
+            // The method trace has the full name where the kernel has 15 characters, but only the kernel's
+            // name is certain to belong to this thread.
             self.threads.learn(tid, thread.tgid, None);
         }
         Ok(())
@@ -322,10 +354,10 @@ impl TimelineSink for PerfettoWriter {
             self.first_ts = self.first_ts.min(first.ts);
         }
         if !self.out.is_empty() {
-            self.background.write(&mut self.out)?;
+            self.writer.write(&mut self.out)?;
         }
         let (methods, edges) = (Arc::clone(&self.methods), edges.to_vec());
-        self.background.make(Box::new(move |out| {
+        self.writer.run(Box::new(move |out| {
             let mut methods = methods.lock().unwrap_or_else(PoisonError::into_inner);
             methods.edges(out, thread, &edges);
         }))
@@ -339,23 +371,23 @@ impl TimelineSink for PerfettoWriter {
             let cpu = self.cpu(*number)?;
             cpu.lost = cpu.lost.max(count.lost);
         }
-        self.stats(1);
-        self.stats(2);
+        self.stats(ftrace_stats_phase::START_OF_TRACE);
+        self.stats(ftrace_stats_phase::END_OF_TRACE);
         self.process_tree();
-        self.notes(outcome);
-        self.background.write(&mut self.out)?;
-        self.background.finish()
+        self.describe_inputs(outcome);
+        self.writer.write(&mut self.out)?;
+        self.writer.finish()
     }
 }
 
-/// `Utsname` from what `uname -a` prints: `Linux host 6.1.0 #1 SMP … x86_64`.
-fn utsname(out: &mut Vec<u8>, machine: &str) {
+/// Appends a `Utsname`. `machine` is what `uname -a` prints: `Linux host 6.1.0 #1 SMP … x86_64`.
+fn write_utsname(out: &mut Vec<u8>, machine: &str) {
     let words: Vec<&str> = machine.split_ascii_whitespace().collect();
     let [sysname, _, release, version @ .., arch] = words.as_slice() else { return };
-    message(out, 1, |out| {
-        string(out, 1, sysname.as_bytes());
-        string(out, 2, version.join(" ").as_bytes());
-        string(out, 3, release.as_bytes());
-        string(out, 4, arch.as_bytes());
+    message(out, system_info::UTSNAME, |out| {
+        string(out, utsname::SYSNAME, sysname.as_bytes());
+        string(out, utsname::VERSION, version.join(" ").as_bytes());
+        string(out, utsname::RELEASE, release.as_bytes());
+        string(out, utsname::MACHINE, arch.as_bytes());
     });
 }

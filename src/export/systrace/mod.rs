@@ -107,7 +107,7 @@ impl TimelineSink for SystraceWriter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::story::tests::export;
+    use super::super::track_builder::tests::export;
     use super::SystraceWriter;
 
     #[test]

@@ -84,7 +84,7 @@ impl TimelineAdapter for HtmlWriter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::story::tests::export;
+    use super::super::track_builder::tests::export;
     use super::SystraceWriter;
 
     #[test]

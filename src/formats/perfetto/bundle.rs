@@ -1,114 +1,125 @@
-//! `FtraceEventBundle` (protos/perfetto/trace/ftrace/ftrace_event_bundle.proto): one CPU's events, the two most
-//! frequent kinds as columns of deltas.
+//! Decodes `FtraceEventBundle` (protos/perfetto/trace/ftrace/ftrace_event_bundle.proto).
+//!
+//! A bundle holds events of one CPU. Most events are `FtraceEvent` messages. The two most frequent types,
+//! `sched_switch` and `sched_waking`, may lie in `CompactSched` instead: packed columns, whose timestamps are
+//! deltas.
 
-use super::wire::{Value, fields, find, packed};
+use super::fields::{compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field};
+use super::wire::read::{WireValue, fields, last_value, packed_varints};
 
 /// One event of a bundle.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Item<'a> {
-    pub ts: u64,
-    pub cpu: u32,
-    pub what: What<'a>,
+pub(super) struct BundleEvent<'a> {
+    /// ns, in the bundle's clock.
+    pub(super) ts: u64,
+    pub(super) cpu: u32,
+    pub(super) content: EventContent<'a>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What<'a> {
-    /// An `FtraceEvent` message.
-    Event(&'a [u8]),
-    /// A row of `CompactSched`: sched_switch without the thread that leaves, who is known from the switch before.
-    Switch { prev_state: i64, next_pid: i32, next_prio: i32, next_comm: &'a [u8] },
-    /// A row of `CompactSched`: sched_waking.
-    Waking { pid: i32, target_cpu: i32, prio: i32, comm: &'a [u8], flags: u8 },
-    /// Events before this one are missing.
-    Lost,
+pub(super) enum EventContent<'a> {
+    /// An encoded `FtraceEvent` message.
+    Whole(&'a [u8]),
+    /// `sched_switch` as a row of `CompactSched`. The row does not hold the previous thread: the `next_*`
+    /// fields of the switch before on the same CPU name that thread.
+    CompactSwitch { prev_state: i64, next_pid: i32, next_prio: i32, next_comm: &'a [u8] },
+    /// `sched_waking` as a row of `CompactSched`.
+    CompactWaking { pid: i32, target_cpu: i32, prio: i32, comm: &'a [u8], flags: u8 },
+    /// The kernel lost events before the next one.
+    LostEvents,
 }
 
-/// What a bundle says of itself.
+/// The fields of a bundle that are not events.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Bundle<'a> {
-    pub cpu: u32,
-    /// `FtraceClock`; 0, as when absent, is boot.
-    pub clock: u64,
-    /// `FtraceParseStatus` of pages that the recorder could not read.
-    pub errors: u32,
-    /// Descriptions of kinds that have no message of their own.
-    pub descriptors: &'a [u8],
+pub(super) struct BundleHead {
+    pub(super) cpu: u32,
+    /// A value of the enum `FtraceClock`; 0, also where the field is absent, is the boot clock.
+    pub(super) clock: u64,
+    /// How many pages of the ring buffer the recorder could not parse.
+    pub(super) unparsed_pages: u32,
 }
 
-/// The bundle's own fields.
-pub(super) fn head(bundle: &[u8]) -> Bundle<'_> {
-    let mut out = Bundle::default();
+pub(super) fn head(bundle: &[u8]) -> BundleHead {
+    let mut out = BundleHead::default();
     for (number, value) in fields(bundle) {
         match number {
-            1 => out.cpu = value.number() as u32,
-            5 => out.clock = value.number(),
-            8 => out.errors += 1,
-            11 => out.descriptors = bundle,
+            bundle_field::CPU => out.cpu = value.number() as u32,
+            bundle_field::FTRACE_CLOCK => out.clock = value.number(),
+            bundle_field::ERROR => out.unparsed_pages += 1,
             _ => {}
         }
     }
     out
 }
 
-/// Adds the bundle's events to `out`, in order of time. Whether all of the bundle could be read.
-pub(super) fn items<'a>(bundle: &'a [u8], cpu: u32, out: &mut Vec<Item<'a>>) -> bool {
+/// Appends the bundle's events to `out`, sorted by time. Returns whether the whole bundle could be read.
+pub(super) fn events<'a>(bundle: &'a [u8], cpu: u32, out: &mut Vec<BundleEvent<'a>>) -> bool {
     let start = out.len();
     let mut lost = false;
     let mut all = fields(bundle);
     for (number, value) in all.by_ref() {
         match number {
-            2 => {
+            bundle_field::EVENT => {
                 let event = value.bytes();
-                let ts = find_first(event, 1).unwrap_or(0);
-                out.push(Item { ts, cpu, what: What::Event(event) });
+                let ts = first_number(event, ftrace_event::TIMESTAMP).unwrap_or(0);
+                out.push(BundleEvent { ts, cpu, content: EventContent::Whole(event) });
             }
-            3 => lost |= value.number() != 0,
-            4 => compact(value.bytes(), cpu, out),
+            bundle_field::LOST_EVENTS => lost |= value.number() != 0,
+            bundle_field::COMPACT_SCHED => compact_events(value.bytes(), cpu, out),
             _ => {}
         }
     }
-    if !out[start..].is_sorted_by_key(|i| i.ts) {
-        out[start..].sort_by_key(|i| i.ts);
+    if !out[start..].is_sorted_by_key(|e| e.ts) {
+        out[start..].sort_by_key(|e| e.ts);
     }
     if lost {
-        let ts = out.get(start).map_or(0, |i| i.ts);
-        out.insert(start, Item { ts, cpu, what: What::Lost });
+        let ts = out.get(start).map_or(0, |e| e.ts);
+        out.insert(start, BundleEvent { ts, cpu, content: EventContent::LostEvents });
     }
     !all.broken
 }
 
-/// The timestamp is nearly always the first field: no need to read the whole event for it.
-fn find_first(event: &[u8], number: u32) -> Option<u64> {
+/// The first value of field `number`. The timestamp is nearly always the first field of an event, so that the
+/// rest of the event need not be read.
+fn first_number(event: &[u8], number: u32) -> Option<u64> {
     fields(event).find(|(n, _)| *n == number).map(|(_, v)| v.number())
 }
 
-fn compact<'a>(sched: &'a [u8], cpu: u32, out: &mut Vec<Item<'a>>) {
-    let names: Vec<&[u8]> = fields(sched).filter(|(n, _)| *n == 5).map(|(_, v)| v.bytes()).collect();
-    let name = |index: u64| usize::try_from(index).ok().and_then(|i| names.get(i)).copied().unwrap_or(b"");
-    let column = |number| packed(find(sched, number).map_or(&[][..], Value::bytes));
+fn compact_events<'a>(sched: &'a [u8], cpu: u32, out: &mut Vec<BundleEvent<'a>>) {
+    let interned = fields(sched).filter(|(n, _)| *n == compact::INTERN_TABLE);
+    let comms: Vec<&[u8]> = interned.map(|(_, v)| v.bytes()).collect();
+    let comm = |index: u64| usize::try_from(index).ok().and_then(|i| comms.get(i)).copied().unwrap_or(b"");
+    let column = |number| packed_varints(last_value(sched, number).map_or(&[][..], WireValue::bytes));
     let mut ts = 0u64;
-    let mut rest = (column(2), column(3), column(4), column(6));
-    for delta in column(1) {
+    let mut prev_state = column(compact::SWITCH_PREV_STATE);
+    let mut next_pid = column(compact::SWITCH_NEXT_PID);
+    let mut next_prio = column(compact::SWITCH_NEXT_PRIO);
+    let mut next_comm = column(compact::SWITCH_NEXT_COMM_INDEX);
+    for delta in column(compact::SWITCH_TIMESTAMP) {
         ts = ts.wrapping_add(delta);
-        let what = What::Switch {
-            prev_state: rest.0.next().unwrap_or(0) as i64,
-            next_pid: rest.1.next().unwrap_or(0) as i32,
-            next_prio: rest.2.next().unwrap_or(0) as i32,
-            next_comm: name(rest.3.next().unwrap_or(u64::MAX)),
+        let content = EventContent::CompactSwitch {
+            prev_state: prev_state.next().unwrap_or(0) as i64,
+            next_pid: next_pid.next().unwrap_or(0) as i32,
+            next_prio: next_prio.next().unwrap_or(0) as i32,
+            next_comm: comm(next_comm.next().unwrap_or(u64::MAX)),
         };
-        out.push(Item { ts, cpu, what });
+        out.push(BundleEvent { ts, cpu, content });
     }
     ts = 0;
-    let mut rest = (column(8), column(9), column(10), column(11), column(12));
-    for delta in column(7) {
+    let mut pid = column(compact::WAKING_PID);
+    let mut target_cpu = column(compact::WAKING_TARGET_CPU);
+    let mut prio = column(compact::WAKING_PRIO);
+    let mut comm_index = column(compact::WAKING_COMM_INDEX);
+    let mut flags = column(compact::WAKING_COMMON_FLAGS);
+    for delta in column(compact::WAKING_TIMESTAMP) {
         ts = ts.wrapping_add(delta);
-        let what = What::Waking {
-            pid: rest.0.next().unwrap_or(0) as i32,
-            target_cpu: rest.1.next().unwrap_or(0) as i32,
-            prio: rest.2.next().unwrap_or(0) as i32,
-            comm: name(rest.3.next().unwrap_or(u64::MAX)),
-            flags: rest.4.next().unwrap_or(0) as u8,
+        let content = EventContent::CompactWaking {
+            pid: pid.next().unwrap_or(0) as i32,
+            target_cpu: target_cpu.next().unwrap_or(0) as i32,
+            prio: prio.next().unwrap_or(0) as i32,
+            comm: comm(comm_index.next().unwrap_or(u64::MAX)),
+            flags: flags.next().unwrap_or(0) as u8,
         };
-        out.push(Item { ts, cpu, what });
+        out.push(BundleEvent { ts, cpu, content });
     }
 }

@@ -1,33 +1,25 @@
-//! Reads the kernel events of a Perfetto trace, its processes and threads, clocks and losses.
+//! Reads the kernel events of a Perfetto trace, its processes and threads, its clocks and its losses.
 //!
-//! What a trace holds beside these (track events, counters, other data sources) is counted in the notes, not read.
+//! Other content (track events, counters, other data sources) is counted in the report's notes but not read.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
-use std::io::{self, Read};
+use std::collections::HashMap;
+use std::io;
 
-use super::bundle::{self, Item, What};
-use super::kinds::{Kinds, Values};
-use super::wire::{fields, find, varint};
-use crate::clock::{Clock, Snapshot, Snapshots};
+use super::bundle::{self, BundleEvent, EventContent};
+use super::event_decoder::{DecodedValues, EventDecoder, sched_switch_value};
+use super::fields::ftrace_event;
+use super::packets::{PacketIndex, unpack};
+use super::wire::read::fields;
+use crate::clock::Clock;
 use crate::formats::input::Input;
 use crate::formats::{
-    Damage, Event, EventTypeId, FormatError, Head, OpenedInput, Order, Payload, ProcessInfo, ReadReport,
-    Recording, Sink, ThreadInfo, Value,
+    Damage, Event, EventTypeId, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink,
+    Value,
 };
 
-/// The most that all compressed packets may come to, bytes.
-const MAX_INFLATED: u64 = 4 << 30;
-
-/// `Trace.packet`, and inside a packet:
-const PACKET: u32 = 1;
-const FTRACE_EVENTS: u32 = 1;
-const PROCESS_TREE: u32 = 2;
-const CLOCK_SNAPSHOT: u32 = 6;
-const TRACK_EVENT: u32 = 11;
-const FTRACE_STATS: u32 = 34;
-const COMPRESSED_PACKETS: u32 = 50;
-const TRACK_DESCRIPTOR: u32 = 60;
+/// The comm of a thread that the trace does not name; ftrace's own text has the same placeholder.
+const UNKNOWN_COMM: &[u8] = b"<...>";
 
 /// A Perfetto trace whose head is read.
 pub struct PerfettoRecording<'a> {
@@ -45,25 +37,26 @@ pub(in crate::formats) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatE
 /// Opens a Perfetto trace and pushes all of it to `sink`.
 ///
 /// # Errors
-/// As [`Recording::read`].
+/// Only the sink's own errors, and [`io::ErrorKind::InvalidData`] where the file has more event types than
+/// memory should hold. All other faults of the file are in the report's damage.
 pub fn read(data: &[u8], order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
     PerfettoRecording::open(data).read(order, sink)
 }
 
 impl<'a> PerfettoRecording<'a> {
-    /// Unpacks the compressed packets and goes over all packets once, without taking events apart. Any bytes open: what
-    /// is wrong with them is in the report of each reading.
+    /// Unpacks the compressed packets and indexes all packets without decoding events. Any bytes open: each
+    /// reading reports what is wrong with them.
     pub fn open(data: &'a [u8]) -> PerfettoRecording<'a> {
         let mut unpacked = ReadReport::default();
         let streams = unpack(data, &mut unpacked);
-        let survey = Survey::of(&streams, &mut ReadReport::default());
+        let index = PacketIndex::of(&streams, &mut ReadReport::default());
         let head = Head {
             format: "Perfetto trace".into(),
-            // A bundle of events names its clock only where the clock is not BOOTTIME.
-            clock: survey.clock.unwrap_or(Clock::Boottime),
+            // A bundle names its clock only if that clock is not the boot clock.
+            clock: index.clock.unwrap_or(Clock::Boottime),
             precision: 9,
-            cpus: survey.bundles.iter().map(|(cpu, _)| cpu.saturating_add(1)).max(),
-            snapshots: survey.snapshots,
+            cpus: index.bundles.iter().map(|(cpu, _)| cpu.saturating_add(1)).max(),
+            snapshots: index.snapshots,
             machine: None,
         };
         PerfettoRecording { streams, head, unpacked }
@@ -78,239 +71,73 @@ impl Recording for PerfettoRecording<'_> {
     fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
         sink.head(&self.head)?;
         let mut report = self.unpacked.clone();
-        let survey = Survey::of(&self.streams, &mut report);
-        let mut reader =
-            Reader { sink, report, kinds: Kinds::default(), running: HashMap::new(), guessed: 0 };
-        for packet in &survey.tasks {
-            tasks(packet, reader.sink)?;
-        }
-        reader.bundles(&survey, order)?;
-        Ok(reader.finish(&survey))
+        let index = PacketIndex::of(&self.streams, &mut report);
+        index.send_names(sink)?;
+        let mut reader = PerfettoReader {
+            sink,
+            report,
+            decoder: EventDecoder::default(),
+            running: HashMap::new(),
+            unknown_prev: 0,
+        };
+        reader.read_bundles(&index, order)?;
+        Ok(reader.finish(&index))
     }
 }
 
-/// The file, and each of its compressed packets as a further file.
-fn unpack<'a>(data: &'a [u8], report: &mut ReadReport) -> Vec<Cow<'a, [u8]>> {
-    let mut left = MAX_INFLATED;
-    let mut out: Vec<Cow<'a, [u8]>> = vec![Cow::Borrowed(data)];
-    let mut packets = fields(data);
-    while let Some((number, packet)) = packets.next() {
-        let at = (data.len() - packets.rest().len()) as u64;
-        if number != PACKET {
-            continue;
-        }
-        let compressed = fields(packet.bytes()).filter(|(n, _)| *n == COMPRESSED_PACKETS);
-        for (_, zlib) in compressed {
-            let mut bytes = Vec::new();
-            let result = flate2::read::ZlibDecoder::new(zlib.bytes()).take(left).read_to_end(&mut bytes);
-            left -= bytes.len() as u64;
-            if let Err(error) = result {
-                let what = format!("compressed packets that can't be unpacked wholly: {error}");
-                report.damage.push(Damage { offset: at, what });
-            }
-            out.push(Cow::Owned(bytes));
-        }
-    }
-    if left == 0 {
-        let what = format!("the compressed packets come to over {MAX_INFLATED} bytes; the rest is left out");
-        report.damage.push(Damage { offset: 0, what });
-    }
-    if packets.broken {
-        // Where the last sound packet ends: read again, for the offset only.
-        let mut packets = fields(data);
-        let mut sound = 0;
-        while packets.next().is_some() {
-            sound = data.len() - packets.rest().len();
-        }
-        let missing = varint(data.get(sound + 1..).unwrap_or(&[])).map_or(String::new(), |(len, rest)| {
-            format!(": the next one has {len} bytes, {} are here", rest.len())
-        });
-        report.damage.push(Damage { offset: sound as u64, what: format!("cut inside a packet{missing}") });
-    }
-    out
-}
-
-/// What has to be known before the first event.
-#[derive(Default)]
-struct Survey<'a> {
-    clock: Option<Clock>,
-    snapshots: Snapshots,
-    bundles: Vec<(u32, &'a [u8])>,
-    /// Packets that tell of processes and threads.
-    tasks: Vec<&'a [u8]>,
-    /// Overrun and dropped events of each CPU, at the start and at the end.
-    overrun: BTreeMap<u32, (Option<u64>, u64)>,
-    track_events: u64,
-    tracks: u64,
-}
-
-impl<'a> Survey<'a> {
-    fn of(streams: &'a [Cow<'_, [u8]>], report: &mut ReadReport) -> Survey<'a> {
-        let mut out = Survey::default();
-        let packets = streams.iter().flat_map(|s| fields(s)).filter(|(n, _)| *n == PACKET);
-        let mut errors = 0;
-        for (_, packet) in packets {
-            for (number, value) in fields(packet.bytes()) {
-                let body = value.bytes();
-                match number {
-                    FTRACE_EVENTS => {
-                        let head = bundle::head(body);
-                        errors += head.errors;
-                        out.clock = match head.clock {
-                            0 => out.clock,
-                            2 => Some(Clock::TraceGlobal),
-                            3 => Some(Clock::TraceLocal),
-                            4 => Some(Clock::MonotonicRaw),
-                            _ => Some(Clock::Unknown),
-                        };
-                        out.bundles.push((head.cpu, body));
-                    }
-                    PROCESS_TREE => out.tasks.push(packet.bytes()),
-                    TRACK_DESCRIPTOR => {
-                        out.tracks += 1;
-                        out.tasks.push(packet.bytes());
-                    }
-                    TRACK_EVENT => out.track_events += 1,
-                    CLOCK_SNAPSHOT => out.snapshots.list.extend(snapshot(body)),
-                    FTRACE_STATS => out.stats(body),
-                    _ => {}
-                }
-            }
-        }
-        if errors > 0 {
-            let what = format!("the recorder could not read {errors} pages of the kernel's buffer");
-            report.damage.push(Damage { offset: 0, what });
-        }
-        out
-    }
-
-    /// `FtraceStats`: phase 1 (1 start, 2 end), cpu_stats 2 {cpu 1, overrun 3, dropped_events 8}.
-    fn stats(&mut self, body: &[u8]) {
-        let at_start = find(body, 1).map(|v| v.number()) == Some(1);
-        for (_, cpu) in fields(body).filter(|(n, _)| *n == 2) {
-            let number = |n| find(cpu.bytes(), n).map_or(0, |v| v.number());
-            let lost = number(3).saturating_add(number(8));
-            let entry = self.overrun.entry(number(1) as u32).or_default();
-            match at_start {
-                true => entry.0 = Some(lost),
-                false => entry.1 = lost,
-            }
-        }
-    }
-}
-
-/// `ClockSnapshot`; only one that has all four clocks of the kernel.
-fn snapshot(body: &[u8]) -> Option<Snapshot> {
-    let clocks: HashMap<u64, u64> = fields(body)
-        .filter(|(n, _)| *n == 1)
-        .filter_map(|(_, c)| Some((find(c.bytes(), 1)?.number(), find(c.bytes(), 2)?.number())))
-        .collect();
-    Some(Snapshot {
-        realtime: *clocks.get(&1)?,
-        monotonic: *clocks.get(&3)?,
-        monotonic_raw: *clocks.get(&5)?,
-        boottime: *clocks.get(&6)?,
-        counter: clocks.get(&9).copied(),
-        ftrace: None,
-        took: 0,
-    })
-}
-
-/// Processes and threads of a `ProcessTree` or a `TrackDescriptor`.
-fn tasks(packet: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
-    for (number, body) in fields(packet) {
-        let body = body.bytes();
-        match number {
-            PROCESS_TREE => {
-                for (number, task) in fields(body) {
-                    let task = task.bytes();
-                    let int = |n| find(task, n).map(|v| v.int32());
-                    match number {
-                        1 => {
-                            let name = fields(task).find(|(n, _)| *n == 3).map(|(_, v)| v.bytes());
-                            sink.process(&ProcessInfo { pid: int(1).unwrap_or(0), ppid: int(2), name })?;
-                        }
-                        2 => {
-                            let name = find(task, 2).map(|v| v.bytes());
-                            sink.thread(&ThreadInfo { tid: int(1).unwrap_or(0), tgid: int(3), name })?;
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            TRACK_DESCRIPTOR => {
-                if let Some(process) = find(body, 3).map(|v| v.bytes())
-                    && let Some(pid) = find(process, 1)
-                {
-                    let name = find(process, 6).or_else(|| find(process, 2)).map(|v| v.bytes());
-                    sink.process(&ProcessInfo { pid: pid.int32(), ppid: None, name })?;
-                }
-                if let Some(thread) = find(body, 4).map(|v| v.bytes())
-                    && let Some(tid) = find(thread, 2)
-                {
-                    let name = find(thread, 5).map(|v| v.bytes());
-                    let tgid = find(thread, 1).map(|v| v.int32());
-                    sink.thread(&ThreadInfo { tid: tid.int32(), tgid, name })?;
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Who runs on a CPU.
+/// The thread that runs on a CPU.
 #[derive(Clone, Copy)]
-struct Running<'a> {
+struct RunningThread<'a> {
     tid: i32,
     comm: &'a [u8],
     prio: i32,
 }
 
-struct Reader<'s, 'a> {
+struct PerfettoReader<'s, 'a> {
     sink: &'s mut dyn Sink,
     report: ReadReport,
-    kinds: Kinds,
-    running: HashMap<u32, Running<'a>>,
-    /// Switches whose leaving thread the file does not tell.
-    guessed: u64,
+    decoder: EventDecoder,
+    /// By CPU.
+    running: HashMap<u32, RunningThread<'a>>,
+    /// The number of compact switches whose previous thread is not known.
+    unknown_prev: u64,
 }
 
-impl<'a> Reader<'_, 'a> {
-    fn bundles(&mut self, survey: &Survey<'a>, order: Order) -> io::Result<()> {
-        let mut items: Vec<Item<'a>> = Vec::new();
+impl<'a> PerfettoReader<'_, 'a> {
+    fn read_bundles(&mut self, index: &PacketIndex<'a>, order: Order) -> io::Result<()> {
+        let mut events: Vec<BundleEvent<'a>> = Vec::new();
         let mut broken = 0;
-        for (cpu, body) in &survey.bundles {
-            self.kinds.describe(body, self.sink)?;
-            broken += u32::from(!bundle::items(body, *cpu, &mut items));
+        for (cpu, body) in &index.bundles {
+            self.decoder.learn(body, self.sink)?;
+            broken += u32::from(!bundle::events(body, *cpu, &mut events));
             if order == Order::Any {
-                self.emit(&items)?;
-                items.clear();
+                self.send_all(&events)?;
+                events.clear();
             }
         }
         if broken > 0 {
             let what = format!("{broken} bundles of events could be read in part only");
             self.report.damage.push(Damage { offset: 0, what });
         }
-        items.sort_by_key(|i| (i.ts, i.cpu));
-        self.emit(&items)
+        events.sort_by_key(|e| (e.ts, e.cpu));
+        self.send_all(&events)
     }
 
-    fn emit(&mut self, items: &[Item<'a>]) -> io::Result<()> {
-        let mut values = Values::new();
-        for item in items {
-            match item.what {
-                What::Lost => {
-                    self.report.cpus.entry(item.cpu).or_default().gaps += 1;
-                    self.sink.lost(item.cpu, None)?;
+    fn send_all(&mut self, events: &[BundleEvent<'a>]) -> io::Result<()> {
+        let mut values = DecodedValues::new();
+        for event in events {
+            match event.content {
+                EventContent::LostEvents => {
+                    self.report.cpus.entry(event.cpu).or_default().gaps += 1;
+                    self.sink.lost(event.cpu, None)?;
                 }
-                What::Event(message) => self.event(item, message, &mut values)?,
-                What::Switch { prev_state, next_pid, next_prio, next_comm } => {
-                    let kind = self.kinds.switch(self.sink)?;
-                    let next = Running { tid: next_pid, comm: next_comm, prio: next_prio };
-                    let prev = self.running.insert(item.cpu, next);
-                    self.guessed += u64::from(prev.is_none());
-                    let prev = prev.unwrap_or(Running { tid: -1, comm: b"<...>", prio: 0 });
+                EventContent::Whole(message) => self.whole_event(event, message, &mut values)?,
+                EventContent::CompactSwitch { prev_state, next_pid, next_prio, next_comm } => {
+                    let id = self.decoder.switch(self.sink)?;
+                    let next = RunningThread { tid: next_pid, comm: next_comm, prio: next_prio };
+                    let prev = self.running.insert(event.cpu, next);
+                    self.unknown_prev += u64::from(prev.is_none());
+                    let prev = prev.unwrap_or(RunningThread { tid: -1, comm: UNKNOWN_COMM, prio: 0 });
                     let list = [
                         Value::Str(prev.comm),
                         Value::Int(prev.tid.into()),
@@ -320,34 +147,39 @@ impl<'a> Reader<'_, 'a> {
                         Value::Int(next_pid.into()),
                         Value::Int(next_prio.into()),
                     ];
-                    self.push(item, kind, prev.tid, 0, &list)?;
+                    self.send(event, id, prev.tid, 0, &list)?;
                 }
-                What::Waking { pid, target_cpu, prio, comm, flags } => {
-                    let kind = self.kinds.waking(self.sink)?;
-                    let tid = self.running.get(&item.cpu).map_or(-1, |r| r.tid);
-                    // sched_waking in Perfetto's table: comm, pid, prio, success, target_cpu.
+                EventContent::CompactWaking { pid, target_cpu, prio, comm, flags } => {
+                    let id = self.decoder.waking(self.sink)?;
+                    let tid = self.running.get(&event.cpu).map_or(-1, |r| r.tid);
+                    let success = 1;
                     let list = [
                         Value::Str(comm),
                         Value::Int(pid.into()),
                         Value::Int(prio.into()),
-                        Value::Int(1),
+                        Value::Int(success),
                         Value::Int(target_cpu.into()),
                     ];
-                    self.push(item, kind, tid, flags, &list)?;
+                    self.send(event, id, tid, flags, &list)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// `FtraceEvent`: timestamp 1, pid 2, common_flags 5, and one message that is the event.
-    fn event(&mut self, item: &Item<'a>, message: &'a [u8], values: &mut Values<'a>) -> io::Result<()> {
+    /// Decodes an `FtraceEvent`. All its fields but the common ones hold the event's own message.
+    fn whole_event(
+        &mut self,
+        event: &BundleEvent<'a>,
+        message: &'a [u8],
+        values: &mut DecodedValues<'a>,
+    ) -> io::Result<()> {
         let (mut tid, mut flags, mut body) = (0, 0, None);
         for (number, value) in fields(message) {
             match number {
-                1 => {}
-                2 => tid = value.int32(),
-                5 => flags = value.number() as u8,
+                ftrace_event::TIMESTAMP => {}
+                ftrace_event::PID => tid = value.int32(),
+                ftrace_event::COMMON_FLAGS => flags = value.number() as u8,
                 number => body = Some((number, value.bytes())),
             }
         }
@@ -356,79 +188,77 @@ impl<'a> Reader<'_, 'a> {
             self.report.notes.dedup();
             return Ok(());
         };
-        let kind = self.kinds.decode(number, body, values, self.sink)?;
-        if number == 4 {
+        let id = self.decoder.decode(number, body, values, self.sink)?;
+        if number == ftrace_event::SCHED_SWITCH {
             let int = |at: usize| match values.list[at] {
                 Value::Int(v) => v as i32,
                 _ => 0,
             };
-            let Value::Str(comm) = values.list[4] else { return Ok(()) };
-            self.running.insert(item.cpu, Running { tid: int(5), comm, prio: int(6) });
+            let Value::Str(comm) = values.list[sched_switch_value::NEXT_COMM] else { return Ok(()) };
+            let (tid, prio) = (int(sched_switch_value::NEXT_PID), int(sched_switch_value::NEXT_PRIO));
+            self.running.insert(event.cpu, RunningThread { tid, comm, prio });
         } else {
-            self.running.entry(item.cpu).or_insert(Running { tid, comm: b"<...>", prio: 0 });
+            self.running.entry(event.cpu).or_insert(RunningThread { tid, comm: UNKNOWN_COMM, prio: 0 });
         }
         if let Some(at) = values.array_field {
             let array = values.array;
             let mut list = values.list;
             list[at] = Value::Bytes(&array[..values.array_len]);
-            return self.push(item, kind, tid, flags, &list[..values.len]);
+            return self.send(event, id, tid, flags, &list[..values.len]);
         }
-        self.push(item, kind, tid, flags, &values.list[..values.len])
+        self.send(event, id, tid, flags, &values.list[..values.len])
     }
 
-    fn push(
+    fn send(
         &mut self,
-        item: &Item<'_>,
-        kind: EventTypeId,
+        event: &BundleEvent<'_>,
+        id: EventTypeId,
         tid: i32,
         flags: u8,
         list: &[Value<'_>],
     ) -> io::Result<()> {
-        self.report.count(item.cpu, item.ts);
-        // A switch names the thread that leaves; any other event is of the thread that runs.
+        self.report.count(event.cpu, event.ts);
+        // A switch names the previous thread. Any other event belongs to the thread that runs.
         let comm = match list {
             [Value::Str(prev), Value::Int(pid), .., Value::Int(_), Value::Int(_)]
                 if *pid == i64::from(tid) =>
             {
                 Some(*prev)
             }
-            _ => self.running.get(&item.cpu).filter(|r| r.tid == tid).map(|r| r.comm),
+            _ => self.running.get(&event.cpu).filter(|r| r.tid == tid).map(|r| r.comm),
         };
-        let comm = comm.filter(|comm| tid > 0 && *comm != b"<...>");
+        let comm = comm.filter(|comm| tid > 0 && *comm != UNKNOWN_COMM);
         let event = Event {
-            ts: item.ts,
-            cpu: item.cpu,
+            ts: event.ts,
+            cpu: event.cpu,
             tid,
-            kind,
+            kind: id,
             flags: flags.into(),
             preempt_count: 0,
             comm,
             tgid: None,
             payload: Payload::Values { values: list, text: None },
         };
-        self.sink.event(&event, self.kinds.get(kind))
+        self.sink.event(&event, self.decoder.get(id))
     }
 
-    fn finish(mut self, survey: &Survey<'_>) -> ReadReport {
-        for (cpu, (start, end)) in &survey.overrun {
-            // Without a count from the start the kernel's number may be from before this recording.
-            if let Some(start) = start {
-                self.report.cpus.entry(*cpu).or_default().lost += end.saturating_sub(*start);
-            }
+    fn finish(mut self, index: &PacketIndex<'_>) -> ReadReport {
+        for (cpu, lost) in index.lost_events() {
+            self.report.cpus.entry(cpu).or_default().lost += lost;
         }
         let mut note = |count: u64, what: &str| {
             if count > 0 {
                 self.report.notes.push(format!("{count} {what}"));
             }
         };
-        note(survey.track_events, "track events (slices, counters) that are not kernel events");
-        note(survey.tracks, "track descriptors");
+        note(index.track_events, "track events (slices, counters) that are not kernel events");
+        note(index.tracks, "track descriptors");
         note(
-            self.guessed,
-            "first switches of a CPU do not tell which thread left (compact sched leaves it out)",
+            self.unknown_prev,
+            "first switches of a CPU do not name the previous thread (compact sched leaves it out)",
         );
-        if !self.kinds.unknown.is_empty() {
-            let what = format!("kinds of events that this version does not know: {:?}", self.kinds.unknown);
+        if !self.decoder.unknown.is_empty() {
+            let what = format!("event types that this version does not know: {:?}", self.decoder.unknown);
             self.report.notes.push(what);
         }
         self.report
@@ -437,13 +267,19 @@ impl<'a> Reader<'_, 'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::event_table;
+    use super::super::fields::{
+        compact_sched, ftrace_event_bundle, generic_ftrace_event, generic_ftrace_event_field, process_tree,
+        process_tree_process, trace, trace_packet,
+    };
+    use super::super::wire::write;
     use super::*;
-    use crate::formats::EventType;
+    use crate::formats::{EventType, ProcessInfo};
 
     #[derive(Default)]
-    struct Log(Vec<String>);
+    struct EventLog(Vec<String>);
 
-    impl Sink for Log {
+    impl Sink for EventLog {
         fn process(&mut self, p: &ProcessInfo<'_>) -> io::Result<()> {
             self.0.push(format!("process {} {}", p.pid, String::from_utf8_lossy(p.name.unwrap_or(b""))));
             Ok(())
@@ -462,42 +298,54 @@ mod tests {
         }
     }
 
-    fn message(number: u8, body: &[u8]) -> Vec<u8> {
+    fn message(number: u32, body: &[u8]) -> Vec<u8> {
         let mut out = vec![];
-        let mut tag = u32::from(number) << 3 | 2;
-        while tag > 0x7f {
-            out.push(tag as u8 | 0x80);
-            tag >>= 7;
-        }
-        out.push(tag as u8);
-        out.push(body.len() as u8);
-        out.extend_from_slice(body);
+        write::bytes(&mut out, number, body);
         out
     }
 
-    fn packet(number: u8, body: &[u8]) -> Vec<u8> {
-        message(1, &message(number, body))
+    fn uint(number: u32, value: u64) -> Vec<u8> {
+        let mut out = vec![];
+        write::uint(&mut out, number, value);
+        out
     }
 
-    /// CPU 2: a print at 9 by thread 7, a switch to 5 at 10 and one back to 0 at 12, the waking of 5 at 11; lost before.
+    fn packet(number: u32, body: &[u8]) -> Vec<u8> {
+        message(trace::PACKET, &message(number, body))
+    }
+
+    fn event(ts: u64, pid: u64, number: u32, body: &[u8]) -> Vec<u8> {
+        let common = [uint(ftrace_event::TIMESTAMP, ts), uint(ftrace_event::PID, pid)].concat();
+        [common, message(number, body)].concat()
+    }
+
+    /// CPU 2: a print at 9 by thread 7, a switch to 5 at 10 and one back to 0 at 12, the waking of 5 at 11;
+    /// lost before.
     fn bundle_of_all() -> Vec<u8> {
-        let print = [&[8, 9, 16, 7][..], &message(3, &message(2, b"B|7|x"))].concat();
+        let table = event_table::by_name("ftrace", "print").unwrap();
+        let print = event(9, 7, table.number, &message(table.fields[1].number, b"B|7|x"));
         let compact = [
-            message(5, b"sh"),
-            message(5, b"swapper"),
-            message(1, &[10, 2]),
-            message(2, &[1, 2]),
-            message(3, &[5, 0]),
-            message(4, &[120, 120]),
-            message(6, &[0, 1]),
-            message(7, &[11]),
-            message(8, &[5]),
-            message(9, &[2]),
-            message(10, &[120]),
-            message(11, &[0]),
+            message(compact_sched::INTERN_TABLE, b"sh"),
+            message(compact_sched::INTERN_TABLE, b"swapper"),
+            message(compact_sched::SWITCH_TIMESTAMP, &[10, 2]),
+            message(compact_sched::SWITCH_PREV_STATE, &[1, 2]),
+            message(compact_sched::SWITCH_NEXT_PID, &[5, 0]),
+            message(compact_sched::SWITCH_NEXT_PRIO, &[120, 120]),
+            message(compact_sched::SWITCH_NEXT_COMM_INDEX, &[0, 1]),
+            message(compact_sched::WAKING_TIMESTAMP, &[11]),
+            message(compact_sched::WAKING_PID, &[5]),
+            message(compact_sched::WAKING_TARGET_CPU, &[2]),
+            message(compact_sched::WAKING_PRIO, &[120]),
+            message(compact_sched::WAKING_COMM_INDEX, &[0]),
         ]
         .concat();
-        [&[8, 2, 24, 1][..], &message(4, &compact), &message(2, &print)].concat()
+        [
+            uint(ftrace_event_bundle::CPU, 2),
+            uint(ftrace_event_bundle::LOST_EVENTS, 1),
+            message(ftrace_event_bundle::COMPACT_SCHED, &compact),
+            message(ftrace_event_bundle::EVENT, &print),
+        ]
+        .concat()
     }
 
     const ALL: [&str; 5] = [
@@ -509,14 +357,14 @@ mod tests {
     ];
 
     fn read_log(data: &[u8]) -> (Vec<String>, ReadReport) {
-        let mut log = Log::default();
+        let mut log = EventLog::default();
         let report = read(data, Order::Any, &mut log).unwrap();
         (log.0, report)
     }
 
     #[test]
     fn compact_and_whole_events_come_in_one_order() {
-        let (log, report) = read_log(&packet(1, &bundle_of_all()));
+        let (log, report) = read_log(&packet(trace_packet::FTRACE_EVENTS, &bundle_of_all()));
         assert_eq!(log, ALL);
         assert_eq!((report.events(), report.cpus[&2].gaps), (4, 1));
     }
@@ -524,16 +372,18 @@ mod tests {
     #[test]
     fn compressed_packets_are_read_like_others() {
         let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
-        io::Write::write_all(&mut zlib, &packet(1, &bundle_of_all())).unwrap();
-        let (log, report) = read_log(&packet(50, &zlib.finish().unwrap()));
+        io::Write::write_all(&mut zlib, &packet(trace_packet::FTRACE_EVENTS, &bundle_of_all())).unwrap();
+        let (log, report) = read_log(&packet(trace_packet::COMPRESSED_PACKETS, &zlib.finish().unwrap()));
         assert_eq!(log, ALL);
         assert!(report.damage.is_empty());
     }
 
     #[test]
     fn a_trace_cut_anywhere_gives_what_is_whole_and_says_what_is_missing() {
-        let tree = packet(2, &message(1, &[&[8, 7][..], &message(3, b"app")].concat()));
-        let data = [packet(1, &bundle_of_all()), tree.clone()].concat();
+        let app =
+            [uint(process_tree_process::PID, 7), message(process_tree_process::CMDLINE, b"app")].concat();
+        let tree = packet(trace_packet::PROCESS_TREE, &message(process_tree::PROCESSES, &app));
+        let data = [packet(trace_packet::FTRACE_EVENTS, &bundle_of_all()), tree.clone()].concat();
         let (log, _) = read_log(&data);
         assert_eq!(log[0], "process 7 app");
         for cut in 1..data.len() {
@@ -547,11 +397,19 @@ mod tests {
 
     #[test]
     fn events_without_a_message_of_their_own_keep_their_names() {
-        let f = |name: &[u8], value: &[u8]| message(2, &[message(1, name), value.to_vec()].concat());
-        let body = [message(1, b"x/y"), f(b"a", &[32, 5]), f(b"s", &message(3, b"t"))].concat();
-        // 327 << 3 | 2 as a varint.
-        let event = [&[8, 9, 16, 7, 0xba, 0x14, body.len() as u8][..], &body].concat();
-        let (log, _) = read_log(&packet(1, &message(2, &event)));
+        use generic_ftrace_event_field as field;
+        let f = |name: &[u8], value: Vec<u8>| {
+            message(generic_ftrace_event::FIELD, &[message(field::NAME, name), value].concat())
+        };
+        let body = [
+            message(generic_ftrace_event::EVENT_NAME, b"x/y"),
+            f(b"a", uint(field::INT_VALUE, 5)),
+            f(b"s", message(field::STR_VALUE, b"t")),
+        ]
+        .concat();
+        let event = event(9, 7, ftrace_event::GENERIC, &body);
+        let bundle = message(ftrace_event_bundle::EVENT, &event);
+        let (log, _) = read_log(&packet(trace_packet::FTRACE_EVENTS, &bundle));
         assert_eq!(log, ["9 cpu0 7:y a=5 s=t"]);
     }
 }

@@ -1,37 +1,35 @@
-//! How Perfetto's `FtraceEvent` encodes each kind of event, from Perfetto's published protos.
+//! How Perfetto's `FtraceEvent` encodes each type of event. The reader and the writer share this table.
 //!
-//! `ftrace_events.tsv` is written by `scripts/gen-perfetto-tables`; reader and writer share it.
+//! `scripts/gen-perfetto-tables` writes `ftrace_events.tsv` from Perfetto's published protos.
 
 use std::sync::OnceLock;
 
-/// One kind of event: its message in `FtraceEvent`.
+/// The message in `FtraceEvent` that holds one type of event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventSpec {
-    /// The kernel's name; where two subsystems have events of one name, with the subsystem's in front.
-    pub name: &'static str,
+pub(crate) struct EventMessage {
+    /// The kernel's event name. Where two subsystems have an event of the same name, the subsystem's name and
+    /// `_` precede it.
+    pub(crate) name: &'static str,
     /// Field number in `FtraceEvent`.
-    pub number: u32,
-    /// Its fields, by field number.
-    pub fields: Vec<FieldSpec>,
+    pub(crate) number: u32,
+    /// Sorted by field number.
+    pub(crate) fields: Vec<MessageField>,
 }
 
-/// One field of an event's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FieldSpec {
-    /// The kernel's name of it.
-    pub name: &'static str,
+pub(crate) struct MessageField {
+    /// The kernel's field name.
+    pub(crate) name: &'static str,
     /// Field number in the event's message.
-    pub number: u32,
-    /// What it holds.
-    pub ty: FieldKind,
-    /// Whether it may come several times.
-    pub repeated: bool,
+    pub(crate) number: u32,
+    pub(crate) ty: ProtoType,
+    pub(crate) repeated: bool,
 }
 
-/// What a field holds.
+/// The type of a field, as far as encoding it needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FieldKind {
-    /// `int32`, `int64` or an enum: a varint, negative ones with ten bytes.
+pub(crate) enum ProtoType {
+    /// `int32`, `int64` or an enum: a varint. A negative number takes ten bytes.
     Int,
     /// `uint32`, `uint64` or `bool`: a varint.
     Uint,
@@ -41,14 +39,14 @@ pub enum FieldKind {
     Bytes,
 }
 
-/// Every kind of event that has a message of its own, by field number.
-pub fn events() -> &'static [EventSpec] {
-    static EVENTS: OnceLock<Vec<EventSpec>> = OnceLock::new();
+/// Every event message, sorted by field number.
+pub(crate) fn events() -> &'static [EventMessage] {
+    static EVENTS: OnceLock<Vec<EventMessage>> = OnceLock::new();
     EVENTS.get_or_init(|| include_str!("ftrace_events.tsv").lines().filter_map(event).collect())
 }
 
-/// The message for an event of the kernel, if it has one of its own.
-pub fn by_name(system: &str, name: &str) -> Option<&'static EventSpec> {
+/// The message for the kernel event `system`/`name`, if Perfetto has one for it.
+pub(crate) fn by_name(system: &str, name: &str) -> Option<&'static EventMessage> {
     let is_long = |spec: &str| {
         spec.strip_prefix(system).and_then(|s| s.strip_prefix('_')) == Some(name) && !system.is_empty()
     };
@@ -57,31 +55,31 @@ pub fn by_name(system: &str, name: &str) -> Option<&'static EventSpec> {
 }
 
 /// The message with this field number in `FtraceEvent`.
-pub fn by_number(number: u32) -> Option<&'static EventSpec> {
+pub(crate) fn by_number(number: u32) -> Option<&'static EventMessage> {
     let all = events();
     all.binary_search_by_key(&number, |e| e.number).ok().and_then(|n| all.get(n))
 }
 
-fn event(line: &'static str) -> Option<EventSpec> {
+fn event(line: &'static str) -> Option<EventMessage> {
     let mut parts = line.split('\t');
     let number = parts.next()?.parse().ok()?;
     let name = parts.next()?;
     let fields = parts.next()?.split_ascii_whitespace().filter_map(field).collect();
-    Some(EventSpec { name, number, fields })
+    Some(EventMessage { name, number, fields })
 }
 
-fn field(text: &'static str) -> Option<FieldSpec> {
+fn field(text: &'static str) -> Option<MessageField> {
     let mut parts = text.split(':');
     let (name, number, ty) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
     let repeated = ty.ends_with('*');
     let ty = match ty.as_bytes().first()? {
-        b'i' => FieldKind::Int,
-        b'u' => FieldKind::Uint,
-        b's' => FieldKind::Str,
-        b'b' => FieldKind::Bytes,
+        b'i' => ProtoType::Int,
+        b'u' => ProtoType::Uint,
+        b's' => ProtoType::Str,
+        b'b' => ProtoType::Bytes,
         _ => return None,
     };
-    Some(FieldSpec { name, number, ty, repeated })
+    Some(MessageField { name, number, ty, repeated })
 }
 
 #[cfg(test)]
@@ -94,7 +92,7 @@ mod tests {
         assert_eq!(events().len(), lines.clone().count());
         let fields: usize = lines.map(|l| l.matches(':').count() / 2).sum();
         assert_eq!(events().iter().map(|e| e.fields.len()).sum::<usize>(), fields);
-        assert!(events().is_sorted_by_key(|e| e.number), "by_number searches by halves");
+        assert!(events().is_sorted_by_key(|e| e.number), "by_number does a binary search");
     }
 
     #[test]
@@ -105,6 +103,6 @@ mod tests {
         assert_eq!(by_name("", "print").map(|e| e.number), Some(3));
         assert_eq!(by_number(3).map(|e| e.name), Some("print"));
         assert!(by_name("raw_syscalls", "sys_enter").unwrap().fields[1].repeated);
-        assert_eq!(by_name("x", "nobody_has_this"), None);
+        assert_eq!(by_name("x", "no_such_event"), None);
     }
 }

@@ -1,0 +1,281 @@
+//! Writes method slices as `TrackEvent` messages.
+//!
+//! Each thread of a method trace gets a track and a packet sequence of its own. Method names are interned
+//! once in each sequence, and timestamps are deltas, so that a packet takes few bytes.
+
+use crate::formats::perfetto::fields::{
+    builtin_clock, clock_snapshot, clock_snapshot_clock, event_name, interned_data, process_descriptor,
+    sequence_flags, thread_descriptor, trace, trace_packet, trace_packet_defaults, track_descriptor,
+    track_event, track_event_defaults, track_event_type,
+};
+use crate::formats::perfetto::wire::write::{bytes, length_prefixed, message, string, uint, varint};
+use crate::formats::perfetto::wire::{LENGTH_DELIMITED, VARINT, tag};
+use crate::timeline::{Edge, EdgeKind, MethodName, MethodThread};
+
+/// The clock of the packet timestamps. Clocks 64 to 127 belong to a packet sequence, and this one is
+/// incremental: each timestamp is the difference to the one before (`ClockSnapshot` in clock_snapshot.proto).
+const DELTA_CLOCK: u64 = 64;
+/// The number of the first thread's packet sequence.
+const FIRST_SEQUENCE: u64 = 16;
+/// The track of a thread has the uuid `sequence << TRACK_SHIFT`, so that the two uuids after it are free for
+/// its parents.
+const TRACK_SHIFT: u32 = 8;
+
+/// The threads and method names of all method traces.
+#[derive(Default)]
+pub(super) struct MethodTracks {
+    /// Indexed by method id.
+    names: Vec<Vec<u8>>,
+    /// Indexed by [`MethodThread::index`].
+    tracks: Vec<Option<MethodTrack>>,
+}
+
+struct MethodTrack {
+    sequence: u64,
+    /// The uuid.
+    track: u64,
+    /// The two fields that every packet of the sequence ends with, encoded.
+    tail: Vec<u8>,
+    thread: MethodThread,
+    started: bool,
+    /// The time of the last packet, ns.
+    last: u64,
+    /// One bit for each method: whether the sequence has interned the method's name.
+    interned: Vec<u64>,
+}
+
+/// Builds a message of fewer than 128 bytes without an allocation. The length of such a message takes one
+/// byte.
+struct ShortMessage {
+    buf: [u8; ShortMessage::CAPACITY],
+    len: usize,
+}
+
+impl Default for ShortMessage {
+    fn default() -> ShortMessage {
+        ShortMessage { buf: [0; ShortMessage::CAPACITY], len: 0 }
+    }
+}
+
+impl ShortMessage {
+    const CAPACITY: usize = 128;
+
+    #[inline]
+    fn byte(&mut self, byte: u8) -> &mut ShortMessage {
+        self.buf[self.len % ShortMessage::CAPACITY] = byte;
+        self.len += 1;
+        self
+    }
+
+    #[inline]
+    fn varint(&mut self, mut value: u64) -> &mut ShortMessage {
+        while value >= 0x80 {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8)
+    }
+
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) -> &mut ShortMessage {
+        for byte in bytes {
+            self.byte(*byte);
+        }
+        self
+    }
+
+    #[inline]
+    fn get(&self) -> &[u8] {
+        &self.buf[..self.len.min(ShortMessage::CAPACITY)]
+    }
+}
+
+impl MethodTracks {
+    pub(super) fn method(&mut self, id: usize, name: &MethodName<'_>) {
+        if self.names.len() <= id {
+            self.names.resize(id + 1, Vec::new());
+        }
+        let dot = if name.class.is_empty() { "" } else { "." };
+        self.names[id] = format!("{}{dot}{}", name.class, name.name).into_bytes();
+    }
+
+    pub(super) fn thread(&mut self, thread: &MethodThread) {
+        let index = thread.index as usize;
+        if self.tracks.len() <= index {
+            self.tracks.resize_with(index + 1, || None);
+        }
+        let sequence = FIRST_SEQUENCE + index as u64;
+        let mut tail = Vec::new();
+        uint(&mut tail, trace_packet::TRUSTED_PACKET_SEQUENCE_ID, sequence);
+        uint(&mut tail, trace_packet::SEQUENCE_FLAGS, sequence_flags::NEEDS_INCREMENTAL_STATE);
+        self.tracks[index] = Some(MethodTrack {
+            sequence,
+            track: sequence << TRACK_SHIFT,
+            tail,
+            thread: thread.clone(),
+            started: false,
+            last: 0,
+            interned: Vec::new(),
+        });
+    }
+
+    /// Appends the packets for `edges` of the thread with the index `thread`.
+    pub(super) fn edges(&mut self, out: &mut Vec<u8>, thread: u32, edges: &[Edge]) {
+        let Some(Some(track)) = self.tracks.get_mut(thread as usize) else { return };
+        let Some(first) = edges.first() else { return };
+        if !track.started {
+            track.start(out, first.ts);
+        }
+        for edge in edges {
+            track.edge(out, edge, &self.names);
+        }
+    }
+}
+
+impl MethodTrack {
+    #[inline]
+    fn edge(&mut self, out: &mut Vec<u8>, edge: &Edge, names: &[Vec<u8>]) {
+        if edge.ts < self.last {
+            self.set_clock(out, edge.ts);
+        }
+        let delta = edge.ts - self.last;
+        self.last = edge.ts;
+        let enter = (edge.kind == EdgeKind::Enter).then_some(edge.method.0);
+        let new = enter.filter(|id| self.is_new(*id));
+        let mut event = ShortMessage::default();
+        let ty = if enter.is_some() { track_event_type::SLICE_BEGIN } else { track_event_type::SLICE_END };
+        event.varint(tag(track_event::TYPE, VARINT)).varint(ty);
+        if let Some(id) = enter {
+            event.varint(tag(track_event::NAME_IID, VARINT)).varint(name_iid(id));
+        }
+        if let Some(cpu_ns) = edge.cpu {
+            event.varint(tag(track_event::THREAD_TIME_ABSOLUTE_US, VARINT)).varint(cpu_ns / 1000);
+        }
+        let mut packet = ShortMessage::default();
+        packet
+            .varint(tag(trace_packet::TIMESTAMP, VARINT))
+            .varint(delta)
+            .varint(tag(trace_packet::TRACK_EVENT, LENGTH_DELIMITED))
+            .byte(event.len as u8)
+            .bytes(event.get())
+            .bytes(&self.tail);
+        varint(out, tag(trace::PACKET, LENGTH_DELIMITED));
+        match new {
+            None => {
+                out.push(packet.len as u8);
+                out.extend_from_slice(packet.get());
+            }
+            Some(id) => length_prefixed(out, |out| {
+                out.extend_from_slice(packet.get());
+                intern(out, id, names);
+            }),
+        }
+    }
+
+    /// Returns whether the sequence has not interned this method's name yet, and marks the name as interned.
+    #[inline]
+    fn is_new(&mut self, id: u32) -> bool {
+        let (word, bit) = (id as usize / 64, 1u64 << (id % 64));
+        if self.interned.len() <= word {
+            self.interned.resize(word + 1, 0);
+        }
+        let seen = self.interned[word] & bit != 0;
+        self.interned[word] |= bit;
+        !seen
+    }
+
+    /// Describes the track, and begins the sequence at the time `ts`.
+    fn start(&mut self, out: &mut Vec<u8>, ts: u64) {
+        self.started = true;
+        let parent = self.describe_parent(out);
+        let name = match self.thread.tid {
+            Some(_) => "Java methods".to_owned(),
+            None => format!("Java methods: {} (id {})", self.thread.name, self.thread.trace_id),
+        };
+        super::packet(out, |out| {
+            message(out, trace_packet::TRACK_DESCRIPTOR, |out| {
+                uint(out, track_descriptor::UUID, self.track);
+                string(out, track_descriptor::NAME, name.as_bytes());
+                if let Some(parent) = parent {
+                    uint(out, track_descriptor::PARENT_UUID, parent);
+                }
+                if let Some(doubt) = &self.thread.doubt {
+                    string(out, track_descriptor::DESCRIPTION, doubt.as_bytes());
+                }
+            });
+        });
+        self.set_clock(out, ts);
+        message(out, trace::PACKET, |out| {
+            uint(out, trace_packet::TRUSTED_PACKET_SEQUENCE_ID, self.sequence);
+            uint(out, trace_packet::SEQUENCE_FLAGS, sequence_flags::INCREMENTAL_STATE_CLEARED);
+            message(out, trace_packet::TRACE_PACKET_DEFAULTS, |out| {
+                message(out, trace_packet_defaults::TRACK_EVENT_DEFAULTS, |out| {
+                    uint(out, track_event_defaults::TRACK_UUID, self.track);
+                });
+                uint(out, trace_packet_defaults::TIMESTAMP_CLOCK_ID, DELTA_CLOCK);
+            });
+        });
+        // Clearing the incremental state forgets the clock, so the clock is set once more.
+        self.set_clock(out, ts);
+    }
+
+    /// Describes the track of the thread, or of the process if the thread is not known. Returns the uuid.
+    fn describe_parent(&self, out: &mut Vec<u8>) -> Option<u64> {
+        let pid = self.thread.tgid?;
+        let uuid = self.track + if self.thread.tid.is_some() { 1 } else { 2 };
+        super::packet(out, |out| {
+            message(out, trace_packet::TRACK_DESCRIPTOR, |out| {
+                uint(out, track_descriptor::UUID, uuid);
+                match self.thread.tid {
+                    Some(tid) => message(out, track_descriptor::THREAD, |out| {
+                        uint(out, thread_descriptor::PID, pid as u64);
+                        uint(out, thread_descriptor::TID, tid as u64);
+                        string(out, thread_descriptor::THREAD_NAME, self.thread.name.as_bytes());
+                    }),
+                    None => message(out, track_descriptor::PROCESS, |out| {
+                        uint(out, process_descriptor::PID, pid as u64);
+                    }),
+                }
+            });
+        });
+        Some(uuid)
+    }
+
+    /// Sets the sequence's delta clock to `ts`, ns of the boot clock.
+    fn set_clock(&mut self, out: &mut Vec<u8>, ts: u64) {
+        message(out, trace::PACKET, |out| {
+            message(out, trace_packet::CLOCK_SNAPSHOT, |out| {
+                for (id, incremental) in [(builtin_clock::BOOTTIME, false), (DELTA_CLOCK, true)] {
+                    message(out, clock_snapshot::CLOCKS, |out| {
+                        uint(out, clock_snapshot_clock::CLOCK_ID, id);
+                        uint(out, clock_snapshot_clock::TIMESTAMP, ts);
+                        if incremental {
+                            uint(out, clock_snapshot_clock::IS_INCREMENTAL, 1);
+                        }
+                    });
+                }
+                uint(out, clock_snapshot::PRIMARY_TRACE_CLOCK, builtin_clock::BOOTTIME);
+            });
+            uint(out, trace_packet::TRUSTED_PACKET_SEQUENCE_ID, self.sequence);
+            uint(out, trace_packet::TIMESTAMP_CLOCK_ID, builtin_clock::BOOTTIME);
+            uint(out, trace_packet::TIMESTAMP, ts);
+        });
+        self.last = ts;
+    }
+}
+
+/// The interning id of a method's name: 0 is not a valid id.
+fn name_iid(method: u32) -> u64 {
+    u64::from(method) + 1
+}
+
+/// Appends the `InternedData` that gives a method's name.
+#[cold]
+fn intern(out: &mut Vec<u8>, id: u32, names: &[Vec<u8>]) {
+    message(out, trace_packet::INTERNED_DATA, |out| {
+        message(out, interned_data::EVENT_NAMES, |out| {
+            uint(out, event_name::IID, name_iid(id));
+            bytes(out, event_name::NAME, names.get(id as usize).map_or(&[], |n| n));
+        });
+    });
+}

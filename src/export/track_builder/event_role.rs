@@ -1,0 +1,51 @@
+//! What the events of one type mean for the tracks, and which of their fields matter.
+
+use crate::formats::EventType;
+
+/// The meaning of an event type, with the indices of the fields that matter.
+pub(super) enum EventRole {
+    Switch { prev: [usize; 3], next: [usize; 3] },
+    Waking { pid: usize, comm: usize },
+    Print { buf: usize },
+    CpuCounter { name: &'static str, value: usize, cpu: usize },
+    Clock { name: usize, value: usize },
+    IrqEntry { name: usize },
+    SoftirqEntry { vec: usize },
+    IrqExit,
+    Other,
+}
+
+impl EventRole {
+    pub(super) fn of(kind: &EventType) -> EventRole {
+        let field = |name: &str| kind.field(name);
+        let found = match kind.name.as_str() {
+            "sched_switch" => (|| {
+                let all = |a, b, c| Some([field(a)?, field(b)?, field(c)?]);
+                let prev = all("prev_comm", "prev_pid", "prev_state")?;
+                Some(EventRole::Switch { prev, next: all("next_comm", "next_pid", "next_prio")? })
+            })(),
+            "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => {
+                field("pid").zip(field("comm")).map(|(pid, comm)| EventRole::Waking { pid, comm })
+            }
+            "print" => field("buf").map(|buf| EventRole::Print { buf }),
+            "cpu_frequency" => EventRole::cpu_counter(kind, "frequency (kHz)"),
+            "cpu_idle" => EventRole::cpu_counter(kind, "idle state"),
+            "clock_set_rate" | "clock_enable" | "clock_disable" => {
+                field("name").zip(field("state")).map(|(name, value)| EventRole::Clock { name, value })
+            }
+            "clk_set_rate" => {
+                field("name").zip(field("rate")).map(|(name, value)| EventRole::Clock { name, value })
+            }
+            "irq_handler_entry" => field("name").map(|name| EventRole::IrqEntry { name }),
+            "softirq_entry" => field("vec").map(|vec| EventRole::SoftirqEntry { vec }),
+            "irq_handler_exit" | "softirq_exit" => Some(EventRole::IrqExit),
+            _ => None,
+        };
+        found.unwrap_or(EventRole::Other)
+    }
+
+    fn cpu_counter(kind: &EventType, name: &'static str) -> Option<EventRole> {
+        let (value, cpu) = kind.field("state").zip(kind.field("cpu_id"))?;
+        Some(EventRole::CpuCounter { name, value, cpu })
+    }
+}

@@ -1,0 +1,359 @@
+//! Builds tracks from a timeline: slices, thread states, interrupts and counters on threads and CPUs.
+//!
+//! The exporters of formats that know nothing of ftrace implement [`TrackSink`]. A [`TrackBuilder`] follows
+//! the kernel's events, the markers and the methods, and calls the sink once for each piece of a track.
+
+mod counters;
+mod event_role;
+mod interrupts;
+mod slices;
+mod thread_states;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use self::event_role::EventRole;
+use self::thread_states::RunningTask;
+use super::thread_names::{NamedThread, ThreadNames};
+use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
+use crate::timeline::{Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
+
+/// A thread of the kernel, and its process where the timeline names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Task {
+    pub tid: i32,
+    pub tgid: Option<i32>,
+}
+
+/// A period of time, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub start: u64,
+    pub end: u64,
+    /// Whether no end was recorded; `end` is then the end of the timeline.
+    pub open: bool,
+}
+
+/// What a counter belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum CounterScope {
+    Process(i32),
+    Cpu(u32),
+    System,
+}
+
+/// The names of threads and processes. The names are complete only at the end of the timeline.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    pub threads: ThreadNames,
+    pub processes: BTreeMap<i32, String>,
+}
+
+impl Tasks {
+    pub fn task(&self, tid: i32) -> Task {
+        Task { tid, tgid: self.threads.tgid(tid) }
+    }
+
+    pub fn thread_name(&self, tid: i32) -> Cow<'_, str> {
+        self.threads.get(tid).and_then(NamedThread::name_text).unwrap_or_default()
+    }
+
+    /// The process's own name, or the name of its main thread.
+    pub fn process_name(&self, pid: i32) -> Cow<'_, str> {
+        self.processes.get(&pid).map_or_else(|| self.thread_name(pid), |name| name.as_str().into())
+    }
+}
+
+/// Receives the pieces of the tracks. Times are ns in the timeline's clock.
+///
+/// A call comes when the piece ends, so that calls are ordered by the end. Slices of threads have a call for
+/// the begin too.
+pub(super) trait TrackSink {
+    /// A slice begins on a thread.
+    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()>;
+    /// A slice of a thread ended.
+    fn end(&mut self, at: Task, span: Span, name: &[u8]) -> io::Result<()>;
+    /// A slice that belongs to a process, not to a thread, begins or ends.
+    fn async_edge(&mut self, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()>;
+    fn instant(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()>;
+    fn counter(&mut self, scope: CounterScope, ts: u64, name: &str, value: i64) -> io::Result<()>;
+    /// A thread had a CPU. `name` is the thread's name at that time.
+    fn on_cpu(&mut self, cpu: u32, at: Task, name: &str, span: Span, prio: i64) -> io::Result<()>;
+    /// A thread was in a state: `Running`, `Runnable`, `Sleeping` …
+    fn state(&mut self, at: Task, state: &'static str, span: Span) -> io::Result<()>;
+    /// A CPU served an interrupt.
+    fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()>;
+    /// A method ended. `depth` is the number of methods that stay open on the thread.
+    fn method(&mut self, at: &MethodThread, method: &MethodLabel, span: Span, depth: usize)
+    -> io::Result<()>;
+    /// The methods that were open on a thread up to the time `until`, each with the time of its begin. This
+    /// call comes before each change of the stack.
+    fn stack(
+        &mut self,
+        at: &MethodThread,
+        stack: &[(u64, MethodId)],
+        methods: &[MethodLabel],
+        until: u64,
+    ) -> io::Result<()> {
+        let _ = (at, stack, methods, until);
+        Ok(())
+    }
+    /// A kernel event of which no other call tells.
+    fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
+    fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()>;
+}
+
+/// The begin or the end of an asynchronous slice.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AsyncSlice<'a> {
+    /// The track's name, where the marker names one.
+    pub track: Option<&'a [u8]>,
+    pub name: &'a [u8],
+    pub cookie: i64,
+    pub ts: u64,
+    pub edge: AsyncEdge,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AsyncEdge {
+    Begin,
+    /// With the time of the begin, if the begin was recorded.
+    End(Option<u64>),
+    Instant,
+}
+
+/// How a method is labelled.
+#[derive(Debug, Clone, Default)]
+pub(super) struct MethodLabel {
+    /// Class and method: `java.lang.String.valueOf`.
+    pub full: String,
+}
+
+/// A method thread with its open methods: the time of the begin, and the method.
+type MethodStack = (MethodThread, Vec<(u64, MethodId)>);
+
+pub(super) struct TrackBuilder<S> {
+    sink: S,
+    /// Indexed by event type.
+    roles: Vec<EventRole>,
+    tasks: Tasks,
+    /// Open slices by thread: the time of the begin, and the name.
+    slices: HashMap<i32, Vec<(u64, Vec<u8>)>>,
+    /// The begin of each open asynchronous slice, by process, track (or name) and cookie.
+    asyncs: HashMap<(i32, Vec<u8>, i64), u64>,
+    cpus: BTreeMap<u32, RunningTask>,
+    /// The state of each thread, and when it began.
+    states: HashMap<i32, (&'static str, u64)>,
+    /// Open interrupts by CPU: the time of the begin, and the name.
+    irqs: HashMap<u32, Vec<(u64, String)>>,
+    /// Indexed by method id.
+    methods: Vec<MethodLabel>,
+    /// By [`MethodThread::index`].
+    method_threads: HashMap<u32, MethodStack>,
+    last_ts: u64,
+}
+
+impl<S: TrackSink> TrackBuilder<S> {
+    pub fn new(sink: S) -> Self {
+        TrackBuilder {
+            sink,
+            roles: Vec::new(),
+            tasks: Tasks::default(),
+            slices: HashMap::new(),
+            asyncs: HashMap::new(),
+            cpus: BTreeMap::new(),
+            states: HashMap::new(),
+            irqs: HashMap::new(),
+            methods: Vec::new(),
+            method_threads: HashMap::new(),
+            last_ts: 0,
+        }
+    }
+}
+
+impl<S: TrackSink> Sink for TrackBuilder<S> {
+    fn head(&mut self, _: &Head) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
+        self.roles.push(EventRole::of(kind));
+        Ok(())
+    }
+
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
+        self.tasks.threads.learn(thread.tid, thread.tgid, thread.name);
+        Ok(())
+    }
+
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
+        if let Some(name) = process.name {
+            self.tasks.processes.insert(process.pid, String::from_utf8_lossy(name).into_owned());
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        self.last_ts = self.last_ts.max(event.ts);
+        if event.tid > 0 && (event.comm.is_some() || event.tgid.is_some()) {
+            self.tasks.threads.learn(event.tid, event.tgid, event.comm);
+        }
+        match *self.roles.get(event.kind.0 as usize).unwrap_or(&EventRole::Other) {
+            EventRole::Switch { prev, next } => self.switch(event, kind, prev, next),
+            EventRole::Waking { pid, comm } => self.wake(event, kind, pid, comm),
+            EventRole::Print { buf } => self.marker(event, event.text(kind, buf).unwrap_or(b"")),
+            EventRole::CpuCounter { name, value, cpu } => self.cpu_counter(event, kind, name, value, cpu),
+            EventRole::Clock { name, value } => self.clock_rate(event, kind, name, value),
+            EventRole::IrqEntry { name } => {
+                self.irq_entry(event, kind, name);
+                Ok(())
+            }
+            EventRole::SoftirqEntry { vec } => {
+                self.softirq_entry(event, kind, vec);
+                Ok(())
+            }
+            EventRole::IrqExit => self.irq_exit(event),
+            EventRole::Other => {
+                let at = self.tasks.task(event.tid);
+                self.sink.other(at, event, kind)
+            }
+        }
+    }
+}
+
+impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
+    fn order(&self) -> Order {
+        Order::Time
+    }
+
+    fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
+        let full = match name.class {
+            "" => name.name.to_owned(),
+            class => format!("{class}.{}", name.name),
+        };
+        let at = id.0 as usize;
+        if self.methods.len() <= at {
+            self.methods.resize(at + 1, MethodLabel::default());
+        }
+        self.methods[at] = MethodLabel { full };
+        Ok(())
+    }
+
+    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
+        if let Some(tid) = thread.tid {
+            self.tasks.threads.learn(tid, thread.tgid, Some(thread.name.as_bytes()));
+        }
+        self.method_threads.insert(thread.index, (thread.clone(), Vec::new()));
+        Ok(())
+    }
+
+    fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
+        self.method_edges(thread, edges)
+    }
+
+    fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
+        let end = self.last_ts;
+        self.close_slices(end)?;
+        self.close_thread_states(end)?;
+        self.close_interrupts(end)?;
+        self.sink.finish(&self.tasks, summary)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::super::Out;
+    use super::*;
+    use crate::clock::Clock;
+    use crate::formats::{ReadReport, ftrace_text};
+    use crate::timeline::EdgeKind;
+
+    /// Two threads of process 7, a wakeup, an interrupt, every kind of marker.
+    pub(in crate::export) const TEXT: &str = "\
+ a-7 (7) [000] d..2 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=main,app next_pid=7 next_prio=110
+ a-7 (7) [000] ...1 1.000010: tracing_mark_write: B|7|draw \"x\"
+ a-7 (7) [000] ...1 1.000020: tracing_mark_write: C|7|bytes|9007199254740993
+ a-7 (7) [000] ...1 1.000021: tracing_mark_write: S|7|load|4
+ a-7 (7) [000] ...1 1.000022: tracing_mark_write: I|7|moment
+ a-7 (7) [000] d.h1 1.000030: irq_handler_entry: irq=3 name=touch
+ a-7 (7) [000] d.h1 1.000035: irq_handler_exit: irq=3 ret=handled
+ a-7 (7) [000] d..2 1.000040: sched_waking: comm=worker pid=8 prio=120 target_cpu=001
+ b-8 (7) [001] d..2 1.000050: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=worker next_pid=8 next_prio=120
+ b-8 (7) [001] ...1 1.000055: tracing_mark_write: F|7|load|4
+ b-8 (7) [001] ...1 1.000056: cpu_frequency: state=600000 cpu_id=1
+ b-8 (7) [001] ...1 1.000057: foo: a=1 b=two
+ a-7 (7) [000] ...1 1.000060: tracing_mark_write: E|7
+ b-8 (7) [001] d..2 1.000070: sched_switch: prev_comm=worker prev_pid=8 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120
+ a-7 (7) [000] ...1 1.000080: tracing_mark_write: B|7|open
+";
+
+    #[derive(Clone, Default)]
+    struct SharedBytes(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for SharedBytes {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Returns what the exporter writes for `text` and one method on thread 7.
+    pub(in crate::export) fn export(create: impl Fn(Out) -> Box<dyn TimelineSink>, text: &str) -> String {
+        export_methods(create, text, &example_thread())
+    }
+
+    /// Returns what the exporter writes for `text` and one method on `thread`.
+    pub(in crate::export) fn export_methods(
+        create: impl Fn(Out) -> Box<dyn TimelineSink>,
+        text: &str,
+        thread: &MethodThread,
+    ) -> String {
+        let out = SharedBytes::default();
+        let mut sink = create(Box::new(out.clone()));
+        let report = push_methods(&mut *sink, text, thread);
+        sink.finish(&summary(report)).unwrap();
+        drop(sink);
+        let bytes = out.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// Pushes `text` and one method call on thread 7.
+    pub(in crate::export) fn push_example(sink: &mut dyn TimelineSink, text: &str) -> ReadReport {
+        push_methods(sink, text, &example_thread())
+    }
+
+    fn push_methods(sink: &mut dyn TimelineSink, text: &str, thread: &MethodThread) -> ReadReport {
+        let order = sink.order();
+        let report = ftrace_text::read(text.as_bytes(), order, &mut *sink).unwrap();
+        let name = MethodName { class: "a.B", name: "run", signature: "()V", file: "B.java" };
+        sink.method(MethodId(0), &name).unwrap();
+        sink.method_thread(thread).unwrap();
+        let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };
+        let edges = [edge(1_000_012_345, EdgeKind::Enter), edge(1_000_055_000, EdgeKind::Exit)];
+        sink.edges(thread.index, &edges).unwrap();
+        report
+    }
+
+    fn example_thread() -> MethodThread {
+        let name = "main".into();
+        MethodThread { index: 0, tid: Some(7), tgid: Some(7), name, trace_id: 1, doubt: None }
+    }
+
+    fn summary(report: ReadReport) -> MergeSummary {
+        MergeSummary {
+            clock: Clock::Boottime,
+            inputs: Vec::new(),
+            report,
+            markers: 7,
+            methods: 1,
+            problems: Default::default(),
+            threads: 2,
+        }
+    }
+}

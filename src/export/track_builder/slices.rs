@@ -1,0 +1,87 @@
+//! Slices, instants and counters that markers describe, and the slices of methods.
+
+use std::io;
+
+use super::{AsyncEdge, AsyncSlice, CounterScope, Span, TrackBuilder, TrackSink};
+use crate::formats::Event;
+use crate::markers::Marker;
+use crate::timeline::{Edge, EdgeKind};
+
+impl<S: TrackSink> TrackBuilder<S> {
+    /// Handles the text of a marker.
+    pub(super) fn marker(&mut self, event: &Event<'_>, text: &[u8]) -> io::Result<()> {
+        let ts = event.ts;
+        let marker = Marker::parse(text);
+        // A marker holds the id of the process that wrote the marker.
+        if let Some(pid) = marker.as_ref().and_then(Marker::pid).filter(|pid| *pid > 0) {
+            self.tasks.threads.learn_tgid_if_unknown(event.tid, pid);
+        }
+        let at = self.tasks.task(event.tid);
+        let edge = |edge, track, name, cookie| AsyncSlice { track, name, cookie, ts, edge };
+        match marker {
+            Some(Marker::Begin { name, .. }) => {
+                self.slices.entry(event.tid).or_default().push((ts, name.to_vec()));
+                self.sink.begin(at, ts, name)
+            }
+            Some(Marker::End { .. }) => match self.slices.get_mut(&event.tid).and_then(Vec::pop) {
+                Some((start, name)) => self.sink.end(at, Span { start, end: ts, open: false }, &name),
+                // The slice began before the recording.
+                None => Ok(()),
+            },
+            Some(Marker::AsyncBegin { pid, name, cookie }) => {
+                self.asyncs.insert((pid, name.to_vec(), cookie), ts);
+                self.sink.async_edge(pid, &edge(AsyncEdge::Begin, None, name, cookie))
+            }
+            Some(Marker::AsyncEnd { pid, name, cookie }) => {
+                let begun = self.asyncs.remove(&(pid, name.to_vec(), cookie));
+                self.sink.async_edge(pid, &edge(AsyncEdge::End(begun), None, name, cookie))
+            }
+            Some(Marker::TrackBegin { pid, track, name, cookie }) => {
+                self.asyncs.insert((pid, track.to_vec(), cookie), ts);
+                self.sink.async_edge(pid, &edge(AsyncEdge::Begin, Some(track), name, cookie))
+            }
+            Some(Marker::TrackEnd { pid, track, name, cookie }) => {
+                let begun = self.asyncs.remove(&(pid, track.to_vec(), cookie));
+                let name = name.unwrap_or(track);
+                self.sink.async_edge(pid, &edge(AsyncEdge::End(begun), Some(track), name, cookie))
+            }
+            Some(Marker::TrackInstant { pid, track, name }) => {
+                self.sink.async_edge(pid, &edge(AsyncEdge::Instant, Some(track), name, 0))
+            }
+            Some(Marker::Instant { name, .. }) => self.sink.instant(at, ts, name),
+            Some(Marker::Counter { pid, name, value, .. }) => {
+                self.sink.counter(CounterScope::Process(pid), ts, &String::from_utf8_lossy(name), value)
+            }
+            Some(Marker::ClockSync(_)) | None => self.sink.instant(at, ts, text.trim_ascii_end()),
+        }
+    }
+
+    /// Handles method entries and exits of the thread with the index `thread`.
+    pub(super) fn method_edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
+        let Some((at, stack)) = self.method_threads.get_mut(&thread) else { return Ok(()) };
+        for edge in edges {
+            self.last_ts = self.last_ts.max(edge.ts);
+            self.sink.stack(at, stack, &self.methods, edge.ts)?;
+            match edge.kind {
+                EdgeKind::Enter => stack.push((edge.ts, edge.method)),
+                EdgeKind::Exit => {
+                    let Some((start, method)) = stack.pop() else { continue };
+                    let Some(method) = self.methods.get(method.0 as usize) else { continue };
+                    let span = Span { start, end: edge.ts, open: false };
+                    self.sink.method(at, method, span, stack.len())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends at `end` the slices that no marker ended.
+    pub(super) fn close_slices(&mut self, end: u64) -> io::Result<()> {
+        for (tid, open) in std::mem::take(&mut self.slices) {
+            for (start, name) in open.into_iter().rev() {
+                self.sink.end(self.tasks.task(tid), Span { start, end, open: true }, &name)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,277 @@
+//! Field numbers and enum values of the Perfetto protos that the reader and the writer use.
+//!
+//! `scripts/gen-perfetto-tables` writes this file from Perfetto's published protos; edit that script instead.
+//! A module is named after a message (`u32` constants: field numbers) or an enum (`u64` constants: values).
+
+/// `Trace`.
+pub(crate) mod trace {
+    pub(crate) const PACKET: u32 = 1;
+}
+
+/// `TracePacket`.
+pub(crate) mod trace_packet {
+    pub(crate) const FTRACE_EVENTS: u32 = 1;
+    pub(crate) const PROCESS_TREE: u32 = 2;
+    pub(crate) const CLOCK_SNAPSHOT: u32 = 6;
+    pub(crate) const TIMESTAMP: u32 = 8;
+    pub(crate) const TRUSTED_PACKET_SEQUENCE_ID: u32 = 10;
+    pub(crate) const TRACK_EVENT: u32 = 11;
+    pub(crate) const INTERNED_DATA: u32 = 12;
+    pub(crate) const SEQUENCE_FLAGS: u32 = 13;
+    pub(crate) const FTRACE_STATS: u32 = 34;
+    pub(crate) const SYSTEM_INFO: u32 = 45;
+    pub(crate) const COMPRESSED_PACKETS: u32 = 50;
+    pub(crate) const TIMESTAMP_CLOCK_ID: u32 = 58;
+    pub(crate) const TRACE_PACKET_DEFAULTS: u32 = 59;
+    pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
+}
+
+/// `ClockSnapshot`.
+pub(crate) mod clock_snapshot {
+    pub(crate) const CLOCKS: u32 = 1;
+    pub(crate) const PRIMARY_TRACE_CLOCK: u32 = 2;
+}
+
+/// `ClockSnapshot.Clock`.
+pub(crate) mod clock_snapshot_clock {
+    pub(crate) const CLOCK_ID: u32 = 1;
+    pub(crate) const TIMESTAMP: u32 = 2;
+    pub(crate) const IS_INCREMENTAL: u32 = 3;
+}
+
+/// `ProcessTree`.
+pub(crate) mod process_tree {
+    pub(crate) const PROCESSES: u32 = 1;
+    pub(crate) const THREADS: u32 = 2;
+}
+
+/// `ProcessTree.Process`.
+pub(crate) mod process_tree_process {
+    pub(crate) const PID: u32 = 1;
+    pub(crate) const PPID: u32 = 2;
+    pub(crate) const CMDLINE: u32 = 3;
+    pub(crate) const CMDLINE_IS_COMM: u32 = 9;
+}
+
+/// `ProcessTree.Thread`.
+pub(crate) mod process_tree_thread {
+    pub(crate) const TID: u32 = 1;
+    pub(crate) const NAME: u32 = 2;
+    pub(crate) const TGID: u32 = 3;
+}
+
+/// `SystemInfo`.
+pub(crate) mod system_info {
+    pub(crate) const UTSNAME: u32 = 1;
+    pub(crate) const TRACING_SERVICE_VERSION: u32 = 4;
+    pub(crate) const NUM_CPUS: u32 = 8;
+}
+
+/// `Utsname`.
+pub(crate) mod utsname {
+    pub(crate) const SYSNAME: u32 = 1;
+    pub(crate) const VERSION: u32 = 2;
+    pub(crate) const RELEASE: u32 = 3;
+    pub(crate) const MACHINE: u32 = 4;
+}
+
+/// `FtraceEventBundle`.
+pub(crate) mod ftrace_event_bundle {
+    pub(crate) const CPU: u32 = 1;
+    pub(crate) const EVENT: u32 = 2;
+    pub(crate) const LOST_EVENTS: u32 = 3;
+    pub(crate) const COMPACT_SCHED: u32 = 4;
+    pub(crate) const FTRACE_CLOCK: u32 = 5;
+    pub(crate) const ERROR: u32 = 8;
+    pub(crate) const GENERIC_EVENT_DESCRIPTORS: u32 = 11;
+}
+
+/// `FtraceEventBundle.CompactSched`.
+pub(crate) mod compact_sched {
+    pub(crate) const SWITCH_TIMESTAMP: u32 = 1;
+    pub(crate) const SWITCH_PREV_STATE: u32 = 2;
+    pub(crate) const SWITCH_NEXT_PID: u32 = 3;
+    pub(crate) const SWITCH_NEXT_PRIO: u32 = 4;
+    pub(crate) const INTERN_TABLE: u32 = 5;
+    pub(crate) const SWITCH_NEXT_COMM_INDEX: u32 = 6;
+    pub(crate) const WAKING_TIMESTAMP: u32 = 7;
+    pub(crate) const WAKING_PID: u32 = 8;
+    pub(crate) const WAKING_TARGET_CPU: u32 = 9;
+    pub(crate) const WAKING_PRIO: u32 = 10;
+    pub(crate) const WAKING_COMM_INDEX: u32 = 11;
+    pub(crate) const WAKING_COMMON_FLAGS: u32 = 12;
+}
+
+/// `FtraceEventBundle.GenericEventDescriptor`.
+pub(crate) mod generic_event_descriptor {
+    pub(crate) const FIELD_ID: u32 = 1;
+    pub(crate) const EVENT_DESCRIPTOR: u32 = 2;
+    pub(crate) const GROUP_NAME: u32 = 3;
+}
+
+/// `FtraceEvent`.
+pub(crate) mod ftrace_event {
+    pub(crate) const TIMESTAMP: u32 = 1;
+    pub(crate) const PID: u32 = 2;
+    pub(crate) const SCHED_SWITCH: u32 = 4;
+    pub(crate) const COMMON_FLAGS: u32 = 5;
+    pub(crate) const SCHED_WAKING: u32 = 20;
+    pub(crate) const GENERIC: u32 = 327;
+}
+
+/// `GenericFtraceEvent`.
+pub(crate) mod generic_ftrace_event {
+    pub(crate) const EVENT_NAME: u32 = 1;
+    pub(crate) const FIELD: u32 = 2;
+}
+
+/// `GenericFtraceEvent.Field`.
+pub(crate) mod generic_ftrace_event_field {
+    pub(crate) const NAME: u32 = 1;
+    pub(crate) const STR_VALUE: u32 = 3;
+    pub(crate) const INT_VALUE: u32 = 4;
+    pub(crate) const UINT_VALUE: u32 = 5;
+}
+
+/// `FtraceStats`.
+pub(crate) mod ftrace_stats {
+    pub(crate) const PHASE: u32 = 1;
+    pub(crate) const CPU_STATS: u32 = 2;
+}
+
+/// `FtraceCpuStats`.
+pub(crate) mod ftrace_cpu_stats {
+    pub(crate) const CPU: u32 = 1;
+    pub(crate) const OVERRUN: u32 = 3;
+    pub(crate) const NOW_TS: u32 = 7;
+    pub(crate) const DROPPED_EVENTS: u32 = 8;
+    pub(crate) const READ_EVENTS: u32 = 9;
+}
+
+/// `TrackDescriptor`.
+pub(crate) mod track_descriptor {
+    pub(crate) const UUID: u32 = 1;
+    pub(crate) const NAME: u32 = 2;
+    pub(crate) const PROCESS: u32 = 3;
+    pub(crate) const THREAD: u32 = 4;
+    pub(crate) const PARENT_UUID: u32 = 5;
+    pub(crate) const DESCRIPTION: u32 = 14;
+}
+
+/// `ProcessDescriptor`.
+pub(crate) mod process_descriptor {
+    pub(crate) const PID: u32 = 1;
+    pub(crate) const CMDLINE: u32 = 2;
+    pub(crate) const PROCESS_NAME: u32 = 6;
+}
+
+/// `ThreadDescriptor`.
+pub(crate) mod thread_descriptor {
+    pub(crate) const PID: u32 = 1;
+    pub(crate) const TID: u32 = 2;
+    pub(crate) const THREAD_NAME: u32 = 5;
+}
+
+/// `TrackEvent`.
+pub(crate) mod track_event {
+    pub(crate) const DEBUG_ANNOTATIONS: u32 = 4;
+    pub(crate) const TYPE: u32 = 9;
+    pub(crate) const NAME_IID: u32 = 10;
+    pub(crate) const TRACK_UUID: u32 = 11;
+    pub(crate) const THREAD_TIME_ABSOLUTE_US: u32 = 17;
+    pub(crate) const NAME: u32 = 23;
+}
+
+/// `DebugAnnotation`.
+pub(crate) mod debug_annotation {
+    pub(crate) const STRING_VALUE: u32 = 6;
+    pub(crate) const NAME: u32 = 10;
+}
+
+/// `InternedData`.
+pub(crate) mod interned_data {
+    pub(crate) const EVENT_NAMES: u32 = 2;
+}
+
+/// `EventName`.
+pub(crate) mod event_name {
+    pub(crate) const IID: u32 = 1;
+    pub(crate) const NAME: u32 = 2;
+}
+
+/// `TracePacketDefaults`.
+pub(crate) mod trace_packet_defaults {
+    pub(crate) const TRACK_EVENT_DEFAULTS: u32 = 11;
+    pub(crate) const TIMESTAMP_CLOCK_ID: u32 = 58;
+}
+
+/// `TrackEventDefaults`.
+pub(crate) mod track_event_defaults {
+    pub(crate) const TRACK_UUID: u32 = 11;
+}
+
+/// `DescriptorProto`.
+pub(crate) mod descriptor_proto {
+    pub(crate) const NAME: u32 = 1;
+    pub(crate) const FIELD: u32 = 2;
+}
+
+/// `FieldDescriptorProto`.
+pub(crate) mod field_descriptor_proto {
+    pub(crate) const NAME: u32 = 1;
+    pub(crate) const NUMBER: u32 = 3;
+    pub(crate) const LABEL: u32 = 4;
+    pub(crate) const TYPE: u32 = 5;
+}
+
+/// `BuiltinClock`.
+pub(crate) mod builtin_clock {
+    pub(crate) const REALTIME: u64 = 1;
+    pub(crate) const MONOTONIC: u64 = 3;
+    pub(crate) const MONOTONIC_RAW: u64 = 5;
+    pub(crate) const BOOTTIME: u64 = 6;
+    pub(crate) const TSC: u64 = 9;
+}
+
+/// `FtraceClock`.
+pub(crate) mod ftrace_clock {
+    pub(crate) const UNSPECIFIED: u64 = 0;
+    pub(crate) const GLOBAL: u64 = 2;
+    pub(crate) const LOCAL: u64 = 3;
+    pub(crate) const MONO_RAW: u64 = 4;
+}
+
+/// `TracePacket.SequenceFlags`.
+pub(crate) mod sequence_flags {
+    pub(crate) const INCREMENTAL_STATE_CLEARED: u64 = 1;
+    pub(crate) const NEEDS_INCREMENTAL_STATE: u64 = 2;
+}
+
+/// `FtraceStats.Phase`.
+pub(crate) mod ftrace_stats_phase {
+    pub(crate) const START_OF_TRACE: u64 = 1;
+    pub(crate) const END_OF_TRACE: u64 = 2;
+}
+
+/// `TrackEvent.Type`.
+pub(crate) mod track_event_type {
+    pub(crate) const SLICE_BEGIN: u64 = 1;
+    pub(crate) const SLICE_END: u64 = 2;
+    pub(crate) const INSTANT: u64 = 3;
+}
+
+/// `FieldDescriptorProto.Type`.
+pub(crate) mod field_descriptor_proto_type {
+    pub(crate) const UINT64: u64 = 4;
+    pub(crate) const FIXED64: u64 = 6;
+    pub(crate) const FIXED32: u64 = 7;
+    pub(crate) const BOOL: u64 = 8;
+    pub(crate) const STRING: u64 = 9;
+    pub(crate) const BYTES: u64 = 12;
+    pub(crate) const UINT32: u64 = 13;
+}
+
+/// `FieldDescriptorProto.Label`.
+pub(crate) mod field_descriptor_proto_label {
+    pub(crate) const REPEATED: u64 = 3;
+}
