@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use nix::libc;
-use tracebridge::android::TagWatch;
-use tracebridge::android::tags::Tag;
+use tracebridge::markers::Tag;
+use tracebridge::markers::TagWatch;
 use tracebridge::markers::Tracer;
 
 const NAME: &str = "Choreographer#doFrame 1234567";

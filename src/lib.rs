@@ -1,49 +1,66 @@
-//! tracebridge records the kernel's trace buffer and atrace markers on an Android device (or any Linux), and
-//! on the host puts the recording and the app's ART/Dalvik method trace on one clock for the viewers people
-//! use.
+//! tracebridge records the kernel's trace buffer and atrace markers on an Android device (or any Linux). On the
+//! host it puts a recording and the app's ART or Dalvik method trace on one clock, for the viewers people use.
 //!
-//! Imports point one way: [`cli`] → `record`, `doctor`, `atrace_command` | [`export`], [`inspect`] → [`profile`] →
-//! [`timeline`] → [`formats`] → `trace_dat`, [`markers`], `categories` → `android`, [`ftrace`], [`art`] →
-//! `text`, [`clock`]. No lower room knows a higher one, and no format knows another format.
+//! A program that uses the crate finds here:
+//! - [`markers`]: writing atrace markers (feature `markers`, which needs only the system-call crate);
+//! - [`formats`]: readers of recordings and method traces;
+//! - [`timeline`]: several inputs on one clock;
+//! - [`export`]: writers for viewers;
+//! - [`profile`]: method profiles;
+//! - [`ftrace`] and [`clock`]: the types that all of these share.
+//!
+//! The features `device` and `host` add what the `tracebridge` program needs on either side. ARCHITECTURE.md in
+//! the repository draws the rooms of the crate and the order of their imports.
 
-pub mod android;
+// The device's program uses only a part of the rooms that it shares with the host. The build for the host
+// reports dead code.
+#![cfg_attr(not(feature = "host"), allow(dead_code, unused_imports))]
+
+mod android;
+mod console;
 pub mod markers;
-pub mod text;
+mod text;
+mod workers;
 
-// What the phone and the desk both need.
+// What the device and the host both need.
 #[cfg(feature = "device")]
 pub mod cli;
 #[cfg(feature = "device")]
 pub mod clock;
 #[cfg(feature = "device")]
-mod console;
-#[cfg(feature = "device")]
 pub mod ftrace;
 #[cfg(feature = "device")]
-pub mod trace_dat;
+mod trace_dat;
 
-// What records: only Linux has a tracefs.
+// What records. Only Linux has a tracefs.
 #[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
-pub mod atrace_command;
+mod atrace_command;
 #[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
-pub mod categories;
+mod categories;
 #[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
-pub mod doctor;
+mod doctor;
 #[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
-pub mod record;
+mod record;
 
-// What only a desk needs.
+// What only the host needs.
 #[cfg(feature = "host")]
-pub mod art;
+mod art;
 #[cfg(feature = "host")]
 pub mod export;
 #[cfg(feature = "host")]
 pub mod formats;
 #[cfg(feature = "host")]
-pub mod inspect;
+mod inspect;
 #[cfg(feature = "host")]
 pub mod profile;
 #[cfg(feature = "host")]
 pub mod timeline;
+
+/// Decoders that the project's own fuzz targets and tests call. They are no part of the crate's interface.
 #[cfg(feature = "host")]
-mod workers;
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::android::property_area::PropertyArea;
+    pub use crate::trace_dat::recorder_stream::decoder::RecorderStream;
+    pub use crate::trace_dat::{CpuData, Metadata, file_format};
+}

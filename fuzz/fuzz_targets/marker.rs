@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracebridge::android::property_area::PropertyArea;
+use tracebridge::internals::PropertyArea;
 use tracebridge::markers::{MAX_LEN, Marker};
 
 fuzz_target!(|data: &[u8]| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracebridge::trace_dat::recorder_stream::decoder::RecorderStream;
+use tracebridge::internals::RecorderStream;
 use tracebridge::formats::trace_dat::TraceDat;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,19 +1,9 @@
-//! Everything that only Android has: ATRACE tags, system properties, the activity manager and SELinux labels.
+//! Everything that only Android has: ATRACE tags, the memory of its properties, and its services.
 
+pub(crate) mod property_area;
 #[cfg(feature = "device")]
-pub mod activity_manager;
-#[cfg(feature = "device")]
-pub mod atrace_properties;
-#[cfg(feature = "device")]
-mod properties;
-pub mod property_area;
-#[cfg(feature = "device")]
-pub mod selinux;
+pub(crate) mod system;
 mod tag_watch;
-pub mod tags;
+pub(crate) mod tags;
 
-#[cfg(feature = "device")]
-pub use atrace_properties::{NO_PROPERTIES, SavedProperties, UserspaceRequest, UserspaceTags};
-#[cfg(feature = "device")]
-pub use properties::{Properties, PropertyError, system_bin};
 pub use tag_watch::TagWatch;

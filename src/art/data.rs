@@ -43,7 +43,7 @@ pub enum DataHeaderError {
     Magic,
     /// No runtime is known to write this version.
     #[error(
-        "the binary header says version {0}, and only versions 1 to 5 exist: the bytes behind the text are not records"
+        "the binary header says version {0}, and versions 1 to 5 exist: the bytes behind the text are no records"
     )]
     Version(u16),
     /// The offset of the records points into the header or beyond the end of the file.

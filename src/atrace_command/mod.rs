@@ -14,7 +14,7 @@ use options::{AtraceOptions, ParsedCommandLine, help, parse};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::android::Properties;
+use crate::android::system::Properties;
 use crate::categories::{Catalog, EventSet, PDX, Support, TracefsEventFiles, VENDOR_FILE};
 use crate::console::{complain, say};
 use crate::record::Tracefs;

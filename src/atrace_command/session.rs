@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::{AtraceOptions, functions, output};
-use crate::android::{NO_PROPERTIES, Properties, UserspaceRequest, atrace_properties};
+use crate::android::system::{NO_PROPERTIES, Properties, UserspaceRequest, atrace_properties};
 use crate::categories::{Catalog, CategorySelection, SelectionError, TracefsEventFiles, enable_path};
 use crate::clock::Snapshots;
 use crate::console::{complain, say};

@@ -11,7 +11,7 @@ mod vendor;
 pub use catalog::{Catalog, CategorySelection, EventSet, SelectionError};
 pub use files::TracefsEventFiles;
 pub use table::{CATEGORIES, CORE_SERVICES, PDX};
-pub use vendor::{MalformedVendorFile, VENDOR_FILE, VendorCategory};
+pub use vendor::{MalformedVendorFile, VENDOR_FILE};
 
 /// Where the events of a category are looked up: a mounted tracefs, or a list in a test.
 pub trait EventFiles {

@@ -11,7 +11,7 @@ use nix::unistd::AccessFlags;
 use serde::Serialize;
 
 use super::system::UserIdentity;
-use crate::android::selinux;
+use crate::android::system::selinux;
 
 /// What this user may do with one file.
 #[derive(Debug, Clone, Serialize)]

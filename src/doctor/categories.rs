@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::access;
 use super::paths::reason;
 use super::system::UserIdentity;
-use crate::android::{Properties, tags};
+use crate::android::system::Properties;
+use crate::android::tags;
 use crate::categories::{
     AvailableEvents, Category, EventFiles, EventSet, PDX, Support, TracefsEventFiles, VENDOR_FILE,
     enable_path,

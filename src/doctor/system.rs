@@ -4,7 +4,7 @@ use std::fs;
 
 use serde::Serialize;
 
-use crate::android::Properties;
+use crate::android::system::Properties;
 
 /// uid of Android's `shell` user.
 const SHELL_UID: u32 = 2000;

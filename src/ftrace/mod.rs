@@ -10,15 +10,11 @@ mod header_page;
 pub mod limits;
 mod page;
 mod page_format;
-#[cfg(feature = "host")]
 pub(crate) mod page_writer;
 pub mod print_fmt;
-#[cfg(feature = "host")]
 pub(crate) mod softirq;
 mod symbols;
-#[cfg(feature = "host")]
 pub(crate) mod task_state;
-#[cfg(feature = "host")]
 pub(crate) mod trace_flags;
 
 pub use endian::Endian;

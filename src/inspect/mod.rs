@@ -6,7 +6,7 @@ mod recording;
 use crate::formats::input::Input;
 use crate::formats::{self, Damage, OpenError, OpenedInput};
 
-pub use method_trace::{MethodTraceReport, ThreadReport};
+pub use method_trace::MethodTraceReport;
 pub use recording::RecordingReport;
 
 /// What an input holds.
@@ -14,7 +14,7 @@ pub use recording::RecordingReport;
 #[serde(untagged)]
 pub enum Contents {
     /// A file with kernel events.
-    Recording(RecordingReport),
+    Recording(Box<RecordingReport>),
     /// A method trace.
     MethodTrace(Box<MethodTraceReport>),
 }
@@ -64,7 +64,9 @@ impl InputReport {
 /// [`InspectError`].
 pub fn inspect(input: &Input) -> Result<InputReport, InspectError> {
     let contents = match formats::open(input)? {
-        OpenedInput::Recording(recording) => Contents::Recording(recording::inspect(recording.as_ref())?),
+        OpenedInput::Recording(recording) => {
+            Contents::Recording(Box::new(recording::inspect(recording.as_ref())?))
+        }
         OpenedInput::MethodTrace(trace) => Contents::MethodTrace(Box::new(method_trace::inspect(&trace))),
     };
     Ok(InputReport {

@@ -4,9 +4,11 @@
 //! to the file `trace_marker` of tracefs. The kernel stores it as a `print` event between its own events.
 
 mod encode;
-pub mod marker;
+mod marker;
 mod tracer;
 
+pub use crate::android::TagWatch;
+pub use crate::android::tags::{TAGS, Tag};
 pub use encode::MAX_LEN;
 pub use marker::{ClockSync, Marker};
 pub use tracer::{Section, TRACEFS_PLACES, Tracer};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::android::PropertyError;
+use crate::android::system::PropertyError;
 use crate::categories::{MalformedVendorFile, SelectionError, VENDOR_FILE};
 
 /// Why a recording could not start, could not go on, or could not be cleaned up after.

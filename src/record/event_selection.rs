@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{EventName, RecordError, Tracefs};
-use crate::android::{Properties, atrace_properties};
+use crate::android::system::{Properties, atrace_properties};
 use crate::categories::{
     Catalog, CategorySelection, EventSet, MalformedVendorFile, SelectionError, TracefsEventFiles, VENDOR_FILE,
 };

@@ -8,8 +8,8 @@ use super::record_while::{RecordedWork, RecordingEnd, record_while};
 use super::recorder::RecordingPlan;
 use super::request::{BufferNotice, RecordingRequest};
 use super::{RecordError, RecordingSummary, Tracefs};
-use crate::android::activity_manager::{Activity, ActivityError, Profiler};
-use crate::android::system_bin;
+use crate::android::system::activity_manager::{Activity, ActivityError, Profiler};
+use crate::android::system::system_bin;
 
 /// Time between two looks at whether the recording has ended.
 const END_CHECK_INTERVAL: Duration = Duration::from_millis(10);

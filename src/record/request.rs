@@ -7,7 +7,7 @@ use super::event_selection::select_events;
 use super::saved_settings::LeftoverSettings;
 use super::tracefs_config::{FunctionTracing, TracefsConfig, WhenFull};
 use super::{RecordError, SettingsGuard, Tracefs};
-use crate::android::UserspaceRequest;
+use crate::android::system::UserspaceRequest;
 
 /// The trace buffer that a command is to use.
 #[derive(Debug, Clone)]

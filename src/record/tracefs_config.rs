@@ -3,7 +3,7 @@
 
 use super::event_selection::SelectedEvent;
 use super::{EventName, RecordError, SettingsGuard};
-use crate::android::{NO_PROPERTIES, Properties, UserspaceRequest};
+use crate::android::system::{NO_PROPERTIES, Properties, UserspaceRequest};
 use crate::clock::Clock;
 
 /// What the kernel does with new events when a buffer is full and nobody reads it.

@@ -185,7 +185,7 @@ fn candidates(
         let found = offset_histogram::most_frequent_offset(
             &evidence.threads,
             &evidence.candidate_tids,
-            &evidence.kernel,
+            evidence.kernel,
         );
         let clock = |map: &ClockMap| evidence.roughly(map, reference, options);
         tried.extend(found.and_then(|map| Some(evidence.candidate(clock(&map)?, vec![map]))));

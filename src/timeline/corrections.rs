@@ -52,7 +52,7 @@ mod tests {
     /// 16 enters and 16 exits, whose markers are so many ns later.
     fn pairs(enter: i64, exit: i64) -> Vec<MatchedPair> {
         let pair = |n: u64| {
-            let begin = n % 2 == 0;
+            let begin = n.is_multiple_of(2);
             MatchedPair {
                 at: 1_000_000 + n * 10_000,
                 segment: 0,

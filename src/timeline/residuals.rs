@@ -264,7 +264,7 @@ mod tests {
     /// Four calls of one method, 100 µs long, at 1, 2, 3 and 4 ms of the trace's clock.
     fn four_calls() -> MethodEvidence {
         let edge = |n: u64| {
-            let (call, begin) = (n / 2, n % 2 == 0);
+            let (call, begin) = (n / 2, n.is_multiple_of(2));
             let x = (call + 1) * 1_000_000 + if begin { 0 } else { 100_000 };
             NamedEdge { record: n, x, name: 0, begin }
         };

@@ -10,4 +10,4 @@ pub(crate) mod zstd_matcher;
 
 pub use head_writer::{CpuData, DatHead, HeadParts, Metadata, Slot};
 pub use recorder_info::{CpuLoss, RecorderInfo, Settle};
-pub use v7_writer::{ReadPages, write_v7};
+pub use v7_writer::write_v7;

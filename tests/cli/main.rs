@@ -26,6 +26,7 @@ mod compressed_inputs;
 mod damaged_inputs;
 mod duplicates;
 mod mapping;
+mod output;
 mod perfetto;
 mod perfetto_zip;
 mod profile;

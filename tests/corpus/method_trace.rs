@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use tracebridge::art::Action;
+use tracebridge::formats::art_method::Action;
 use tracebridge::formats::art_method::{Error, MethodTrace, detect};
 
 use tracebridge::profile::flat::FlatProfile;

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use tracebridge::android::tags::TAGS;
+use tracebridge::markers::TAGS;
 
 use crate::adb::{Device, scratch};
 

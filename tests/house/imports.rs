@@ -66,7 +66,7 @@ impl Sources {
     /// The module whose file defines what `path` names.
     fn resolve<'s>(&'s self, path: &[String], depth: usize) -> Option<&'s ModulePath> {
         let (module, source) =
-            (1..=path.len()).rev().find_map(|len| self.files.get_key_value(&path[..len].to_vec()))?;
+            (1..=path.len()).rev().find_map(|len| self.files.get_key_value(&path[..len]))?;
         let next = path.get(module.len())?;
         match source.re_exports.get(next) {
             Some(origin) if depth < 8 => {

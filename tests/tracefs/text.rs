@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tracebridge::trace_dat::{CpuData, Metadata, file_format::option};
+use tracebridge::internals::{CpuData, Metadata, file_format::option};
 
 use crate::support;
 use crate::tracefs_fixture::machine;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::record::{RecordSelection, print_notice, print_summary};
-use crate::android::activity_manager::Profiler;
+use crate::android::system::activity_manager::Profiler;
 use crate::cli::{Exit, units};
 use crate::console::complain;
 use crate::record::launch::{LaunchRequest, record_launch};

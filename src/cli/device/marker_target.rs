@@ -4,8 +4,9 @@ use std::path::Path;
 
 use anyhow::Context;
 
+use crate::android::TagWatch;
+use crate::android::system::{Properties, atrace_properties};
 use crate::android::tags::{self, TAGS, Tag};
-use crate::android::{Properties, TagWatch, atrace_properties};
 use crate::console::complain;
 use crate::markers::Tracer;
 

@@ -35,6 +35,7 @@ use std::borrow::Cow;
 use body::{BlockBody, FixedBody, ThreadTable};
 use ids::IdMap;
 
+pub use crate::art::{Action, ClockMode};
 pub use call_anomalies::CallAnomalies;
 pub use error::Error;
 pub use record_times::{CPU, Ticks, WALL};
@@ -42,7 +43,7 @@ pub use records::{Record, Records};
 
 use super::input::Input;
 use super::{FormatError, OpenedInput, ReadReport};
-use crate::art::{ClockMode, MAGIC};
+use crate::art::MAGIC;
 
 /// More threads than this wait for memory when they read the records of one trace.
 pub(crate) const MAX_WORKERS: usize = 8;

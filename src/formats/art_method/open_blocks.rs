@@ -87,16 +87,7 @@ fn packets<'a>(
             }
         };
         match packet {
-            BlockPacket::Thread(id, name) => {
-                let name = String::from_utf8_lossy(name);
-                match threads.get(&id).and_then(|n| declared.threads.get_mut(*n as usize)) {
-                    Some(thread) if !thread.declared => (thread.name, thread.declared) = (name, true),
-                    Some(thread) if thread.name == name => {}
-                    _ => {
-                        threads.insert(id, declared.add_thread(id, name));
-                    }
-                }
-            }
+            BlockPacket::Thread(id, name) => declare_thread(declared, &mut threads, id, name),
             BlockPacket::Method(id, line) => {
                 // The line has the form of the text section, but no id.
                 let line = [b"0\t", line].concat();
@@ -133,6 +124,23 @@ fn packets<'a>(
         at += len;
     }
     summary
+}
+
+/// Takes the declaration of a thread. `threads` has the index of the latest thread of each id.
+fn declare_thread<'a>(
+    declared: &mut Declarations<'a>,
+    threads: &mut HashMap<u32, u32>,
+    id: u32,
+    name: &'a [u8],
+) {
+    let name = String::from_utf8_lossy(name);
+    match threads.get(&id).and_then(|n| declared.threads.get_mut(*n as usize)) {
+        Some(thread) if !thread.declared => (thread.name, thread.declared) = (name, true),
+        Some(thread) if thread.name == name => {}
+        _ => {
+            threads.insert(id, declared.add_thread(id, name));
+        }
+    }
 }
 
 fn undeclared_thread<'a>(id: u32) -> TracedThread<'a> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::body::{FixedBody, Segment};
 use super::declarations::{Declarations, unknown_method};
-use super::prescan::{DeclaredIds, prescan};
+use super::prescan::{DeclaredIds, Prescan, prescan};
 use super::{Counts, TracedThread, thread_id_reuse};
 use crate::art::{ClockMode, DataHeader, KeySection, Packet, RecordLayout, next_packet, parse_method_line};
 
@@ -149,21 +149,7 @@ fn count_records(
         undeclared_threads: found.threads.len() as u64,
         ..Counts::default()
     };
-    for id in &found.methods {
-        declared.ids.insert(u64::from(*id), declared.methods.len() as u32);
-        declared.methods.push(unknown_method(u64::from(*id)));
-    }
-    for id in &found.threads {
-        let index = declared.threads.len() as u32;
-        declared.table.bind(*id, index);
-        declared.threads.push(TracedThread {
-            id: u32::from(*id),
-            name: Cow::Borrowed(""),
-            declared: false,
-            reused_id: false,
-            records: 0,
-        });
-    }
+    add_undeclared(declared, &found);
     if declared.threads.iter().any(|t| t.reused_id) || found.by_thread.iter().any(|t| !t.restarts.is_empty())
     {
         let separated = thread_id_reuse::separate(
@@ -188,4 +174,23 @@ fn count_records(
     }
     counts.reused_threads = declared.threads.iter().filter(|t| t.reused_id && t.records > 0).count() as u64;
     counts
+}
+
+/// Adds the methods and threads of records that the file does not declare.
+fn add_undeclared(declared: &mut Declarations<'_>, found: &Prescan) {
+    for id in &found.methods {
+        declared.ids.insert(u64::from(*id), declared.methods.len() as u32);
+        declared.methods.push(unknown_method(u64::from(*id)));
+    }
+    for id in &found.threads {
+        let index = declared.threads.len() as u32;
+        declared.table.bind(*id, index);
+        declared.threads.push(TracedThread {
+            id: u32::from(*id),
+            name: Cow::Borrowed(""),
+            declared: false,
+            reused_id: false,
+            records: 0,
+        });
+    }
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use self::settings_file::{SavedKnob, SavedSetting, SettingsOwner, boot_id, json_line, lock, parse, path_of};
 use super::{RecordError, Tracefs};
-use crate::android::{Properties, SavedProperties, UserspaceRequest, UserspaceTags};
+use crate::android::system::{Properties, SavedProperties, UserspaceRequest, UserspaceTags};
 use crate::clock::Snapshots;
 use crate::console::complain;
 

@@ -12,7 +12,7 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 use super::super::{RecordError, Tracefs};
-use crate::android::SavedProperties;
+use crate::android::system::SavedProperties;
 use crate::clock::Snapshots;
 
 /// Directories for the file of saved settings, best first: the first is Android's, the others are Linux's.

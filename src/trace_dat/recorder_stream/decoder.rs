@@ -2,8 +2,9 @@
 
 use std::io;
 
-use super::{CpuData, FRAME_HEAD_BYTES, FrameKind, HeadInfo, MAGIC};
+use super::{FRAME_HEAD_BYTES, FrameKind, HeadInfo, MAGIC};
 use crate::ftrace::limits::{MAX_CPUS, is_sub_buffer_size};
+use crate::trace_dat::CpuData;
 
 /// The longest payload that is accepted, bytes. A head with kallsyms and all event formats is far below it.
 const MAX_FRAME_BYTES: usize = 256 << 20;

@@ -5,10 +5,7 @@
 //! a u32 length, and a payload of that length. All integers are little-endian. This module encodes, `decoder`
 //! decodes.
 
-#[cfg(feature = "host")]
 pub mod decoder;
-
-use super::CpuData;
 
 /// The first bytes of a stream.
 pub const MAGIC: &[u8; 8] = b"TBSTRM1\n";

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use super::properties::{Properties, PropertyError};
-use super::tags::{self, APP_NUMBER_PROPERTY, MAX_APP_PATTERNS, TAGS_PROPERTY, app_property};
+use crate::android::tags::{self, APP_NUMBER_PROPERTY, MAX_APP_PATTERNS, TAGS_PROPERTY, app_property};
 
 const USER_INITIATED: &str = "debug.atrace.user_initiated";
 const PREFER_SDK: &str = "debug.atrace.prefer_sdk";
@@ -22,7 +22,7 @@ pub const NO_PROPERTIES: &str = "no system properties here: userspace tags are n
 /// The tags and apps that a recording asks for.
 #[derive(Debug, Clone, Default)]
 pub struct UserspaceRequest {
-    /// The mask of tags ([`super::tags`]).
+    /// The mask of tags ([`crate::android::tags`]).
     pub tags: u64,
     /// Patterns for the command lines of the apps whose own markers are wanted (`com.example*`, `*`).
     pub apps: Vec<String>,
@@ -89,17 +89,6 @@ impl SavedProperties {
 }
 
 /// Userspace tags that stay on as long as this guard lives.
-///
-/// ```no_run
-/// # use tracebridge::android::{Properties, UserspaceRequest, UserspaceTags};
-/// let request = UserspaceRequest { tags: 1 << 1, apps: vec!["com.example".into()], ..Default::default() };
-/// if let Some(properties) = Properties::here() {
-///     let tags = UserspaceTags::enable(&properties, &request)?;
-///     // … record …
-///     tags.restore()?;
-/// }
-/// # Ok::<(), tracebridge::android::PropertyError>(())
-/// ```
 #[derive(Debug)]
 #[must_use = "dropping the guard restores the tags"]
 pub struct UserspaceTags {
@@ -128,16 +117,6 @@ impl UserspaceTags {
         Ok(guard)
     }
 
-    /// Returns the values that [`UserspaceTags::restore`] will write.
-    pub fn saved(&self) -> &SavedProperties {
-        &self.saved
-    }
-
-    /// Restores all properties.
-    pub fn restore(mut self) -> Result<(), PropertyError> {
-        std::mem::take(&mut self.saved).restore(&self.properties)
-    }
-
     /// Leaves the tags on and returns the values that another process has to restore later.
     pub fn leave_on(mut self) -> SavedProperties {
         std::mem::take(&mut self.saved)
@@ -146,7 +125,7 @@ impl UserspaceTags {
 
 impl Drop for UserspaceTags {
     fn drop(&mut self) {
-        // A caller that wants to know of errors calls restore().
+        // A destructor cannot return an error. SavedProperties::restore() does.
         let _ = self.saved.restore(&self.properties);
     }
 }
@@ -308,7 +287,7 @@ mod tests {
         );
         assert_eq!(tags_on(&properties, b"a").unwrap(), 2 | tags::ALWAYS | tags::APP);
         assert_eq!(tags_on(&properties, b"c").unwrap(), 2 | tags::ALWAYS);
-        tags.restore().unwrap();
+        drop(tags);
         assert_eq!(
             log(dir.path()),
             "app_number=\ntags.enableflags=0x8\napp_0=com.old\napp_1=\napp_2=\napp_number=1\nprefer_sdk=0x6\nuser_initiated=\n"
