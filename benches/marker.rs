@@ -1,7 +1,8 @@
-//! What one marker costs: a bare `write(2)` of a ready string, libcutils's way (`snprintf` and `write`), and ours.
+//! What one marker costs: a bare `write(2)` of a ready string, libcutils's way (`snprintf` and `write`), and
+//! ours.
 //!
-//! `cargo bench --bench marker` as root; `TRACEFS` names a mounted tracefs (else `/sys/kernel/tracing`). Writes into
-//! an instance of its own. All three run in turns, so that one ratio comes from one run.
+//! `cargo bench --bench marker` as root; `TRACEFS` names a mounted tracefs (else `/sys/kernel/tracing`).
+//! Writes into an instance of its own. All three run in turns, so that one ratio comes from one run.
 #![allow(unsafe_code)] // snprintf is the peer
 
 use std::fs::{self, File, OpenOptions};
@@ -30,8 +31,8 @@ fn time(mut call: impl FnMut()) -> f64 {
 
 fn snprintf_and_write(file: &File, pid: i32, name: &std::ffi::CStr) {
     let mut buf = [const { std::mem::MaybeUninit::<u8>::uninit() }; 1024];
-    // SAFETY: snprintf writes at most 1024 bytes into the buffer, NUL included, and tells how many it wanted to; only
-    // that many initialised bytes are looked at.
+    // SAFETY: snprintf writes at most 1024 bytes into the buffer, NUL included, and tells how many it wanted
+    // to; only that many initialised bytes are looked at.
     let text = unsafe {
         let len = libc::snprintf(buf.as_mut_ptr().cast(), buf.len(), c"B|%d|%s".as_ptr(), pid, name.as_ptr());
         std::slice::from_raw_parts(buf.as_ptr().cast::<u8>(), (len as usize).min(buf.len() - 1))

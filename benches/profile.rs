@@ -1,7 +1,8 @@
-//! What a profile of a method trace costs: opening (one pass over the records) and the flat profile, with the call tree beside
-//! it, on a generated trace of 5 million records in memory.
+//! What a profile of a method trace costs: opening (one pass over the records) and the flat profile, with the
+//! call tree beside it, on a generated trace of 5 million records in memory.
 //!
-//! `cargo bench --bench profile [-- RECORDS]`. `scripts/bench-profile` races the whole program against dmtracedump.
+//! `cargo bench --bench profile [-- RECORDS]`. `scripts/bench-profile` races the whole program against
+//! dmtracedump.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,7 +1,9 @@
-//! Writes a well-formed ART method trace (version 3, dual clock) of any size, for races and for looking at viewers:
-//! `cargo run --release --example generate_method_trace -- OUT [RECORDS [THREADS [METHODS [DEPTH]]]]`
+//! Writes a well-formed ART method trace (version 3, dual clock) of any size, for races and for looking at
+//! viewers: `cargo run --release --example generate_method_trace -- OUT [RECORDS [THREADS [METHODS
+//! [DEPTH]]]]`
 //!
-//! Defaults: 5,000,000 records, 8 threads, 20,000 methods, calls up to 60 deep. The same numbers give the same file.
+//! Defaults: 5,000,000 records, 8 threads, 20,000 methods, calls up to 60 deep. The same numbers give the
+//! same file.
 
 use std::io::{BufWriter, Write};
 

@@ -1,5 +1,5 @@
-//! Makes kernel events for measuring a recorder: pairs of processes that bounce a byte over two pipes (as fast as the
-//! machine can), or markers at a steady rate.
+//! Makes kernel events for measuring a recorder: pairs of processes that bounce a byte over two pipes (as
+//! fast as the machine can), or markers at a steady rate.
 //!
 //! ```text
 //! load_generator bounce --pairs 2 --seconds 10

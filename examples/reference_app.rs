@@ -1,8 +1,9 @@
 //! The reference app: stands in for an Android app in the tests and the demo, and is no part of the product.
 //!
-//! Threads of known names make nested calls of known methods. Around each call it writes a real `B|pid|Class.method` and
-//! `E|pid` to the kernel's trace_marker, and of the very same calls it writes an ART method trace (version 3, both clocks).
-//! So every method's enter and exit has a marker that it can be checked against. It prints what it did as JSON.
+//! Threads of known names make nested calls of known methods. Around each call it writes a real
+//! `B|pid|Class.method` and `E|pid` to the kernel's trace_marker, and of the very same calls it writes an ART
+//! method trace (version 3, both clocks). So every method's enter and exit has a marker that it can be
+//! checked against. It prints what it did as JSON.
 #![allow(missing_docs)]
 
 #[path = "../tests/support/art_writer.rs"]
@@ -66,7 +67,8 @@ enum Era {
     Art14,
 }
 
-/// Full thread names after `main`, taken in turn: two of one name, some longer than the kernel's 15 characters.
+/// Full thread names after `main`, taken in turn: two of one name, some longer than the kernel's 15
+/// characters.
 const THREAD_NAMES: [&str; 6] = [
     "RenderThread",
     "pool-1-thread-1",
@@ -83,7 +85,8 @@ struct Shared {
     args: Args,
     epoch: Epoch,
     marker: Option<File>,
-    /// The markers' texts, by method: made before, so that nothing but the write lies between clock and marker.
+    /// The markers' texts, by method: made before, so that nothing but the write lies between clock and
+    /// marker.
     begins: Vec<String>,
     end: String,
     deadline: Instant,
@@ -137,7 +140,8 @@ impl Epoch {
             let after = delta_clock.ns();
             (after - before, Epoch { delta_clock, start, delta_start: before + (after - before) / 2 })
         };
-        // The first readings wait for the memory that they lie in: the two clocks are as close as the best try.
+        // The first readings wait for the memory that they lie in: the two clocks are as close as the best
+        // try.
         let tries = (0..10).map(|_| once());
         tries.min_by_key(|(took, _)| *took).expect("ten tries").1
     }
@@ -178,8 +182,9 @@ impl<'a> Worker<'a> {
         }));
     }
 
-    /// One call of the method of this depth, and what it calls. The trace's instants lie outside of the markers',
-    /// as they do for a method that begins and ends a section; the clock nearer to the marker is the wall clock.
+    /// One call of the method of this depth, and what it calls. The trace's instants lie outside of the
+    /// markers', as they do for a method that begins and ends a section; the clock nearer to the marker is
+    /// the wall clock.
     fn call(&mut self, depth: u32) {
         let method = depth % self.shared.args.depth.max(1);
         let cpu_us = self.cpu_us();
@@ -234,7 +239,8 @@ fn method_name(index: u32) -> String {
     }
 }
 
-/// What Android calls a thread of this name in the kernel, which keeps 15 characters: of a name with dots the last ones.
+/// What Android calls a thread of this name in the kernel, which keeps 15 characters: of a name with dots the
+/// last ones.
 fn comm_of(name: &str) -> &str {
     match name.len().checked_sub(15) {
         Some(cut) if name.contains('.') && !name.contains('@') => &name[cut..],
@@ -248,7 +254,8 @@ fn set_comm(name: &str) {
     let _ = fs::write("/proc/thread-self/comm", comm_of(name));
 }
 
-/// The process's command line is its package, as zygote sets it: here by running itself again under that name.
+/// The process's command line is its package, as zygote sets it: here by running itself again under that
+/// name.
 fn become_package(process: &str) {
     if std::env::args().next().as_deref() != Some(process) {
         let error = std::process::Command::new("/proc/self/exe")

@@ -55,8 +55,9 @@ fn value(file: &Path) -> Option<String> {
     loop {
         let len = open.read(&mut piece).ok()?;
         bytes.extend_from_slice(&piece[..len]);
-        // The kernel gives at least half a page in one read unless it comes to the end. System calls are slow on an
-        // emulated device, and a second read of each of 4,600 files would only say that nothing is left.
+        // The kernel gives at least half a page in one read unless it comes to the end. System calls are slow
+        // on an emulated device, and a second read of each of 4,600 files would only say that nothing is
+        // left.
         if len < 2048 {
             break;
         }

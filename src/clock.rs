@@ -1,5 +1,5 @@
-//! Clocks: readings that carry their clock, snapshots of several clocks taken back to back, and the conversion
-//! between clocks that such snapshots allow.
+//! Clocks: readings that carry their clock, snapshots of several clocks taken back to back, and the
+//! conversion between clocks that such snapshots allow.
 //!
 //! All readings are in nanoseconds, except [`Clock::Counter`], which is in ticks of the CPU's counter.
 
@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum Clock {
     /// `CLOCK_REALTIME`: ns since 1970; steps when somebody sets it. Dalvik's method traces start in it.
     Realtime,
-    /// `CLOCK_MONOTONIC`: ns since boot without suspend; ftrace `mono`. Most of ART's method traces start in it.
+    /// `CLOCK_MONOTONIC`: ns since boot without suspend; ftrace `mono`. Most of ART's method traces start in
+    /// it.
     Monotonic,
     /// `CLOCK_MONOTONIC_RAW`: not slewed by NTP; ftrace `mono_raw`.
     MonotonicRaw,
@@ -96,7 +97,8 @@ pub struct Snapshot {
     pub counter: Option<u64>,
     /// "now ts" of tracefs' `per_cpu/cpu0/stats` in ns (it is printed in µs), in the ftrace clock.
     pub ftrace: Option<u64>,
-    /// Within how many ns of [`Snapshot::monotonic`] each reading was taken: the most by which two can be apart.
+    /// Within how many ns of [`Snapshot::monotonic`] each reading was taken: the most by which two can be
+    /// apart.
     pub took: u64,
 }
 
@@ -129,9 +131,9 @@ impl Snapshot {
 impl Snapshots {
     /// Expresses `t`, a reading of `from` (ns; ticks for [`Clock::Counter`]), in `to`.
     ///
-    /// Between two snapshots the clocks are taken to drift evenly (linear interpolation); before the first and
-    /// after the last they run at the same rate (the counter at `counter_hz`). `None` where the snapshots do not
-    /// hold both clocks or the result leaves the clock's range.
+    /// Between two snapshots the clocks are taken to drift evenly (linear interpolation); before the first
+    /// and after the last they run at the same rate (the counter at `counter_hz`). `None` where the snapshots
+    /// do not hold both clocks or the result leaves the clock's range.
     pub fn convert(&self, t: u64, from: Clock, to: Clock) -> Option<u64> {
         if from == to {
             return Some(t);

@@ -1,5 +1,6 @@
-//! tracebridge records the kernel's trace buffer and atrace markers on an Android device (or any Linux). On the
-//! host it puts a recording and the app's ART or Dalvik method trace on one clock, for the viewers people use.
+//! tracebridge records the kernel's trace buffer and atrace markers on an Android device (or any Linux). On
+//! the host it puts a recording and the app's ART or Dalvik method trace on one clock, for the viewers people
+//! use.
 //!
 //! A program that uses the crate finds here:
 //! - [`markers`]: writing atrace markers (feature `markers`, which needs only the system-call crate);
@@ -9,8 +10,8 @@
 //! - [`profile`]: method profiles;
 //! - [`ftrace`] and [`clock`]: the types that all of these share.
 //!
-//! The features `device` and `host` add what the `tracebridge` program needs on either side. ARCHITECTURE.md in
-//! the repository draws the rooms of the crate and the order of their imports.
+//! The features `device` and `host` add what the `tracebridge` program needs on either side. ARCHITECTURE.md
+//! in the repository draws the rooms of the crate and the order of their imports.
 
 // The device's program uses only a part of the rooms that it shares with the host. The build for the host
 // reports dead code.

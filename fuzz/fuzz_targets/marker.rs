@@ -9,8 +9,8 @@ fuzz_target!(|data: &[u8]| {
     if let Some(marker) = Marker::parse(data) {
         let mut buf = [0; MAX_LEN];
         let written = marker.encode(&mut buf);
-        // Names lose their separators and their ends, never the marker its kind; but a clock sync's name may have been
-        // nothing else than a separator.
+        // Names lose their separators and their ends, never the marker its kind; but a clock sync's name may
+        // have been nothing else than a separator.
         if !matches!(marker, Marker::ClockSync(_)) {
             let again = Marker::parse(written).expect("our own marker");
             assert_eq!(std::mem::discriminant(&marker), std::mem::discriminant(&again));

@@ -1,5 +1,5 @@
-//! Any bytes as a method trace, through every counter: no panic, no hang, no memory beyond reason; and the flat profile
-//! and the call tree agree.
+//! Any bytes as a method trace, through every counter: no panic, no hang, no memory beyond reason; and the
+//! flat profile and the call tree agree.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

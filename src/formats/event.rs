@@ -35,8 +35,8 @@ pub struct Event<'a> {
 /// The values of an [`Event`]'s fields, in the form that the file has them.
 #[derive(Debug, Clone, Copy)]
 pub enum Payload<'a> {
-    /// The record as the kernel wrote it, `common_` fields included; [`Field::offset`] is where each field
-    /// lies.
+    /// The record as the kernel wrote it, `common_` fields included;
+    /// [`Field::offset`](crate::ftrace::Field::offset) is where each field lies.
     Raw {
         /// The bytes of the record.
         data: &'a [u8],
@@ -53,8 +53,8 @@ pub enum Payload<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// The value of field number `index` of `kind`, which must be this event's type. `None` where the record is
-    /// too short for the field, or where the field points outside of the record.
+    /// The value of field number `index` of `kind`, which must be this event's type. `None` where the record
+    /// is too short for the field, or where the field points outside of the record.
     pub fn value(&self, kind: &EventType, index: usize) -> Option<Value<'a>> {
         match self.payload {
             Payload::Values { values, .. } => values.get(index).copied(),

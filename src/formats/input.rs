@@ -99,8 +99,8 @@ impl Deref for Input {
 }
 
 impl Release for Input {
-    /// Releases the memory that holds `range` of a mapped file. The system reads the pages again should they be
-    /// needed.
+    /// Releases the memory that holds `range` of a mapped file. The system reads the pages again should they
+    /// be needed.
     fn release(&self, range: Range<usize>) {
         // Whole pages inside of the range, of the largest page size there is.
         const PAGE: usize = 64 << 10;

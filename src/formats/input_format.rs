@@ -22,11 +22,15 @@ pub struct InputFormat {
 /// with a magic number stand before those that are recognized by their contents.
 pub static FORMATS: &[InputFormat] = &[
     InputFormat { name: "trace.dat", detect: trace_dat::detect, open: trace_dat::open },
-    InputFormat { name: "method trace", detect: art_method::detect, open: art_method::open },
+    InputFormat { name: "method trace", detect: art_method::detect, open: open_method_trace },
     InputFormat { name: "Perfetto trace", detect: perfetto::detect, open: perfetto::open },
     InputFormat { name: "systrace HTML", detect: ftrace_text::detect_html, open: ftrace_text::open },
     InputFormat { name: "ftrace text", detect: ftrace_text::detect, open: ftrace_text::open },
 ];
+
+fn open_method_trace(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
+    Ok(OpenedInput::MethodTrace(Box::new(art_method::MethodTrace::parse(input)?)))
+}
 
 /// A file that is not read: what the file is, and which program opens it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

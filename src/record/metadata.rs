@@ -14,7 +14,8 @@ const MIN_PAGE_BYTES: u32 = 512;
 
 /// Reads the layout of this kernel's ring-buffer pages.
 pub(crate) fn page_layout(tracefs: &Tracefs) -> Result<PageLayout, RecordError> {
-    // Instances have no such file. That of the top-level buffer holds for them, except for the size of a page.
+    // Instances have no such file. That of the top-level buffer holds for them, except for the size of a
+    // page.
     let path = tracefs.top().join("events/header_page");
     let text = read_whole(&path).map_err(|e| RecordError::knob(&path, "read", e))?;
     let layout = PageLayout::parse(&String::from_utf8_lossy(&text), Endian::NATIVE);

@@ -96,8 +96,8 @@ impl<'a> PreparedRecording<'a> {
         self.settings.tracefs()
     }
 
-    /// Records, and calls `on_start` once tracing is on. If tracing never comes on, `on_start` is dropped. The
-    /// closure is boxed so that the binary holds this function once, not once per caller.
+    /// Records, and calls `on_start` once tracing is on. If tracing never comes on, `on_start` is dropped.
+    /// The closure is boxed so that the binary holds this function once, not once per caller.
     pub(super) fn run(self, on_start: Box<dyn FnOnce()>) -> Result<RecordingSummary, RecordError> {
         let PreparedRecording { plan, config, notes, mut settings, signals } = self;
         let applied = tracefs_config::apply(&mut settings, &config)?;

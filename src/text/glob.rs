@@ -35,8 +35,8 @@ fn match_one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
     }
 }
 
-/// Whether `byte` is in the set that starts behind `[`, and the set's length with its `]`. `None` where the set
-/// never ends.
+/// Whether `byte` is in the set that starts behind `[`, and the set's length with its `]`. `None` where the
+/// set never ends.
 fn match_set(body: &[u8], byte: u8) -> Option<(bool, usize)> {
     let negated = matches!(body.first(), Some(b'!' | b'^'));
     let first = usize::from(negated);
@@ -62,7 +62,6 @@ fn match_set(body: &[u8], byte: u8) -> Option<(bool, usize)> {
 
 /// Whether `pattern` occurs in `text`. A `*` in the pattern stands for any text; no other character is
 /// special.
-#[cfg(feature = "host")]
 pub(crate) fn contains(pattern: &str, text: &str) -> bool {
     let mut rest = text;
     pattern.split('*').filter(|part| !part.is_empty()).all(|part| match rest.find(part) {
@@ -77,7 +76,6 @@ pub(crate) fn contains(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
-    #[cfg(feature = "host")]
     fn a_pattern_is_found_anywhere_and_only_the_star_is_special() {
         for (pattern, text, expected) in [
             ("onCreate", "android.app.Activity.onCreate", true),

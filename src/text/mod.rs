@@ -1,15 +1,10 @@
-//! Text in forms that several rooms read or write: shell patterns, CSV fields, text inside HTML pages and
-//! JavaScript.
-
-mod glob;
+//! Text in forms that several rooms read or write: shell patterns, CSV fields, HTML and JavaScript.
 
 mod csv;
-mod html;
-mod javascript;
-
-pub(crate) use glob::contains as contains_pattern;
-pub(crate) use glob::matches as glob_matches;
+mod glob;
+#[cfg(feature = "host")]
+pub(crate) mod markup;
 
 pub(crate) use csv::{csv_field, push_csv_field};
-pub(crate) use html::{escape_html, unescape_script, write_script_text};
-pub(crate) use javascript::unescape_javascript;
+pub(crate) use glob::contains as contains_pattern;
+pub(crate) use glob::matches as glob_matches;

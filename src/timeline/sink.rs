@@ -94,8 +94,8 @@ pub trait TimelineSink: Sink {
     /// The end of the timeline, with losses and verdicts. The exporter writes what is left and flushes; only
     /// after this the output is whole.
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()>;
-    /// What the output does not hold as the inputs have it: one sentence each, for the summary. The merge asks after
-    /// [`TimelineSink::finish`].
+    /// What the output does not hold as the inputs have it: one sentence each, for the summary. The merge
+    /// asks after [`TimelineSink::finish`].
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -122,7 +122,8 @@ pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
         self.next().finish(summary)
     }
-    /// See [`TimelineSink::notes`]. The adapter has to ask the sink behind it, which it cannot borrow mutably here.
+    /// See [`TimelineSink::notes`]. The adapter has to ask the sink behind it, which it cannot borrow mutably
+    /// here.
     fn notes(&self) -> Vec<String>;
 }
 

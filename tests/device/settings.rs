@@ -33,8 +33,8 @@ pub fn assert_same(before: &Settings, after: &Settings, when: &str) {
     assert!(changed.is_empty() && new.is_empty(), "{when}: changed: {changed:#?} new: {new:#?}");
 }
 
-/// Sets settings that differ from the kernel's own, so that a test can tell restoring from resetting. Returns all
-/// settings as they must be after the test's recordings; they are read once, for all tests.
+/// Sets settings that differ from the kernel's own, so that a test can tell restoring from resetting. Returns
+/// all settings as they must be after the test's recordings; they are read once, for all tests.
 pub fn unusual(device: &Device) -> &'static Settings {
     static SETTINGS: OnceLock<Settings> = OnceLock::new();
     device.run(
@@ -45,8 +45,8 @@ pub fn unusual(device: &Device) -> &'static Settings {
     SETTINGS.get_or_init(|| settings(device))
 }
 
-/// Sets the kernel's own settings. Returns all settings as they must be after the test's recordings; they are read
-/// once, for all tests.
+/// Sets the kernel's own settings. Returns all settings as they must be after the test's recordings; they are
+/// read once, for all tests.
 pub fn usual(device: &Device) -> &'static Settings {
     static SETTINGS: OnceLock<Settings> = OnceLock::new();
     reset(device);

@@ -1,7 +1,7 @@
 //! Reads which file of `src/` imports which other file, from the text of the sources.
 //!
-//! An import is any path that begins with `crate::`, `super::` or `self::` outside of comments and unit tests. A path
-//! through a module's `mod.rs` counts for the file that `mod.rs` re-exports the name from.
+//! An import is any path that begins with `crate::`, `super::` or `self::` outside of comments and unit
+//! tests. A path through a module's `mod.rs` counts for the file that `mod.rs` re-exports the name from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

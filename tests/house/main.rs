@@ -1,5 +1,5 @@
-//! Holds the sources to the structure that ARCHITECTURE.md draws: rooms on floors, imports downward only, no circle of
-//! files, and comments that fit a screen.
+//! Holds the sources to the structure that ARCHITECTURE.md draws: rooms on floors, imports downward only, no
+//! circle of files, and comments that fit a screen.
 
 mod imports;
 

@@ -6,6 +6,7 @@
 //! own fields differ from what a reader would find there is written as a whole message.
 
 use super::event_encoder::{EventEncoder, as_number};
+use super::packet::packet;
 use crate::formats::perfetto::fields::{
     compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field, trace_packet,
 };
@@ -285,7 +286,7 @@ impl CpuBundle {
         if self.whole_events.is_empty() && self.compact.len() == 0 {
             return;
         }
-        super::packet(out, |out| {
+        packet(out, |out| {
             message(out, trace_packet::FTRACE_EVENTS, |out| {
                 uint(out, bundle_field::CPU, u64::from(self.cpu));
                 out.extend_from_slice(&self.whole_events);

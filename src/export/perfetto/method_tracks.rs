@@ -3,6 +3,7 @@
 //! Each thread of a method trace gets a track and a packet sequence of its own. Method names are interned
 //! once in each sequence, and timestamps are deltas, so that a packet takes few bytes.
 
+use super::packet::packet;
 use crate::formats::perfetto::fields::{
     builtin_clock, clock_snapshot, clock_snapshot_clock, event_name, interned_data, process_descriptor,
     sequence_flags, thread_descriptor, trace, trace_packet, trace_packet_defaults, track_descriptor,
@@ -192,7 +193,7 @@ impl MethodTrack {
             Some(_) => "Java methods".to_owned(),
             None => format!("Java methods: {} (id {})", self.thread.name, self.thread.trace_id),
         };
-        super::packet(out, |out| {
+        packet(out, |out| {
             message(out, trace_packet::TRACK_DESCRIPTOR, |out| {
                 uint(out, track_descriptor::UUID, self.track);
                 string(out, track_descriptor::NAME, name.as_bytes());
@@ -223,7 +224,7 @@ impl MethodTrack {
     fn describe_parent(&self, out: &mut Vec<u8>) -> Option<u64> {
         let pid = self.thread.tgid?;
         let uuid = self.track + if self.thread.tid.is_some() { 1 } else { 2 };
-        super::packet(out, |out| {
+        packet(out, |out| {
             message(out, trace_packet::TRACK_DESCRIPTOR, |out| {
                 uint(out, track_descriptor::UUID, uuid);
                 match self.thread.tid {

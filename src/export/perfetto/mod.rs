@@ -7,6 +7,7 @@
 mod bundle;
 mod event_encoder;
 mod method_tracks;
+mod packet;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,22 +16,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use self::bundle::{CpuBundle, SchedFields};
 use self::event_encoder::EventEncoder;
 use self::method_tracks::MethodTracks;
+use self::packet::packet;
 use super::Out;
 use super::thread_names::ThreadNames;
 use super::writer_thread::WriterThread;
 use crate::clock::{Clock, Snapshots};
 use crate::formats::perfetto::fields::{
     builtin_clock, clock_snapshot, clock_snapshot_clock, debug_annotation, ftrace_cpu_stats, ftrace_stats,
-    ftrace_stats_phase, process_tree, process_tree_process, process_tree_thread, system_info, trace,
-    trace_packet, track_descriptor, track_event, track_event_type, utsname,
+    ftrace_stats_phase, process_tree, process_tree_process, process_tree_thread, system_info, trace_packet,
+    track_descriptor, track_event, track_event_type, utsname,
 };
 use crate::formats::perfetto::wire::write::{double, message, string, uint};
 use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, Sink, ThreadInfo};
 use crate::ftrace::limits::MAX_CPUS;
 use crate::timeline::{Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 
-/// The packet sequence of all packets that need no sequence of their own.
-const SEQUENCE: u64 = 1;
 /// The uuid of the track that shows how each input's clock was related to the timeline's clock.
 const INPUTS_TRACK: u64 = 0x7b1d6e;
 
@@ -49,14 +49,6 @@ impl From<PerfettoWriteError> for io::Error {
     fn from(error: PerfettoWriteError) -> io::Error {
         io::Error::other(error)
     }
-}
-
-/// Appends a `TracePacket` whose content `fill` appends.
-fn packet(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
-    message(out, trace::PACKET, |out| {
-        fill(out);
-        uint(out, trace_packet::TRUSTED_PACKET_SEQUENCE_ID, SEQUENCE);
-    });
 }
 
 /// Writes a timeline as a Perfetto trace.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Out;
 use super::systrace::SystraceWriter;
 use crate::formats::{Head, Order, Sink, SinkAdapter};
-use crate::text::write_script_text;
+use crate::text::markup::write_script_text;
 use crate::timeline::{MergeSummary, TimelineAdapter, TimelineSink};
 
 const PAGE: &str = include_str!("page.html");

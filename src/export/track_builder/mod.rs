@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use self::event_role::EventRole;
-use self::thread_states::RunningTask;
 use super::thread_names::{NamedThread, ThreadNames};
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
 use crate::timeline::{Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
@@ -33,6 +32,14 @@ pub(super) struct Span {
     pub end: u64,
     /// Whether no end was recorded; `end` is then the end of the timeline.
     pub open: bool,
+}
+
+/// The thread that has a CPU.
+struct RunningTask {
+    tid: i32,
+    /// ns.
+    since: u64,
+    prio: i64,
 }
 
 /// What a counter belongs to.

@@ -1,5 +1,6 @@
 //! Slices, instants and counters that markers describe, and the slices of methods.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use super::{AsyncEdge, AsyncSlice, CounterScope, Span, TrackBuilder, TrackSink};
@@ -75,9 +76,11 @@ impl<S: TrackSink> TrackBuilder<S> {
         Ok(())
     }
 
-    /// Ends at `end` the slices that no marker ended.
+    /// Ends at `end` the slices that no marker ended. The order is that of the thread ids, so that the same
+    /// input always gives the same output.
     pub(super) fn close_slices(&mut self, end: u64) -> io::Result<()> {
-        for (tid, open) in std::mem::take(&mut self.slices) {
+        let open_slices: BTreeMap<i32, _> = std::mem::take(&mut self.slices).into_iter().collect();
+        for (tid, open) in open_slices {
             for (start, name) in open.into_iter().rev() {
                 self.sink.end(self.tasks.task(tid), Span { start, end, open: true }, &name)?;
             }

@@ -1,8 +1,9 @@
 //! Which thread has each CPU, and the state of each thread.
 
+use std::collections::BTreeMap;
 use std::io;
 
-use super::{Span, TrackBuilder, TrackSink};
+use super::{RunningTask, Span, TrackBuilder, TrackSink};
 use crate::formats::{Event, EventType};
 use crate::ftrace::task_state;
 
@@ -10,14 +11,6 @@ const RUNNING: &str = "Running";
 const RUNNABLE: &str = "Runnable";
 const PREEMPTED: &str = "Runnable (Preempted)";
 const DEAD: &str = "Dead";
-
-/// The thread that has a CPU.
-pub(super) struct RunningTask {
-    pub(super) tid: i32,
-    /// ns.
-    pub(super) since: u64,
-    pub(super) prio: i64,
-}
 
 impl<S: TrackSink> TrackBuilder<S> {
     /// Handles a `sched_switch`: `prev` are the fields comm, pid and state, `next` the fields comm, pid and
@@ -90,7 +83,9 @@ impl<S: TrackSink> TrackBuilder<S> {
         for (cpu, task) in std::mem::take(&mut self.cpus) {
             self.end_on_cpu(cpu, &task, Span { start: task.since, end, open: true })?;
         }
-        for (tid, (state, start)) in std::mem::take(&mut self.states) {
+        // In the order of thread ids, so that the same input always gives the same output.
+        let states: BTreeMap<i32, _> = std::mem::take(&mut self.states).into_iter().collect();
+        for (tid, (state, start)) in states {
             if end > start && state != DEAD {
                 self.sink.state(self.tasks.task(tid), state, Span { start, end, open: true })?;
             }

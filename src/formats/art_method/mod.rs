@@ -8,7 +8,8 @@
 //! let bytes = std::fs::read("app.trace")?;
 //! let trace = tracebridge::formats::art_method::MethodTrace::parse(&bytes)?;
 //! for record in trace.records() {
-//!     let (thread, method) = (&trace.threads()[record.thread as usize], &trace.methods()[record.method as usize]);
+//!     let thread = &trace.threads()[record.thread as usize];
+//!     let method = &trace.methods()[record.method as usize];
 //!     println!("{:?} {:?} {} {}", record.wall, record.action, thread.label(), method.full_name());
 //! }
 //! # Ok(()) }
@@ -41,8 +42,7 @@ pub use error::Error;
 pub use record_times::{CPU, Ticks, WALL};
 pub use records::{Record, Records};
 
-use super::input::Input;
-use super::{FormatError, OpenedInput, ReadReport};
+use super::ReadReport;
 use crate::art::MAGIC;
 
 /// More threads than this wait for memory when they read the records of one trace.
@@ -208,11 +208,6 @@ pub struct MethodTrace<'a> {
 /// Whether a file with these bytes may be a method trace: it begins with the line `*version`, or with `SLOW`.
 pub fn detect(bytes: &[u8]) -> bool {
     bytes.starts_with(b"*version\n") || bytes.starts_with(b"*version\r\n") || bytes.starts_with(MAGIC)
-}
-
-/// Opens `input` as a method trace.
-pub(super) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
-    Ok(OpenedInput::MethodTrace(Box::new(MethodTrace::parse(input)?)))
 }
 
 impl<'a> MethodTrace<'a> {

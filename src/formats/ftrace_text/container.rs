@@ -7,7 +7,7 @@ use super::lines::lines;
 use super::zlib::{base64_zlib, inflate, is_zlib};
 use super::{html, ps_table};
 use crate::formats::{Damage, ReadReport};
-use crate::text::{unescape_javascript, unescape_script};
+use crate::text::markup::{unescape_javascript, unescape_script};
 
 /// A part of the file as it is, or a copy that was unpacked.
 type Text<'a> = Cow<'a, [u8]>;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::dump::MethodDump;
 use super::{diff, text};
-use crate::text::escape_html;
+use crate::text::markup::escape_html;
 
 const HEAD: &str = "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Method profile</title>\n<style>\
     body{font:14px sans-serif;margin:2em}pre{font:12px monospace}a{color:#06c;text-decoration:none}</style></head><body>";
