@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::record::{CompressArg, RecordSelection, TraceBufferArgs, print_notice, print_summary};
+use super::record::{CaptureArgs, RecordSelection, TraceBufferArgs, print_notice, print_summary};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
 use crate::console::say;
@@ -44,22 +44,16 @@ pub struct StopArgs {
 /// The flags that `dump` and `stop` share.
 #[derive(Debug, Args)]
 struct DumpCaptureArgs {
-    /// Include /proc/kallsyms (several MiB), for events that print kernel addresses
-    #[arg(long)]
-    kallsyms: bool,
     #[command(flatten)]
-    compress: CompressArg,
-    /// Print the summary as JSON
-    #[arg(long)]
-    json: bool,
+    flags: CaptureArgs,
     #[command(flatten)]
     buffer: TraceBufferArgs,
 }
 
 impl DumpCaptureArgs {
     fn target(&self, path: &Path) -> Result<CaptureTarget, UsageError> {
-        let compress = self.compress.for_output(path)?;
-        Ok(CaptureTarget { path: path.to_owned(), max_bytes: None, kallsyms: self.kallsyms, compress })
+        let compress = self.flags.compress_for(path)?;
+        Ok(CaptureTarget { path: path.to_owned(), max_bytes: None, kallsyms: self.flags.kallsyms, compress })
     }
 }
 
@@ -77,17 +71,17 @@ pub fn start(args: &StartArgs) -> anyhow::Result<Exit> {
 pub fn dump(args: &DumpArgs) -> anyhow::Result<Exit> {
     let target = args.capture.target(&args.output)?;
     let summary = flight_recorder::dump(&args.capture.buffer.request(false), &target)?;
-    print_summary(&summary, args.capture.json)
+    print_summary(&summary, args.capture.flags.json)
 }
 
 /// Runs `stop`.
 pub fn stop(args: &StopArgs) -> anyhow::Result<Exit> {
     let target = args.output.as_deref().map(|path| args.capture.target(path)).transpose()?;
-    if target.is_none() && args.capture.compress.is_given() {
+    if target.is_none() && args.capture.flags.is_compressed() {
         return Err(UsageError("--compress needs a capture to compress: -o FILE").into());
     }
     match flight_recorder::stop(&args.capture.buffer.request(false), target.as_ref())? {
-        Some(summary) => print_summary(&summary, args.capture.json),
+        Some(summary) => print_summary(&summary, args.capture.flags.json),
         None => Ok(Exit::Complete),
     }
 }

@@ -43,34 +43,34 @@ pub struct RecordArgs {
     /// When events are moved out of the kernel's buffer
     #[arg(long, value_enum, default_value_t = ModeArg::Stream)]
     mode: ModeArg,
-    /// Include /proc/kallsyms (several MiB), for events that print kernel addresses
-    #[arg(long)]
-    kallsyms: bool,
     #[command(flatten)]
-    compress: CompressArg,
-    /// Print the summary as JSON
-    #[arg(long)]
-    json: bool,
+    capture: CaptureArgs,
 }
 
-/// The flag `--compress`, which `record`, `dump` and `stop` share.
+/// The flags that `record`, `dump` and `stop` share.
 #[derive(Debug, Args)]
-pub struct CompressArg {
+pub struct CaptureArgs {
+    /// Include /proc/kallsyms (several MiB), for events that print kernel addresses
+    #[arg(long)]
+    pub kallsyms: bool,
     /// Compress the capture (trace.dat v7, zstd) once the recording has ended. The disk needs room for both
     /// files for a while. A stream cannot be compressed here: compress it on the host (… | zstd >
     /// x.stream.zst, which `convert` reads)
     #[arg(long)]
     compress: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
-impl CompressArg {
+impl CaptureArgs {
     /// Whether the flag was given.
-    pub fn is_given(&self) -> bool {
+    pub fn is_compressed(&self) -> bool {
         self.compress
     }
 
     /// Whether `output` is to be compressed.
-    pub fn for_output(&self, output: &Path) -> Result<bool, UsageError> {
+    pub fn compress_for(&self, output: &Path) -> Result<bool, UsageError> {
         if self.compress && output == Path::new("-") {
             return Err(UsageError(
                 "--compress is for a capture in a file: compress a stream where it arrives (… -o - | zstd > \
@@ -201,13 +201,13 @@ impl RecordSelection {
 
 /// Runs `record`.
 pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
-    let compress = args.compress.for_output(&args.output)?;
+    let compress = args.capture.compress_for(&args.output)?;
     let target = args.selection.target(&args.output);
-    let kallsyms = args.kallsyms || target.kallsyms;
+    let kallsyms = args.capture.kallsyms || target.kallsyms;
     let target = CaptureTarget { max_bytes: args.max_size, kallsyms, compress, ..target };
     let plan = RecordingPlan { target, duration: args.time, mode: args.mode.into() };
     let summary = recorder::record(&args.selection.request(&[])?, &plan, &mut print_notice)?;
-    print_summary(&summary, args.json)
+    print_summary(&summary, args.capture.json)
 }
 
 /// Prints on stderr what happened to an earlier user of the trace buffer.
