@@ -39,7 +39,7 @@ pub struct EventFormat {
 
 /// A text is not a `format` file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum FormatError {
+pub enum EventFormatError {
     /// The text has no `name:` line.
     #[error("event format without a `name:` line")]
     NoName,
@@ -160,12 +160,13 @@ impl EventFormat {
     /// Parses the text of `events/SYSTEM/NAME/format`.
     ///
     /// # Errors
-    /// Returns [`FormatError`] where the name or the id is missing.
-    pub fn parse(system: &str, text: &str) -> Result<EventFormat, FormatError> {
+    /// Returns [`EventFormatError`] where the name or the id is missing.
+    pub fn parse(system: &str, text: &str) -> Result<EventFormat, EventFormatError> {
         let line_of = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).map(str::trim);
-        let name = line_of("name:").filter(|n| !n.is_empty()).ok_or(FormatError::NoName)?;
-        let id =
-            line_of("ID:").and_then(|v| v.parse().ok()).ok_or_else(|| FormatError::NoId(name.to_owned()))?;
+        let name = line_of("name:").filter(|n| !n.is_empty()).ok_or(EventFormatError::NoName)?;
+        let id = line_of("ID:")
+            .and_then(|v| v.parse().ok())
+            .ok_or_else(|| EventFormatError::NoId(name.to_owned()))?;
         let mut common = CommonFields::default();
         let mut fields = Vec::new();
         for line in field_lines(text) {
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(format.common.pid, FieldSlot { offset: 4, size: 4 });
         assert_eq!(format.kind.fields.len(), 1);
         assert_eq!(format.kind.print_fmt.as_deref(), Some("\"%d\", REC->a"));
-        assert_eq!(EventFormat::parse("s", "name: x\nID: 70000\n"), Err(FormatError::NoId("x".into())));
-        assert_eq!(EventFormat::parse("s", ""), Err(FormatError::NoName));
+        assert_eq!(EventFormat::parse("s", "name: x\nID: 70000\n"), Err(EventFormatError::NoId("x".into())));
+        assert_eq!(EventFormat::parse("s", ""), Err(EventFormatError::NoName));
     }
 }

@@ -19,7 +19,7 @@ pub(crate) mod trace_flags;
 
 pub use endian::Endian;
 pub use event_type::{EventType, Field, FieldType, Value, until_nul};
-pub use format::{CommonFields, EventFormat, FieldSlot, FormatError};
+pub use format::{CommonFields, EventFormat, EventFormatError, FieldSlot};
 pub use header_page::{HeaderPageError, PageLayout};
-pub use page::{LostEvents, Page, PageFault, PageRecord, RecordCursor, RecordSpan, Records};
+pub use page::{LostEvents, Page, PageFault, PageRecord, PageRecords, RecordCursor, RecordSpan};
 pub use symbols::{Symbol, Symbols, parse_printk_formats};

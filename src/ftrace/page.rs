@@ -99,10 +99,10 @@ pub struct RecordCursor {
     fault: Option<PageFault>,
 }
 
-/// Iterates over a page's records in order. After the last record, [`Records::fault`] says whether the page
-/// was sound.
+/// Iterates over a page's records in order. After the last record, [`PageRecords::fault`] says whether the
+/// page was sound.
 #[derive(Debug, Clone)]
-pub struct Records<'a> {
+pub struct PageRecords<'a> {
     cursor: RecordCursor,
     page: Page<'a>,
 }
@@ -146,19 +146,19 @@ impl<'a> Page<'a> {
     }
 
     /// Iterates over the page's records.
-    pub fn records(&self) -> Records<'a> {
-        Records { cursor: RecordCursor::new(self), page: *self }
+    pub fn records(&self) -> PageRecords<'a> {
+        PageRecords { cursor: RecordCursor::new(self), page: *self }
     }
 }
 
-impl Records<'_> {
+impl PageRecords<'_> {
     /// After the last record: why the records ended early, if they did.
     pub fn fault(&self) -> Option<PageFault> {
         self.cursor.fault().or(self.page.cut)
     }
 }
 
-impl<'a> Iterator for Records<'a> {
+impl<'a> Iterator for PageRecords<'a> {
     type Item = PageRecord<'a>;
 
     #[inline]

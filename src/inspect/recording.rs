@@ -52,13 +52,13 @@ fn as_map<S: Serializer>(counts: &[(String, u64)], serializer: S) -> Result<S::O
 
 /// Counts events and threads.
 #[derive(Default)]
-struct EventCounter {
+struct EventTypeCounter {
     event_types: Vec<(String, u64)>,
     /// Each listed thread's process, where known.
     threads: BTreeMap<i32, Option<i32>>,
 }
 
-impl Sink for EventCounter {
+impl Sink for EventTypeCounter {
     fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         let colon = if kind.system.is_empty() { "" } else { ":" };
         self.event_types.push((format!("{}{colon}{}", kind.system, kind.name), 0));
@@ -81,10 +81,10 @@ impl Sink for EventCounter {
 
 /// Reads all of a recording and counts.
 pub(super) fn inspect(recording: &dyn Recording) -> io::Result<RecordingReport> {
-    let mut counter = EventCounter::default();
+    let mut counter = EventTypeCounter::default();
     let report = recording.read(Order::Any, &mut counter)?;
     let head = recording.head();
-    let EventCounter { mut event_types, threads } = counter;
+    let EventTypeCounter { mut event_types, threads } = counter;
     event_types.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let clocks = [Clock::Realtime, Clock::Monotonic, Clock::MonotonicRaw, Clock::Boottime, Clock::Counter];
     let is_told = |clock: &Clock| {

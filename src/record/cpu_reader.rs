@@ -35,7 +35,7 @@ const BATCH_ALIGN: usize = 4096;
 
 /// Counts of what one [`CpuReader`] has read.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CpuCount {
+pub(crate) struct CpuReadCount {
     /// The CPU's id.
     pub(crate) cpu: u32,
     /// Bytes of pages written to the output.
@@ -51,7 +51,7 @@ pub(crate) struct CpuCount {
 pub(crate) struct CpuReader {
     /// The CPU's `trace_pipe_raw`, opened non-blocking. While it is open, its instance cannot be removed.
     pub(crate) pipe: File,
-    pub(crate) count: CpuCount,
+    pub(crate) count: CpuReadCount,
 }
 
 /// When [`CpuReaders::read_cpu`] stops.
@@ -84,7 +84,9 @@ impl CpuReaders {
         for cpu in tracefs.cpus()? {
             let path = tracefs.path(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
             match File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path) {
-                Ok(pipe) => readers.push(CpuReader { pipe, count: CpuCount { cpu, ..CpuCount::default() } }),
+                Ok(pipe) => {
+                    readers.push(CpuReader { pipe, count: CpuReadCount { cpu, ..CpuReadCount::default() } })
+                }
                 Err(e) if matches!(e.raw_os_error(), Some(libc::ENODEV | libc::ENXIO)) => {}
                 Err(e) => return Err(RecordError::knob(&path, "open", e)),
             }

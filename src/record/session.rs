@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::capture::CaptureFile;
-use super::cpu_reader::{CpuCount, CpuReaders, ReadLimit};
+use super::cpu_reader::{CpuReadCount, CpuReaders, ReadLimit};
 use super::cpu_stats::{self, CpuStats};
 use super::metadata::{self, TaskNames};
 use super::output::{FinalState, RecordingOutput};
@@ -150,7 +150,7 @@ pub(super) struct ClosedSession {
     path: PathBuf,
     comms: Slot,
     tgids: Slot,
-    cpus: Vec<(CpuCount, Slot, CpuStats)>,
+    cpus: Vec<(CpuReadCount, Slot, CpuStats)>,
     names: TaskNames,
 }
 

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
-use self::record_layout::{KALLSYMS, RecordLayout};
+use self::record_layout::{DatRecordLayout, KALLSYMS};
 use super::Out;
 use super::thread_names::ThreadNames;
 use crate::clock::Clock;
@@ -33,7 +33,7 @@ struct DatWriter {
     out: Option<Out>,
     head: Option<Head>,
     /// By event type: where its records have their fields. `None` where the file has no id left for the type.
-    layouts: Vec<Option<RecordLayout>>,
+    layouts: Vec<Option<DatRecordLayout>>,
     /// By event type: the fields that name a thread, as (field of the thread id, field of the name).
     thread_name_fields: Vec<Vec<(usize, usize)>>,
     /// The page that each CPU is filling.
@@ -177,7 +177,7 @@ impl Sink for DatWriter {
     }
 
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        self.layouts.push(RecordLayout::new(id.0, kind));
+        self.layouts.push(DatRecordLayout::new(id.0, kind));
         let pairs = [("pid", "comm"), ("prev_pid", "prev_comm"), ("next_pid", "next_comm")];
         let fields = pairs.iter().filter_map(|(pid, comm)| Some((kind.field(pid)?, kind.field(comm)?)));
         self.thread_name_fields.push(if kind.system == "sched" { fields.collect() } else { Vec::new() });

@@ -14,7 +14,7 @@ const MARKER_IP: u64 = 0xffff_ffff_8000_0000;
 pub(super) const KALLSYMS: &str = "ffffffff80000000 T tracing_mark_write\nffffffff80001000 T _etext\n";
 
 /// Where the records of one type of event have their fields.
-pub(super) struct RecordLayout {
+pub(super) struct DatRecordLayout {
     /// The `common_type` of the records.
     pub(super) id: u16,
     /// The subsystem in whose directory the `format` file belongs.
@@ -26,9 +26,9 @@ pub(super) struct RecordLayout {
     fixed_bytes: usize,
 }
 
-impl RecordLayout {
+impl DatRecordLayout {
     /// The layout of event type number `index`. `None` where the file has more event types than ids.
-    pub(super) fn new(index: u32, kind: &EventType) -> Option<RecordLayout> {
+    pub(super) fn new(index: u32, kind: &EventType) -> Option<DatRecordLayout> {
         let is_print = kind.name == "print";
         let id = if is_print { PRINT_ID } else { u16::try_from(index).ok()?.checked_add(FIRST_ID)? };
         let (fields, print_fmt) = placed(kind);
@@ -41,7 +41,7 @@ impl RecordLayout {
             system => system,
         };
         let format = format_text(&kind.name, id, &fields, &print_fmt);
-        Some(RecordLayout { id, system: system.to_owned(), format, fields, fixed_bytes })
+        Some(DatRecordLayout { id, system: system.to_owned(), format, fields, fixed_bytes })
     }
 
     /// Appends the event's record to `out`. A value that does not fit its field is cut, or left out where a
@@ -229,7 +229,7 @@ mod tests {
 
     /// Encodes one event, and decodes the record by the `format` text of the layout.
     fn round_trip(kind: &EventType, values: &[Value<'_>]) -> (u64, Vec<u8>, EventFormat) {
-        let layout = RecordLayout::new(0, kind).unwrap();
+        let layout = DatRecordLayout::new(0, kind).unwrap();
         let event = Event {
             ts: 1,
             cpu: 0,

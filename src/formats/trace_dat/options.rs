@@ -11,7 +11,7 @@ pub(super) struct DatOptions {
     pub(super) clock: Option<String>,
     pub(super) uname: Option<String>,
     pub(super) cpus: Option<u32>,
-    pub(super) stats: Vec<CpuStats>,
+    pub(super) stats: Vec<RecordedCpuStats>,
     pub(super) recorder_info: RecorderInfo,
     pub(super) time: TimeCorrection,
     /// Text of `saved_tgids`: lines of a thread id and its process id.
@@ -20,7 +20,7 @@ pub(super) struct DatOptions {
 
 /// The losses in a `per_cpu/cpuN/stats` file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct CpuStats {
+pub(super) struct RecordedCpuStats {
     pub(super) cpu: u32,
     /// Number of events that the CPU's buffer lost.
     pub(super) lost: u64,
@@ -124,13 +124,13 @@ fn number(text: &str) -> i64 {
 }
 
 /// Parses the text of `per_cpu/cpuN/stats`. `None` where the text does not name its CPU.
-fn parse_stats(text: &str) -> Option<CpuStats> {
+fn parse_stats(text: &str) -> Option<RecordedCpuStats> {
     let mut stat = None;
     for line in text.lines() {
         let Some((key, value)) = line.split_once(':') else { continue };
         let value = value.trim().parse::<u64>();
         match (key.trim(), value) {
-            ("CPU", Ok(cpu)) => stat = Some(CpuStats { cpu: u32::try_from(cpu).ok()?, lost: 0 }),
+            ("CPU", Ok(cpu)) => stat = Some(RecordedCpuStats { cpu: u32::try_from(cpu).ok()?, lost: 0 }),
             ("overrun" | "commit overrun" | "dropped events", Ok(lost)) => {
                 if let Some(stat) = &mut stat {
                     stat.lost = stat.lost.saturating_add(lost);
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn what_a_cpu_lost_is_the_sum_of_its_stats() {
         let text = "CPU: 3\nentries: 5\noverrun: 10\ncommit overrun: 2\nbytes: 9\ndropped events: 1\n";
-        assert_eq!(parse_stats(text), Some(CpuStats { cpu: 3, lost: 13 }));
+        assert_eq!(parse_stats(text), Some(RecordedCpuStats { cpu: 3, lost: 13 }));
         assert_eq!(parse_stats("nonsense"), None);
     }
 

@@ -87,7 +87,7 @@ struct EventPush<'d, 'a, 's, S: Sink + ?Sized> {
 
 impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
     fn by_time(&mut self, mut cursors: Vec<CpuRecordCursor<'_>>) -> io::Result<()> {
-        // Records of equal times are in the order of their CPUs, then of their instances in the file.
+        // PageRecords of equal times are in the order of their CPUs, then of their instances in the file.
         let mut heap = BinaryHeap::new();
         for (i, cursor) in cursors.iter_mut().enumerate() {
             if cursor.advance() {

@@ -6,7 +6,7 @@
 use super::digits;
 use super::eval::Evaluator;
 use super::expr::{Expr, Num};
-use super::spec::{self, Conversion, FormatPiece, TextLayout, WidthSource};
+use super::spec::{self, ConversionKind, FormatPiece, TextLayout, WidthSource};
 use super::symbolizer::Symbolizer;
 use crate::ftrace::Endian;
 
@@ -72,10 +72,10 @@ impl Symbolizer {
             let (width, precision) = (star(spec.width)?, star(spec.precision)?);
             let layout = TextLayout::new(&spec, width, precision);
             let value = match &spec.conv {
-                Conversion::Text => Expr::Text(packed.text()?.to_vec()),
+                ConversionKind::Text => Expr::Text(packed.text()?.to_vec()),
                 // Since Linux 5.6 only symbols are packed as addresses. All other pointers are packed as
                 // texts.
-                Conversion::Pointer(extension)
+                ConversionKind::Pointer(extension)
                     if !extension.is_empty()
                         && !extension.starts_with(['s', 'S', 'f', 'F', 'x', 'K', 'B']) =>
                 {
@@ -84,10 +84,10 @@ impl Symbolizer {
                     spec::pad(out, start, &layout);
                     continue;
                 }
-                Conversion::Char => Expr::Num(Num::int(packed.int(1, false)?)),
+                ConversionKind::Char => Expr::Num(Num::int(packed.int(1, false)?)),
                 conv => {
                     let size = usize::from(spec.bits / 8);
-                    Expr::Num(Num::new(packed.int(size, *conv == Conversion::Signed)?, false, true))
+                    Expr::Num(Num::new(packed.int(size, *conv == ConversionKind::Signed)?, false, true))
                 }
             };
             record.print(&spec, &layout, &value, out)?;

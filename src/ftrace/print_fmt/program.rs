@@ -5,7 +5,7 @@ use super::error::PrintFmtError;
 use super::eval::Evaluator;
 use super::expr::{CType, Expr, Num};
 use super::inline_bytes::InlineBytes;
-use super::spec::{self, Conversion, ConversionSpec, FormatPiece, TextLayout, WidthSource};
+use super::spec::{self, ConversionKind, ConversionSpec, FormatPiece, TextLayout, WidthSource};
 use super::symbolizer::Symbolizer;
 use super::{byte_text, parse, pointer, render_cache};
 use crate::ftrace::{Endian, EventType, Field, FieldType, Value, until_nul};
@@ -176,7 +176,7 @@ impl IntLoad {
             _ => return None,
         };
         let unused_bits = 64 - u32::from(spec.bits);
-        Some(IntLoad { offset, size, signed, unused_bits, prints_sign: spec.conv == Conversion::Signed })
+        Some(IntLoad { offset, size, signed, unused_bits, prints_sign: spec.conv == ConversionKind::Signed })
     }
 
     /// The bits of the integer that the conversion prints.
@@ -206,13 +206,13 @@ impl Op {
         }
         // `(void *)REC->ip` is as wide as the field itself.
         let bare = match &value {
-            Expr::Cast(CType::Pointer(_), inner) if matches!(spec.conv, Conversion::Pointer(_)) => inner,
+            Expr::Cast(CType::Pointer(_), inner) if matches!(spec.conv, ConversionKind::Pointer(_)) => inner,
             other => other,
         };
         match (&spec.conv, IntLoad::of(bare, &spec), bare) {
-            (Conversion::Signed | Conversion::Unsigned, Some(load), _) => return Op::Decimal(load),
-            (Conversion::Hex { upper: false }, Some(load), _) => return Op::Hex(load),
-            (Conversion::Pointer(letters), Some(load), _) if u32::from(spec.bits) == 8 * load.size => {
+            (ConversionKind::Signed | ConversionKind::Unsigned, Some(load), _) => return Op::Decimal(load),
+            (ConversionKind::Hex { upper: false }, Some(load), _) => return Op::Hex(load),
+            (ConversionKind::Pointer(letters), Some(load), _) if u32::from(spec.bits) == 8 * load.size => {
                 match letters.as_str() {
                     "S" | "F" | "s" | "f" => {
                         return Op::Symbol { load, with_offset: letters.starts_with(['S', 'F']) };
@@ -221,10 +221,10 @@ impl Op {
                     _ => {}
                 }
             }
-            (Conversion::Text, _, Expr::Field(field)) if field.ty.is_text() => {
+            (ConversionKind::Text, _, Expr::Field(field)) if field.ty.is_text() => {
                 return Op::FieldText(Box::new(field.clone()));
             }
-            (Conversion::Text, ..) => {
+            (ConversionKind::Text, ..) => {
                 let number =
                     value.sole_input().and_then(|field| IntLoad::of(&Expr::Field(field.clone()), &spec));
                 return match number {
@@ -305,15 +305,15 @@ impl Evaluator<'_> {
     ) -> Option<()> {
         let start = out.len();
         match &spec.conv {
-            Conversion::Text => {
+            ConversionKind::Text => {
                 self.text(value, out)?;
                 spec::finish_text(out, start, layout);
             }
-            Conversion::Char => {
+            ConversionKind::Char => {
                 out.extend(Some(self.int(value)?.v as u8).filter(|c| *c != 0));
                 spec::pad(out, start, layout);
             }
-            Conversion::Pointer(extension) => {
+            ConversionKind::Pointer(extension) => {
                 self.pointer(out, extension, spec, layout, value)?;
                 if !pointer::takes_width(extension) {
                     spec::pad(out, start, layout);

@@ -6,7 +6,7 @@ use super::error::PrintFmtError;
 
 /// The kind of value that a conversion prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Conversion {
+pub(super) enum ConversionKind {
     Signed,
     Unsigned,
     Hex {
@@ -31,7 +31,7 @@ pub(super) enum WidthSource {
 /// One conversion of a format string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ConversionSpec {
-    pub(super) conv: Conversion,
+    pub(super) conv: ConversionKind,
     pub(super) left: bool,
     pub(super) plus: bool,
     pub(super) space: bool,
@@ -90,7 +90,7 @@ pub(super) fn parse(format: &[u8], long_bits: u8) -> Result<Vec<FormatPiece>, Pr
 
 fn conversion(rest: &mut &[u8], long_bits: u8) -> Result<ConversionSpec, PrintFmtError> {
     let mut spec = ConversionSpec {
-        conv: Conversion::Signed,
+        conv: ConversionKind::Signed,
         left: false,
         plus: false,
         space: false,
@@ -142,19 +142,19 @@ fn conversion(rest: &mut &[u8], long_bits: u8) -> Result<ConversionSpec, PrintFm
     };
     *rest = after;
     spec.conv = match conv {
-        b'd' | b'i' => Conversion::Signed,
-        b'u' => Conversion::Unsigned,
-        b'x' => Conversion::Hex { upper: false },
-        b'X' => Conversion::Hex { upper: true },
-        b'o' => Conversion::Octal,
-        b'c' => Conversion::Char,
-        b's' => Conversion::Text,
+        b'd' | b'i' => ConversionKind::Signed,
+        b'u' => ConversionKind::Unsigned,
+        b'x' => ConversionKind::Hex { upper: false },
+        b'X' => ConversionKind::Hex { upper: true },
+        b'o' => ConversionKind::Octal,
+        b'c' => ConversionKind::Char,
+        b's' => ConversionKind::Text,
         b'p' => {
             let letters = rest.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
             let extension = String::from_utf8_lossy(&rest[..letters]).into_owned();
             *rest = &rest[letters..];
             spec.bits = long_bits;
-            Conversion::Pointer(extension)
+            ConversionKind::Pointer(extension)
         }
         other => return Err(PrintFmtError::Syntax(format!("conversion `%{}`", other.escape_ascii()))),
     };
@@ -221,7 +221,7 @@ pub(super) fn pad(out: &mut Vec<u8>, start: usize, layout: &TextLayout) {
 pub(super) fn integer(out: &mut Vec<u8>, spec: &ConversionSpec, layout: &TextLayout, value: i64) {
     let unused = 64 - u32::from(spec.bits.clamp(8, 64));
     let (negative, magnitude) = match spec.conv {
-        Conversion::Signed => {
+        ConversionKind::Signed => {
             let v = value << unused >> unused;
             (v < 0, v.unsigned_abs())
         }
@@ -229,18 +229,18 @@ pub(super) fn integer(out: &mut Vec<u8>, spec: &ConversionSpec, layout: &TextLay
     };
     let mut buffer = [0; 24];
     let at = match spec.conv {
-        Conversion::Hex { upper } => digits::power_of_two(magnitude, 4, upper, &mut buffer),
-        Conversion::Octal => digits::power_of_two(magnitude, 3, false, &mut buffer),
+        ConversionKind::Hex { upper } => digits::power_of_two(magnitude, 4, upper, &mut buffer),
+        ConversionKind::Octal => digits::power_of_two(magnitude, 3, false, &mut buffer),
         _ => digits::decimal(magnitude, &mut buffer),
     };
     let digits = &buffer[at..];
     let prefix: &[u8] = match (&spec.conv, negative) {
-        (Conversion::Hex { upper: false }, _) if spec.alternate => b"0x",
-        (Conversion::Hex { upper: true }, _) if spec.alternate => b"0X",
-        (Conversion::Octal, _) if spec.alternate => b"0",
-        (Conversion::Signed, true) => b"-",
-        (Conversion::Signed, _) if spec.plus => b"+",
-        (Conversion::Signed, _) if spec.space => b" ",
+        (ConversionKind::Hex { upper: false }, _) if spec.alternate => b"0x",
+        (ConversionKind::Hex { upper: true }, _) if spec.alternate => b"0X",
+        (ConversionKind::Octal, _) if spec.alternate => b"0",
+        (ConversionKind::Signed, true) => b"-",
+        (ConversionKind::Signed, _) if spec.plus => b"+",
+        (ConversionKind::Signed, _) if spec.space => b" ",
         _ => b"",
     };
     let filled = spec.zero && !layout.left && layout.precision.is_none();
