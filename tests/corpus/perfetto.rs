@@ -56,13 +56,15 @@ for packet in trace.packet:
 fn sampled_events_say_what_perfettos_own_classes_say() {
     let Some(corpus) = support::corpus() else { return };
     let python = |code: &str| {
-        let mut command = std::process::Command::new("python3");
+        let name = std::env::var_os("TRACEBRIDGE_PYTHON").unwrap_or_else(|| "python3".into());
+        let mut command = std::process::Command::new(name);
         command.arg("-c").arg(code);
         command
     };
     let import = python("import perfetto.protos.perfetto.trace.perfetto_trace_pb2").output();
     if !import.is_ok_and(|done| done.status.success()) {
-        return support::skip("perfetto", "python3 has no perfetto module (pip install perfetto protobuf)");
+        let cure = "Python has no package perfetto: pip install perfetto, or set TRACEBRIDGE_PYTHON";
+        return support::skip("python", cure);
     }
     for name in [
         "microsoft__Microsoft-Performance-Tools-Linux-Android__test_trace.perfetto-trace",
