@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A clock that some recording is stamped with.
+/// A clock that gives the times of a recording.
 ///
 /// The names are the kernel's (`clock_gettime(2)` and Documentation/trace/ftrace.rst, "trace_clock").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -18,23 +18,23 @@ pub enum Clock {
     Monotonic,
     /// `CLOCK_MONOTONIC_RAW`: not slewed by NTP; ftrace `mono_raw`.
     MonotonicRaw,
-    /// `CLOCK_BOOTTIME`: ns since boot with suspend; ftrace `boot`. What tracebridge and Perfetto record in.
+    /// `CLOCK_BOOTTIME`: ns since boot with suspend; ftrace `boot`. tracebridge and Perfetto record in it.
     Boottime,
-    /// `CLOCK_TAI`; ftrace `tai`.
+    /// `CLOCK_TAI`: international atomic time, ns; ftrace `tai`.
     Tai,
     /// ftrace `local`: the scheduler's clock of each CPU, near-monotonic.
     TraceLocal,
     /// ftrace `global`: the scheduler's clock made monotonic across CPUs.
     TraceGlobal,
-    /// ftrace `uptime`: jiffies.
+    /// ftrace `uptime`: the time since boot by the kernel's jiffies counter.
     TraceUptime,
-    /// ftrace `perf`.
+    /// ftrace `perf`: the clock that the kernel's perf events use.
     TracePerf,
-    /// ftrace `counter`: no time at all, a number that grows with each event.
+    /// ftrace `counter`: not a time, but a number that grows with each event.
     TraceCounter,
     /// The CPU's free-running counter in ticks: CNTVCT_EL0 on arm64, TSC on x86; ftrace `x86-tsc`.
     Counter,
-    /// Named by nobody.
+    /// The recording does not name its clock, or names one that is not in this list.
     Unknown,
 }
 
@@ -57,7 +57,7 @@ impl Clock {
         }
     }
 
-    /// The name for people, and for `--clock`; ftrace's own name where it has one.
+    /// The name that messages print and `--clock` takes; ftrace's own name where ftrace has this clock.
     pub fn name(self) -> &'static str {
         match self {
             Clock::Realtime => "realtime",
@@ -97,8 +97,8 @@ pub struct Snapshot {
     pub counter: Option<u64>,
     /// "now ts" of tracefs' `per_cpu/cpu0/stats` in ns (it is printed in µs), in the ftrace clock.
     pub ftrace: Option<u64>,
-    /// Within how many ns of [`Snapshot::monotonic`] each reading was taken: the most by which two can be
-    /// apart.
+    /// The time that the slowest single reading took, ns. Each other clock was read within this time of
+    /// [`Snapshot::monotonic`].
     pub took: u64,
 }
 
@@ -107,14 +107,15 @@ pub struct Snapshot {
 pub struct Snapshots {
     /// Ticks a second of [`Snapshot::counter`], where known.
     pub counter_hz: Option<u64>,
-    /// What [`Snapshot::ftrace`] is in.
+    /// The clock of [`Snapshot::ftrace`]; `None` where it is not known.
     pub ftrace_clock: Option<Clock>,
-    /// The readings.
+    /// One entry for each moment at which the clocks were read.
     pub list: Vec<Snapshot>,
 }
 
 impl Snapshot {
-    /// This snapshot's reading of `clock`, where it has one.
+    /// The snapshot's reading of `clock`; `None` where the snapshot does not hold this clock.
+    /// `ftrace_clock` is the clock of [`Snapshot::ftrace`].
     pub fn get(&self, clock: Clock, ftrace_clock: Option<Clock>) -> Option<u64> {
         match clock {
             Clock::Realtime => Some(self.realtime),
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_read_cannot_be_converted() {
+    fn a_clock_that_no_snapshot_holds_cannot_be_converted() {
         assert_eq!(two_with_suspend().convert(1, Clock::Tai, Clock::Boottime), None);
         assert_eq!(Snapshots::default().convert(1, Clock::Realtime, Clock::Boottime), None);
     }

@@ -58,8 +58,8 @@ pub enum BlockError {
     Kind(u8),
 }
 
-/// Reads the packet at the start of `bytes` and returns it with its length; `None` at the end of the file. Of
-/// a block of records that is cut off, the packet holds the bytes that are there.
+/// Reads the packet at the start of `bytes` and returns it with its length; `None` at the end of the file. If
+/// the end of the file cuts off a block of records, the packet holds the bytes that are there.
 pub fn next_block_packet(bytes: &[u8]) -> Option<Result<(BlockPacket<'_>, usize), BlockError>> {
     let kind = *bytes.first()?;
     Some(read_packet(kind, bytes))
@@ -107,7 +107,7 @@ pub fn count_aosp(entries: &[u8], wall: bool, cpu: bool) -> u64 {
     numbers / (1 + u64::from(wall) + u64::from(cpu))
 }
 
-/// The values that a thread's next differences add to: zero at the start of a block, unless the block
+/// The values to which a thread's next differences are added: zero at the start of a block, unless the block
 /// continues the previous one.
 #[derive(Debug, Clone, Default)]
 pub struct BlockState {
@@ -138,8 +138,8 @@ pub struct BlockRecord {
     pub cpu: u64,
 }
 
-/// Takes the next record off `entries`; `None` at the end. Bytes that stay in `entries` then are a record cut
-/// off.
+/// Decodes the next record and removes its bytes from `entries`; `None` at the end. Bytes that then remain in
+/// `entries` are an incomplete record.
 #[inline]
 pub fn next_record(
     entries: &mut &[u8],
@@ -182,13 +182,13 @@ pub fn next_record(
     Some(record)
 }
 
-/// Takes an unsigned LEB128 number off `bytes`.
+/// Decodes an unsigned LEB128 number and removes it from `bytes`.
 #[inline]
 fn uleb(bytes: &mut &[u8]) -> Option<u64> {
     leb(bytes).map(|(value, _, _)| value)
 }
 
-/// Takes a signed LEB128 number off `bytes`.
+/// Decodes a signed LEB128 number and removes it from `bytes`.
 #[inline]
 fn sleb(bytes: &mut &[u8]) -> Option<i64> {
     let (value, bits, last) = leb(bytes)?;
@@ -196,8 +196,8 @@ fn sleb(bytes: &mut &[u8]) -> Option<i64> {
     Some(if negative { value | u64::MAX << bits } else { value } as i64)
 }
 
-/// Takes a LEB128 number off `bytes`: its value, the number of its bits, and its last byte. Drops bits beyond
-/// the 64th.
+/// Decodes a LEB128 number and removes it from `bytes`. Returns its value, the number of its bits, and its
+/// last byte. Drops bits beyond the 64th.
 #[inline]
 fn leb(bytes: &mut &[u8]) -> Option<(u64, u32, u8)> {
     let mut value = 0;

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_last_line_is_not_believed() {
+    fn a_last_line_that_is_cut_is_not_used() {
         let section = KeySection::parse(b"*version\n3\n*threads\n1\tmain\n12").unwrap();
         assert!(!section.complete);
         assert_eq!(section.threads.len(), 1);

@@ -11,7 +11,7 @@ pub struct MappedMethod {
     pub name: String,
     /// The line in the source, where the mapping file states it.
     pub line: Option<usize>,
-    /// The methods that R8 has inlined there, as `class.method:line`, innermost first.
+    /// The methods that R8 has inlined at the requested line, as `class.method:line`, innermost first.
     pub inlined: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ pub enum MappingError {
     NotAMapping,
 }
 
-/// A mapping file in a form that names can be looked up in.
+/// A parsed mapping file, in which names can be looked up.
 #[derive(Debug)]
 pub struct Mapping<'m>(ProguardMapper<'m>);
 

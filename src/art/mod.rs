@@ -2,7 +2,7 @@
 //! over `&[u8]`.
 //!
 //! The formats are those of AOSP art `runtime/trace.h` and `runtime/trace.cc` (versions 1 to 3, the
-//! `*version` text and the streaming form), and dalvik `vm/Profile.cpp` for what older devices wrote.
+//! `*version` text and the streaming form), and of dalvik `vm/Profile.cpp` for files of older devices.
 //! Everything is little-endian.
 
 mod block;
@@ -22,7 +22,7 @@ pub(crate) use key::{KeySection, MethodLine, parse_method_line};
 pub use mapping::{MappedMethod, Mapping, MappingError};
 pub(crate) use packet::{Packet, next_packet};
 
-/// The event that a record holds for its method.
+/// The way in which a record enters or leaves its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// The method was entered.

@@ -7,7 +7,8 @@ use super::{RecordLayout, u16_at, u32_at};
 /// One element of a streaming file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// Records, this many bytes of them: up to the next declaration, or to the last whole record of the file.
+    /// Consecutive records, by their size in bytes. They end at the next declaration, or with the last whole
+    /// record of the file.
     Records(usize),
     /// A method, declared by a line like those of the method list.
     Method(&'a [u8]),
@@ -41,7 +42,7 @@ pub fn next_packet(bytes: &[u8], layout: RecordLayout) -> Option<Result<(Packet<
     Some(declaration(bytes, layout))
 }
 
-/// The size of the whole records before the first thread id 0, which marks a declaration, bytes.
+/// The size in bytes of the whole records before the first thread id 0. That id marks a declaration.
 fn records_run(bytes: &[u8], layout: RecordLayout) -> usize {
     let size = layout.size();
     let records = bytes.len() / size * size;

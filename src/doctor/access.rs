@@ -43,9 +43,9 @@ pub(crate) enum Obstacle {
     Other,
 }
 
-/// Examines a file. `read` and `write` say which access is needed, and so which obstacle is reported. With
-/// `try_open` the file is opened too, because some kernels refuse to open a file that `access(2)` permits.
-/// FIFOs are never opened: the process at the other end would notice.
+/// Examines a file. `read` and `write` select the access that is needed, and the report names the obstacle to
+/// that access. With `try_open` the file is opened too, because some kernels refuse to open a file that
+/// `access(2)` permits. FIFOs are never opened: the process at the other end would notice.
 pub(crate) fn inspect(
     path: &Path,
     user: &UserIdentity,
@@ -86,7 +86,7 @@ pub(crate) fn inspect(
 
 /// The access to a file whose metadata cannot be read.
 fn missing(path: &Path, error: &io::Error) -> FileAccess {
-    // If a directory above may not be searched, nobody can tell whether the file exists.
+    // If this user may not search a directory above, it is unknown whether the file exists.
     let is_hidden = error.kind() == io::ErrorKind::PermissionDenied;
     let obstacle = if is_hidden { Obstacle::Mode } else { Obstacle::Kernel };
     let label = path.parent().and_then(selinux::label_of);
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mode_bits_of_owner_group_and_others_are_told_apart() {
+    fn the_mode_bits_of_owner_group_and_others_are_distinguished() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         fs::write(&path, "").unwrap();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_does_not_exist_is_the_kernels_to_give() {
+    fn the_obstacle_to_a_file_that_does_not_exist_is_the_kernel() {
         let dir = tempfile::tempdir().unwrap();
         let access = inspect(&dir.path().join("none"), &UserIdentity::here(), true, false, true);
         assert_eq!((access.exists, access.obstacle), (false, Some(Obstacle::Kernel)));

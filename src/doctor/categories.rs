@@ -1,4 +1,4 @@
-//! Which categories work here, which of their events are missing, and why.
+//! Finds out which categories work here, which of their events are missing, and why.
 
 use std::path::Path;
 
@@ -116,7 +116,7 @@ impl CategoryInspector<'_> {
         }
     }
 
-    /// Adds the events that the vendor's file gives for a category.
+    /// Adds the events that the vendor's file lists for a category.
     fn add_vendor_events(&self, category: &mut CategoryReport, events: &[String]) {
         for event in events {
             let path = enable_path(event);

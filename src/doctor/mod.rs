@@ -1,5 +1,5 @@
-//! What this device or host permits: where its tracefs is, which of its files this user may use, what refuses
-//! the others, and what would change that. Examining changes nothing.
+//! Examines what this device or host permits: where its tracefs is, which files this user may use for a
+//! recording, what refuses access to the other files, and what would change that. Examining changes nothing.
 
 mod access;
 mod categories;

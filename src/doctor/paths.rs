@@ -136,8 +136,8 @@ fn inspect(root: &Path, path: &str, file: &UsedFile, user: &UserIdentity) -> Pat
     PathReport { path: path.to_owned(), purpose: file.purpose, what_for: file.what_for, access, reason }
 }
 
-/// Why a file cannot be used and what would change that. `provided_by` says what provides a file that does
-/// not exist.
+/// Why a file cannot be used and what would change that. `provided_by` names the provider of a file
+/// that does not exist.
 pub(super) fn reason(
     obstacle: Obstacle,
     provided_by: &str,

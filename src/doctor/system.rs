@@ -13,7 +13,7 @@ const UIDS_PER_USER: u32 = 100_000;
 /// The lowest uid of an app within the range of its user.
 const FIRST_APP_UID: u32 = 10_000;
 
-/// The kinds of users that Android permits different things.
+/// The kinds of users. Android gives each kind different permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum UserKind {

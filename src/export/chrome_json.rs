@@ -25,12 +25,13 @@ use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 /// The process that stands for the CPUs. No kernel has this pid: PID_MAX_LIMIT is 2^22.
 const CPU_PROCESS: i32 = 1 << 23;
-/// Added to a CPU's number or to a thread's id, gives the id of the second track beside the first.
+/// The difference between the ids of the two tracks of a CPU or of a thread. The first track's id is the
+/// CPU's number or the thread's id.
 const SECOND_TRACK: i64 = 1 << 24;
 /// All integers up to this one are exact in a double.
 const MAX_EXACT_IN_DOUBLE: i64 = 1 << 53;
 
-/// The writer onto `out`.
+/// Makes the writer, which writes to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
     let json = ChromeJson {
         writer: WriterThread::new(out),
@@ -204,7 +205,8 @@ impl ChromeJson {
     }
 }
 
-/// The process id and thread id of a task. A thread whose process is not known gets a process of its own.
+/// The process id and thread id of a task. A thread whose process is not known gets a process with the
+/// thread's id.
 fn place(at: Task) -> (i64, i64) {
     (at.tgid.unwrap_or(at.tid).into(), at.tid.into())
 }
@@ -380,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_are_slices_moments_and_asynchronous_slices() {
+    fn markers_become_slices_instants_and_asynchronous_slices() {
         let want = [
             row("B", "draw \"x\"", 7, 1_000_010.0),
             row("b", "load", 7, 1_000_021.0),
@@ -394,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_are_times_on_a_cpu_and_states_of_threads() {
+    fn switches_become_times_on_a_cpu_and_states_of_threads() {
         let on_cpu = of("sched");
         assert_eq!(on_cpu, [row("X", "worker", 1, 1_000_050.0), row("X", "main", 0, 1_000_000.0)]);
         let states: Vec<_> = of("thread_state").into_iter().filter(|e| e.2 == 8).collect();
@@ -433,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_ends_no_later_than_the_next_begins_exactly_if_it_did_so_before_rounding() {
+    fn a_viewer_sees_two_events_overlap_exactly_where_their_times_overlap() {
         let mut random = 0x2545_f491_4f6c_dd1d_u64;
         let mut next = |limit: u64| {
             random ^= random << 13;

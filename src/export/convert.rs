@@ -11,20 +11,20 @@ use crate::art::Mapping;
 use crate::formats::input::{Input, InputError};
 use crate::timeline::{self, Deobfuscator, MergeError, MergeOptions, MergeSummary};
 
-/// What is to be written from what.
+/// A request to convert inputs to one output file.
 #[derive(Debug, Clone, Copy)]
 pub struct ConvertRequest<'a> {
     /// Paths of the inputs; `-` is standard input.
     pub inputs: &'a [PathBuf],
     /// Where to write; `-` is standard output.
     pub output: &'a Path,
-    /// The name of the format to write; `None` where the output's ending says it.
+    /// The name of the format to write; `None` chooses the format by the output's ending.
     pub format: Option<&'a str>,
     /// A mapping file of R8 or ProGuard, with which obfuscated names are replaced.
     pub mapping: Option<&'a Path>,
-    /// Whether the output is compressed with gzip, whatever its ending.
+    /// Compresses the output with gzip, whatever its ending.
     pub gzip: bool,
-    /// What the user decides about method traces.
+    /// The user's decisions about the place of method traces.
     pub options: MergeOptions,
 }
 
@@ -36,15 +36,15 @@ pub struct Conversion<'a> {
     mapping: Option<Input>,
 }
 
-/// What a conversion came to.
+/// The result of a conversion.
 pub struct Converted {
     /// The format that was written.
     pub format: &'static OutputFormat,
     /// Size of the output, bytes; `None` where the output is no regular file.
     pub bytes: Option<u64>,
-    /// What the timeline came to.
+    /// The summary of the timeline.
     pub summary: MergeSummary,
-    /// Method calls of the timeline that the output has no place for.
+    /// Number of method calls of the timeline that the output's format cannot hold.
     pub method_calls_not_written: u64,
 }
 
@@ -76,24 +76,24 @@ pub enum ConvertError {
         /// The input's path as given.
         path: String,
     },
-    /// An input's bytes could not be had.
+    /// An input cannot be opened or unpacked.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The mapping file is none.
+    /// The mapping file cannot be used: it is not a mapping file of R8 or ProGuard.
     #[error("{name}: {source}")]
     Mapping {
         /// The mapping file's path as given.
         name: String,
-        /// What is wrong with it.
+        /// What is wrong with the mapping file.
         source: crate::art::MappingError,
     },
-    /// The terminal would show binary data.
+    /// Standard output is a terminal, which would show binary data.
     #[error("standard output is a terminal: redirect it, or name a file with -o")]
     OutputIsTerminal,
-    /// An archive is asked for on standard output, or inside gzip.
+    /// An archive was requested on standard output, or compressed with gzip.
     #[error("a zip is written to a file, and packed no further: name one with -o")]
     ArchiveNeedsFile,
-    /// An archive is asked for with names replaced.
+    /// An archive was requested with `--mapping`, but an archive holds the method traces unchanged.
     #[error("the method traces go into a zip as they are: --mapping needs one file (-o OUT.pftrace)")]
     ArchiveWithMapping,
     /// No archive can be made of these inputs.
@@ -104,7 +104,7 @@ pub enum ConvertError {
     Create {
         /// The output's path as given.
         path: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The merge failed; no output is left behind.
@@ -122,7 +122,7 @@ impl<'a> Conversion<'a> {
     /// Chooses the format and opens the inputs.
     ///
     /// # Errors
-    /// [`ConvertError`]; nothing is written.
+    /// [`ConvertError`]; no output has been created.
     pub fn prepare(request: ConvertRequest<'a>) -> Result<Conversion<'a>, ConvertError> {
         let format = match request.format {
             Some(name) => OutputFormat::of_name(name)
@@ -149,8 +149,8 @@ impl<'a> Conversion<'a> {
         self.inputs.iter().map(|input| input.size).sum()
     }
 
-    /// Writes the output. Where that fails half-way, the output is removed: half a file that looks like a
-    /// whole one helps nobody.
+    /// Writes the output. Where writing fails half-way, the output is removed, so that nobody takes half a
+    /// file for a whole one.
     ///
     /// # Errors
     /// [`ConvertError`].
@@ -208,7 +208,7 @@ impl<'a> Conversion<'a> {
         self.request.output.as_os_str() == "-"
     }
 
-    /// The output for a writer that writes from front to back.
+    /// Creates the output for a writer that writes from front to back.
     fn stream(&self) -> Result<Out, ConvertError> {
         let out: Out = if !self.is_stdout() {
             Box::new(self.file()?)

@@ -20,7 +20,7 @@ use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 const HEADER: &[u8] = b"what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value\n";
 
-/// The writer onto `out`.
+/// Makes the writer, which writes to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
     let csv =
         CsvWriter { writer: WriterThread::new(out), out: HEADER.to_vec(), method_threads: BTreeMap::new() };
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_only_the_method_trace_knows_has_the_id_and_the_name_of_the_method_trace() {
+    fn a_thread_without_a_kernel_thread_id_has_the_id_and_the_name_of_the_method_trace() {
         let thread = MethodThread {
             index: 3,
             tid: None,

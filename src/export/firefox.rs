@@ -24,12 +24,13 @@ use crate::formats::{Event, EventType};
 use crate::timeline::{MergeSummary, MethodId, MethodThread, TimelineSink};
 
 const SAMPLE_INTERVAL_NS: u64 = 100_000;
-/// Added to the thread id of a method trace, gives an id that no kernel thread has: PID_MAX_LIMIT is 2^22.
+/// Added to the thread id of a method trace, this gives an id that no kernel thread has: PID_MAX_LIMIT is
+/// 2^22.
 const UNIDENTIFIED_THREAD: i32 = 1 << 23;
 /// The process that stands for the CPUs.
 const CPU_PROCESS: i32 = 0;
 
-/// The writer onto `out`.
+/// Makes the writer, which writes to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
     let epoch = ReferenceTimestamp::from_duration_since_unix_epoch(Duration::ZERO);
     let mut profile = Profile::new("tracebridge", epoch, SamplingInterval::from_nanos(SAMPLE_INTERVAL_NS));
@@ -331,7 +332,7 @@ mod tests {
     use super::super::track_builder::tests::{TEXT, export};
 
     #[test]
-    fn slices_are_markers_and_methods_are_samples() {
+    fn slices_become_markers_and_methods_become_samples() {
         let profile: Json = serde_json::from_str(&export(super::create, TEXT)).unwrap();
         let threads = profile["threads"].as_array().unwrap();
         let main = threads.iter().find(|t| t["tid"] == "7" || t["tid"] == 7).unwrap();

@@ -34,7 +34,7 @@ pub struct OutputFormat {
     pub endings: &'static [&'static str],
     /// The programs that open this format.
     pub viewers: &'static str,
-    /// What of a timeline has a place in this format.
+    /// The parts of a timeline that this format can hold.
     pub holds: Holds,
     /// Makes the writer.
     pub create: Create,
@@ -45,16 +45,16 @@ pub struct OutputFormat {
 pub enum Create {
     /// The writer writes from front to back: to a file, a pipe, or a compressor.
     Stream(fn(Out) -> Box<dyn TimelineSink>),
-    /// The writer makes an archive that holds the method traces among the inputs as they are. An archive
-    /// needs a file to seek in; the first function says what is wrong with the inputs before the file is
-    /// touched.
+    /// The writer makes an archive that holds the method traces among the inputs unchanged. An archive
+    /// needs a file to seek in. The first function checks the inputs before the file is created, and
+    /// returns the reason if no archive can be made of them.
     Archive(fn(&[Input]) -> Result<(), &'static str>, CreateArchive),
 }
 
 /// Makes the writer of an archive onto a file, with the inputs of the timeline.
 pub type CreateArchive = for<'a> fn(File, &'a [Input]) -> io::Result<Box<dyn TimelineSink + 'a>>;
 
-/// What of a timeline has a place in a format. What has none is left out by the format's writer.
+/// The parts of a timeline that a format can hold. The format's writer leaves out all other parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holds {
     /// Kernel events of every type: each as itself, or as the state, slice or counter that it stands for.
@@ -65,7 +65,7 @@ pub struct Holds {
     pub method_slices: bool,
     /// Names of threads.
     pub thread_names: bool,
-    /// Counters of atrace, and the CPU frequencies that kernel events tell.
+    /// Counters of atrace, and the CPU frequencies that kernel events report.
     pub counters: bool,
     /// How many events are missing, and where.
     pub losses: bool,
@@ -147,7 +147,7 @@ pub static FORMATS: &[OutputFormat] = &[
 const PERFETTO_VIEWERS: &str = "https://ui.perfetto.dev (it stays on this computer), or trace_processor";
 
 impl OutputFormat {
-    /// The format that a path's ending names; a further `.gz` does not hide the ending.
+    /// The format that a path's ending names; a further ending `.gz` is ignored.
     pub fn of_path(path: &Path) -> Option<&'static OutputFormat> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -160,8 +160,8 @@ impl OutputFormat {
     }
 }
 
-/// The writer of the format called `name` onto `out`; `None` where no format that is written from front to
-/// back has this name.
+/// Makes the writer of the format called `name`, which writes to `out`; `None` where no format that is
+/// written from front to back has this name.
 pub fn create(name: &str, out: Out) -> Option<Box<dyn TimelineSink>> {
     match OutputFormat::of_name(name)?.create {
         Create::Stream(create) => Some(create(out)),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_endings_are_told_apart() {
+    fn each_name_and_each_ending_chooses_one_format() {
         for (at, format) in FORMATS.iter().enumerate() {
             let name = format.name;
             assert_eq!(OutputFormat::of_name(name).map(|f| f.name), Some(name));

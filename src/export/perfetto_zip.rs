@@ -27,7 +27,7 @@ const RECORDING: &str = "recording.pftrace";
 /// most.
 const MAX_OFFSET_DIFFERENCE_NS: u64 = 100_000;
 
-/// Says why no zip can be made of `inputs`, if that is so.
+/// Checks whether a zip can be made of `inputs`, and returns the reason if not.
 pub(super) fn check(inputs: &[Input]) -> Result<(), &'static str> {
     let methods = inputs.iter().filter(|input| art_method::detect(input)).count();
     if methods == 0 || methods == inputs.len() {
@@ -39,10 +39,10 @@ pub(super) fn check(inputs: &[Input]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The writer onto `out`, with the method traces among `inputs`.
+/// Makes the writer, which writes to `out` and includes the method traces among `inputs`.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of writing to `out`.
 pub(super) fn create(out: File, inputs: &[Input]) -> io::Result<Box<dyn TimelineSink + '_>> {
     let mut zip = SharedZip(Arc::new(Mutex::new(Some(ZipWriter::new(out)))));
     zip.start(RECORDING)?;
@@ -107,7 +107,7 @@ impl SinkAdapter for PerfettoZip<'_> {
 
     fn head(&mut self, head: &Head) -> io::Result<()> {
         let mut head = head.clone();
-        // Perfetto takes the clock of every method trace to be MONOTONIC, though that of a Dalvik trace is
+        // Perfetto assumes that the clock of every method trace is MONOTONIC, though a Dalvik trace has
         // REALTIME. So the manifest alone may relate MONOTONIC to the recording's clock.
         for snapshot in &mut head.snapshots.list {
             (snapshot.monotonic, snapshot.monotonic_raw) = (0, 0);

@@ -1,4 +1,5 @@
-//! The names and the processes of threads, as the events of a timeline reveal them one after the other.
+//! The names and the processes of threads, which become known one after the other as events of a timeline are
+//! read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -26,7 +27,8 @@ pub(super) struct ThreadNames {
 }
 
 impl ThreadNames {
-    /// Notes what a source says of a thread. A value replaces the earlier one; `None` keeps it.
+    /// Notes the process and the name of a thread. A value replaces the earlier value; `None` keeps the
+    /// earlier value.
     pub fn learn(&mut self, tid: i32, tgid: Option<i32>, name: Option<&[u8]>) {
         let thread = self.threads.entry(tid).or_default();
         thread.tgid = tgid.or(thread.tgid);
@@ -42,13 +44,13 @@ impl ThreadNames {
         self.threads.entry(tid).or_default().tgid.get_or_insert(tgid);
     }
 
-    /// What has been noted of the thread so far.
+    /// The name and the process of the thread, as far as they have been noted.
     #[inline]
     pub fn get(&self, tid: i32) -> Option<&NamedThread> {
         self.threads.get(&tid)
     }
 
-    /// The id of the thread's process.
+    /// The id of the thread's process, where one has been noted.
     #[inline]
     pub fn tgid(&self, tid: i32) -> Option<i32> {
         self.get(tid)?.tgid
@@ -67,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_later_value_replaces_and_a_missing_one_keeps() {
+    fn a_later_value_replaces_an_earlier_one_and_a_missing_value_does_not() {
         let mut names = ThreadNames::default();
         names.learn(7, None, Some(b"app_process"));
         names.learn(7, Some(5), None);

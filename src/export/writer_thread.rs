@@ -1,5 +1,5 @@
-//! Writes an exporter's output on a thread of its own, so that encoding the next chunk overlaps writing the
-//! last one.
+//! Writes an exporter's output on a thread of its own, so that the next chunk is encoded while the last
+//! one is written.
 
 use std::io::{self, Write};
 use std::thread::JoinHandle;
@@ -17,7 +17,7 @@ const MAX_WAITING_CHUNKS: usize = 8;
 /// The size that a chunk should have, bytes.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// What the writer thread receives.
+/// One message to the writer thread.
 enum Chunk {
     Bytes(Vec<u8>),
     Job(EncodeJob),

@@ -1,5 +1,5 @@
-//! The event that every reader pushes and every exporter takes: borrowed, so that passing one on costs
-//! nothing.
+//! The event that every reader pushes and every exporter receives. An event borrows its data, so that passing
+//! it on copies nothing.
 
 use crate::ftrace::{Endian, EventType, Value};
 
@@ -10,21 +10,21 @@ pub struct EventTypeId(pub u32);
 /// One kernel event. A marker is a kernel event too, of type `print`.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
-    /// When, ns of the file's clock ([`super::Head::clock`]).
+    /// Time of the event, ns of the file's clock ([`super::Head::clock`]).
     pub ts: u64,
     /// The CPU whose ring buffer held the event.
     pub cpu: u32,
-    /// The kernel thread id that was running (`common_pid`); 0 is the idle task of the CPU.
+    /// The kernel thread id of the thread that was running (`common_pid`); 0 is the idle task of the CPU.
     pub tid: i32,
     /// The event's type.
     pub kind: EventTypeId,
-    /// `common_flags`: the bits of the kernel's `trace_flag_type`, and above them what only a text says
-    /// (bit 8: the kernel cannot tell whether interrupts were off).
+    /// `common_flags`: the bits of the kernel's `trace_flag_type`, and above them bit 8, which only text
+    /// lines set: the kernel could not tell whether interrupts were off.
     pub flags: u16,
     /// `common_preempt_count`.
     pub preempt_count: u8,
-    /// The thread's name, where the event itself holds it (text lines do); else it is to be looked up by
-    /// `tid`.
+    /// The thread's name, where the event itself holds it (text lines do). Where this is `None`, a sink looks
+    /// the name up by `tid`.
     pub comm: Option<&'a [u8]>,
     /// The process id, where the event itself holds it (text lines with a TGID column do).
     pub tgid: Option<i32>,
@@ -32,11 +32,11 @@ pub struct Event<'a> {
     pub payload: Payload<'a>,
 }
 
-/// The values of an [`Event`]'s fields, in the form that the file has them.
+/// The values of an [`Event`]'s fields, in the form in which the file stores them.
 #[derive(Debug, Clone, Copy)]
 pub enum Payload<'a> {
     /// The record as the kernel wrote it, `common_` fields included;
-    /// [`Field::offset`](crate::ftrace::Field::offset) is where each field lies.
+    /// [`Field::offset`](crate::ftrace::Field::offset) is the position of each field in it.
     Raw {
         /// The bytes of the record.
         data: &'a [u8],
@@ -45,9 +45,9 @@ pub enum Payload<'a> {
     },
     /// Values in the order of [`EventType::fields`].
     Values {
-        /// One value per field; a file may have fewer.
+        /// One value per field; a file may hold fewer values than the type has fields.
         values: &'a [Value<'a>],
-        /// The text behind `name: ` in a text line, from which the line can be written again as it was.
+        /// The text behind `name: ` in a text line. With it an exporter can write the line unchanged.
         text: Option<&'a [u8]>,
     },
 }

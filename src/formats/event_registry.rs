@@ -1,10 +1,12 @@
-//! The event types that a reader makes up itself while it reads one file; each is announced to the sink once.
+//! The event types that a reader defines while it reads a text or a Perfetto trace. Each type is announced to
+//! the sink once.
 
 use std::io;
 
 use super::{EventType, EventTypeId, FieldType, Sink, Value};
 
-/// The most event types that one file may bring: a file of garbage must not fill the memory.
+/// The largest number of event types that is accepted from one file, so that a damaged file cannot fill the
+/// memory.
 const MAX_EVENT_TYPES: usize = 20_000;
 
 /// The event types of one file, in the order of their ids.
@@ -35,7 +37,7 @@ impl EventRegistry {
     }
 }
 
-/// The field type for a value that the file does not describe.
+/// The field type for a value whose type the file does not state.
 pub(super) fn type_of(value: &Value<'_>) -> FieldType {
     match value {
         Value::Int(_) => FieldType::Int,

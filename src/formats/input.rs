@@ -1,5 +1,4 @@
-//! Gets the bytes of any input: a file mapped into memory, or standard input, unpacked where gzip or zstd
-//! packed it.
+//! Opens an input: maps a file into memory or reads standard input, and decompresses gzip and zstd.
 
 #![allow(unsafe_code)] // memory-mapping a file; see `map`
 
@@ -13,10 +12,10 @@ use super::trace_dat::Release;
 use crate::trace_dat::recorder_stream;
 use crate::trace_dat::recorder_stream::decoder::{RecorderStream, StreamError};
 
-/// The most bytes that a compressed input may unpack to, or that standard input may bring.
+/// The largest size of a decompressed input, and of the data that is read from standard input, bytes.
 const MAX_IN_MEMORY: u64 = 4 << 30;
 
-/// So many bytes at the start of a text or an unknown file decide what the file is.
+/// The number of bytes at the start of a text or an unknown file that decide the file's format.
 pub(super) const DETECTION_BYTES: usize = 64 << 10;
 
 /// The unpacked bytes of an input, and where they came from.
@@ -24,11 +23,11 @@ pub(super) const DETECTION_BYTES: usize = 64 << 10;
 pub struct Input {
     /// The path as given; `-` for standard input.
     pub name: String,
-    /// Size on disk, or of what came through the pipe, bytes.
+    /// Size on disk, or of the data from the pipe, before decompression, bytes.
     pub size: u64,
-    /// What the input was packed with: `gzip`, `zstd` or tracebridge's stream.
+    /// The encoding that was undone: `gzip`, `zstd` or `tracebridge's stream`.
     pub packed: Option<&'static str>,
-    /// What unpacking had to leave out.
+    /// Damage that was found while the input was decompressed.
     pub damage: Vec<Damage>,
     bytes: Bytes,
 }
@@ -39,7 +38,7 @@ enum Bytes {
     Owned(Vec<u8>),
 }
 
-/// Why the bytes of an input could not be had. Every error names the input.
+/// The reason why the bytes of an input cannot be read. Every error names the input.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// The system refused to open or read the file.
@@ -47,7 +46,7 @@ pub enum InputError {
     Io {
         /// The path as given.
         name: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The path is a directory.
@@ -56,13 +55,13 @@ pub enum InputError {
         /// The path as given.
         name: String,
     },
-    /// The file holds nothing.
+    /// The input has no bytes.
     #[error("{name}: is empty (0 bytes): the recording was never written, or the copy failed")]
     Empty {
         /// The path as given.
         name: String,
     },
-    /// The input unpacks to more than may be held in memory.
+    /// The input decompresses to more than 4 GiB.
     #[error("{name}: unpacks to more than {} GiB: unpack it to a file first", MAX_IN_MEMORY >> 30)]
     TooBig {
         /// The path as given.
@@ -73,17 +72,17 @@ pub enum InputError {
     Stream {
         /// The path as given.
         name: String,
-        /// Where and why.
+        /// The offset and the cause.
         source: StreamError,
     },
-    /// Packed data of which nothing could be unpacked.
+    /// Compressed data of which not one byte could be decompressed.
     #[error("{name}: {packed} data that can't be unpacked: {source}")]
     Packed {
         /// The path as given.
         name: String,
         /// `gzip` or `zstd`.
         packed: &'static str,
-        /// What the decoder says.
+        /// The decoder's error.
         source: io::Error,
     },
 }
@@ -99,10 +98,10 @@ impl Deref for Input {
 }
 
 impl Release for Input {
-    /// Releases the memory that holds `range` of a mapped file. The system reads the pages again should they
-    /// be needed.
+    /// Releases the memory that holds `range` of a mapped file. The system reads the pages from the file
+    /// again when they are accessed.
     fn release(&self, range: Range<usize>) {
-        // Whole pages inside of the range, of the largest page size there is.
+        // Only whole pages inside of the range are released. Linux has page sizes of up to 64 KiB.
         const PAGE: usize = 64 << 10;
         let (start, end) = (range.start.next_multiple_of(PAGE), range.end / PAGE * PAGE);
         if let Bytes::Mapped(map) = &self.bytes
@@ -118,7 +117,7 @@ impl Release for Input {
 }
 
 impl Input {
-    /// Opens `path` (`-` is standard input) and unpacks it if gzip or zstd packed it.
+    /// Opens `path` (`-` is standard input) and decompresses it if it is a gzip or zstd file.
     pub fn open(path: &Path) -> Result<Input, InputError> {
         let name = path.display().to_string();
         let io_error = |source| InputError::Io { name: name.clone(), source };
@@ -144,7 +143,7 @@ impl Input {
         input.unpack()?.unstream()
     }
 
-    /// An input whose bytes are in memory already, and unpacked.
+    /// An input of bytes that are already in memory and not compressed.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Input {
         let size = bytes.len() as u64;
         Input { name: name.to_owned(), size, packed: None, damage: Vec::new(), bytes: Bytes::Owned(bytes) }
@@ -188,7 +187,7 @@ impl Input {
 }
 
 impl Input {
-    /// Turns a recording that came as a stream into the trace.dat that it describes.
+    /// Turns a stream of `record -o -` into the trace.dat that it describes. Other inputs stay as they are.
     fn unstream(mut self) -> Result<Input, InputError> {
         if !self.starts_with(recorder_stream::MAGIC) {
             return Ok(self);
@@ -220,7 +219,8 @@ fn read_all(from: impl Read) -> io::Result<Vec<u8>> {
 
 fn map(file: &File) -> io::Result<memmap2::Mmap> {
     // SAFETY: the mapping is private and read-only. Should another program shorten the file meanwhile, the
-    // kernel ends this one with SIGBUS; nothing is written through it, so no other memory can be harmed.
+    // kernel ends this process with SIGBUS. Nothing is written through the mapping, so no other memory can be
+    // harmed.
     let map = unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) }?;
     #[cfg(unix)]
     let _ = map.advise(memmap2::Advice::Sequential);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_inputs_are_unpacked_and_said() {
+    fn compressed_inputs_are_decompressed_and_name_their_compression() {
         let text = b"some text that is long enough to be worth packing, packing, packing";
         for (packed, how) in [(gzip(text), "gzip"), (zstd::encode_all(&text[..], 1).unwrap(), "zstd")] {
             let f = file(&packed);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_gzip_gives_what_there_is_and_says_so() {
+    fn a_cut_gzip_file_gives_the_bytes_before_the_cut_and_reports_damage() {
         let text: Vec<u8> =
             (0..60_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
         let mut packed = gzip(&text);

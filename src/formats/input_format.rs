@@ -1,4 +1,4 @@
-//! The table of formats that are read, and how a file's format is found by its first bytes.
+//! The table of the formats that tracebridge reads, and the detection of a file's format by its first bytes.
 //!
 //! To add a format: write a module with `detect` and `open`, and add one row to [`FORMATS`]. Nothing else in
 //! the program asks which format a file has.
@@ -11,8 +11,8 @@ use super::{art_method, ftrace_text, perfetto, trace_dat};
 pub struct InputFormat {
     /// The format's name for people: `trace.dat`.
     pub name: &'static str,
-    /// Whether a file with these bytes has this format. Looks at the first bytes, for texts at the first
-    /// lines.
+    /// Whether a file with these bytes has this format. Most formats are recognized by their first bytes,
+    /// texts by their first lines.
     pub detect: fn(&[u8]) -> bool,
     /// Reads a file's head. Events and method records are read later, from what this returns.
     pub open: for<'a> fn(&'a Input) -> Result<OpenedInput<'a>, FormatError>,
@@ -32,12 +32,12 @@ fn open_method_trace(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
     Ok(OpenedInput::MethodTrace(Box::new(art_method::MethodTrace::parse(input)?)))
 }
 
-/// A file that is not read: what the file is, and which program opens it.
+/// A file that no reader accepts: the kind of file, and the program that opens it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnreadFile {
-    /// What the file is: `a heap dump (hprof)`.
+    /// The kind of file: `a heap dump (hprof)`.
     pub what: &'static str,
-    /// Which program opens the file, or how to get a file that is read.
+    /// The program that opens the file, or the way to get a file that a reader accepts.
     pub cure: &'static str,
 }
 
@@ -47,7 +47,8 @@ impl std::fmt::Debug for InputFormat {
     }
 }
 
-/// Files that are not read: their first bytes, what they are, and which program opens them.
+/// Kinds of files that no reader accepts: the first bytes, the name of the kind, and the program that opens
+/// such a file.
 const UNREAD_FILES: &[(&[u8], &str, &str)] = &[
     (b"PERFILE2", "a perf.data file of perf or simpleperf", "perf script, simpleperf report"),
     (b"2ELIFREP", "a perf.data file of a big-endian machine", "perf script on such a machine"),
@@ -71,7 +72,7 @@ const UNREAD_FILES: &[(&[u8], &str, &str)] = &[
 /// Finds the format of a file by its bytes.
 ///
 /// # Errors
-/// An [`UnreadFile`] that says what the file is, as far as its first bytes tell.
+/// An [`UnreadFile`] with the kind of the file, as far as the first bytes show it.
 pub fn identify(bytes: &[u8]) -> Result<&'static InputFormat, UnreadFile> {
     if let Some((_, what, cure)) = UNREAD_FILES.iter().find(|(magic, ..)| bytes.starts_with(magic)) {
         return Err(UnreadFile { what, cure });
@@ -79,7 +80,7 @@ pub fn identify(bytes: &[u8]) -> Result<&'static InputFormat, UnreadFile> {
     FORMATS.iter().find(|format| (format.detect)(bytes)).ok_or_else(|| unknown(bytes))
 }
 
-/// What a file is that no format accepts.
+/// Describes a file that matches neither [`FORMATS`] nor [`UNREAD_FILES`].
 fn unknown(bytes: &[u8]) -> UnreadFile {
     let start = bytes.get(..DETECTION_BYTES).unwrap_or(bytes);
     let (what, cure) = if ftrace_text::is_html_page(start) {
@@ -95,23 +96,23 @@ fn unknown(bytes: &[u8]) -> UnreadFile {
 /// Why an input cannot be read. Every error names the input.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Its bytes could not be had.
+    /// The input cannot be opened, read or decompressed.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The file has a format that is not read.
+    /// No reader accepts the file.
     #[error("{name}: is {}, which is not read here ({})", file.what, file.cure)]
     NotRead {
         /// The path as given.
         name: String,
-        /// What the file is, and which program opens it.
+        /// The kind of file, and the program that opens it.
         file: UnreadFile,
     },
-    /// The file has a format that is read, but its reader cannot open it.
+    /// The file has the format of a reader, but this reader cannot open it.
     #[error("{name}: {source}")]
     Format {
         /// The path as given.
         name: String,
-        /// What the format's reader says.
+        /// The error of the format's reader.
         source: FormatError,
     },
 }
@@ -150,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn no_two_rows_have_one_name() {
+    fn no_two_rows_have_the_same_name() {
         for (at, row) in FORMATS.iter().enumerate() {
             assert!(FORMATS[..at].iter().all(|other| other.name != row.name), "{}", row.name);
         }
     }
 
     #[test]
-    fn what_is_not_read_is_named() {
+    fn files_that_no_reader_accepts_are_named() {
         for (bytes, said) in [
             (&b"PERFILE2\x68\0"[..], "perf"),
             (b"JAVA PROFILE 1.0.3\0", "hprof"),

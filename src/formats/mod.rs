@@ -1,10 +1,10 @@
 //! Readers: one module per file format. A reader pushes [`Event`]s, at times of the file's own clock, to a
 //! [`Sink`].
 //!
-//! Every reader offers the same: `detect(&[u8]) -> bool` looks at the first bytes, and `open(&Input)` reads
-//! the file's head. [`Recording::read`] then pushes everything to a sink. The table [`FORMATS`] holds one row
-//! per format; no format knows another one. What formats share is here: how a file's bytes are had
-//! ([`input`]), the event model and the sink.
+//! Every reader has the same two functions: `detect(&[u8]) -> bool` looks at the first bytes, and
+//! `open(&Input)` reads the file's head. [`Recording::read`] then pushes everything to a sink. The table
+//! [`FORMATS`] holds one row per format; no format's module uses that of another. The parts that all formats
+//! share are the opening of a file ([`input`]), the event model and the sink.
 
 pub mod art_method;
 mod event;
@@ -26,5 +26,6 @@ pub use recording::{FormatError, OpenedInput, Recording};
 pub use report::{CpuCount, Damage, ReadReport};
 pub use sink::{Head, Order, ProcessInfo, Sink, SinkAdapter, ThreadInfo};
 
-/// The name of the only field of an event type that stands for a text line which cannot be taken apart.
+/// The name of the only field of an event type whose text cannot be split into fields. The field holds the
+/// whole text.
 pub const TEXT_FIELD: &str = "text";

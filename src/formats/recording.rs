@@ -1,4 +1,4 @@
-//! What every reader offers: a file opened up to its head, whose events are read on demand.
+//! The result of opening a file: its head is read, and its events are read on demand.
 
 use std::io;
 
@@ -7,19 +7,19 @@ use super::{Head, Order, ReadReport, Sink};
 
 /// A file with kernel events, opened up to its head.
 pub trait Recording {
-    /// What the file says before its first event.
+    /// The format, the clock and the machine of the recording.
     fn head(&self) -> &Head;
 
     /// Pushes the head, then threads, processes, event types, events and losses to `sink`. Each call reads
     /// the file again.
     ///
     /// # Errors
-    /// Those of `sink`, and [`io::ErrorKind::InvalidData`] where the file brings more event types than memory
-    /// should hold. Whatever else is wrong with the file is in the report.
+    /// The errors of `sink`, and [`io::ErrorKind::InvalidData`] where the file has more event types than
+    /// memory should hold. All other faults of the file are in the report.
     fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport>;
 }
 
-/// Why a reader cannot open a file of its format. The caller adds the file's name.
+/// The reason why a reader cannot open a file of its format. The caller adds the file's name.
 pub type FormatError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A file of any format, opened.

@@ -1,5 +1,5 @@
-//! The report of a reading: counts, losses, damage. Every reader returns one, whether the file is whole or
-//! not.
+//! The report of reading one file: counts, losses and damage. Every reader returns a report, also for a
+//! damaged file.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A place where the file is damaged, and what is missing because of that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// Bytes from the start of the file (of the decompressed text, for compressed inputs).
+    /// Bytes from the start of the file, or of the decompressed data for compressed inputs.
     pub offset: u64,
     /// What is wrong there, what is missing because of it, and the cure where there is one.
     pub what: String,
@@ -21,7 +21,7 @@ pub struct CpuCount {
     pub events: u64,
     /// Events the kernel counted as lost (overrun, dropped, or missed between pages).
     pub lost: u64,
-    /// Gaps of which the kernel did not count the events.
+    /// Gaps whose lost events the kernel did not count.
     pub gaps: u64,
 }
 
@@ -30,7 +30,7 @@ pub struct CpuCount {
 pub struct ReadReport {
     /// Counts per CPU; CPUs without events are listed where the file names them.
     pub cpus: BTreeMap<u32, CpuCount>,
-    /// Events that the file says were lost without naming their CPU.
+    /// Lost events whose CPU the file does not name.
     pub lost_anywhere: u64,
     /// Time of the earliest event, ns of the file's clock.
     pub first_ts: Option<u64>,
@@ -38,8 +38,8 @@ pub struct ReadReport {
     pub last_ts: Option<u64>,
     /// Damaged places of the file.
     pub damage: Vec<Damage>,
-    /// What is there and not as in a plain recording, so that something had to be worked out (calls without
-    /// an end, ids used twice); each line begins with how many.
+    /// Irregularities that the reader resolved by a rule (calls without an end, ids used twice). Each line
+    /// begins with the number of cases.
     pub irregular: Vec<String>,
     /// Notes for people that are no damage (a guest buffer was skipped, an option is not known).
     pub notes: Vec<String>,
@@ -56,7 +56,7 @@ impl ReadReport {
         self.cpus.values().map(|c| c.lost).sum::<u64>() + self.lost_anywhere
     }
 
-    /// Counts an event.
+    /// Counts an event at `ts`, ns of the file's clock.
     #[inline]
     pub fn count(&mut self, cpu: u32, ts: u64) {
         self.cpus.entry(cpu).or_default().events += 1;
@@ -64,7 +64,7 @@ impl ReadReport {
         self.last_ts = Some(self.last_ts.map_or(ts, |last| last.max(ts)));
     }
 
-    /// Whether anything is missing or damaged: the exit status is 3 then.
+    /// Whether events are missing, or the file is damaged or irregular. The program's exit status is then 3.
     pub fn is_lossy(&self) -> bool {
         !(self.damage.is_empty() && self.irregular.is_empty())
             || self.lost_anywhere > 0

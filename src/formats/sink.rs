@@ -1,5 +1,5 @@
-//! The sink that a reader pushes to, the adapter that stands before a sink, and what a reader pushes besides
-//! events.
+//! The sink that receives a reader's events, the adapter that passes them on to another sink, and the data
+//! that a reader pushes besides events.
 
 use std::io;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use super::{Event, EventType, EventTypeId};
 use crate::clock::{Clock, Snapshots};
 use crate::ftrace::print_fmt::Symbolizer;
 
-/// What a file says before its first event.
+/// The facts about a recording that a reader knows before the first event.
 #[derive(Debug, Clone)]
 pub struct Head {
-    /// The format for people: `trace.dat v7 (zstd)`.
+    /// The format's name for people: `trace.dat v7 (zstd)`.
     pub format: String,
     /// The clock of the events' times.
     pub clock: Clock,
@@ -56,10 +56,10 @@ pub struct ProcessInfo<'a> {
     pub name: Option<&'a [u8]>,
 }
 
-/// Takes what a reader finds. An error ends the reading and is handed back to the reader's caller.
+/// Receives everything that a reader reads. An error ends the reading and is returned to the reader's caller.
 ///
-/// The defaults drop what a sink has no use for. A sink that hands everything on to another one, with changes
-/// here and there, implements [`SinkAdapter`] instead, whose defaults drop nothing.
+/// The default methods ignore their arguments. A sink that passes most calls on to another sink implements
+/// [`SinkAdapter`] instead, whose default methods pass every call on.
 pub trait Sink {
     /// The file's head: called once, before everything else.
     fn head(&mut self, head: &Head) -> io::Result<()> {
@@ -71,8 +71,8 @@ pub trait Sink {
         let _ = (id, kind);
         Ok(())
     }
-    /// The names behind addresses and numbers, for printing records as their kernel would: called at most
-    /// once per file, after the head and before the first event type.
+    /// The symbols of the recording kernel, with which records are printed as that kernel would print them.
+    /// Called at most once per file, after the head and before the first event type.
     fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
         let _ = symbolizer;
         Ok(())
@@ -87,7 +87,7 @@ pub trait Sink {
         let _ = process;
         Ok(())
     }
-    /// One event. `kind` is what [`Sink::event_type`] got for `event.kind`.
+    /// One event. `kind` is the event type that [`Sink::event_type`] received for `event.kind`.
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
     /// Events are missing on `cpu` before the next event of that CPU; `count` is how many, where the kernel
     /// counted them.
@@ -97,8 +97,8 @@ pub trait Sink {
     }
 }
 
-/// A [`Sink`] that hands what it gets on to another sink. Every method that an adapter does not override
-/// passes its call on unchanged.
+/// A [`Sink`] that passes its calls on to another sink. Every method that an adapter does not override passes
+/// its call on unchanged.
 pub trait SinkAdapter {
     /// The sink behind the adapter.
     type Next: Sink + ?Sized;

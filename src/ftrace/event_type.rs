@@ -10,7 +10,8 @@ pub struct EventType {
     /// The event's name (`sched_switch`). A marker is always named `print`, even where a text calls it
     /// `tracing_mark_write` or `0`.
     pub name: String,
-    /// The fields without the `common_` fields, whose values each event holds itself.
+    /// The fields except the `common_` fields. Each event has the values of the `common_` fields beside its
+    /// record.
     pub fields: Vec<Field>,
     /// The kernel's `print fmt:` line, where the source has one.
     pub print_fmt: Option<String>,

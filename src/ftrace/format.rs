@@ -13,7 +13,7 @@ pub struct FieldSlot {
     pub size: u32,
 }
 
-/// Where a record has the fields that all events share. A size of 0 means that the kernel has no such field.
+/// Where a record has the fields that all events share. A field of size 0 does not exist in this kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CommonFields {
     /// `common_type`: the event's id.
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn declarations_of_every_shape_give_name_type_and_reading() {
+    fn every_form_of_declaration_gives_name_c_type_and_field_type() {
         let got = types(
             "\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
              \tfield:__data_loc char[] name;\toffset:8;\tsize:4;\tsigned:0;\n\
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn common_fields_stand_apart() {
+    fn common_fields_are_not_among_the_fields_of_the_event() {
         let text = "name: x\nID: 314\nformat:\n\
                     \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
                     \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\

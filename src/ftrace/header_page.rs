@@ -57,7 +57,7 @@ impl PageLayout {
     /// bytes means a 32-bit kernel, whatever else the recording says.
     ///
     /// # Errors
-    /// Returns [`HeaderPageError`] where a field is missing or where its place makes no sense.
+    /// Returns [`HeaderPageError`] where a field is missing, or has an offset or a size that no kernel uses.
     pub fn parse(header_page: &str, endian: Endian) -> Result<PageLayout, HeaderPageError> {
         let mut commit = None;
         let mut data = None;
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_32_bit_kernel_is_known_by_its_commit_counter() {
+    fn a_commit_counter_of_4_bytes_means_a_32_bit_kernel() {
         let text = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
                     \tfield: local_t commit;\toffset:8;\tsize:4;\tsigned:1;\n\
                     \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_that_is_written_as_header_page_is_read_back_equal() {
+    fn a_layout_written_as_header_page_parses_to_the_same_layout() {
         for endian in [Endian::Little, Endian::Big] {
             for long_size in [4, 8] {
                 for size in [4096, 16384, 65536] {

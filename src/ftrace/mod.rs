@@ -1,5 +1,5 @@
-//! The kernel's ring buffer as bytes: pages, event formats, print formats. All of it are pure functions over
-//! `&[u8]`.
+//! The kernel's ring buffer as bytes: pages, event formats, print formats. All functions here are
+//! pure functions over `&[u8]`.
 //!
 //! The reader of a page (`page`) and its writer (`page_writer`) share the numbers in `page_format`.
 

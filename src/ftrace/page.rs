@@ -17,11 +17,11 @@ use super::{Endian, PageLayout};
 pub enum LostEvents {
     /// The kernel lost this many events.
     Count(u64),
-    /// The kernel lost events and did not say how many.
+    /// The kernel lost events and did not store their number.
     Unknown,
 }
 
-/// Why the records of a page end before the page does. All records before that place are good.
+/// Why the records of a page end before the page does. All records before the fault are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PageFault {
     /// The page has fewer bytes than its header needs.
@@ -30,7 +30,7 @@ pub enum PageFault {
     /// The page's header counts more bytes of records than the page has.
     #[error("the page is cut: its header says {says} bytes of events, {has} are there")]
     Cut {
-        /// Bytes of records by the page's header.
+        /// Bytes of records according to the page's header.
         says: u32,
         /// Bytes of records in the page.
         has: u32,
@@ -66,7 +66,7 @@ pub struct Page<'a> {
     pub data: &'a [u8],
     /// Events that were lost before this page.
     pub lost: Option<LostEvents>,
-    /// Set if bytes of records are missing at the end of the page.
+    /// The fault, if bytes of records are missing at the end of the page.
     pub cut: Option<PageFault>,
     endian: Endian,
 }
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_events_are_counted_where_the_kernel_counted_them() {
+    fn the_number_of_lost_events_is_read_where_the_kernel_stored_it() {
         for (endian, long) in BOTH {
             let mut m = Maker { endian, data: Vec::new() };
             m.head(1, 10).word(0xaaaa);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_ends_the_page_and_is_named() {
+    fn damage_ends_the_page_and_its_kind_is_reported() {
         let endian = Endian::Little;
         let layout = PageLayout::usual(endian, 8, 4096);
         let fault = |build: &dyn Fn(&mut Maker)| {
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn absolute_times_keep_the_bits_they_cannot_hold() {
+    fn an_absolute_time_takes_its_upper_bits_from_the_time_before_it() {
         let high = 3 << ABSOLUTE_TIME_BITS;
         assert_eq!(absolute(5, 9), 9);
         assert_eq!(absolute(high | 5, 9), high | 9);

@@ -54,7 +54,7 @@ pub(crate) struct PageWriter {
 }
 
 impl PageWriter {
-    /// Notes that events were lost before the next record. Returns the page so far, which ends with this.
+    /// Notes that events were lost before the next record. Ends the page so far and returns it.
     pub(crate) fn lost(&mut self, count: Option<u64>) -> Option<[u8; PAGE_BYTES]> {
         let full = self.take();
         let before = self.lost.flatten();
@@ -140,7 +140,7 @@ mod tests {
         page_layout().page(page).unwrap().records().map(|r| (r.ts, r.data[0])).collect()
     }
 
-    /// Numbers that look random and are the same in each run.
+    /// A generator of pseudo-random numbers that are the same in each run.
     struct Numbers(u64);
 
     impl Numbers {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_records_and_losses_are_decoded_as_they_were_encoded() {
+    fn generated_records_and_losses_decode_to_what_was_encoded() {
         for seed in 0..60 {
             let mut numbers = Numbers(seed);
             let mut items = Vec::new();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_in_the_page_behind_them() {
+    fn a_loss_is_stored_in_the_page_that_follows_it() {
         let mut page = PageWriter::default();
         page.push(1, &[1; 8]);
         assert!(page.lost(Some(5)).is_some());

@@ -1,7 +1,7 @@
 //! The kernel's soft interrupts by their number: `vec` of `softirq_entry`, `softirq_exit` and `softirq_raise`
 //! (include/linux/interrupt.h; the names are those of include/trace/events/irq.h).
 
-/// Each name stands at the place of its number.
+/// The names of the soft interrupts; the index is the number.
 pub(crate) const NAMES: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 

@@ -15,8 +15,9 @@ const LETTERS: [(u64, u8); 8] = [
 /// The thread was preempted while it was runnable: `R+`.
 const PREEMPTED: u64 = 0x100;
 
-/// The bits that `R+`, `S` or `D|K` stand for; `None` where a character is no letter of a state. Letters that
-/// only kernels before 4.14 print (`K`, `W`, `N`, `x`) count as the state that they were printed with.
+/// The bits of a state such as `R+`, `S` or `D|K`; `None` for an empty text and for a character that is no
+/// letter of a state. Of the letters that only kernels before 4.14 print, `x` is the bit 0x10, and `K`, `W`
+/// and `N` add no bit.
 pub(crate) fn decode(text: &[u8]) -> Option<u64> {
     let mut bits = 0;
     for letter in text {
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_decoded_is_what_was_encoded() {
+    fn an_encoded_state_decodes_to_the_same_state() {
         for bits in 0..0x200 {
             let mut letters = Vec::new();
             encode(bits, &mut letters);
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_of_older_kernels_count_and_other_texts_do_not() {
+    fn letters_of_older_kernels_are_accepted_and_other_texts_are_not() {
         assert_eq!(decode(b"D|K"), Some(2));
         assert_eq!(decode(b"x"), Some(0x10));
         assert_eq!(decode(b"R+"), Some(0x100));

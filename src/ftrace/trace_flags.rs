@@ -1,5 +1,5 @@
-//! The column of flags in a line of the `trace` file, `d..2.`, and the two bytes of a record that it stands
-//! for.
+//! Converts between the column of flags in a line of the `trace` file (`d..2.`) and the two bytes of a record
+//! that hold the same flags.
 //!
 //! The letters are those of `trace_print_lat_fmt()` in the kernel's kernel/trace/trace_output.c, in this
 //! order: interrupts and bottom halves off, rescheduling needed, interrupt context, preempt depth,
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_decoded_is_what_was_encoded() {
+    fn encoded_flags_decode_to_the_same_flags() {
         for flags in 0..0x200 {
             for preempt_count in 0..=0xff {
                 let column = encode(flags, preempt_count);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_column_of_letters_is_printed_again_as_it_was() {
+    fn every_column_of_letters_survives_decoding_and_encoding() {
         for irqs in b".dDbX" {
             for resched in b".NnpLBbl" {
                 for context in b".hsHZz" {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bits_are_the_kernel_s() {
+    fn the_bits_are_those_of_the_kernel() {
         assert_eq!(decode(b"dNh2."), (0x2d, 2));
         assert_eq!(decode(b"DLs.3"), (0xb3, 0x30));
         assert_eq!(decode(b"d..1"), (0x01, 1), "a column without the migrate-disable depth");

@@ -1,4 +1,4 @@
-//! Counts what a method trace holds.
+//! Counts the records, threads and methods of a method trace.
 
 use serde::Serialize;
 
@@ -7,10 +7,10 @@ use crate::formats::art_method::{CallAnomalies, Counts, MethodTrace};
 use crate::profile::flat::FlatProfile;
 use crate::profile::record_stream::ProfileSelection;
 
-/// What a method trace holds.
+/// The report of one method trace.
 #[derive(Debug, Clone, Serialize)]
 pub struct MethodTraceReport {
-    /// The format for people.
+    /// The format's name for people: `method trace v3, streaming, dual clock`.
     pub format: String,
     /// The format's version: 1 to 5.
     pub version: u16,
@@ -20,7 +20,7 @@ pub struct MethodTraceReport {
     pub clock_mode: &'static str,
     /// When the trace began, ns of a clock that the file does not name.
     pub start_ns: u64,
-    /// How long the trace took, ns.
+    /// Duration of the trace, ns, where the file states it.
     pub elapsed_ns: Option<u64>,
     /// The runtime: `art` or `dalvik`.
     pub vm: Option<String>,
@@ -28,13 +28,13 @@ pub struct MethodTraceReport {
     pub pid: Option<i32>,
     /// Whether the buffer was full before the trace was stopped.
     pub overflow: bool,
-    /// What was counted while the file was opened.
+    /// Counts from opening the file.
     pub counts: Counts,
     /// Calls whose enters and exits do not fit together.
     pub problems: CallAnomalies,
-    /// Threads that the file names, or that only records name.
+    /// Threads that the file declares, and threads that occur only in records.
     pub threads: Vec<ThreadReport>,
-    /// How many methods there are.
+    /// Number of methods, declared or not.
     pub methods: usize,
     /// Damage, irregularities and notes.
     pub report: ReadReport,
@@ -49,12 +49,12 @@ pub struct ThreadReport {
     pub name: String,
     /// Records of this thread.
     pub records: u64,
-    /// The thread's name for people.
+    /// The thread's name, or `thread ID` where the file does not name the thread.
     #[serde(skip)]
     pub label: String,
 }
 
-/// Goes over all records of a method trace and counts.
+/// Follows the calls of all records and counts those whose enters and exits do not fit together.
 pub(super) fn inspect(trace: &MethodTrace<'_>) -> MethodTraceReport {
     let header = trace.header();
     let problems = FlatProfile::of(trace, &ProfileSelection::default()).anomalies;

@@ -1,4 +1,4 @@
-//! What a file holds: format, clocks, counts, losses and damage. `tracebridge info` prints these reports.
+//! Reports the format, clocks, counts, losses and damage of a file. `tracebridge info` prints these reports.
 
 mod method_trace;
 mod recording;
@@ -9,7 +9,7 @@ use crate::formats::{self, Damage, OpenError, OpenedInput};
 pub use method_trace::MethodTraceReport;
 pub use recording::RecordingReport;
 
-/// What an input holds.
+/// The report of an input, by the kind of its contents.
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(untagged)]
 pub enum Contents {
@@ -19,24 +19,24 @@ pub enum Contents {
     MethodTrace(Box<MethodTraceReport>),
 }
 
-/// What inspecting an input came to.
+/// The report of one input.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct InputReport {
     /// The path as given.
     pub path: String,
     /// Size on disk, bytes.
     pub bytes: u64,
-    /// What the file was packed with: `gzip` or `zstd`.
+    /// The encoding that was undone: `gzip`, `zstd` or `tracebridge's stream`.
     pub packed: Option<&'static str>,
-    /// What the format's reader found.
+    /// The report of the file's contents.
     #[serde(flatten)]
     pub contents: Contents,
-    /// What unpacking the file had to leave out.
+    /// Damage that was found while the file was decompressed.
     #[serde(skip)]
     pub unpacking_damage: Vec<Damage>,
 }
 
-/// Why an input was not inspected.
+/// The reason why an input cannot be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
     /// The input cannot be opened.
@@ -58,7 +58,7 @@ impl InputReport {
     }
 }
 
-/// Reads all of `input` and counts.
+/// Reads all of `input` and counts its events or records.
 ///
 /// # Errors
 /// [`InspectError`].

@@ -1,4 +1,4 @@
-//! Counts what a recording holds.
+//! Counts the events and threads of a recording.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -9,10 +9,10 @@ use serde::ser::{SerializeMap, Serializer};
 use crate::clock::Clock;
 use crate::formats::{Event, EventType, EventTypeId, Order, ReadReport, Recording, Sink, ThreadInfo};
 
-/// What a recording holds.
+/// The report of one recording.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecordingReport {
-    /// The format for people: `trace.dat v7 (zstd)`.
+    /// The format's name for people: `trace.dat v7 (zstd)`.
     pub format: String,
     /// The clock of the events' times.
     pub clock: Clock,
@@ -33,11 +33,11 @@ pub struct RecordingReport {
     pub threads: usize,
     /// Processes that the listed threads belong to.
     pub processes: usize,
-    /// How often the clocks were read together while recording.
+    /// Number of clock snapshots that were taken while recording.
     pub snapshots: usize,
     /// Frequency of the CPU's counter, Hz.
     pub counter_hz: Option<u64>,
-    /// The clocks that the snapshots tell.
+    /// The clocks that the snapshots have readings of.
     #[serde(skip)]
     pub snapshot_clocks: Vec<Clock>,
 }
@@ -50,7 +50,7 @@ fn as_map<S: Serializer>(counts: &[(String, u64)], serializer: S) -> Result<S::O
     map.end()
 }
 
-/// Counts events and threads.
+/// A sink that counts the events of each type and collects the listed threads.
 #[derive(Default)]
 struct EventTypeCounter {
     event_types: Vec<(String, u64)>,
@@ -79,7 +79,7 @@ impl Sink for EventTypeCounter {
     }
 }
 
-/// Reads all of a recording and counts.
+/// Reads all of a recording and counts its events and threads.
 pub(super) fn inspect(recording: &dyn Recording) -> io::Result<RecordingReport> {
     let mut counter = EventTypeCounter::default();
     let report = recording.read(Order::Any, &mut counter)?;

@@ -1,4 +1,4 @@
-//! The begins and ends of calls in time order, thread by thread, for the viewers that keep that order.
+//! The begins and ends of calls in time order, thread by thread, for viewers that show calls in time order.
 
 use super::call_stacks::{CallStacks, CallVisitor, OpenCall};
 use super::record_stream::{ProfileSelection, stream};
@@ -7,7 +7,7 @@ use crate::formats::art_method::{CallAnomalies, MethodTrace, Ticks};
 /// A call begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallEvent {
-    /// When, in ticks of the chosen clock.
+    /// Time of the begin or end, in ticks of the chosen clock.
     pub at: u64,
     /// Dense method index.
     pub method: u32,

@@ -1,8 +1,8 @@
 //! The call stacks of all threads: turns records into calls with their times, and shows each call to a
 //! visitor.
 //!
-//! Two rules make the profile. [`exit_effect`] says which calls a record ends. And the time since a thread's
-//! previous record was spent in the call that was innermost until now, whatever the record says.
+//! Two rules make the profile. [`exit_effect`] decides which calls a record ends. And the time between two
+//! records of a thread counts for the call that is innermost between them, whatever the second record is.
 
 use super::record_stream::RecordSink;
 use super::ticks::{add, since};
@@ -16,7 +16,7 @@ pub(super) struct OpenCall {
     pub method: u32,
     /// The value that the visitor returned when the call began.
     pub tag: u32,
-    /// When the call began.
+    /// The time at which the call began.
     pub entry: Ticks,
     /// The time spent so far in the call and not in calls inside of it.
     pub own: Ticks,
@@ -75,7 +75,7 @@ impl<V: CallVisitor> CallStacks<V> {
         }
     }
 
-    /// Handles an exit that is not the innermost call's.
+    /// Handles an exit from a method that is not the innermost call's.
     #[cold]
     #[inline(never)]
     fn irregular_exit(&mut self, thread: u32, method: u32, spent: Ticks, at: Ticks) {
@@ -94,8 +94,8 @@ impl<V: CallVisitor> CallStacks<V> {
         }
     }
 
-    /// Ends the calls that are open at each thread's last record. `may_wrap` tells whether the trace's 32-bit
-    /// times may have wrapped, so that the wraps are counted.
+    /// Ends the calls that are open at each thread's last record. With `may_wrap`, the trace's 32-bit
+    /// times may have wrapped, and the wraps are counted.
     pub(super) fn finish(&mut self, may_wrap: bool) {
         for (thread, state) in self.threads.iter_mut().enumerate() {
             if may_wrap {

@@ -18,9 +18,9 @@ pub(super) enum RowChange {
     Slower,
     Faster,
     Same,
-    /// Only the later profile has it.
+    /// Only the later profile has the row.
     New,
-    /// Only the earlier profile has it.
+    /// Only the earlier profile has the row.
     Gone,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct DiffRow {
     pub before: MethodStat,
     pub after: MethodStat,
     pub change: RowChange,
-    /// The later figure minus the earlier one, of the figure that is sorted by: ns, or a number of calls.
+    /// The change of the figure that rows are sorted by, later minus earlier: ns, or a number of calls.
     pub delta: i128,
 }
 

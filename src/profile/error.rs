@@ -95,7 +95,7 @@ pub enum DrawError {
     /// The program is not there.
     #[error("Graphviz's dot is not installed (package graphviz)")]
     NotInstalled,
-    /// The program cannot be run, or does not take the graph.
+    /// The program cannot be run, or the graph cannot be written to its standard input.
     #[error("{0}")]
     Run(#[from] io::Error),
     /// The program has failed.

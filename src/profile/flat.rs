@@ -1,11 +1,11 @@
 //! The flat profile: calls and times of each method, in both clocks, on several processors.
 //!
-//! This file follows call stacks by the same rules as `call_stacks`, in the one form that has no
-//! branch on whether a record enters or leaves a method: the processor predicts such a branch wrongly half of
-//! the time, and with it a profile takes three times as long. Only the regular path is written again here;
-//! exits that are not the innermost call's go through `exit_effect` like everywhere else. A test below
-//! compares the two forms on generated traces, and the corpus tests and the fuzzer compare them on real and
-//! damaged ones.
+//! This file follows call stacks by the same rules as `call_stacks`, in the one form that has no branch on
+//! whether a record enters or leaves a method: the processor predicts such a branch wrongly half of the
+//! time, and with it a profile takes three times as long. Only the regular path is written again here;
+//! exits from a method that is not the innermost call's go through `exit_effect` like everywhere else. A
+//! test below compares the two forms on generated traces, and the corpus tests and the fuzzer compare them
+//! on real and damaged ones.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -26,7 +26,7 @@ pub struct MethodStat {
     pub recursive: u64,
     /// Time in the method and not in the methods it called.
     pub exclusive: Ticks,
-    /// Time in the method and in all it called. Of a recursion only the outermost call counts.
+    /// Time in the method and in all methods it called. Of a recursion only the outermost call counts.
     pub inclusive: Ticks,
 }
 
@@ -224,7 +224,7 @@ impl FlatCounter {
         let Some([top, next]) = stack.open.get_mut(stack.top..).and_then(|s| s.first_chunk_mut()) else {
             return;
         };
-        // The time since the thread's last record was spent in the innermost call, whatever comes now.
+        // The time since the thread's last record counts for the innermost call, whatever this record is.
         let innermost = *top & !RECURSIVE;
         match self.stats.get_mut(innermost as usize) {
             Some(stat) => add(&mut stat.exclusive, spent),
@@ -254,7 +254,7 @@ impl FlatCounter {
         stack.top = stack.top.wrapping_add(1).wrapping_sub(usize::from(exit) << 1);
     }
 
-    /// Handles an exit that is not the innermost call's.
+    /// Handles an exit from a method that is not the innermost call's.
     #[cold]
     #[inline(never)]
     fn irregular_exit(&mut self, thread: u32, method: u32, spent: Ticks, at: Ticks) {
@@ -297,7 +297,7 @@ impl FlatCounter {
 
 impl ThreadStack {
     /// Handles a record that is the thread's first, steps back in time, or needs more room on the stack.
-    /// Returns the time that the record counts with.
+    /// Returns the time at which the record counts, which is no earlier than the thread's last one.
     #[cold]
     #[inline(never)]
     fn irregular(&mut self, a: u64, b: u64, anomalies: &mut CallAnomalies) -> (u64, u64) {

@@ -49,7 +49,8 @@ pub(super) fn write_folded(lines: &BTreeMap<String, u64>, out: &mut impl Write) 
     lines.iter().try_for_each(|(path, time)| writeln!(out, "{path} {time}"))
 }
 
-/// The paths of two profiles, each with its time in both: the input of a differential flame graph.
+/// The paths of two profiles, each path with its time in both profiles: the input of a differential flame
+/// graph.
 pub(super) fn differential(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> Vec<String> {
     let mut lines: Vec<String> = after
         .iter()

@@ -1,4 +1,4 @@
-//! The call graph: callers and callees of each method, with recursive calls counted apart.
+//! The call graph: callers and callees of each method, with recursive calls counted separately.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub struct GraphStat {
     pub exclusive: Ticks,
     /// The part of `exclusive` in calls that are not recursive.
     pub outermost_exclusive: Ticks,
-    /// Time in the method and in all it called, in calls that are not recursive.
+    /// Time in the method and in all methods it called, in calls that are not recursive.
     pub inclusive: Ticks,
 }
 

@@ -27,8 +27,8 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         TraceNames { trace, mapped: HashMap::new(), thread_names }
     }
 
-    /// Names as the mapping file with the content `mapping` restores them. Methods that the file does not
-    /// have keep their traced names.
+    /// Names as the mapping file with the content `mapping` restores them. Methods that are not in the
+    /// file keep their traced names.
     pub(super) fn mapped(trace: &'t MethodTrace<'a>, mapping: &[u8]) -> Result<Self, MappingError> {
         let mapping = Mapping::parse(mapping)?;
         let mut names = TraceNames::new(trace);

@@ -1,4 +1,4 @@
-//! The places that a profile is written to, and the messages that go with it.
+//! The destinations of a profile's results, and of the messages about the traces.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -14,7 +14,7 @@ const FILE_BUFFER_BYTES: usize = 1 << 18;
 
 /// Receives the results and the messages of a profile.
 pub struct ProfileOutput<'o> {
-    /// Receives what is printed: tables, JSON, CSV, and output files whose path is `-`.
+    /// Receives the printed results: tables, JSON, CSV, and output files whose path is `-`.
     pub results: &'o mut dyn Write,
     /// Receives one message after another: damage, irregularities and notes, each with the file's name.
     pub message: &'o mut dyn FnMut(&str),
@@ -23,8 +23,8 @@ pub struct ProfileOutput<'o> {
 /// The outcome of a profile that was made and written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProfileReport {
-    /// Whether a trace is damaged, or irregular records had to be interpreted. The messages say what and how
-    /// often.
+    /// Whether a trace is damaged, or irregular records had to be interpreted. The messages name the
+    /// damage, and the irregularities with their counts.
     pub lossy: bool,
 }
 
@@ -41,7 +41,8 @@ impl ProfileOutput<'_> {
         Ok(trace)
     }
 
-    /// Reports what reading the file came to. Returns whether there is more to say than notes.
+    /// Reports the damage, the irregularities and the notes from reading a file. Returns whether anything is
+    /// damaged, irregular or lost.
     fn report_reading(&mut self, input: &Input, report: &ReadReport) -> bool {
         for damage in input.damage.iter().chain(&report.damage) {
             (self.message)(&format!("{}: damaged at offset {}: {}", input.name, damage.offset, damage.what));

@@ -18,7 +18,7 @@ use super::tree::CallTree;
 use super::tree_print::{self, TreeThreshold};
 use super::writer::ProfileWriter;
 
-/// Call trees leave out what is below this share of the whole, percent, unless the request says otherwise.
+/// Call trees leave out nodes below this share of the whole time, percent, unless the request gives a share.
 const TREE_THRESHOLD_PERCENT: f64 = 1.0;
 
 /// Prints profiles in the requested form.

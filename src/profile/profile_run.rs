@@ -1,4 +1,4 @@
-//! One trace of a request with everything that its outputs are made from.
+//! One trace of a request, with the names, the selection and the clock that its outputs are made from.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
         if self.trace.header().tick_ns == 1 { "ns" } else { "µs" }
     }
 
-    /// What JSON says about the trace and the whole profile, without the rows.
+    /// The JSON members about the trace and the whole profile, without the rows.
     pub(super) fn summary(&self, rows: &ProfileRows) -> Value {
         let header = self.trace.header();
         let report = self.trace.report();

@@ -1,4 +1,4 @@
-//! Streams the selected records of a trace into a counter: which records, at which times.
+//! Streams the selected records of a trace, with their times, into a counter.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::formats::art_method::ids::NONE;
 use crate::formats::art_method::record_times::WrapCorrection;
 use crate::formats::art_method::{Body, CPU, CallAnomalies, MethodTrace, Ticks, WALL};
 
-/// Which records of a trace count.
+/// The records of a trace that a profile counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProfileSelection {
     /// For each dense thread index, whether the thread counts. `None` selects all threads.
@@ -148,8 +148,8 @@ fn stream_fixed<const SIZE: usize>(
     }
 }
 
-/// Cuts records to a window of time: no time passes outside of the window, and calls outside of it are not
-/// made.
+/// Cuts records to a window of time. Time outside of the window does not count, and the sink receives no
+/// calls that lie outside of it.
 struct WindowFilter<'a, S> {
     sink: &'a mut S,
     from: u64,
@@ -178,7 +178,7 @@ impl<'a, S: RecordSink> WindowFilter<'a, S> {
 }
 
 impl WindowThread {
-    /// Follows the calls before the window. Anomalies there are none of the window's, so nobody counts them.
+    /// Follows the calls before the window. Anomalies before the window are not counted.
     fn follow_before(&mut self, method: u32, exit: bool) {
         if !exit {
             return self.open_before.push(method);
@@ -204,7 +204,7 @@ impl<S: RecordSink> RecordSink for WindowFilter<'_, S> {
         let passed = now.saturating_sub(last[self.clock]);
         let inside = now.min(self.to).saturating_sub(last[self.clock].max(self.from)).min(passed);
         for clock in [CPU, WALL] {
-            // Of a step across the window's edge the other clock gets the same proportion.
+            // Where a step crosses the window's edge, the same share of it counts in both clocks.
             let step = u128::from(at[clock].saturating_sub(last[clock])) * u128::from(inside);
             state.spent[clock] += step.checked_div(u128::from(passed)).unwrap_or(0) as u64;
         }

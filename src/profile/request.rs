@@ -1,4 +1,4 @@
-//! A request for a profile: the inputs, what counts, and which outputs to write.
+//! A request for a profile: the inputs, the records that count, and the outputs to write.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -18,16 +18,17 @@ pub struct ProfileRequest {
     /// The clock to sort, draw and cut by: [`CPU`](crate::formats::art_method::CPU) or
     /// [`WALL`](crate::formats::art_method::WALL). `None` selects wall time where the trace has it.
     pub clock: Option<usize>,
-    /// Which records count.
+    /// The records that count.
     pub filter: RecordFilter,
     /// The rows.
     pub rows: RowRequest,
     /// Prints a call tree in place of rows.
     pub tree: Option<TreeDirection>,
-    /// Leaves out of a call tree what is below this share of the whole, and of a call graph what is below
-    /// this share of its caller, percent. `None` selects 1 for trees and 20 for graphs.
+    /// The least share of a method, percent: a call tree leaves out nodes below this share of the whole
+    /// time, a call graph methods below this share of their caller's time. `None` selects 1 for trees and
+    /// 20 for graphs.
     pub threshold_percent: Option<f64>,
-    /// The form of what is printed.
+    /// The form of the printed results.
     pub form: PrintForm,
     /// The look of text.
     pub style: TextStyle,
@@ -68,7 +69,7 @@ pub enum TreeDirection {
     BottomUp,
 }
 
-/// The form of what is printed.
+/// The form of the printed results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PrintForm {
     /// A table or an indented tree for people.

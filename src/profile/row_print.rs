@@ -80,7 +80,7 @@ pub(super) struct CallRelation {
     pub calls: u64,
     /// Time of those calls, ns.
     pub total: [u64; 2],
-    /// Share of that time in the method's inclusive time, percent.
+    /// Share of the method's inclusive time that those calls take, percent.
     pub share: f64,
 }
 

@@ -9,7 +9,7 @@ use super::record_stream::ProfileSelection;
 use super::ticks::{add, since};
 use crate::formats::art_method::{CPU, CallAnomalies, MethodTrace, Ticks, WALL};
 
-/// The things that rows of a profile can stand for.
+/// The kinds of rows that a profile can have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RowKind {
     /// One method; overloads have rows of their own.

@@ -36,7 +36,7 @@ impl TextStyle {
 /// The clocks with their names, in the order of columns.
 pub(super) const CLOCKS: [(usize, &str); 2] = [(WALL, "wall"), (CPU, "cpu")];
 
-/// A time in ns as ms with three digits behind the point.
+/// A time in ns, printed as ms with three decimals; digits below 1 µs are cut.
 pub(super) fn ms(ns: u64) -> String {
     format!("{}.{:03}", ns / 1_000_000, ns / 1_000 % 1_000)
 }

@@ -28,8 +28,8 @@ pub struct CallNode {
     /// Ticks.
     pub own: Ticks,
     /// Time of the calls from entry to exit, ticks. A call that had begun before the trace did counts from
-    /// the thread's first record, although its callees are its siblings in the tree: [`CallTree::totals`] has
-    /// sums that add up.
+    /// the thread's first record. Its callees are its siblings in the tree, so their time counts twice
+    /// here; [`CallTree::totals`] counts every tick once.
     pub recorded: Ticks,
 }
 
@@ -46,7 +46,7 @@ pub struct CallTree {
 /// Options for building a tree.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TreeOptions {
-    /// Takes all undeclared methods for one method, which has the index of the first of them.
+    /// Treats all undeclared methods as one method, which has the index of the first undeclared method.
     pub merge_undeclared: bool,
     /// Counts calls that had begun before the trace did from time 0, not from the thread's first record.
     pub unentered_from_zero: bool,

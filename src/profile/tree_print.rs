@@ -1,5 +1,5 @@
-//! Prints the call tree: from the threads down to the calls, or from the methods that take the time up to
-//! their callers.
+//! Prints the call tree: from the threads down to the calls, or from the methods with the most exclusive
+//! time up to their callers.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ pub(super) struct TreeBranch {
     pub name: String,
     pub calls: u64,
     /// Top-down: time in the node and all nodes below it. Bottom-up: time in the method at the outermost
-    /// level, of the calls that came by way of this caller.
+    /// level, in calls that were made through this path of callers.
     pub total: Ticks,
     /// Time in the node without the nodes below it; bottom-up the same as `total`.
     pub own: Ticks,
@@ -29,7 +29,7 @@ pub(super) struct TreeBranch {
     pub children: Vec<TreeBranch>,
 }
 
-/// The share of the whole from which on a node is printed.
+/// Nodes below this share of the whole time are not printed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TreeThreshold {
     /// Percent of the time of all threads.
@@ -107,7 +107,8 @@ pub(super) fn bottom_up(
     up(tree, names, &start, least, threshold.clock, 0)
 }
 
-/// The calls and time that came by way of one caller, and the nodes to continue from.
+/// The calls and the time of the method at the outermost level that were made through one caller, and the
+/// pairs of nodes for the next level.
 #[derive(Default)]
 struct Callers {
     calls: u64,
@@ -115,7 +116,8 @@ struct Callers {
     next: Vec<(u32, u32)>,
 }
 
-/// The callers of one level. `at` pairs the node whose time counts with its ancestor on this level.
+/// The callers on one level. Each pair in `at` is the node whose time counts, and its ancestor on this level.
+/// Callers with less time than `least` ticks are left out.
 fn up(
     tree: &CallTree,
     names: &TraceNames<'_, '_>,

@@ -1,4 +1,4 @@
-//! The contract between [`run`](super::run()) and the ways to put out a profile.
+//! The contract between [`run`](super::run()) and the writers that print a profile or write it to files.
 
 use super::error::ProfileError;
 use super::output::ProfileOutput;

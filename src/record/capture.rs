@@ -1,8 +1,8 @@
 //! The capture file while it is written: a trace.dat v6 that is readable at every moment.
 //!
 //! The pages of each CPU go to a region of the file that belongs to that CPU alone. The regions are so far
-//! apart that none can reach the next, which leaves holes in the file. The table in the head says how long
-//! each CPU's data is, and it is rewritten before each batch of pages. At the end
+//! apart that none can reach the next, which leaves holes in the file. The table in the head holds the
+//! length of each CPU's data, and it is rewritten before each batch of pages. At the end
 //! `fallocate(FALLOC_FL_COLLAPSE_RANGE)` removes the holes without moving data (ext4, f2fs, xfs). Where the
 //! file system does not support that (tmpfs, FUSE), the data is copied to close the holes. So no data is
 //! copied twice, and a SIGKILL at any moment loses no page that was written.

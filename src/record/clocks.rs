@@ -97,13 +97,13 @@ impl BracketedReading {
     }
 
     /// The clock's value at another moment of CLOCK_MONOTONIC. The moment is a few µs away, and in that time
-    /// two clocks of nanoseconds do not drift apart.
+    /// two clocks that count ns do not drift apart.
     fn value_at(&self, monotonic_ns: u64) -> u64 {
         self.value.saturating_add(monotonic_ns).saturating_sub(self.monotonic_ns)
     }
 }
 
-/// Reads all clocks now, as of one moment.
+/// Reads all clocks now, and converts the readings to one moment.
 ///
 /// Each clock is read between two readings of CLOCK_MONOTONIC. If the clocks were simply read one after
 /// another, the time between the readings (µs on a slow device) would become an error in every conversion

@@ -1,4 +1,4 @@
-//! What can go wrong while recording. Every error names the file it is about and what to do.
+//! What can go wrong while recording. Every error names its file and what the user can do.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -29,8 +29,8 @@ pub(crate) struct EventSelection {
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads the catalogue of this device's categories: those of atrace and those of the vendor's file, if it
-/// exists. Without a `vendor_file` the catalogue holds those of atrace alone.
+/// Reads the catalogue of this device's categories: the categories of atrace and those of the vendor's file,
+/// if that file exists. Without a `vendor_file` the catalogue holds the categories of atrace alone.
 pub(crate) fn load_catalog(
     vendor_file: Option<&Path>,
     properties: Option<&Properties>,
@@ -41,8 +41,9 @@ pub(crate) fn load_catalog(
     Catalog::new(vendor.as_deref(), &core_services, flavour)
 }
 
-/// Resolves categories and events. A name that does not exist anywhere is an error. What this kernel does not
-/// have or this user may not switch on becomes a note, as long as something is left to record.
+/// Resolves categories and events. A name that does not exist anywhere is an error. A category or an event
+/// that this kernel does not have, or that this user may not switch on, becomes a note, as long as something
+/// is left to record.
 pub(crate) fn select_events(tracefs: &Tracefs, names: &[String]) -> Result<EventSelection, RecordError> {
     let catalog = load_catalog(Some(VENDOR_FILE.as_ref()), Properties::here().as_ref(), EventSet::Record)?;
     let files = TracefsEventFiles::new(tracefs.root());

@@ -14,8 +14,8 @@ const MIN_PAGE_BYTES: u32 = 512;
 
 /// Reads the layout of this kernel's ring-buffer pages.
 pub(crate) fn page_layout(tracefs: &Tracefs) -> Result<PageLayout, RecordError> {
-    // Instances have no such file. That of the top-level buffer holds for them, except for the size of a
-    // page.
+    // Instances have no such file. The file of the top-level buffer is valid for them too, except for the
+    // size of a page.
     let path = tracefs.top().join("events/header_page");
     let text = read_whole(&path).map_err(|e| RecordError::knob(&path, "read", e))?;
     let layout = PageLayout::parse(&String::from_utf8_lossy(&text), Endian::NATIVE);
@@ -38,8 +38,8 @@ pub(crate) fn gather(
         let format = read(&format!("{}/format", event.dir()))?;
         systems.entry(&event.group).or_default().push(format);
     }
-    // The shell of a locked-down device may read only a few of these formats, `print` among them. Those are
-    // also the only ones that occur there.
+    // The shell of a locked-down device may read only a few of these formats, `print` among them. Events of
+    // other formats do not occur there.
     let ftrace_formats = entry_names(&top.join("events/ftrace"))
         .iter()
         .filter_map(|name| read_whole(&top.join("events/ftrace").join(name).join("format")).ok())
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_written_as_the_kernel_writes_them() {
+    fn names_have_the_form_of_the_kernels_own_files() {
         let names = TaskNames {
             living: BTreeMap::from([(7, (5, b"a b".to_vec()))]),
             saved_comms: b"7 old\n9 gone\n10 <...>\n".to_vec(),

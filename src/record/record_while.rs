@@ -10,8 +10,8 @@ use super::recorder::{PreparedRecording, RecordingPlan};
 use super::request::{BufferNotice, RecordingRequest};
 use super::{RecordError, RecordingSummary, Tracefs};
 
-/// Tells the work whether the recording has ended before the work did: its time is up, a signal came, or it
-/// failed.
+/// Shows the work whether the recording has ended already: because its time was up, because a signal came, or
+/// because it failed.
 #[derive(Debug, Default)]
 pub(crate) struct RecordingEnd(AtomicBool);
 

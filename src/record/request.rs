@@ -12,9 +12,9 @@ use crate::android::system::UserspaceRequest;
 /// The trace buffer that a command is to use.
 #[derive(Debug, Clone)]
 pub(crate) struct BufferRequest {
-    /// The directory of tracefs; without it the usual mount points are tried.
+    /// The directory of tracefs; `None` tries the usual mount points.
     pub(crate) tracefs: Option<PathBuf>,
-    /// The name of an instance; without it the top-level buffer is used.
+    /// The name of an instance; `None` uses the top-level buffer.
     pub(crate) instance: Option<String>,
     /// The directory for the file of saved settings.
     pub(crate) state_dir: PathBuf,
@@ -64,8 +64,8 @@ impl BufferRequest {
         self.find(false).map(|(tracefs, _)| tracefs)
     }
 
-    /// Finds the trace buffer, and creates the instance if it does not exist. The second value says whether
-    /// it was created.
+    /// Finds the trace buffer, and creates the instance if it does not exist. The second value is true if
+    /// the instance was created.
     pub(crate) fn open_or_create(&self) -> Result<(Tracefs, bool), RecordError> {
         self.find(true)
     }
@@ -115,7 +115,7 @@ pub(crate) struct RecordingRequest {
     /// Patterns for the process names of apps that are to write their markers.
     pub(crate) apps: Vec<String>,
     pub(crate) functions: Option<FunctionTracing>,
-    /// ftrace's name of the trace clock; without it the recorder chooses one.
+    /// ftrace's name of the trace clock; `None` lets the recorder choose one.
     pub(crate) clock: Option<String>,
     /// The size of each CPU's buffer, KiB.
     pub(crate) buffer_kb: u64,

@@ -68,7 +68,7 @@ impl Tracefs {
     }
 
     /// Opens the instance called `name`, and creates it first if `create` is set and it does not exist. The
-    /// second value says whether it was created. An instance has its own buffer, clock and events.
+    /// second value is true if the instance was created. An instance has its own buffer, clock and events.
     pub(crate) fn instance(&self, name: &str, create: bool) -> Result<(Tracefs, bool), RecordError> {
         let root = self.path("instances").join(name);
         let created = create && !root.exists();

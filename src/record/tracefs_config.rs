@@ -22,7 +22,7 @@ pub(crate) struct TracefsConfig {
     /// Userspace tags and apps; `None` if none were asked for.
     pub(crate) userspace: Option<UserspaceRequest>,
     pub(crate) functions: Option<FunctionTracing>,
-    /// ftrace's name of the trace clock; without it [`choose_clock`] decides.
+    /// ftrace's name of the trace clock; `None` leaves the choice to [`choose_clock`].
     pub(crate) clock: Option<String>,
     /// The size of each CPU's buffer, KiB.
     pub(crate) buffer_kb: u64,

@@ -1,10 +1,10 @@
-//! Finds where a method trace lies on the timeline: by the recording's clock snapshots, and by what both
-//! files contain.
+//! Finds where a method trace lies on the timeline: by the recording's clock snapshots, and by comparing the
+//! trace's calls with the recording's markers and context switches.
 //!
 //! No field of a method trace names the clock of its start: Dalvik writes CLOCK_REALTIME, ART writes
 //! CLOCK_MONOTONIC or, for a year (2023 to 2024), the CPU's counter. So each clock is tried: the snapshots
-//! give the trace's place by this clock, and the residuals of markers and context switches say how well that
-//! place fits. A clock is taken only if its place fits clearly better than the places of all other clocks.
+//! give the trace's place by this clock, and the residuals of markers and context switches show how well that
+//! place fits. A clock is chosen only if its place fits clearly better than the places of all other clocks.
 
 use super::clock_map::{self, ClockMap};
 use super::corrections::correct;
@@ -27,7 +27,8 @@ pub struct ReferenceClock {
     pub snapshots: Snapshots,
 }
 
-/// Why a method trace could not be placed: nothing that both files hold, and no snapshot, decides it.
+/// A method trace could not be placed: neither the recording's snapshots nor a comparison of the two files
+/// decides where it began.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{name}: nothing tells when this method trace began on the recording's clock: {why}. Say it with --clock \
@@ -36,36 +37,37 @@ pub struct ReferenceClock {
 pub struct AlignError {
     /// The path as given.
     pub name: String,
-    /// What was tried.
+    /// What was tried, and why none of it decides the place: a sentence for people.
     pub why: String,
 }
 
-/// The year 2001, ns since 1970. A start after it is in CLOCK_REALTIME: no machine has been up for that long.
+/// The year 2001, ns since 1970. A larger start time is in CLOCK_REALTIME: no machine has been up for 31
+/// years.
 const YEAR_2001_NS: u64 = 1_000_000_000_000_000_000;
 /// How far a trace may begin after the recording's end, or end before the recording's begin, and still be
 /// tried: ns.
 const MAX_OUTSIDE_RECORDING_NS: u64 = 1_000_000_000;
-/// How exact a trace's start is, ns: it is cut to µs, and a counter's reading to its tick. Candidates closer
-/// than this, and than the snapshots' own error, count as one.
+/// How exact a trace's start is, ns: the time is cut to µs, and a counter's reading is cut to its tick.
+/// Candidates closer than this, and than the snapshots' own error, count as one.
 const START_RESOLUTION_NS: u64 = 3_000;
 /// Candidates closer than this are reported as ambiguous instead of refused: ns. 99 % of all calls may be off
 /// by as much.
 const AMBIGUITY_NS: u64 = 100_000;
-/// The residual at places that are certainly wrong must be so many times the residual at the candidate;
-/// otherwise the candidate fits by chance only.
+/// The least ratio of the residual at places that are certainly wrong to the residual at the candidate. Below
+/// this ratio the candidate fits by chance only.
 const CHANCE_RATIO: f64 = 2.0;
 /// Places that are certainly wrong, as distances from the candidate, ns. None is a multiple of a usual
 /// period.
 const CONTROL_OFFSETS_NS: [i64; 6] =
     [-53_939_171, -13_771_313, -7_313_737, 5_171_933, 17_393_911, 41_939_393];
-/// The most edges, and the most stretches off the CPU, of one thread that are compared at
+/// The limits on the edges, and on the stretches off the CPU, of one thread that are compared at
 /// [`CONTROL_OFFSETS_NS`].
 const MAX_SAMPLED_PER_THREAD: usize = 2_048;
-/// The residual of the second-best candidate must be so many times that of the best one.
+/// The least ratio of the second-best candidate's residual to the best one's, for the best one to be chosen.
 const MIN_RATIO_TO_RUNNER_UP: f64 = 3.0;
-/// With a residual up to this, no further candidates are looked for: ns.
+/// If a candidate has a residual up to this, ns, no further candidates are looked for.
 const GOOD_RESIDUAL_NS: f64 = 30_000.0;
-/// A candidate with a larger residual is refused: ns.
+/// A candidate with a larger residual than this, ns, is refused.
 const MAX_RESIDUAL_NS: f64 = 500_000.0;
 
 /// The clock of a trace's start, guessed by the size of the number alone.
@@ -84,7 +86,8 @@ struct Candidate {
     ends: u64,
     /// For each thread of the trace, the residuals with the kernel thread that fits best.
     fits: Vec<Option<Residuals>>,
-    /// Geometric mean of the residuals, ns; `None` where there is nothing to compare.
+    /// Geometric mean of the residuals, ns; `None` where there is nothing to compare, or where the residuals
+    /// are as small at places that are certainly wrong.
     apart: Option<f64>,
     /// Both files hold something to compare, but not at the same time.
     contradicted: bool,
@@ -93,7 +96,8 @@ struct Candidate {
     doubtful: bool,
 }
 
-/// Places `trace` on the timeline: by comparing it with the recordings, or, without any, at its own times.
+/// Places `trace` on the timeline: by comparing the trace with the recordings, or, where there is no
+/// recording, at the trace's own times.
 pub fn align(
     name: &str,
     trace: &MethodTrace<'_>,
@@ -107,7 +111,8 @@ pub fn align(
     let evidence = Evidence { trace, threads, kernel, candidate_tids };
     let mut explain = Vec::new();
     let (candidates, untried) = candidates(&evidence, reference, options, &mut explain);
-    // The readings of one snapshot may lie as far apart as the snapshot took, at either end.
+    // The readings of a snapshot may be apart by as much as `took` ns, so each of two candidates may be
+    // off by as much.
     let same = START_RESOLUTION_NS + 2 * reference.snapshots.list.iter().map(|s| s.took).max().unwrap_or(0);
     let chosen = choose(candidates, &untried, same, options, &mut explain);
     let (candidate, why) = chosen.map_err(|why| AlignError {
@@ -206,8 +211,9 @@ fn candidates(
     (tried, untried)
 }
 
-/// Chooses the candidate that fits clearly best, and says why. `untried` are clocks that cannot be tried and
-/// cannot be ruled out; candidates no further apart than `same` ns count as one.
+/// Chooses the candidate that fits clearly best, and returns the reason as a sentence for people.
+/// `untried` are clocks that cannot be tried and cannot be ruled out; candidates no further apart than
+/// `same` ns count as one.
 fn choose(
     mut candidates: Vec<Candidate>,
     untried: &[Clock],
@@ -302,10 +308,11 @@ impl Candidate {
 }
 
 impl Evidence<'_, '_> {
-    /// The clock of a place that was found by markers alone: the counter, if the place is near to where the
-    /// counter puts the trace, else unknown. Where the CPU does not tell the counter's frequency, the runtime
-    /// measures it within a millisecond, so a start in that clock is off by a share of the whole uptime.
-    /// `None` where the user named another clock.
+    /// The clock of a place that was found by markers alone: the counter, if the place is near to where
+    /// the counter puts the trace, else unknown. Where the CPU does not report the counter's frequency,
+    /// the runtime measures the frequency within a millisecond. The measured frequency is not exact, so a
+    /// start in this clock is off by a share of the whole uptime. `None` where the user named another
+    /// clock.
     fn roughly(&self, map: &ClockMap, reference: &ReferenceClock, options: &MergeOptions) -> Option<Clock> {
         let start = self.trace.header().start_ns();
         let found = map.map(start);
@@ -324,7 +331,7 @@ impl Evidence<'_, '_> {
         let fits: Vec<Option<Residuals>> = (0..self.threads.len()).map(best).collect();
         let mut items: Vec<f64> = fits.iter().flatten().flat_map(|f| f.medians.iter().copied()).collect();
         let begins = segments.first().map_or(0, |m| m.map(self.trace.header().start_ns()));
-        // ART takes the start while it holds all threads, and writes a marker around that stretch.
+        // ART reads the start time while all threads are suspended, and writes a marker around that stretch.
         items.extend(
             self.kernel.art_starts.iter().map(|(from, to)| distance(begins, *from, *to)).reduce(f64::min),
         );
@@ -338,7 +345,7 @@ impl Evidence<'_, '_> {
     }
 
     /// Whether the residuals at this place are clearly smaller than at places that are certainly wrong.
-    /// Markers that come every few µs are near to anything.
+    /// Where markers come every few µs, every edge has a marker nearby at any place.
     fn fits_only_here(&self, segments: &[ClockMap]) -> bool {
         let sample: Vec<MethodEvidence> =
             self.threads.iter().map(|t| t.sample(MAX_SAMPLED_PER_THREAD)).collect();
@@ -366,7 +373,7 @@ impl Evidence<'_, '_> {
 }
 
 /// Makes the placement of the chosen candidate: corrects its clock maps by the matched pairs, and decides
-/// which kernel thread each thread is.
+/// which kernel thread each thread of the trace is.
 fn settle(evidence: &Evidence<'_, '_>, candidate: Candidate, why: String, explain: Vec<String>) -> Placement {
     let of = |which: fn(&Residuals) -> &[MatchedPair]| -> Vec<MatchedPair> {
         candidate.fits.iter().flatten().flat_map(|f| which(f).iter().copied()).collect()
@@ -429,7 +436,7 @@ fn distance(at: u64, from: u64, to: u64) -> f64 {
     (outside as f64).clamp(1e3, WINDOW_NS as f64)
 }
 
-/// So many enters and exits with their markers suffice to correct and to prove a place.
+/// The least number of enters and exits matched with markers that suffices to correct and to prove a place.
 const MIN_MARKER_PAIRS: usize = 8;
 
 #[cfg(test)]
@@ -488,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_fits_badly_or_that_nothing_decides_is_refused() {
+    fn a_place_is_refused_if_it_fits_badly_or_if_another_clock_is_possible_too() {
         let bad = vec![candidate(MONO, SECOND_NS, Some(600_000.0))];
         assert!(chosen(bad).unwrap_err().contains("600.0 µs apart at best"));
         let open = vec![candidate(MONO, SECOND_NS, None), candidate(REAL, 5 * SECOND_NS, None)];

@@ -3,17 +3,18 @@
 
 use crate::clock::{Clock, Snapshots};
 
-/// Two clocks drift apart by less than this. Where their distance changes by more than the drift and
-/// [`STEP_NS`] together, somebody set a clock, or the machine was suspended.
+/// Two clocks drift apart by less than this, parts per million. Where their distance changes by more than the
+/// drift and [`STEP_NS`] together, a clock was set, or the machine was suspended.
 const STEP_PPM: i128 = 1_000;
-/// Readings of one snapshot may lie this far apart, ns.
+/// The readings of one snapshot may be taken up to this long after each other, ns.
 const STEP_NS: i128 = 1_000_000;
 
 /// A piecewise linear function from one clock's ns to another's. Without points it maps each reading to
 /// itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClockMap {
-    /// Points that grow in both coordinates. Before the first and after the last point the clocks run alike.
+    /// Pairs of readings (source clock, target clock), ns, that grow in both coordinates. Before the first
+    /// and after the last point both clocks run at the same rate.
     points: Vec<(i64, i64)>,
 }
 
@@ -23,12 +24,12 @@ impl ClockMap {
         ClockMap { points: vec![(0, offset)] }
     }
 
-    /// The map through these points, which must grow in both coordinates.
+    /// The map through these points (source clock, target clock), ns, which must grow in both coordinates.
     pub fn through(points: Vec<(i64, i64)>) -> ClockMap {
         ClockMap { points }
     }
 
-    /// The other clock's reading at the reading `x`; never below 0.
+    /// The target clock's reading, ns, at the source clock's reading `x`, ns; never below 0.
     #[inline]
     pub fn map(&self, x: u64) -> u64 {
         let y = match self.points.as_slice() {
@@ -44,7 +45,8 @@ impl ClockMap {
         (self.map(x) as i64).wrapping_sub(x as i64)
     }
 
-    /// The source clock's reading in the middle between two maps.
+    /// The source clock's reading, ns, in the middle between the last point of `before` and the first
+    /// point of `after`.
     pub fn between(before: &ClockMap, after: &ClockMap) -> i64 {
         match (before.points.last(), after.points.first()) {
             (Some((x0, _)), Some((x1, _))) => x0 / 2 + x1 / 2,
@@ -52,8 +54,8 @@ impl ClockMap {
         }
     }
 
-    /// This map with `corrections` added: pairs of a reading of the source clock and what to add there, ns;
-    /// between them the correction is linear.
+    /// This map with `corrections` added. Each correction is a reading of the source clock, ns, and the ns to
+    /// add there; between two corrections the values are interpolated.
     pub fn corrected(&self, corrections: &[(i64, i64)]) -> ClockMap {
         let [first, .., last] = corrections else {
             let all = corrections.first().map_or(0, |c| c.1);
@@ -84,7 +86,7 @@ fn interpolate(points: &[(i64, i64)], x: i64) -> i64 {
     }
 }
 
-/// The readings of `clock` in each snapshot, ns; those of the counter are its ticks by its frequency.
+/// The readings of `clock` in each snapshot, ns. The counter's ticks are converted to ns by its frequency.
 fn readings(snapshots: &Snapshots, clock: Clock) -> impl Iterator<Item = Option<i128>> + '_ {
     let hz = snapshots.counter_hz.filter(|hz| *hz > 0).or_else(|| measured_hz(snapshots));
     snapshots.list.iter().map(move |s| {
@@ -97,7 +99,7 @@ fn readings(snapshots: &Snapshots, clock: Clock) -> impl Iterator<Item = Option<
     })
 }
 
-/// The counter's frequency, Hz, by the first and the last snapshot: for CPUs that do not tell it.
+/// The counter's frequency, Hz, measured from the first to the last snapshot: for CPUs that do not report it.
 fn measured_hz(snapshots: &Snapshots) -> Option<u64> {
     let reading = |s: &crate::clock::Snapshot| Some((s.counter?, s.monotonic_raw));
     let (first, last) = (reading(snapshots.list.first()?)?, reading(snapshots.list.last()?)?);
@@ -105,11 +107,11 @@ fn measured_hz(snapshots: &Snapshots) -> Option<u64> {
     u64::try_from(u128::from(ticks) * 1_000_000_000 / u128::from(ns)).ok().filter(|hz| *hz > 0)
 }
 
-/// The maps from the clock `from` to the clock `to` by the snapshots. There are several where one of the
-/// clocks was set or stood still in between: at an unknown moment between the last point of one map and the
-/// first point of the next one.
+/// The maps from the clock `from` to the clock `to` by the snapshots. A new map begins where one of the
+/// clocks was set or stood still between two snapshots: the change happened at an unknown moment between
+/// the last point of one map and the first point of the next one.
 ///
-/// The counter's readings are ns (ticks by their frequency), as ART writes them.
+/// Readings of the counter are its ticks converted to ns, as ART writes them.
 pub fn segments(snapshots: &Snapshots, from: Clock, to: Clock) -> Vec<ClockMap> {
     if from == to {
         return vec![ClockMap::offset(0)];
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_is_spread_and_a_suspend_is_a_new_era() {
+    fn drift_is_interpolated_and_a_suspend_begins_a_new_segment() {
         let s = snapshots(&[
             (1_000_000_000, 5_000_000_000),
             (2_000_000_000, 6_000_010_000),
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_segments_change_over_in_the_middle_of_what_lies_between() {
+    fn joined_segments_meet_in_the_middle_of_the_gap_between_them() {
         // Both clocks run alike; the target clock stood still for 4,000 ns between the two segments.
         let before = ClockMap::through(vec![(0, 100), (1_000, 1_100)]);
         let after = ClockMap::through(vec![(9_000, 5_100), (10_000, 6_100)]);

@@ -3,7 +3,7 @@
 use super::clock_map::ClockMap;
 use super::residuals::{MatchedPair, median};
 
-/// Each stretch of twice so many pairs gets a correction of its own.
+/// Half the number of pairs in a stretch that gets a correction of its own.
 const PAIRS_PER_CORRECTION: usize = 32;
 /// An edge may lie on the wrong side of its marker by this much, ns: the trace's times are cut to µs.
 const ROUNDING_NS: i64 = 2_000;
@@ -26,8 +26,8 @@ pub fn correct(segments: Vec<ClockMap>, pairs: &[MatchedPair]) -> (Vec<ClockMap>
     (corrected.collect(), all)
 }
 
-/// Pairs of a reading of the trace's clock and what to add there, ns. Empty where nothing contradicts the
-/// map.
+/// The corrections of one map: pairs of a reading of the trace's clock, ns, and the ns to add there. Empty
+/// where no pair contradicts the map.
 fn corrections(pairs: &[MatchedPair]) -> Vec<(i64, i64)> {
     let mut corrections = Vec::new();
     let mut contradicted = false;
@@ -49,7 +49,7 @@ fn corrections(pairs: &[MatchedPair]) -> Vec<(i64, i64)> {
 mod tests {
     use super::*;
 
-    /// 16 enters and 16 exits, whose markers are so many ns later.
+    /// 16 enters, whose markers come `enter` ns later, and 16 exits, whose markers come `exit` ns later.
     fn pairs(enter: i64, exit: i64) -> Vec<MatchedPair> {
         let pair = |n: u64| {
             let begin = n.is_multiple_of(2);

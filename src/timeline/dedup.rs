@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::formats::{Event, EventType};
 
-/// A hash of what distinguishes an event from all others: its time (in µs, since texts are no more exact),
-/// its CPU, its thread, its type, and the text of a marker.
+/// A hash of what distinguishes an event from all others: its time (in µs, the resolution of text
+/// recordings), its CPU, its thread, its type, and the text of a marker.
 fn key(micros: u64, event: &Event<'_>, event_type: &EventType) -> u64 {
     let mut hasher = DefaultHasher::new();
     (micros, event.cpu, event.tid, &event_type.name).hash(&mut hasher);
@@ -18,17 +18,17 @@ fn key(micros: u64, event: &Event<'_>, event_type: &EventType) -> u64 {
     hasher.finish()
 }
 
-/// How many events with one [`key`] lie in the first and in the second half of their µs. A text that rounds
-/// its times puts events of the second half into the next µs.
+/// How many events with one [`key`] lie in the first and in the second half of their µs. A text recording
+/// that rounds its times puts events of the second half into the next µs.
 type HalfCounts = [u32; 2];
 
 /// Remembers the events of recordings, to find the same events in a later one. Each remembered event stands
-/// for one event of each later recording: what one recording holds twice stays twice.
+/// for one event of each later recording: an event that one recording holds twice is kept twice.
 #[derive(Default)]
 pub struct DuplicateFilter {
     /// Events of earlier recordings.
     earlier: HashMap<u64, HalfCounts>,
-    /// Those of `earlier` that were found again in the current recording.
+    /// Events of `earlier` that the current recording holds too.
     found: HashMap<u64, HalfCounts>,
     /// Events that only the current recording holds; they join `earlier` when the next recording begins.
     current: HashMap<u64, HalfCounts>,
@@ -52,7 +52,8 @@ impl DuplicateFilter {
     }
 
     /// Whether an earlier recording holds this event, and the current recording did not have it yet. The
-    /// event's time is in the timeline's clock. Texts cut or round their times to µs, so both are looked for.
+    /// event's time is in the timeline's clock. Text recordings cut or round their times to µs, so events
+    /// at the cut time and at the rounded time are both looked for.
     pub fn is_duplicate(&mut self, event: &Event<'_>, event_type: &EventType) -> bool {
         let micros = event.ts / 1_000;
         let own_key = key(micros, event, event_type);
@@ -63,7 +64,8 @@ impl DuplicateFilter {
                 && self.take(key(micros - 1, event, event_type), 1))
     }
 
-    /// Takes one of the earlier events with this key that were not found yet, if there is one.
+    /// Marks one earlier event with this key, in this half of its µs, as found. Returns `false` if all such
+    /// events are found already.
     fn take(&mut self, key: u64, half: usize) -> bool {
         let Some(earlier) = self.earlier.get(&key).filter(|counts| counts[half] > 0) else { return false };
         let found = self.found.entry(key).or_default();

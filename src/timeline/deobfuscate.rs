@@ -11,22 +11,22 @@ use crate::formats::{Event, EventType, EventTypeId, Order, Payload, SinkAdapter,
 /// The most marker texts whose original text is remembered; an app has fewer.
 const MAX_CACHED: usize = 100_000;
 
-/// Stands before an exporter and hands everything on with original names.
+/// Passes a timeline on to an exporter, with obfuscated names replaced by the original ones.
 pub struct Deobfuscator<'a> {
     to: &'a mut dyn TimelineSink,
     mapping: &'a Mapping<'a>,
-    /// For each event type the field that holds a marker.
+    /// For each event type, the index of the field that holds a marker's text; `None` where there is none.
     markers: Vec<Option<usize>>,
     cache: HashMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
 impl<'a> Deobfuscator<'a> {
-    /// Replaces names by `mapping` in what goes to `to`.
+    /// An adapter that passes everything on to `to`, with names replaced by `mapping`.
     pub fn new(to: &'a mut dyn TimelineSink, mapping: &'a Mapping<'a>) -> Deobfuscator<'a> {
         Deobfuscator { to, mapping, markers: Vec::new(), cache: HashMap::new() }
     }
 
-    /// The text of a marker with the real names in it; `None` where nothing changes.
+    /// The text of a marker with the original names; `None` where the text holds no obfuscated name.
     fn rename(&mut self, text: &[u8]) -> Option<Vec<u8>> {
         if let Some(cached) = self.cache.get(text) {
             return cached.clone();

@@ -1,5 +1,5 @@
-//! Holds the events of one recording in memory, so that they can come in between the events of another
-//! recording.
+//! Holds the events of one recording in memory, so that they can be pushed in time order between the events
+//! of another recording.
 
 use std::io;
 
@@ -34,7 +34,7 @@ enum BufferedValue {
     Bytes(ByteRange),
 }
 
-/// Events of one recording, held in memory until their time comes.
+/// Events of one recording, held in memory until the timeline reaches their times.
 #[derive(Default)]
 pub struct EventBuffer {
     event_types: Vec<EventType>,
@@ -55,7 +55,8 @@ impl EventBuffer {
         (at, bytes.len())
     }
 
-    /// Adds an event; `own_type` is the number of its type in its own recording.
+    /// Adds an event. `own_type` is the number of the event's type in its own recording; `event.kind` is the
+    /// number over all inputs.
     pub fn push(&mut self, event: &Event<'_>, own_type: usize) {
         let payload = match event.payload {
             Payload::Raw { data, endian } => BufferedPayload::Raw(self.store(data), endian),
@@ -89,7 +90,7 @@ impl EventBuffer {
         });
     }
 
-    /// After the last buffered.
+    /// Sorts the events by time. Called once, after the last `push` and before the first `pop`.
     pub fn sort(&mut self) {
         self.events.sort_by_key(|e| (e.ts, e.cpu));
         self.events.reverse();
@@ -100,7 +101,7 @@ impl EventBuffer {
         self.events.last().map(|e| e.ts)
     }
 
-    /// Pushes the next buffered.
+    /// Removes the earliest event and pushes it to `out`; does nothing where no event is left.
     pub fn pop(&mut self, out: &mut (impl Sink + ?Sized)) -> io::Result<()> {
         let Some(buffered) = self.events.pop() else { return Ok(()) };
         let text = |(at, len): ByteRange| self.bytes.get(at..at + len).unwrap_or_default();

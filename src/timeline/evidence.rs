@@ -1,4 +1,5 @@
-//! What decides the place of one method trace: the trace's own evidence beside that of the recordings.
+//! The evidence that decides the place of one method trace: evidence from the trace, and evidence from the
+//! recordings.
 
 use super::clock_map::ClockMap;
 use super::kernel_evidence::KernelEvidence;
@@ -6,13 +7,13 @@ use super::method_evidence::MethodEvidence;
 use super::residuals::{self, Residuals};
 use crate::formats::art_method::MethodTrace;
 
-/// What decides the place of one method trace.
+/// The evidence that decides the place of one method trace.
 pub struct Evidence<'t, 'a> {
     /// The method trace.
     pub trace: &'t MethodTrace<'a>,
-    /// What each thread of the method trace offers for comparison.
+    /// For each thread of the method trace, the calls and stretches that are compared with the recordings.
     pub threads: Vec<MethodEvidence>,
-    /// What the recordings offer for comparison.
+    /// The markers and context switches of all recordings.
     pub kernel: &'t KernelEvidence,
     /// For each thread of the method trace, the kernel threads that it may be by process, name and id.
     pub candidate_tids: Vec<Vec<i32>>,

@@ -1,9 +1,9 @@
 //! Decides which of the kernel's threads each thread of a method trace is.
 //!
-//! Ids help only in part: ART numbers threads 1, 2, 3… since May 2023, cut the kernel's id to 16 bits before,
-//! and gives the whole id in versions 4 and 5. The kernel keeps 15 characters of a name: Android sets the
-//! last 15 of a name with a dot, else the first 15. Where ids and names leave several threads, a thread's
-//! markers and its times on a CPU decide.
+//! Ids help only in part: since May 2023 ART numbers threads 1, 2, 3…; before, it cut the kernel's id to
+//! 16 bits; in versions 4 and 5 of the format it writes the whole id. The kernel keeps 15 characters of a
+//! name: Android sets the last 15 of a name with a dot, else the first 15. Where ids and names leave
+//! several threads, a thread's markers and its times on a CPU decide.
 
 use super::clock_map::ClockMap;
 use super::evidence::Evidence;
@@ -14,9 +14,10 @@ use crate::formats::art_method::{MethodTrace, TracedThread};
 
 /// Characters of a thread's name that the kernel keeps: `TASK_COMM_LEN` less the NUL.
 const COMM_LEN: usize = 15;
-/// The residual of the second-best kernel thread must be so many times that of the best one.
+/// The least ratio of the second-best kernel thread's residual to the best one's, for the best one to be
+/// chosen.
 const MIN_RATIO_TO_RUNNER_UP: f64 = 2.0;
-/// A kernel thread with a larger residual is not chosen by its activity alone: ns.
+/// A kernel thread with a larger residual, ns, is not chosen by its markers and CPU times alone.
 const MAX_RESIDUAL_NS: f64 = 200_000.0;
 
 /// Whether `comm` may be the kernel's name of a thread whose full name is `full`.
@@ -26,7 +27,7 @@ fn is_comm_of(comm: &[u8], full: &str) -> bool {
     !comm.is_empty() && (comm == full || comm == &full[..full.len().min(COMM_LEN)] || comm == &full[cut..])
 }
 
-/// For each thread of the trace, the kernel threads that the thread may be by its process, name and id.
+/// For each thread of the trace, the ids of the kernel threads that its process, name and id allow.
 pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec<i32>> {
     let pid = trace.header().pid;
     let in_process = |seen: &ThreadActivity| match (pid, seen.tgid) {
@@ -47,8 +48,8 @@ pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec
             }
         }
         if found.is_empty() && pid.is_some() {
-            // A thread that was renamed, or named before the recording began, may be any thread of the
-            // process with markers.
+            // No kernel thread has this name: the thread was renamed, or was named before the recording
+            // began. It may be any thread of the process that has markers.
             found.extend(
                 observed
                     .threads
@@ -65,8 +66,9 @@ pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec
     all
 }
 
-/// Narrows the candidates by id. This holds where nearly every id that a name can check is the kernel's own
-/// id, whole or cut to 16 bits; then ids distinguish threads of one name.
+/// Narrows the candidates by id. Ids are used only where at least 90 % of the threads with candidates have
+/// the id of a candidate, whole or cut to 16 bits: then the ids are the kernel's, and distinguish threads
+/// of one name.
 fn by_id(trace: &MethodTrace<'_>, all: &mut [Vec<i32>]) {
     let is_own =
         |thread: &TracedThread<'_>, tid: i32| tid as u32 == thread.id || (tid as u32 & 0xffff) == thread.id;
@@ -103,7 +105,8 @@ pub fn decide(evidence: &Evidence<'_, '_>, segments: &[ClockMap]) -> Vec<ThreadI
     let mut fits: Vec<Vec<(i32, Residuals)>> =
         (0..count).map(|thread| evidence.fits(thread, segments)).collect();
     let mut decided: Vec<Option<ThreadIdentity>> = vec![None; count];
-    // The clearest decision comes first: a kernel thread that is taken is no longer a candidate for others.
+    // The clearest decision comes first: a kernel thread that is assigned is no longer a candidate for traced
+    // threads that ran at the same time.
     loop {
         let clearest = (0..count)
             .filter(|thread| decided[*thread].is_none())
@@ -131,7 +134,7 @@ pub fn decide(evidence: &Evidence<'_, '_>, segments: &[ClockMap]) -> Vec<ThreadI
 }
 
 /// The kernel thread that a thread of the trace is, and how many times better it fits than the next one;
-/// `None` while several fit, or none.
+/// `None` while several kernel threads fit about as well, or none fits.
 fn clearest(fits: &[(i32, Residuals)], evidence: &Evidence<'_, '_>, thread: usize) -> Option<(i32, f64)> {
     let apart = |fit: &Residuals| geometric_mean(&fit.medians);
     let named = |tid: i32| {
@@ -144,8 +147,8 @@ fn clearest(fits: &[(i32, Residuals)], evidence: &Evidence<'_, '_>, thread: usiz
     match order.as_slice() {
         [] => None,
         [(tid, None)] => named(*tid).then_some((*tid, 1.0)),
-        // It is the only thread with this name. Its residual may be larger, but not if another thread had the
-        // name before.
+        // Only one kernel thread is left. If it has the traced thread's name, its residual may be up to four
+        // times larger.
         [(tid, Some(ns))] => (*ns <= MAX_RESIDUAL_NS || (named(*tid) && *ns < 4.0 * MAX_RESIDUAL_NS))
             .then_some((*tid, MAX_RESIDUAL_NS / ns)),
         [(tid, Some(ns)), (_, second), ..] => {
@@ -157,7 +160,8 @@ fn clearest(fits: &[(i32, Residuals)], evidence: &Evidence<'_, '_>, thread: usiz
     }
 }
 
-/// Whether two threads of the trace ran at the same time: then they cannot be the same thread of the kernel.
+/// Whether the records of two threads of the trace overlap in time: such threads cannot be the same kernel
+/// thread.
 fn overlap(evidence: &Evidence<'_, '_>, a: usize, b: usize) -> bool {
     let (a, b) = (&evidence.threads[a], &evidence.threads[b]);
     a.first <= b.last && b.first <= a.last
@@ -168,7 +172,7 @@ mod tests {
     use super::is_comm_of;
 
     #[test]
-    fn names_are_known_by_their_first_or_last_fifteen_characters() {
+    fn a_comm_matches_the_first_or_the_last_fifteen_characters_of_a_name() {
         assert!(is_comm_of(b"RenderThread", "RenderThread"));
         assert!(is_comm_of(b"OkHttp Connecti", "OkHttp ConnectionPool dispatcher"));
         assert!(is_comm_of(b"eference.Loader", "com.example.reference.Loader"));

@@ -1,24 +1,24 @@
-//! What recordings offer for comparison with method traces: the threads' names, their times on a CPU, and
-//! their markers.
+//! Evidence from recordings, with which method traces are compared: the threads' names, their times on a CPU,
+//! and their markers.
 
 use std::collections::HashMap;
 
 use crate::formats::{Event, EventType, ThreadInfo};
 use crate::markers::Marker;
 
-/// The most switches and markers that are kept, 16 bytes each.
+/// The limit on the switches and markers that are kept over all recordings, 16 bytes each: 128 MiB.
 const MAX_ENTRIES: usize = 8 << 20;
 /// Stands for the name of a marker that has none, or of an end without its begin.
 pub const UNKNOWN_NAME: u32 = u32::MAX;
 
-/// What all recordings together offer for comparison with method traces.
+/// Evidence from all recordings together, with which method traces are compared.
 #[derive(Default)]
 pub struct KernelEvidence {
     /// The kernel's threads by their id.
     pub threads: HashMap<i32, ThreadActivity>,
-    /// The numbers of marker names.
+    /// The number that stands for each marker name.
     pub names: HashMap<Vec<u8>, u32>,
-    /// Stretches in which ART held all threads to begin a trace: begin and end, ns of the timeline.
+    /// Stretches in which ART suspended all threads to begin a trace: begin and end, ns of the timeline.
     pub art_starts: Vec<(u64, u64)>,
     /// Time of the earliest event, ns of the timeline.
     pub first: u64,
@@ -28,12 +28,12 @@ pub struct KernelEvidence {
     event_types: Vec<EvidenceType>,
 }
 
-/// What one kernel thread did.
+/// The names, markers and times on a CPU of one kernel thread.
 #[derive(Default)]
 pub struct ThreadActivity {
-    /// Every name that the thread had.
+    /// Every name that the thread had, at most 16.
     pub comms: Vec<Vec<u8>>,
-    /// The thread's process, where a list or the thread's own markers say it.
+    /// The thread's process, taken from the recording's thread list, its events, or the thread's own markers.
     pub tgid: Option<i32>,
     /// Time of the thread's earliest event, ns of the timeline.
     pub first: u64,
@@ -50,18 +50,18 @@ pub struct ThreadActivity {
 /// The begin or the end of a slice.
 #[derive(Debug, Clone, Copy)]
 pub struct SliceMark {
-    /// When, ns of the timeline.
+    /// Time of the begin or end, ns of the timeline.
     pub ts: u64,
-    /// The number of the slice's name.
+    /// The number of the slice's name ([`KernelEvidence::names`]), or [`UNKNOWN_NAME`].
     pub name: u32,
     /// Whether the slice begins.
     pub begin: bool,
 }
 
 enum EvidenceType {
-    /// `sched_switch`, with the fields `prev_comm prev_pid next_comm next_pid`.
+    /// `sched_switch`, with the indices of the fields `prev_comm prev_pid next_comm next_pid`.
     Switch([usize; 4]),
-    /// A marker, with its text's field.
+    /// A marker, with the index of the field that holds its text.
     Print(usize),
     Other,
 }
@@ -135,10 +135,9 @@ impl KernelEvidence {
         });
     }
 
-    /// Adds what the recording knows about a thread.
+    /// Adds the name and the process of a thread from the recording's thread list.
     pub fn add_thread(&mut self, thread: &ThreadInfo<'_>) {
-        // A thread that is only listed has no events: its first event stays at the end of time until one
-        // comes.
+        // A thread that is only listed has no events yet: `first` is `u64::MAX` until the first event comes.
         let listed = || ThreadActivity { first: u64::MAX, ..ThreadActivity::default() };
         let activity = self.threads.entry(thread.tid).or_insert_with(listed);
         activity.tgid = thread.tgid.or(activity.tgid);
@@ -176,7 +175,8 @@ impl KernelEvidence {
         }
     }
 
-    /// Puts everything in order; called once, after the last event.
+    /// Sorts the markers, names each slice's end, sums the times on a CPU, and finds `art_starts`. Called
+    /// once, after the last event.
     pub fn finish(&mut self) {
         let start =
             self.names.iter().filter(|(name, _)| name.starts_with(b"Mutator threads suspended for Start"));
@@ -224,12 +224,13 @@ impl ThreadActivity {
         }
     }
 
-    /// Whether the recordings say when the thread was on a CPU.
+    /// Whether the recordings hold a time that the thread was on a CPU.
     pub fn has_switches(&self) -> bool {
         !self.on_cpu.is_empty()
     }
 
-    /// The longest stretch off the CPU that begins and ends between `from` and `to`.
+    /// The longest stretch off the CPU (begin, end) that begins and ends between `from` and `to`; all ns
+    /// of the timeline.
     pub fn longest_off_cpu(&self, from: u64, to: u64) -> Option<(u64, u64)> {
         let first = self.on_cpu.partition_point(|(_, until, _)| *until < from);
         let runs = self.on_cpu.get(first..)?.iter().take_while(|(since, ..)| *since <= to);
@@ -237,7 +238,7 @@ impl ThreadActivity {
         rests.max_by_key(|(off, on)| on - off)
     }
 
-    /// The thread's time on a CPU from its first stretch to `ts`, ns.
+    /// The thread's time on a CPU, ns, from its first stretch on a CPU to `ts` (ns of the timeline).
     fn on_cpu_until(&self, ts: u64) -> u64 {
         let after = self.on_cpu.partition_point(|(from, ..)| *from <= ts);
         match after.checked_sub(1).and_then(|n| self.on_cpu.get(n)) {
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stretch_in_which_art_holds_all_threads_is_kept() {
+    fn the_stretch_in_which_art_suspends_all_threads_is_kept() {
         let text = " a-9 (    5) [000] ...1 1.5: tracing_mark_write: B|5|Mutator threads suspended for Start\n \
                     a-9 (    5) [000] ...1 1.6: tracing_mark_write: E|5\n";
         let (mut evidence, map) = (KernelEvidence::default(), ClockMap::default());

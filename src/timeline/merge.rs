@@ -1,7 +1,8 @@
 //! Puts inputs on one clock and pushes them to an exporter.
 //!
-//! A recording is read at most twice, however many inputs there are: once for evidence, where method traces
-//! are to be placed or other recordings may hold the same events, and once to push its events.
+//! A recording is read at most twice, however many inputs there are. The first reading collects evidence:
+//! it is made where method traces are to be placed, or other recordings may hold the same events. The
+//! second reading pushes the events.
 
 use std::cmp::Reverse;
 use std::io;
@@ -39,7 +40,7 @@ type MethodInput<'a> = (usize, Box<MethodTrace<'a>>);
 /// Reads all `inputs` and pushes them to `out`, in one clock.
 ///
 /// # Errors
-/// [`MergeError`]. What `out` has been given until then is no whole file.
+/// [`MergeError`]. The output that `out` has written until then is incomplete.
 pub fn merge(
     inputs: &[Input],
     out: &mut dyn TimelineSink,
@@ -87,14 +88,16 @@ fn merge_opened(
     Ok(timeline.finish()?)
 }
 
-/// Where several recordings hold the same events, those of the most exact recording are kept, and of equally
-/// exact recordings those of the first one given.
+/// The sort key of recordings. Where several recordings hold the same events, the events of the first one
+/// by this key are kept: the recording with the most exact times, and among equally exact recordings the
+/// one that was given first.
 fn kept_before_others(recording: &RecordingInput<'_>) -> Reverse<u8> {
     Reverse(recording.recording.head().precision)
 }
 
-/// Reads each recording that anything is to be compared with: all of them where method traces are to be
-/// placed, and the one whose events are kept where several recordings may hold the same events.
+/// Reads the recordings whose events are compared with other inputs. Where method traces are to be placed,
+/// these are all recordings. Where several recordings may hold the same events, it is the recording whose
+/// events are kept.
 fn gather_evidence(
     recordings: &[RecordingInput<'_>],
     with_method_traces: bool,
@@ -120,8 +123,8 @@ fn gather_evidence(
     Ok((evidence, duplicates))
 }
 
-/// Pushes method traces and recordings. An exporter that wants everything in order of time gets the first
-/// recording as it is read, and all else, which is held in memory, in between.
+/// Pushes method traces and recordings. For an exporter that wants everything in order of time, the first
+/// recording is pushed as it is read. All other inputs are held in memory and pushed between its events.
 fn push_all(
     timeline: &mut Timeline<'_>,
     recordings: &[RecordingInput<'_>],
@@ -141,7 +144,9 @@ fn push_all(
     if in_order { Ok(()) } else { timeline.push_method_traces(placed) }
 }
 
-/// The timeline's clock: BOOTTIME where the first recording's clock can be expressed in it, else that clock.
+/// The timeline's clock: BOOTTIME where snapshots convert the recordings' clock to BOOTTIME, else the
+/// recordings' clock. The first recording that names its clock decides. Without recordings it is the usual
+/// clock of the first method trace.
 fn reference_clock(
     recordings: &[(usize, Box<dyn Recording + '_>)],
     traces: &[MethodInput<'_>],
@@ -178,7 +183,7 @@ fn timeline_head(
     }
 }
 
-/// The summary of an input of which nothing is known yet.
+/// The summary of an input before it is read.
 fn blank_summary(input: &Input, clock: Clock) -> InputSummary {
     InputSummary {
         name: input.name.clone(),
@@ -228,7 +233,7 @@ mod tests {
     use crate::formats::ftrace_text::TextRecording;
     use crate::formats::{Event, EventType, Sink};
 
-    /// Counts how often the recording behind it is read.
+    /// A recording that counts how often it is read.
     struct CountingRecording<'a> {
         text: TextRecording<'a>,
         reads: &'a Cell<u32>,
@@ -266,8 +271,8 @@ mod tests {
         }
     }
 
-    /// Merges recordings of three markers, of which each has one in common with the others, and method
-    /// traces: how often each recording was read, and how many events came out.
+    /// Merges recordings and method traces. Each recording has three markers, one of which all recordings
+    /// share. Returns how often each recording was read, and how many events the exporter received.
     fn reads(recordings: usize, traces: usize, order: Order) -> (Vec<u32>, u64) {
         let text = |n: usize| {
             let line = |at: usize| format!(" a-7 (    7) [000] ...1 {at}.5: tracing_mark_write: I|7|x\n");

@@ -1,5 +1,5 @@
-//! What a method trace offers for comparison with recordings: calls of methods that have a marker's name, and
-//! stretches in which a thread did not run.
+//! Evidence from a method trace, which is compared with recordings: calls of methods that have a marker's
+//! name, and stretches in which a thread did not run.
 
 use std::collections::HashMap;
 
@@ -7,19 +7,19 @@ use super::kernel_evidence::UNKNOWN_NAME;
 use crate::art::Action;
 use crate::formats::art_method::{Method, MethodTrace};
 
-/// The most edges, and the most stretches, that are kept of one thread.
+/// The limit on the edges, and on the stretches, that are kept of one thread.
 const MAX_ENTRIES: usize = 1 << 20;
-/// Stretches with less time off the CPU are not kept: ns.
+/// Stretches with less time off the CPU than this, ns, are not kept.
 const MIN_OFF_CPU_NS: u64 = 100_000;
 
-/// What one thread of a method trace offers for comparison.
+/// The evidence from one thread of a method trace.
 #[derive(Debug, Clone, Default)]
 pub struct MethodEvidence {
     /// Enters and exits of methods that have a marker's name, in order.
     pub edges: Vec<NamedEdge>,
-    /// Stretches between two records in which the thread was off the CPU for a while.
+    /// Stretches between two records in which the thread was off the CPU for at least 100 µs.
     pub gaps: Vec<OffCpuGap>,
-    /// Records at which the clock was set back, and by how much, ns.
+    /// For each record at which the clock was set back: the record's number, and by how much, ns.
     pub backward: Vec<(u64, u64)>,
     /// How many records the thread has.
     pub records: u64,
@@ -30,7 +30,7 @@ pub struct MethodEvidence {
 }
 
 impl MethodEvidence {
-    /// The same with the first `most` edges and the first `most` stretches only.
+    /// A copy with only the first `most` edges and the first `most` stretches.
     pub fn sample(&self, most: usize) -> MethodEvidence {
         let edges = self.edges.iter().take(most).copied().collect();
         let gaps = self.gaps.iter().take(most).copied().collect();
@@ -43,7 +43,7 @@ impl MethodEvidence {
 pub struct NamedEdge {
     /// The number of the record among the thread's records.
     pub record: u64,
-    /// When, ns of the trace's clock.
+    /// The record's time, ns of the trace's clock.
     pub x: u64,
     /// The number of the marker's name.
     pub name: u32,
@@ -51,7 +51,7 @@ pub struct NamedEdge {
     pub begin: bool,
 }
 
-/// A stretch between two records in which the thread was off the CPU for a while.
+/// A stretch between two records in which the thread was off the CPU for at least 100 µs.
 #[derive(Debug, Clone, Copy)]
 pub struct OffCpuGap {
     /// The number of the record that ends the stretch, among the thread's records.
@@ -64,27 +64,29 @@ pub struct OffCpuGap {
     pub cpu: u64,
 }
 
-/// A clock that goes back by more than this was set, ns. The records of one thread are in order except for
-/// rounding.
+/// A step back by more than this, ns, shows that the clock was set. Otherwise the records of one thread
+/// are in time order, except for rounding.
 const CLOCK_SET_BACK_NS: u64 = 1_000_000;
 
-/// 2^32 µs, ns. A time before the start appears too late by this, since the difference to the start has 32
-/// bits.
+/// 2^32 µs in ns. A record's time is an unsigned 32-bit number of µs since the start, so a time before the
+/// start appears too late by this.
 const WRAP_NS: u64 = (1 << 32) * 1_000;
 
-/// Larger readings are cut to this, ns, so that sums of readings cannot overflow. For a clock that counts
-/// from 1970 it is the year 2116.
+/// The largest reading, ns; larger ones are cut to it, so that sums of readings cannot overflow. For a clock
+/// that counts from 1970 it is the year 2116.
 const MAX_READING_NS: u64 = (i64::MAX / 2) as u64;
 
-/// The reading of the trace's clock `x` ns after the start. Where the clock was set back to before the start,
-/// the difference is below 0, which 32 bits hold as one of more than 35 minutes.
+/// The reading of the trace's clock, ns, for a record whose time is `x` ns after the start. Where the
+/// clock was set back to before the start, the time since the start is negative; as an unsigned 32-bit
+/// number of µs it then appears as more than 35 minutes.
 #[inline]
 pub fn reading(trace: &MethodTrace<'_>, x: u64) -> u64 {
     let at = trace.header().start_ns().saturating_add(x).min(MAX_READING_NS);
     if x >= WRAP_NS / 2 && !trace.may_wrap() { at.saturating_sub(WRAP_NS) } else { at }
 }
 
-/// Goes over all records of `trace` once; `markers` are the numbers of marker names.
+/// Collects the evidence from each thread of `trace`, in one pass over the records. `markers` gives the
+/// number of each marker name.
 pub fn collect(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<MethodEvidence> {
     let names = marker_names(trace.methods(), markers);
     let mut threads: Vec<MethodEvidence> = vec![MethodEvidence::default(); trace.threads().len()];
@@ -118,7 +120,8 @@ pub fn collect(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<
     threads
 }
 
-/// For each method, the number of the marker that has the method's name, with or without its class.
+/// For each method, the number of the marker name that is the method's name, with or without its class;
+/// [`UNKNOWN_NAME`] where there is none.
 fn marker_names(methods: &[Method<'_>], markers: &HashMap<Vec<u8>, u32>) -> Vec<u32> {
     if markers.is_empty() {
         return Vec::new();
@@ -148,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_with_a_marker_s_name_and_stretches_off_the_cpu_are_kept() {
+    fn calls_with_the_name_of_a_marker_and_stretches_off_the_cpu_are_kept() {
         let bytes = method_trace(
             1_000,
             &[

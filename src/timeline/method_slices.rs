@@ -10,7 +10,7 @@ use crate::art::Action;
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::{CallAnomalies, MethodTrace, Record};
 
-/// So many edges of one thread are handed on together.
+/// The number of edges of one thread that are pushed together.
 const BATCH: usize = 1024;
 
 /// Counts of a method trace that was pushed.
@@ -18,7 +18,7 @@ const BATCH: usize = 1024;
 pub struct MethodCounts {
     /// Methods entered.
     pub enters: u64,
-    /// Enters and exits that do not fit together.
+    /// Irregularities of the calls, such as exits without an enter.
     pub problems: CallAnomalies,
     /// Earliest edge, ns of the timeline.
     pub first: Option<u64>,
@@ -26,7 +26,7 @@ pub struct MethodCounts {
     pub last: Option<u64>,
 }
 
-/// The next numbers to give out: all method traces share one numbering.
+/// The numbers of the next method and the next thread: all method traces share one numbering.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NextIds {
     /// The next [`MethodId`].

@@ -1,5 +1,5 @@
 //! One timeline from several inputs: puts recordings and method traces on one clock, finds the kernel thread
-//! of each traced thread, and hands everything to an exporter.
+//! of each traced thread, and passes everything on to an exporter.
 
 mod alignment;
 mod clock_map;

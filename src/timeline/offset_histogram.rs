@@ -1,22 +1,25 @@
-//! Finds the offset at which calls and markers of the same name coincide most often, for traces that no clock
-//! places.
+//! Finds the offset at which calls and markers of the same name coincide most often, for traces that
+//! cannot be placed by clock snapshots.
 
 use super::clock_map::ClockMap;
 use super::kernel_evidence::{KernelEvidence, ThreadActivity};
 use super::method_evidence::{MethodEvidence, NamedEdge};
 
-/// Offsets no further apart than this count as one: ns. Calls at regular intervals differ by more than this.
+/// Offsets no further apart than this, ns, count as one. Even the intervals between regular calls vary by
+/// more than this.
 const BIN_WIDTH_NS: i64 = 20_000;
-/// Edges whose offsets are counted together: so few that the clocks do not drift apart within them.
+/// The number of edges whose offsets are counted together: so few that the clocks do not drift apart between
+/// the first and the last of them.
 const EDGES_PER_BLOCK: usize = 32;
-/// The most markers of one name that each edge is compared with.
+/// Names with more markers than this are not used, since each edge is compared with every marker of its name.
 const MAX_MARKERS: usize = 20_000;
 /// The share of a block's edges that must agree about an offset.
 const MIN_AGREEING_SHARE: f64 = 0.6;
-/// So many times more edges must agree about the offset than about any other offset.
+/// The number of edges that agree about the offset must be this many times that of any other offset.
 const MIN_RATIO_TO_RUNNER_UP: usize = 2;
 
-/// The map from the trace's clock to the timeline's that most calls agree about, if they clearly do.
+/// The map from the trace's clock to the timeline's at which most calls coincide with their markers;
+/// `None` where no offset stands out. `may_be` gives the candidate thread ids of each traced thread.
 pub fn most_frequent_offset(
     traced: &[MethodEvidence],
     may_be: &[Vec<i32>],
@@ -42,8 +45,8 @@ pub fn most_frequent_offset(
     Some(ClockMap::through(line))
 }
 
-/// The enters of the method with the fewest markers (but at least 8): frequent calls coincide by chance too
-/// easily.
+/// The enters of the method with the fewest markers (but at least 8): frequent calls coincide with markers by
+/// chance.
 fn rarest(thread: &MethodEvidence, seen: &ThreadActivity) -> Option<Vec<NamedEdge>> {
     let mut counts = std::collections::HashMap::<u32, usize>::new();
     for mark in seen.marks.iter().filter(|m| m.begin) {

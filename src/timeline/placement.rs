@@ -4,12 +4,12 @@ use super::clock_map::ClockMap;
 use super::summary::Verdict;
 use crate::clock::Clock;
 
-/// What the user decides about method traces, instead of the evidence.
+/// The user's decisions about the place of method traces, which take precedence over the evidence.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MergeOptions {
-    /// ns to add to the method trace's times.
+    /// The offset to add to the method trace's times, ns; `None` finds the offset.
     pub offset_ns: Option<i64>,
-    /// The clock of the method trace's start.
+    /// The clock of the method trace's start; `None` finds the clock.
     pub clock: Option<Clock>,
 }
 
@@ -29,10 +29,11 @@ pub struct ThreadIdentity {
 pub struct Placement {
     /// The start that the trace's header names, ns of the trace's clock.
     pub start: u64,
-    /// The maps from the trace's clock to the timeline's; several where the clock was set, or stood still, in
-    /// between.
+    /// The maps from the trace's clock to the timeline's. There are several where a clock was set, or stood
+    /// still, during the recording.
     pub segments: Vec<ClockMap>,
-    /// For each thread, the numbers of its records at which the next map begins to hold.
+    /// For each thread, the number of the record from which on the second map applies, then the third, and so
+    /// on.
     pub changes: Vec<Vec<u64>>,
     /// For each thread, the kernel thread that it is.
     pub identities: Vec<ThreadIdentity>,
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_lies_in_the_segment_that_its_number_says() {
+    fn the_number_of_a_record_decides_its_segment() {
         let placement = Placement {
             segments: vec![ClockMap::offset(100), ClockMap::offset(5_000)],
             changes: vec![vec![3]],

@@ -27,11 +27,11 @@ pub struct RecordingInput<'a> {
     pub map: ClockMap,
     /// How sure `map` is.
     pub verdict: Verdict,
-    /// Why: a sentence for people.
+    /// Why `map` was chosen: a sentence for people.
     pub why: String,
 }
 
-/// Takes from a recording what method traces and other recordings are compared with.
+/// Collects the evidence from a recording, with which method traces and other recordings are compared.
 pub struct EvidencePass<'e> {
     /// From the recording's clock to the timeline's.
     pub map: &'e ClockMap,
@@ -75,14 +75,14 @@ impl Sink for EvidencePass<'_> {
     }
 }
 
-/// The timeline on its way to the exporter: numbers event types over all inputs, counts, and holds what comes
-/// too early for an exporter that wants everything in order of time.
+/// Pushes the timeline to the exporter: numbers event types over all inputs, counts events, and holds
+/// events and edges that come too early for an exporter that wants everything in order of time.
 pub struct Timeline<'o> {
     summary: MergeSummary,
     /// A bit for each thread id seen.
     seen_tids: Vec<u64>,
     next_event_type: u32,
-    /// Edges of method traces that are held, the latest first.
+    /// Edges of method traces that are held, each with its thread's index, the latest first.
     held_edges: Vec<(u32, Edge)>,
     /// Events of recordings that are held.
     buffers: Vec<EventBuffer>,
@@ -91,8 +91,8 @@ pub struct Timeline<'o> {
 }
 
 impl<'o> Timeline<'o> {
-    /// A timeline of which nothing is pushed yet; `duplicates` holds the events of the recording that is
-    /// pushed last.
+    /// A timeline from which nothing has been pushed yet; `duplicates` holds the events of the recording
+    /// that is pushed last.
     pub fn new(
         out: &'o mut dyn TimelineSink,
         summary: MergeSummary,
@@ -137,7 +137,7 @@ impl<'o> Timeline<'o> {
         Ok(())
     }
 
-    /// Pushes the names of all method traces, and holds their edges until their time comes.
+    /// Pushes the names of all method traces, and holds their edges until the timeline reaches their times.
     pub fn hold_method_traces(&mut self, placed: &[(usize, &MethodTrace<'_>, Placement)]) -> io::Result<()> {
         let mut next = NextIds::default();
         for (index, trace, placement) in placed {
@@ -174,8 +174,8 @@ impl<'o> Timeline<'o> {
         Ok(())
     }
 
-    /// Pushes one recording. With `drop_duplicates` its events that an earlier recording holds too are left
-    /// out; with `hold` its events are held until their time comes.
+    /// Pushes one recording. With `drop_duplicates`, events that an earlier recording holds too are left out.
+    /// With `hold`, the events are held until the timeline reaches their times.
     pub fn push_recording(
         &mut self,
         input: &RecordingInput<'_>,
@@ -206,8 +206,8 @@ impl<'o> Timeline<'o> {
         Ok(())
     }
 
-    /// Adds what a recording came to to the summary: its report, the duplicates of each CPU, how many events
-    /// were pushed, and what was added to their times, ns.
+    /// Adds a recording to the summary: its report, the duplicates of each CPU, the number of events that
+    /// were pushed, and the offset that was added to the first event's time, ns.
     fn add_recording(
         &mut self,
         input: &RecordingInput<'_>,
@@ -247,7 +247,7 @@ impl<'o> Timeline<'o> {
         self.add_problems(input.index, report);
     }
 
-    /// Adds what a method trace came to to the summary.
+    /// Adds a method trace to the summary.
     fn add_method_trace(
         &mut self,
         index: usize,
@@ -313,7 +313,7 @@ fn mark_tid(seen: &mut Vec<u64>, tid: i32) {
     seen[bit / 64] |= 1 << (bit % 64);
 }
 
-/// Holds edges until their time comes, and hands everything else on.
+/// Collects the edges of method traces in `held`, and passes every other call on.
 struct EdgeHolder<'t> {
     held: &'t mut Vec<(u32, Edge)>,
     out: &'t mut dyn TimelineSink,
@@ -342,15 +342,15 @@ impl TimelineAdapter for EdgeHolder<'_> {
     }
 }
 
-/// One recording's events on their way to the exporter: event types are numbered over all inputs, times are
-/// in the timeline's clock.
+/// Passes one recording's events on to the exporter, or into `buffer`: numbers event types over all
+/// inputs, and converts times to the timeline's clock.
 struct PushPass<'t, 'o> {
     map: Option<&'t ClockMap>,
     event_types: Vec<EventTypeId>,
-    /// For each event type the field that holds a marker.
+    /// For each event type, the index of the field that holds a marker's text; `None` where there is none.
     marker_fields: Vec<Option<usize>>,
     events: u64,
-    /// What was added to the first event's time, ns.
+    /// The offset that was added to the first event's time, ns.
     first_offset: Option<i64>,
     drop_duplicates: bool,
     /// Events left out per CPU, since another recording holds them.
@@ -366,7 +366,7 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
         self.timeline.out
     }
 
-    /// The timeline has a head of its own.
+    /// The recording's head is dropped, because the timeline has a head of its own.
     fn head(&mut self, _: &Head) -> io::Result<()> {
         Ok(())
     }

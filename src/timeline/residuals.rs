@@ -1,5 +1,5 @@
-//! Residuals: how far apart the calls of a method trace's thread and the markers and switches of a kernel
-//! thread lie, when the trace is put at a given place.
+//! Residuals: the distances between the calls of a thread of a method trace and the markers and switches of a
+//! kernel thread, with the trace at a given place on the timeline.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,9 @@ use super::clock_map::ClockMap;
 use super::kernel_evidence::ThreadActivity;
 use super::method_evidence::{MethodEvidence, NamedEdge, OffCpuGap};
 
-/// An edge and a marker further apart than this do not belong together: ns.
+/// An edge and a marker further apart than this, ns, do not belong together.
 pub const WINDOW_NS: i64 = 2_000_000;
-/// With fewer comparisons, a median is not taken.
+/// No median is taken of fewer comparisons than this.
 const MIN_COMPARISONS: usize = 4;
 
 /// An edge of the method trace and the marker or switch that belongs to it.
@@ -19,25 +19,26 @@ pub struct MatchedPair {
     pub at: u64,
     /// The number of the clock map that the edge's time was mapped by.
     pub segment: usize,
-    /// The marker's time less the edge's, ns. An enter comes before its marker, an exit after.
+    /// The marker's time minus the edge's time, ns. An enter comes before its marker, an exit after its
+    /// marker.
     pub apart: i64,
     /// Whether the edge is an enter.
     pub begin: bool,
 }
 
-/// What comparing two threads came to.
+/// The result of comparing a thread of a method trace with a kernel thread.
 #[derive(Debug, Clone, Default)]
 pub struct Residuals {
     /// Enters and exits, each with its marker.
     pub pairs: Vec<MatchedPair>,
-    /// Stretches off the CPU with their switches: the last record before a stretch is an enter's edge (it
-    /// comes before the switch), the first record behind it an exit's.
+    /// Stretches off the CPU with their switches. The last record before a stretch counts as an enter,
+    /// because it comes before the switch; the first record after the stretch counts as an exit.
     pub switches: Vec<MatchedPair>,
     /// For each stretch off the CPU, the difference of the CPU times that the two files give for it, ns.
     pub cpu_time: Vec<u64>,
     /// Medians of the distances of each marker name, and of `cpu_time`: ns, each from 1 µs to [`WINDOW_NS`].
     pub medians: Vec<f64>,
-    /// The numbers of the thread's records at which the next clock map begins to hold.
+    /// The number of the record from which on the second clock map applies, then the third, and so on.
     pub changes: Vec<u64>,
 }
 
@@ -47,13 +48,14 @@ pub fn median<T: Ord + Copy>(values: &mut [T]) -> Option<T> {
     (!values.is_empty()).then(|| *values.select_nth_unstable(middle).1)
 }
 
-/// The geometric mean: for values that differ by powers of ten.
+/// The geometric mean, which suits values that differ by powers of ten; `None` for no values.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().map(|v| v.ln()).sum();
     (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
 }
 
-/// Times of the markers of one name, begins and ends apart, in order: ns of the timeline.
+/// Times of markers, ns of the timeline, in order: one list for the begins of each name, and one for the
+/// ends.
 type Groups = HashMap<(u32, bool), Vec<u64>>;
 
 fn groups(activity: &ThreadActivity) -> Groups {
@@ -64,7 +66,7 @@ fn groups(activity: &ThreadActivity) -> Groups {
     groups
 }
 
-/// The time of the marker nearest to `y`, less `y`: ns.
+/// The time of the marker nearest to `y`, minus `y`, ns.
 fn nearest(group: &[u64], y: i64) -> Option<i64> {
     let after = group.partition_point(|ts| (*ts as i64) < y);
     let candidates = [after.checked_sub(1), Some(after)].into_iter().flatten();
@@ -73,7 +75,8 @@ fn nearest(group: &[u64], y: i64) -> Option<i64> {
         .min_by_key(|apart| apart.unsigned_abs())
 }
 
-/// Compares `thread` with `activity`; `segments` turn the trace's clock into the timeline's.
+/// Compares `thread` with `activity`; `segments` turn the trace's clock into the timeline's. Edges outside of
+/// `window` (first and last event of the recordings, ns of the timeline) are not compared.
 pub fn compare(
     thread: &MethodEvidence,
     activity: &ThreadActivity,
@@ -137,12 +140,12 @@ pub fn compare(
     residuals
 }
 
-/// The most time on the CPU in a stretch between two records, so that the stretch's ends are compared with
-/// switches: ns.
+/// A stretch between two records is compared with switches only if the thread was on the CPU for at most this
+/// time within it, ns.
 const MAX_RUNNING_AROUND_GAP_NS: u64 = 100_000;
 
-/// The switches off and onto the CPU that caused a stretch between two records, if there is no doubt about
-/// them.
+/// The times of the switches off and onto the CPU that caused a stretch between two records, ns of the
+/// timeline; `None` where the longest time off the CPU does not fit the stretch.
 fn off_cpu_switches(gap: &OffCpuGap, activity: &ThreadActivity, [from, to]: [u64; 2]) -> Option<(u64, u64)> {
     let slack = WINDOW_NS as u64 / 8;
     let (off, on) = activity.longest_off_cpu(from.saturating_sub(slack), to.saturating_add(slack))?;
@@ -151,8 +154,8 @@ fn off_cpu_switches(gap: &OffCpuGap, activity: &ThreadActivity, [from, to]: [u64
     (rest <= long + 2_000 && long - rest.min(long) <= MAX_RUNNING_AROUND_GAP_NS).then_some((off, on))
 }
 
-/// Follows two clocks that run apart, as they do where a runtime measured the counter's frequency within a
-/// millisecond.
+/// Follows the drift between two clocks. Clocks drift apart where the runtime measured the counter's
+/// frequency within a millisecond, which is not exact.
 #[derive(Default)]
 struct Drift {
     now: i64,
@@ -176,8 +179,8 @@ impl Drift {
     }
 }
 
-/// The records of the thread at which each clock map but the first begins to hold: those with which markers
-/// and CPU times fit best.
+/// For each clock map but the first, the number of the thread's record from which on the map applies. The
+/// records are chosen so that markers and CPU times fit best.
 fn changes(
     thread: &MethodEvidence,
     activity: &ThreadActivity,
@@ -201,7 +204,8 @@ fn changes(
     changes
 }
 
-/// The record at which the second of two clock maps begins to hold, by markers and CPU times.
+/// The number of the record from which on the second of two clock maps applies, by markers and CPU times;
+/// `None` where there is too little to compare.
 fn change(
     thread: &MethodEvidence,
     activity: &ThreadActivity,
@@ -233,8 +237,8 @@ fn change(
     if items.len() < MIN_COMPARISONS {
         return None;
     }
-    // The change is where the sum of costs, by the first map before it and by the second map from it on, is
-    // least.
+    // The change is put where the total cost is least: the costs by the first map of all items before the
+    // change, plus the costs by the second map of all items from the change on.
     let (mut sum, mut least, mut at) = (0, 0, 0);
     for (n, (_, _, gain)) in items.iter().enumerate() {
         sum += gain;
@@ -245,7 +249,7 @@ fn change(
     Some(items.get(at).map_or(thread.records, |(_, from, _)| *from))
 }
 
-/// The first record that certainly lies at `x` (ns of the trace's clock) or later.
+/// The number of the first record that certainly lies at `x` (ns of the trace's clock) or later.
 pub fn change_at(thread: &MethodEvidence, x: i64) -> u64 {
     let x = x.max(0) as u64;
     if thread.first >= x {
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_wrong_place_nothing_is_paired() {
+    fn at_a_wrong_place_no_edge_is_paired() {
         let maps = [ClockMap::offset(500_000_000)];
         let residuals = compare(&four_calls(), &four_slices(), &maps, WHOLE_RECORDING);
         assert!(residuals.pairs.is_empty());
@@ -310,14 +314,15 @@ mod tests {
         let gap = OffCpuGap { record: 1, from: 990_000, to: 3_010_000, cpu: 25_000 };
         let thread = MethodEvidence { gaps: vec![gap], records: 2, ..MethodEvidence::default() };
         let residuals = compare(&thread, &activity, &[ClockMap::offset(0)], WHOLE_RECORDING);
-        // The kernel says 10 µs before the switch and 10 µs after it, the method trace says 25 µs.
+        // On the CPU during the gap: 10 µs before and 10 µs after the switches by the kernel's events, 25
+        // µs by the method trace.
         assert_eq!(residuals.cpu_time, [5_000]);
         let switches: Vec<_> = residuals.switches.iter().map(|p| (p.at, p.apart, p.begin)).collect();
         assert_eq!(switches, [(990_000, 10_000, true), (3_010_000, -10_000, false)]);
     }
 
     #[test]
-    fn means_are_those_of_the_textbook() {
+    fn medians_and_geometric_means_of_small_examples() {
         assert_eq!(median(&mut [5, 1, 9]), Some(5));
         assert_eq!(median::<i64>(&mut []), None);
         assert!((geometric_mean(&[10.0, 1_000.0]).unwrap() - 100.0).abs() < 1e-9);

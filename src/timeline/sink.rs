@@ -1,5 +1,5 @@
-//! The sink that every exporter is: it takes kernel events through [`Sink`], and method slices on the
-//! kernel's threads, all in one clock.
+//! [`TimelineSink`], the trait that every exporter implements. An exporter receives kernel events through
+//! [`Sink`], and method slices on the kernel's threads; all times are in one clock.
 //!
 //! The order of calls: [`Sink::head`] once; then, as they come, `event_type`, `thread`, `process`, `event`,
 //! `lost`, [`TimelineSink::method`], [`TimelineSink::method_thread`] and [`TimelineSink::edges`]; at the end
@@ -57,21 +57,21 @@ pub enum EdgeKind {
 /// One edge of a method slice: a method begins or ends on a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// When, ns in the timeline's clock.
+    /// Time of the edge, ns in the timeline's clock.
     pub ts: u64,
     /// The thread's CPU time since its first record, ns; `None` where the trace has no such clock.
     pub cpu: Option<u64>,
-    /// Which method.
+    /// The method that begins or ends.
     pub method: MethodId,
-    /// Enter or exit.
+    /// Whether the method begins or ends.
     pub kind: EdgeKind,
 }
 
-/// Takes a whole timeline. Every exporter is one; an error ends the merge.
+/// Receives a whole timeline. Every exporter implements this trait. An error ends the merge.
 pub trait TimelineSink: Sink {
-    /// In which order the exporter wants what it gets. With [`Order::Time`] kernel events and edges come by
-    /// time together, at the price of memory for the smaller inputs; with [`Order::Any`] each CPU and each
-    /// thread is in order by itself, which is cheapest.
+    /// The order in which the exporter wants events and edges. With [`Order::Time`] kernel events and
+    /// edges come in one order of time, which takes memory for all inputs but one recording. With
+    /// [`Order::Any`] each CPU and each thread is in order by itself, which is cheapest.
     fn order(&self) -> Order {
         Order::Any
     }
@@ -85,26 +85,27 @@ pub trait TimelineSink: Sink {
         let _ = thread;
         Ok(())
     }
-    /// Edges of one thread, in order of time. Every exit ends the last enter that is open, and none stays
-    /// open.
+    /// Edges of one thread, in order of time. Every exit ends the innermost open method, and at the end of
+    /// the timeline no method is open.
     fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
         let _ = (thread, edges);
         Ok(())
     }
-    /// The end of the timeline, with losses and verdicts. The exporter writes what is left and flushes; only
-    /// after this the output is whole.
+    /// The end of the timeline, with losses and verdicts. The exporter writes the rest of the output and
+    /// flushes it; the output is complete only after this call.
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()>;
-    /// What the output does not hold as the inputs have it: one sentence each, for the summary. The merge
-    /// asks after [`TimelineSink::finish`].
+    /// Sentences for the summary about the data that the output holds differently than the inputs, or not at
+    /// all. The merge calls this after [`TimelineSink::finish`].
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// A [`TimelineSink`] that hands what it gets on to another one. Every method that an adapter does not
-/// override passes its call on unchanged; see [`SinkAdapter`] for those of kernel events.
+/// A [`TimelineSink`] that passes its calls on to another one. Every method that an adapter does not override
+/// passes its call on unchanged; see [`SinkAdapter`] for the methods that receive kernel events.
 pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
-    /// See [`TimelineSink::order`]; nearly always the order that the sink behind the adapter wants.
+    /// See [`TimelineSink::order`]. Most adapters return the order of the sink to which they pass their
+    /// calls.
     fn order(&self) -> Order;
     /// See [`TimelineSink::method`].
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
@@ -122,8 +123,8 @@ pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
         self.next().finish(summary)
     }
-    /// See [`TimelineSink::notes`]. The adapter has to ask the sink behind it, which it cannot borrow mutably
-    /// here.
+    /// See [`TimelineSink::notes`]. There is no default, because [`SinkAdapter::next`] borrows mutably: the
+    /// adapter itself has to include the notes of the sink to which it passes its calls.
     fn notes(&self) -> Vec<String>;
 }
 

@@ -1,5 +1,5 @@
-//! The summary of a merge: printed for people or as JSON, and written into output formats that have a place
-//! for it.
+//! The summary of a merge. It is printed for people or as JSON, and written into output formats that have a
+//! place for it.
 
 use serde::Serialize;
 
@@ -11,9 +11,10 @@ use crate::formats::art_method::CallAnomalies;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Only the file itself says so; nothing confirms or contradicts it.
+    /// The place rests on the input's own times, or on the user's options; nothing confirms or contradicts
+    /// it.
     Assumed,
-    /// The clocks fit, and nothing that both files contain contradicts the place.
+    /// The clocks fit, and no marker or context switch of the two files contradicts the place.
     Consistent,
     /// Markers or context switches of both files coincide, up to the residual.
     Proven,
@@ -39,16 +40,16 @@ pub struct InputSummary {
     pub size: u64,
     /// The format for people: `trace.dat v7 (zstd)`.
     pub format: String,
-    /// The clock of the input's times: as the file says, or as it was found.
+    /// The clock of the input's times, as the file names it or as the merge found it.
     pub clock: Clock,
-    /// Why this clock: a sentence for people.
+    /// Why this clock was chosen: a sentence for people.
     pub why: String,
-    /// What was added to the input's first time to get the timeline's, ns.
+    /// The offset that was added to the input's first time to get the timeline's time, ns.
     pub offset_ns: i64,
     /// How sure the input's place is.
     pub verdict: Verdict,
-    /// Median distance of calls and their markers, or of CPU times, between this input and the recordings,
-    /// ns.
+    /// Median, ns, of the distances between calls of this input and their markers in the recordings, or of
+    /// the differences between the CPU times of both.
     pub residual_median_ns: Option<u64>,
     /// 99th percentile of the same distances, ns.
     pub residual_p99_ns: Option<u64>,
@@ -76,8 +77,8 @@ pub struct MergeSummary {
     pub markers: u64,
     /// Method enters, each of which has its exit in the output.
     pub methods: u64,
-    /// Enters and exits of the method traces that do not fit together. Calls whose enter is not recorded are
-    /// left out.
+    /// Irregularities of the method traces' calls, such as exits without an enter. Calls whose enter is not
+    /// recorded are left out of the output.
     pub problems: CallAnomalies,
     /// Threads with a name or an event.
     pub threads: u64,

@@ -64,8 +64,8 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Makes `text` as long as the slot: the whole lines that fit, then `padding`. The second value says
-    /// whether all of `text` fits.
+    /// Makes `text` as long as the slot: the whole lines that fit, then `padding`. The second value is
+    /// true if all of `text` fits.
     pub fn fit(self, text: &[u8], padding: u8) -> (Vec<u8>, bool) {
         let fits = text.len() <= self.len;
         let head = &text[..text.len().min(self.len)];

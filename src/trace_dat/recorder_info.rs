@@ -22,7 +22,8 @@ pub struct RecorderInfo {
     /// Losses of each CPU that lost events.
     #[serde(default)]
     pub lost: Vec<CpuLoss>,
-    /// How to find the pages while the recorder removes the holes from the file. `None` before and after.
+    /// How to find the pages while the recorder removes the holes from the file. `None` at any
+    /// other time.
     #[serde(default)]
     pub settle: Option<Settle>,
     /// Processes of the recording machine: process id, the parent's process id, full name.
@@ -66,7 +67,7 @@ pub struct CpuLoss {
 ///
 /// One `fallocate(FALLOC_FL_COLLAPSE_RANGE)` removes each hole, the last one first, and shortens the file by
 /// the hole's length. A recorder that is killed in between leaves a table of CPUs whose offsets are wrong;
-/// the file's length then says which holes are gone. While the file has this plan, a reader takes offsets
+/// the file's length then shows which holes are gone. While the file has this plan, a reader takes offsets
 /// from [`Settle::offset`] and only the sizes from the table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settle {
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_half_settled_file_tells_by_its_length_where_the_data_is() {
+    fn the_length_of_a_half_settled_file_gives_the_offsets_of_its_pages() {
         let settle =
             Settle { file_len: 1000, holes: vec![(600, 200), (100, 300)], offsets: vec![50, 400, 800] };
         let at = |file_len| [0, 1, 2].map(|cpu| settle.offset(cpu, file_len));

@@ -7,7 +7,7 @@ use super::file_format::{MAGIC, SECTION_COMPRESSED, option};
 use super::head_writer::{CpuData, HeadParts, Slot};
 use super::zstd_matcher::{self, Zstd};
 
-/// Where a v6 head has the byte order, the size of a `long` and the page size.
+/// The bytes of a v6 head that hold the byte order, the size of a `long` and the page size.
 const MACHINE_RANGE: std::ops::Range<usize> = MAGIC.len() + 2..MAGIC.len() + 8;
 
 /// A trace.dat v7 that is being written.
@@ -18,13 +18,14 @@ struct V7Writer<W> {
     zstd: Zstd,
 }
 
-/// Reads the pages of a CPU: fills the buffer with the pages of entry number `.0` of the table of CPUs, from
-/// byte `.1` of that CPU's pages on.
+/// Reads pages of one CPU. The arguments are the CPU's index in the table of CPUs, the offset of the first
+/// byte to read in that CPU's pages, and the buffer to fill.
 pub type ReadPages<'a> = dyn FnMut(usize, u64, &mut [u8]) -> io::Result<()> + 'a;
 
 /// Writes the v7 file to `out` and returns the file's length, bytes. `out` must be at its start.
 ///
-/// `head` is the v6 head, `parts` says where its parts lie, and `sizes` has the bytes of each CPU's pages.
+/// `head` is the v6 head, `parts` has the offsets of its parts, and `sizes` has the size of each CPU's pages,
+/// bytes.
 ///
 /// # Errors
 /// Returns the errors of `out` and of `read`, and [`io::ErrorKind::UnexpectedEof`] where a part lies outside

@@ -49,8 +49,8 @@ const TABLE_BITS: u32 = 12;
 const MIN_MATCH_BYTES: usize = 6;
 /// The shortest repetition that is used at the same distance as the one before, bytes.
 const MIN_REPEAT_MATCH_BYTES: usize = 4;
-/// A repetition at the distance of the one before that is this long is used without a search for a longer
-/// one, bytes.
+/// A repetition at the distance of the one before is used without a search for a longer one if it has at
+/// least this many bytes.
 const GOOD_MATCH_BYTES: usize = 16;
 /// After this many bytes without a repetition, the matcher tries only every second place; after twice as
 /// many, only every third; and so on.

@@ -68,7 +68,7 @@ fn errors(made: &SimulatedFiles, aligned: &AlignedEdges) -> (u64, u64, usize) {
         apart.extend(aligned.edges[index].iter().zip(truth).map(|(a, b)| a.abs_diff(*b)));
     }
     apart.sort_unstable();
-    // A trace without a record lies right anywhere.
+    // A trace without records has no error.
     let at = |share: usize| apart.get(apart.len() * share / 100).copied().unwrap_or(0);
     (at(50), at(99), unmatched)
 }
@@ -91,7 +91,7 @@ fn check(scenario: &Scenario) {
 const ERAS: [Era; 4] = [Era::Dalvik, Era::ArtMono, Era::ArtCounter, Era::Art14];
 
 #[test]
-fn each_runtime_s_clock_is_found_and_each_call_gets_its_true_time() {
+fn the_clock_of_each_runtime_is_found_and_each_call_gets_its_true_time() {
     for era in ERAS {
         check(&Scenario::new(1, era));
     }
@@ -148,7 +148,7 @@ fn the_wrong_clock_is_never_chosen_in_two_hundred_cases() {
         match merged(&made, &MergeOptions::default()) {
             Ok((outcome, aligned)) => {
                 let about = &outcome.inputs[1];
-                // Clocks that read the same are the same: then it is the time that counts.
+                // Two clocks may show the same time. Either choice is right then if the times are right.
                 let (median, p99, _) = errors(&made, &aligned);
                 let right = about.clock == right_clock(era) || median <= 20_000;
                 let exact = median <= 20_000 && p99 <= 100_000;
@@ -179,8 +179,7 @@ fn drift_is_corrected_without_markers_by_the_times_off_the_cpu() {
     }
 }
 
-/// Asserts that an alignment which several offsets fit is refused or reported as assumed, and returns the
-/// message.
+/// Asserts that the alignment is right, refused, or reported as assumed. Returns the message.
 fn is_doubted(scenario: &Scenario) -> String {
     let made = scenario.make();
     match merged(&made, &MergeOptions::default()) {
@@ -204,7 +203,8 @@ fn is_doubted(scenario: &Scenario) -> String {
 
 #[test]
 fn markers_that_would_fit_anywhere_prove_nothing() {
-    // The true clock cannot be tried, another one begins within the recording, and a marker is always near.
+    // The snapshots lack the true clock. By another clock the trace also begins within the recording, and a
+    // marker is near any time.
     for (seed, period) in [(31, 20_000), (32, 50_000), (33, 100_000), (34, 16_666_667), (35, 1_000_000)] {
         let hidden = Scenario {
             counter_hidden: true,
@@ -215,7 +215,7 @@ fn markers_that_would_fit_anywhere_prove_nothing() {
             ..Scenario::new(seed, Era::ArtCounter)
         };
         is_doubted(&hidden);
-        // With the true clock among those tried it is found all the same, or nothing is claimed.
+        // With the true clock in the snapshots the alignment is right or doubted too.
         is_doubted(&Scenario { counter_hidden: false, ..hidden });
     }
 }
@@ -237,7 +237,7 @@ fn a_clock_that_cannot_be_tried_is_not_replaced_by_another_with_confidence() {
 }
 
 #[test]
-fn a_trace_of_a_few_calls_is_right_or_doubted() {
+fn a_trace_of_a_few_calls_is_aligned_rightly_or_reported_as_doubtful() {
     for seed in 61..=100 {
         let mut random = Random(seed * 15_485_863);
         let era = ERAS[random.range(0, 4) as usize];

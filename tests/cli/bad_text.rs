@@ -21,8 +21,8 @@ fn a_cpu_that_no_machine_has_is_refused() {
 }
 
 #[test]
-fn a_perfetto_trace_cut_in_a_packet_opens_as_far_as_it_goes() {
-    // An event of CPU 0 (time 9, thread 7, an empty print), then a packet of 100 bytes of which one is here.
+fn a_perfetto_trace_cut_within_a_packet_opens_up_to_the_cut() {
+    // An event of CPU 0 (time 9, thread 7, an empty print), then a packet of 100 bytes, cut after its first.
     let trace = [0x0a, 10, 0x0a, 8, 0x12, 6, 8, 9, 16, 7, 0x1a, 0, 0x0a, 100, 0x0a];
     let (code, messages) = convert("in.pftrace", &trace, "o.csv");
     assert_eq!(code, Some(3), "{messages}");

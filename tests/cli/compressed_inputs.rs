@@ -1,4 +1,4 @@
-//! Any input may be packed by gzip or zstd, or come through standard input: the outcome is the same.
+//! Any input may be compressed by gzip or zstd, or come through standard input. The output is the same.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -16,7 +16,7 @@ fn run(command: &mut Command) -> Output {
     out
 }
 
-/// Each kind of input, by the ending of its file.
+/// Writes one file `in.ENDING` of each input format. Returns the endings.
 fn inputs(dir: &Path) -> Vec<&'static str> {
     let made = Scenario { threads: 2, length: 100_000_000, ..Scenario::new(51, Era::ArtMono) }.make();
     fs::write(dir.join("in.dat"), &made.dat).unwrap();
@@ -27,7 +27,8 @@ fn inputs(dir: &Path) -> Vec<&'static str> {
     vec!["dat", "txt", "html", "pftrace", "trace"]
 }
 
-/// The input under every way to hand it over: its name, and what goes to standard input.
+/// Every way to pass the input `in.ENDING`: the argument, and the file for standard input if the argument is
+/// `-`.
 fn ways(dir: &Path, ending: &str) -> Vec<(String, Option<String>)> {
     let plain = format!("in.{ending}");
     let bytes = fs::read(dir.join(&plain)).unwrap();
@@ -52,7 +53,7 @@ fn with(dir: &Path, args: &[&str], input: &(String, Option<String>)) -> Vec<u8> 
 }
 
 #[test]
-fn packed_and_piped_inputs_come_out_as_plain_ones() {
+fn compressed_and_piped_inputs_give_the_same_output_as_plain_ones() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     for ending in inputs(dir) {
@@ -64,7 +65,7 @@ fn packed_and_piped_inputs_come_out_as_plain_ones() {
         };
         let args: &[&str] = &["convert", "--json", "-o", "out.json"];
         let want = events(&with(dir, args, &plain));
-        // Behind the events the inputs are named.
+        // The metadata behind the events holds the name of the input, so it is left out.
         let written = || {
             let all = fs::read_to_string(dir.join("out.json")).unwrap();
             all.split("\"metadata\"").next().unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! The device's commands print into a pipe that nobody reads or onto a full disk without a panic.
+//! The device's commands print into a closed pipe or onto a full disk without a panic.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ fn command(args: &[&str], state_dir: &std::path::Path) -> Command {
 }
 
 #[test]
-fn a_reader_that_has_gone_away_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let dir = tempfile::tempdir().unwrap();
     for args in REPORTS {
         let (reader, writer) = std::io::pipe().unwrap();

@@ -1,4 +1,5 @@
-//! What several recordings have appears once; what one recording has twice stays twice.
+//! An event that several recordings hold appears once in the output. An event that one recording holds twice
+//! appears twice.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::tracebridge;
 
-/// A text with a marker at each of these times, ns, printed with so many decimals.
+/// A text with a marker at each of these times, ns. `print` gives the timestamp of a line.
 fn text(times: &[u64], print: impl Fn(u64) -> String) -> String {
     let line = |ns: &u64| {
         let cpu = ns / 1_000 % 2;
@@ -32,7 +33,8 @@ fn rounded(ns: u64) -> String {
     cut(ns + 500)
 }
 
-/// Merges the files; the markers that came out by time, and how many of each input were left out.
+/// Merges the files. Returns the markers of the output in order of time, and the number of events of each
+/// input that were left out as duplicates.
 fn merged(dir: &Path, inputs: &[&str]) -> (Vec<String>, Vec<u64>) {
     let mut all = Vec::new();
     for format in ["systrace", "csv"] {
@@ -53,7 +55,7 @@ fn merged(dir: &Path, inputs: &[&str]) -> (Vec<String>, Vec<u64>) {
             .collect();
         all.push((markers, left_out));
     }
-    // A text comes by time and a table as it comes: what is in them is the same.
+    // The text is sorted by time and the CSV table need not be, but both hold the same markers.
     let sorted = |n: usize| {
         let mut markers: Vec<String> = all[n].0.clone();
         markers.sort();
@@ -63,7 +65,7 @@ fn merged(dir: &Path, inputs: &[&str]) -> (Vec<String>, Vec<u64>) {
     all.swap_remove(0)
 }
 
-/// Every 10 µs and a bit.
+/// Times in ns, about 10 µs apart.
 fn times(from: u64, to: u64) -> Vec<u64> {
     (from..to).map(|n| 5_000_000_000 + n * 10_000 + n * 123 % 1_000).collect()
 }
@@ -73,7 +75,7 @@ fn labels(times: &[u64]) -> Vec<String> {
 }
 
 #[test]
-fn texts_that_overlap_give_each_event_once() {
+fn each_event_of_overlapping_texts_appears_once() {
     let dir = tempfile::tempdir().unwrap();
     let put = |name: &str, from, to| fs::write(dir.path().join(name), text(&times(from, to), cut)).unwrap();
     put("a.txt", 0, 50);
@@ -82,12 +84,12 @@ fn texts_that_overlap_give_each_event_once() {
     let (markers, left_out) = merged(dir.path(), &["a.txt", "b.txt", "c.txt"]);
     assert_eq!(markers, labels(&times(0, 100)));
     assert_eq!(left_out.iter().sum::<u64>(), 10 + 20);
-    // Whatever the order they are given in.
+    // The order of the inputs makes no difference.
     assert_eq!(merged(dir.path(), &["c.txt", "a.txt", "b.txt"]).0, labels(&times(0, 100)));
 }
 
 #[test]
-fn an_event_of_a_trace_dat_is_known_in_a_text_that_cuts_or_rounds_its_time() {
+fn an_event_of_a_trace_dat_is_recognised_in_a_text_that_cuts_or_rounds_its_time() {
     let dir = tempfile::tempdir().unwrap();
     let put = |name: &str, text: String| fs::write(dir.path().join(name), text).unwrap();
     let all = times(0, 400);
@@ -102,7 +104,7 @@ fn an_event_of_a_trace_dat_is_known_in_a_text_that_cuts_or_rounds_its_time() {
             let (markers, left_out) = merged(dir.path(), &inputs);
             assert_eq!(markers, labels(&all), "{inputs:?}");
             assert_eq!(left_out.iter().sum::<u64>(), 400, "{inputs:?}");
-            // What is exact stays, what is not goes.
+            // The events with exact times stay; their copies with cut or rounded times are left out.
             assert_eq!(left_out[usize::from(inputs[0] == "ns.dat")], 400, "{inputs:?}");
         }
     }
@@ -111,7 +113,7 @@ fn an_event_of_a_trace_dat_is_known_in_a_text_that_cuts_or_rounds_its_time() {
 }
 
 #[test]
-fn what_one_recording_has_twice_stays_twice() {
+fn an_event_that_one_recording_holds_twice_appears_twice() {
     let dir = tempfile::tempdir().unwrap();
     let put = |name: &str, times: &[u64]| fs::write(dir.path().join(name), text(times, cut)).unwrap();
     let (once, twice, thrice) = (times(3, 4), times(5, 6), times(7, 8));

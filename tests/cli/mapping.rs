@@ -24,7 +24,7 @@ fn markers_get_their_names_back_in_every_format() {
 }
 
 #[test]
-fn a_file_without_mappings_is_refused_and_named() {
+fn the_error_for_a_file_without_mappings_names_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     std::fs::write(path("in.txt"), TEXT).unwrap();

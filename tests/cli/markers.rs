@@ -26,7 +26,8 @@ fn tracefs(events: &[&str]) -> tempfile::TempDir {
 fn android(properties: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let script = format!("#!/bin/sh\ncase $1 in\n{properties}\nesac\n");
-    // Through a shell: a file still open for writing while another test forks could not be run.
+    // A shell writes the script: if this process had it open for writing while another test forks, the
+    // kernel would refuse to run it.
     let write = r#"mkdir "$0/bin" && printf %s "$1" >"$0/bin/getprop" && chmod 755 "$0/bin/getprop""#;
     assert!(Command::new("sh").arg("-c").arg(write).arg(dir.path()).arg(script).status().unwrap().success());
     dir

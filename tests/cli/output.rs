@@ -1,4 +1,5 @@
-//! What the commands say where an output has no place for something, or where nobody reads what they print.
+//! Messages about data that an output format cannot hold, and the behaviour of commands whose standard output
+//! is a closed pipe or a full disk.
 
 use std::fs::{self, File};
 use std::process::Stdio;
@@ -9,7 +10,7 @@ use crate::scenario::{Era, Scenario};
 use crate::support::tracebridge;
 
 #[test]
-fn method_calls_that_a_format_has_no_place_for_are_counted_and_change_the_exit_status() {
+fn method_calls_that_a_format_cannot_hold_are_counted_and_change_the_exit_status() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("app.trace"), Scenario::new(14, Era::ArtMono).make().trace).unwrap();
     for (format, has_place) in [("systrace", false), ("trace-dat", false), ("perfetto", true), ("csv", true)]
@@ -41,7 +42,7 @@ fn method_calls_that_a_format_has_no_place_for_are_counted_and_change_the_exit_s
 }
 
 #[test]
-fn info_ends_quietly_where_nobody_reads_and_says_so_where_nothing_can_be_written() {
+fn info_succeeds_silently_on_a_closed_pipe_and_fails_with_one_message_on_a_full_disk() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.trace");
     fs::write(&path, Scenario::new(15, Era::ArtMono).make().trace).unwrap();

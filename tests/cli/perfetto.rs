@@ -29,7 +29,7 @@ fn json(bytes: &[u8]) -> Value {
 }
 
 #[test]
-fn a_merged_trace_decodes_with_perfetto_s_classes_and_holds_what_was_merged() {
+fn perfettos_classes_decode_a_merged_trace_with_every_event_and_call() {
     let Some(mut python) = python() else { return };
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);

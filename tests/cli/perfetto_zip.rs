@@ -33,7 +33,7 @@ fn members(path: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn the_manifest_relates_the_method_trace_s_clock_to_the_recording_s() {
+fn the_manifest_relates_the_clock_of_the_method_trace_to_that_of_the_recording() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     for era in [Era::Dalvik, Era::ArtMono, Era::ArtCounter, Era::Art14] {
@@ -52,7 +52,7 @@ fn the_manifest_relates_the_method_trace_s_clock_to_the_recording_s() {
         assert_eq!(names, ["recording.pftrace", "0-____app.trace", "perfetto_manifest.json"]);
         assert!(members[1].1 == made.trace, "the method trace is the file it was");
 
-        // Perfetto knows a manifest by its first characters.
+        // Perfetto recognises a manifest by its first characters.
         let manifest = String::from_utf8(members[2].1.clone()).unwrap();
         let squeezed: String = manifest.split_whitespace().collect();
         assert!(squeezed.starts_with("{\"perfetto_manifest\""), "{manifest}");
@@ -65,14 +65,15 @@ fn the_manifest_relates_the_method_trace_s_clock_to_the_recording_s() {
         let clocks = &files[1]["clocks"];
         assert_eq!(clocks["clock"], "MONOTONIC", "in which Perfetto takes it to be");
         assert_eq!(clocks["sync_to"], serde_json::json!({"file": names[0], "clock": "BOOTTIME"}));
-        // The first record in the file's own time, moved, is where the first call really was.
+        // The time of the first record by the file's own clock, plus the offset in the manifest, is the true
+        // time of the first call.
         let own = own_first_record(&made.trace);
         let truth = made.truth.iter().filter_map(|(_, times)| times.first()).min().unwrap();
         let moved = own.wrapping_add_signed(clocks["offset_ns"].as_i64().unwrap());
         assert!(moved.abs_diff(*truth) < 50_000, "{era:?}: {moved} is not {truth}");
         assert!(manifest["attributes"].as_object().unwrap().values().all(Value::is_string));
 
-        // The recording is whole, and says nothing of MONOTONIC itself.
+        // The recording in the zip holds as many events as the original.
         fs::write(path("recording.pftrace"), &members[0].1).unwrap();
         let out = tracebridge().args(["info", "--json"]).arg(path("recording.pftrace")).output().unwrap();
         let info: Value = serde_json::from_slice(&out.stdout).unwrap();

@@ -10,7 +10,8 @@ use crate::art_blocks::{self, Blocks, Encoding};
 use crate::art_writer::{Action, ArtTrace, Method, Record};
 use crate::support::tracebridge;
 
-/// Two threads; `main` calls run → work twice, once deeper; `worker` calls run alone, and never leaves it.
+/// Two threads. `main` calls run → work → work → read, and read is left by an exception. `wörker 张` calls
+/// run → read, and never leaves run.
 fn sample() -> ArtTrace {
     use Action::{Enter, Exit, Unroll};
     let method = |class: &str, name: &str| Method {
@@ -80,7 +81,7 @@ fn figures(profile: &Value, name: &str) -> [u64; 6] {
     let row =
         profile["rows"].as_array().unwrap().iter().find(|r| r["name"].as_str().unwrap().starts_with(name));
     let row = row.unwrap_or_else(|| panic!("no row {name}: {profile}"));
-    // A clock that the trace does not have is 0 here, and null or absent there.
+    // For a clock that the trace does not have, the JSON has null or no value; this function returns 0.
     let us = |key: &str| row[key].as_u64().unwrap_or(0) / 1_000;
     [
         row["calls"].as_u64().unwrap(),
@@ -106,7 +107,7 @@ fn assert_sample(profile: &Value, wall: bool, cpu: bool) {
 }
 
 #[test]
-fn one_trace_in_every_encoding_is_one_profile() {
+fn one_trace_in_every_encoding_gives_the_same_profile() {
     let files = Files::new();
     let trace = sample();
     let mut encodings = vec![
@@ -127,7 +128,7 @@ fn one_trace_in_every_encoding_is_one_profile() {
             (false, true, false),
             (true, false, true),
         ] {
-            // The counter is a wall clock: that encoding has no files without.
+            // The counter is a wall clock, so that encoding has no files without wall time.
             if wall || matches!(encoding, Encoding::Aosp { .. }) {
                 let blocks = Blocks { streaming, wall, cpu, encoding };
                 encodings.push((format!("{blocks:?}"), (wall, cpu), art_blocks::to_bytes(&trace, blocks)));
@@ -215,7 +216,7 @@ fn a_key_file_is_read_together_with_its_data_file() {
 }
 
 #[test]
-fn by_class_and_package_calls_within_the_group_are_recursive() {
+fn calls_within_one_class_or_package_count_as_recursive() {
     let files = Files::new();
     let path = files.write("t.trace", &sample().to_bytes());
     let class = json(&path, &["--by", "class"]);
@@ -230,7 +231,7 @@ fn filters_leave_out_threads_and_times() {
     let path = files.write("t.trace", &sample().to_bytes());
     let main = json(&path, &["--thread", "main"]);
     assert_eq!(figures(&main, "a.App.run"), [1, 0, 600, 1_000, 50, 90]);
-    // From 250 to 400 µs: run and work are open before, the second work and read begin inside.
+    // From 250 to 400 µs: run and the outer work begin before the window, the inner work and read within it.
     let window = json(&path, &["--thread", "main", "--from", "0.25ms", "--to", "0.4ms"]);
     assert_eq!(&figures(&window, "a.App.run")[..4], [1, 0, 0, 150]);
     assert_eq!(&figures(&window, "a.App.work")[..4], [1, 1, 50, 150]);
@@ -353,7 +354,7 @@ fn viewer_files_open_and_close_every_call_in_time_order() {
 fn damage_is_counted_and_reported_with_exit_status_3() {
     let files = Files::new();
     let mut trace = sample();
-    // main's outer work loses its exit, and an exit of read comes that nobody entered.
+    // An exit of read replaces the exit of main's outer work. No call of read is open at that time.
     trace.records.remove(7);
     trace.records.insert(7, Record { thread: 1, method: 2, action: Action::Exit, cpu_us: 50, wall_us: 600 });
     let path = files.write("t.trace", &trace.to_bytes());
@@ -426,7 +427,7 @@ fn times_continue_when_32_bits_wrap_around() {
 }
 
 #[test]
-fn threads_that_share_an_id_are_told_apart_by_their_call_stacks_without_a_cpu_clock() {
+fn threads_that_share_an_id_are_separated_by_their_call_stacks_without_a_cpu_clock() {
     let files = Files::new();
     let mut trace = sample();
     trace.methods[0] =
@@ -442,14 +443,14 @@ fn threads_that_share_an_id_are_told_apart_by_their_call_stacks_without_a_cpu_cl
 }
 
 #[test]
-fn a_thread_that_reuses_the_id_of_an_ended_thread_is_a_thread_of_its_own() {
+fn a_thread_that_reuses_the_id_of_an_ended_thread_is_a_separate_thread() {
     let files = Files::new();
     let mut trace = sample();
     trace.threads.push((1, "second".into()));
     let again: Vec<_> = [(Action::Enter, 0, 2_000), (Action::Exit, 30, 2_100)]
         .map(|(action, cpu_us, wall_us)| Record { thread: 1, method: 0, action, cpu_us, wall_us })
         .into();
-    // The first one ran for longer than a fresh clock may show.
+    // The first thread has used more CPU time than a new thread's CPU clock may show.
     for record in trace.records.iter_mut().filter(|r| r.thread == 1 && r.cpu_us > 0) {
         record.cpu_us += 5_000;
     }

@@ -1,5 +1,5 @@
-//! trace.dat files of machines that nobody here has: both byte orders, both word sizes, both versions, every
-//! compression; and what becomes of damaged files.
+//! trace.dat files of machines with either byte order and either word size, in both versions and with every
+//! compression; and damaged files.
 
 use std::io;
 
@@ -88,7 +88,7 @@ fn the_text_of_a_foreign_machines_recording_is_right() {
             .arg(&path)
             .output()
             .unwrap();
-        // Seven events were lost, which is not complete.
+        // The exit status is 3 because seven events were lost.
         assert_eq!(done.status.code(), Some(3), "{}", String::from_utf8_lossy(&done.stderr));
         let text = String::from_utf8_lossy(&done.stdout);
         let lines: Vec<&str> = text.lines().filter(|l| !l.starts_with('#')).collect();
@@ -101,7 +101,7 @@ fn the_text_of_a_foreign_machines_recording_is_right() {
 }
 
 #[test]
-fn a_file_cut_anywhere_opens_in_part_or_says_where_it_ends() {
+fn a_file_cut_anywhere_opens_in_part_and_reports_damage_or_is_refused() {
     for (endian, long, packing) in all() {
         let whole = make(endian, long, packing);
         for n in 0..200 {
@@ -111,7 +111,7 @@ fn a_file_cut_anywhere_opens_in_part_or_says_where_it_ends() {
                 Ok(dat) => {
                     let mut collected = CollectedTrace::default();
                     let report = dat.read(Order::Time, &mut collected).unwrap();
-                    // The bytes behind the last page's events are padding.
+                    // A cut behind the events of the last page removes only padding.
                     let padding = packing == Packing::V6 && report.events() == 120;
                     assert!(report.is_lossy() || padding, "{packing:?} cut at {}", cut.len());
                     assert!(!report.damage.is_empty() || padding, "{packing:?} cut at {}", cut.len());
@@ -122,7 +122,7 @@ fn a_file_cut_anywhere_opens_in_part_or_says_where_it_ends() {
 }
 
 #[test]
-fn a_table_that_names_the_same_bytes_twice_is_not_believed() {
+fn a_table_that_gives_the_same_bytes_to_two_cpus_is_reported_as_damage() {
     let mut file = make(Endian::Little, 8, Packing::V6);
     // The table behind `flyrecord`: u64 offset and u64 size of each CPU.
     let table = file.windows(10).position(|w| w == FLYRECORD).unwrap() + 10;
@@ -135,8 +135,9 @@ fn a_table_that_names_the_same_bytes_twice_is_not_believed() {
 }
 
 #[test]
-fn changed_bytes_never_panic() {
-    // A small generator of pseudo-random numbers (xorshift), so that every run tries the same.
+fn changed_bytes_never_cause_a_panic() {
+    // A small generator of pseudo-random numbers (xorshift), so that every run makes the same
+    // changes.
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut random = move || {
         state ^= state << 13;

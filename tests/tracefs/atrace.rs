@@ -21,13 +21,13 @@ pub fn atrace(machine: &Machine, state: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Runs a command. Returns its standard output as text, and everything that it returned.
+/// Runs a command. Returns its standard output as text, and its whole output.
 pub fn output(mut command: Command) -> (String, Output) {
     let output = command.output().unwrap();
     (String::from_utf8_lossy(&output.stdout).into_owned(), output)
 }
 
-/// How many events of each name a text holds, as the product's own reader reads it.
+/// Counts the events of each name that the product's own reader finds in a text.
 #[derive(Default)]
 struct Counts(std::collections::BTreeMap<String, usize>);
 
@@ -46,7 +46,7 @@ fn counts(text: &str) -> Counts {
 }
 
 #[test]
-fn a_trace_is_what_every_caller_expects_and_leaves_no_setting_changed() {
+fn a_trace_has_the_form_that_callers_expect_and_leaves_no_setting_changed() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let before = Knobs::read(&machine.root);
@@ -66,7 +66,7 @@ fn a_trace_is_what_every_caller_expects_and_leaves_no_setting_changed() {
 }
 
 #[test]
-fn compressed_and_to_a_file_it_is_the_same_text() {
+fn a_compressed_trace_in_a_file_holds_the_same_text() {
     let Some(machine) = machine() else { return };
     let state = tempfile::tempdir().unwrap();
     let file = state.path().join("out");
@@ -90,9 +90,9 @@ fn a_ring_is_started_dumped_and_stopped_by_three_processes() {
     let run = |args: &[&str]| output(atrace(&machine, state.path(), args));
     let (text, done) = run(&["--async_start", "-b", "256", "sched"]);
     assert_eq!((text.as_str(), done.status.code()), ("capturing trace...", Some(0)));
-    // A second start changes the first's settings, as with AOSP's.
+    // A second start changes the settings of the first, as AOSP's atrace does.
     assert!(run(&["--async_start", "-b", "512", "sched"]).1.status.success());
-    // The kernel rounds it up to whole pages.
+    // The kernel rounds the size up to whole pages.
     let kb = fs::read_to_string(machine.root.join("buffer_size_kb")).unwrap().trim().parse::<u32>().unwrap();
     assert!((512..600).contains(&kb), "{kb}");
     assert_eq!(fs::read_to_string(machine.root.join("options/overwrite")).unwrap(), "1\n");
@@ -103,7 +103,7 @@ fn a_ring_is_started_dumped_and_stopped_by_three_processes() {
 }
 
 #[test]
-fn what_another_atrace_started_is_stopped_as_that_one_would() {
+fn async_stop_ends_a_trace_that_another_atrace_started() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let state = tempfile::tempdir().unwrap();
@@ -139,7 +139,7 @@ fn a_stream_shows_events_as_they_happen_until_a_signal() {
 }
 
 #[test]
-fn a_failure_is_told_by_the_exit_status() {
+fn a_failure_changes_the_exit_status() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let before = Knobs::read(&machine.root);
@@ -155,7 +155,7 @@ fn a_failure_is_told_by_the_exit_status() {
 }
 
 #[test]
-fn under_the_name_atrace_it_is_atrace() {
+fn the_binary_acts_as_atrace_if_that_is_its_name() {
     let Some(machine) = machine() else { return };
     let state = tempfile::tempdir().unwrap();
     let link = state.path().join("atrace");
@@ -167,10 +167,10 @@ fn under_the_name_atrace_it_is_atrace() {
 }
 
 #[test]
-fn categories_of_a_file_reach_the_tags_and_everything_goes_back() {
+fn categories_from_a_file_set_the_tags_and_every_property_is_put_back() {
     let Some(machine) = machine() else { return };
     let state = tempfile::tempdir().unwrap();
-    // A stand-in for Android's programs: one file a property, and a log of what was set.
+    // Stand-ins for Android's programs, with one file per property and a log of the properties that were set.
     let script = r#"mkdir bin && printf '#!/bin/sh\ncat "%s/$1" 2>/dev/null; echo\n' "$PWD" >bin/getprop &&
         printf '#!/bin/sh\nprintf %%s "$2" >"%s/$1"; echo "$1=$2" >>"%s/log"\n' "$PWD" "$PWD" >bin/setprop &&
         chmod 755 bin/* && printf 'gfx view\nam\n' >categories"#;
@@ -192,7 +192,7 @@ fn categories_of_a_file_reach_the_tags_and_everything_goes_back() {
 }
 
 #[test]
-fn it_waits_before_and_ends_early_on_a_signal_unless_told_not_to() {
+fn a_signal_ends_the_wait_and_the_trace_early_unless_it_is_ignored() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let before = Knobs::read(&machine.root);
@@ -221,7 +221,7 @@ fn it_waits_before_and_ends_early_on_a_signal_unless_told_not_to() {
 }
 
 #[test]
-fn events_and_groups_are_taken_as_categories_too() {
+fn events_and_groups_are_accepted_as_categories_too() {
     let Some(machine) = machine() else { return };
     let state = tempfile::tempdir().unwrap();
     let _busy = Busy::start();
@@ -232,7 +232,7 @@ fn events_and_groups_are_taken_as_categories_too() {
 }
 
 #[test]
-fn where_nobody_listens_any_more_the_settings_go_back_all_the_same() {
+fn the_settings_are_put_back_when_the_reader_has_closed_the_pipe() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let before = Knobs::read(&machine.root);

@@ -12,7 +12,7 @@ use crate::recording::Busy;
 use crate::support::corpus;
 use crate::tracefs_fixture::machine;
 
-/// Every event that the product's own reader finds in a text, as one line each.
+/// Collects the events that the product's own reader finds in a text, one line per event.
 #[derive(Default)]
 struct Events(Vec<String>);
 
@@ -36,7 +36,7 @@ fn events(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn our_text_and_trace_read_by_hand_are_the_same_events() {
+fn our_text_and_the_trace_file_hold_the_same_events() {
     let Some(machine) = machine() else { return };
     let state = tempfile::tempdir().unwrap();
     let file = state.path().join("out");
@@ -45,8 +45,8 @@ fn our_text_and_trace_read_by_hand_are_the_same_events() {
     let busy = Busy::start();
     std::thread::sleep(Duration::from_millis(500));
     drop(busy);
-    // The buffer does not change from here on, so that both texts are of the same events. `trace` is read
-    // before the dump, which empties the buffer.
+    // The buffer does not change from here on, so that both texts hold the same events. `trace` is read
+    // before the dump, because the dump empties the buffer.
     fs::write(machine.root.join("tracing_on"), "0").unwrap();
     let by_hand = fs::read_to_string(machine.root.join("trace")).unwrap();
     let (_, done) = output(atrace(&machine, state.path(), &["--async_dump", "-o", file.to_str().unwrap()]));
@@ -67,7 +67,7 @@ fn has_the_columns(line: &str) -> Option<()> {
     let (task, rest) = line.split_once(" (")?;
     digits(task.trim_end().rsplit_once('-')?.1)?;
     let (process, rest) = rest.split_once(") [")?;
-    // Unknown: five dashes, or seven where the kernel's column is wider.
+    // An unknown process is five dashes, or seven where the kernel's column is wider.
     digits(process.trim()).or((process.len() >= 5 && process.bytes().all(|b| b == b'-')).then_some(()))?;
     let (cpu, rest) = rest.split_once("] ")?;
     digits(cpu).filter(|()| cpu.len() == 3)?;
@@ -77,12 +77,12 @@ fn has_the_columns(line: &str) -> Option<()> {
     ((4..=5).contains(&flags.len()) && micros.len() == 6).then_some(())
 }
 
-/// The event lines of a text: what is no comment, no mark of lost events, and not empty.
+/// The lines of a text that are neither comments nor empty.
 fn event_lines(text: &str) -> Vec<&str> {
     text.lines().filter(|l| !l.starts_with('#') && !l.trim().is_empty()).collect()
 }
 
-/// Those of the corpus's texts that have the column for the process: recorded on phones by AOSP's atrace.
+/// Texts of the corpus with a column for the process, which AOSP's atrace recorded on phones.
 const PHONES: [&str; 6] = [
     "catapult-project__catapult__compressed_atrace_data.txt",
     "catapult-project__catapult__decompressed_atrace_data.txt",
@@ -93,7 +93,7 @@ const PHONES: [&str; 6] = [
 ];
 
 #[test]
-fn real_phones_lines_have_the_columns_that_ours_are_held_to() {
+fn event_lines_of_real_phones_have_the_expected_columns() {
     let Some(corpus) = corpus() else { return };
     for phone in PHONES {
         let bytes = fs::read(corpus.join("systrace").join(phone)).unwrap();
@@ -111,7 +111,7 @@ fn real_phones_lines_have_the_columns_that_ours_are_held_to() {
 }
 
 #[test]
-fn every_line_of_ours_has_those_columns() {
+fn our_event_lines_have_the_expected_columns() {
     let Some(machine) = machine() else { return };
     let state = tempfile::tempdir().unwrap();
     let _busy = Busy::start();

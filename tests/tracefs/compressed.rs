@@ -1,5 +1,5 @@
-//! `--compress`: captures that `trace-cmd report` and the product's own reader read, and what happens without
-//! room.
+//! `--compress`: `trace-cmd report` and the product's own reader read compressed captures, and a capture
+//! stays whole where the disk has no room to compress it.
 
 use std::fs;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::tracefs_fixture::{Knobs, Recorder, expand, machine, wait_for_tracing}
 
 fn info(capture: &Path) -> serde_json::Value {
     let out = tracebridge().args(["info", "--json"]).arg(capture).output().unwrap();
-    // 3 is for what a ring overwrote, which `info` counts.
+    // The status is 3 where a ring has overwritten events, which `info` counts.
     assert!(matches!(out.status.code(), Some(0 | 3)), "{out:?}");
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
 #[test]
-fn a_compressed_capture_is_what_trace_cmd_reads_too() {
+fn trace_cmd_reads_a_compressed_capture_too() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
@@ -33,7 +33,7 @@ fn a_compressed_capture_is_what_trace_cmd_reads_too() {
     assert_eq!((&told["format"], &told["clock"]), (&"trace.dat v7 (zstd)".into(), &"boottime".into()));
     assert_eq!((told["events"].as_u64(), told["lost"].as_u64()), (Some(events(&summary)), Some(0)));
     assert_eq!(told["bytes"], summary["bytes"]);
-    // The clocks travel with it, as in an uncompressed one.
+    // A compressed capture has clock snapshots, as an uncompressed one has.
     assert!(told["snapshots"].as_u64() >= Some(2), "{told}");
     let pages: u64 = summary["cpus"].as_array().unwrap().iter().map(|c| c["bytes"].as_u64().unwrap()).sum();
     assert!(summary["bytes"].as_u64().unwrap() * 2 < pages, "{pages} bytes of pages: {summary}");
@@ -59,7 +59,7 @@ fn a_compressed_capture_is_what_trace_cmd_reads_too() {
 }
 
 #[test]
-fn losses_are_in_a_compressed_capture_too() {
+fn a_compressed_capture_counts_lost_events_too() {
     let Some(machine) = machine() else { return };
     let dir = tempfile::tempdir().unwrap();
     // A stopped recorder does not read, so that its small buffer overruns.
@@ -100,7 +100,7 @@ fn an_empty_capture_can_be_compressed() {
 }
 
 #[test]
-fn without_room_to_compress_the_capture_stays_whole_and_says_so() {
+fn without_room_to_compress_the_capture_stays_whole_with_a_note() {
     let Some(machine) = machine() else { return };
     let dir = tempfile::tempdir().unwrap();
     let _busy = Busy::start();
@@ -147,7 +147,7 @@ fn a_flight_recorders_dumps_can_be_compressed() {
 }
 
 #[test]
-fn a_stream_is_not_compressed_and_the_error_says_where_to() {
+fn compressing_a_stream_is_refused_with_a_hint_at_zstd() {
     let out = tracebridge().args(["record", "sched", "--compress", "-o", "-"]).output().unwrap();
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&out.stderr).contains("| zstd >"), "{out:?}");

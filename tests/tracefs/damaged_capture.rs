@@ -1,4 +1,4 @@
-//! What the product says about damaged copies of a capture that the recorder made from the running kernel.
+//! Damaged copies of a capture that the recorder made from the running kernel are refused or read in part.
 
 use std::fs;
 

@@ -64,7 +64,7 @@ fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
     let told = run(&machine, dir.path(), &["doctor"]);
     assert!(!told.contains("\nrecord ") && !told.contains("\ncapture "), "{told}");
     assert_eq!(report(&machine, dir.path())["records"], Value::Array(Vec::new()));
-    // The unfinished capture can be read, as doctor said.
+    // The unfinished capture can be read, as the report of `doctor` says.
     let info = tracebridge().args(["info", "--json"]).arg(&capture).output().unwrap();
     let info: Value = serde_json::from_slice(&info.stdout).unwrap();
     assert!(info["events"].as_u64() > Some(100), "{info}");
@@ -124,7 +124,7 @@ fn list_and_record_agree_on_every_category() {
         let reason = category["reason"].as_str().unwrap_or_default();
         let expected = match (category["works"].as_bool(), reason.contains("no Android") && name != "pdx") {
             (Some(true), _) => "\"events\":",
-            // Only a note: apps may write markers all the same.
+            // This is only a note, because apps may write markers all the same.
             (_, true) => "no system properties here: userspace tags are not switched on",
             (_, false) => "nothing to record",
         };
@@ -138,7 +138,7 @@ fn list_and_record_agree_on_every_category() {
 }
 
 #[test]
-fn doctor_without_a_tracefs_says_how_to_have_one() {
+fn doctor_without_a_tracefs_names_the_command_that_mounts_one() {
     let dir = tempfile::tempdir().unwrap();
     let nowhere = dir.path().join("nowhere");
     let out = Command::new(env!("CARGO_BIN_EXE_tracebridge"))

@@ -1,4 +1,4 @@
-//! What can go wrong around a recorder: it always ends with a clear message, a readable file, and every
+//! Failures around a recorder. The recorder always ends with a clear message, a readable file, and every
 //! kernel setting as before.
 
 use std::fs;
@@ -27,7 +27,7 @@ fn run(machine: &Machine, dir: &Path, args: &[&str]) -> Output {
 }
 
 #[test]
-fn a_recorder_that_was_stopped_is_taken_over_and_ends_in_order() {
+fn a_recorder_stopped_by_sigstop_is_taken_over_and_ends_in_order() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
@@ -54,7 +54,7 @@ fn a_recorder_that_was_stopped_is_taken_over_and_ends_in_order() {
 }
 
 #[test]
-fn a_flight_recorder_ended_by_force_is_named() {
+fn a_message_reports_that_a_flight_recorder_was_ended_by_force() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
@@ -66,7 +66,7 @@ fn a_flight_recorder_ended_by_force_is_named() {
 }
 
 #[test]
-fn the_instance_of_a_killed_recorder_goes_with_the_next_ones_end() {
+fn the_next_recorder_removes_the_instance_of_a_killed_recorder_when_it_ends() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
@@ -93,7 +93,7 @@ fn the_instance_of_a_killed_recorder_goes_with_the_next_ones_end() {
 }
 
 #[test]
-fn a_flight_recorder_whose_instance_somebody_removed_is_told_and_restored() {
+fn a_flight_recorder_whose_instance_was_removed_is_reported_and_can_be_restored() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
@@ -114,7 +114,7 @@ fn a_flight_recorder_whose_instance_somebody_removed_is_told_and_restored() {
 }
 
 #[test]
-fn an_instance_that_somebody_looks_into_is_left_with_a_note_and_restore_removes_it() {
+fn an_instance_that_another_process_has_open_is_left_with_a_note_and_restore_removes_it() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
@@ -137,12 +137,12 @@ fn an_instance_that_somebody_looks_into_is_left_with_a_note_and_restore_removes_
 
 #[test]
 #[allow(unsafe_code)]
-fn a_buffer_that_another_tracer_has_mapped_is_told_and_an_instance_records() {
+fn a_buffer_that_another_tracer_has_mapped_is_refused_and_an_instance_can_record() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let pipe = fs::File::open(machine.root.join("per_cpu/cpu0/trace_pipe_raw")).unwrap();
     let page = 4096.try_into().unwrap();
-    // SAFETY: the mapping is looked at by nobody, and unmapped below.
+    // SAFETY: nothing accesses the mapping, and it is unmapped below.
     let map = unsafe { mmap(None, page, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, pipe.as_fd(), 0) };
     let Ok(map) = map else {
         return crate::support::skip(
@@ -154,7 +154,7 @@ fn a_buffer_that_another_tracer_has_mapped_is_told_and_an_instance_records() {
     let refused = record(&machine, dir.path(), &["sched", "-b", "3000", "-t", "1"]).output().unwrap();
     let beside = ["sched", "-b", "3000", "-t", "0.5", "--instance", "tb-failures"];
     let beside = record(&machine, dir.path(), &beside).output().unwrap();
-    // SAFETY: mapped above with this length, used nowhere.
+    // SAFETY: `map` was mapped above with this length, and nothing uses it.
     unsafe { munmap(map, 4096) }.unwrap();
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     assert!(
@@ -166,7 +166,7 @@ fn a_buffer_that_another_tracer_has_mapped_is_told_and_an_instance_records() {
 }
 
 #[test]
-fn a_user_who_may_not_is_told_so_and_what_to_do() {
+fn a_user_without_permission_gets_an_error_that_names_the_remedy() {
     let Some(machine) = machine() else { return };
     let dir = tempfile::tempdir().unwrap();
     let program = for_everybody(dir.path());
@@ -185,7 +185,7 @@ fn a_user_who_may_not_is_told_so_and_what_to_do() {
         assert!(told.contains(root) && told.contains("ermission denied"), "{command}: {told}");
         assert!(told.contains("root") && told.contains("doctor"), "{command}: {told}");
     }
-    // Settings that root's flight recorder left are root's to put back.
+    // Only root may put back the settings that root's flight recorder has changed.
     assert_eq!(run(&machine, dir.path(), &["start", "sched"]).status.code(), Some(0));
     let restore = as_shell(&["restore", "--flight"]);
     let stopped = run(&machine, dir.path(), &["stop"]);
@@ -200,7 +200,7 @@ fn a_full_disk_names_the_path_and_the_free_bytes_also_when_compressing() {
     expand(&machine.root);
     let Some(disk) = crate::recording::SmallDisk::mount("2m") else { return };
     let _busy = Busy::start();
-    // The saved settings lie on it too, as on a phone.
+    // The saved settings are on the full disk too, as on a phone.
     let dir = &disk.0;
     let before = Knobs::read(&machine.root);
     let capture = disk.0.path().join("x.dat");

@@ -115,7 +115,7 @@ fn an_app_that_does_not_start_is_a_failure() {
 }
 
 #[test]
-fn an_app_that_is_not_installed_is_told_before_anything_is_done() {
+fn an_app_that_is_not_installed_is_an_error_before_anything_is_done() {
     let Some(machine) = machine() else { return };
     let mut launch = Launch::new(&machine, "");
     fs::write(launch.android.path().join("bin/cmd"), "#!/bin/sh\necho No activity found\n").unwrap();
@@ -126,7 +126,7 @@ fn an_app_that_is_not_installed_is_told_before_anything_is_done() {
 }
 
 #[test]
-fn a_linux_without_android_is_told_so() {
+fn launch_on_a_linux_without_android_is_an_error() {
     let Some(machine) = machine() else { return };
     let mut launch = Launch::new(&machine, "");
     launch.command.env("ANDROID_ROOT", "/nonexistent");
@@ -135,7 +135,7 @@ fn a_linux_without_android_is_told_so() {
 }
 
 #[test]
-fn a_launch_that_never_ends_is_given_up_when_the_time_is_over() {
+fn a_launch_that_does_not_end_is_given_up_when_the_time_is_over() {
     let Some(machine) = machine() else { return };
     let mut launch = Launch::new(&machine, HANGS);
     let started = Instant::now();

@@ -39,7 +39,7 @@ const DIRS: [&str; 5] = [
 struct Opened(Vec<(PathBuf, u32)>);
 
 impl Opened {
-    /// Lets everybody into directories and read and write files.
+    /// Lets every user list and search a directory, or read and write a file.
     fn let_in(&mut self, path: &Path) {
         let Ok(meta) = fs::metadata(path) else { return };
         let mode = meta.permissions().mode() & 0o7777;

@@ -19,7 +19,7 @@ pub fn record(machine: &Machine, dir: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// A process that makes scheduler events until this is dropped.
+/// A process that causes scheduler events until this value is dropped.
 pub struct Busy(std::process::Child);
 
 impl Busy {
@@ -41,7 +41,7 @@ pub fn summary(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
 }
 
-/// Events in the summary, all CPUs.
+/// The number of events in the summary, all CPUs together.
 pub fn events(summary: &serde_json::Value) -> u64 {
     summary["cpus"].as_array().unwrap().iter().map(|c| c["events"].as_u64().unwrap()).sum()
 }
@@ -125,7 +125,7 @@ fn after_a_sigkill_the_capture_reads_and_restore_puts_every_knob_back() {
 }
 
 #[test]
-fn a_second_recorder_is_refused_and_told_of_the_first() {
+fn a_second_recorder_is_refused_with_the_pid_of_the_first() {
     let Some(machine) = machine() else { return };
     let dir = tempfile::tempdir().unwrap();
     let mut first = Recorder::start(record(&machine, dir.path(), &["sched", "-t", "20"]), dir.path());
@@ -138,8 +138,8 @@ fn a_second_recorder_is_refused_and_told_of_the_first() {
     assert!(said.contains(&format!("pid {}", first.id())) && said.contains("--force"), "{said}");
 }
 
-/// Records with these arguments, compares the knobs, and reads the capture. Returns the summary, and how many
-/// events `trace-cmd report` prints.
+/// Records with these arguments, compares the knobs, and reads the capture. Returns the summary and the
+/// number of events that `trace-cmd report` prints.
 fn journey(args: &[&str]) -> Option<(serde_json::Value, Option<u64>)> {
     let machine = machine()?;
     expand(&machine.root);
@@ -183,7 +183,7 @@ fn stop_when_full_ends_by_itself_with_the_first_events() {
 }
 
 #[test]
-fn an_instance_is_made_and_removed() {
+fn an_instance_is_created_and_removed() {
     let Some((summary, lines)) = journey(&["sched", "--instance", "tb-test", "-t", "1"]) else { return };
     assert!(events(&summary) > 100, "{summary}");
     assert!(!machine().unwrap().root.join("instances/tb-test").exists());
@@ -193,14 +193,14 @@ fn an_instance_is_made_and_removed() {
 }
 
 #[test]
-fn a_filter_filters_and_the_recorder_can_be_left_out() {
+fn a_filter_is_accepted_and_the_recorder_can_be_excluded() {
     let args = ["sched/sched_switch:prev_comm==\"sh\"", "--exclude-self", "-t", "1"];
     let Some((summary, Some(_))) = journey(&args) else { return };
     assert!(events(&summary) > 10, "{summary}");
 }
 
 #[test]
-fn a_size_ends_a_recording() {
+fn a_recording_ends_at_its_maximum_size() {
     let Some((summary, _)) = journey(&["sched", "irq/*", "-b", "64", "--max-size", "200k", "-t", "60"])
     else {
         return;
@@ -309,7 +309,7 @@ fn a_stream_on_a_pipe_becomes_the_same_capture() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_a_stream_with_every_knob_back() {
+fn a_stream_whose_reader_closes_the_pipe_ends_and_puts_every_knob_back() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let dir = tempfile::tempdir().unwrap();
@@ -351,7 +351,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_full_file_system_ends_a_recording_with_what_fitted() {
+fn a_full_file_system_ends_a_recording_and_keeps_the_pages_that_fitted() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let Some(disk) = SmallDisk::mount("2m") else { return };
@@ -379,7 +379,7 @@ fn a_full_file_system_ends_a_recording_with_what_fitted() {
 }
 
 #[test]
-fn an_output_directory_that_is_not_there_or_vanishes_is_told() {
+fn a_missing_or_removed_output_directory_is_an_error() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
@@ -410,7 +410,7 @@ fn random(most: u64) -> u64 {
 }
 
 #[test]
-fn killed_at_any_moment_a_recording_opens_and_its_settings_come_back() {
+fn a_recording_killed_at_any_moment_opens_and_restore_puts_its_settings_back() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let before = Knobs::read(&machine.root);
@@ -479,7 +479,7 @@ fn pages_outside(capture: &Path, cpus: usize) -> usize {
     let head = &head[..len];
     let find = |what: &[u8]| head.windows(what.len()).rposition(|w| w == what);
     if find(b"\"settle\":{").is_some() {
-        return 0; // Killed while the holes were taken out: the table is not what counts then.
+        return 0; // Killed while the holes were removed: the offsets in the table are not valid then.
     }
     let table = find(b"flyrecord\0").expect("a table of CPUs") + 10;
     let number = |at: usize| u64::from_ne_bytes(head[at..at + 8].try_into().unwrap());
@@ -487,7 +487,7 @@ fn pages_outside(capture: &Path, cpus: usize) -> usize {
         (0..cpus).map(|n| table + 16 * n).map(|at| (number(at), number(at) + number(at + 8))).collect();
     let mut outside = 0;
     let mut at = data.iter().map(|d| d.0).min().unwrap();
-    // Only over the file's data: its holes may be as long as the disk.
+    // SEEK_DATA skips the holes of the file, which may be as long as the disk.
     while let Ok(start) = nix::unistd::lseek(&file, at as i64, nix::unistd::Whence::SeekData) {
         let mut page = [0; 4096];
         at = start as u64 / 4096 * 4096;

@@ -50,7 +50,7 @@ fn read_at_once(path: &Path) -> Vec<u8> {
     out
 }
 
-/// The pages of one CPU that the kernel still has.
+/// Reads the pages that are in one CPU's buffer.
 fn pages(instance: &Path, cpu: usize, page_size: usize) -> Vec<u8> {
     let raw = instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
     let mut file = fs::OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(raw).unwrap();
@@ -66,7 +66,7 @@ fn pages(instance: &Path, cpu: usize, page_size: usize) -> Vec<u8> {
     out
 }
 
-/// A trace.dat of what is in the instance's buffer.
+/// A trace.dat with the content of the instance's buffer.
 fn trace_dat(root: &Path, instance: &Path, page_size: usize) -> Vec<u8> {
     let read = |name: &str| read_at_once(&root.join(name));
     let systems = SYSTEMS.iter().filter(|s| **s != "ftrace");
@@ -100,7 +100,7 @@ fn trace_dat(root: &Path, instance: &Path, page_size: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_recordings_text_is_the_kernels_own_byte_for_byte() {
+fn the_text_of_a_recording_equals_the_kernels_own() {
     let Some(machine) = machine() else { return };
     let instance = Instance(machine.root.join(format!("instances/tracebridge-text-{}", std::process::id())));
     if let Err(error) = fs::create_dir(&instance.0) {

@@ -17,12 +17,12 @@ use crate::support::{self, tracebridge};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The kernel's one trace buffer, which one test holds until it drops this. A test that panics leaves no knob
-/// changed: dropping this then puts back the knobs that the test found.
+/// The kernel's one trace buffer. Only one test at a time has this value. When a test panics, dropping the
+/// value puts back the knobs that the test found.
 pub struct Machine {
     pub root: PathBuf,
     found: Knobs,
-    // Dropped after everything above is done.
+    // The locks are released last, when the knobs have their old values.
     _everybody: Flock<fs::File>,
     _lock: MutexGuard<'static, ()>,
 }
@@ -35,8 +35,8 @@ impl Drop for Machine {
     }
 }
 
-/// A recorder that a test started. A test that ends before the recorder does leaves no recorder running:
-/// dropping this sends SIGTERM, after five seconds SIGKILL, and puts back what the recorder saved in `state`.
+/// A recorder that a test started. If the recorder still runs when the test ends, dropping this value sends
+/// SIGTERM, after five seconds SIGKILL, and puts back the settings that the recorder saved in `state`.
 pub struct Recorder {
     child: Option<Child>,
     state: PathBuf,
@@ -105,8 +105,8 @@ pub fn wait_for_tracing(root: &Path) {
     }
 }
 
-/// This machine's tracefs. Where there is none, the test is skipped, with a message: `None`. Waits for other
-/// tests, also for those of other processes.
+/// This machine's tracefs. Where there is none, prints a message and returns `None`, and the test is skipped.
+/// Waits for other tests, also for the tests of other processes.
 pub fn machine() -> Option<Machine> {
     let lock = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
     let everybody = fs::File::create(std::env::temp_dir().join("tracebridge-tests.lock")).unwrap();
@@ -138,8 +138,8 @@ fn mount() -> Option<PathBuf> {
 }
 
 /// The values of all readable knobs: the files below the root and `options`, each CPU's size, each event's
-/// `enable`, `filter` and `trigger`. Left out are files that reading changes, files that change by themselves
-/// (the buffers and their counts), and instances.
+/// `enable`, `filter` and `trigger`. Files that change when they are read, files that change by
+/// themselves (the buffers and their counts), and instances are left out.
 pub struct Knobs(BTreeMap<PathBuf, String>);
 
 impl Knobs {
@@ -183,7 +183,7 @@ impl Knobs {
         Knobs(out)
     }
 
-    /// Writes the old values of the knobs that differ now, as far as the kernel takes them.
+    /// Writes the old values of the knobs that differ now, as far as the kernel accepts them.
     fn put_back(&self, root: &Path) {
         let _ = fs::write(root.join("current_tracer"), "nop");
         let _ = fs::write(root.join("events/enable"), "0");

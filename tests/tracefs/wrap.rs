@@ -24,7 +24,7 @@ pub fn command(machine: &Machine, dir: &Path, name: &str) -> Command {
 }
 
 #[test]
-fn a_command_is_recorded_inside_of_its_section_and_its_status_passed_on() {
+fn a_command_is_recorded_within_a_slice_and_its_exit_status_is_passed_on() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let before = Knobs::read(&machine.root);
@@ -43,7 +43,7 @@ fn a_command_is_recorded_inside_of_its_section_and_its_status_passed_on() {
 }
 
 #[test]
-fn a_command_ended_by_a_signal_says_so_as_a_shell_does() {
+fn a_command_ended_by_a_signal_gives_the_exit_status_that_a_shell_gives() {
     let Some(machine) = machine() else { return };
     let mut wrap = tracebridge();
     wrap.args(["wrap", "--no-record", "--tracefs"]).arg(&machine.root);

@@ -27,8 +27,8 @@ pub(super) enum SchedFields {
 }
 
 impl SchedFields {
-    /// `None` if `kind` is neither of the two event types, or has other fields than they have in mainline
-    /// kernels.
+    /// `None` if `kind` is neither of the two event types, or lacks one of the fields that the event type
+    /// has in mainline kernels.
     pub(super) fn new(kind: &EventType) -> Option<SchedFields> {
         let all = |names: &[&str]| names.iter().map(|n| kind.field(n)).collect::<Option<Vec<_>>>();
         match kind.name.as_str() {
@@ -79,7 +79,8 @@ pub(super) struct CpuBundle {
     pub(super) events: u64,
     /// How many events the kernel counted as lost.
     pub(super) lost: u64,
-    /// The thread that runs, as a reader of the trace would know it; `None` after a loss.
+    /// The thread that runs on the CPU, as a reader of the trace finds it in the switch before; `None`
+    /// after a loss.
     running: Option<SwitchedThread>,
     after_loss: bool,
     /// Encoded `FtraceEventBundle.event` fields.
@@ -240,7 +241,7 @@ impl CpuBundle {
         self.running = None;
     }
 
-    /// Adds a row to the columns. Returns `None` if the columns cannot hold all that the event says.
+    /// Adds a switch to the columns. Returns `None` if the columns cannot hold the whole event.
     fn switch(&mut self, event: &Event<'_>, kind: &EventType, fields: &[usize; 7]) -> Option<()> {
         let before = self.running.take();
         let number = |n: usize| event.value(kind, fields[n]).and_then(as_number).map(|v| v as i64);
@@ -258,7 +259,7 @@ impl CpuBundle {
         Some(())
     }
 
-    /// Adds a row to the columns. Returns `None` if the columns cannot hold all that the event says.
+    /// Adds a wakeup to the columns. Returns `None` if the columns cannot hold the whole event.
     fn waking(
         &mut self,
         event: &Event<'_>,

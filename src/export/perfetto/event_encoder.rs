@@ -1,7 +1,7 @@
 //! Encodes events as `FtraceEvent` messages.
 //!
-//! An [`EventEncoder`] is made once for each event type. It says which field of the kernel's record becomes
-//! which field of the message. Event types without a message of their own in Perfetto become
+//! An [`EventEncoder`] is made once for each event type. It maps the fields of the kernel's record to the
+//! fields of the message. Event types without a message of their own in Perfetto become
 //! `GenericFtraceEvent` messages.
 
 use crate::formats::perfetto::event_table::{self, MessageField, ProtoType};
@@ -16,7 +16,7 @@ pub(super) enum EventEncoder {
     Typed {
         /// The message's field number in `FtraceEvent`.
         number: u32,
-        /// In the order of the proto.
+        /// The encoders of the message's fields, in the order of the proto.
         fields: Vec<FieldEncoder>,
     },
     /// The event becomes a `GenericFtraceEvent`.
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_as_texts_write_them() {
+    fn numbers_and_task_states_of_text_formats_become_integers() {
         for (text, want) in [
             ("7", Some(7)),
             ("-1", Some(u64::MAX)),

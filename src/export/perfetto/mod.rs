@@ -66,7 +66,7 @@ pub(super) struct PerfettoWriter {
     /// The time of the first event, ns; `u64::MAX` as long as there is none.
     first_ts: u64,
     clock: Clock,
-    /// Fields of the kernel's events that Perfetto's messages cannot hold: `event.field`.
+    /// Fields of kernel events that Perfetto's messages cannot hold, each as `event.field`.
     left_out: Vec<String>,
 }
 
@@ -154,8 +154,8 @@ impl PerfettoWriter {
         });
     }
 
-    /// Writes the `FtraceStats` of a phase. A reader takes the difference of the two phases as the
-    /// recording's losses.
+    /// Writes the `FtraceStats` of a phase: start or end of the recording. A reader takes the difference
+    /// between the two phases as the recording's losses.
     fn stats(&mut self, phase: u64) {
         let cpus = &self.cpus;
         packet(&mut self.out, |out| {
@@ -334,8 +334,8 @@ impl TimelineSink for PerfettoWriter {
     fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
         self.methods().thread(thread);
         if let Some(tid) = thread.tid {
-            // The method trace has the full name where the kernel has 15 characters, but only the kernel's
-            // name is certain to belong to this thread.
+            // The method trace has the thread's full name and the kernel only 15 characters of it. But
+            // only the kernel's name is certain to belong to this thread.
             self.threads.learn(tid, thread.tgid, None);
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! Turns records into lines: several threads each print a batch of records, and one more writes the batches
-//! in their order.
+//! Turns records into lines: several threads each print a batch of records, and one more thread writes the
+//! batches in their order.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -27,7 +27,7 @@ const MAX_PRINTING_THREADS: usize = 6;
 /// For each event type its printer, by the type's id.
 pub(super) type Printers = Arc<Vec<Arc<(EventPrinter, EventType)>>>;
 
-/// Consecutive events with all that is needed to print them.
+/// Consecutive events, and the printers and thread names that are needed to print them.
 #[derive(Default)]
 pub(super) struct EventBatch {
     entries: Vec<BatchEntry>,
@@ -175,7 +175,7 @@ impl LineFormatter {
     pub(super) fn flush(&mut self, printers: &Printers, threads: &Arc<ThreadNames>) -> io::Result<()> {
         self.batch.printers = printers.clone();
         self.batch.threads = threads.clone();
-        // No batch is free until one has been written; waiting here is what bounds the memory.
+        // Waits until a written batch is free again. This wait bounds the memory.
         let Ok(empty) = self.free.recv() else { return self.finish() };
         let full = std::mem::replace(&mut self.batch, empty);
         let number = self.next;

@@ -28,7 +28,8 @@ pub(super) const HEADER: &str = "\
 #              | |           |       |   |||||     |         |
 ";
 
-/// How many CPUs have the columns of their last thread cached. Lines of further CPUs take longer to print.
+/// The columns of the last thread are cached for CPUs below this number. Lines of other CPUs take longer to
+/// print.
 const MAX_CACHED_CPUS: usize = 1024;
 
 /// Prints the columns before an event's name: thread, process, CPU, flags and time. Consecutive events of a
@@ -128,21 +129,21 @@ pub struct EventPrinter {
     layout: EventLayout,
     /// The event's name as the line has it: `sched_switch: `.
     name: InlineBytes<32>,
-    /// Prints `name=value` pairs, for records that are shorter than their format says.
+    /// Prints `name=value` pairs, for records that are too short for their format.
     pairs: PrintFmt,
     context: Arc<Symbolizer>,
 }
 
-/// What follows an event's columns in a line.
+/// The way to print the event's name and fields, which follow the columns in a line.
 #[derive(Debug)]
 enum EventLayout {
-    /// The event's name, then the fields as the kernel's print format says.
+    /// The event's name, then the fields by the kernel's print format.
     Format(PrintFmt),
     /// The text of a marker: `print`, which systrace calls `tracing_mark_write`.
     Marker { ip: Option<Field>, buf: Field },
-    /// `bprint`: what `trace_printk()` wrote, of which the record has only the address of the format.
+    /// `bprint`: the output of `trace_printk()`. The record holds the address of the format, not its text.
     Bprint { ip: Field, fmt: Field, buf: Field },
-    /// `bputs`: what `trace_puts()` wrote, of which the record has only the address of the text.
+    /// `bputs`: the output of `trace_puts()`. The record holds the address of the text, not the text.
     Bputs { ip: Field, text: Field },
     /// `function`: the function and its caller, by address.
     Function { ip: Field, parent: Field },
@@ -151,7 +152,8 @@ enum EventLayout {
 }
 
 impl EventPrinter {
-    /// A printer for events of type `kind`; `context` names the addresses of the machine that recorded them.
+    /// A printer for events of type `kind`; `context` has the symbols of the machine that recorded the
+    /// events.
     pub fn new(kind: &EventType, context: &Arc<Symbolizer>) -> EventPrinter {
         let field = |name: &str| kind.field(name).map(|i| kind.fields[i].clone());
         let both = |a: &str, b: &str| Some((field(a)?, field(b)?));
@@ -299,9 +301,9 @@ impl EventPrinter {
     }
 }
 
-/// Whether this kernel function writes what a program wrote to `trace_marker`: `tracing_mark_write()`, since
-/// Linux 6.12 also `write_marker_to_buffer()`. Without kallsyms, or where kallsyms hides addresses, the
-/// symbol is a number; then the event counts as a marker.
+/// Whether this kernel function records the text that a program writes to `trace_marker`:
+/// `tracing_mark_write()`, since Linux 6.12 also `write_marker_to_buffer()`. Without kallsyms, or where
+/// kallsyms hides addresses, the symbol is a number; then the event counts as a marker.
 fn is_marker_writer(symbol: &[u8]) -> bool {
     symbol.is_empty() || symbol.starts_with(b"0x") || symbol.windows(4).any(|w| w == b"mark")
 }

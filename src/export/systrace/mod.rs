@@ -22,12 +22,13 @@ pub struct SystraceWriter {
     threads: Arc<ThreadNames>,
     printers: Printers,
     context: Arc<Symbolizer>,
-    /// For events whose values do not outlive the call, so that they are printed at once.
+    /// Prints the columns of events whose values do not outlive the call. Such events are printed at once,
+    /// not in a batch.
     columns: LineColumns,
 }
 
 impl SystraceWriter {
-    /// A writer onto `out`.
+    /// A writer that writes to `out`.
     pub fn new(out: Out) -> SystraceWriter {
         SystraceWriter {
             out: LineFormatter::new(out),

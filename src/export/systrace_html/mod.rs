@@ -12,10 +12,10 @@ use crate::text::markup::write_script_text;
 use crate::timeline::{MergeSummary, TimelineAdapter, TimelineSink};
 
 const PAGE: &str = include_str!("page.html");
-/// The mark in [`PAGE`] that the trace replaces.
+/// The placeholder in [`PAGE`] that the trace replaces.
 const TRACE_MARK: &str = "%TRACE%";
 
-/// The writer onto `out`.
+/// Makes the writer, which writes to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
     let out = SharedOut(Arc::new(Mutex::new(out)));
     Box::new(HtmlWriter { text: SystraceWriter::new(Box::new(ScriptText(out.clone()))), out })
@@ -26,7 +26,7 @@ struct HtmlWriter {
     out: SharedOut,
 }
 
-/// The output, onto which both the text's writer and the page around the text write.
+/// The output, which the writer of the text and the writer of the page around the text share.
 #[derive(Clone)]
 struct SharedOut(Arc<Mutex<Out>>);
 
@@ -36,8 +36,8 @@ impl SharedOut {
     }
 }
 
-/// Writes text for the inside of a script. Each piece is a number of whole lines, so that no piece ends
-/// inside a tag.
+/// Writes text for the inside of a script element. Each piece that is written consists of whole lines, so
+/// that no piece ends inside a tag.
 struct ScriptText(SharedOut);
 
 impl Write for ScriptText {
@@ -88,7 +88,7 @@ mod tests {
     use super::SystraceWriter;
 
     #[test]
-    fn a_marker_that_would_end_the_script_does_not() {
+    fn a_marker_with_a_closing_script_tag_does_not_end_the_script_element() {
         let text = " a-1 [000] 1.5: tracing_mark_write: B|1|x</script><b>\n a-1 [000] 1.6: 0: E|1\n";
         let page = export(super::create, text);
         assert_eq!(page.matches("</script>").count(), 2, "the section's end and the viewer's");

@@ -2,9 +2,9 @@
 //! open it.
 //!
 //! A record that comes from a trace.dat is written as it is. An event that comes from a text or from a
-//! Perfetto trace is put into a record: in the kernel's layout where the event catalog knows the event, else
-//! in a layout of this module's. Pages wait in a temporary file, because the head before them needs to know
-//! their number.
+//! Perfetto trace is put into a record: in the kernel's layout where the event catalog knows the event,
+//! else in a layout that this module makes. Pages wait in a temporary file, because the head, which
+//! precedes them in the file, holds their number.
 
 mod record_layout;
 
@@ -71,7 +71,7 @@ impl DatWriter {
     }
 
     fn remember(&mut self, tid: i32, tgid: Option<i32>, name: Option<&[u8]>) {
-        // The idle task is no thread of the saved names: each CPU has one.
+        // The saved names do not include the idle task: its thread id is 0 on every CPU.
         self.threads.learn(tid, tgid, name.filter(|_| tid > 0));
     }
 

@@ -1,19 +1,21 @@
-//! Where each type of event has its fields in a record, the `format` text that says so, and the record's
-//! encoder.
+//! The layout of the records of each event type: the places of the fields, the `format` text that describes
+//! them, and the encoder.
 
 use crate::formats::{Event, EventType, Field, FieldType, Payload, Value, event_catalog};
 use crate::ftrace::Endian;
 
-/// The id of the first event type. Smaller ids belong to the kernel's own types (`ftrace/print` has 5).
+/// The first id that this module gives to an event type. Smaller ids belong to the kernel's own types
+/// (`ftrace/print` has 5).
 const FIRST_ID: u16 = 300;
 /// The id that every kernel gives to `ftrace/print` (TRACE_PRINT of enum trace_type).
 const PRINT_ID: u16 = 5;
-/// The address that a marker gets whose source names no address. [`KALLSYMS`] calls it `tracing_mark_write`.
+/// The address of a marker whose source names no address. [`KALLSYMS`] gives it the symbol
+/// `tracing_mark_write`.
 const MARKER_IP: u64 = 0xffff_ffff_8000_0000;
 /// The text of `/proc/kallsyms` for the file: the one symbol that markers without an address need.
 pub(super) const KALLSYMS: &str = "ffffffff80000000 T tracing_mark_write\nffffffff80001000 T _etext\n";
 
-/// Where the records of one type of event have their fields.
+/// The layout of the records of one event type.
 pub(super) struct DatRecordLayout {
     /// The `common_type` of the records.
     pub(super) id: u16,

@@ -1,4 +1,4 @@
-//! What the events of one type mean for the tracks, and which of their fields matter.
+//! The meaning of each event type for the tracks, and the fields that matter.
 
 use crate::formats::EventType;
 

@@ -1,7 +1,8 @@
 //! Builds tracks from a timeline: slices, thread states, interrupts and counters on threads and CPUs.
 //!
-//! The exporters of formats that know nothing of ftrace implement [`TrackSink`]. A [`TrackBuilder`] follows
-//! the kernel's events, the markers and the methods, and calls the sink once for each piece of a track.
+//! The exporters of formats that know nothing of ftrace implement [`TrackSink`]. A [`TrackBuilder`]
+//! follows the kernel's events, the markers and the methods, and calls the sink for each slice, state and
+//! counter value.
 
 mod counters;
 mod event_role;
@@ -37,7 +38,7 @@ pub(super) struct Span {
 /// The thread that has a CPU.
 struct RunningTask {
     tid: i32,
-    /// ns.
+    /// The time since which the thread has had the CPU, ns.
     since: u64,
     prio: i64,
 }
@@ -72,10 +73,10 @@ impl Tasks {
     }
 }
 
-/// Receives the pieces of the tracks. Times are ns in the timeline's clock.
+/// Receives the slices, states and counters of the tracks. Times are ns in the timeline's clock.
 ///
-/// A call comes when the piece ends, so that calls are ordered by the end. Slices of threads have a call for
-/// the begin too.
+/// A slice or state is passed on when it ends, so that calls are ordered by the end times. Slices of
+/// threads are also passed on when they begin.
 pub(super) trait TrackSink {
     /// A slice begins on a thread.
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()>;
@@ -106,7 +107,7 @@ pub(super) trait TrackSink {
         let _ = (at, stack, methods, until);
         Ok(())
     }
-    /// A kernel event of which no other call tells.
+    /// A kernel event that is passed on by no other call.
     fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()>;
 }
@@ -125,7 +126,7 @@ pub(super) struct AsyncSlice<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AsyncEdge {
     Begin,
-    /// With the time of the begin, if the begin was recorded.
+    /// The slice ends. Holds the time of the begin, ns, if the begin was recorded.
     End(Option<u64>),
     Instant,
 }
@@ -310,12 +311,12 @@ pub(super) mod tests {
         }
     }
 
-    /// Returns what the exporter writes for `text` and one method on thread 7.
+    /// Returns the output of the exporter for `text` and one method on thread 7.
     pub(in crate::export) fn export(create: impl Fn(Out) -> Box<dyn TimelineSink>, text: &str) -> String {
         export_methods(create, text, &example_thread())
     }
 
-    /// Returns what the exporter writes for `text` and one method on `thread`.
+    /// Returns the output of the exporter for `text` and one method on `thread`.
     pub(in crate::export) fn export_methods(
         create: impl Fn(Out) -> Box<dyn TimelineSink>,
         text: &str,

@@ -39,7 +39,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         self.change_state(entered, RUNNING, ts)
     }
 
-    /// Hands on the time that a thread had a CPU.
+    /// Passes the time that a thread had a CPU on to the sink.
     fn end_on_cpu(&mut self, cpu: u32, task: &RunningTask, span: Span) -> io::Result<()> {
         if task.tid <= 0 {
             return Ok(());
@@ -78,7 +78,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         Ok(())
     }
 
-    /// Ends at `end` what no event ended.
+    /// Ends at `end` the times on a CPU and the thread states that no event ended.
     pub(super) fn close_thread_states(&mut self, end: u64) -> io::Result<()> {
         for (cpu, task) in std::mem::take(&mut self.cpus) {
             self.end_on_cpu(cpu, &task, Span { start: task.since, end, open: true })?;

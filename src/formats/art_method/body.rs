@@ -6,12 +6,12 @@ use std::ops::Range;
 use super::ids::NONE;
 use crate::art::{BlockEncoding, BlockRecord, BlockState, FixedRecord, RecordLayout, next_record};
 
-/// Consecutive records of fixed size, and the threads that their ids mean.
+/// Consecutive records of fixed size, and the thread ids that change their meaning at the first of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     /// The bytes in the file: a whole number of records.
     pub range: Range<usize>,
-    /// Thread ids that mean another thread from here on, with the thread's dense index.
+    /// Thread ids that mean another thread from this segment on, each with that thread's dense index.
     pub binds: Vec<(u16, u32)>,
 }
 
@@ -53,7 +53,8 @@ impl FixedBody {
         out
     }
 
-    /// Makes each id mean another thread from an offset on, by splitting the segments at the offsets.
+    /// Makes ids mean other threads from given offsets on, by splitting the segments at the offsets. Each
+    /// element of `binds` is an offset in the file, a thread id, and the dense index of its new thread.
     pub fn bind_all(&mut self, mut binds: Vec<(usize, u16, u32)>) {
         binds.sort_unstable();
         let mut binds = binds.into_iter().peekable();
@@ -105,7 +106,7 @@ pub struct BlockCursor<'t, 'a> {
 }
 
 impl<'t, 'a> BlockCursor<'t, 'a> {
-    /// The position of the first record. `threads` is the number of threads, above all dense indexes.
+    /// The position of the first record. `threads` is the number of threads; all dense indexes are smaller.
     pub fn new(bytes: &'a [u8], body: &'t BlockBody, threads: usize) -> Self {
         let states = vec![BlockState::default(); threads];
         let (encoding, blocks) = (body.encoding, body.blocks.iter());

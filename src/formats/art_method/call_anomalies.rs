@@ -1,7 +1,7 @@
-//! Counts of irregular records: those that the rules of calls and times do not explain.
+//! Counts of irregular records: enters and exits that do not form pairs, and times that step back or wrap.
 
-/// Counts of the irregularities that show when call stacks are followed. [`super::Counts`] has those that
-/// show without.
+/// Counts of the irregularities that are found by following call stacks. [`super::Counts`] has the counts
+/// that need no call stacks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct CallAnomalies {
     /// Exits while no call was open: their calls had begun before the trace did.

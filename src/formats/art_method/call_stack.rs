@@ -21,8 +21,8 @@ pub(crate) enum ExitEffect {
     Unmatched,
 }
 
-/// Finds out what a record that leaves `method` does to the calls in `open` (outermost first), and counts
-/// what is irregular about it.
+/// Returns the effect of a record that leaves `method` on the calls in `open` (outermost first), and counts
+/// irregularities in `anomalies`.
 #[inline]
 pub(crate) fn exit_effect<C>(
     open: &[C],
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_without_an_open_call_began_before_the_trace() {
+    fn an_exit_without_an_open_call_ends_a_call_from_before_the_trace() {
         let anomalies = CallAnomalies { exits_without_enter: 1, ..CallAnomalies::default() };
         assert_eq!(effect(&[], 1), (ExitEffect::BeganBeforeTrace, anomalies));
     }

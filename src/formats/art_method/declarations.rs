@@ -26,7 +26,8 @@ pub(super) struct Declarations<'a> {
 }
 
 impl<'a> Declarations<'a> {
-    /// No declarations. `text` is the text section that will follow, for the size of the tables.
+    /// An empty collection. `text` is the text section that will be added next; it determines the size of the
+    /// tables.
     pub(super) fn new(text: Option<&KeySection<'_>>) -> Self {
         Declarations {
             report: ReadReport::default(),
@@ -53,8 +54,8 @@ impl<'a> Declarations<'a> {
         self.keys.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_ref())
     }
 
-    /// Adds the declarations of a text section, which begins at offset `at`. With `fresh` an id that comes
-    /// twice means two threads; otherwise it means the same thread, declared again.
+    /// Adds the declarations of a text section, which begins at offset `at`. If `fresh` is true, an id that
+    /// occurs twice means two threads; otherwise it means the same thread, declared again.
     pub(super) fn take_text(&mut self, text: KeySection<'a>, at: usize, fresh: bool) {
         for (offset, why) in text.bad_lines.iter().take(MAX_BAD_LINES_REPORTED) {
             self.damage(at + offset, format!("a line of the text section is skipped: {why}"));

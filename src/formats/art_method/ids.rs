@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The index of an id that has none.
+/// The value that stands for the index of an id without an index.
 pub const NONE: u32 = u32::MAX;
 
 /// The smallest size of the table, entries (256 KiB of `u32`); an entry stands for an id without its two

@@ -45,7 +45,7 @@ pub use records::{Record, Records};
 use super::ReadReport;
 use crate::art::MAGIC;
 
-/// More threads than this wait for memory when they read the records of one trace.
+/// The largest number of threads that read the records of one trace. More threads would only wait for memory.
 pub(crate) const MAX_WORKERS: usize = 8;
 
 /// The general facts that a method trace states about itself.
@@ -57,8 +57,8 @@ pub struct Header<'a> {
     pub streaming: bool,
     /// The clocks that records carry.
     pub clock: ClockMode,
-    /// Whether the file has a `clock=` key. The streaming file of a killed app has none, and the record size
-    /// decides.
+    /// Whether the file has a `clock=` key. The streaming file of a killed app has no such key; the record
+    /// size then decides.
     pub clock_declared: bool,
     /// The start of the trace, in units of [`Header::start_unit_ns`]. The clock depends on the age of the
     /// runtime, and no field names it: CLOCK_REALTIME in Dalvik, CLOCK_MONOTONIC in most versions of ART, the
@@ -154,10 +154,10 @@ impl Method<'_> {
     }
 }
 
-/// Counts from the opening of a trace.
+/// Counts from opening a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
-    /// Records, with known actions or not.
+    /// All records, also those with unknown actions.
     pub records: u64,
     /// Records that enter a method.
     pub enters: u64,
@@ -219,22 +219,24 @@ impl<'a> MethodTrace<'a> {
         open::open(bytes)
     }
 
-    /// The general facts.
+    /// The facts that the file states about itself.
     pub fn header(&self) -> &Header<'a> {
         &self.header
     }
 
-    /// All threads, with those that only occur in records. [`Record::thread`] is an index into this list.
+    /// All threads, including those that occur only in records. [`Record::thread`] is an index into this
+    /// list.
     pub fn threads(&self) -> &[TracedThread<'a>] {
         &self.threads
     }
 
-    /// All methods, with those that only occur in records. [`Record::method`] is an index into this list.
+    /// All methods, including those that occur only in records. [`Record::method`] is an index into this
+    /// list.
     pub fn methods(&self) -> &[Method<'a>] {
         &self.methods
     }
 
-    /// Counts from the opening of a trace.
+    /// Counts from opening a trace.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -276,7 +278,8 @@ impl<'a> MethodTrace<'a> {
         &self.ids
     }
 
-    /// Whether times may have wrapped their 32 bits: false if the header states a shorter duration.
+    /// Whether times may have wrapped their 32 bits: false in versions 4 and 5, and if the file states a
+    /// duration of up to 71.6 minutes.
     pub(crate) fn may_wrap(&self) -> bool {
         self.may_wrap
     }

@@ -1,4 +1,5 @@
-//! Opening a trace: the text section, the binary header, the records, and checks of what the file promises.
+//! Opens a trace: reads the text section, the binary header and the records, and compares the records with
+//! the totals that the file states.
 
 use std::ops::Range;
 
@@ -53,7 +54,7 @@ fn no_records(version: u16, data: &[u8]) -> DataHeader {
     }
 }
 
-/// Reads the records behind the binary header, and makes the trace of all that is known.
+/// Reads the records behind the binary header, and builds the trace.
 fn finish<'a>(
     mut declared: Declarations<'a>,
     bytes: &'a [u8],
@@ -79,7 +80,7 @@ fn finish<'a>(
         clock,
         clock_declared: declared.key("clock").and_then(ClockMode::from_key).is_some(),
         start: header.start,
-        // The encoding by counter ticks has its start in ns whatever else.
+        // The header's start has the unit of the records. With the encoding by counter ticks, both are in ns.
         start_unit_ns: tick_ns,
         tick_ns,
         vm: declared.key("vm").map(str::to_owned),
@@ -108,7 +109,7 @@ fn non_ascii_names(declared: &Declarations<'_>) -> u64 {
     (threads + methods) as u64
 }
 
-/// Checks what the keys promise and reports what opening has counted.
+/// Compares the keys with the counts, and adds damage and irregularities to the report.
 fn check_promises(
     declared: &mut Declarations<'_>,
     header: &DataHeader,

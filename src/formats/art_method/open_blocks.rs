@@ -1,4 +1,4 @@
-//! Opening versions 4 and 5: packets into threads, methods and blocks of records.
+//! Opens versions 4 and 5: reads threads, methods and blocks of records from the packets.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,13 +23,13 @@ pub(super) struct OpenedBlocks {
     pub counts: Counts,
 }
 
-/// A block of which is not known yet whether it continues the previous block.
+/// A block for which [`continued`] has not yet decided whether it continues the thread's previous block.
 struct FoundBlock {
     block: RecordBlock,
     stated_records: u32,
 }
 
-/// Reads all packets from `from` on.
+/// Reads all packets from offset `from` on.
 pub fn open<'a>(
     declared: &mut Declarations<'a>,
     bytes: &'a [u8],
@@ -126,7 +126,7 @@ fn packets<'a>(
     summary
 }
 
-/// Takes the declaration of a thread. `threads` has the index of the latest thread of each id.
+/// Adds the thread that a packet declares. `threads` has the index of the latest thread of each id.
 fn declare_thread<'a>(
     declared: &mut Declarations<'a>,
     threads: &mut HashMap<u32, u32>,
@@ -158,7 +158,7 @@ fn continued(bytes: &[u8], found: Vec<FoundBlock>, encoding: BlockEncoding) -> V
         if let BlockEncoding::Aosp { wall, cpu } = encoding {
             let held = count_aosp(bytes.get(block.range.clone()).unwrap_or_default(), wall, cpu);
             let sum = before.entry(block.thread).or_default();
-            // The runtime writes 24 bits of which it fills 16.
+            // The field has 24 bits, but the runtime fills only the low 16.
             let equal = |n: u64| n & 0xffff == u64::from(stated_records) & 0xffff;
             block.continues = *sum > 0 && !equal(held) && equal(*sum + held);
             *sum = if block.continues { *sum + held } else { held };

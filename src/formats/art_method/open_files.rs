@@ -12,8 +12,7 @@ pub fn open_file(path: &Path) -> Result<Input, InputError> {
     }
 }
 
-/// Opens the traces that a list of paths names. A key file that is followed by a data file is one trace with
-/// it.
+/// Opens the traces in a list of paths. A key file and the data file right behind it are one trace.
 pub fn open_files(paths: &[PathBuf]) -> Result<Vec<Input>, InputError> {
     let mut inputs = Vec::new();
     let mut rest = paths;
@@ -32,7 +31,7 @@ pub fn open_files(paths: &[PathBuf]) -> Result<Vec<Input>, InputError> {
     Ok(inputs)
 }
 
-/// Joins a key file and a data file: the text section and the records, which is what one trace file holds.
+/// Joins a key file (the text section) and its data file (the records) into the content of one trace file.
 fn open_pair(key: &Path, data: &Path) -> Result<Input, InputError> {
     let mut bytes = Input::open(key)?.to_vec();
     bytes.extend_from_slice(&Input::open(data)?);

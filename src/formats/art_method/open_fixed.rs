@@ -1,4 +1,4 @@
-//! Opening versions 1 to 3: records of fixed size, in streaming files with declarations in between.
+//! Opens versions 1 to 3: records of fixed size. Streaming files have declarations between the records.
 
 use std::borrow::Cow;
 
@@ -55,7 +55,7 @@ fn choose_clock(declared: &mut Declarations<'_>, key: Option<ClockMode>, layout:
     }
 }
 
-/// Finds the records of a file that was written at the end: one segment up to the end of the file.
+/// Finds the records of a file that is not streaming: one segment up to the end of the file.
 fn find_records(declared: &mut Declarations<'_>, bytes: &[u8], from: usize, body: &mut FixedBody) {
     let size = body.layout.size();
     let left = bytes.len().saturating_sub(from);

@@ -1,4 +1,4 @@
-//! The pass over the records that precedes everything else: it counts them, and finds ids that no list
+//! The first pass over the records of versions 1 to 3: counts the records, and finds ids that no list
 //! declares and the places where another thread takes over an id.
 
 use std::collections::{HashMap, HashSet};
@@ -12,8 +12,8 @@ use crate::workers::worker_count;
 /// With fewer records than this a second thread costs more than it saves.
 const PARALLEL_FROM_RECORDS: u64 = 200_000;
 
-/// When the CPU clock of an id falls back to less than this, µs, and a method is entered, a new thread has
-/// just begun: CPU time counts from a thread's first record.
+/// A new thread has taken over an id if a record that enters a method has a CPU time below this, µs, and the
+/// previous record of the id does not: CPU time counts from a thread's first record.
 const FRESH_CPU_MAX_US: u32 = 1_000;
 
 /// The findings for the records of one thread.

@@ -10,8 +10,8 @@ pub const CPU: usize = 0;
 /// The index of wall time in [`Ticks`].
 pub const WALL: usize = 1;
 
-/// A clock that steps back by more than this has wrapped its 32 bits; a smaller step is a step back in time,
-/// µs (10 s).
+/// A clock that steps back by more than this, µs (10 s), has wrapped its 32 bits. A smaller step back is an
+/// irregularity.
 const STEP_BACK_MAX_US: u32 = 10_000_000;
 
 /// Undoes the wraps of 32-bit times. A trace of versions 1 to 3 writes µs in 32 bits, which are full after
@@ -27,7 +27,7 @@ pub(crate) struct WrapCorrection {
 struct ThreadTimes {
     seen: bool,
     last: [u32; 2],
-    /// What the wraps so far add to a 32-bit time: multiples of 2^32 µs.
+    /// The amount to add to a 32-bit time for the wraps so far: a multiple of 2^32 µs for each clock.
     wraps: Ticks,
 }
 
@@ -37,7 +37,7 @@ impl WrapCorrection {
         WrapCorrection { threads: vec![ThreadTimes::default(); threads], previous_wall_us: 0 }
     }
 
-    /// The full times in µs of the thread's next record, which has these 32 bits of them.
+    /// The full times, µs, of the thread's next record. `times` are their low 32 bits.
     #[inline]
     pub(crate) fn full_times(&mut self, thread: u32, times: [u32; 2]) -> Ticks {
         let Some(state) = self.threads.get_mut(thread as usize) else { return times.map(u64::from) };
@@ -66,7 +66,7 @@ impl ThreadTimes {
     }
 }
 
-/// What to add to `time_us` so that the sum is the closest to `near_us` of all times with these 32 bits.
+/// The multiple of 2^32 µs that, added to `time_us`, gives the time closest to `near_us`.
 fn wraps_nearest(time_us: u32, near_us: u64) -> u64 {
     let ahead = time_us.wrapping_sub(near_us as u32) as i32;
     near_us.checked_add_signed(i64::from(ahead)).map_or(0, |full| full - u64::from(time_us))

@@ -1,5 +1,5 @@
-//! The records of a trace in file order, with dense indexes, and with times in ns of which the wraps are
-//! undone.
+//! The records of a trace in file order, with dense indexes and with times in ns. The wraps of 32-bit times
+//! are undone.
 
 use super::body::{BlockCursor, FixedBody, FixedRecords, Segment, ThreadTable, decode};
 use super::record_times::{CPU, Ticks, WALL, WrapCorrection};
@@ -13,7 +13,7 @@ pub struct Record {
     pub thread: u32,
     /// Index into [`MethodTrace::methods`].
     pub method: u32,
-    /// The event.
+    /// Whether the method was entered, returned, or was left by an exception.
     pub action: Action,
     /// Wall time, ns since the start of the trace ([`super::Header::start`]).
     pub wall: Option<u64>,

@@ -1,4 +1,4 @@
-//! Thread ids that one thread after another had: which records are whose.
+//! Assigns records to threads where several threads had the same id one after another.
 
 use std::collections::HashMap;
 
@@ -12,15 +12,15 @@ use super::{Method, TracedThread};
 pub(super) struct SeparatedThreads {
     /// Offset in the file, thread id, and the index of the thread that the id means from that offset on.
     pub binds: Vec<(usize, u16, u32)>,
-    /// How many ids the thread list gives to several threads whose records nothing separates.
+    /// Number of ids that the thread list gives to several threads whose records cannot be separated.
     pub inseparable_ids: u64,
 }
 
 /// Separates the threads that had the same id one after another, and adds the threads that no list names.
 ///
-/// Two things prove that another thread goes on under an id: the CPU clock of the id starts over (the scan
-/// has found where), or, for ids that the list gives to several threads, all calls have ended and
-/// `Thread.run` is entered again.
+/// Two signs prove that another thread has taken over an id: the CPU clock of the id starts over (the prescan
+/// has found the places), or, for ids that the list gives to several threads, `Thread.run` is entered again
+/// after all calls have ended.
 pub(super) fn separate(
     bytes: &[u8],
     body: &FixedBody,
@@ -63,13 +63,13 @@ struct SharedId {
     id: u16,
     /// Index of the thread to which the scan gave the records.
     first: usize,
-    /// Indexes of the threads that the list gives the same id, in the list's order, as far as they have no
-    /// records.
+    /// Indexes of the later threads with the same id that have no records yet, in the order of the list.
     successors: Vec<u32>,
 }
 
 impl SharedId {
-    /// Whether only the entries of `Thread.run` can separate the threads: no CPU clock does.
+    /// Whether only the entries of `Thread.run` can separate the threads, because the CPU clock does not
+    /// start over.
     fn needs_thread_run(&self, scan: &Prescan) -> bool {
         let first = &scan.by_thread[self.first];
         first.restarts.is_empty() && !self.successors.is_empty() && first.records > 0
@@ -97,7 +97,7 @@ fn shared_ids(threads: &[TracedThread<'_>], scan: &Prescan) -> Vec<SharedId> {
 struct ThreadRuns {
     depth: u64,
     seen: bool,
-    /// Offsets of the entries with no call open, without the first of them.
+    /// Offsets in the file of the records that enter `Thread.run` while no call is open, except the first.
     offsets: Vec<usize>,
 }
 

@@ -1,6 +1,6 @@
-//! The kernel events whose names occur in texts and Perfetto traces, which do not describe them: their fields
-//! as the kernel declares them, and how the kernel prints them. By it a line of text becomes typed fields,
-//! and fields become the line.
+//! The catalog of kernel events: the fields of each event as the kernel declares them, and the text that the
+//! kernel prints for it. Texts and Perfetto traces name events without describing them. With the catalog a
+//! line of text becomes typed fields, and typed fields become a line of text.
 //!
 //! `events.txt` is the table, taken from `events/*/*/format` of Android kernels 3.4 to 5.10 and newer ones
 //! where they differ. An event is one line `system/name field:type …`, followed by one indented template for
@@ -31,9 +31,9 @@ pub(crate) struct CatalogEntry {
 }
 
 impl CatalogEntry {
-    /// Takes the fields out of `text`, the part of a line behind `name: `. `out` gets one value for each
-    /// field of [`Self::kind`], and their number is returned; an array of numbers stays text. `None` where
-    /// the text has another shape.
+    /// Parses `text`, the part of a line behind `name: `. Puts one value for each field of [`Self::kind`]
+    /// into `out` and returns the number of values. An array of numbers stays text. Returns `None` where the
+    /// text does not match this way of printing.
     pub(crate) fn parse<'a>(&self, text: &'a [u8], out: &mut [Value<'a>; MAX_FIELDS]) -> Option<usize> {
         self.template.parse(text, &self.kind.fields, out).then_some(self.kind.fields.len())
     }
@@ -44,7 +44,7 @@ impl CatalogEntry {
     }
 }
 
-/// All ways in which kernels print the event called `name`; none for an event that is not in the catalog.
+/// All ways in which kernels print the event called `name`; empty for an event that is not in the catalog.
 pub(crate) fn lookup(name: &[u8]) -> &'static [CatalogEntry] {
     std::str::from_utf8(name).ok().and_then(|name| TABLE.get(name)).map_or(&[], Vec::as_slice)
 }
@@ -94,7 +94,7 @@ fn parse_table(text: &'static str) -> HashMap<&'static str, Vec<CatalogEntry>> {
     table
 }
 
-/// Lays fields out behind the common ones, each at a multiple of its size, as the kernel does.
+/// Places the fields behind the common fields, aligned as the kernel aligns them.
 fn lay_out<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Field> {
     let mut offset = COMMON_SIZE;
     fields
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn printed_fields_are_what_was_read() {
+    fn parsed_fields_are_printed_as_the_same_text() {
         for (name, text) in [
             ("sched_waking", "comm=sh pid=8 prio=120 target_cpu=002"),
             ("irq_handler_exit", "irq=28 ret=handled"),

@@ -26,7 +26,8 @@ enum TemplatePart {
     Placeholder {
         /// The position in the event's fields; `None` for text that no field holds.
         field: Option<usize>,
-        /// Whether an earlier placeholder has filled the field, so that this one repeats it in another form.
+        /// Whether an earlier placeholder has filled the field. This placeholder then repeats the field in
+        /// another form.
         again: bool,
         format: ValueFormat,
     },
@@ -76,7 +77,7 @@ impl Template {
         fill(&self.parts, text.trim_ascii_end(), fields, out, &mut tries)
     }
 
-    /// Prints `event`, whose kind has at least the template's own `fields`, in whatever order.
+    /// Prints `event`, whose type has at least the template's own `fields`, in any order.
     pub(super) fn render(&self, event: &Event<'_>, kind: &EventType, fields: &[Field], out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
@@ -95,7 +96,7 @@ impl Template {
         }
     }
 
-    /// The same as the `print fmt` of a kernel's `format` file, for writing trace.dat.
+    /// The template in the form of `print fmt` in a kernel's `format` file, for writing trace.dat.
     pub(super) fn print_fmt(&self, fields: &[Field]) -> String {
         let (mut fmt, mut args) = (String::new(), String::new());
         for part in &self.parts {
@@ -191,7 +192,7 @@ fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     memchr::memmem::find(text, needle)
 }
 
-/// A number at the start of `text` in `radix`, and its length; a minus sign is allowed in decimal.
+/// A number at the start of `text` in `radix`, and its length in bytes; a minus sign is allowed in decimal.
 fn number_at(text: &[u8], radix: u32) -> Option<(u64, usize)> {
     let minus = radix == 10 && text.first() == Some(&b'-');
     let mut at = usize::from(minus);
@@ -244,8 +245,8 @@ impl ValueFormat {
         }
     }
 
-    /// The value at the start of `text` and its length, for formats whose end is known from their own
-    /// characters.
+    /// The value at the start of `text` and its length in bytes, for formats whose characters show where the
+    /// value ends.
     fn number<'a>(&self, text: &'a [u8], ty: Option<FieldType>) -> Option<(Value<'a>, usize)> {
         match self {
             ValueFormat::Plain { .. } if is_number(ty) => {
@@ -273,7 +274,7 @@ impl ValueFormat {
         }
     }
 
-    /// Whether the placeholder takes nothing but what [`Self::number`] finds.
+    /// Whether the placeholder accepts only values that [`Self::number`] returns.
     fn only_number(&self, ty: Option<FieldType>) -> bool {
         match self {
             ValueFormat::Plain { .. } => is_number(ty),
@@ -282,7 +283,7 @@ impl ValueFormat {
         }
     }
 
-    /// The value that is all of `text`.
+    /// All of `text` as a string value; `None` where a pointer is missing.
     fn text<'a>(&self, text: &'a [u8], again: bool) -> Option<Value<'a>> {
         (again || !matches!(self, ValueFormat::Pointer) || !text.is_empty()).then_some(Value::Str(text))
     }

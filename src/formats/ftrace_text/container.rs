@@ -1,5 +1,5 @@
-//! Takes ftrace text out of what it comes in: the `TRACE:` line and the zlib stream of `atrace -z`,
-//! JavaScript escapes, and systrace's HTML pages.
+//! Takes ftrace text out of its container: the `TRACE:` line and the zlib stream of `atrace -z`, JavaScript
+//! escapes, and systrace's HTML pages.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::{html, ps_table};
 use crate::formats::{Damage, ReadReport};
 use crate::text::markup::{unescape_javascript, unescape_script};
 
-/// A part of the file as it is, or a copy that was unpacked.
+/// A part of the file, or a decompressed or unescaped copy of a part.
 type Text<'a> = Cow<'a, [u8]>;
 
 /// The bytes at the start of a file in which `TRACE:` is searched for.
@@ -19,7 +19,7 @@ const ESCAPE_SEARCH_BYTES: usize = 4 << 10;
 
 /// The texts that one file holds.
 pub(super) struct TextContents<'a> {
-    /// What kind of file it is, for `info`.
+    /// The format's name for people.
     pub format: &'static str,
     /// The ftrace texts.
     pub traces: Vec<Text<'a>>,
@@ -83,7 +83,7 @@ fn open_page<'a>(page: &'a [u8], report: &mut ReadReport) -> TextContents<'a> {
 }
 
 impl<'a> TextContents<'a> {
-    /// Puts a text where it belongs. A table of threads that follows a trace is cut off the trace.
+    /// Adds a text to the traces or to the tables. A table of threads that follows a trace is split off.
     fn add(&mut self, text: Text<'a>, report: &mut ReadReport) {
         if is_cgroup_dump(&text) {
             report
@@ -115,22 +115,22 @@ fn is_cgroup_dump(text: &[u8]) -> bool {
         == Some(b"CGROUP DUMP")
 }
 
-/// Where the trace starts behind a line `TRACE:`, which other lines may precede.
+/// The offset of the trace behind a line `TRACE:`, which other lines may precede.
 fn trace_start(data: &[u8]) -> Option<usize> {
     let head = &data[..data.len().min(TRACE_SEARCH_BYTES)];
     let at = memchr::memmem::find(head, b"TRACE:")?;
     if at > 0 && head[at - 1] != b'\n' {
         return None;
     }
-    // One line end and no more: the next byte may be the first of a zlib stream.
+    // Only one line end is skipped: the next byte may be the first byte of a zlib stream.
     let after = &head[at + b"TRACE:".len()..];
     let returns = after.iter().take_while(|b| **b == b'\r').count();
     let len = returns + usize::from(after.get(returns) == Some(&b'\n'));
     (len > 0).then_some(at + b"TRACE:".len() + len)
 }
 
-/// The text, without the JavaScript escapes that it has where it was cut out of an old page: each of its
-/// lines then ends with `\n\`.
+/// Removes the JavaScript escapes of a text that was cut out of an old page: each line of such a text ends
+/// with `\n\`. Other texts stay as they are.
 fn unescape_if_javascript(text: &[u8]) -> Text<'_> {
     let head = &text[..text.len().min(ESCAPE_SEARCH_BYTES)];
     match memchr::memmem::find(head, b"\\n\\\n").or_else(|| memchr::memmem::find(head, b"\\n\\\r\n")) {

@@ -1,8 +1,8 @@
-//! Whether a file is ftrace's text, or systrace's HTML page around such a text.
+//! Detects ftrace's text, and systrace's HTML pages around such a text.
 
 use crate::formats::input::DETECTION_BYTES;
 
-/// Lines at the start of a text that are looked at.
+/// The number of lines at the start of a text that are inspected.
 const DETECTION_LINES: usize = 400;
 
 /// Whether a file with these bytes is ftrace's text: it has ftrace's header, atrace's `TRACE:`, or a line
@@ -35,7 +35,7 @@ fn is_event_line(line: &[u8]) -> bool {
     if digits == 0 || cpu.get(digits) != Some(&b']') {
         return false;
     }
-    // Then, maybe after flags, seconds with a fraction and a colon.
+    // After the CPU and optional flags follow seconds with a fraction and a colon.
     let mut words = cpu.get(digits + 1..).unwrap_or_default().split(|b| b.is_ascii_whitespace());
     words.by_ref().filter(|w| !w.is_empty()).take(3).any(|word| {
         let Some((b':', number)) = word.split_last() else { return false };
@@ -43,7 +43,7 @@ fn is_event_line(line: &[u8]) -> bool {
     })
 }
 
-/// Whether a file that starts so is an HTML page, with or without a trace in it.
+/// Whether a file that starts with `head` is an HTML page, with or without a trace in it.
 pub(in crate::formats) fn is_html_page(head: &[u8]) -> bool {
     let start = head.trim_ascii_start();
     let is = |tag: &[u8]| start.get(..tag.len()).is_some_and(|s| s.eq_ignore_ascii_case(tag));

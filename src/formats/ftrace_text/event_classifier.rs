@@ -1,5 +1,5 @@
-//! Turns `name: fields` into an event type and field values: by the event catalog where it knows the event,
-//! else as `key=value` pairs, else as one field of text.
+//! Turns `name: fields` into an event type and field values: with the event catalog if it has the event, else
+//! as `key=value` pairs, else as one field of text.
 
 use std::collections::HashMap;
 use std::io;
@@ -28,11 +28,11 @@ impl FieldValues<'_> {
 struct TypesOfName {
     /// The ways in which kernels print the event.
     catalog: &'static [CatalogEntry],
-    /// For each of `catalog` its event type, once an event was printed that way.
+    /// The event type of each entry of `catalog`; `None` until an event of that form occurs.
     catalog_ids: Vec<Option<EventTypeId>>,
-    /// Types that were made up from the keys of `key=value` pairs.
+    /// Types that were derived from the keys of `key=value` pairs.
     from_pairs: Vec<EventTypeId>,
-    /// The type for text that cannot be taken apart.
+    /// The type for text that cannot be split into fields.
     text: Option<EventTypeId>,
 }
 
@@ -50,8 +50,7 @@ impl EventClassifier {
         self.kinds.get(id)
     }
 
-    /// Takes the part of a line behind the time apart. Returns the event's type and its text without the
-    /// name.
+    /// Parses the part of a line behind the time. Returns the event's type and its text without the name.
     pub fn classify<'a>(
         &mut self,
         rest: &'a [u8],
@@ -112,8 +111,8 @@ impl EventClassifier {
         Ok(id)
     }
 
-    /// Takes `sys_openat(dfd: …)` and `sys_openat -> 0x3` apart, which is how the kernel prints the events of
-    /// `syscalls`.
+    /// Parses `sys_openat(dfd: …)` and `sys_openat -> 0x3`, the forms in which the kernel prints the events
+    /// of the subsystem `syscalls`.
     fn syscall<'a>(
         &mut self,
         rest: &'a [u8],
@@ -276,7 +275,8 @@ fn marker_text<'a>(name: &[u8], text: &'a [u8]) -> &'a [u8] {
     text
 }
 
-/// Puts the numbers of an array, which the catalog returns as text, where a [`Value::Bytes`] can borrow them.
+/// Parses an array of numbers, which the catalog returns as text, into `values.array`, from which a
+/// [`Value::Bytes`] can borrow.
 fn fill_array(entry: &CatalogEntry, values: &mut FieldValues<'_>) {
     let is_array = |f: &Field| matches!(f.ty, FieldType::Bytes { elem: 8 });
     let Some(at) = entry.kind.fields.iter().position(is_array) else { return };

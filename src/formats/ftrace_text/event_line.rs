@@ -1,10 +1,10 @@
-//! Takes one line of ftrace text apart: `COMM-PID (TGID) [CPU] FLAGS TIME: name: fields`. The layouts are
-//! those of the kernel's `trace` and `trace_pipe` (`trace_print_context()` in kernel/trace/trace_output.c)
-//! and of `trace-cmd report`.
+//! Parses one line of ftrace text: `COMM-PID (TGID) [CPU] FLAGS TIME: name: fields`. The layouts are those of
+//! the kernel's `trace` and `trace_pipe` (`trace_print_context()` in kernel/trace/trace_output.c) and of
+//! `trace-cmd report`.
 
 use crate::ftrace::trace_flags;
 
-/// A line with an event, taken apart up to the event's name.
+/// A line with an event, parsed up to the event's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventLine<'a> {
     pub comm: &'a [u8],
@@ -13,18 +13,18 @@ pub(super) struct EventLine<'a> {
     pub cpu: u32,
     pub flags: u16,
     pub preempt_count: u8,
-    /// In ns of the clock that the trace was recorded with.
+    /// Time of the event, ns of the clock that the trace was recorded with.
     pub ts: u64,
     /// How many digits follow the point of the seconds; 9 for a time without a point, which is in ns.
     pub decimals: u8,
-    /// The event's name and fields: all that follows the time's colon.
+    /// The event's name and fields: everything behind the colon of the time.
     pub rest: &'a [u8],
 }
 
 /// A line without an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OtherLine {
-    /// A CPU lost events here; `count` says how many where the line does.
+    /// A CPU lost events here; `count` is their number, if the line states it.
     Lost { cpu: u32, count: Option<u64> },
     /// `entries-in-buffer/entries-written: held/written`: the events in this file, and those ever written.
     Entries { held: u64, written: u64 },
@@ -36,7 +36,7 @@ pub(super) enum OtherLine {
     Unknown,
 }
 
-/// Takes a line apart; `None` where the line holds no event.
+/// Parses a line; `None` where the line holds no event.
 #[inline]
 pub(super) fn parse(line: &[u8]) -> Option<EventLine<'_>> {
     let mut from = 0;
@@ -121,7 +121,7 @@ pub(super) fn decimal(text: &[u8]) -> Option<(u64, usize)> {
     (len > 0).then_some((value, len))
 }
 
-/// Takes a line without an event apart.
+/// Parses a line without an event.
 pub(super) fn parse_other(line: &[u8]) -> OtherLine {
     let line = line.trim_ascii();
     if let Some(rest) = line.strip_prefix(b"##### CPU ") {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_without_an_event_are_told_apart() {
+    fn lines_without_an_event_are_classified() {
         for text in [
             "",
             "# tracer: nop",

@@ -1,6 +1,6 @@
-//! The scripts of a systrace page: `<script class="trace-data">` sections in pages of today, a string
-//! `linuxPerfData` in pages of before 2013. The viewer's own code, which the page also contains, mentions
-//! both; so only what is not inside another script counts.
+//! The scripts of a systrace page: `<script class="trace-data">` sections in current pages, a string
+//! `linuxPerfData` in pages from before 2013. The page also contains the viewer's code, which mentions both
+//! names. A `trace-data` tag inside another script is therefore ignored.
 
 /// Whether `data` is an HTML page of any kind, with a trace or without.
 pub(super) fn is_page(data: &[u8]) -> bool {
@@ -10,11 +10,11 @@ pub(super) fn is_page(data: &[u8]) -> bool {
     starts(b"<!doctype html") || starts(b"<html")
 }
 
-/// The insides of a page's scripts.
+/// The contents of a page's scripts.
 pub(super) struct PageScripts<'a> {
     /// The `trace-data` sections.
     pub sections: Vec<&'a [u8]>,
-    /// All other scripts: the code of the viewer, and in old pages the trace among it.
+    /// All other scripts: the code of the viewer, and in old pages the script with the trace.
     pub code: Vec<&'a [u8]>,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn scripts(page: &[u8]) -> PageScripts<'_> {
     found
 }
 
-/// The inside of the string in `var linuxPerfData = "…"`, with its escapes.
+/// The content of the string in `var linuxPerfData = "…"`, with its escapes.
 pub(super) fn linux_perf_data(code: &[u8]) -> Option<&[u8]> {
     const ASSIGNMENT: &[u8] = b"var linuxPerfData = \"";
     let at = memchr::memmem::find(code, ASSIGNMENT)?;

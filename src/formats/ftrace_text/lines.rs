@@ -1,7 +1,7 @@
 //! Splits a text into lines.
 
 /// The lines of `text` without their ends, each with its offset in bytes. A line may end with `\n`, with the
-/// `\r\n` of Windows, or with the `\r\r\n` that an old `adb shell` makes of it.
+/// `\r\n` of Windows, or with `\r\r\n`, into which an old `adb shell` turns `\r\n`.
 pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {

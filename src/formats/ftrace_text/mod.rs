@@ -1,8 +1,8 @@
 //! Reads ftrace as text: the kernel's `trace` and `trace_pipe`, the output of `atrace` (plain or `-z`) and of
 //! `trace-cmd report`, and systrace's HTML pages that contain any of these.
 //!
-//! [`container`] takes the texts out of the file, [`event_line`] takes a line apart up to the event's name,
-//! and [`event_classifier`] turns the rest of the line into an event type and field values.
+//! [`container`] takes the texts out of the file, [`event_line`] parses a line up to the event's name, and
+//! [`event_classifier`] turns the rest of the line into an event type and field values.
 
 mod container;
 mod detect;
@@ -34,7 +34,7 @@ const HEADER_LINES: usize = 30;
 /// How many bytes of a damaged line are quoted in its report.
 const QUOTED_BYTES: usize = 40;
 
-/// A text or an HTML page that is taken out of its container and whose head is known.
+/// An ftrace text or an HTML page whose texts are taken out of their container and whose head is read.
 pub struct TextRecording<'a> {
     contents: TextContents<'a>,
     head: Head,
@@ -50,14 +50,15 @@ pub(super) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
 /// Opens a text or an HTML page and pushes all of it to `sink`.
 ///
 /// # Errors
-/// Those of the sink, and [`io::ErrorKind::InvalidData`] where the file has more event types than memory
-/// should hold. Everything else that is wrong with the file is listed as damage in the report.
+/// The errors of the sink, and [`io::ErrorKind::InvalidData`] where the file has more event types than memory
+/// should hold. All other faults of the file are listed as damage in the report.
 pub fn read(data: &[u8], order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
     TextRecording::open(data).read(order, sink)
 }
 
 impl<'a> TextRecording<'a> {
-    /// Takes the text out of its container. Any bytes open: each reading reports what is wrong with them.
+    /// Takes the text out of its container. Any bytes can be opened; each reading reports the faults of the
+    /// file.
     pub fn open(data: &'a [u8]) -> TextRecording<'a> {
         let mut opening_report = ReadReport::default();
         let contents = container::open(data, &mut opening_report);
@@ -98,7 +99,7 @@ struct TextReader<'s> {
     sink: &'s mut dyn Sink,
     report: ReadReport,
     classifier: EventClassifier,
-    /// The events that the headers of the texts promise.
+    /// The number of events that the headers of the texts announce.
     announced_events: u64,
     /// Lines that are neither an event nor a comment.
     unknown_lines: u64,
@@ -118,11 +119,11 @@ impl TextReader<'_> {
         self.read_lines(text, 0..text.len())
     }
 
-    /// Reads the lines in `range` of `text`. An event is pushed when the line after it is seen, because a
-    /// marker may run over several lines.
+    /// Reads the lines in `range` of `text`. An event is pushed when the next line is read, because a marker
+    /// may run over several lines.
     fn read_lines<'a>(&mut self, text: &'a [u8], range: Range<usize>) -> io::Result<()> {
         let mut values = FieldValues::new();
-        // An event's line, and where the event's text ends.
+        // An event's line, and the offset in `text` of the end of the event.
         let mut pending: Option<(EventLine<'a>, usize)> = None;
         for (start, raw) in lines(&text[range.clone()]) {
             let end = range.start + start + raw.len();
@@ -172,8 +173,8 @@ impl TextReader<'_> {
         }
     }
 
-    /// Pushes the event of `line`. Its text ends at `end` in `text`: at the end of its line, or of the last
-    /// line that continues it.
+    /// Pushes the event of `line`. The event ends at offset `end` of `text`: at the end of its line, or of
+    /// the last line that continues it.
     fn push_event<'a>(
         &mut self,
         line: &EventLine<'a>,
@@ -181,7 +182,7 @@ impl TextReader<'_> {
         end: usize,
         values: &mut FieldValues<'a>,
     ) -> io::Result<()> {
-        // Both are slices of one text: the distance is the offset.
+        // `line.rest` is a slice of `text`, so that the distance of the two pointers is its offset.
         let rest_at = line.rest.as_ptr() as usize - text.as_ptr() as usize;
         let rest = text.get(rest_at..end).unwrap_or(line.rest);
         let (kind, printed) = self.classifier.classify(rest, values, self.sink)?;
@@ -230,7 +231,7 @@ fn may_continue(rest: &[u8]) -> bool {
     event_catalog::lookup(name).is_empty()
 }
 
-/// The number of CPUs that the header states: `#P:8` in the kernel's, `cpus=8` in trace-cmd's.
+/// The number of CPUs that the header states: `#P:8` in the kernel's header, `cpus=8` in that of trace-cmd.
 fn cpu_count(text: &[u8]) -> Option<u32> {
     lines(text).take(HEADER_LINES).find_map(|(_, l)| match event_line::parse_other(l) {
         OtherLine::Cpus(cpus) => Some(cpus),
@@ -242,9 +243,9 @@ fn cpu_count(text: &[u8]) -> Option<u32> {
     })
 }
 
-/// A line with an event and the lines that belong to it, from `start` to `end` in the text.
+/// A line with an event and the lines that continue it. `start` and `end` are offsets in the text, bytes.
 struct TextBlock {
-    /// ns
+    /// Time, ns.
     ts: u64,
     cpu: u32,
     start: usize,
@@ -260,7 +261,8 @@ fn blocks_by_time(text: &[u8]) -> Option<Vec<TextBlock>> {
     for (start, l) in lines(text) {
         let block = |ts, cpu| TextBlock { ts, cpu, start, end: start };
         let event = event_line::parse(l);
-        // A loss precedes the events that it concerns: it keeps the time of the event before it.
+        // The line of a loss stands before the events that follow the loss. It is sorted by the time of the
+        // event before it.
         let is_header_or_loss = event.is_none() && !matches!(event_line::parse_other(l), OtherLine::Unknown);
         match (event, blocks.last()) {
             (Some(l), _) => blocks.push(block(l.ts, l.cpu)),

@@ -1,5 +1,5 @@
-//! Reads the tables of processes and threads that systrace stores beside a trace: what `ps` prints, and lines
-//! like `/proc/PID/task/TID`.
+//! Reads the tables of processes and threads that systrace stores beside a trace: the output of `ps`, and
+//! lines like `/proc/PID/task/TID`.
 
 use std::io;
 
@@ -19,7 +19,7 @@ pub(super) fn find(text: &[u8]) -> Option<usize> {
         .min()
 }
 
-/// Hands every process and thread of the tables in `text` to the sink.
+/// Pushes every process and thread of the tables in `text` to the sink.
 pub(super) fn read(text: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
     let mut columns: Option<PsColumns> = None;
     for (_, line) in lines(text) {

@@ -1,4 +1,4 @@
-//! Compressed traces: the zlib stream that `atrace -z` prints, and the same in base64 inside a page.
+//! Decompresses traces: the zlib stream that `atrace -z` prints, and a zlib stream in base64 inside a page.
 
 use std::io::Read;
 
@@ -15,8 +15,8 @@ pub(super) fn is_zlib(data: &[u8]) -> bool {
     matches!(data, [cmf, flg, ..] if cmf & 0x0f == 8 && (u32::from(*cmf) << 8 | u32::from(*flg)) % 31 == 0)
 }
 
-/// Unpacks the zlib stream at the start of `data` as far as it is sound. `offset` is where `data` lies in the
-/// file.
+/// Decompresses the zlib stream at the start of `data` up to its end or its first damage. `offset` is the
+/// offset of `data` in the file.
 pub(super) fn inflate(data: &[u8], offset: u64, report: &mut ReadReport) -> Vec<u8> {
     let mut out = Vec::new();
     let mut decoder = ZlibDecoder::new(data);
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_zlib_in_base64_is_taken_for_it() {
+    fn only_base64_text_with_a_zlib_header_is_decoded() {
         // `zlib.compress(b"# tracer: nop\n")`.
         let text = b"eJxTVigpSkxOLbJSyMsv4AIAIWQEdg==";
         let mut report = ReadReport::default();

@@ -20,12 +20,12 @@ pub(super) struct BundleEvent<'a> {
 pub(super) enum EventContent<'a> {
     /// An encoded `FtraceEvent` message.
     Whole(&'a [u8]),
-    /// `sched_switch` as a row of `CompactSched`. The row does not hold the previous thread: the `next_*`
-    /// fields of the switch before on the same CPU name that thread.
+    /// `sched_switch` as a row of `CompactSched`. The row does not hold the previous thread. That thread is
+    /// named by the `next_*` fields of the preceding switch on the same CPU.
     CompactSwitch { prev_state: i64, next_pid: i32, next_prio: i32, next_comm: &'a [u8] },
     /// `sched_waking` as a row of `CompactSched`.
     CompactWaking { pid: i32, target_cpu: i32, prio: i32, comm: &'a [u8], flags: u8 },
-    /// The kernel lost events before the next one.
+    /// The kernel lost events before the next event of this CPU.
     LostEvents,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct BundleHead {
     pub(super) cpu: u32,
     /// A value of the enum `FtraceClock`; 0, also where the field is absent, is the boot clock.
     pub(super) clock: u64,
-    /// How many pages of the ring buffer the recorder could not parse.
+    /// Number of pages of the ring buffer that the recorder could not parse.
     pub(super) unparsed_pages: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a file is a Perfetto trace.
+//! Detects Perfetto traces.
 
 /// Whether a file with these bytes may be a Perfetto trace. A `Trace` is a repeated field 1 of
 /// `TracePacket`s: the first byte is 0x0a, then comes a length, then a packet's first field.

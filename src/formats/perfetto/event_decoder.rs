@@ -14,7 +14,7 @@ use crate::formats::event_catalog::{self, MAX_FIELDS};
 use crate::formats::event_registry::{EventRegistry, is_shaped, type_of};
 use crate::formats::{EventType, EventTypeId, Field, FieldType, Sink, Value};
 
-/// The most bytes of a repeated field that are kept of one event.
+/// The largest size of a repeated field that is kept for one event, bytes.
 const MAX_ARRAY_BYTES: usize = 512;
 /// Bytes of one element of a repeated field, as the event's value holds it.
 const ARRAY_ELEMENT_BYTES: usize = 8;
@@ -29,7 +29,7 @@ pub(super) mod sched_switch_value {
     pub(in super::super) const NEXT_PRIO: usize = 6;
 }
 
-/// How the values of one event type are taken from its message.
+/// The mapping of the fields of one event type's message to the event's values.
 struct MessageLayout {
     id: EventTypeId,
     /// Indexed by field number: the position of the field's value.
@@ -117,7 +117,7 @@ impl EventDecoder {
         self.types.get(id)
     }
 
-    /// Learns the event types that the bundle itself describes (`generic_event_descriptors`, since Perfetto
+    /// Adds the event types that the bundle itself describes (`generic_event_descriptors`, since Perfetto
     /// v50).
     pub(super) fn learn(&mut self, bundle: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
         let descriptors =

@@ -1,4 +1,5 @@
-//! How Perfetto's `FtraceEvent` encodes each type of event. The reader and the writer share this table.
+//! The table of the messages in which Perfetto's `FtraceEvent` encodes each type of event. The reader and the
+//! writer share this table.
 //!
 //! `scripts/gen-perfetto-tables` writes `ftrace_events.tsv` from Perfetto's published protos.
 
@@ -26,7 +27,7 @@ pub(crate) struct MessageField {
     pub(crate) repeated: bool,
 }
 
-/// The type of a field, as far as encoding it needs to know.
+/// The type of a field. Protobuf types that hold the same kind of value are one variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProtoType {
     /// `int32`, `int64` or an enum: a varint. A negative number takes ten bytes.

@@ -1,7 +1,8 @@
-//! The first pass over a trace: unpacks compressed packets and collects what the events depend on.
+//! The first pass over a trace: decompresses packets and collects the clocks and names that the events depend
+//! on.
 //!
 //! Packets may come in any order. So the clock, the clock snapshots and the names of threads must be known
-//! before the first event is handed on.
+//! before the first event is pushed.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +18,7 @@ use super::wire::read::{WireValue, fields, last_value, varint};
 use crate::clock::{Clock, Snapshot, Snapshots};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo};
 
-/// The most bytes that all compressed packets of a file may unpack to.
+/// The largest total size of all decompressed packets of a file, bytes.
 const MAX_INFLATED_BYTES: u64 = 4 << 30;
 
 /// Returns the file and, for each compressed packet, the unpacked packets.
@@ -68,7 +69,7 @@ fn cut_packet(data: &[u8]) -> Damage {
     Damage { offset: sound as u64, what: format!("the file is cut inside a packet{missing}") }
 }
 
-/// What the first pass collects.
+/// The data that the first pass collects.
 #[derive(Default)]
 pub(super) struct PacketIndex<'a> {
     pub(super) clock: Option<Clock>,
@@ -145,14 +146,15 @@ impl<'a> PacketIndex<'a> {
         }
     }
 
-    /// How many events each CPU lost during the recording. CPUs without a count from the start of the
-    /// recording are left out: the kernel's count may include losses from before the recording.
+    /// The CPUs and the number of events that each of them lost during the recording. CPUs without a count
+    /// from the start of the recording are left out: the kernel's count may include losses from before the
+    /// recording.
     pub(super) fn lost_events(&self) -> impl Iterator<Item = (u32, u64)> + use<'_> {
         let lost = |c: &LostEventCount| c.at_start.map(|start| c.at_end.saturating_sub(start));
         self.lost.iter().filter_map(move |(cpu, count)| Some((*cpu, lost(count)?)))
     }
 
-    /// Hands on the processes and threads that `ProcessTree` and `TrackDescriptor` messages name.
+    /// Pushes the processes and threads that `ProcessTree` and `TrackDescriptor` messages name.
     pub(super) fn send_names(&self, sink: &mut dyn Sink) -> io::Result<()> {
         for packet in &self.naming_packets {
             for (number, body) in fields(packet) {
@@ -213,7 +215,7 @@ fn send_process_tree(tree: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
     Ok(())
 }
 
-/// Hands on the process or thread that a `TrackDescriptor` belongs to.
+/// Pushes the process or thread that a `TrackDescriptor` belongs to.
 fn send_track_owner(track: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
     if let Some(process) = last_value(track, track_descriptor::PROCESS).map(WireValue::bytes)
         && let Some(pid) = last_value(process, process_descriptor::PID)

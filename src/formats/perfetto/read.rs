@@ -25,7 +25,7 @@ const UNKNOWN_COMM: &[u8] = b"<...>";
 pub struct PerfettoRecording<'a> {
     streams: Vec<Cow<'a, [u8]>>,
     head: Head,
-    /// What went wrong when the compressed packets were unpacked.
+    /// The damage that was found while packets were decompressed.
     unpacked: ReadReport,
 }
 
@@ -44,8 +44,8 @@ pub fn read(data: &[u8], order: Order, sink: &mut dyn Sink) -> io::Result<ReadRe
 }
 
 impl<'a> PerfettoRecording<'a> {
-    /// Unpacks the compressed packets and indexes all packets without decoding events. Any bytes open: each
-    /// reading reports what is wrong with them.
+    /// Unpacks the compressed packets and indexes all packets without decoding events. Any bytes can be
+    /// opened; each reading reports the faults of the file.
     pub fn open(data: &'a [u8]) -> PerfettoRecording<'a> {
         let mut unpacked = ReadReport::default();
         let streams = unpack(data, &mut unpacked);
@@ -85,7 +85,7 @@ impl Recording for PerfettoRecording<'_> {
     }
 }
 
-/// The thread that runs on a CPU.
+/// The thread that runs on a CPU at the current event.
 #[derive(Clone, Copy)]
 struct RunningThread<'a> {
     tid: i32,
@@ -167,7 +167,7 @@ impl<'a> PerfettoReader<'_, 'a> {
         Ok(())
     }
 
-    /// Decodes an `FtraceEvent`. All its fields but the common ones hold the event's own message.
+    /// Decodes an `FtraceEvent`. The field that is none of the common fields holds the event's own message.
     fn whole_event(
         &mut self,
         event: &BundleEvent<'a>,
@@ -218,7 +218,8 @@ impl<'a> PerfettoReader<'_, 'a> {
         list: &[Value<'_>],
     ) -> io::Result<()> {
         self.report.count(event.cpu, event.ts);
-        // A switch names the previous thread. Any other event belongs to the thread that runs.
+        // A switch names the previous thread, to which it belongs. Any other event belongs to the running
+        // thread.
         let comm = match list {
             [Value::Str(prev), Value::Int(pid), .., Value::Int(_), Value::Int(_)]
                 if *pid == i64::from(tid) =>
@@ -319,8 +320,8 @@ mod tests {
         [common, message(number, body)].concat()
     }
 
-    /// CPU 2: a print at 9 by thread 7, a switch to 5 at 10 and one back to 0 at 12, the waking of 5 at 11;
-    /// lost before.
+    /// A bundle of CPU 2, which has lost events before the first one: at 9 ns a print of thread 7, at 10 ns a
+    /// switch to thread 5, at 11 ns the waking of thread 5, at 12 ns a switch to thread 0.
     fn bundle_of_all() -> Vec<u8> {
         let table = event_table::by_name("ftrace", "print").unwrap();
         let print = event(9, 7, table.number, &message(table.fields[1].number, b"B|7|x"));
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn compact_and_whole_events_come_in_one_order() {
+    fn compact_and_whole_events_are_merged_by_time() {
         let (log, report) = read_log(&packet(trace_packet::FTRACE_EVENTS, &bundle_of_all()));
         assert_eq!(log, ALL);
         assert_eq!((report.events(), report.cpus[&2].gaps), (4, 1));
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_cut_anywhere_gives_what_is_whole_and_says_what_is_missing() {
+    fn a_trace_cut_anywhere_keeps_its_whole_packets_and_reports_damage() {
         let app =
             [uint(process_tree_process::PID, 7), message(process_tree_process::CMDLINE, b"app")].concat();
         let tree = packet(trace_packet::PROCESS_TREE, &message(process_tree::PROCESSES, &app));
@@ -396,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn events_without_a_message_of_their_own_keep_their_names() {
+    fn generic_events_keep_their_names() {
         use generic_ftrace_event_field as field;
         let f = |name: &[u8], value: Vec<u8>| {
             message(generic_ftrace_event::FIELD, &[message(field::NAME, name), value].concat())

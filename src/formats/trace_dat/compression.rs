@@ -23,8 +23,8 @@ impl Compression {
     }
 
     /// Decompresses `data` into `out`, which is cleared first. The result must have exactly `unpacked` bytes;
-    /// the error says in words for people how it differs. On an error `out` holds as many bytes as could be
-    /// decompressed.
+    /// otherwise the error describes the difference for people. On an error `out` holds as many bytes as
+    /// could be decompressed.
     pub(super) fn decompress(self, data: &[u8], unpacked: usize, out: &mut Vec<u8>) -> Result<(), String> {
         thread_local! {
             // A decompressor costs more to make than a chunk of 10 pages costs to decompress.
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn records_become_much_shorter() {
+    fn records_compress_to_less_than_a_third() {
         let (data, packed) = Zstd::new().frame(records(BLOCK, 1), Vec::new());
         assert!(packed.len() * 3 < data.len(), "{} of {}", packed.len(), data.len());
     }

@@ -13,9 +13,9 @@ use crate::ftrace::{LostEvents, Page, PageFault, PageLayout, RecordCursor, Recor
 /// The largest chunk that is read, bytes after decompression. trace-cmd writes chunks of 10 pages.
 const MAX_CHUNK_BYTES: usize = 4 << 20;
 /// A chunk may decompress to this many times its compressed size, plus [`FREE_CHUNK_BYTES`]. Even pages that
-/// are empty but for their headers stay below that. The limit stops a file that was made to cost hours.
+/// hold nothing but their headers stay below that. The limit rejects a file that was crafted to take hours.
 const MAX_CHUNK_RATIO: usize = 8192;
-/// Bytes that a chunk may decompress to whatever its compressed size.
+/// The size to which a chunk of any compressed size may decompress, bytes.
 const FREE_CHUNK_BYTES: usize = 64 << 10;
 /// The most chunks of one CPU that are decompressed before the reader needs them.
 const CHUNKS_AHEAD: usize = 3;
@@ -67,7 +67,7 @@ pub(super) struct CpuRecordCursor<'a> {
     pending_bytes: usize,
     /// All pages of the CPU, or those of one decompressed chunk.
     chunk: Cow<'a, [u8]>,
-    /// Offset of `chunk` (as it is in the file) in the file.
+    /// Offset in the file of the stored chunk, before decompression.
     chunk_offset: u64,
     /// Offset of the next page in `chunk`.
     next_page: usize,
@@ -214,7 +214,7 @@ impl<'a> CpuRecordCursor<'a> {
         self.data = if page.data.is_empty() { 0..0 } else { data_start..data_start + page.data.len() };
         self.cut = page.cut;
         self.page_cursor = RecordCursor::new(&page);
-        // The page before may have had losses and no records.
+        // A page with losses but without records leaves its losses to the next page.
         self.lost = match (self.lost, page.lost) {
             (Some(LostEvents::Count(a)), Some(LostEvents::Count(b))) => {
                 Some(LostEvents::Count(a.saturating_add(b)))
@@ -260,7 +260,7 @@ impl<'a> CpuRecordCursor<'a> {
     }
 
     /// Starts to decompress the file's next chunk into `buffer`. `None` after the last chunk; an error for a
-    /// chunk that is not worth decompressing.
+    /// chunk that states a size beyond the limits.
     fn start_next_chunk(&mut self, buffer: Vec<u8>) -> Option<Result<PendingChunk, String>> {
         if self.chunks_left == 0 || self.rest.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Decompresses chunks on threads of its own before a reader needs them, so that decompressing and reading
+//! Decompresses chunks on extra threads before a reader needs them, so that decompressing and reading
 //! overlap.
 
 use std::thread::Scope;
@@ -7,11 +7,11 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::compression::Compression;
 
-/// The largest number of threads. More threads decompress faster than any reader reads.
+/// The largest number of threads. More threads would decompress faster than a reader can read the chunks.
 const MAX_THREADS: usize = 4;
 
-/// The threads that decompress. They end when the last clone of the pool is dropped. The default pool has no
-/// threads and decompresses each chunk at once.
+/// The threads that decompress chunks. They end when the last clone of the pool is dropped. The default pool
+/// has no threads and decompresses each chunk at once.
 #[derive(Clone, Default)]
 pub(super) struct DecompressPool<'a> {
     jobs: Option<Sender<DecompressJob<'a>>>,
@@ -32,7 +32,7 @@ type Decompressed = (Vec<u8>, Result<(), String>);
 /// A chunk that is being decompressed.
 pub(super) struct PendingChunk {
     done: Receiver<Decompressed>,
-    /// Bytes that the decompressed chunk has by the file.
+    /// Size of the decompressed chunk as the file states it, bytes.
     pub(super) unpacked: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The reasons why no event of a trace.dat can be read. Where only a part is missing, the report's damage
-//! says so instead.
+//! The reasons why no event of a trace.dat can be read. If only a part is missing, the file opens and the
+//! report lists the missing part as damage.
 
 use thiserror::Error;
 
@@ -27,7 +27,7 @@ pub enum TraceDatError {
         /// The part that ends too early.
         what: &'static str,
     },
-    /// The file says something impossible.
+    /// The file states an impossible value.
     #[error("at byte {offset}: {what}")]
     Bad {
         /// Bytes from the start of the file.

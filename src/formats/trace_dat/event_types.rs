@@ -15,7 +15,7 @@ pub(super) struct CommonValues {
     pub(super) tid: i32,
 }
 
-/// The event types whose events one reading has found so far.
+/// The event types that have occurred so far while the file is read once.
 pub(super) struct EventTypes<'d, 'a> {
     dat: &'d TraceDat<'a>,
     common: CommonFields,

@@ -37,7 +37,7 @@ pub struct TraceDat<'a> {
 }
 
 /// A long text of the file. It is either plain, or in a section that is decompressed when a reader needs the
-/// text; there the text is behind its u32 length.
+/// text. Such a section begins with the length of the text as a u32.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StoredText<'a> {
     pub(super) data: Cow<'a, [u8]>,
@@ -72,8 +72,8 @@ impl std::fmt::Debug for TraceDat<'_> {
 }
 
 impl<'a> TraceDat<'a> {
-    /// Makes readings call `release` for the bytes that they are done with, so that a mapped file may be
-    /// larger than memory.
+    /// Makes every reading call `release` for bytes that it has read, so that a mapped file may be larger
+    /// than memory.
     pub fn set_release(&mut self, release: &'a dyn Release) {
         self.release = Some(release);
     }
@@ -113,7 +113,7 @@ impl<'a> TraceDat<'a> {
         Symbolizer::new(self.layout.commit_size as u8, loader(&self.kallsyms), loader(&self.printk_formats))
     }
 
-    /// Adds an error that cost a part of the file to the report's damage.
+    /// Adds an error that made a part of the file unreadable to the report's damage.
     pub(super) fn note_damage(&mut self, error: TraceDatError) {
         let (offset, what) = match error {
             TraceDatError::Cut { offset, what } => (offset, format!("the file ends inside {what}")),

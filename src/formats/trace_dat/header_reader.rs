@@ -1,5 +1,5 @@
 //! Reads the numbers and the texts of a trace.dat's header in order. Where the bytes end too early, the error
-//! says at which offset and inside what.
+//! has the offset and the part of the header.
 
 use super::error::TraceDatError;
 use crate::ftrace::Endian;

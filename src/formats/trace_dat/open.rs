@@ -67,8 +67,9 @@ impl<'a> TraceDat<'a> {
     }
 }
 
-/// Drops CPUs whose bytes other CPUs of the table already have. No writer makes such a table, and one that
-/// names the same bytes for thousands of CPUs would cost hours.
+/// Drops each CPU whose data, added to that of the CPUs that were kept before it, is larger than the file:
+/// the table then names the same bytes more than once. No writer makes such a table. Reading the same bytes
+/// for thousands of CPUs would take hours.
 fn drop_overlapping_data(dat: &mut TraceDat<'_>) {
     let len = dat.file.len() as u64;
     let (mut left, before) = (len, dat.cpu_data.len());
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_foreign_and_short_files_are_told_apart() {
+    fn empty_foreign_and_short_files_give_different_errors() {
         assert_eq!(TraceDat::open(b"").unwrap_err(), TraceDatError::Empty);
         assert_eq!(TraceDat::open(b"hello").unwrap_err(), TraceDatError::NotTraceDat);
         assert_eq!(

@@ -26,14 +26,14 @@ pub(super) struct RecordedCpuStats {
     pub(super) lost: u64,
 }
 
-/// How a page's time becomes the time of the event.
+/// The conversion of a page's time to the time of the event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct TimeCorrection {
-    /// The ns to add.
+    /// The ns to add after ticks have been converted.
     pub(super) offset: i64,
     /// Whether the offset turns the time into wall-clock time.
     pub(super) wall: bool,
-    /// How ticks become ns: multiplier, shift, and the ns to add.
+    /// The conversion of ticks to ns: multiplier, shift, and the ns to add.
     pub(super) counter: Option<(u32, u32, u64)>,
 }
 
@@ -54,7 +54,7 @@ impl TimeCorrection {
 }
 
 impl DatOptions {
-    /// Reads one option. What a user should know of it goes to `notes`. An option that is unknown is skipped.
+    /// Reads one option. Facts that a user should know are added to `notes`. An unknown option is skipped.
     pub(super) fn read(&mut self, id: u16, data: &[u8], endian: Endian, notes: &mut Vec<String>) {
         let text = || String::from_utf8_lossy(data).trim_end_matches('\0').trim().to_owned();
         let mut c = HeaderReader::new(data, 0, endian, "an option");
@@ -96,8 +96,8 @@ impl DatOptions {
         }
     }
 
-    /// Takes the clock's name, or the text of tracefs' file `trace_clock`, which has the chosen clock in
-    /// brackets.
+    /// Sets the clock. `text` is the clock's name, or the content of tracefs' file `trace_clock`, which has
+    /// the chosen clock in brackets.
     pub(super) fn set_clock(&mut self, text: &str) {
         let chosen = match text.split_once('[') {
             Some((_, rest)) => rest.split(']').next().unwrap_or_default(),
@@ -109,7 +109,7 @@ impl DatOptions {
     }
 }
 
-/// Parses a number as C's `strtoll(…, 0)` does, but for octal numbers. A text that is no number gives 0.
+/// Parses a number as C's `strtoll(…, 0)` does, except for octal numbers. A text that is no number gives 0.
 fn number(text: &str) -> i64 {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_cpu_lost_is_the_sum_of_its_stats() {
+    fn the_lost_events_of_a_cpu_are_the_sum_of_its_loss_counters() {
         let text = "CPU: 3\nentries: 5\noverrun: 10\ncommit overrun: 2\nbytes: 9\ndropped events: 1\n";
         assert_eq!(parse_stats(text), Some(RecordedCpuStats { cpu: 3, lost: 13 }));
         assert_eq!(parse_stats("nonsense"), None);

@@ -13,11 +13,12 @@ use super::header::TraceDat;
 use crate::formats::{CpuCount, Damage, Event, Order, Payload, ReadReport, Sink, ThreadInfo};
 use crate::ftrace::LostEvents;
 
-/// The number of event ids without a format that are reported one by one. More ids are reported as a number.
+/// The number of event ids without a format that are reported one by one. If there are more, only their
+/// number is reported.
 const MAX_UNKNOWN_ID_LINES: usize = 8;
 
 impl TraceDat<'_> {
-    /// Pushes the head, the threads and all events to `sink`. The report has the faults of the file.
+    /// Pushes the head, the threads and all events to `sink`. The report lists the faults of the file.
     ///
     /// # Errors
     /// Returns the errors of the sink.
@@ -87,7 +88,7 @@ struct EventPush<'d, 'a, 's, S: Sink + ?Sized> {
 
 impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
     fn by_time(&mut self, mut cursors: Vec<CpuRecordCursor<'_>>) -> io::Result<()> {
-        // PageRecords of equal times are in the order of their CPUs, then of their instances in the file.
+        // Records of equal times are in the order of their CPUs, then of their instances in the file.
         let mut heap = BinaryHeap::new();
         for (i, cursor) in cursors.iter_mut().enumerate() {
             if cursor.advance() {
@@ -176,7 +177,7 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
     fn finish(self) -> ReadReport {
         let mut report = self.report;
         for stat in &self.dat.options.stats {
-            // The kernel's own count has the losses in the pages and those after the last page.
+            // The kernel's own count includes the losses that the pages state and losses after the last page.
             if let Some(count) = report.cpus.get_mut(&stat.cpu) {
                 count.lost = count.lost.max(stat.lost);
             }

@@ -1,4 +1,4 @@
-//! A trace.dat as a [`Recording`]: what the table of formats opens.
+//! A trace.dat as a [`Recording`], for the table of formats.
 
 use std::io;
 
@@ -11,7 +11,7 @@ struct DatRecording<'a> {
     head: Head,
 }
 
-/// Opens `input` as a trace.dat; pages that a reading is done with are released from memory.
+/// Opens `input` as a trace.dat. Parts of the file that have been read are released from memory.
 pub(in crate::formats) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
     let mut dat = TraceDat::open(input)?;
     dat.set_release(input);

@@ -12,7 +12,7 @@ use crate::trace_dat::file_format::{V6_FLYRECORD, V6_LATENCY, V6_OPTIONS, option
 
 type Result<T> = std::result::Result<T, TraceDatError>;
 
-/// Bytes of the name before the options, before the table of CPUs, and before a text.
+/// Bytes of the section name that precedes the options, the table of CPUs, or a text.
 const V6_SECTION_NAME_BYTES: u64 = V6_OPTIONS.len() as u64;
 
 /// Reads the header from the page size on.
@@ -83,7 +83,7 @@ fn read_options(
 }
 
 /// Reads the table of CPUs: a u64 offset and a u64 size for each. In a file that has a TRACECLOCK option, the
-/// clock follows behind its u64 length.
+/// text of `trace_clock` follows behind its u64 length.
 fn read_cpu_table(dat: &mut TraceDat<'_>, c: &mut HeaderReader<'_>, cpus: u32, instance: &str) -> Result<()> {
     c.what = "the table of CPUs";
     for cpu in 0..cpus {

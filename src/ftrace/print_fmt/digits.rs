@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_length_of_number() {
+    fn numbers_of_every_length_are_printed() {
         for v in [0, 9, 10, 0xfff, 0x1234_5678, 0x1_2345_6789, 99, 100, 12345, 999_999, u64::MAX] {
             let mut out = Vec::new();
             push_u64(&mut out, v);

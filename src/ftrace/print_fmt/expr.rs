@@ -39,7 +39,7 @@ pub(super) struct IntType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CType {
     Int(IntType),
-    /// A pointer to integers, or (with `None`) to something of which only the address is used.
+    /// A pointer to integers; `None` for a pointer of which only the address is used.
     Pointer(Option<IntType>),
     Bool,
     Void,
@@ -133,8 +133,8 @@ impl Expr {
         (is_costly && self.depends_only_on(&mut field)).then_some(field).flatten()
     }
 
-    /// Whether the expression depends on nothing but texts, numbers and one integer field. That is `field`,
-    /// where `field` is set; else the field is put there.
+    /// Whether the expression depends on nothing but texts, numbers and one integer field. If `field` is set,
+    /// it must be that one field. If `field` is not set, the first field of the expression is stored in it.
     fn depends_only_on<'e>(&'e self, field: &mut Option<&'e Field>) -> bool {
         match self {
             Expr::Num(_) | Expr::Text(_) => true,

@@ -3,7 +3,7 @@
 //! The first N bytes are copied at a fixed length, which takes a few instructions. A copy of any other length
 //! takes a call.
 
-/// Bytes of which most values are no longer than `N` bytes.
+/// A byte string for a place where most values have at most `N` bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InlineBytes<const N: usize> {
     short: [u8; N],
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_shorter_and_longer_than_the_room_come_out_whole() {
+    fn bytes_shorter_and_longer_than_the_inline_part_are_copied_whole() {
         let mut ready = InlineBytes::<4>::default();
         for text in ["", "abc", "abcd", "abcdefgh", "x"] {
             ready.set(text.as_bytes());

@@ -10,7 +10,7 @@ type Result<T> = std::result::Result<T, PrintFmtError>;
 /// How deep brackets may nest. A format comes from a file and may nest them without end.
 const MAX_DEPTH: u32 = 64;
 
-/// Constants that the kernel's formats have by name (include/linux/hrtimer.h).
+/// Constants that the kernel's formats refer to by name (include/linux/hrtimer.h).
 const CONSTANTS: [(&str, i64); 14] = [
     ("HRTIMER_MODE_ABS", 0),
     ("HRTIMER_MODE_REL", 1),
@@ -172,7 +172,7 @@ impl Parser<'_> {
             self.expect(":")?;
             let other = self.expr()?;
             match condition {
-                // The kernel's configuration has decided the condition.
+                // The condition is a constant, which the kernel's configuration has decided.
                 Expr::Num(n) => {
                     if n.v != 0 {
                         then

@@ -96,7 +96,7 @@ impl Instruction {
     }
 }
 
-/// How an argument is printed. Most formats have only the first of these.
+/// How an argument is printed. Most formats use only the first few variants.
 #[derive(Debug, Clone, PartialEq)]
 enum Op {
     /// Prints nothing.
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_kernel_knows_is_a_question_mark_and_its_field() {
+    fn an_argument_that_only_the_kernel_can_compute_prints_as_a_question_mark_and_its_field() {
         assert_eq!(print(r#""%d %s %u", REC->a, kernel_only(REC->b, "x"), jiffies"#), "-2 ? ? b=2147483649");
         let page = r#""%p %d", REC->a ? ((struct page *)vmemmap_base + REC->b) : 0, REC->b"#;
         assert_eq!(print(page), "? -2147483647 a=-2");
@@ -439,7 +439,7 @@ mod tests {
         for format in ["", "\"%d\"", "\"%", "\"%d\", 1) x", "x", "\"%q\", 1", "\"%d\", ----1 }"] {
             assert!(matches!(compile(format), Err(PrintFmtError::Syntax(_))), "{format}");
         }
-        // An argument that nests too deep is one that cannot be computed.
+        // An argument that nests too deep counts as one that cannot be computed.
         let mut out = Vec::new();
         let program = compile(&deep).unwrap();
         assert_eq!(program.print(&[], Endian::Big, &Symbolizer::default(), &mut out), Some(()));

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_width_is_bounded() {
+    fn a_huge_width_is_limited() {
         assert_eq!(print("%99999999999999999999d", 1).len(), MAX_WIDTH as usize);
         assert!(parse(b"%", 64).is_err());
         assert!(parse(b"%k", 64).is_err());

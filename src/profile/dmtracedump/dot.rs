@@ -9,8 +9,8 @@ use super::dump::MethodDump;
 use crate::profile::error::DrawError;
 use crate::profile::tree::ROOT;
 
-/// A method is drawn from this share of its caller's inclusive time on, percent, unless a request says
-/// otherwise.
+/// The least share of its caller's inclusive time, percent, from which on a method is drawn, unless a request
+/// gives another share.
 pub(crate) const DEFAULT_THRESHOLD_PERCENT: u64 = 20;
 
 /// A kind of picture.

@@ -3,8 +3,9 @@
 //!
 //! Deliberate differences, each of which was a defect of the old tool: it read only the first time of a
 //! record; here the caller chooses the clock. It stopped at the first exit that does not match; here such
-//! exits are counted. It read no streaming files and no versions 4 and 5. It had limits of 32,768 threads and
-//! 10,000 frames. Its times wrapped after 71.6 minutes. It took two threads with the same id for one.
+//! exits are counted. It read no streaming files and no versions 4 and 5. It had limits of 32,768 threads
+//! and 10,000 frames. Its times wrapped after 71.6 minutes. It counted two threads with the same id as one
+//! thread.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -41,7 +42,7 @@ pub(crate) struct DumpRow {
     pub exclusive: u64,
     /// The part of `exclusive` in calls that are not recursive, µs.
     pub outermost_exclusive: u64,
-    /// Time in the method and in all it called, µs.
+    /// Time in the method and in all methods it called, µs.
     pub inclusive: u64,
     /// The number in the listing: the rank by inclusive time.
     pub index: usize,
@@ -214,8 +215,8 @@ fn names(trace: &MethodTrace<'_>, declared: usize) -> Vec<DumpRow> {
     rows
 }
 
-/// The signature as the old tool prints it: of a list with five columns it takes the fifth for a part of the
-/// fourth.
+/// The signature as the old tool prints it. In a method list with five columns the old tool reads the
+/// fourth and the fifth column as one.
 fn signature(signature: &str, file: &str, line: Option<i32>) -> String {
     if file.is_empty() || line.is_some() { signature.to_owned() } else { format!("{signature}\t{file}") }
 }

@@ -1,5 +1,5 @@
-//! Makes what the old command line asks for: a profile as text or HTML, a comparison, a list of records, a
-//! picture.
+//! Makes the outputs of dmtracedump's command line: a profile as text or HTML, a comparison, a list of
+//! records, or a picture.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ pub struct DumpRequest {
     pub threshold_percent: u64,
 }
 
-/// Makes what `request` describes and gives the results and messages to `output`.
+/// Makes the outputs that `request` describes, and passes results and messages to `output`.
 pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<ProfileReport, ProfileError> {
     let inputs = open_files(&request.traces)?;
     let [input] = &inputs[..] else { return Err(ProfileError::SeveralTracesToDump) };

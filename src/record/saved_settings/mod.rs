@@ -302,8 +302,7 @@ fn put_back(tracefs: &Tracefs, saved: &[SavedSetting]) -> Result<(), RecordError
 ///
 /// - `local [boot] mono`: the choice in brackets.
 /// - `7 (expanded: 1408)`: the size of a buffer before its first use, KiB. That state cannot be restored.
-///   1408 is the size
-///   after the first use.
+///   1408 is the size after the first use.
 /// - `none`, in the `filter` of an event: `0` clears the filter.
 /// - `#### all functions enabled ####`: nothing, which empties a list.
 /// - `1*`, in the `enable` of an event: `1`. The asterisk means that a trigger uses the event too.

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again_up_to_a_line_that_a_kill_has_cut() {
+    fn a_written_file_is_read_up_to_the_line_that_a_kill_has_cut() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tracebridge-in-x.saved");
         let settings = [

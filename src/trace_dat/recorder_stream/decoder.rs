@@ -21,7 +21,7 @@ fn parse_frame_head(head: &[u8; FRAME_HEAD_BYTES]) -> Option<(FrameKind, u32, us
 }
 
 /// Splits the payload of a [`FrameKind::Head`] into its numbers and the head of the trace.dat. `None` where
-/// the numbers name places outside of that head.
+/// the numbers are offsets outside of that head.
 fn parse_head(payload: &[u8]) -> Option<(HeadInfo, &[u8])> {
     let (info, head) = payload.split_at_checked(HeadInfo::BYTES)?;
     let u32_at = |at: usize| Some(u32::from_le_bytes(info.get(at..at + 4)?.try_into().ok()?));
@@ -45,7 +45,7 @@ fn parse_head(payload: &[u8]) -> Option<(HeadInfo, &[u8])> {
 pub struct StreamError {
     /// Bytes from the start of the stream.
     pub offset: u64,
-    /// The fault, for people.
+    /// A description of the fault for people.
     pub what: &'static str,
 }
 
@@ -173,7 +173,7 @@ mod tests {
     use crate::trace_dat::recorder_stream::frame_head;
 
     #[test]
-    fn frames_come_back_as_they_were() {
+    fn an_encoded_frame_decodes_to_the_same_frame() {
         for kind in FRAME_KINDS {
             let head = frame_head(kind, 3, 70_000);
             assert_eq!(parse_frame_head(&head), Some((kind, 3, 70_000)));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_whose_places_lie_outside_of_it_is_refused() {
+    fn a_head_with_offsets_outside_of_it_is_refused() {
         let mut info = HeadInfo { page_size: 4096, cpus: 2, table_at: 68, extra: (0, 10) };
         let payload = |info: &HeadInfo| [&info.encode()[..], &[0; 100]].concat();
         assert_eq!(parse_head(&payload(&info)).map(|(i, head)| (i, head.len())), Some((info, 100)));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_cpus_that_came_mixed_lie_together_in_the_file() {
+    fn interleaved_pages_are_grouped_by_cpu_in_the_file() {
         let patch = [&0u64.to_le_bytes()[..], b"HH"].concat();
         let bytes = stream(&[
             (FrameKind::Pages, 1, &[1; 512]),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_cut_anywhere_is_a_recording_up_to_there_or_says_that_it_is_none() {
+    fn a_stream_cut_behind_its_head_is_read_up_to_the_cut_and_one_cut_before_is_refused() {
         let bytes = stream(&[(FrameKind::Pages, 0, &[2; 512]), (FrameKind::End, 0, b"{}")]);
         for len in 0..bytes.len() {
             match RecorderStream::parse(&bytes[..len]) {

@@ -1,9 +1,9 @@
 //! A recording as a stream of frames, for a pipe (`record -o -` over `adb exec-out`). Each frame is a step
 //! that builds a trace.dat; the recorder sends the steps in order, and the host carries them out.
 //!
-//! A stream is [`MAGIC`] and then frames. A frame is a u8 kind, a u32 CPU (0 where a frame is about no CPU),
-//! a u32 length, and a payload of that length. All integers are little-endian. This module encodes, `decoder`
-//! decodes.
+//! A stream is [`MAGIC`] and then frames. A frame is a u8 kind, a u32 CPU (0 for a frame that belongs to no
+//! CPU), a u32 length, and a payload of that length. All integers are little-endian. This module encodes,
+//! `decoder` decodes.
 
 pub mod decoder;
 

@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// Decodes `data`; `like` says which bytes are messages, as a schema would.
+    /// Decodes `data`; `like` takes the place of the schema: it defines which bytes are messages.
     fn decode(data: &[u8], like: &[(u32, Sample)]) -> Vec<(u32, Sample)> {
         let mut all = fields(data);
         let list = all.by_ref().zip(like).map(|((field, value), (_, like))| {
