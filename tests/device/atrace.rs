@@ -315,8 +315,11 @@ fn the_vendors_file_adds_categories_and_a_file_of_names_reaches_the_tags() {
     ] {
         assert!(list.contains(line), "{line}\nis not in\n{list}");
     }
+    // An idle device has few timers. Each line that goes over the network during the recording starts one.
+    let traffic = "i=0; while [ $i -lt 20 ]; do echo $i; sleep 0.1; i=$((i+1)); done";
     let recorded = device.run(&format!(
-        "printf 'sensors view' >{DIR}/names && {binary} record -t 1 --json -f {DIR}/names -o {DIR}/vendor.dat"
+        "printf 'sensors view' >{DIR}/names; ({traffic}) & \
+         {binary} record -t 2 --json -f {DIR}/names -o {DIR}/vendor.dat; wait"
     ));
     let log = android.log();
     assert!(log.contains(&"tags.enableflags=0x8".to_owned()), "{log:?}");
