@@ -31,6 +31,11 @@ pub fn journey() -> Option<&'static Journey> {
     JOURNEY.get_or_init(|| Device::attached().map(|device| travel(&device))).as_ref()
 }
 
+/// Makes the journey once more; `None` without a device.
+pub fn another_journey() -> Option<Journey> {
+    Device::attached().map(|device| travel(&device))
+}
+
 fn travel(device: &Device) -> Journey {
     let dir = adb::scratch();
     let path = |name: &str| dir.path().join(name);
