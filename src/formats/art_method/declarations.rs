@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 
 use super::body::ThreadTable;
 use super::ids::IdMap;
@@ -42,6 +43,19 @@ impl<'a> Declarations<'a> {
 
     pub(super) fn damage(&mut self, offset: usize, what: impl ToString) {
         self.report.damage.push(Damage { offset: offset as u64, what: what.to_string() });
+    }
+
+    /// The packet at `offset`. Where it cannot be read, reports that the `left` bytes from there on are not
+    /// read, and returns `None`.
+    pub(super) fn readable<P>(
+        &mut self,
+        packet: Result<P, impl fmt::Display>,
+        offset: usize,
+        left: usize,
+    ) -> Option<P> {
+        packet
+            .map_err(|error| self.damage(offset, format!("{error}: the last {left} bytes are not read")))
+            .ok()
     }
 
     pub(super) fn irregular(&mut self, n: u64, what: &str) {

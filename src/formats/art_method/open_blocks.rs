@@ -78,14 +78,7 @@ fn packets<'a>(
         threads.entry(thread.id).or_insert(n as u32);
     }
     while let Some(next) = bytes.get(at..).and_then(next_block_packet) {
-        let (packet, len) = match next {
-            Ok(next) => next,
-            Err(error) => {
-                let left = bytes.len() - at;
-                declared.damage(at, format!("{error}: the last {left} bytes are not read"));
-                break;
-            }
-        };
+        let Some((packet, len)) = declared.readable(next, at, bytes.len() - at) else { break };
         match packet {
             BlockPacket::Thread(id, name) => declare_thread(declared, &mut threads, id, name),
             BlockPacket::Method(id, line) => {

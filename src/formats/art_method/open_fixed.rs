@@ -75,14 +75,7 @@ fn read_stream<'a>(declared: &mut Declarations<'a>, bytes: &'a [u8], from: usize
     let mut summary = None;
     let mut binds = Vec::new();
     while let Some(next) = next_packet(&bytes[at..], body.layout) {
-        let (packet, len) = match next {
-            Ok(next) => next,
-            Err(error) => {
-                let left = bytes.len() - at;
-                declared.damage(at, format!("{error}: the last {left} bytes are not read"));
-                break;
-            }
-        };
+        let Some((packet, len)) = declared.readable(next, at, bytes.len() - at) else { break };
         match packet {
             Packet::Records(_) => {
                 body.segments.push(Segment { range: at..at + len, binds: std::mem::take(&mut binds) });
