@@ -16,7 +16,7 @@ use zip::{CompressionMethod, ZipWriter};
 
 use super::perfetto::PerfettoWriter;
 use crate::formats::input::Input;
-use crate::formats::{Head, Order, Sink, SinkAdapter, art_method};
+use crate::formats::{Head, Sink, SinkAdapter, art_method};
 use crate::timeline::{
     Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineAdapter, TimelineSink,
 };
@@ -118,14 +118,6 @@ impl SinkAdapter for PerfettoZip<'_> {
 
 /// Methods are not converted: their files are copied into the zip.
 impl TimelineAdapter for PerfettoZip<'_> {
-    fn order(&self) -> Order {
-        self.recording.order()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.recording.notes()
-    }
-
     fn method(&mut self, _: MethodId, _: &MethodName<'_>) -> io::Result<()> {
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::io;
 
 use super::sink::{MethodId, MethodName, TimelineAdapter, TimelineSink};
 use crate::art::Mapping;
-use crate::formats::{Event, EventType, EventTypeId, Order, Payload, SinkAdapter, Value};
+use crate::formats::{Event, EventType, EventTypeId, Payload, SinkAdapter, Value};
 
 /// The most marker texts whose original text is remembered; an app has fewer.
 const MAX_CACHED: usize = 100_000;
@@ -76,14 +76,6 @@ impl<'a> SinkAdapter for Deobfuscator<'a> {
 }
 
 impl TimelineAdapter for Deobfuscator<'_> {
-    fn order(&self) -> Order {
-        self.to.order()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.to.notes()
-    }
-
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
         let class = name.class.replace('/', ".");
         match self.mapping.method(&class, name.name, name.signature, None) {

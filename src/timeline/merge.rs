@@ -263,7 +263,7 @@ mod tests {
     }
 
     impl TimelineSink for EventCounter {
-        fn order(&self) -> Order {
+        fn order(&mut self) -> Order {
             self.order
         }
         fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {

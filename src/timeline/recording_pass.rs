@@ -110,7 +110,7 @@ impl<'o> Timeline<'o> {
     }
 
     /// The order that the exporter wants.
-    pub fn order(&self) -> Order {
+    pub fn order(&mut self) -> Order {
         self.out.order()
     }
 
@@ -328,14 +328,6 @@ impl<'t> SinkAdapter for EdgeHolder<'t> {
 }
 
 impl TimelineAdapter for EdgeHolder<'_> {
-    fn order(&self) -> Order {
-        self.out.order()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.out.notes()
-    }
-
     fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
         self.held.extend(edges.iter().map(|edge| (thread, *edge)));
         Ok(())

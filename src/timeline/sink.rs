@@ -72,7 +72,7 @@ pub trait TimelineSink: Sink {
     /// The order in which the exporter wants events and edges. With [`Order::Time`] kernel events and
     /// edges come in one order of time, which takes memory for all inputs but one recording. With
     /// [`Order::Any`] each CPU and each thread is in order by itself, which is cheapest.
-    fn order(&self) -> Order {
+    fn order(&mut self) -> Order {
         Order::Any
     }
     /// A method: called once, before the first edge of this method.
@@ -96,7 +96,7 @@ pub trait TimelineSink: Sink {
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()>;
     /// Sentences for the summary about the data that the output holds differently than the inputs, or not at
     /// all. The merge calls this after [`TimelineSink::finish`].
-    fn notes(&self) -> Vec<String> {
+    fn notes(&mut self) -> Vec<String> {
         Vec::new()
     }
 }
@@ -104,9 +104,10 @@ pub trait TimelineSink: Sink {
 /// A [`TimelineSink`] that passes its calls on to another one. Every method that an adapter does not override
 /// passes its call on unchanged; see [`SinkAdapter`] for the methods that receive kernel events.
 pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
-    /// See [`TimelineSink::order`]. Most adapters return the order of the sink to which they pass their
-    /// calls.
-    fn order(&self) -> Order;
+    /// See [`TimelineSink::order`].
+    fn order(&mut self) -> Order {
+        self.next().order()
+    }
     /// See [`TimelineSink::method`].
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
         self.next().method(id, name)
@@ -123,13 +124,14 @@ pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
         self.next().finish(summary)
     }
-    /// See [`TimelineSink::notes`]. There is no default, because [`SinkAdapter::next`] borrows mutably: the
-    /// adapter itself has to include the notes of the sink to which it passes its calls.
-    fn notes(&self) -> Vec<String>;
+    /// See [`TimelineSink::notes`].
+    fn notes(&mut self) -> Vec<String> {
+        self.next().notes()
+    }
 }
 
 impl<A: TimelineAdapter + ?Sized> TimelineSink for A {
-    fn order(&self) -> Order {
+    fn order(&mut self) -> Order {
         TimelineAdapter::order(self)
     }
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
@@ -144,7 +146,7 @@ impl<A: TimelineAdapter + ?Sized> TimelineSink for A {
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
         TimelineAdapter::finish(self, summary)
     }
-    fn notes(&self) -> Vec<String> {
+    fn notes(&mut self) -> Vec<String> {
         TimelineAdapter::notes(self)
     }
 }
@@ -194,8 +196,11 @@ mod tests {
     }
 
     impl TimelineSink for CallLog {
-        fn order(&self) -> Order {
+        fn order(&mut self) -> Order {
             Order::Time
+        }
+        fn notes(&mut self) -> Vec<String> {
+            vec!["a note".into()]
         }
         fn method(&mut self, _: MethodId, _: &MethodName<'_>) -> io::Result<()> {
             self.add("method")
@@ -220,14 +225,7 @@ mod tests {
         }
     }
 
-    impl TimelineAdapter for OverridesNothing {
-        fn order(&self) -> Order {
-            self.0.order()
-        }
-        fn notes(&self) -> Vec<String> {
-            self.0.notes()
-        }
-    }
+    impl TimelineAdapter for OverridesNothing {}
 
     /// Calls every method of a timeline sink once.
     fn call_all(sink: &mut dyn TimelineSink) -> io::Result<()> {
@@ -274,6 +272,7 @@ mod tests {
         call_all(&mut adapter).unwrap();
         assert_eq!(direct.0.len(), 11, "every method is called: {:?}", direct.0);
         assert_eq!(adapter.0.0, direct.0);
-        assert_eq!(TimelineSink::order(&adapter), Order::Time);
+        assert_eq!(TimelineSink::order(&mut adapter), Order::Time);
+        assert_eq!(TimelineSink::notes(&mut adapter), ["a note"]);
     }
 }

@@ -96,7 +96,7 @@ impl Sink for SystraceWriter {
 }
 
 impl TimelineSink for SystraceWriter {
-    fn order(&self) -> Order {
+    fn order(&mut self) -> Order {
         Order::Time
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Out;
 use super::systrace::SystraceWriter;
-use crate::formats::{Head, Order, Sink, SinkAdapter};
+use crate::formats::{Head, Sink, SinkAdapter};
 use crate::text::markup::write_script_text;
 use crate::timeline::{MergeSummary, TimelineAdapter, TimelineSink};
 
@@ -66,14 +66,6 @@ impl SinkAdapter for HtmlWriter {
 }
 
 impl TimelineAdapter for HtmlWriter {
-    fn order(&self) -> Order {
-        self.text.order()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.text.notes()
-    }
-
     fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
         self.text.finish(outcome)?;
         let behind = PAGE.split(TRACE_MARK).nth(1).unwrap_or_default();

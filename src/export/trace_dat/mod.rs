@@ -226,7 +226,7 @@ impl Sink for DatWriter {
 }
 
 impl TimelineSink for DatWriter {
-    fn order(&self) -> Order {
+    fn order(&mut self) -> Order {
         Order::Time
     }
 
@@ -255,7 +255,7 @@ impl TimelineSink for DatWriter {
         out.flush()
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&mut self) -> Vec<String> {
         match self.unfit_values {
             0 => Vec::new(),
             n => vec![format!("{n} values did not fit their field in trace.dat")],

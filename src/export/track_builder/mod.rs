@@ -231,7 +231,7 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
 }
 
 impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
-    fn order(&self) -> Order {
+    fn order(&mut self) -> Order {
         Order::Time
     }
 
