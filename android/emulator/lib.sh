@@ -13,6 +13,10 @@ die() {
     say "$*"
     exit 1
 }
+misuse() {
+    say "$* (see --help)"
+    exit 2
+}
 
 need() {
     local missing=() program
