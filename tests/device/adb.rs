@@ -14,32 +14,43 @@ pub const DIR: &str = "/data/local/tmp";
 /// How long a program on the device may take to do what a test waits for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// What one test at a time holds: the device, or both connections to a device that is dressed as a phone. The
+/// emulated devices share the processors of this machine, so that two tests would disturb each other on two devices,
+/// too.
+pub type Turn = MutexGuard<'static, ()>;
+
+/// Waits until no other test uses a device.
+pub fn turn() -> Turn {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The device, which one test at a time holds. A test that panics while it holds the device leaves no program
 /// running and no setting changed: dropping this ends the test's programs and puts the kernel's own settings
 /// back.
 pub struct Device {
     serial: String,
-    _turn: MutexGuard<'static, ()>,
+    /// `None` where something else holds the turn and cleans up: [`crate::locked::LockedPhone`].
+    turn: Option<Turn>,
 }
 
 impl Device {
     /// The device that `TRACEBRIDGE_SERIAL` names. Without that variable the test is skipped, with a message:
     /// `None`.
     pub fn attached() -> Option<Device> {
-        static TURN: Mutex<()> = Mutex::new(());
         let Ok(serial) = std::env::var("TRACEBRIDGE_SERIAL") else {
             support::skip("device", "no device: set TRACEBRIDGE_SERIAL (android/emulator/boot prints one)");
             return None;
         };
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = turn();
         static CONNECTED: OnceLock<()> = OnceLock::new();
-        CONNECTED.get_or_init(|| {
-            if serial.contains(':') {
-                // The adb server may have forgotten a network address since the device was booted.
-                let _ = Command::new("adb").args(["connect", &serial]).output();
-            }
-        });
-        Some(Device { serial, _turn: turn })
+        CONNECTED.get_or_init(|| connect(&serial));
+        Some(Device { serial, turn: Some(turn) })
+    }
+
+    /// A connection that is used while something else holds the turn.
+    pub fn connection(serial: String) -> Device {
+        Device { serial, turn: None }
     }
 
     /// The device's name for adb's `-s`.
@@ -102,15 +113,16 @@ impl Device {
 
     /// The path on the device of `program` as built for `abi`. A test run pushes each program once.
     pub fn program(&self, abi: &str, program: &str) -> String {
-        static PUSHED: OnceLock<Mutex<Vec<String>>> = OnceLock::new();
+        static PUSHED: OnceLock<Mutex<Vec<(String, String)>>> = OnceLock::new();
         let remote = format!("{DIR}/{program}-{abi}");
         let mut pushed = PUSHED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-        if !pushed.contains(&remote) {
+        let entry = (self.serial.clone(), remote.clone());
+        if !pushed.contains(&entry) {
             let local = Path::new(env!("CARGO_MANIFEST_DIR")).join("out/android").join(abi).join(program);
             assert!(local.is_file(), "{}: not built: scripts/build-android --abi {abi}", local.display());
             self.push(&local, &remote);
             self.run(&format!("chmod 755 {remote}"));
-            pushed.push(remote.clone());
+            pushed.push(entry);
         }
         remote
     }
@@ -163,21 +175,34 @@ impl Device {
 /// first.
 pub const RECORDING: [(&str, &str); 2] = [("events/sched/sched_switch/enable", "1"), ("tracing_on", "1")];
 
-impl Drop for Device {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            return;
-        }
+impl Device {
+    /// Ends every program that a test started, and has a recorder that was killed put the settings back.
+    pub fn end_programs(&self) {
         // Every process whose program lies in the tests' directory is one that a test started.
         let processes =
             format!("for e in /proc/[0-9]*/exe; do case $(readlink $e) in {DIR}/*) p=${{e%/exe}};");
         self.shell(&format!(
             "{processes} kill ${{p#/proc/}};; esac; done; sleep 3; {processes} kill -9 ${{p#/proc/}};; esac; done; \
-             for b in {DIR}/tracebridge-*; do if [ -x $b ]; then $b restore; $b restore --flight; fi; done; \
-             cd /sys/kernel/tracing && echo nop >current_tracer; echo >set_ftrace_filter; echo >set_graph_function; \
+             for b in {DIR}/tracebridge-*; do if [ -x $b ]; then $b restore; $b restore --flight; fi; done"
+        ));
+    }
+
+    /// Removes what a test that was cut short has left, as root.
+    pub fn clear_away(&self) {
+        self.shell(&format!(
+            "cd /sys/kernel/tracing && echo nop >current_tracer; echo >set_ftrace_filter; echo >set_graph_function; \
              rmdir instances/ways; umount {DIR}/small"
         ));
         reset(self);
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        if self.turn.is_some() && std::thread::panicking() {
+            self.end_programs();
+            self.clear_away();
+        }
     }
 }
 
@@ -237,6 +262,14 @@ impl Drop for Recording<'_> {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+}
+
+/// Makes the adb server connect to a serial that is a network address: it may have forgotten it since the device was
+/// booted.
+pub fn connect(serial: &str) {
+    if serial.contains(':') {
+        let _ = Command::new("adb").args(["connect", serial]).output();
     }
 }
 

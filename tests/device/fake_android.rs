@@ -28,7 +28,7 @@ impl<'a> FakeAndroid<'a> {
         let files: Vec<PathBuf> = names.iter().map(|name| dir.join(name)).collect();
         device.push_all(&files, "/system/bin/");
         let mut script = format!(
-            "cd /system/bin && chmod 755 {} && rm -rf {DIR}/properties && mkdir -m 777 {DIR}/properties",
+            "umask 0 && cd /system/bin && chmod 755 {} && rm -rf {DIR}/properties && mkdir -m 777 {DIR}/properties",
             names.join(" ")
         );
         for (name, value) in properties {

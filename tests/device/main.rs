@@ -1,6 +1,6 @@
-//! Tests on an Android device or the emulated device, which `TRACEBRIDGE_SERIAL` names, through the real adb
-//! and with the static binaries of scripts/build-android. The device's kernel has one trace buffer, so one
-//! test at a time uses the device.
+//! Tests on an Android device or the emulated device, which `TRACEBRIDGE_SERIAL` names, and on the emulated device
+//! that is dressed as a locked phone, which `TRACEBRIDGE_LOCKED_SERIAL` names, through the real adb and with the
+//! static binaries of scripts/build-android. A device's kernel has one trace buffer, so one test at a time uses it.
 
 #[path = "../support/capture.rs"]
 mod capture;
@@ -14,7 +14,10 @@ mod doctor;
 mod fake_android;
 mod journey;
 mod launch;
-mod locked_down;
+mod locked;
+mod locked_doctor;
+mod locked_recording;
+mod locked_rules;
 mod perfetto;
 mod recording;
 mod settings;

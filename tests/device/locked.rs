@@ -1,0 +1,112 @@
+//! The emulated device that is dressed as a locked phone (`android/emulator/boot --build user`): the user `shell`
+//! under an enforced SELinux policy. A second connection is root outside of the policy, for what a test prepares
+//! and checks.
+
+use std::process::Output;
+use std::sync::OnceLock;
+
+use crate::adb::{Device, Turn, connect, text, turn};
+use crate::settings::{Settings, reset, settings};
+use crate::support;
+
+/// The phone, which one test at a time holds. Dropping this after a panic leaves no program running and no setting
+/// changed.
+pub struct LockedPhone {
+    /// The connection that a developer has: the user `shell`, domain `u:r:shell:s0`.
+    pub shell: Device,
+    /// The tests' own connection: root, domain `u:r:su:s0`.
+    pub root: Device,
+    _turn: Turn,
+}
+
+/// One denial of SELinux in the kernel's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    /// The whole path if `stat` was denied, else the file's name.
+    pub file: String,
+    /// The log's line.
+    pub line: String,
+}
+
+impl LockedPhone {
+    /// The phone that `TRACEBRIDGE_LOCKED_SERIAL` names, with the kernel's own settings. Without that variable the
+    /// test is skipped, with a message: `None`.
+    pub fn attached() -> Option<LockedPhone> {
+        let Ok(serial) = std::env::var("TRACEBRIDGE_LOCKED_SERIAL") else {
+            support::skip(
+                "locked",
+                "no locked phone: set TRACEBRIDGE_LOCKED_SERIAL (android/emulator/boot --build user prints one)",
+            );
+            return None;
+        };
+        let turn = turn();
+        let (host, port) = serial.rsplit_once(':').expect("HOST:PORT");
+        let port: u16 = port.parse().expect("a port");
+        let root = format!("{host}:{}", port + 1);
+        static CONNECTED: OnceLock<()> = OnceLock::new();
+        CONNECTED.get_or_init(|| [&serial, &root].into_iter().for_each(|serial| connect(serial)));
+        let phone =
+            LockedPhone { shell: Device::connection(serial), root: Device::connection(root), _turn: turn };
+        reset(&phone.root);
+        Some(phone)
+    }
+
+    /// The path of a program on the phone, as `shell` pushed it.
+    pub fn program(&self, program: &str) -> String {
+        self.shell.program(self.shell.abi(), program)
+    }
+
+    /// Runs a shell command as an app's user in this domain: `untrusted_app` or `runas_app`.
+    pub fn as_app(&self, domain: &str, command: &str) -> Output {
+        self.root.shell(&format!("as u0_a123 {domain} '{command}'"))
+    }
+
+    /// Runs a shell command as root, which must succeed. Returns what it printed.
+    pub fn as_root(&self, command: &str) -> String {
+        self.root.run(command)
+    }
+
+    /// Every setting, as root reads it.
+    pub fn settings(&self) -> Settings {
+        settings(&self.root)
+    }
+
+    /// Makes the action, and returns what SELinux denied meanwhile.
+    pub fn denials<T>(&self, action: impl FnOnce() -> T) -> (T, Vec<Denial>) {
+        self.take_log();
+        let done = action();
+        let log = self.take_log();
+        let denials = log.lines().filter(|line| line.contains("avc:  denied")).map(|line| {
+            let value = |key: &str| Some(line.split_once(key)?.1.split('"').next()?.to_owned());
+            let file = value(" path=\"").or_else(|| value(" name=\"")).unwrap_or_default();
+            Denial { file, line: line.to_owned() }
+        });
+        (done, denials.collect())
+    }
+
+    /// Takes the kernel's log up to now. The kernel prints its denials later than they happen, in order: one that
+    /// this function causes is the last.
+    fn take_log(&self) -> String {
+        const LAST: &str = "comm=\"cat\" name=\"kallsyms\"";
+        let log = self.as_root(&format!(
+            "as shell shell 'cat /proc/kallsyms' 2>/dev/null; i=0; \
+             until dmesg | grep -q '{LAST}'; do i=$((i+1)); [ $i -lt 300 ] || exit 1; sleep 0.05; done; dmesg -c"
+        ));
+        log.lines().take_while(|line| !line.contains(LAST)).map(|line| format!("{line}\n")).collect()
+    }
+}
+
+impl Drop for LockedPhone {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shell.end_programs();
+            self.root.shell(&format!("rm -f {}/*.saved", crate::adb::DIR));
+            self.root.clear_away();
+        }
+    }
+}
+
+/// Fails if the command's exit status is another one.
+pub fn assert_status(output: &Output, status: i32, what: &str) {
+    assert_eq!(output.status.code(), Some(status), "{what}: {}", text(output));
+}
