@@ -279,11 +279,14 @@ fn fifty_killed_recorders_are_cleared_by_restore() {
     let binary = phone.program("tracebridge");
     unusual(&phone);
     let before = phone.settings();
-    // Each recorder is killed a little later than the one before: while it saves, switches on, records.
+    // Every other recorder is killed while it records, the rest a little later each time: while they save settings,
+    // switch events on, begin.
     let printed = phone.shell.run(&format!(
         "i=0; failed=0; records=0; while [ $i -lt 50 ]; do \
          {binary} record -t 60 -b 1024 -o {DIR}/killed.dat sched freq idle >/dev/null 2>&1 & p=$!; \
-         sleep 0.$(printf %02d $((i * 2))); kill -9 $p; wait $p 2>/dev/null; \
+         if [ $((i % 2)) = 0 ]; then sleep 0.$(printf %02d $i); else \
+         n=0; until grep -q 1 /sys/kernel/tracing/tracing_on || [ $n -gt 400 ]; do sleep 0.02; n=$((n + 1)); done; fi; \
+         kill -9 $p; wait $p 2>/dev/null; \
          if [ -e {DIR}/tracebridge-top.saved ]; then records=$((records + 1)); fi; \
          {binary} restore >{DIR}/restored 2>&1 || {{ failed=$((failed + 1)); tail -n 1 {DIR}/restored; }}; \
          if [ -e {DIR}/tracebridge-top.saved ]; then failed=$((failed + 1)); fi; \
@@ -348,11 +351,10 @@ fn buffers_of_unequal_sizes_do_not_jam_and_keep_their_sizes() {
 fn names_of_threads_that_ended_are_in_the_capture() {
     let Some(phone) = LockedPhone::attached() else { return };
     let binary = phone.program("tracebridge");
-    let command = format!(
-        "({{ sleep 0.5; for i in 1 2 3 4 5 6 7 8 9 10; do cat /proc/version; done; }} >/dev/null) & \
-         {binary} record -t 2 -o {DIR}/names.dat sched; wait"
-    );
-    assert_status(&phone.shell.shell(&command), 0, "record");
+    let recording = phone.shell.record(&binary, &format!("-t 60 -o {DIR}/names.dat sched"));
+    phone.shell.run("i=0; while [ $i -lt 30 ]; do cat /proc/version >/dev/null; i=$((i + 1)); done");
+    recording.signal("INT");
+    recording.end();
     let dir = scratch();
     let events = capture::read(&phone.shell.fetch(&format!("{DIR}/names.dat"), dir.path()));
     let unnamed = events.iter().filter(|event| event.comm == "<...>").count();
@@ -367,12 +369,7 @@ fn names_of_threads_that_ended_are_in_the_capture() {
 fn a_buffer_percent_that_is_denied_costs_no_wakeups() {
     let Some(phone) = LockedPhone::attached() else { return };
     let binary = phone.program("tracebridge");
-    let idle = || -> u64 {
-        let output = phone.shell.shell(&format!("{binary} record --json -t 5 -o {DIR}/idle.dat sched"));
-        assert_status(&output, 0, "record");
-        let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        summary["cpus"].as_array().unwrap().iter().filter_map(|cpu| cpu["events"].as_u64()).sum()
-    };
+    let idle = || phone.shell.shell(&format!("{binary} record --json -t 5 -o {DIR}/idle.dat sched"));
     let allowed = idle();
     // As before Android 15, where the policy refuses it.
     phone.as_root(
@@ -382,6 +379,11 @@ fn a_buffer_percent_that_is_denied_costs_no_wakeups() {
     phone.as_root(
         "chown 0:3012 /sys/kernel/tracing/buffer_percent && chmod 0666 /sys/kernel/tracing/buffer_percent",
     );
-    phone.shell.run(&format!("rm {DIR}/idle.dat"));
+    phone.shell.shell(&format!("rm {DIR}/idle.dat"));
+    let [allowed, denied] = [allowed, denied].map(|output| -> u64 {
+        assert_status(&output, 0, "record");
+        let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        summary["cpus"].as_array().unwrap().iter().filter_map(|cpu| cpu["events"].as_u64()).sum()
+    });
     assert!(denied as f64 <= allowed as f64 * 1.3 + 100.0, "{denied} events instead of {allowed}");
 }
