@@ -272,7 +272,10 @@ impl AtraceSession {
             result = result.and(self.tracefs.clear());
         }
         match settings {
-            Some(settings) => result.and(settings.restore().map(drop)),
+            Some(settings) => {
+                settings.restore().failures().for_each(|failure| complain(format_args!("{failure}")));
+                result
+            }
             None if self.options.stop => {
                 self.reset();
                 result

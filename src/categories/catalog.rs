@@ -47,6 +47,14 @@ pub enum SelectionError {
         /// Whether the event exists.
         exists: bool,
     },
+    /// This user may switch the event on only together with its whole group.
+    #[error("event \"{event}\" may only be switched on with its whole group: name {group}/*")]
+    OnlyWithGroup {
+        /// The event as it was given.
+        event: String,
+        /// Its group.
+        group: String,
+    },
 }
 
 fn reason(events: &[String]) -> String {
@@ -100,8 +108,12 @@ impl Catalog {
     /// Returns the categories of atrace, each with whether it works here. `ion`, which only Perfetto has, is
     /// left out for [`EventSet::Atrace`].
     pub fn builtin(&self, files: &dyn EventFiles) -> Vec<(&'static Category, Support)> {
-        let known = CATEGORIES.iter().filter(|c| self.event_set == EventSet::Record || c.name != "ion");
-        known.map(|c| (c, c.support(files, self.event_set, &self.core_services))).collect()
+        self.known().map(|c| (c, c.support(files, self.event_set, &self.core_services))).collect()
+    }
+
+    /// The built-in categories that this set of events has.
+    fn known(&self) -> impl Iterator<Item = &'static Category> {
+        CATEGORIES.iter().filter(|c| self.event_set == EventSet::Record || c.name != "ion")
     }
 
     /// Adds the tags and events of one name: a category, `group/event`, or `group/*`.
@@ -121,9 +133,9 @@ impl Catalog {
                 into.add(event);
             }
         }
-        if let Some((category, support)) = self.builtin(files).into_iter().find(|(c, _)| c.name == name) {
+        if let Some(category) = self.known().find(|c| c.name == name) {
             let name = name.to_owned();
-            match support {
+            match category.support(files, self.event_set, &self.core_services) {
                 Support::Yes => {}
                 Support::NeedsRoot(events) => return Err(SelectionError::NeedsRoot { name, events }),
                 Support::Absent(events) => return Err(SelectionError::Unsupported { name, events }),
@@ -134,7 +146,7 @@ impl Catalog {
             into.tags |= category.tags;
             into.core_services |= category.name == CORE_SERVICES;
             for event in category.available_events(files, self.event_set).on {
-                into.add(event);
+                into.add(&event);
             }
             found = true;
         }
@@ -190,6 +202,17 @@ fn select_event(
         into.add(event);
         return Ok(());
     }
+    let members = if sane && name.ends_with("/*") { files.writable_members(event) } else { Vec::new() };
+    if !members.is_empty() {
+        members.iter().for_each(|member| into.add(member));
+        return Ok(());
+    }
+    if let Some((group, _)) =
+        event.split_once('/').filter(|(group, _)| sane && files.writable(&enable_path(group)))
+        && files.exists(&path)
+    {
+        return Err(SelectionError::OnlyWithGroup { event: name.to_owned(), group: group.to_owned() });
+    }
     Err(SelectionError::Event { event: name.to_owned(), exists: sane && files.exists(&path) })
 }
 
@@ -209,6 +232,10 @@ mod tests {
         }
         fn writable(&self, path: &str) -> bool {
             self.open.iter().any(|e| enable_path(e) == path)
+        }
+        fn writable_members(&self, group: &str) -> Vec<String> {
+            let is_member = |e: &&&str| e.split_once('/').is_some_and(|(g, _)| g == group);
+            self.open.iter().filter(is_member).map(|e| (*e).to_owned()).collect()
         }
     }
 
@@ -281,6 +308,31 @@ mod tests {
         assert!(here.absent.contains(&"cgroup"));
         // Neither what is left out on purpose nor Perfetto's extras count as absent.
         assert!(!here.absent.contains(&"sched/sched_wakeup") && !here.absent.contains(&"scm"));
+    }
+
+    #[test]
+    fn a_recording_takes_what_is_allowed_of_a_group_and_atrace_refuses_it() {
+        const SHELL: Fake = Fake {
+            locked: &["filemap", "filemap/filemap_set_wb_err", "irq/irq_handler_entry"],
+            open: &[
+                "filemap/mm_filemap_add_to_page_cache",
+                "filemap/mm_filemap_delete_from_page_cache",
+                "irq",
+            ],
+        };
+        let select = |event_set, name: &str| {
+            let mut selection = CategorySelection::default();
+            let result = catalog(event_set).select(name, &SHELL, &mut selection);
+            result.map(|()| selection.events).map_err(|e| e.to_string())
+        };
+        let both = Ok(SHELL.open[..2].iter().map(|e| (*e).to_owned()).collect());
+        assert_eq!(select(EventSet::Record, "pagecache"), both);
+        assert_eq!(select(EventSet::Record, "filemap/*"), both);
+        assert!(select(EventSet::Atrace, "pagecache").unwrap_err().contains("requires root privileges"));
+        assert_eq!(
+            select(EventSet::Record, "irq/irq_handler_entry").unwrap_err(),
+            "event \"irq/irq_handler_entry\" may only be switched on with its whole group: name irq/*"
+        );
     }
 
     #[test]

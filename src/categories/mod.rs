@@ -19,6 +19,20 @@ pub trait EventFiles {
     fn exists(&self, path: &str) -> bool;
     /// Whether `path` may be written to: `access(2)` with `W_OK`.
     fn writable(&self, path: &str) -> bool;
+    /// The events of a group that may be switched on one by one, as `group/event`.
+    fn writable_members(&self, group: &str) -> Vec<String>;
+}
+
+/// What may be switched on for `path`, an event or a group: itself; of a group that may not be switched on as a
+/// whole, a recording takes the events that may be. atrace does not.
+fn usable(path: &str, files: &dyn EventFiles, event_set: EventSet) -> Vec<String> {
+    if files.writable(&enable_path(path)) {
+        return vec![path.to_owned()];
+    }
+    match event_set {
+        EventSet::Record if !path.contains('/') => files.writable_members(path),
+        EventSet::Record | EventSet::Atrace => Vec::new(),
+    }
 }
 
 /// The file that switches an event (`sched/sched_switch`) or a whole group (`cgroup`) on, relative to
@@ -92,11 +106,10 @@ impl Category {
             return if core_services.is_empty() { Support::NoCoreServices } else { Support::Yes };
         }
         let missing = |ok: &dyn Fn(&str) -> bool| -> Option<Vec<String>> {
-            let there = |path: &str| ok(&enable_path(path));
             let lacks = |e: &&EventRef| match e.need {
-                Need::Required => !there(e.path),
+                Need::Required => !ok(e.path),
                 Need::RequiredByAtrace { otherwise } => {
-                    !there(e.path) && (event_set == EventSet::Atrace || !there(otherwise))
+                    !ok(e.path) && (event_set == EventSet::Atrace || !ok(otherwise))
                 }
                 _ => false,
             };
@@ -104,10 +117,11 @@ impl Category {
             if !required.is_empty() {
                 return Some(required);
             }
-            let any = self.tags != 0 || self.events_for(event_set).any(|e| ok(&enable_path(e.path)));
+            let any = self.tags != 0 || self.events_for(event_set).any(|e| ok(e.path));
             (!any).then(|| self.events_for(event_set).map(|e| e.path.to_owned()).collect())
         };
-        match (missing(&|path| files.writable(path)), missing(&|path| files.exists(path))) {
+        let is_usable = |path: &str| !usable(path, files, event_set).is_empty();
+        match (missing(&is_usable), missing(&|path| files.exists(&enable_path(path)))) {
             (None, _) => Support::Yes,
             (Some(_), Some(absent)) => Support::Absent(absent),
             (Some(locked), None) => Support::NeedsRoot(locked),
@@ -133,8 +147,11 @@ impl Category {
                 _ => false,
             };
             if needless {
-            } else if on(path) {
-                here.on.push(path);
+                continue;
+            }
+            let mut usable = usable(path, files, event_set);
+            if !usable.is_empty() {
+                here.on.append(&mut usable);
             } else if files.exists(&enable_path(path)) {
                 here.locked.push(path);
             } else if !matches!(event.need, Need::PerfettoOnly | Need::PerfettoUnless(_)) {
@@ -148,8 +165,8 @@ impl Category {
 /// A category's events on one device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AvailableEvents {
-    /// Events that this user may switch on.
-    pub on: Vec<&'static str>,
+    /// Events, or whole groups of them, that this user may switch on.
+    pub on: Vec<String>,
     /// Events that exist and that this user may not switch on.
     pub locked: Vec<&'static str>,
     /// Events that this kernel does not have. Events that only Perfetto records are not listed: few devices

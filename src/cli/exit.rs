@@ -35,12 +35,12 @@ impl From<Exit> for ExitCode {
 #[error("{0}")]
 pub struct UsageError(pub &'static str);
 
-/// Formats an error and its causes on one line. A cause that the message before it already ends with is left
-/// out, because the errors of the library quote those of the system.
+/// Formats an error and its causes on one line. A cause that the message before it already quotes is left out,
+/// because the errors of the library quote those of the system.
 pub fn message(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
         "" => cause,
-        said_before if said_before.ends_with(&cause) => said,
+        said_before if said_before.contains(&cause) => said,
         _ => format!("{said}: {cause}"),
     })
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[derive(Debug, thiserror::Error)]
-    #[error("x.dat: {source}")]
+    #[error("x.dat: {source} (see doctor)")]
     struct Quotes {
         source: io::Error,
     }
@@ -66,8 +66,8 @@ mod tests {
     #[test]
     fn a_cause_is_printed_once() {
         let quoted = anyhow::Error::new(Quotes { source: io::Error::other("cut at byte 5") });
-        assert_eq!(message(&quoted), "x.dat: cut at byte 5");
-        assert_eq!(message(&quoted.context("reading")), "reading: x.dat: cut at byte 5");
+        assert_eq!(message(&quoted), "x.dat: cut at byte 5 (see doctor)");
+        assert_eq!(message(&quoted.context("reading")), "reading: x.dat: cut at byte 5 (see doctor)");
         assert_eq!(message(&anyhow::anyhow!("inner").context("outer")), "outer: inner");
     }
 }

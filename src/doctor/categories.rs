@@ -4,16 +4,15 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::access;
 use super::paths::reason;
-use super::system::UserIdentity;
-use crate::android::system::Properties;
+use crate::android::system::{Properties, UserIdentity};
 use crate::android::tags;
 use crate::categories::{
     AvailableEvents, Category, EventFiles, EventSet, PDX, Support, TracefsEventFiles, VENDOR_FILE,
     enable_path,
 };
 use crate::record::event_selection::load_catalog;
+use crate::record::file_access::{WantedAccess, inspect};
 
 /// A category, and which of its tags and events this device has.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -109,7 +108,7 @@ impl CategoryInspector<'_> {
             description: category.description.to_owned(),
             works,
             tags: tagged.map(|t| t.name).collect(),
-            events: owned(on),
+            events: on,
             locked,
             absent,
             reason,
@@ -134,8 +133,8 @@ impl CategoryInspector<'_> {
     /// Why these events cannot be recorded.
     fn reason(&self, locked: &[String], absent: &[String]) -> Option<String> {
         let locked = locked.first().map(|first| {
-            let access = access::inspect(&self.root.join(enable_path(first)), self.user, false, true, false);
-            let why = access.obstacle.map(|o| reason(o, "", &access, self.user));
+            let access = inspect(&self.root.join(enable_path(first)), self.user, WantedAccess::WRITE);
+            let why = reason("", &access, self.user);
             format!("{}: {}", locked.join(", "), why.unwrap_or_else(|| "needs root".to_owned()))
         });
         let absent = (!absent.is_empty()).then(|| {

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 
-use super::access::{self, FileAccess, Obstacle};
-use super::system::{UserIdentity, UserKind};
+use crate::android::system::{UserIdentity, UserKind};
+use crate::record::file_access::{self, FileAccess, Obstacle, WantedAccess};
 
 /// How much a recording depends on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -35,6 +36,15 @@ struct UsedFile {
     what_for: &'static str,
     /// The kernel option, kernel version or system that provides the file.
     provided_by: &'static str,
+    /// The file without which this one is of no use, and which stands above it in the table. If that file cannot
+    /// be used, this one is not examined: on a locked phone each refusal adds a line to the device's log.
+    only_with: Option<&'static str>,
+}
+
+impl UsedFile {
+    const fn only_with(self, path: &'static str) -> UsedFile {
+        UsedFile { only_with: Some(path), ..self }
+    }
 }
 
 const fn uses(
@@ -45,8 +55,20 @@ const fn uses(
     provided_by: &'static str,
 ) -> UsedFile {
     let access = access.as_bytes();
-    UsedFile { path, read: access[0] == b'r', write: access[1] == b'w', purpose, what_for, provided_by }
+    UsedFile {
+        path,
+        read: access[0] == b'r',
+        write: access[1] == b'w',
+        purpose,
+        what_for,
+        provided_by,
+        only_with: None,
+    }
 }
+
+/// The option that makes the kernel remember the names of threads.
+const RECORD_CMD: &str = "options/record-cmd";
+const RECORD_CMD_USE: &str = "names of threads that end";
 
 #[rustfmt::skip] // a table
 const USED_FILES: &[UsedFile] = &[
@@ -65,25 +87,25 @@ const USED_FILES: &[UsedFile] = &[
     uses("per_cpu/cpu0/stats", "r-", Useful, "counts of lost events", "CONFIG_TRACING"),
     uses("options/overwrite", "rw", Useful, "ring or stop-when-full", "CONFIG_TRACING"),
     uses("options/record-tgid", "rw", Useful, "the process of each thread", "Linux 4.13; before, Android had options/print-tgid"),
-    uses("options/record-cmd", "rw", Useful, "names of threads that end", "CONFIG_TRACING"),
+    uses(RECORD_CMD, "rw", Useful, RECORD_CMD_USE, "CONFIG_TRACING"),
     uses("saved_cmdlines", "r-", Useful, "thread names", "CONFIG_TRACING"),
     uses("saved_cmdlines_size", "rw", Useful, "more thread names", "CONFIG_TRACING"),
-    uses("saved_tgids", "r-", Useful, "the process of each thread", "Linux 4.13"),
+    uses("saved_tgids", "r-", Useful, "the process of each thread", "Linux 4.13").only_with("saved_cmdlines"),
     uses("/system/bin/getprop", "r-", Useful, "userspace tags", "Android"),
     uses("/system/bin/setprop", "r-", Useful, "userspace tags", "Android"),
     uses("/dev/socket/property_service", "-w", Useful, "userspace tags, without a process for each", "Android"),
     uses("trace", "rw", Special, "atrace", "CONFIG_TRACING"),
     uses("trace_pipe", "r-", Special, "atrace --stream", "CONFIG_TRACING"),
-    uses("set_event", "rw", Special, "listing the enabled events with one read", "CONFIG_EVENT_TRACING"),
+    uses("set_event", "r-", Special, "listing the enabled events with one read", "CONFIG_EVENT_TRACING"),
     uses("set_event_notrace_pid", "rw", Special, "--exclude-self", "Linux 5.7"),
     uses("instances", "rw", Special, "--instance", "CONFIG_TRACING"),
-    uses("options/copy_trace_marker", "rw", Special, "markers inside of an --instance", "Linux 6.14"),
+    uses("options/copy_trace_marker", "rw", Special, "markers inside of an --instance", "Linux 6.14").only_with("instances"),
     uses("current_tracer", "rw", Special, "-k", "CONFIG_TRACING"),
-    uses("set_ftrace_filter", "rw", Special, "-k", "CONFIG_DYNAMIC_FTRACE"),
-    uses("set_graph_function", "rw", Special, "-k --graph", "CONFIG_FUNCTION_GRAPH_TRACER"),
-    uses("available_filter_functions", "r-", Special, "-k", "CONFIG_DYNAMIC_FTRACE"),
-    uses("/proc/kallsyms", "r-", Special, "names of kernel functions", "CONFIG_KALLSYMS"),
-    uses("options/funcgraph-abstime", "rw", Special, "-k", "CONFIG_FUNCTION_GRAPH_TRACER"),
+    uses("set_ftrace_filter", "rw", Special, "-k", "CONFIG_DYNAMIC_FTRACE").only_with("current_tracer"),
+    uses("set_graph_function", "rw", Special, "-k --graph", "CONFIG_FUNCTION_GRAPH_TRACER").only_with("current_tracer"),
+    uses("available_filter_functions", "r-", Special, "-k", "CONFIG_DYNAMIC_FTRACE").only_with("current_tracer"),
+    uses("/proc/kallsyms", "r-", Special, "names of kernel functions", "CONFIG_KALLSYMS").only_with("current_tracer"),
+    uses("options/funcgraph-abstime", "rw", Special, "-k", "CONFIG_FUNCTION_GRAPH_TRACER").only_with("current_tracer"),
     uses("/system/bin/am", "r-", Special, "launch", "Android"),
     uses("/system/bin/service", "r-", Special, "making running services read new tags, Android 10 and older", "Android"),
 ];
@@ -113,11 +135,22 @@ impl PathReport {
 /// `state_dir`.
 pub(super) fn examine(root: &Path, state_dir: &Path, user: &UserIdentity) -> Vec<PathReport> {
     let cpus = fs::read_dir(root.join("per_cpu")).map_or(1, |dir| dir.count().max(1));
-    let mut out = Vec::new();
+    let mut out: Vec<PathReport> = Vec::new();
     for file in USED_FILES {
-        if file.path.contains("/cpu0/") {
+        let gate = file.only_with.and_then(|path| out.iter().find(|p| p.path == path && !p.works()));
+        if let Some(gate) = gate {
+            out.push(not_examined(file, gate));
+        } else if file.path.contains("/cpu0/") {
             let path = |cpu| file.path.replace("cpu0", &format!("cpu{cpu}"));
             out.extend((0..cpus).map(|cpu| inspect(root, &path(cpu), file, user)));
+        } else if file.path == RECORD_CMD
+            && access(&root.join(RECORD_CMD), AccessFlags::W_OK).is_err()
+            && names_are_recorded(root)
+        {
+            // Only its value matters, and that is as it should be.
+            let (access, path) = (FileAccess { exists: true, ..FileAccess::default() }, file.path.to_owned());
+            let (purpose, what_for) = (file.purpose, "names of threads that end: it is on");
+            out.push(PathReport { path, purpose, what_for, access, reason: None });
         } else {
             out.push(inspect(root, file.path, file, user));
         }
@@ -128,41 +161,49 @@ pub(super) fn examine(root: &Path, state_dir: &Path, user: &UserIdentity) -> Vec
     out
 }
 
+/// The only file of tracefs that apps may use.
+pub(super) fn examine_marker(root: &Path, user: &UserIdentity) -> PathReport {
+    let marker = uses("trace_marker", "-w", Needed, "markers", "CONFIG_TRACING");
+    inspect(root, marker.path, &marker, user)
+}
+
+fn names_are_recorded(root: &Path) -> bool {
+    fs::read_to_string(root.join("trace_options"))
+        .is_ok_and(|options| options.lines().any(|o| o == "record-cmd"))
+}
+
 fn inspect(root: &Path, path: &str, file: &UsedFile, user: &UserIdentity) -> PathReport {
     // Opening a trace pipe would disturb its reader, and a socket cannot be opened.
     let try_open = !path.contains("trace_pipe") && !path.contains("/socket/");
-    let access = access::inspect(&root.join(path), user, file.read, file.write, try_open);
-    let reason = access.obstacle.map(|o| reason(o, file.provided_by, &access, user));
+    let wanted = WantedAccess { read: file.read, write: file.write, try_open };
+    let access = file_access::inspect(&root.join(path), user, wanted);
+    let reason = reason(file.provided_by, &access, user);
     PathReport { path: path.to_owned(), purpose: file.purpose, what_for: file.what_for, access, reason }
+}
+
+/// The report of a file that is of no use without the one of `gate`, which cannot be used.
+fn not_examined(file: &UsedFile, gate: &PathReport) -> PathReport {
+    let access = FileAccess { obstacle: gate.access.obstacle, ..FileAccess::default() };
+    let reason = Some(format!("not examined: of no use without {}", gate.path));
+    PathReport { path: file.path.to_owned(), purpose: file.purpose, what_for: file.what_for, access, reason }
 }
 
 /// Why a file cannot be used and what would change that. `provided_by` names the provider of a file
 /// that does not exist.
-pub(super) fn reason(
-    obstacle: Obstacle,
-    provided_by: &str,
-    access: &FileAccess,
-    user: &UserIdentity,
-) -> String {
+pub(super) fn reason(provided_by: &str, access: &FileAccess, user: &UserIdentity) -> Option<String> {
     let cure = match user.kind {
-        UserKind::App => "only the shell user and root may: use adb shell",
+        UserKind::App => "apps may only write markers; the shell user may record: use adb shell",
         UserKind::Shell => {
             "needs root: `adb root` on a userdebug build or an emulator, `su` on a rooted phone"
         }
         UserKind::Root | UserKind::User => "needs root",
     };
-    match obstacle {
+    let refused_by = access.refused_by(user)?;
+    Some(match access.obstacle? {
         Obstacle::Kernel => format!("not there: needs {provided_by}"),
-        Obstacle::Mode => format!("owner and mode ({} {}): {cure}", access.owner, access.mode),
-        Obstacle::Selinux => {
-            let domain = user.domain.as_deref().unwrap_or("this domain");
-            let label = access.label.as_deref().unwrap_or("an unknown label");
-            format!("SELinux: {domain} may not use {label}: {cure}")
-        }
-        Obstacle::Other => {
-            "refused although owner and mode allow it: a container or a locked-down kernel".to_owned()
-        }
-    }
+        Obstacle::Mode | Obstacle::Selinux => format!("{refused_by}: {cure}"),
+        Obstacle::Other => refused_by,
+    })
 }
 
 #[cfg(test)]
@@ -174,6 +215,7 @@ mod tests {
         let user = UserIdentity { uid: 1, groups: Vec::new(), kind, domain, selinux_enforcing: true };
         let access = FileAccess {
             exists: true,
+            hidden: false,
             owner: "root:readtracefs".to_owned(),
             mode: "0640".to_owned(),
             label: Some("u:object_r:debugfs_tracing_debug:s0".to_owned()),
@@ -181,19 +223,19 @@ mod tests {
             write: false,
             obstacle: Some(obstacle),
         };
-        reason(obstacle, "CONFIG_TRACING", &access, &user)
+        reason("CONFIG_TRACING", &access, &user).unwrap()
     }
 
     #[test]
     fn a_refusal_names_the_obstacle_and_the_cure() {
         assert_eq!(
             reason_for(Obstacle::Selinux, UserKind::Shell),
-            "SELinux: u:r:shell:s0 may not use u:object_r:debugfs_tracing_debug:s0: needs root: `adb root` on a userdebug \
+            "SELinux (u:r:shell:s0 may not use u:object_r:debugfs_tracing_debug:s0): needs root: `adb root` on a userdebug \
              build or an emulator, `su` on a rooted phone"
         );
         assert_eq!(
             reason_for(Obstacle::Mode, UserKind::App),
-            "owner and mode (root:readtracefs 0640): only the shell user and root may: use adb shell"
+            "owner and mode (root:readtracefs 0640): apps may only write markers; the shell user may record: use adb shell"
         );
         assert_eq!(
             reason_for(Obstacle::Mode, UserKind::User),

@@ -3,17 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 
 use super::categories::{self, CategoryReport};
+use super::machine::MachineInfo;
 use super::paths::{self, FilePurpose, PathReport};
-use super::system::{MachineInfo, UserIdentity};
-use crate::android::system::{Properties, atrace_properties};
+use crate::android::system::{Properties, UserIdentity, UserKind, atrace_properties};
 use crate::android::tags;
 use crate::markers::TRACEFS_PLACES;
-use crate::record::parse_choices;
 use crate::record::saved_settings::{SettingsFileReport, list_settings_files};
 use crate::record::tracefs_config::choose_clock;
+use crate::record::{Tracefs, parse_choices};
 
 /// What this device or host permits. Its JSON form is part of the command line's interface.
 #[derive(Debug, Clone, Serialize)]
@@ -30,8 +31,10 @@ pub(crate) struct DoctorReport {
     pub(crate) clocks: Vec<String>,
     /// The trace clock that `record` uses by default; `None` if the kernel's clocks are unknown.
     pub(crate) clock: Option<String>,
-    /// The tracers that the kernel offers (`function_graph` …).
+    /// The tracers that the kernel offers (`function_graph` …); empty if this user may not see them.
     pub(crate) tracers: Vec<String>,
+    /// The tracer that is on; `None` if that is unknown.
+    pub(crate) tracer: Option<String>,
     /// Whether tracing is on; `None` if that is unknown.
     pub(crate) tracing_on: Option<bool>,
     /// Whether there are Android properties. They switch userspace tags on.
@@ -47,6 +50,11 @@ pub(crate) struct DoctorReport {
 }
 
 impl DoctorReport {
+    /// Whether the process is an Android app, which may write markers and nothing else.
+    pub(crate) fn is_app(&self) -> bool {
+        self.identity.kind == UserKind::App
+    }
+
     /// Whether anything can be recorded here.
     pub(crate) fn can_record(&self) -> bool {
         self.tracefs.is_some()
@@ -55,32 +63,51 @@ impl DoctorReport {
     }
 }
 
+/// How much is examined. On a locked phone each file that is refused adds a line to the device's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Everything.
+    All,
+    /// The categories, and what they need.
+    Categories,
+}
+
 /// Examines this device. `tracefs` is the directory of tracefs; without it the usual mount points are tried.
 /// `state_dir` is the directory where recorders keep saved settings.
-pub(crate) fn examine(tracefs: Option<&Path>, state_dir: &Path) -> DoctorReport {
+pub(crate) fn examine(tracefs: Option<&Path>, state_dir: &Path, scope: Scope) -> DoctorReport {
     let properties = Properties::here();
     let identity = UserIdentity::here();
     let looked_in: Vec<PathBuf> =
         tracefs.map_or_else(|| TRACEFS_PLACES.map(PathBuf::from).to_vec(), |dir| vec![dir.to_owned()]);
-    // AOSP's atrace recognises a tracefs by its trace_marker, which every user may write. tracing_on may be
-    // hidden.
-    let found =
-        looked_in.iter().find(|p| p.join("trace_marker").exists() || p.join("tracing_on").exists()).cloned();
-    let closed = looked_in.iter().find(|p| p.is_dir() && fs::read_dir(p).is_err()).cloned();
-    let read = |name: &str| {
-        found.as_ref().and_then(|root| fs::read_to_string(root.join(name)).ok()).unwrap_or_default()
-    };
+    // AOSP's atrace recognises a tracefs by its trace_marker, which every user may write. `access(2)` finds it
+    // where SELinux refuses `stat(2)`.
+    let has = |dir: &Path, name: &str| access(&dir.join(name), AccessFlags::F_OK).is_ok();
+    let found = looked_in.iter().find(|dir| has(dir, "trace_marker") || has(dir, "tracing_on")).cloned();
+    let closed = looked_in.iter().find(|dir| dir.is_dir() && fs::read_dir(dir).is_err()).cloned();
+    // What apps may not read they need not ask for: each refusal adds a line to the device's log.
+    let is_app = identity.kind == UserKind::App;
+    let readable = found.as_ref().filter(|_| !is_app);
+    let tracefs = readable.and_then(|root| Tracefs::find(Some(root)).ok());
+    let may_see_tracers =
+        tracefs.as_ref().is_some_and(|t| !identity.selinux_enforcing || t.may_write("current_tracer"));
+    let read =
+        |name: &str| readable.and_then(|root| fs::read_to_string(root.join(name)).ok()).unwrap_or_default();
     let (clocks, current_clock) = parse_choices(&read("trace_clock"));
     let clock = (!clocks.is_empty()).then(|| choose_clock(&clocks, current_clock.as_deref()).to_owned());
     let on = properties.as_ref().and_then(|p| atrace_properties::tags_on(p, b"").ok()).unwrap_or(0);
     DoctorReport {
         machine: MachineInfo::here(properties.as_ref()),
-        paths: found.as_ref().map_or_else(Vec::new, |root| paths::examine(root, state_dir, &identity)),
-        categories: found
-            .as_ref()
+        paths: match &found {
+            Some(_) if scope == Scope::Categories => Vec::new(),
+            Some(root) if is_app => vec![paths::examine_marker(root, &identity)],
+            Some(root) => paths::examine(root, state_dir, &identity),
+            None => Vec::new(),
+        },
+        categories: readable
             .map_or_else(Vec::new, |root| categories::examine(root, &identity, properties.as_ref())),
         tracing_on: read("tracing_on").trim().parse::<u8>().ok().map(|on| on != 0),
-        tracers: parse_choices(&read("available_tracers")).0,
+        tracers: if may_see_tracers { parse_choices(&read("available_tracers")).0 } else { Vec::new() },
+        tracer: tracefs.as_ref().and_then(Tracefs::tracer_of_trace),
         properties: properties.is_some(),
         records: list_settings_files(state_dir),
         tags_on: tags::TAGS.iter().filter(|t| on & t.mask() != 0).map(|t| t.name).collect(),
@@ -96,7 +123,6 @@ pub(crate) fn examine(tracefs: Option<&Path>, state_dir: &Path) -> DoctorReport 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Tracefs;
     use crate::record::saved_settings::SettingsGuard;
     use crate::record::tracefs_config::{self, TracefsConfig, WhenFull};
 
@@ -136,7 +162,7 @@ mod tests {
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, text).unwrap();
             }
-            let report = examine(Some(dir.path()), dir.path());
+            let report = examine(Some(dir.path()), dir.path(), Scope::All);
             assert_eq!(report.clock.as_deref(), Some(expected), "{offered}");
             assert_eq!(recorded_clock(dir.path()), expected, "{offered}");
         }
@@ -146,7 +172,7 @@ mod tests {
     fn without_a_readable_trace_clock_no_clock_is_recommended() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("trace_marker"), "").unwrap();
-        let report = examine(Some(dir.path()), dir.path());
+        let report = examine(Some(dir.path()), dir.path(), Scope::All);
         assert_eq!((report.tracefs.as_deref(), report.clock), (Some(dir.path()), None));
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! The reader of a page (`page`) and its writer (`page_writer`) share the numbers in `page_format`.
 
+mod builtin_formats;
 mod endian;
 mod event_type;
 mod format;
@@ -17,6 +18,7 @@ mod symbols;
 pub(crate) mod task_state;
 pub(crate) mod trace_flags;
 
+pub use builtin_formats::builtin_formats;
 pub use endian::Endian;
 pub use event_type::{EventType, Field, FieldType, Value, until_nul};
 pub use format::{CommonFields, EventFormat, EventFormatError, FieldSlot};

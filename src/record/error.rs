@@ -3,9 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{AccessFlags, access};
 use thiserror::Error;
 
-use crate::android::system::PropertyError;
+use super::file_access::{WantedAccess, inspect};
+use crate::android::system::{PropertyError, UserIdentity};
 use crate::categories::{MalformedVendorFile, SelectionError, VENDOR_FILE};
 
 /// Why a recording could not start, could not go on, or could not be cleaned up after.
@@ -21,14 +23,26 @@ pub(crate) enum RecordError {
         tried: String,
     },
     /// A file of tracefs could not be opened, read or written.
-    #[error("{}: cannot {action}: {source}{}", path.display(), knob_cure(source))]
+    #[error("{}: cannot {action}: {}", path.display(), knob_cause(cause, refused_by.as_deref()))]
     Knob {
         /// The file.
         path: PathBuf,
         /// What was tried, as it follows "cannot": `read`, `write "boot"`, `open`.
         action: String,
         /// The kernel's answer.
-        source: io::Error,
+        cause: io::Error,
+        /// What refuses the access (see [`RecordError::explained`]); `None` if that was not looked into.
+        refused_by: Option<String>,
+    },
+    /// A file of tracefs that this user may not use ended the command.
+    #[error("{0} (`tracebridge doctor` says what would change that)")]
+    Denied(Box<RecordError>),
+    /// A file shows that parts of the device have different values, so that no single value to write would
+    /// put it back.
+    #[error("{}: some of what it sets is on or larger and some is not, and this could not be put back", path.display())]
+    Mixed {
+        /// The file.
+        path: PathBuf,
     },
     /// The instance of a flight recorder cannot be used.
     #[error(
@@ -122,20 +136,74 @@ fn settings_file_cure(path: &Path, error: &io::Error) -> &'static str {
     "name a writable directory with --state-dir"
 }
 
-fn knob_cure(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            " (needs root, or a device that lets the shell use tracefs; `tracebridge doctor` tells which)"
+fn knob_cause(error: &io::Error, refused_by: Option<&str>) -> String {
+    match (error.kind(), refused_by) {
+        (_, Some(refused_by)) => {
+            format!("refused by {refused_by} (`tracebridge doctor` says what would change that)")
         }
-        io::ErrorKind::ResourceBusy => " (another tracer has it; stop it, or record into an --instance)",
-        _ => "",
+        (io::ErrorKind::PermissionDenied, None) => {
+            format!("{error} (`tracebridge doctor` says what refuses it)")
+        }
+        (io::ErrorKind::ResourceBusy, None) => {
+            format!("{error} (another tracer has it; stop it, or record into an --instance)")
+        }
+        _ => error.to_string(),
     }
 }
 
 impl RecordError {
     /// A failure at a file of tracefs. `action` follows the word "cannot" in the message.
     pub(crate) fn knob(path: &Path, action: impl Into<String>, source: io::Error) -> RecordError {
-        RecordError::Knob { path: path.to_owned(), action: action.into(), source }
+        RecordError::Knob { path: path.to_owned(), action: action.into(), cause: source, refused_by: None }
+    }
+
+    /// The error as one that ends a command: what denies a file, and where to find out what would change that.
+    pub(crate) fn fatal(self) -> RecordError {
+        if self.is_denied() { RecordError::Denied(Box::new(self.explained())) } else { self }
+    }
+
+    /// The kernel's answer, where a file of tracefs was refused.
+    pub(crate) fn kernel_error(&self) -> Option<&io::Error> {
+        match self {
+            RecordError::Knob { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+
+    /// Whether this user may not use a file of tracefs.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.kernel_error().is_some_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
+    }
+
+    /// Why it failed, without the name of the file: for a sentence about several files that fail alike.
+    pub(crate) fn cause(&self) -> String {
+        match self {
+            RecordError::Knob { refused_by: Some(refused_by), .. } => format!("refused by {refused_by}"),
+            RecordError::Knob { cause, .. } => cause.to_string(),
+            RecordError::Mixed { .. } => {
+                "its group is partly on, which could not be put back afterwards".to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// Finds out what denies a file: owner and mode, SELinux, or something else. Other errors stay as they
+    /// are.
+    pub(crate) fn explained(mut self) -> RecordError {
+        if self.is_denied()
+            && let RecordError::Knob { path, action, refused_by, .. } = &mut self
+        {
+            let write = !matches!(action.as_str(), "read" | "open" | "list");
+            let path = if access(path.as_path(), AccessFlags::F_OK).is_ok() {
+                path.as_path()
+            } else {
+                path.parent().unwrap_or(path)
+            };
+            let user = UserIdentity::here();
+            let wanted = WantedAccess { read: !write, write, try_open: false };
+            *refused_by = refused_by.take().or_else(|| inspect(path, &user, wanted).refused_by(&user));
+        }
+        self
     }
 
     /// A failure to write the capture at `path`.

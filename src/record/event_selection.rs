@@ -41,6 +41,13 @@ pub(crate) fn load_catalog(
     Catalog::new(vendor.as_deref(), &core_services, flavour)
 }
 
+/// The events, and whole groups of them, of all categories, those of the vendor included.
+pub(super) fn category_events() -> Vec<String> {
+    let catalog = load_catalog(Some(VENDOR_FILE.as_ref()), None, EventSet::Record)
+        .or_else(|_| load_catalog(None, None, EventSet::Record));
+    catalog.map(|catalog| catalog.all_events()).unwrap_or_default()
+}
+
 /// Resolves categories and events. A name that does not exist anywhere is an error. A category or an event
 /// that this kernel does not have, or that this user may not switch on, becomes a note, as long as something
 /// is left to record.

@@ -2,6 +2,7 @@
 //! and a later command takes them out.
 
 use super::cpu_reader::ReadLimit;
+use super::event_switches::enabled_events;
 use super::request::{BufferNotice, BufferRequest, RecordingRequest};
 use super::session::{CaptureTarget, ClosedSession, RecordingSession};
 use super::summary::RecordingSummary;
@@ -18,10 +19,10 @@ pub(crate) fn start(
     request: &RecordingRequest,
     notify: &mut dyn FnMut(BufferNotice),
 ) -> Result<AppliedConfig, RecordError> {
-    let (tracefs, created) = request.buffer.open_or_create()?;
+    let (tracefs, created) = request.buffer.open_or_create().map_err(RecordError::fatal)?;
     let mut settings = request.buffer.lock(&tracefs, created, notify)?;
     let (config, mut notes) = request.resolve(&tracefs, WhenFull::Overwrite)?;
-    let mut applied = tracefs_config::apply(&mut settings, &config)?;
+    let mut applied = tracefs_config::apply(&mut settings, &config).map_err(RecordError::fatal)?;
     let mut snapshots = clocks::begin(applied.clock);
     clocks::push(&mut snapshots, clocks::snapshot(settings.tracefs()));
     tracefs_config::start(&settings)?;
@@ -44,12 +45,13 @@ pub(crate) fn dump(buffer: &BufferRequest, target: &CaptureTarget) -> Result<Rec
 pub(crate) fn stop(
     buffer: &BufferRequest,
     target: Option<&CaptureTarget>,
+    notify: &mut dyn FnMut(BufferNotice),
 ) -> Result<Option<RecordingSummary>, RecordError> {
     let settings = resume(buffer)?;
     tracefs_config::stop(&settings)?;
     let dump = target.map(|target| UnfinishedDump::take(&settings, target)).transpose();
     // As at the end of a recording, the settings are put back before the file is finished.
-    settings.restore()?;
+    settings.restore().failures().for_each(|failure| notify(BufferNotice::NotPutBack { failure }));
     dump?.map(UnfinishedDump::finish).transpose()
 }
 
@@ -59,7 +61,7 @@ fn resume(buffer: &BufferRequest) -> Result<SettingsGuard, RecordError> {
         Err(error) if buffer.instance.is_some() => {
             return Err(RecordError::FlightInstance(Box::new(error)));
         }
-        tracefs => tracefs?,
+        tracefs => tracefs.map_err(RecordError::fatal)?,
     };
     match SettingsGuard::resume(&tracefs, &buffer.state_dir)? {
         Some(settings) if settings.flight().is_some() => Ok(settings),
@@ -113,7 +115,8 @@ fn current_config(settings: &SettingsGuard) -> Result<AppliedConfig, RecordError
     let (_, clock) = tracefs.choices("trace_clock")?;
     Ok(AppliedConfig {
         clock: Clock::from_trace_clock(&clock.unwrap_or_default()),
-        events: tracefs.enabled_events()?,
+        events: enabled_events(tracefs)?,
+        restricted: !tracefs.has_names(),
         notes: Vec::new(),
         watermark: None,
     })

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
+use std::path::Path;
 
 use super::tracefs::read_whole;
 use super::{EventName, RecordError, Tracefs};
-use crate::ftrace::{Endian, PageLayout};
+use crate::ftrace::{Endian, PageLayout, builtin_formats};
 use crate::trace_dat::Metadata;
 
 /// The smallest page that a kernel's ring buffer can have, bytes.
@@ -35,21 +37,19 @@ pub(crate) fn gather(
     let layout = page_layout(tracefs)?;
     let mut systems: BTreeMap<&str, Vec<Vec<u8>>> = BTreeMap::new();
     for event in events {
-        let format = read(&format!("{}/format", event.dir()))?;
-        systems.entry(&event.group).or_default().push(format);
+        match read(&format!("{}/format", event.dir())) {
+            Ok(format) => systems.entry(&event.group).or_default().push(format),
+            // Somebody else has switched the event on. Without its format its entries are counted, not read.
+            Err(error) if error.is_denied() => {}
+            Err(error) => return Err(error),
+        }
     }
-    // The shell of a locked-down device may read only a few of these formats, `print` among them. Events of
-    // other formats do not occur there.
-    let ftrace_formats = entry_names(&top.join("events/ftrace"))
-        .iter()
-        .filter_map(|name| read_whole(&top.join("events/ftrace").join(name).join("format")).ok())
-        .collect();
     Ok(Metadata {
         long_size: layout.commit_size as u8,
         page_size: layout.size,
         header_page: read("events/header_page")?,
         header_event: read("events/header_event").unwrap_or_default(),
-        ftrace_formats,
+        ftrace_formats: ftrace_formats(&top.join("events/ftrace"), layout.commit_size),
         event_formats: systems.into_iter().map(|(s, f)| (s.to_owned(), f)).collect(),
         kallsyms: if kallsyms {
             read_whole("/proc/kallsyms".as_ref()).unwrap_or_default()
@@ -60,6 +60,30 @@ pub(crate) fn gather(
         clock: tracefs.read_bytes("trace_clock")?,
         ..Metadata::default()
     })
+}
+
+/// The formats of the kernel's own entries. On a locked phone only `print` can be read; each further attempt
+/// would be logged, so the first refusal ends them. In their place come the formats that no kernel has changed,
+/// for entries that somebody else's tracer or `trace_printk` writes.
+fn ftrace_formats(dir: &Path, long_size: u32) -> Vec<Vec<u8>> {
+    let mut formats = Vec::new();
+    // `print` comes first, because it may be the only one.
+    let names = entry_names(dir);
+    let (print, others): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| *name == "print");
+    for name in print.into_iter().chain(others) {
+        match read_whole(&dir.join(name).join("format")) {
+            Ok(format) => formats.push(format),
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                let is_print_read = !formats.is_empty();
+                let missing =
+                    builtin_formats(long_size).into_iter().filter(|(n, _)| *n != "print" || !is_print_read);
+                formats.extend(missing.map(|(_, text)| text.into_bytes()));
+                break;
+            }
+            Err(_) => {}
+        }
+    }
+    formats
 }
 
 fn entry_names(dir: &std::path::Path) -> Vec<String> {
@@ -82,15 +106,22 @@ pub(crate) struct TaskNames {
     /// Each process as (pid, parent's pid, full name). The full name is the first word of the command line
     /// or, for a kernel thread, the comm.
     pub(crate) processes: Vec<(i32, i32, String)>,
+    /// Whether this user may not read the kernel's lists.
+    pub(crate) restricted: bool,
 }
 
 impl TaskNames {
     /// Collects the living threads from `/proc` and the ended ones that the kernel remembers.
-    pub(crate) fn gather(tracefs: &Tracefs) -> TaskNames {
-        let saved = |name: &str| read_whole(&tracefs.top().join(name)).unwrap_or_default();
+    /// A `restricted` user may not read the kernel's memory.
+    pub(crate) fn gather(tracefs: &Tracefs, restricted: bool) -> TaskNames {
+        let saved = |name: &str| {
+            let text = (!restricted).then(|| read_whole(&tracefs.top().join(name)).ok());
+            text.flatten().unwrap_or_default()
+        };
         let mut names = TaskNames {
             saved_comms: saved("saved_cmdlines"),
             saved_tgids: saved("saved_tgids"),
+            restricted,
             ..TaskNames::default()
         };
         names.add_living();
@@ -159,7 +190,7 @@ mod tests {
             living: BTreeMap::from([(7, (5, b"a b".to_vec()))]),
             saved_comms: b"7 old\n9 gone\n10 <...>\n".to_vec(),
             saved_tgids: b"7 7\n9 8\n".to_vec(),
-            processes: Vec::new(),
+            ..TaskNames::default()
         };
         assert_eq!(String::from_utf8(names.comms()).unwrap(), "7 a b\n9 gone\n");
         assert_eq!(String::from_utf8(names.tgids()).unwrap(), "7 5\n9 8\n");

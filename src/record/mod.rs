@@ -10,6 +10,8 @@ mod cpu_reader;
 pub(crate) mod cpu_stats;
 mod error;
 pub(crate) mod event_selection;
+mod event_switches;
+pub(crate) mod file_access;
 pub(crate) mod flight_recorder;
 pub(crate) mod launch;
 mod metadata;

@@ -83,6 +83,14 @@ impl<'a> PreparedRecording<'a> {
         plan: &'a RecordingPlan,
         notify: &mut dyn FnMut(BufferNotice),
     ) -> Result<PreparedRecording<'a>, RecordError> {
+        PreparedRecording::lock_and_resolve(request, plan, notify).map_err(RecordError::fatal)
+    }
+
+    fn lock_and_resolve(
+        request: &RecordingRequest,
+        plan: &'a RecordingPlan,
+        notify: &mut dyn FnMut(BufferNotice),
+    ) -> Result<PreparedRecording<'a>, RecordError> {
         let (tracefs, created) = request.buffer.open_or_create()?;
         // The signals are blocked before anything is changed: from here on a signal ends the recording in
         // order.
@@ -100,7 +108,7 @@ impl<'a> PreparedRecording<'a> {
     /// The closure is boxed so that the binary holds this function once, not once per caller.
     pub(super) fn run(self, on_start: Box<dyn FnOnce()>) -> Result<RecordingSummary, RecordError> {
         let PreparedRecording { plan, config, notes, mut settings, signals } = self;
-        let applied = tracefs_config::apply(&mut settings, &config)?;
+        let applied = tracefs_config::apply(&mut settings, &config).map_err(RecordError::fatal)?;
         let mut session = RecordingSession::open(&settings, &applied, &plan.target)?;
         if !plan.target.is_stream() {
             settings.set_capture(&plan.target.path)?;
@@ -142,13 +150,14 @@ impl<'a> PreparedRecording<'a> {
         // whatever happens to the file. The file of saved settings stays, so that after a SIGKILL it names
         // the unfinished capture.
         let put_back = settings.put_back();
-        if let Err(error) = &put_back {
-            summary.notes.push(format!("{error}; try `tracebridge restore`"));
-        }
+        summary
+            .notes
+            .extend(put_back.failures().map(|failure| format!("a setting is not put back: {failure}")));
         session.finish(&mut summary, &|| signals.take().is_some())?;
-        match put_back {
-            Ok(_) => drop(settings.restore()?),
-            Err(_) => settings.let_go(),
+        if put_back.refused.is_empty() {
+            settings.restore();
+        } else {
+            settings.let_go();
         }
         Ok(summary)
     }
@@ -270,7 +279,11 @@ impl RecordingLoop<'_> {
 impl RecordingSession {
     /// Writes the snapshots taken so far to the output, so that a killed recorder leaves them too.
     fn put_snapshots(&mut self) -> Result<(), RecordError> {
-        let extra = RecorderInfo { snapshots: self.snapshots.clone(), ..RecorderInfo::default() };
+        let extra = RecorderInfo {
+            restricted: self.restricted,
+            snapshots: self.snapshots.clone(),
+            ..RecorderInfo::default()
+        };
         self.output.put_extra(&extra)
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct BufferRequest {
 }
 
 /// What happened to earlier users of a trace buffer when a recorder locked it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BufferNotice {
     /// A running recorder was ended by force.
     TookOver {
@@ -34,6 +34,11 @@ pub(crate) enum BufferNotice {
     PutBack {
         /// The number of settings.
         settings: usize,
+    },
+    /// A setting of an earlier recorder could not be put back.
+    NotPutBack {
+        /// Why, and whether it is tried again.
+        failure: String,
     },
     /// A flight recorder was ended by force.
     EndedFlightRecorder {
@@ -50,6 +55,9 @@ impl fmt::Display for BufferNotice {
             }
             BufferNotice::PutBack { settings } => {
                 write!(f, "put back {settings} settings that an earlier recorder had left")
+            }
+            BufferNotice::NotPutBack { failure } => {
+                write!(f, "a setting that an earlier recorder had left is not put back: {failure}")
             }
             BufferNotice::EndedFlightRecorder { pid } => {
                 write!(f, "ended the flight recorder that pid {pid} had started; what it held is lost")
@@ -94,10 +102,13 @@ impl BufferRequest {
             created |= self.open_or_create()?.1;
         }
         let (mut settings, leftover) = SettingsGuard::begin(tracefs, &self.state_dir, self.force)?;
-        match leftover {
-            LeftoverSettings::None => {}
-            LeftoverSettings::PutBack(settings) => notify(BufferNotice::PutBack { settings }),
-            LeftoverSettings::Flight(pid) => notify(BufferNotice::EndedFlightRecorder { pid }),
+        if let Some(LeftoverSettings { flight_recorder, report }) = leftover {
+            match flight_recorder {
+                Some(pid) => notify(BufferNotice::EndedFlightRecorder { pid }),
+                None if report.written > 0 => notify(BufferNotice::PutBack { settings: report.written }),
+                None => {}
+            }
+            report.failures().for_each(|failure| notify(BufferNotice::NotPutBack { failure }));
         }
         if created {
             settings.remove_instance_at_end()?;

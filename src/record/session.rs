@@ -50,6 +50,8 @@ pub(super) struct RecordingSession {
     pub(crate) cpus: CpuReaders,
     pub(crate) output: Box<dyn RecordingOutput>,
     pub(crate) snapshots: Snapshots,
+    /// See [`RecorderInfo::restricted`].
+    pub(crate) restricted: bool,
     path: PathBuf,
     comms: Slot,
     tgids: Slot,
@@ -90,7 +92,7 @@ impl RecordingSession {
             Box::new(capture)
         };
         let snapshots = clocks::begin(applied.clock);
-        let path = target.path.clone();
+        let (path, restricted) = (target.path.clone(), applied.restricted);
         let read_before =
             cpu_ids.iter().map(|cpu| cpu_stats::read(&tracefs, *cpu).map_or(0, |s| s.read)).collect();
         Ok(RecordingSession {
@@ -98,6 +100,7 @@ impl RecordingSession {
             cpus,
             output,
             snapshots,
+            restricted,
             path,
             comms,
             tgids,
@@ -131,6 +134,7 @@ impl RecordingSession {
             tgids,
             stats: slots,
             read_before,
+            restricted,
         } = self;
         let cpus = cpus.readers.iter().zip(slots).zip(read_before);
         let cpus = cpus.map(|((reader, slot), before)| {
@@ -139,7 +143,8 @@ impl RecordingSession {
             (reader.count, slot, stats)
         });
         let cpus = cpus.collect();
-        ClosedSession { output, snapshots, path, comms, tgids, cpus, names: TaskNames::gather(&tracefs) }
+        let names = TaskNames::gather(&tracefs, restricted);
+        ClosedSession { output, snapshots, path, comms, tgids, cpus, names }
     }
 }
 
@@ -189,7 +194,14 @@ impl ClosedSession {
             lossy.map(|c| CpuLoss { cpu: c.cpu, overrun: c.overrun, dropped: c.dropped + c.commit_overrun });
         let lost = lost.collect();
         let (excerpt, processes) = (!summary.streaming, names.processes);
-        let extra = RecorderInfo { excerpt, snapshots, lost, processes, ..RecorderInfo::default() };
+        let extra = RecorderInfo {
+            excerpt,
+            restricted: names.restricted,
+            snapshots,
+            lost,
+            processes,
+            ..RecorderInfo::default()
+        };
         let finished = output.finish(extra, hurry)?;
         summary.output = path;
         summary.bytes = finished.bytes;
@@ -221,15 +233,19 @@ fn head(
     target: &CaptureTarget,
     cpus: &[u32],
 ) -> Result<Metadata, RecordError> {
-    let names = TaskNames::gather(tracefs);
+    let names = TaskNames::gather(tracefs, applied.restricted);
     let spare = |mut known: Vec<u8>, padding: u8, spare: usize| {
         let len = known.len() + spare;
         known.reserve_exact(spare);
         known.resize(len, padding);
         known
     };
-    let extra =
-        RecorderInfo { processes: names.processes.clone(), ..RecorderInfo::default() }.to_json(usize::MAX);
+    let extra = RecorderInfo {
+        restricted: names.restricted,
+        processes: names.processes.clone(),
+        ..RecorderInfo::default()
+    }
+    .to_json(usize::MAX);
     let text = |text: String| [text.as_bytes(), b"\0"].concat();
     let mut options = vec![
         (option::SAVED_TGIDS, spare(names.tgids(), b'\n', SPARE_NAMES_BYTES)),

@@ -5,6 +5,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
+
 use super::RecordError;
 use crate::markers::TRACEFS_PLACES;
 
@@ -37,6 +40,11 @@ impl EventName {
     pub(crate) fn dir(&self) -> String {
         format!("events/{}/{}", self.group, self.name)
     }
+
+    /// The file that switches the event on and off, relative to tracefs.
+    pub(crate) fn enable(&self) -> String {
+        format!("{}/enable", self.dir())
+    }
 }
 
 impl std::fmt::Display for EventName {
@@ -55,10 +63,10 @@ impl Tracefs {
         };
         let mut denied = None;
         for root in &places {
-            match fs::metadata(root.join("tracing_on")) {
-                Ok(_) => return Ok(Tracefs { root: root.clone(), instance: None }),
-                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-                    denied.get_or_insert(RecordError::knob(root, "enter this directory", e));
+            match access(&root.join("tracing_on"), AccessFlags::F_OK) {
+                Ok(()) => return Ok(Tracefs { root: root.clone(), instance: None }),
+                Err(e @ (Errno::EACCES | Errno::EPERM)) => {
+                    denied.get_or_insert(RecordError::knob(root, "enter this directory", e.into()));
                 }
                 Err(_) => {}
             }
@@ -71,11 +79,11 @@ impl Tracefs {
     /// second value is true if the instance was created. An instance has its own buffer, clock and events.
     pub(crate) fn instance(&self, name: &str, create: bool) -> Result<(Tracefs, bool), RecordError> {
         let root = self.path("instances").join(name);
-        let created = create && !root.exists();
+        let created = create && access(&root, AccessFlags::F_OK).is_err();
         if created {
             fs::create_dir(&root).map_err(|e| RecordError::knob(&root, "create this instance", e))?;
-        } else if let Err(e) = fs::metadata(root.join("tracing_on")) {
-            return Err(RecordError::knob(&root, "use this instance", e));
+        } else if let Err(e) = access(&root.join("tracing_on"), AccessFlags::F_OK) {
+            return Err(RecordError::knob(&root, "use this instance", e.into()));
         }
         Ok((Tracefs { root, instance: Some(name.to_owned()) }, created))
     }
@@ -110,8 +118,22 @@ impl Tracefs {
         }
     }
 
+    /// Whether there is such a file. A locked phone refuses `stat(2)` on most files of tracefs and logs each
+    /// attempt; `access(2)` is never refused.
     pub(crate) fn has(&self, name: impl AsRef<Path>) -> bool {
-        self.path(name).exists()
+        access(&self.path(name), AccessFlags::F_OK).is_ok()
+    }
+
+    /// Whether this user may write a file, as far as `access(2)` tells. The mode of most files refuses it
+    /// before SELinux is asked, so that nothing is logged.
+    pub(crate) fn may_write(&self, name: impl AsRef<Path>) -> bool {
+        access(&self.path(name), AccessFlags::W_OK).is_ok()
+    }
+
+    /// The error of a write to a file that this user may not write.
+    pub(crate) fn check_writable(&self, name: impl AsRef<Path>) -> Result<(), RecordError> {
+        let path = self.path(name);
+        access(&path, AccessFlags::W_OK).map_err(|e| RecordError::knob(&path, "write", e.into()))
     }
 
     /// Reads a whole file.
@@ -139,7 +161,7 @@ impl Tracefs {
 
     /// Whether the trace buffer still exists: an instance may have been removed.
     pub(crate) fn exists(&self) -> bool {
-        self.root.exists()
+        access(&self.root, AccessFlags::F_OK).is_ok()
     }
 
     /// Empties the buffer and resets the counts of lost events: the kernel does both when `trace` is opened
@@ -152,6 +174,21 @@ impl Tracefs {
             .open(&path)
             .map(drop)
             .map_err(|e| RecordError::knob(&path, "clear", e))
+    }
+
+    /// The tracer that is on, as the first line of `trace` names it: `# tracer: nop`. More users may read that
+    /// file than `current_tracer`.
+    pub(crate) fn tracer_of_trace(&self) -> Option<String> {
+        let mut head = [0; 128];
+        let len = File::open(self.path("trace")).and_then(|mut trace| trace.read(&mut head)).ok()?;
+        let head = String::from_utf8_lossy(head.get(..len)?).into_owned();
+        Some(head.lines().next()?.strip_prefix("# tracer: ")?.trim().to_owned())
+    }
+
+    /// Whether this user may read the kernel's lists of the names and processes of threads. They belong to the
+    /// top-level buffer.
+    pub(crate) fn has_names(&self) -> bool {
+        access(&self.top().join("saved_cmdlines"), AccessFlags::R_OK).is_ok()
     }
 
     /// The CPUs that have a ring buffer, in ascending order. A CPU that is offline now is among them if it
@@ -197,22 +234,9 @@ impl Tracefs {
         }
     }
 
-    /// The events that are enabled now, as far as this process can see them. `set_event` lists them all.
-    /// Where that file is not readable (a locked-down device), the `enable` file of every event is tried.
-    pub(crate) fn enabled_events(&self) -> Result<Vec<EventName>, RecordError> {
-        if let Ok(text) = self.read("set_event") {
-            let names = text.lines().filter_map(|l| l.split_once(':'));
-            return Ok(names.map(|(g, n)| EventName::new(g, n.trim())).collect());
-        }
-        let mut enabled = Vec::new();
-        for group in self.list("events")? {
-            for event in self.events_of(&group).unwrap_or_default() {
-                if self.read(format!("{}/enable", event.dir())).is_ok_and(|v| v.starts_with('1')) {
-                    enabled.push(event);
-                }
-            }
-        }
-        Ok(enabled)
+    /// Whether an event is enabled; false if this user may not see that.
+    pub(crate) fn is_enabled(&self, event: &EventName) -> bool {
+        self.read(event.enable()).is_ok_and(|value| value.starts_with('1'))
     }
 }
 

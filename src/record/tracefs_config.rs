@@ -2,6 +2,7 @@
 //! puts the old value back.
 
 use super::event_selection::SelectedEvent;
+use super::event_switches::switch_events;
 use super::{EventName, RecordError, SettingsGuard};
 use crate::android::system::{NO_PROPERTIES, Properties, UserspaceRequest};
 use crate::clock::Clock;
@@ -46,10 +47,13 @@ pub(crate) struct FunctionTracing {
 pub(crate) struct AppliedConfig {
     /// The trace clock.
     pub(crate) clock: Clock,
-    /// The events that are enabled: the requested ones, and any that this process may not disable.
+    /// The events that are enabled: the requested ones, those that name threads where the kernel hides its
+    /// list of names, and any that this process may not disable.
     pub(crate) events: Vec<EventName>,
     /// One sentence for each setting that the kernel refused but that the recording can do without.
     pub(crate) notes: Vec<String>,
+    /// See [`crate::trace_dat::RecorderInfo::restricted`].
+    pub(crate) restricted: bool,
     /// How full a buffer is when its reader is woken, percent; `None` if the kernel does not support this.
     pub(crate) watermark: Option<u32>,
 }
@@ -62,8 +66,13 @@ const PREFERRED_CLOCKS: [&str; 3] = ["boot", "mono", "global"];
 /// too small for a phone.
 const SAVED_CMDLINES: u32 = 8192;
 
-/// How full a buffer is when its reader is woken, percent.
+/// How full a buffer is when its reader is woken, percent. It is the kernel's default too.
 const WATERMARK_PERCENT: u32 = 50;
+
+/// Events that name threads as they are made, renamed and ended. They are recorded where this user may not
+/// read the kernel's list of names (`saved_cmdlines`), as on a locked phone.
+const NAMING_EVENTS: [(&str, &str); 3] =
+    [("sched", "sched_process_exit"), ("task", "task_newtask"), ("task", "task_rename")];
 
 /// The trace clock of a recording that names none: the best of the clocks that the kernel offers, else the
 /// current one.
@@ -92,11 +101,7 @@ pub(crate) fn apply(
 
     let mut optional = OptionalKnobs { settings, notes: &mut notes };
     optional.remember_names();
-    let has_watermark = optional.set(
-        "buffer_percent",
-        &WATERMARK_PERCENT.to_string(),
-        "buffers are read at fixed intervals instead",
-    );
+    let has_watermark = optional.set_watermark();
     if config.exclude_self {
         optional.exclude_self();
     }
@@ -108,12 +113,22 @@ pub(crate) fn apply(
     }
     set_tracer(settings, config.functions.as_ref(), &mut notes)?;
     let clock = set_clock(settings, config.clock.as_deref())?;
-    set_buffer_size(settings, config.buffer_kb)?;
+    set_buffer_size(settings, config.buffer_kb, &mut notes)?;
     let overwrite = if config.when_full == WhenFull::Overwrite { "1" } else { "0" };
     settings.set("options/overwrite", overwrite)?;
-    let events = set_events(settings, &config.events, &mut notes)?;
+    let mut events = switch_events(settings, &config.events, &mut notes)?;
+    let restricted = !tracefs.has_names();
+    if restricted {
+        name_threads(settings, &mut events);
+    }
     tracefs.clear()?;
-    Ok(AppliedConfig { clock, events, notes, watermark: has_watermark.then_some(WATERMARK_PERCENT) })
+    Ok(AppliedConfig {
+        clock,
+        events,
+        notes,
+        restricted,
+        watermark: has_watermark.then_some(WATERMARK_PERCENT),
+    })
 }
 
 /// Turns tracing on. The buffer is empty at that moment.
@@ -136,14 +151,33 @@ impl OptionalKnobs<'_> {
     /// Sets a file and returns whether that worked. A refusal becomes a note that ends with `without`: what
     /// is missing from the recording then.
     fn set(&mut self, knob: &str, value: &str, without: &str) -> bool {
-        if !self.settings.tracefs().has(knob) {
+        let tracefs = self.settings.tracefs();
+        if !tracefs.has(knob) {
             return false;
         }
-        let set = self.settings.set(knob, value);
-        if let Err(error) = &set {
-            self.notes.push(format!("{error}: {without}"));
+        let set = tracefs.check_writable(knob).and_then(|()| self.settings.set(knob, value));
+        set.map_err(|error| self.notes.push(format!("{}: {without}", error.explained()))).is_ok()
+    }
+
+    /// Has the kernel wake a reader when its buffer is filled to the watermark. Returns whether it does.
+    fn set_watermark(&mut self) -> bool {
+        let knob = "buffer_percent";
+        let tracefs = self.settings.tracefs();
+        // The shell user of Android 9 to 14 may not use the file. Nobody is known to change it from its default.
+        if tracefs.has(knob) && !tracefs.may_write(knob) {
+            return true;
         }
-        set.is_ok()
+        self.set(knob, &WATERMARK_PERCENT.to_string(), "buffers are read at fixed intervals instead")
+    }
+
+    /// Whether an option of the trace buffer is on by the list of all options, which more users may read than
+    /// the file of the option. `None` if this user may not read it either.
+    fn is_option_on(&self, top: &str, name: &str) -> Option<bool> {
+        let options = self.settings.tracefs().read(format!("{top}trace_options")).ok()?;
+        options.lines().find_map(|line| match line.strip_prefix("no") {
+            Some(off) if off == name => Some(false),
+            _ => (line == name).then_some(true),
+        })
     }
 
     /// Makes the kernel remember the names and processes of threads. These settings belong to the top-level
@@ -151,7 +185,9 @@ impl OptionalKnobs<'_> {
     fn remember_names(&mut self) {
         let top = if self.settings.tracefs().instance_name().is_some() { "../../" } else { "" };
         let knob = |name: &str| format!("{top}{name}");
-        self.set(&knob("options/record-cmd"), "1", "names of threads that end are missing");
+        if self.is_option_on(top, "record-cmd") != Some(true) {
+            self.set(&knob("options/record-cmd"), "1", "names of threads that end are missing");
+        }
         self.set(&knob("options/record-tgid"), "1", "processes of threads that end are missing");
         // Writing the size makes the kernel forget the names it knows. So the size is written before any
         // event is enabled, and only if it is too small.
@@ -164,10 +200,10 @@ impl OptionalKnobs<'_> {
 
     /// Leaves the events of the recorder's own threads out of the trace.
     fn exclude_self(&mut self) {
-        let without = "the recorder's own events are not left out (Linux before 5.7)";
+        let without = "the recorder's own events are not left out";
         let knob = "set_event_notrace_pid";
         if !self.settings.tracefs().has(knob) {
-            self.notes.push(without.to_owned());
+            self.notes.push(format!("{without} (Linux before 5.7)"));
         }
         self.set(knob, &std::process::id().to_string(), without);
     }
@@ -179,7 +215,14 @@ fn set_tracer(
     notes: &mut Vec<String>,
 ) -> Result<(), RecordError> {
     let Some(FunctionTracing { names, graph }) = functions else {
-        OptionalKnobs { settings, notes }.set("current_tracer", "nop", "a tracer that is on stays on");
+        let tracefs = settings.tracefs();
+        if tracefs.may_write("current_tracer") {
+            OptionalKnobs { settings, notes }.set("current_tracer", "nop", "a tracer that is on stays on");
+        } else if let Some(tracer) = tracefs.tracer_of_trace().filter(|tracer| tracer != "nop") {
+            notes.push(format!(
+                "the tracer {tracer} is on, and this user may not switch it off: its entries are recorded too"
+            ));
+        }
         return Ok(());
     };
     // An instance has no list of its own for the graph tracer before Linux 6.
@@ -223,52 +266,38 @@ fn set_clock(settings: &mut SettingsGuard, asked: Option<&str>) -> Result<Clock,
     Ok(Clock::from_trace_clock(name))
 }
 
-fn set_buffer_size(settings: &mut SettingsGuard, kb: u64) -> Result<(), RecordError> {
+fn set_buffer_size(
+    settings: &mut SettingsGuard,
+    kb: u64,
+    notes: &mut Vec<String>,
+) -> Result<(), RecordError> {
     let tracefs = settings.tracefs().clone();
     // The kernel shows `X` if the CPUs' buffers differ in size. Then each size is saved and set on its own.
-    if tracefs.read("buffer_size_kb")?.starts_with('X') {
-        for cpu in tracefs.cpus()? {
-            settings.set(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &kb.to_string())?;
-        }
+    if !tracefs.read("buffer_size_kb")?.starts_with('X') {
+        return settings.set("buffer_size_kb", &kb.to_string()).map(drop);
+    }
+    let knobs: Vec<String> =
+        tracefs.cpus()?.iter().map(|cpu| format!("per_cpu/cpu{cpu}/buffer_size_kb")).collect();
+    if let Some(error) = knobs.iter().find_map(|knob| tracefs.check_writable(knob).err()) {
+        notes.push(format!("the CPUs' buffers differ in size and keep their sizes: {}", error.explained()));
         return Ok(());
     }
-    settings.set("buffer_size_kb", &kb.to_string()).map(drop)
+    knobs.iter().try_for_each(|knob| settings.set(knob, &kb.to_string()).map(drop))
 }
 
-/// Enables the selected events and disables all others. Returns the events that are enabled afterwards.
-fn set_events(
-    settings: &mut SettingsGuard,
-    selected: &[SelectedEvent],
-    notes: &mut Vec<String>,
-) -> Result<Vec<EventName>, RecordError> {
-    let enabled_before = settings.tracefs().enabled_events()?;
-    let mut enabled: Vec<EventName> = Vec::new();
-    for event in enabled_before {
-        if selected.iter().any(|s| s.event == event) {
-            continue;
-        }
-        if let Err(error) = settings.set(&format!("{}/enable", event.dir()), "0") {
-            notes.push(format!("{error}: {event} stays on"));
-            enabled.push(event);
+/// Switches the events on that name threads.
+fn name_threads(settings: &mut SettingsGuard, events: &mut Vec<EventName>) {
+    let tracefs = settings.tracefs().clone();
+    for (group, name) in NAMING_EVENTS {
+        let event = EventName::new(group, name);
+        if !events.contains(&event)
+            && tracefs.may_write(event.enable())
+            && settings.set(&event.enable(), "1").is_ok()
+        {
+            events.push(event);
         }
     }
-    for SelectedEvent { event, filter } in selected {
-        let knob = format!("{}/filter", event.dir());
-        // A filter that somebody set earlier would hide events, so it is cleared.
-        if filter.is_some() || settings.tracefs().read(&knob).is_ok_and(|f| f != "none") {
-            settings.set(&knob, filter.as_deref().unwrap_or("0"))?;
-        }
-        match settings.set(&format!("{}/enable", event.dir()), "1") {
-            Ok(_) => enabled.push(event.clone()),
-            Err(error) => notes.push(format!("{error}: {event} is not recorded")),
-        }
-    }
-    if enabled.is_empty() && !selected.is_empty() {
-        return Err(RecordError::NothingAvailable(notes.join("; ")));
-    }
-    enabled.sort_unstable();
-    enabled.dedup();
-    Ok(enabled)
+    events.sort_unstable();
 }
 
 #[cfg(test)]
@@ -339,7 +368,7 @@ mod tests {
         // An ordinary file is not truncated by a write, so one byte replaces the first byte of a longer
         // value.
         assert_eq!(values(names), ["0", "64", "1", "1", "0rev_pid == 1", "0"]);
-        settings.restore().unwrap();
+        settings.restore();
         assert_eq!(values(names), ["1", "74", "0", "0", "prev_pid == 1", "1"]);
     }
 

@@ -1,5 +1,5 @@
 //! A locked-down device in miniature: another user, who may use only the files that the shell of a phone may
-//! use.
+//! use. Modes alone stand for SELinux here; the emulated device has the rules themselves (tests/device).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -42,8 +42,13 @@ impl Opened {
     /// Lets every user list and search a directory, or read and write a file.
     fn let_in(&mut self, path: &Path) {
         let Ok(meta) = fs::metadata(path) else { return };
+        self.add(path, if meta.is_dir() { 0o005 } else { 0o006 });
+    }
+
+    /// Adds bits to the mode of a file or directory.
+    fn add(&mut self, path: &Path, more: u32) {
+        let Ok(meta) = fs::metadata(path) else { return };
         let mode = meta.permissions().mode() & 0o7777;
-        let more = if meta.is_dir() { 0o005 } else { 0o006 };
         if fs::set_permissions(path, fs::Permissions::from_mode(mode | more)).is_ok() {
             self.0.push((path.to_owned(), mode));
         }
@@ -76,6 +81,14 @@ fn like_a_phone(root: &Path) -> Opened {
             }
             None => opened.all_in(&root.join(dir)),
         }
+    }
+    // AOSP's atrace.rc opens the `enable` of this group, and not those of its events.
+    let group = root.join("events/irq");
+    opened.let_in(&group);
+    opened.let_in(&group.join("enable"));
+    for event in fs::read_dir(&group).unwrap().flatten().filter(|e| e.path().is_dir()) {
+        opened.add(&event.path(), 0o005);
+        ["enable", "format", "filter"].iter().for_each(|file| opened.add(&event.path().join(file), 0o004));
     }
     opened
 }
@@ -111,18 +124,29 @@ fn the_shell_of_a_locked_down_device_records_sched() {
     let opened = like_a_phone(&machine.root);
     let busy = Busy::start();
     let out = as_shell(&args);
+    let irq = [&args[..1], &["irq", "sched"], &args[2..]].concat();
+    let (group, again) = (as_shell(&irq), as_shell(&irq));
     drop(busy);
     let doctor = as_shell(&["doctor"]);
     drop(opened);
     assert_eq!(out.status.code(), Some(0), "{out:?}");
     assert!(events(&summary(&out)) > 100, "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
+    // The capture is the last recording's.
     if let Some(lines) = reported(&capture) {
-        assert_eq!(lines, events(&summary(&out)));
+        assert_eq!(lines, events(&summary(&again)));
     }
     // The summary's notes name each knob that was refused.
     let notes = summary(&out)["notes"].to_string();
-    assert!(notes.contains("record-cmd") && notes.contains("denied"), "{notes}");
+    assert!(notes.contains("record-cmd") && notes.contains("refused by owner and mode (root:"), "{notes}");
+    for irq in [group, again] {
+        // Nothing is left behind that would keep the second one out.
+        assert_eq!((irq.status.code(), &*irq.stderr), (Some(0), &b""[..]), "{irq:?}");
+        assert!(events(&summary(&irq)) > 100, "{irq:?}");
+    }
+    let formats = fs::read(&capture).unwrap();
+    let name = b"name: irq_handler_entry\n";
+    assert!(formats.windows(name.len()).any(|w| w == name), "the group's events are recorded");
     let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert!(told.contains("set_event") || told.contains("current_tracer"), "{told}");
 }

@@ -1,9 +1,12 @@
-//! Android's own services as the recorder uses them: system properties, the activity manager, SELinux labels.
+//! Android's own services as the recorder uses them: system properties, the activity manager, SELinux labels,
+//! and the user that the process runs as.
 
 pub(crate) mod activity_manager;
 pub(crate) mod atrace_properties;
 mod properties;
 pub(crate) mod selinux;
+mod user;
 
 pub(crate) use atrace_properties::{NO_PROPERTIES, SavedProperties, UserspaceRequest, UserspaceTags};
 pub(crate) use properties::{Properties, PropertyError, system_bin};
+pub(crate) use user::{UserIdentity, UserKind};

@@ -7,14 +7,14 @@ use clap::Parser;
 use serde::Serialize;
 
 use crate::cli::Exit;
-use crate::doctor::{self, CategoryReport, DoctorReport, FilePurpose, PathReport};
+use crate::doctor::{self, CategoryReport, DoctorReport, FilePurpose, PathReport, Scope};
 use crate::record::saved_settings::{SettingsFileReport, SettingsFileState, UnfinishedCapture, state_dir};
 
 /// Say what this device or host permits: tracefs, clocks, files, categories, and why not the rest
 ///
 /// The report has every file that a recording uses, with what this user may do with it (r, w), its mode,
-/// owner and SELinux label, and what it is for. Where access is refused, the next line says what refuses
-/// (mode, SELinux, or a kernel without the file) and what would change that. The report also shows what a
+/// owner and SELinux label, and what it is for. Files that are refused for the same reason stand together; the
+/// line below them says what refuses (mode, SELinux, or a kernel without the file) and what would change that. The report also shows what a
 /// killed recorder has left behind: changed settings, an unfinished capture.
 #[derive(Parser)]
 #[command(after_help = "\
@@ -50,15 +50,15 @@ pub struct ListArgs {
 }
 
 impl DoctorArgs {
-    fn examine(&self) -> DoctorReport {
+    fn examine(&self, scope: Scope) -> DoctorReport {
         let state_dir = self.state_dir.clone().unwrap_or_else(state_dir);
-        doctor::examine(self.tracefs.as_deref(), &state_dir)
+        doctor::examine(self.tracefs.as_deref(), &state_dir, scope)
     }
 }
 
 /// Runs `doctor`.
 pub fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
-    let report = args.examine();
+    let report = args.examine(Scope::All);
     let mut out = io::stdout().lock();
     if args.json {
         print_json(&report, &mut out)?;
@@ -71,7 +71,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
 
 /// Runs `list`.
 pub fn list(args: ListArgs) -> anyhow::Result<Exit> {
-    let report = args.args.examine();
+    let report = args.args.examine(Scope::Categories);
     let mut out = io::stdout().lock();
     if args.args.json {
         print_json(&report.categories, &mut out)?;
@@ -115,9 +115,17 @@ fn print_report(report: &DoctorReport, out: &mut impl Write) -> io::Result<()> {
     )?;
     let Some(root) = &report.tracefs else { return print_no_tracefs(report, out) };
     writeln!(out, "tracefs  {}", root.display())?;
+    if report.is_app() {
+        return print_app(report, out);
+    }
     let clock = report.clock.as_deref().unwrap_or("unknown: trace_clock cannot be read");
     writeln!(out, "clock    {clock} (offered: {})", report.clocks.join(" "))?;
-    writeln!(out, "tracers  {}", report.tracers.join(" "))?;
+    let tracer = report.tracer.as_deref().unwrap_or("unknown");
+    if report.tracers.is_empty() {
+        writeln!(out, "tracers  hidden from this user; on now: {tracer}")?;
+    } else {
+        writeln!(out, "tracers  {} (on now: {tracer})", report.tracers.join(" "))?;
+    }
     let on = report.tracing_on.map_or("unknown", |on| if on { "on" } else { "off" });
     writeln!(out, "now      tracing is {on}; tags on: {}", report.tags_on.join(" "))?;
     report.records.iter().try_for_each(|r| print_settings_file(r, out))?;
@@ -128,11 +136,7 @@ fn print_report(report: &DoctorReport, out: &mut impl Write) -> io::Result<()> {
     ] {
         writeln!(out, "\n{title}")?;
         let paths: Vec<_> = report.paths.iter().filter(|p| p.purpose == purpose).collect();
-        // Files that every CPU has are printed once if they are all alike.
-        for alike in paths.chunk_by(|a, b| any_cpu(&a.path) == any_cpu(&b.path) && a.reason == b.reason) {
-            let name = if alike.len() > 1 { any_cpu(&alike[0].path) } else { alike[0].path.clone() };
-            print_path(&name, alike[0], out)?;
-        }
+        print_paths(paths, out)?;
     }
     writeln!(out, "\ncategories")?;
     print_categories(&report.categories, out)?;
@@ -142,6 +146,42 @@ fn print_report(report: &DoctorReport, out: &mut impl Write) -> io::Result<()> {
     } else {
         writeln!(out, "Recording does not work here: see the lines marked \"no\" among the needed files.")
     }
+}
+
+/// Prints what an app may do.
+fn print_app(report: &DoctorReport, out: &mut impl Write) -> io::Result<()> {
+    for path in &report.paths {
+        print_path(&path.path, path, out)?;
+        path.reason.iter().try_for_each(|reason| writeln!(out, "      {reason}"))?;
+    }
+    let markers =
+        if report.paths.iter().all(PathReport::works) { "Markers work here" } else { "Nothing works here" };
+    writeln!(
+        out,
+        "\n{markers}: an app may write markers (`tracebridge mark`, `wrap --no-record`) and nothing else. A recording \
+         that the shell user makes meanwhile holds them: adb shell tracebridge record"
+    )
+}
+
+/// Prints the files of one section. Those that cannot be used for the same reason stand together, with the
+/// reason below them.
+fn print_paths(mut paths: Vec<&PathReport>, out: &mut impl Write) -> io::Result<()> {
+    while let Some(first) = paths.first().copied() {
+        let is_same_file = |path: &PathReport| any_cpu(&path.path) == any_cpu(&first.path);
+        // Of the files that can be used, only those that every CPU has are printed as one.
+        let belongs = |path: &&PathReport| match &first.reason {
+            Some(reason) => path.reason.as_ref() == Some(reason),
+            None => path.reason.is_none() && is_same_file(path),
+        };
+        let (same, others) = paths.into_iter().partition::<Vec<_>, _>(belongs);
+        for cpus in same.chunk_by(|a, b| any_cpu(&a.path) == any_cpu(&b.path)) {
+            let name = if cpus.len() > 1 { any_cpu(&cpus[0].path) } else { cpus[0].path.clone() };
+            print_path(&name, cpus[0], out)?;
+        }
+        first.reason.iter().try_for_each(|reason| writeln!(out, "      {reason}"))?;
+        paths = others;
+    }
+    Ok(())
 }
 
 fn print_no_tracefs(report: &DoctorReport, out: &mut impl Write) -> io::Result<()> {
@@ -205,11 +245,7 @@ fn print_path(name: &str, report: &PathReport, out: &mut impl Write) -> io::Resu
         "  {verdict}  {:<32} {r}{w} {:>4} {:<16} {label}  {}",
         name, access.mode, access.owner, report.what_for
     );
-    writeln!(out, "{}", line.trim_end())?;
-    match &report.reason {
-        Some(reason) => writeln!(out, "      {reason}"),
-        None => Ok(()),
-    }
+    writeln!(out, "{}", line.trim_end())
 }
 
 fn print_categories(all: &[CategoryReport], out: &mut impl Write) -> io::Result<()> {

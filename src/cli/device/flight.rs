@@ -80,7 +80,7 @@ pub fn stop(args: &StopArgs) -> anyhow::Result<Exit> {
     if target.is_none() && args.capture.flags.is_compressed() {
         return Err(UsageError("--compress needs a capture to compress: -o FILE").into());
     }
-    match flight_recorder::stop(&args.capture.buffer.request(false), target.as_ref())? {
+    match flight_recorder::stop(&args.capture.buffer.request(false), target.as_ref(), &mut print_notice)? {
         Some(summary) => print_summary(&summary, args.capture.flags.json),
         None => Ok(Exit::Complete),
     }

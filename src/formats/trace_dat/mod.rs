@@ -4,6 +4,7 @@ mod compression;
 mod cpu_data;
 mod decompress_pool;
 mod error;
+mod event_names;
 mod event_types;
 mod header;
 mod header_reader;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::compression::Compression;
 use super::cpu_data::CpuRecordCursor;
 use super::decompress_pool::DecompressPool;
+use super::event_names::EventNames;
 use super::event_types::EventTypes;
 use super::header::TraceDat;
 use crate::formats::{CpuCount, Damage, Event, Order, Payload, ReadReport, Sink, ThreadInfo};
@@ -50,6 +51,12 @@ impl TraceDat<'_> {
         Ok(())
     }
 
+    /// The threads to name by events.
+    fn event_names(&self) -> Option<EventNames> {
+        let named = || numbered_lines(&self.cmdlines).map(|(tid, _)| tid);
+        self.options.recorder_info.restricted.then(|| EventNames::new(named()))
+    }
+
     fn read_events<'s, S: Sink + ?Sized>(
         &'s self,
         pool: &DecompressPool<'s>,
@@ -58,8 +65,13 @@ impl TraceDat<'_> {
     ) -> io::Result<ReadReport> {
         let cursor = |range| CpuRecordCursor::new(self.file, self.layout, range, self.release, pool.clone());
         let cursors: Vec<CpuRecordCursor<'s>> = self.cpu_data.iter().map(cursor).collect();
-        let mut push =
-            EventPush { dat: self, types: EventTypes::new(self), report: ReadReport::default(), sink };
+        let mut push = EventPush {
+            dat: self,
+            types: EventTypes::new(self),
+            names: self.event_names(),
+            report: ReadReport::default(),
+            sink,
+        };
         for cursor in &cursors {
             push.report.cpus.entry(cursor.cpu).or_default();
         }
@@ -82,6 +94,8 @@ impl TraceDat<'_> {
 struct EventPush<'d, 'a, 's, S: Sink + ?Sized> {
     dat: &'d TraceDat<'a>,
     types: EventTypes<'d, 'a>,
+    /// `None` where the file's own list has all names.
+    names: Option<EventNames>,
     report: ReadReport,
     sink: &'s mut S,
 }
@@ -145,6 +159,9 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
                     tgid: None,
                     payload: Payload::Raw { data: record, endian },
                 };
+                if let Some(names) = &mut self.names {
+                    names.learn(&event, &self.types.types, self.sink)?;
+                }
                 self.sink.event(&event, &self.types.types[id.0 as usize])?;
                 count.events += 1;
             }
@@ -195,7 +212,15 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
         }
         report.damage.splice(0..0, self.dat.damage.iter().cloned());
         let unknown = self.types.damage;
-        if unknown.len() > MAX_UNKNOWN_ID_LINES {
+        if self.dat.options.recorder_info.restricted {
+            // The recorder's user could neither see nor switch off what another user had switched on.
+            let names = unknown.iter().filter_map(|line| line.split(':').next());
+            report.notes.extend(names.map(|events| {
+                format!(
+                    "{events}: another user had switched them on, and the recorder's user may not read it"
+                )
+            }));
+        } else if unknown.len() > MAX_UNKNOWN_ID_LINES {
             let what = format!("events of {} ids have no format", unknown.len());
             report.damage.push(Damage { offset: 0, what });
         } else {

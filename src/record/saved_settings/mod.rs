@@ -1,6 +1,7 @@
 //! The guard that leaves the kernel as it found it. The guard saves each setting before a recording changes
 //! it, in memory and in a file that outlives a SIGKILL, and puts all settings back in reverse order.
 
+mod put_back;
 mod restore;
 mod settings_file;
 
@@ -13,14 +14,17 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, kill};
 use serde::Serialize;
 
+use self::put_back::restorable;
 use self::settings_file::{SavedKnob, SavedSetting, SettingsOwner, boot_id, json_line, lock, parse, path_of};
 use super::{RecordError, Tracefs};
 use crate::android::system::{Properties, SavedProperties, UserspaceRequest, UserspaceTags};
 use crate::clock::Snapshots;
 use crate::console::complain;
 
+pub(crate) use put_back::PutBackReport;
 pub(crate) use restore::{
-    SettingsFileReport, SettingsFileState, UnfinishedCapture, list_settings_files, restore_all,
+    RestoredSettings, SettingsFileReport, SettingsFileState, UnfinishedCapture, list_settings_files,
+    restore_all,
 };
 pub(crate) use settings_file::state_dir;
 
@@ -41,45 +45,45 @@ pub(crate) struct SettingsGuard {
 
 /// The settings of an earlier recorder that [`SettingsGuard::begin`] has put back.
 #[derive(Debug)]
-pub(crate) enum LeftoverSettings {
-    /// There were none.
-    None,
-    /// The settings of a recorder that was killed, with their number.
-    PutBack(usize),
-    /// The settings of a flight recorder that was ended by force, with the id of the process that had started
-    /// it.
-    Flight(u32),
+pub(crate) struct LeftoverSettings {
+    /// The process that had started the flight recorder that was ended by force; `None` for the settings of a
+    /// recorder that was killed.
+    pub(crate) flight_recorder: Option<u32>,
+    pub(crate) report: PutBackReport,
 }
+
+/// What the kernel shows for the `enable` of a group of which some events are on, and for a buffer size that
+/// differs between the CPUs. It cannot be written.
+const MIXED: &str = "X";
 
 impl SettingsGuard {
     /// Locks this trace buffer and begins an empty file of saved settings in `dir`. Settings that a killed
     /// recorder has left are put back first, because the state before that recorder is the one to return to.
-    /// With `force` this holds for the settings of a flight recorder too.
+    /// With `force` this holds for the settings of a flight recorder too. What cannot be put back now, but
+    /// perhaps at the end of this recording, is taken over.
     pub(crate) fn begin(
         tracefs: &Tracefs,
         dir: &Path,
         force: bool,
-    ) -> Result<(SettingsGuard, LeftoverSettings), RecordError> {
+    ) -> Result<(SettingsGuard, Option<LeftoverSettings>), RecordError> {
         let path = path_of(dir, tracefs);
         let Some(file) = lock(&path)? else {
             return Err(RecordError::Busy { pid: parse(&path).map_or(0, |(owner, _)| owner.pid) });
         };
         let mut remove_instance = false;
-        let leftover = match parse(&path) {
-            Some((owner, saved)) if owner.boot_id == boot_id() => {
-                if owner.flight.is_some() && !force {
-                    return Err(RecordError::FlightRecorder { pid: owner.pid });
-                }
-                put_back(tracefs, &saved)?;
-                // The killed recorder had created the instance if it was to remove it.
-                remove_instance = owner.remove_instance;
-                match owner.flight {
-                    Some(_) => LeftoverSettings::Flight(owner.pid),
-                    None => LeftoverSettings::PutBack(saved.len()),
-                }
+        let mut saved = Vec::new();
+        let mut leftover = None;
+        if let Some((owner, left)) = parse(&path).filter(|(owner, _)| owner.boot_id == boot_id()) {
+            if owner.flight.is_some() && !force {
+                return Err(RecordError::FlightRecorder { pid: owner.pid });
             }
-            _ => LeftoverSettings::None,
-        };
+            saved = left;
+            let flight_recorder = owner.flight.is_some().then_some(owner.pid);
+            leftover =
+                Some(LeftoverSettings { flight_recorder, report: put_back::put_back(tracefs, &mut saved) });
+            // The killed recorder had created the instance if it was to remove it.
+            remove_instance = owner.remove_instance;
+        }
         let owner = SettingsOwner {
             pid: std::process::id(),
             boot_id: boot_id(),
@@ -89,13 +93,8 @@ impl SettingsGuard {
             flight: None,
             capture: None,
         };
-        let mut settings =
-            SettingsGuard { tracefs: tracefs.clone(), owner, saved: Vec::new(), file, path, done: false };
-        settings
-            .file
-            .set_len(0)
-            .map_err(|source| RecordError::SettingsFile { path: settings.path.clone(), source })?;
-        settings.append_line(&settings.owner.clone())?;
+        let mut settings = SettingsGuard { tracefs: tracefs.clone(), owner, saved, file, path, done: false };
+        settings.rewrite()?;
         Ok((settings, leftover))
     }
 
@@ -138,10 +137,11 @@ impl SettingsGuard {
         Ok(Some(SettingsGuard { tracefs: tracefs.clone(), owner, saved, file, path, done: false }))
     }
 
-    fn append_line(&mut self, line: &impl Serialize) -> Result<(), RecordError> {
+    /// Appends a line to the file, and returns the file's length before it.
+    fn append_line(&mut self, line: &impl Serialize) -> Result<u64, RecordError> {
         let write = json_line(line).and_then(|text| {
-            self.file.seek(io::SeekFrom::End(0))?;
-            self.file.write_all(&text)
+            let end = self.file.seek(io::SeekFrom::End(0))?;
+            self.file.write_all(&text).map(|()| end)
         });
         write.map_err(|source| RecordError::SettingsFile { path: self.path.clone(), source })
     }
@@ -152,27 +152,46 @@ impl SettingsGuard {
     }
 
     /// Writes `value` to a file of the trace buffer, unless the file has that value already. The old value is
-    /// saved first. Returns whether anything was written.
+    /// saved first. Returns whether anything was written. After an error the file has its old value, and
+    /// nothing is saved.
     pub(crate) fn set(&mut self, knob: &str, value: &str) -> Result<bool, RecordError> {
-        let old = restorable(&self.tracefs.read(knob)?);
-        if old == value {
+        let shown = self.tracefs.read(knob)?;
+        if restorable(&shown) == value {
             return Ok(false);
         }
-        self.hold(knob)?;
-        self.tracefs.write(knob, value)?;
+        if shown == MIXED {
+            return Err(RecordError::Mixed { path: self.tracefs.path(knob) });
+        }
+        self.tracefs.check_writable(knob)?;
+        let end = self.hold(knob)?;
+        if let Err(error) = self.tracefs.write(knob, value) {
+            self.forget_unchanged(end);
+            return Err(error);
+        }
         Ok(true)
     }
 
-    /// Saves the value of a file without writing it, for a file that will be written more than once.
-    pub(crate) fn hold(&mut self, knob: &str) -> Result<(), RecordError> {
+    /// Forgets the setting that was saved last, at `end` of the file, if it has its old value.
+    fn forget_unchanged(&mut self, end: u64) {
+        if let Some(last) = self.saved.last()
+            && put_back::count_changed(&self.tracefs, std::slice::from_ref(last)) == 0
+            && self.file.set_len(end).is_ok()
+        {
+            self.saved.pop();
+        }
+    }
+
+    /// Saves the value of a file without writing it, for a file that will be written more than once. Returns
+    /// the length of the file of saved settings before that.
+    pub(crate) fn hold(&mut self, knob: &str) -> Result<u64, RecordError> {
         let saved = SavedKnob { knob: knob.to_owned(), value: restorable(&self.tracefs.read(knob)?) };
         self.save(SavedSetting::Knob(saved))
     }
 
-    fn save(&mut self, setting: SavedSetting) -> Result<(), RecordError> {
-        self.append_line(&setting)?;
+    fn save(&mut self, setting: SavedSetting) -> Result<u64, RecordError> {
+        let end = self.append_line(&setting)?;
         self.saved.push(setting);
-        Ok(())
+        Ok(end)
     }
 
     /// Switches userspace tags on. The old properties are put back together with the other settings.
@@ -246,77 +265,45 @@ impl SettingsGuard {
         Ok(())
     }
 
-    /// Puts every setting back and removes the file. Returns the number of settings.
-    pub(crate) fn restore(mut self) -> Result<usize, RecordError> {
+    /// Puts every setting back and removes the file. The file stays if a setting could not be put back but may
+    /// be later.
+    pub(crate) fn restore(mut self) -> PutBackReport {
         self.finish()
     }
 
     /// Puts every setting back, but keeps the file until the guard is dropped: it still names the unfinished
-    /// capture. Returns the number of settings.
-    pub(crate) fn put_back(&mut self) -> Result<usize, RecordError> {
-        put_back(&self.tracefs, &self.saved)?;
-        if self.owner.remove_instance && self.tracefs.exists() {
-            fs::remove_dir(self.tracefs.root())
-                .map_err(|e| RecordError::knob(self.tracefs.root(), "remove this instance", e))?;
+    /// capture.
+    pub(crate) fn put_back(&mut self) -> PutBackReport {
+        let mut report = put_back::put_back(&self.tracefs, &mut self.saved);
+        if self.owner.remove_instance {
+            match put_back::remove_instance(&self.tracefs) {
+                Ok(()) => self.owner.remove_instance = false,
+                Err(error) => report.refused.push(error),
+            }
         }
-        self.owner.remove_instance = false;
-        let knobs = std::mem::take(&mut self.saved).len();
         // On a full disk the old file stays. At worst every setting is then put back a second time.
         let _ = self.rewrite();
-        Ok(knobs)
+        report
     }
 
-    fn finish(&mut self) -> Result<usize, RecordError> {
+    fn finish(&mut self) -> PutBackReport {
         if std::mem::replace(&mut self.done, true) {
-            return Ok(0);
+            return PutBackReport::default();
         }
-        let knobs = self.put_back()?;
-        let _ = fs::remove_file(&self.path);
-        Ok(knobs)
+        let report = self.put_back();
+        if report.refused.is_empty() {
+            let _ = fs::remove_file(&self.path);
+        }
+        report
     }
 }
 
 impl Drop for SettingsGuard {
     fn drop(&mut self) {
-        if let Err(error) = self.finish() {
-            complain(format_args!("tracebridge: settings not put back: {error}; try `tracebridge restore`"));
+        for failure in self.finish().failures() {
+            complain(format_args!("tracebridge: a setting is not put back: {failure}"));
         }
     }
-}
-
-/// Writes the saved values in reverse order. Goes on after a failure and returns the first one. If somebody
-/// has removed the instance, only settings of the top-level buffer are left to put back.
-fn put_back(tracefs: &Tracefs, saved: &[SavedSetting]) -> Result<(), RecordError> {
-    let is_gone = tracefs.instance_name().is_some() && !tracefs.exists();
-    let put_one_back = |setting: &SavedSetting| match (setting, Properties::here()) {
-        (SavedSetting::Knob(saved), _) if is_gone && !saved.knob.starts_with("../..") => Ok(()),
-        (SavedSetting::Knob(saved), _) => tracefs.write(&saved.knob, &saved.value),
-        (SavedSetting::Properties(saved), Some(properties)) => Ok(saved.restore(&properties)?),
-        (SavedSetting::Properties(_), None) => Ok(()),
-    };
-    let failures: Vec<RecordError> = saved.iter().rev().filter_map(|s| put_one_back(s).err()).collect();
-    failures.into_iter().next().map_or(Ok(()), Err)
-}
-
-/// The value to write to a file of tracefs so that it shows `shown` again.
-///
-/// - `local [boot] mono`: the choice in brackets.
-/// - `7 (expanded: 1408)`: the size of a buffer before its first use, KiB. That state cannot be restored.
-///   1408 is the size after the first use.
-/// - `none`, in the `filter` of an event: `0` clears the filter.
-/// - `#### all functions enabled ####`: nothing, which empties a list.
-/// - `1*`, in the `enable` of an event: `1`. The asterisk means that a trigger uses the event too.
-fn restorable(shown: &str) -> String {
-    if let Some(expanded) = shown.split_once("(expanded: ").and_then(|(_, n)| n.strip_suffix(')')) {
-        return expanded.to_owned();
-    }
-    if let Some(chosen) = shown.split_whitespace().find_map(|w| w.strip_prefix('[')?.strip_suffix(']')) {
-        return chosen.to_owned();
-    }
-    if shown.starts_with('#') {
-        return String::new();
-    }
-    if shown == "none" { "0".to_owned() } else { shown.trim_end_matches('*').to_owned() }
 }
 
 #[cfg(test)]
@@ -364,7 +351,7 @@ mod tests {
         let (mut settings, _) = SettingsGuard::begin(&tracefs, dir.path(), false).unwrap();
         settings.set("tracing_on", "0").unwrap();
         settings.set_capture(&capture).unwrap();
-        assert_eq!(settings.put_back().unwrap(), 1);
+        assert_eq!(settings.put_back().written, 1);
         assert_eq!(tracefs.read("tracing_on").unwrap(), "1");
         settings.let_go();
         let found = &list_settings_files(dir.path())[0];
@@ -380,15 +367,5 @@ mod tests {
         let _first = SettingsGuard::begin(&tracefs, dir.path(), false).unwrap();
         let error = SettingsGuard::begin(&tracefs, dir.path(), false).unwrap_err();
         assert!(matches!(error, RecordError::Busy { pid } if pid == std::process::id()), "{error}");
-    }
-
-    #[test]
-    fn the_value_to_write_differs_from_the_value_shown() {
-        assert_eq!(restorable("[local] global boot"), "local");
-        assert_eq!(restorable("7 (expanded: 1408)"), "1408");
-        assert_eq!(restorable("none"), "0");
-        assert_eq!(restorable("prev_pid==1"), "prev_pid==1");
-        assert_eq!(restorable("1*"), "1");
-        assert_eq!(restorable("#### all functions enabled ####"), "");
     }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::super::{RecordError, Tracefs};
 use super::SettingsGuard;
+use super::put_back::count_changed;
 use super::settings_file::{boot_id, lock, parse, paths_in};
 
 /// The result of [`restore_all`] for one file of saved settings. Its JSON form is part of the command line's
@@ -22,6 +23,12 @@ pub(crate) struct RestoredSettings {
     /// The number of settings that were put back; `None` if the recorder still runs or a flight recorder is
     /// on.
     pub(crate) knobs: Option<usize>,
+    /// The number of settings that had their old value already.
+    pub(crate) unchanged: usize,
+    /// One sentence for each setting that could not be put back.
+    pub(crate) failures: Vec<String>,
+    /// Whether some of these settings stay saved, because a later attempt may succeed.
+    pub(crate) retry: bool,
 }
 
 /// The state of the recorder that a file of saved settings belongs to.
@@ -45,7 +52,7 @@ pub(crate) struct SettingsFileReport {
     /// The recorder's process id.
     pub(crate) pid: u32,
     pub(crate) state: SettingsFileState,
-    /// The number of saved settings.
+    /// The number of saved settings that do not have their saved value now.
     pub(crate) settings: usize,
     /// The capture that the recorder is writing or did not finish.
     pub(crate) capture: Option<UnfinishedCapture>,
@@ -79,13 +86,16 @@ pub(crate) fn list_settings_files(dir: &Path) -> Vec<SettingsFileReport> {
             Some(_) => SettingsFileState::Killed,
         };
         let capture = owner.capture.and_then(UnfinishedCapture::find);
-        Some(SettingsFileReport { path, pid: owner.pid, state, settings: saved.len(), capture })
+        let tracefs = Tracefs::of_saved_settings(owner.tracefs, owner.instance);
+        let settings = count_changed(&tracefs, &saved);
+        Some(SettingsFileReport { path, pid: owner.pid, state, settings, capture })
     };
     paths_in(dir).unwrap_or_default().into_iter().filter_map(describe).collect()
 }
 
 /// Puts the settings of killed recorders back, for every file of saved settings in `dir`. Running recorders
-/// are left alone, and so are flight recorders unless `flight_too` is set.
+/// are left alone, and so are flight recorders unless `flight_too` is set. A setting that cannot be put back
+/// is no error: the result says so.
 pub(crate) fn restore_all(dir: &Path, flight_too: bool) -> Result<Vec<RestoredSettings>, RecordError> {
     let paths = paths_in(dir).map_err(|source| RecordError::SettingsFile { path: dir.to_owned(), source })?;
     let mut out = Vec::new();
@@ -98,7 +108,14 @@ pub(crate) fn restore_all(dir: &Path, flight_too: bool) -> Result<Vec<RestoredSe
             }
             continue;
         };
-        let mut done = RestoredSettings { record: path.clone(), pid: owner.pid, knobs: None };
+        let mut done = RestoredSettings {
+            record: path.clone(),
+            pid: owner.pid,
+            knobs: None,
+            unchanged: 0,
+            failures: Vec::new(),
+            retry: false,
+        };
         if owner.flight.is_some() && !flight_too {
             // The settings of a flight recorder are meant to stay.
         } else if let Some(file) = lock(&path)? {
@@ -109,7 +126,11 @@ pub(crate) fn restore_all(dir: &Path, flight_too: bool) -> Result<Vec<RestoredSe
                 settings.saved.clear();
                 settings.owner.remove_instance = false;
             }
-            done.knobs = Some(settings.finish()?);
+            let report = settings.finish();
+            done.knobs = Some(report.written);
+            done.unchanged = report.unchanged;
+            done.failures = report.failures().collect();
+            done.retry = !report.refused.is_empty();
         }
         out.push(done);
     }

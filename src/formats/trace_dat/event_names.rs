@@ -1,0 +1,66 @@
+//! Names threads by the events that hold names. A recorder on a locked phone may not read the kernel's list of
+//! names, so that the file's own list lacks the threads that ended before the recording did.
+
+use std::collections::HashSet;
+use std::io;
+
+use crate::formats::{Event, EventType, Sink, ThreadInfo};
+
+/// Events that hold a thread's name: the event, the field with the thread's id, the field with its name.
+const NAMING_FIELDS: [(&str, &str, &str); 8] = [
+    ("sched_switch", "prev_pid", "prev_comm"),
+    ("sched_switch", "next_pid", "next_comm"),
+    ("sched_waking", "pid", "comm"),
+    ("sched_wakeup", "pid", "comm"),
+    ("sched_wakeup_new", "pid", "comm"),
+    ("sched_process_exit", "pid", "comm"),
+    ("task_newtask", "pid", "comm"),
+    (TASK_RENAME, "pid", "newcomm"),
+];
+
+/// After this event a thread has another name.
+const TASK_RENAME: &str = "task_rename";
+
+/// The threads that have a name, and where each type of event holds names.
+#[derive(Debug, Default)]
+pub(super) struct EventNames {
+    named: HashSet<i32>,
+    /// By event type: the numbers of the fields with id and name.
+    fields: Vec<Vec<(usize, usize)>>,
+}
+
+impl EventNames {
+    /// Begins with the threads that have a name already.
+    pub(super) fn new(named: impl Iterator<Item = i32>) -> EventNames {
+        EventNames { named: named.collect(), fields: Vec::new() }
+    }
+
+    /// Pushes the names that an event holds, of threads that have none yet. `types` has the types of all events
+    /// so far.
+    pub(super) fn learn<S: Sink + ?Sized>(
+        &mut self,
+        event: &Event<'_>,
+        types: &[EventType],
+        sink: &mut S,
+    ) -> io::Result<()> {
+        self.fields.extend(types[self.fields.len()..].iter().map(naming_fields));
+        let number = event.kind.0 as usize;
+        for (id, name) in &self.fields[number] {
+            let kind = &types[number];
+            let Some(tid) = event.int(kind, *id).and_then(|tid| i32::try_from(tid).ok()) else { continue };
+            if tid == 0 || (!self.named.insert(tid) && kind.name != TASK_RENAME) {
+                continue;
+            }
+            if let Some(name) = event.text(kind, *name) {
+                sink.thread(&ThreadInfo { tid, tgid: None, name: Some(name) })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn naming_fields(kind: &EventType) -> Vec<(usize, usize)> {
+    let number = |name: &str| kind.fields.iter().position(|field| field.name == name);
+    let of_kind = NAMING_FIELDS.iter().filter(|(event, ..)| *event == kind.name);
+    of_kind.filter_map(|(_, id, name)| Some((number(id)?, number(name)?))).collect()
+}
