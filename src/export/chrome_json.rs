@@ -16,18 +16,16 @@ use std::fmt::{self, Display};
 use std::io::{self, Write};
 
 use super::Out;
+use super::thread_names::{SECOND_TRACK, method_track_id};
 use super::track_builder::{
-    AsyncEdge, AsyncSlice, CounterScope, MethodLabel, Span, Task, Tasks, TrackBuilder, TrackSink,
+    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, Span, Task, Tasks, TrackBuilder, TrackSink,
 };
 use super::writer_thread::WriterThread;
 use crate::formats::{Event, EventType, Value};
-use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
+use crate::timeline::{MergeSummary, TimelineSink};
 
 /// The process that stands for the CPUs. No kernel has this pid: PID_MAX_LIMIT is 2^22.
 const CPU_PROCESS: i32 = 1 << 23;
-/// The difference between the ids of the two tracks of a CPU or of a thread. The first track's id is the
-/// CPU's number or the thread's id.
-const SECOND_TRACK: i64 = 1 << 24;
 /// All integers up to this one are exact in a double.
 const MAX_EXACT_IN_DOUBLE: i64 = 1 << 53;
 
@@ -216,11 +214,11 @@ impl TrackSink for ChromeJson {
         self.event(b'B', place(at), ts, name, "atrace", |_| ())
     }
 
-    fn end(&mut self, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+    fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
         self.event(b'E', place(at), span.end, name, "atrace", |_| ())
     }
 
-    fn async_edge(&mut self, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
         let phase = match slice.edge {
             AsyncEdge::Begin => b'b',
             AsyncEdge::End(_) => b'e',
@@ -241,11 +239,12 @@ impl TrackSink for ChromeJson {
         })
     }
 
-    fn instant(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, _: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         self.event(b'i', place(at), ts, name, "atrace", |out| out.extend(b",\"s\":\"t\""))
     }
 
-    fn counter(&mut self, scope: CounterScope, ts: u64, name: &str, value: i64) -> io::Result<()> {
+    fn counter(&mut self, _: &Tasks, scope: CounterScope, counter: CounterValue<'_>) -> io::Result<()> {
+        let CounterValue { name, ts, value } = counter;
         let (pid, name) = match scope {
             CounterScope::Process(pid) => (pid, name.to_owned()),
             CounterScope::Cpu(cpu) => (CPU_PROCESS, format!("cpu{cpu} {name}")),
@@ -258,7 +257,8 @@ impl TrackSink for ChromeJson {
         })
     }
 
-    fn on_cpu(&mut self, cpu: u32, at: Task, name: &str, span: Span, prio: i64) -> io::Result<()> {
+    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()> {
+        let name = names.thread_name(at.tid);
         self.track(CPU_PROCESS.into(), cpu.into(), || format!("CPU {cpu}"));
         let args = [("tid", i64::from(at.tid)), ("prio", prio)];
         self.complete(
@@ -271,7 +271,7 @@ impl TrackSink for ChromeJson {
         )
     }
 
-    fn state(&mut self, at: Task, state: &'static str, span: Span) -> io::Result<()> {
+    fn state(&mut self, _: &Tasks, at: Task, state: &'static str, span: Span) -> io::Result<()> {
         let id = |out: &mut Vec<u8>| {
             let _ = write!(out, ",\"id2\":{{\"local\":\"state of {}\"}}", at.tid);
         };
@@ -280,23 +280,21 @@ impl TrackSink for ChromeJson {
     }
 
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
-        let tid = SECOND_TRACK + i64::from(cpu);
+        let tid = i64::from(SECOND_TRACK) + i64::from(cpu);
         self.track(CPU_PROCESS.into(), tid, || format!("CPU {cpu} interrupts"));
         self.complete((CPU_PROCESS.into(), tid), span, name.as_bytes(), "irq", Duration::new(span), &[])
     }
 
-    fn method(&mut self, at: &MethodThread, method: &MethodLabel, span: Span, _: usize) -> io::Result<()> {
-        let (pid, tid) = match (at.tid, at.tgid) {
-            (Some(tid), tgid) => (i64::from(tgid.unwrap_or(tid)), SECOND_TRACK + i64::from(tid)),
-            (None, tgid) => (tgid.unwrap_or(0).into(), 2 * SECOND_TRACK + i64::from(at.index)),
-        };
+    fn method(&mut self, _: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
+        let MethodCall { at, method, span, .. } = *call;
+        let (pid, tid) = (at.tgid.or(at.tid).unwrap_or(0).into(), method_track_id(at).into());
         self.track(pid, tid, || format!("{} methods", at.name));
         // Perfetto truncates `dur` to ns, and drops a method that seems to end after its caller. So the exact
         // duration is written, which keeps methods that end together inside each other.
         self.complete((pid, tid), span, method.full.as_bytes(), "method", Duration::exact(span), &[])
     }
 
-    fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+    fn other(&mut self, _: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let cat = if kind.system.is_empty() { "ftrace" } else { &kind.system };
         self.event(b'i', place(at), event.ts, kind.name.as_bytes(), cat, |out| {
             let _ = write!(out, ",\"s\":\"t\",\"args\":{{\"cpu\":{}", event.cpu);
@@ -321,6 +319,16 @@ impl TrackSink for ChromeJson {
                 }
             }
             out.push(b'}');
+        })
+    }
+
+    fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {
+        self.track(CPU_PROCESS.into(), cpu.into(), || format!("CPU {cpu}"));
+        self.event(b'i', (CPU_PROCESS.into(), cpu.into()), ts, b"events lost", "ftrace", |out| {
+            out.extend(b",\"s\":\"t\"");
+            if let Some(count) = count {
+                let _ = write!(out, ",\"args\":{{\"count\":{count}}}");
+            }
         })
     }
 

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use flate2::write::GzEncoder;
 
-use super::{Create, FORMATS, Out, OutputFormat};
+use super::{ConversionLosses, Create, FORMATS, Out, OutputFormat, formats_that_hold};
 use crate::art::Mapping;
 use crate::formats::input::{Input, InputError};
-use crate::timeline::{self, Deobfuscator, MergeError, MergeOptions, MergeSummary};
+use crate::formats::{self, OpenError, art_method};
+use crate::timeline::{self, DataKind, Deobfuscator, MergeError, MergeOptions, MergeSummary};
 
 /// A request to convert inputs to one output file.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +35,8 @@ pub struct Conversion<'a> {
     format: &'static OutputFormat,
     inputs: Vec<Input>,
     mapping: Option<Input>,
+    /// Notes about inputs that are given more than once.
+    notes: Vec<String>,
 }
 
 /// The result of a conversion.
@@ -44,14 +47,20 @@ pub struct Converted {
     pub bytes: Option<u64>,
     /// The summary of the timeline.
     pub summary: MergeSummary,
-    /// Number of method calls of the timeline that the output's format cannot hold.
-    pub method_calls_not_written: u64,
+    /// The data of the timeline that the output does not hold.
+    pub losses: ConversionLosses,
 }
 
 impl Converted {
     /// Whether anything is missing: in the inputs, or in the output.
     pub fn is_lossy(&self) -> bool {
-        self.summary.report.is_lossy() || self.method_calls_not_written > 0
+        let MergeSummary { report, problems, .. } = &self.summary;
+        report.is_lossy() || problems.are_lossy() || !self.losses.dropped.is_empty()
+    }
+
+    /// Whether the inputs are irregular, or the output lacks details. Nothing is missing because of that.
+    pub fn is_irregular(&self) -> bool {
+        !self.summary.report.irregular.is_empty() || !self.losses.reduced.is_empty()
     }
 }
 
@@ -99,6 +108,20 @@ pub enum ConvertError {
     /// No archive can be made of these inputs.
     #[error("{0}")]
     ArchiveInputs(&'static str),
+    /// The output would be empty: its format holds none of the data of the inputs.
+    #[error(
+        "{format} has no place for {data}, and the inputs hold nothing else: nothing is written. Outputs that \
+         hold {data}: {}",
+        formats_that_hold(*.data_kind)
+    )]
+    NothingToHold {
+        /// The name of the output's format.
+        format: &'static str,
+        /// The data of the inputs, for people.
+        data: String,
+        /// The kind of the data.
+        data_kind: DataKind,
+    },
     /// The output could not be created.
     #[error("{path}: {source}")]
     Create {
@@ -131,12 +154,16 @@ impl<'a> Conversion<'a> {
                 output: request.output.display().to_string(),
             })?,
         };
-        let inputs = request.inputs.iter().map(|path| Input::open(path)).collect::<Result<Vec<_>, _>>()?;
+        let (inputs, notes) = open_each_once(request.inputs)?;
         if let Some(same) = request.inputs.iter().find(|path| is_same_file(path, request.output)) {
             return Err(ConvertError::OutputIsInput { path: same.display().to_string() });
         }
+        for input in &inputs {
+            let not_read = |file| OpenError::NotRead { name: input.name.clone(), file };
+            formats::identify(input).map_err(|file| MergeError::from(not_read(file)))?;
+        }
         let mapping = request.mapping.map(Input::open).transpose()?;
-        Ok(Conversion { request, format, inputs, mapping })
+        Ok(Conversion { request, format, inputs, mapping, notes })
     }
 
     /// How many inputs there are.
@@ -155,6 +182,9 @@ impl<'a> Conversion<'a> {
     /// # Errors
     /// [`ConvertError`].
     pub fn run(self) -> Result<Converted, ConvertError> {
+        if !self.format.holds(DataKind::Methods) && self.inputs.iter().all(|i| art_method::detect(i)) {
+            return Err(self.nothing_to_hold(DataKind::Methods, DataKind::Methods.name().to_owned()));
+        }
         let mapping = match &self.mapping {
             Some(file) => {
                 let parsed = Mapping::parse(file);
@@ -185,23 +215,19 @@ impl<'a> Conversion<'a> {
         drop(writer);
         let output = self.request.output;
         let size = || fs::metadata(output).ok().filter(|m| m.is_file()).map(|m| m.len());
-        match result {
-            Ok(summary) => {
-                let left_out = if self.format.holds.method_slices { 0 } else { summary.methods };
-                Ok(Converted {
-                    format: self.format,
-                    bytes: size(),
-                    summary,
-                    method_calls_not_written: left_out,
-                })
-            }
-            Err(error) => {
-                if size().is_some() {
-                    let _ = fs::remove_file(output);
-                }
-                Err(error.into())
-            }
+        let remove = || size().is_some().then(|| fs::remove_file(output));
+        let mut summary = result.inspect_err(|_| drop(remove()))?;
+        summary.report.notes.extend(self.notes.iter().cloned());
+        let losses = ConversionLosses::of(self.format, &summary);
+        if let Some(kind) = only_dropped_kind(self.format, &summary) {
+            remove();
+            return Err(self.nothing_to_hold(kind, ConversionLosses::list(&losses.dropped)));
         }
+        Ok(Converted { format: self.format, bytes: size(), summary, losses })
+    }
+
+    fn nothing_to_hold(&self, data_kind: DataKind, data: String) -> ConvertError {
+        ConvertError::NothingToHold { format: self.format.name, data, data_kind }
     }
 
     fn is_stdout(&self) -> bool {
@@ -228,6 +254,36 @@ impl<'a> Conversion<'a> {
     fn create_error(&self, source: io::Error) -> ConvertError {
         ConvertError::Create { path: self.request.output.display().to_string(), source }
     }
+}
+
+/// The kind of data that `format` does not hold, if the timeline has no data that it holds.
+fn only_dropped_kind(format: &OutputFormat, summary: &MergeSummary) -> Option<DataKind> {
+    let counts = || summary.contents.iter().map(|(kind, _)| kind).filter(|kind| !kind.is_detail());
+    let dropped = counts().find(|kind| !format.holds(*kind))?;
+    counts().all(|kind| !format.holds(kind)).then_some(dropped)
+}
+
+/// Opens the inputs. An input with the same bytes as one before it is left out, and a note says so.
+fn open_each_once(paths: &[PathBuf]) -> Result<(Vec<Input>, Vec<String>), InputError> {
+    let (mut inputs, mut notes): (Vec<Input>, Vec<String>) = (Vec::new(), Vec::new());
+    for (at, path) in paths.iter().enumerate() {
+        let is_stdin_again = path.as_os_str() == "-" && paths[..at].contains(path);
+        let input = if is_stdin_again { None } else { Some(Input::open(path)?) };
+        let first = inputs.iter().find(|first| match &input {
+            Some(input) => first[..] == input[..],
+            None => first.name == "-",
+        });
+        match (first, input) {
+            (Some(first), _) => notes.push(format!(
+                "{}: has the same contents as {}: it is taken once",
+                path.display(),
+                first.name
+            )),
+            (None, Some(input)) => inputs.push(input),
+            (None, None) => {}
+        }
+    }
+    Ok((inputs, notes))
 }
 
 fn is_same_file(a: &Path, b: &Path) -> bool {

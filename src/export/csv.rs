@@ -1,24 +1,30 @@
-//! Writes slices, thread states and counters as one table for spreadsheets and data frames.
+//! Writes slices, thread states, counters and all other events as one table, for spreadsheets and data
+//! frames.
 //!
 //! The format is RFC 4180 with a header line. Times are ns; a column is empty where it does not apply. The
-//! column `tid` holds the kernel's thread id. A thread of a method trace that is not identified with a kernel
-//! thread has no such id. The `method` rows of that thread hold, in `tid`, the thread id that the method
-//! trace itself gives. For these threads rows `method_thread` give the thread's name, as rows `thread` do for
-//! the kernel's threads.
+//! columns `thread` and `process` hold the names that are known at the time of the row. The column `details`
+//! holds the fields of an event that is none of the others, and the track of an asynchronous slice.
+//!
+//! The column `tid` holds the kernel's thread id. A thread of a method trace that is not identified with a
+//! kernel thread has no such id. The `method` rows of that thread hold, in `tid`, the thread id that the
+//! method trace itself gives. For these threads rows `method_thread` give the thread's name, as rows `thread`
+//! do for the kernel's threads.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use super::Out;
 use super::track_builder::{
-    AsyncEdge, AsyncSlice, CounterScope, MethodLabel, Span, Task, Tasks, TrackBuilder, TrackSink,
+    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, Span, Task, Tasks, TrackBuilder, TrackSink,
 };
 use super::writer_thread::WriterThread;
-use crate::formats::{Event, EventType};
+use crate::formats::{Event, EventType, event_catalog};
 use crate::text::push_csv_field;
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
-const HEADER: &[u8] = b"what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value\n";
+const HEADER: &[u8] =
+    b"what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value,thread,process,signature,file,details\n";
 
 /// Makes the writer, which writes to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
@@ -34,7 +40,7 @@ struct CsvWriter {
     method_threads: BTreeMap<u32, MethodThread>,
 }
 
-/// One line of the table. `None` becomes an empty column.
+/// One line of the table. `None` and empty texts become empty columns.
 #[derive(Default)]
 struct CsvRow<'a> {
     what: &'a str,
@@ -46,48 +52,54 @@ struct CsvRow<'a> {
     depth: Option<usize>,
     name: &'a [u8],
     value: Option<i64>,
+    thread: &'a str,
+    process: &'a str,
+    signature: &'a str,
+    file: &'a str,
+    details: &'a [u8],
 }
 
 impl CsvWriter {
     fn row(&mut self, row: &CsvRow<'_>) -> io::Result<()> {
         let out = &mut self.out;
         write!(out, "{},{},", row.what, row.ts)?;
-        let mut column = |value: Option<i64>| match value {
-            Some(value) => write!(out, "{value},"),
-            None => write!(out, ","),
-        };
-        column(row.dur.map(|d| d as i64))?;
-        column(row.cpu.map(i64::from))?;
-        column(row.pid.map(i64::from))?;
-        column(row.tid.map(i64::from))?;
-        column(row.depth.map(|d| d as i64))?;
+        push_number(out, row.dur)?;
+        push_number(out, row.cpu)?;
+        push_number(out, row.pid)?;
+        push_number(out, row.tid)?;
+        push_number(out, row.depth)?;
         push_csv_field(out, row.name);
         out.push(b',');
-        if let Some(value) = row.value {
-            write!(out, "{value}")?;
+        push_number(out, row.value)?;
+        for text in [row.thread, row.process, row.signature, row.file] {
+            push_csv_field(out, text.as_bytes());
+            out.push(b',');
         }
+        push_csv_field(out, row.details);
         out.push(b'\n');
         self.writer.write_if_full(&mut self.out)
     }
 
-    fn span<'a>(&mut self, what: &'a str, span: Span, at: Option<Task>, name: &'a [u8]) -> io::Result<()> {
-        self.row(&CsvRow {
-            tid: at.map(|t| t.tid),
-            pid: at.and_then(|t| t.tgid),
-            ..CsvRow::of(what, span, name)
-        })
+    /// Writes a row of a thread.
+    fn thread_row(&mut self, names: &Tasks, at: Task, row: CsvRow<'_>) -> io::Result<()> {
+        let thread = names.thread_name(at.tid);
+        let process = at.tgid.map(|pid| names.process_name(pid)).unwrap_or_default();
+        self.row(&CsvRow { pid: at.tgid, tid: Some(at.tid), thread: &thread, process: &process, ..row })
+    }
+}
+
+/// Appends a number and the comma behind it.
+fn push_number(out: &mut Vec<u8>, value: Option<impl Display>) -> io::Result<()> {
+    match value {
+        Some(value) => write!(out, "{value},"),
+        None => write!(out, ","),
     }
 }
 
 impl<'a> CsvRow<'a> {
     fn of(what: &'a str, span: Span, name: &'a [u8]) -> CsvRow<'a> {
-        CsvRow {
-            what,
-            ts: span.start,
-            dur: Some(span.end.saturating_sub(span.start)),
-            name,
-            ..CsvRow::default()
-        }
+        let dur = Some(span.end.saturating_sub(span.start));
+        CsvRow { what, ts: span.start, dur, name, ..CsvRow::default() }
     }
 }
 
@@ -101,63 +113,82 @@ impl TrackSink for CsvWriter {
         Ok(())
     }
 
-    fn end(&mut self, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
-        self.span("slice", span, Some(at), name)
+    fn end(&mut self, names: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+        self.thread_row(names, at, CsvRow::of("slice", span, name))
     }
 
-    fn async_edge(&mut self, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
         let (ts, dur) = match slice.edge {
             AsyncEdge::End(Some(start)) => (start, Some(slice.ts.saturating_sub(start))),
             AsyncEdge::Instant => (slice.ts, None),
             AsyncEdge::Begin | AsyncEdge::End(None) => return Ok(()),
         };
         let row = CsvRow { what: "async", ts, dur, pid: Some(pid), name: slice.name, ..CsvRow::default() };
-        self.row(&CsvRow { value: Some(slice.cookie), ..row })
+        let (value, process) = (Some(slice.cookie), &names.process_name(pid));
+        self.row(&CsvRow { value, process, details: slice.track.unwrap_or_default(), ..row })
     }
 
-    fn instant(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
-        self.row(&CsvRow { what: "instant", ts, pid: at.tgid, tid: Some(at.tid), name, ..CsvRow::default() })
+    fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.thread_row(names, at, CsvRow { what: "instant", ts, name, ..CsvRow::default() })
     }
 
-    fn counter(&mut self, scope: CounterScope, ts: u64, name: &str, value: i64) -> io::Result<()> {
+    fn counter(&mut self, names: &Tasks, scope: CounterScope, counter: CounterValue<'_>) -> io::Result<()> {
+        let CounterValue { name, ts, value } = counter;
         let row =
             CsvRow { what: "counter", ts, name: name.as_bytes(), value: Some(value), ..CsvRow::default() };
-        self.row(&match scope {
-            CounterScope::Process(pid) => CsvRow { pid: Some(pid), ..row },
-            CounterScope::Cpu(cpu) => CsvRow { cpu: Some(cpu), ..row },
-            CounterScope::System => row,
-        })
+        match scope {
+            CounterScope::Process(pid) => {
+                self.row(&CsvRow { pid: Some(pid), process: &names.process_name(pid), ..row })
+            }
+            CounterScope::Cpu(cpu) => self.row(&CsvRow { cpu: Some(cpu), ..row }),
+            CounterScope::System => self.row(&row),
+        }
     }
 
-    fn on_cpu(&mut self, cpu: u32, at: Task, name: &str, span: Span, prio: i64) -> io::Result<()> {
+    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()> {
+        let name = names.thread_name(at.tid);
         let row = CsvRow::of("sched", span, name.as_bytes());
-        self.row(&CsvRow { cpu: Some(cpu), pid: at.tgid, tid: Some(at.tid), value: Some(prio), ..row })
+        self.thread_row(names, at, CsvRow { cpu: Some(cpu), value: Some(prio), ..row })
     }
 
-    fn state(&mut self, at: Task, state: &'static str, span: Span) -> io::Result<()> {
-        self.span("state", span, Some(at), state.as_bytes())
+    fn state(&mut self, names: &Tasks, at: Task, state: &'static str, span: Span) -> io::Result<()> {
+        self.thread_row(names, at, CsvRow::of("state", span, state.as_bytes()))
     }
 
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
         self.row(&CsvRow { cpu: Some(cpu), ..CsvRow::of("irq", span, name.as_bytes()) })
     }
 
-    fn method(
-        &mut self,
-        at: &MethodThread,
-        method: &MethodLabel,
-        span: Span,
-        depth: usize,
-    ) -> io::Result<()> {
-        let row = CsvRow::of("method", span, method.full.as_bytes());
+    fn method(&mut self, names: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
+        let MethodCall { at, method, span, depth } = *call;
         if at.tid.is_none() && !self.method_threads.contains_key(&at.index) {
             self.method_threads.insert(at.index, at.clone());
         }
-        self.row(&CsvRow { pid: at.tgid, tid: Some(thread_id(at)), depth: Some(depth), ..row })
+        let row = CsvRow::of("method", span, method.full.as_bytes());
+        let process = at.tgid.map(|pid| names.process_name(pid)).unwrap_or_default();
+        self.row(&CsvRow {
+            pid: at.tgid,
+            tid: Some(thread_id(at)),
+            depth: Some(depth),
+            thread: &at.name,
+            process: &process,
+            signature: &method.signature,
+            file: &method.file,
+            ..row
+        })
     }
 
-    fn other(&mut self, _: Task, _: &Event<'_>, _: &EventType) -> io::Result<()> {
-        Ok(())
+    fn other(&mut self, names: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        let mut details = Vec::new();
+        event_catalog::render(event, kind, &mut details);
+        let row = CsvRow { what: "event", ts: event.ts, cpu: Some(event.cpu), ..CsvRow::default() };
+        self.thread_row(names, at, CsvRow { name: kind.name.as_bytes(), details: &details, ..row })
+    }
+
+    fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {
+        let value = count.and_then(|count| i64::try_from(count).ok());
+        let row = CsvRow { what: "lost", ts, cpu: Some(cpu), value, ..CsvRow::default() };
+        self.row(&CsvRow { name: b"events lost", ..row })
     }
 
     fn finish(&mut self, tasks: &Tasks, _: &MergeSummary) -> io::Result<()> {
@@ -172,12 +203,8 @@ impl TrackSink for CsvWriter {
             self.row(&CsvRow { tid: Some(thread_id(&thread)), name: thread.name.as_bytes(), ..row })?;
         }
         for (pid, name) in &tasks.processes {
-            self.row(&CsvRow {
-                what: "process",
-                pid: Some(*pid),
-                name: name.as_bytes(),
-                ..CsvRow::default()
-            })?;
+            let row = CsvRow { what: "process", pid: Some(*pid), ..CsvRow::default() };
+            self.row(&CsvRow { name: name.as_bytes(), ..row })?;
         }
         self.writer.write(&mut self.out)?;
         self.writer.finish()
@@ -193,17 +220,18 @@ mod tests {
     fn each_slice_state_and_counter_is_a_line() {
         let text = export(super::create, TEXT);
         for line in [
-            "what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value",
-            "slice,1000010000,50000,,7,7,,\"draw \"\"x\"\"\",",
-            "async,1000021000,34000,,7,,,load,4",
-            "counter,1000020000,,,7,,,bytes,9007199254740993",
-            "counter,1000056000,,1,,,,frequency (kHz),600000",
-            "sched,1000050000,20000,1,7,8,,worker,120",
-            "state,1000040000,10000,,7,8,,Runnable,",
-            "method,1000012345,42655,,7,7,0,a.B.run,",
-            "irq,1000030000,5000,0,,,,touch,",
-            "instant,1000022000,,,7,7,,moment,",
-            "thread,0,,,7,8,,worker,",
+            "what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value,thread,process,signature,file,details",
+            "slice,1000010000,50000,,7,7,,\"draw \"\"x\"\"\",,a,a,,,",
+            "async,1000021000,34000,,7,,,load,4,,a,,,",
+            "counter,1000020000,,,7,,,bytes,9007199254740993,,a,,,",
+            "counter,1000056000,,1,,,,frequency (kHz),600000,,,,,",
+            "sched,1000050000,20000,1,7,8,,worker,120,worker,a,,,",
+            "state,1000040000,10000,,7,8,,Runnable,,worker,a,,,",
+            "method,1000012345,42655,,7,7,0,a.B.run,,main,main,()V,B.java,",
+            "irq,1000030000,5000,0,,,,touch,,,,,,",
+            "instant,1000022000,,,7,7,,moment,,a,a,,,",
+            "event,1000057000,,1,7,8,,foo,,b,a,,,a=1 b=two",
+            "thread,0,,,7,8,,worker,,,,,,",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
         }
@@ -220,7 +248,10 @@ mod tests {
             doubt: Some("no kernel events".into()),
         };
         let text = export_methods(super::create, "", &thread);
-        for line in ["method,1000012345,42655,,,19,0,a.B.run,", "method_thread,0,,,,19,,RenderThread,"] {
+        for line in [
+            "method,1000012345,42655,,,19,0,a.B.run,,RenderThread,,()V,B.java,",
+            "method_thread,0,,,,19,,RenderThread,,,,,,",
+        ] {
             assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
         }
     }

@@ -18,7 +18,8 @@ use fxprof_processed_profile::{
 
 use super::Out;
 use super::track_builder::{
-    AsyncEdge, AsyncSlice, CounterScope, MethodLabel, Span, Task, Tasks, TrackBuilder, TrackSink,
+    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, MethodLabel, Span, Task, Tasks,
+    TrackBuilder, TrackSink,
 };
 use crate::formats::{Event, EventType};
 use crate::timeline::{MergeSummary, MethodId, MethodThread, TimelineSink};
@@ -186,14 +187,14 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn end(&mut self, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+    fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
         let thread = self.task_thread(at);
         let detail = if span.open { "not ended" } else { "" };
         self.add_marker(thread, interval(span), &text(name), detail, self.categories.atrace);
         Ok(())
     }
 
-    fn async_edge(&mut self, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
         let span = match slice.edge {
             AsyncEdge::End(Some(start)) => (start, Some(slice.ts)),
             AsyncEdge::Instant => (slice.ts, None),
@@ -205,13 +206,14 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn instant(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, _: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         let thread = self.task_thread(at);
         self.add_marker(thread, (ts, None), &text(name), "", self.categories.atrace);
         Ok(())
     }
 
-    fn counter(&mut self, scope: CounterScope, ts: u64, name: &str, value: i64) -> io::Result<()> {
+    fn counter(&mut self, _: &Tasks, scope: CounterScope, counter: CounterValue<'_>) -> io::Result<()> {
+        let CounterValue { name, ts, value } = counter;
         let (pid, shown) = match scope {
             CounterScope::Process(pid) => (pid, name.to_owned()),
             CounterScope::Cpu(cpu) => (CPU_PROCESS, format!("cpu{cpu} {name}")),
@@ -230,14 +232,15 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn on_cpu(&mut self, cpu: u32, at: Task, name: &str, span: Span, prio: i64) -> io::Result<()> {
+    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()> {
+        let name = &names.thread_name(at.tid);
         let thread = self.cpu(cpu);
         let detail = format!("tid {} prio {prio}", at.tid);
         self.add_marker(thread, interval(span), name, &detail, self.categories.sched);
         Ok(())
     }
 
-    fn state(&mut self, at: Task, state: &'static str, span: Span) -> io::Result<()> {
+    fn state(&mut self, _: &Tasks, at: Task, state: &'static str, span: Span) -> io::Result<()> {
         let thread = self.task_thread(at);
         self.add_marker(thread, interval(span), state, "", self.categories.sched);
         Ok(())
@@ -249,7 +252,7 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn method(&mut self, _: &MethodThread, _: &MethodLabel, _: Span, _: usize) -> io::Result<()> {
+    fn method(&mut self, _: &Tasks, _: &MethodCall<'_>) -> io::Result<()> {
         Ok(())
     }
 
@@ -298,11 +301,18 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+    fn other(&mut self, _: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let thread = if at.tid > 0 { self.task_thread(at) } else { self.cpu(event.cpu) };
         let mut detail = Vec::new();
         crate::formats::event_catalog::render(event, kind, &mut detail);
         self.add_marker(thread, (event.ts, None), &kind.name, &text(&detail), self.categories.kernel);
+        Ok(())
+    }
+
+    fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {
+        let thread = self.cpu(cpu);
+        let detail = count.map_or_else(|| "not counted".to_owned(), |count| count.to_string());
+        self.add_marker(thread, (ts, None), "events lost", &detail, self.categories.kernel);
         Ok(())
     }
 

@@ -7,6 +7,8 @@ mod chrome_json;
 pub mod convert;
 mod csv;
 mod firefox;
+mod held;
+mod losses;
 mod perfetto;
 mod perfetto_zip;
 pub mod systrace;
@@ -20,8 +22,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
+use self::held::Column;
 use crate::formats::input::Input;
 use crate::timeline::TimelineSink;
+
+pub use held::Held;
+pub use losses::{ConversionLosses, formats_that_hold, matrix};
 
 /// Where an exporter writes to. Exporters hand over large pieces, so the writer needs no buffer of its own.
 pub type Out = Box<dyn Write + Send>;
@@ -34,8 +40,8 @@ pub struct OutputFormat {
     pub endings: &'static [&'static str],
     /// The programs that open this format.
     pub viewers: &'static str,
-    /// The parts of a timeline that this format can hold.
-    pub holds: Holds,
+    /// The column of this format in the table [`held::HELD`], which says what the format holds.
+    column: Column,
     /// Makes the writer.
     pub create: Create,
 }
@@ -54,35 +60,6 @@ pub enum Create {
 /// Makes the writer of an archive onto a file, with the inputs of the timeline.
 pub type CreateArchive = for<'a> fn(File, &'a [Input]) -> io::Result<Box<dyn TimelineSink + 'a>>;
 
-/// The parts of a timeline that a format can hold. The format's writer leaves out all other parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Holds {
-    /// Kernel events of every type: each as itself, or as the state, slice or counter that it stands for.
-    pub kernel_events: bool,
-    /// atrace's begin and end markers, as slices or as the events that a viewer makes slices of.
-    pub marker_slices: bool,
-    /// Method calls of method traces.
-    pub method_slices: bool,
-    /// Names of threads.
-    pub thread_names: bool,
-    /// Counters of atrace, and the CPU frequencies that kernel events report.
-    pub counters: bool,
-    /// How many events are missing, and where.
-    pub losses: bool,
-}
-
-/// The formats of the kernel's own tools hold everything but method calls.
-const KERNEL_RECORDING: Holds = Holds {
-    kernel_events: true,
-    marker_slices: true,
-    method_slices: false,
-    thread_names: true,
-    counters: true,
-    losses: true,
-};
-const EVERYTHING: Holds = Holds { method_slices: true, ..KERNEL_RECORDING };
-const EVERYTHING_BUT_LOSSES: Holds = Holds { losses: false, ..EVERYTHING };
-
 /// Every format that can be written. Where two endings fit a file's name, the first row with such an ending
 /// counts.
 pub static FORMATS: &[OutputFormat] = &[
@@ -90,56 +67,56 @@ pub static FORMATS: &[OutputFormat] = &[
         name: "perfetto",
         endings: &[".pftrace", ".perfetto-trace", ".perfetto"],
         viewers: PERFETTO_VIEWERS,
-        holds: EVERYTHING,
+        column: Column::Perfetto,
         create: Create::Stream(|out| Box::new(perfetto::PerfettoWriter::new(out))),
     },
     OutputFormat {
         name: "firefox",
         endings: &[".firefox.json", ".profile.json"],
         viewers: "https://profiler.firefox.com (it stays on this computer)",
-        holds: EVERYTHING_BUT_LOSSES,
+        column: Column::Firefox,
         create: Create::Stream(firefox::create),
     },
     OutputFormat {
         name: "chrome-json",
         endings: &[".json"],
         viewers: "https://ui.perfetto.dev, chrome://tracing, speedscope",
-        holds: EVERYTHING,
+        column: Column::ChromeJson,
         create: Create::Stream(chrome_json::create),
     },
     OutputFormat {
         name: "csv",
         endings: &[".csv"],
         viewers: "a spreadsheet, pandas, DuckDB",
-        holds: Holds { kernel_events: false, ..EVERYTHING_BUT_LOSSES },
+        column: Column::Csv,
         create: Create::Stream(csv::create),
     },
     OutputFormat {
         name: "systrace-html",
         endings: &[".html", ".htm"],
         viewers: "any browser, offline; https://ui.perfetto.dev reads it too",
-        holds: KERNEL_RECORDING,
+        column: Column::Systrace,
         create: Create::Stream(systrace_html::create),
     },
     OutputFormat {
         name: "trace-dat",
         endings: &[".dat"],
         viewers: "trace-cmd report, KernelShark",
-        holds: KERNEL_RECORDING,
+        column: Column::TraceDat,
         create: Create::Stream(trace_dat::create),
     },
     OutputFormat {
         name: "systrace",
         endings: &[".txt", ".systrace", ".ftrace"],
         viewers: "https://ui.perfetto.dev, chrome://tracing, Catapult, or any pager",
-        holds: KERNEL_RECORDING,
+        column: Column::Systrace,
         create: Create::Stream(|out| Box::new(systrace::SystraceWriter::new(out))),
     },
     OutputFormat {
         name: "perfetto-zip",
         endings: &[".zip"],
         viewers: PERFETTO_VIEWERS,
-        holds: EVERYTHING,
+        column: Column::PerfettoZip,
         create: Create::Archive(perfetto_zip::check, perfetto_zip::create),
     },
 ];
@@ -174,7 +151,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::formats::ReadReport;
-    use crate::timeline::{Edge, EdgeKind, MergeSummary, MethodId};
+    use crate::timeline::{DataKind, Edge, EdgeKind, MergeSummary, MethodId};
 
     #[test]
     fn every_row_creates_a_writer_of_an_empty_timeline() {
@@ -194,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_call_is_in_the_output_of_each_format_that_holds_method_slices_and_of_no_other() {
+    fn a_method_call_is_in_the_output_of_each_format_that_holds_methods_and_of_no_other() {
         for format in FORMATS {
             let Create::Stream(create) = format.create else { continue };
             let file = tempfile::NamedTempFile::new().unwrap();
@@ -210,7 +187,7 @@ mod tests {
             let has_call = memchr::memmem::find(&written, b"a.B.run").is_some()
                 || (memchr::memmem::find(&written, b"a.B").is_some()
                     && memchr::memmem::find(&written, b"run").is_some());
-            assert_eq!(has_call, format.holds.method_slices, "{}", format.name);
+            assert_eq!(has_call, format.holds(DataKind::Methods), "{}", format.name);
         }
     }
 

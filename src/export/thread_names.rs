@@ -4,6 +4,20 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use crate::timeline::MethodThread;
+
+/// Added to a thread's id, this gives the id of the track beside the thread. No kernel thread has such an id:
+/// PID_MAX_LIMIT is 2^22.
+pub(super) const SECOND_TRACK: i32 = 1 << 24;
+
+/// The id of the track that holds the methods of a thread, in formats that know tracks by thread ids only.
+pub(super) fn method_track_id(thread: &MethodThread) -> i32 {
+    match thread.tid {
+        Some(tid) => SECOND_TRACK + tid,
+        None => (2 * SECOND_TRACK).saturating_add_unsigned(thread.index),
+    }
+}
+
 /// The latest name and process of one thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NamedThread {

@@ -16,7 +16,7 @@ use crate::trace_dat::recorder_stream::decoder::{RecorderStream, StreamError};
 const MAX_IN_MEMORY: u64 = 4 << 30;
 
 /// The number of bytes at the start of a text or an unknown file that decide the file's format.
-pub(super) const DETECTION_BYTES: usize = 64 << 10;
+pub(crate) const DETECTION_BYTES: usize = 64 << 10;
 
 /// The unpacked bytes of an input, and where they came from.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub enum InputError {
         source: io::Error,
     },
     /// The path is a directory.
-    #[error("{name}: is a directory: name the file in it")]
+    #[error("{name}: is a directory: name a file in it; `tracebridge info {name}` lists the traces in it")]
     Directory {
         /// The path as given.
         name: String,

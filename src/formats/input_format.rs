@@ -39,6 +39,8 @@ pub struct UnreadFile {
     pub what: &'static str,
     /// The program that opens the file, or the way to get a file that a reader accepts.
     pub cure: &'static str,
+    /// Whether the file is known to be a trace, a profile or a heap dump of another format.
+    pub is_trace: bool,
 }
 
 impl std::fmt::Debug for InputFormat {
@@ -47,35 +49,64 @@ impl std::fmt::Debug for InputFormat {
     }
 }
 
-/// Kinds of files that no reader accepts: the first bytes, the name of the kind, and the program that opens
-/// such a file.
-const UNREAD_FILES: &[(&[u8], &str, &str)] = &[
-    (b"PERFILE2", "a perf.data file of perf or simpleperf", "perf script, simpleperf report"),
-    (b"2ELIFREP", "a perf.data file of a big-endian machine", "perf script on such a machine"),
-    (b"SIMPLEPERF", "a report of simpleperf", "simpleperf's report_sample.py"),
-    (b"JAVA PROFILE 1.", "a heap dump (hprof)", "Android Studio's memory profiler, Eclipse MAT"),
-    (b"FLR\0", "a recording of Java Flight Recorder", "JDK Mission Control"),
-    (b"PK\x03\x04", "a zip archive", "unzip it and name the file in it"),
-    (b"BZh", "data packed by bzip2", "unpack it with bunzip2"),
-    (b"\xfd7zXZ\0", "data packed by xz", "unpack it with unxz"),
-    (b"\x04\x22\x4d\x18", "data packed by lz4", "unpack it with lz4 -d"),
-    (b"\x7fELF", "an ELF program or library", "it holds no trace"),
-    (b"dex\n", "a DEX file", "it holds no trace"),
-    (b"SQLite format 3\0", "an SQLite database", "sqlite3"),
-    (b"\x89PNG", "a PNG picture", "it holds no trace"),
-    (b"\xc1\x1f\xfc\xc1", "a CTF trace (LTTng)", "babeltrace2, Trace Compass"),
-    (b"%PDF", "a PDF document", "it holds no trace"),
-    (b"{\"traceEvents\"", "a Chrome JSON trace", "ui.perfetto.dev, chrome://tracing"),
-    (b"{\"meta\"", "a profile of the Firefox profiler", "profiler.firefox.com"),
+/// Kinds of files that no reader accepts, each with its first bytes.
+const UNREAD_FILES: &[(&[u8], UnreadFile)] = &[
+    (b"PERFILE2", trace("a perf.data file of perf or simpleperf", "perf script, simpleperf report")),
+    (b"2ELIFREP", trace("a perf.data file of a big-endian machine", "perf script on such a machine")),
+    (b"SIMPLEPERF", trace("a report of simpleperf", "simpleperf's report_sample.py")),
+    (b"JAVA PROFILE 1.", trace("a heap dump (hprof)", "Android Studio's memory profiler, Eclipse MAT")),
+    (b"FLR\0", trace("a recording of Java Flight Recorder", "JDK Mission Control")),
+    (b"\xc1\x1f\xfc\xc1", trace("a CTF trace (LTTng)", "babeltrace2, Trace Compass")),
+    (b"{\"traceEvents\"", trace("a Chrome JSON trace", "ui.perfetto.dev, chrome://tracing")),
+    (b"{\"meta\"", trace("a profile of the Firefox profiler", "profiler.firefox.com")),
+    (
+        b"PK\x03\x04",
+        no_trace("a zip archive", "`tracebridge info` lists the traces in it; unzip it and name one"),
+    ),
+    (b"PK\x05\x06", no_trace("an empty zip archive", "it holds no trace")),
+    (
+        b"version https://git-lfs.github.com/spec/",
+        no_trace(
+            "a Git LFS pointer, which only stands for the file",
+            "`git lfs pull` fetches the file itself",
+        ),
+    ),
+    (b"BZh", no_trace("data packed by bzip2", "unpack it with bunzip2")),
+    (b"\xfd7zXZ\0", no_trace("data packed by xz", "unpack it with unxz")),
+    (b"\x04\x22\x4d\x18", no_trace("data packed by lz4", "unpack it with lz4 -d")),
+    (b"\x7fELF", no_trace("an ELF program or library", "it holds no trace")),
+    (b"dex\n", no_trace("a DEX file", "it holds no trace")),
+    (b"SQLite format 3\0", no_trace("an SQLite database", "sqlite3")),
+    (b"\x89PNG", no_trace("a PNG picture", "it holds no trace")),
+    (b"%PDF", no_trace("a PDF document", "it holds no trace")),
 ];
+
+const fn trace(what: &'static str, cure: &'static str) -> UnreadFile {
+    UnreadFile { what, cure, is_trace: true }
+}
+
+const fn no_trace(what: &'static str, cure: &'static str) -> UnreadFile {
+    UnreadFile { what, cure, is_trace: false }
+}
+
+/// The name of tar's format, and its offset in the first header (POSIX `ustar`, pax and GNU).
+const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
+
+/// Whether the bytes are those of a zip archive.
+pub fn is_zip(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PK\x03\x04")
+}
 
 /// Finds the format of a file by its bytes.
 ///
 /// # Errors
 /// An [`UnreadFile`] with the kind of the file, as far as the first bytes show it.
 pub fn identify(bytes: &[u8]) -> Result<&'static InputFormat, UnreadFile> {
-    if let Some((_, what, cure)) = UNREAD_FILES.iter().find(|(magic, ..)| bytes.starts_with(magic)) {
-        return Err(UnreadFile { what, cure });
+    if let Some((_, file)) = UNREAD_FILES.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        return Err(*file);
+    }
+    if bytes.get(TAR_MAGIC.0..).is_some_and(|at| at.starts_with(TAR_MAGIC.1)) {
+        return Err(no_trace("a tar archive", "unpack it with tar -xf and name the file in it"));
     }
     FORMATS.iter().find(|format| (format.detect)(bytes)).ok_or_else(|| unknown(bytes))
 }
@@ -90,7 +121,7 @@ fn unknown(bytes: &[u8]) -> UnreadFile {
     } else {
         ("text of an unknown kind", "ftrace's and atrace's texts are read, if their event lines are whole")
     };
-    UnreadFile { what, cure }
+    no_trace(what, cure)
 }
 
 /// Why an input cannot be read. Every error names the input.
@@ -162,6 +193,8 @@ mod tests {
         for (bytes, said) in [
             (&b"PERFILE2\x68\0"[..], "perf"),
             (b"JAVA PROFILE 1.0.3\0", "hprof"),
+            (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n", "Git LFS pointer"),
+            (&[&[b'a'; 257][..], b"ustar\x0000"].concat(), "tar archive"),
             (b"hello\n", "text of an unknown kind"),
             (b"\x00\x01\x02", "binary data"),
             (b"<html><body>", "HTML page without"),

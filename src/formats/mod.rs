@@ -21,7 +21,7 @@ pub mod trace_dat;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
 pub use event::{Event, EventTypeId, Payload};
-pub use input_format::{FORMATS, InputFormat, OpenError, UnreadFile, identify, open};
+pub use input_format::{FORMATS, InputFormat, OpenError, UnreadFile, identify, is_zip, open};
 pub use recording::{FormatError, OpenedInput, Recording};
 pub use report::{CpuCount, Damage, ReadReport};
 pub use sink::{Head, Order, ProcessInfo, Sink, SinkAdapter, ThreadInfo};

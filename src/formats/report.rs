@@ -38,8 +38,12 @@ pub struct ReadReport {
     pub last_ts: Option<u64>,
     /// Damaged places of the file.
     pub damage: Vec<Damage>,
+    /// Packets of a Perfetto trace that become nothing on a timeline, by kind in the plural and in snake case
+    /// (`perf_samples`, `log_messages`), with their counts. Only Perfetto outputs can hold them; a conversion
+    /// to any other output reports them as dropped.
+    pub perfetto_only: BTreeMap<String, u64>,
     /// Irregularities that the reader resolved by a rule (calls without an end, ids used twice). Each line
-    /// begins with the number of cases.
+    /// begins with the number of cases. Nothing is missing because of them.
     pub irregular: Vec<String>,
     /// Notes for people that are no damage (a guest buffer was skipped, an option is not known).
     pub notes: Vec<String>,
@@ -64,9 +68,9 @@ impl ReadReport {
         self.last_ts = Some(self.last_ts.map_or(ts, |last| last.max(ts)));
     }
 
-    /// Whether events are missing, or the file is damaged or irregular. The program's exit status is then 3.
+    /// Whether events are missing, or the file is damaged. The program's exit status is then 3.
     pub fn is_lossy(&self) -> bool {
-        !(self.damage.is_empty() && self.irregular.is_empty())
+        !self.damage.is_empty()
             || self.lost_anywhere > 0
             || self.cpus.values().any(|c| c.lost > 0 || c.gaps > 0)
     }

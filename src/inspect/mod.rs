@@ -1,5 +1,6 @@
 //! Reports the format, clocks, counts, losses and damage of a file. `tracebridge info` prints these reports.
 
+pub mod container;
 mod method_trace;
 mod recording;
 
@@ -48,12 +49,22 @@ pub enum InspectError {
 }
 
 impl InputReport {
+    /// Whether irregular records had to be interpreted. Nothing is missing because of them.
+    pub fn is_irregular(&self) -> bool {
+        match &self.contents {
+            Contents::Recording(recording) => !recording.report.irregular.is_empty(),
+            Contents::MethodTrace(trace) => !trace.report.irregular.is_empty(),
+        }
+    }
+
     /// Whether anything is missing or damaged.
     pub fn is_lossy(&self) -> bool {
         !self.unpacking_damage.is_empty()
             || match &self.contents {
                 Contents::Recording(recording) => recording.report.is_lossy(),
-                Contents::MethodTrace(trace) => trace.report.is_lossy() || trace.overflow,
+                Contents::MethodTrace(trace) => {
+                    trace.report.is_lossy() || trace.overflow || trace.problems.are_lossy()
+                }
             }
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use crate::art::MappingError;
-use crate::formats::art_method;
 use crate::formats::input::InputError;
+use crate::formats::{OpenError, art_method};
 
 /// The reason why a profile cannot be made or written.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +14,17 @@ pub enum ProfileError {
     /// An input cannot be opened.
     #[error(transparent)]
     Open(#[from] InputError),
+    /// An input is a file that no command reads.
+    #[error(transparent)]
+    NotRead(#[from] OpenError),
+    /// An input is a recording, which holds no method calls.
+    #[error("{name}: is a {format}, which holds no method calls; `tracebridge info` says what it holds")]
+    NoMethodTrace {
+        /// The path as given.
+        name: String,
+        /// The name of the file's format.
+        format: &'static str,
+    },
     /// An input is not a method trace, or holds nothing that can be read.
     #[error("{name}: {source}")]
     Trace {

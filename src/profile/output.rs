@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::ops::BitOrAssign;
 use std::path::Path;
 
 use super::error::ProfileError;
-use crate::formats::ReadReport;
-use crate::formats::art_method::{CallAnomalies, MethodTrace};
+use crate::formats::art_method::{self, CallAnomalies, MethodTrace};
 use crate::formats::input::Input;
+use crate::formats::{self, OpenError, ReadReport};
 
 /// The size of an output file's buffer, bytes: 256 KiB.
 const FILE_BUFFER_BYTES: usize = 1 << 18;
@@ -23,9 +24,18 @@ pub struct ProfileOutput<'o> {
 /// The outcome of a profile that was made and written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProfileReport {
-    /// Whether a trace is damaged, or irregular records had to be interpreted. The messages name the
-    /// damage, and the irregularities with their counts.
+    /// Whether a trace is damaged, or records had to be left out. The messages name the damage.
     pub lossy: bool,
+    /// Whether irregular records had to be interpreted. The messages name the irregularities with their
+    /// counts; nothing is missing because of them.
+    pub irregular: bool,
+}
+
+impl BitOrAssign for ProfileReport {
+    fn bitor_assign(&mut self, other: ProfileReport) {
+        self.lossy |= other.lossy;
+        self.irregular |= other.irregular;
+    }
 }
 
 impl ProfileOutput<'_> {
@@ -35,31 +45,49 @@ impl ProfileOutput<'_> {
         input: &'i Input,
         report: &mut ProfileReport,
     ) -> Result<MethodTrace<'i>, ProfileError> {
-        let trace = MethodTrace::parse(input)
-            .map_err(|source| ProfileError::Trace { name: input.name.clone(), source })?;
-        report.lossy |= self.report_reading(input, trace.report());
+        let name = || input.name.clone();
+        let trace = match MethodTrace::parse(input) {
+            Err(art_method::Error::NotATrace) => match formats::identify(input) {
+                Ok(format) => return Err(ProfileError::NoMethodTrace { name: name(), format: format.name }),
+                Err(file) => return Err(OpenError::NotRead { name: name(), file }.into()),
+            },
+            result => result.map_err(|source| ProfileError::Trace { name: name(), source })?,
+        };
+        *report |= self.report_reading(input, trace.report());
         Ok(trace)
     }
 
-    /// Reports the damage, the irregularities and the notes from reading a file. Returns whether anything is
-    /// damaged, irregular or lost.
-    fn report_reading(&mut self, input: &Input, report: &ReadReport) -> bool {
+    /// Reports the damage, the irregularities and the notes from reading a file.
+    fn report_reading(&mut self, input: &Input, report: &ReadReport) -> ProfileReport {
         for damage in input.damage.iter().chain(&report.damage) {
             (self.message)(&format!("{}: damaged at offset {}: {}", input.name, damage.offset, damage.what));
         }
         for line in report.irregular.iter().chain(&report.notes) {
             (self.message)(&format!("{}: {line}", input.name));
         }
-        !input.damage.is_empty() || report.is_lossy()
+        ProfileReport {
+            lossy: !input.damage.is_empty() || report.is_lossy(),
+            irregular: !report.irregular.is_empty(),
+        }
     }
 
-    /// Reports the irregularities of the calls. Returns whether there are any.
-    pub(super) fn report_anomalies(&mut self, input: &Input, anomalies: &CallAnomalies) -> bool {
-        let lines = anomalies.lines();
-        for line in &lines {
+    /// Reports the irregularities of the calls.
+    pub(super) fn report_anomalies(&mut self, input: &Input, anomalies: &CallAnomalies) -> ProfileReport {
+        for line in anomalies.lines() {
             (self.message)(&format!("{}: {line}", input.name));
         }
-        !lines.is_empty()
+        ProfileReport { lossy: anomalies.are_lossy(), irregular: anomalies.any() }
+    }
+
+    /// Reports the irregularities of the calls of two traces.
+    pub(super) fn report_anomalies_of_both(
+        &mut self,
+        earlier: (&Input, &CallAnomalies),
+        later: (&Input, &CallAnomalies),
+    ) -> ProfileReport {
+        let mut report = self.report_anomalies(earlier.0, earlier.1);
+        report |= self.report_anomalies(later.0, later.1);
+        report
     }
 
     /// Prints results.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::diff::{self, diff};
 use super::error::ProfileError;
 use super::graph::CallGraph;
-use super::output::ProfileOutput;
+use super::output::{ProfileOutput, ProfileReport};
 use super::profile_run::ProfileRun;
 use super::request::{PrintForm, TreeDirection};
 use super::row_print::{self, CallRelations};
@@ -23,7 +23,6 @@ const TREE_THRESHOLD_PERCENT: f64 = 1.0;
 
 /// Prints profiles in the requested form.
 pub(super) struct ProfilePrinter {
-    form: PrintForm,
     /// Prints the name of each file above its table.
     titled: bool,
     /// The JSON of the traces so far; [`ProfileWriter::finish`] prints it.
@@ -32,8 +31,8 @@ pub(super) struct ProfilePrinter {
 
 impl ProfilePrinter {
     /// A printer for one trace, or for several.
-    pub(super) fn new(form: PrintForm, several: bool) -> ProfilePrinter {
-        ProfilePrinter { form, titled: several, json: Vec::new() }
+    pub(super) fn new(several: bool) -> ProfilePrinter {
+        ProfilePrinter { titled: several, json: Vec::new() }
     }
 }
 
@@ -43,7 +42,7 @@ impl ProfileWriter for ProfilePrinter {
         &mut self,
         profile: &ProfileRun<'_, '_>,
         output: &mut ProfileOutput<'_>,
-    ) -> Result<bool, ProfileError> {
+    ) -> Result<ProfileReport, ProfileError> {
         let anomalies = match profile.request.tree {
             Some(direction) => {
                 let tree = profile.tree();
@@ -52,6 +51,7 @@ impl ProfileWriter for ProfilePrinter {
             }
             None => {
                 let rows = profile.rows();
+                report_no_match(profile, &rows, output);
                 output.print(|mut out| print_rows(profile, &rows, self.titled, &mut self.json, &mut out))?;
                 rows.anomalies
             }
@@ -65,28 +65,30 @@ impl ProfileWriter for ProfilePrinter {
         earlier: &ProfileRun<'_, '_>,
         later: &ProfileRun<'_, '_>,
         output: &mut ProfileOutput<'_>,
-    ) -> Result<bool, ProfileError> {
+    ) -> Result<ProfileReport, ProfileError> {
         let (before, after) = (earlier.rows(), later.rows());
+        report_no_match(later, &after, output);
         output
             .print(|mut out| print_changes((earlier, &before), (later, &after), &mut self.json, &mut out))?;
-        let irregular = output.report_anomalies(earlier.input, &before.anomalies);
-        Ok(output.report_anomalies(later.input, &after.anomalies) | irregular)
+        let (before, after) = (&before.anomalies, &after.anomalies);
+        Ok(output.report_anomalies_of_both((earlier.input, before), (later.input, after)))
     }
 
-    /// Prints the JSON of all traces: one object, or an array where there are several.
+    /// Prints the JSON: one object on one line for each trace or comparison.
     fn finish(&mut self, output: &mut ProfileOutput<'_>) -> Result<(), ProfileError> {
-        if self.form != PrintForm::Json {
-            return Ok(());
-        }
-        let value = if self.json.len() == 1 {
-            self.json.remove(0)
-        } else {
-            Value::Array(std::mem::take(&mut self.json))
-        };
-        output.print(|out| {
-            serde_json::to_writer_pretty(&mut *out, &value)?;
-            writeln!(out)
-        })
+        output
+            .print(|out| std::mem::take(&mut self.json).iter().try_for_each(|value| writeln!(out, "{value}")))
+    }
+}
+
+/// Says that the pattern of `--method` matches no row, and how many rows there are.
+fn report_no_match(profile: &ProfileRun<'_, '_>, rows: &ProfileRows, output: &mut ProfileOutput<'_>) {
+    let Some(pattern) = &profile.request.rows.name_pattern else { return };
+    let matches = |row| contains_pattern(pattern, &rows.label(&profile.names, row));
+    if !rows.rows.iter().any(matches) {
+        let (kind, count) = (rows.by.name(), rows.rows.len());
+        let name = &profile.input.name;
+        (output.message)(&format!("{name}: no {kind} matches {pattern}; {count} do not match"));
     }
 }
 

@@ -50,6 +50,14 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
             (output.message)(&format!("{}: the mapping file knows none of its methods", input.name));
         }
         let selection = selection(&request.filter, input, trace)?;
+        if let Some(window) = &selection.window {
+            let end = end_ns(trace);
+            if window.start >= end {
+                let (from, end) = (window.start as f64 / 1e9, end as f64 / 1e9);
+                let said = format!("nothing lies behind --from {from} s: the trace ends at {end} s");
+                (output.message)(&format!("{}: {said}", input.name));
+            }
+        }
         Ok(ProfileRun { request, input, trace, names, selection, clock })
     }
 
@@ -90,6 +98,12 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
         }
         value
     }
+}
+
+/// The time of the trace's last record, ns since the trace's start.
+fn end_ns(trace: &MethodTrace<'_>) -> u64 {
+    let last = trace.records().filter_map(|record| record.wall.or(record.cpu)).max().unwrap_or(0);
+    last.saturating_mul(trace.header().tick_ns)
 }
 
 fn selection(

@@ -23,6 +23,18 @@ pub enum RowKind {
     Thread,
 }
 
+impl RowKind {
+    /// What one row stands for, for people.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            RowKind::Method => "method",
+            RowKind::Class => "class",
+            RowKind::Package => "package",
+            RowKind::Thread => "thread",
+        }
+    }
+}
+
 /// The figure that rows are sorted by, largest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SortKey {

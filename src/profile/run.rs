@@ -22,13 +22,13 @@ pub fn run(request: &ProfileRequest, output: &mut ProfileOutput<'_>) -> Result<P
     let mut writer: Box<dyn ProfileWriter> = match request.files.any() {
         true if several => return Err(ProfileError::SeveralTracesInOneFile),
         true => Box::new(ProfileFileWriter),
-        false => Box::new(ProfilePrinter::new(request.form, several)),
+        false => Box::new(ProfilePrinter::new(several)),
     };
     let mut report = ProfileReport::default();
     for input in &inputs {
         let trace = output.read(input, &mut report)?;
         let profile = ProfileRun::new(request, input, &trace, mapping.as_ref(), output)?;
-        report.lossy |= match &earlier_input {
+        let calls = match &earlier_input {
             Some(earlier_input) => {
                 let trace = output.read(earlier_input, &mut report)?;
                 let earlier = ProfileRun::new(request, earlier_input, &trace, mapping.as_ref(), output)?;
@@ -36,6 +36,7 @@ pub fn run(request: &ProfileRequest, output: &mut ProfileOutput<'_>) -> Result<P
             }
             None => writer.write(&profile, output)?,
         };
+        report |= calls;
     }
     writer.finish(output)?;
     Ok(report)

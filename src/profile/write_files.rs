@@ -5,7 +5,7 @@ use std::io::Write;
 use super::call_events::call_events;
 use super::dmtracedump::{MethodDump, dot};
 use super::error::ProfileError;
-use super::output::ProfileOutput;
+use super::output::{ProfileOutput, ProfileReport};
 use super::profile_run::ProfileRun;
 use super::writer::ProfileWriter;
 use super::{firefox, folded, speedscope};
@@ -19,7 +19,7 @@ impl ProfileWriter for ProfileFileWriter {
         &mut self,
         profile: &ProfileRun<'_, '_>,
         output: &mut ProfileOutput<'_>,
-    ) -> Result<bool, ProfileError> {
+    ) -> Result<ProfileReport, ProfileError> {
         let files = &profile.request.files;
         let mut anomalies = CallAnomalies::default();
         if files.folded.is_some() || files.flamegraph.is_some() {
@@ -40,7 +40,7 @@ impl ProfileWriter for ProfileFileWriter {
         earlier: &ProfileRun<'_, '_>,
         later: &ProfileRun<'_, '_>,
         output: &mut ProfileOutput<'_>,
-    ) -> Result<bool, ProfileError> {
+    ) -> Result<ProfileReport, ProfileError> {
         let files = &later.request.files;
         if files.folded.is_none() && files.flamegraph.is_none() {
             return Err(ProfileError::NoComparisonInThisOutput);
@@ -57,8 +57,8 @@ impl ProfileWriter for ProfileFileWriter {
             let title = format!("{} against {}", later.input.name, earlier.input.name);
             output.write_file(path, |out| folded::draw(&lines, &title, later.tick_unit(), out))?;
         }
-        let irregular = output.report_anomalies(earlier.input, &before.anomalies);
-        Ok(output.report_anomalies(later.input, &after.anomalies) | irregular)
+        let (before, after) = (&before.anomalies, &after.anomalies);
+        Ok(output.report_anomalies_of_both((earlier.input, before), (later.input, after)))
     }
 
     fn finish(&mut self, _: &mut ProfileOutput<'_>) -> Result<(), ProfileError> {

@@ -3,12 +3,22 @@
 
 use std::borrow::Cow;
 
-/// Appends `field` to a line. The bytes need not be UTF-8.
+/// The first characters of a field that spreadsheets take for a formula (OWASP, "CSV Injection").
+const FORMULA_STARTS: &[u8] = b"=+-@\t\r";
+
+/// Appends a text field to a line. The bytes need not be UTF-8.
+///
+/// Spreadsheets run a field that begins as a formula does. Such a field gets a `'` in front, unless it is a
+/// number.
 pub(crate) fn push_csv_field(out: &mut Vec<u8>, field: &[u8]) {
+    let is_formula = field.first().is_some_and(|first| FORMULA_STARTS.contains(first)) && !is_number(field);
+    let guard: &[u8] = if is_formula { b"'" } else { b"" };
     if !field.iter().any(|b| matches!(b, b',' | b'"' | b'\n' | b'\r')) {
+        out.extend_from_slice(guard);
         return out.extend_from_slice(field);
     }
     out.push(b'"');
+    out.extend_from_slice(guard);
     for byte in field {
         if *byte == b'"' {
             out.push(b'"');
@@ -16,6 +26,12 @@ pub(crate) fn push_csv_field(out: &mut Vec<u8>, field: &[u8]) {
         out.push(*byte);
     }
     out.push(b'"');
+}
+
+/// Whether the field is a decimal number.
+fn is_number(field: &[u8]) -> bool {
+    let digits = field.strip_prefix(b"-").or(field.strip_prefix(b"+")).unwrap_or(field);
+    digits.iter().any(u8::is_ascii_digit) && digits.iter().all(|b| b.is_ascii_digit() || *b == b'.')
 }
 
 /// `field` as a line holds it, for lines that are put together with `write!`.
@@ -64,8 +80,17 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_a_spreadsheet_would_run_begins_with_an_apostrophe() {
+        for formula in ["=1+1", "+SUM(A1)", "-$$Lambda$1.run", "@x", "\tx", "\r=1", "=a,b", "-1-1"] {
+            let record = csv_field(formula).into_owned();
+            assert_eq!(decode(&record), [format!("'{formula}")], "{formula:?}");
+        }
+    }
+
+    #[test]
     fn what_is_decoded_is_what_was_encoded() {
-        let fields = ["", "plain", "a,b", "say \"x\"", "\"", "two\nlines", "\r\n", "Map<K,V>.get", "ü"];
+        let fields =
+            ["", "plain", "a,b", "say \"x\"", "\"", "two\nlines", "\n", "Map<K,V>.get", "ü", "-5", "+1.5"];
         let record = fields.map(csv_field).join(",");
         assert_eq!(decode(&record), fields);
         let mut line = Vec::new();

@@ -3,6 +3,7 @@
 
 use std::io;
 
+use super::data_kind::{DataCounts, DataKind};
 use super::method_evidence::reading;
 use super::placement::Placement;
 use super::sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
@@ -14,7 +15,7 @@ use crate::formats::art_method::{CallAnomalies, MethodTrace, Record};
 const BATCH: usize = 1024;
 
 /// Counts of a method trace that was pushed.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct MethodCounts {
     /// Methods entered.
     pub enters: u64,
@@ -24,6 +25,8 @@ pub struct MethodCounts {
     pub first: Option<u64>,
     /// Latest edge, ns of the timeline.
     pub last: Option<u64>,
+    /// How much of each kind of data was pushed.
+    pub contents: DataCounts,
 }
 
 /// The numbers of the next method and the next thread: all method traces share one numbering.
@@ -88,7 +91,9 @@ pub fn push(
     }
     next_ids.method += trace.methods().len() as u32;
     next_ids.thread += trace.threads().len() as u32;
-    Ok(pusher.counts)
+    let mut counts = pusher.counts;
+    counts.contents.add(DataKind::Methods, counts.enters);
+    Ok(counts)
 }
 
 impl Pusher<'_, '_, '_> {
@@ -136,6 +141,8 @@ impl Pusher<'_, '_, '_> {
             return Ok(());
         }
         let method = &self.trace.methods()[index as usize];
+        let has_signature = !(method.signature.is_empty() && method.file.is_empty());
+        self.counts.contents.add(DataKind::MethodSignatures, u64::from(has_signature));
         let (class, number) = (method.class_name(), format!("{:#x}", method.id));
         self.out.method(
             MethodId(self.next_ids.method + index),
@@ -167,6 +174,12 @@ impl Pusher<'_, '_, '_> {
             self.counts.first = Some(self.counts.first.map_or(first.ts, |t| t.min(first.ts)));
             self.counts.last = self.counts.last.max(Some(last.ts));
         }
+        let finer = thread.batch.iter().filter(|edge| edge.ts % 1000 != 0).count() as u64;
+        let with_cpu = thread.batch.iter().filter(|e| e.kind == EdgeKind::Enter && e.cpu.is_some()).count();
+        self.counts.contents.add(DataKind::TimesBelowMicrosecond, finer);
+        // A trace without wall time has its CPU time as the time of the timeline.
+        let has_both = self.trace.header().clock.has_wall();
+        self.counts.contents.add(DataKind::MethodCpuTimes, if has_both { with_cpu as u64 } else { 0 });
         self.out.edges(number, &thread.batch)?;
         thread.batch.clear();
         Ok(())

@@ -4,6 +4,7 @@
 mod alignment;
 mod clock_map;
 mod corrections;
+mod data_kind;
 mod dedup;
 mod deobfuscate;
 mod event_buffer;
@@ -23,6 +24,7 @@ mod summary;
 mod test_data;
 
 pub use alignment::AlignError;
+pub use data_kind::{DataCounts, DataKind};
 pub use deobfuscate::Deobfuscator;
 pub use merge::{MergeError, merge};
 pub use placement::MergeOptions;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::clock_map::ClockMap;
+use super::data_kind::DataKind;
 use super::dedup::DuplicateFilter;
 use super::event_buffer::EventBuffer;
 use super::kernel_evidence::KernelEvidence;
@@ -13,7 +14,8 @@ use super::sink::{Edge, TimelineAdapter, TimelineSink};
 use super::summary::{MergeSummary, Verdict};
 use crate::formats::art_method::MethodTrace;
 use crate::formats::{
-    Damage, Event, EventType, EventTypeId, Head, Order, ReadReport, Recording, Sink, SinkAdapter, ThreadInfo,
+    Damage, Event, EventType, EventTypeId, Head, Order, ProcessInfo, ReadReport, Recording, Sink,
+    SinkAdapter, ThreadInfo,
 };
 use crate::markers::Marker;
 
@@ -122,9 +124,19 @@ impl<'o> Timeline<'o> {
     /// Hands the summary to the exporter, which ends the output.
     pub fn finish(mut self) -> io::Result<MergeSummary> {
         self.summary.threads = self.seen_tids.iter().map(|word| u64::from(word.count_ones())).sum();
+        let lost = self.summary.report.lost();
+        self.add_contents(&[(DataKind::LostEvents, lost), (DataKind::Markers, self.summary.markers)]);
         self.out.finish(&self.summary)?;
         self.summary.report.notes.extend(self.out.notes());
+        self.summary.not_written = self.out.not_written();
         Ok(self.summary)
+    }
+
+    /// Adds to the counts of each kind of data.
+    pub fn add_contents(&mut self, counts: &[(DataKind, u64)]) {
+        for (kind, count) in counts {
+            self.summary.contents.add(*kind, *count);
+        }
     }
 
     /// Pushes all method traces at once.
@@ -188,7 +200,8 @@ impl<'o> Timeline<'o> {
             map: (input.map != ClockMap::default()).then_some(&input.map),
             event_types: Vec::new(),
             marker_fields: Vec::new(),
-            events: 0,
+            waking: Vec::new(),
+            counts: EventCounts::default(),
             first_offset: None,
             drop_duplicates,
             duplicates: BTreeMap::new(),
@@ -196,13 +209,16 @@ impl<'o> Timeline<'o> {
             timeline: self,
         };
         let report = input.recording.read(order, &mut pass)?;
-        let (events, offset) = (pass.events, pass.first_offset.unwrap_or(0));
+        let (counts, offset) = (pass.counts, pass.first_offset.unwrap_or(0));
         let (duplicates, buffer) = (pass.duplicates, pass.buffer);
         if let Some(mut buffer) = buffer {
             buffer.sort();
             self.buffers.push(buffer);
         }
-        self.add_recording(input, report, &duplicates, (events, offset));
+        let snapshots = input.recording.head().snapshots.list.len() as u64;
+        self.add_contents(&counts.by_kind());
+        self.add_contents(&[(DataKind::ClockSnapshots, snapshots)]);
+        self.add_recording(input, report, &duplicates, (counts.events, offset));
         Ok(())
     }
 
@@ -268,6 +284,9 @@ impl<'o> Timeline<'o> {
         summary.method_edges = 2 * counts.enters;
         self.summary.methods += counts.enters;
         self.summary.problems.add(counts.problems);
+        for (kind, count) in counts.contents.iter() {
+            self.summary.contents.add(kind, count);
+        }
         extend_time_range(&mut self.summary.report, counts.first, counts.last);
         let mut report = trace.report().clone();
         report.irregular.extend(counts.problems.lines());
@@ -293,6 +312,10 @@ impl<'o> Timeline<'o> {
         total.damage.extend(report.damage.into_iter().map(|d| Damage { what: named(d.what), ..d }));
         total.irregular.extend(report.irregular.into_iter().map(named));
         total.notes.extend(report.notes.into_iter().map(named));
+        for (kind, count) in report.perfetto_only {
+            *total.perfetto_only.entry(kind).or_default() += count;
+            self.summary.contents.add(DataKind::PerfettoPackets, count);
+        }
     }
 }
 
@@ -334,6 +357,43 @@ impl TimelineAdapter for EdgeHolder<'_> {
     }
 }
 
+/// Counts of the events that were pushed.
+#[derive(Clone, Copy, Default)]
+struct EventCounts {
+    events: u64,
+    /// Events whose times are no whole µs.
+    below_microsecond: u64,
+    /// Events with a flag.
+    with_flags: u64,
+    /// Events with a preempt count.
+    with_preempt_count: u64,
+    wakeups: u64,
+    /// Names of processes.
+    process_names: u64,
+}
+
+impl EventCounts {
+    #[inline]
+    fn count(&mut self, event: &Event<'_>, is_wakeup: bool) {
+        self.events += 1;
+        self.below_microsecond += u64::from(event.ts % 1000 != 0);
+        self.with_flags += u64::from(event.flags != 0);
+        self.with_preempt_count += u64::from(event.preempt_count != 0);
+        self.wakeups += u64::from(is_wakeup);
+    }
+
+    fn by_kind(&self) -> [(DataKind, u64); 6] {
+        [
+            (DataKind::KernelEvents, self.events),
+            (DataKind::TimesBelowMicrosecond, self.below_microsecond),
+            (DataKind::Flags, self.with_flags),
+            (DataKind::PreemptCounts, self.with_preempt_count),
+            (DataKind::Wakeups, self.wakeups),
+            (DataKind::ProcessNames, self.process_names),
+        ]
+    }
+}
+
 /// Passes one recording's events on to the exporter, or into `buffer`: numbers event types over all
 /// inputs, and converts times to the timeline's clock.
 struct PushPass<'t, 'o> {
@@ -341,7 +401,9 @@ struct PushPass<'t, 'o> {
     event_types: Vec<EventTypeId>,
     /// For each event type, the index of the field that holds a marker's text; `None` where there is none.
     marker_fields: Vec<Option<usize>>,
-    events: u64,
+    /// For each event type, whether its events are wakeups.
+    waking: Vec<bool>,
+    counts: EventCounts,
     /// The offset that was added to the first event's time, ns.
     first_offset: Option<i64>,
     drop_duplicates: bool,
@@ -367,11 +429,17 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
         let id = EventTypeId(self.timeline.next_event_type);
         self.timeline.next_event_type += 1;
         self.event_types.push(id);
+        self.waking.push(matches!(kind.name.as_str(), "sched_waking" | "sched_wakeup" | "sched_wakeup_new"));
         self.marker_fields.push((kind.name == "print").then(|| kind.field("buf")).flatten());
         if let Some(buffer) = &mut self.buffer {
             buffer.add_event_type(kind);
         }
         self.timeline.out.event_type(id, kind)
+    }
+
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
+        self.counts.process_names += u64::from(process.name.is_some());
+        self.timeline.out.process(process)
     }
 
     #[inline]
@@ -397,7 +465,7 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
         {
             self.timeline.summary.markers += 1;
         }
-        self.events += 1;
+        self.counts.count(&event, self.waking[index]);
         if let Some(buffer) = &mut self.buffer {
             buffer.push(&event, index);
             return Ok(());

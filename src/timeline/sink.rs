@@ -7,7 +7,8 @@
 
 use std::io;
 
-use super::MergeSummary;
+use super::data_kind::DataCounts;
+use super::summary::MergeSummary;
 use crate::formats::{Order, Sink, SinkAdapter};
 
 /// The number of a method. Numbers start at 0 and have no holes; all inputs share them.
@@ -94,10 +95,16 @@ pub trait TimelineSink: Sink {
     /// The end of the timeline, with losses and verdicts. The exporter writes the rest of the output and
     /// flushes it; the output is complete only after this call.
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()>;
-    /// Sentences for the summary about the data that the output holds differently than the inputs, or not at
-    /// all. The merge calls this after [`TimelineSink::finish`].
+    /// Sentences for the summary about the data that the output holds differently than the inputs. The merge
+    /// calls this after [`TimelineSink::finish`].
     fn notes(&mut self) -> Vec<String> {
         Vec::new()
+    }
+    /// The data that the exporter met and could not write, although its format holds data of this kind: a
+    /// value that does not fit its field. The table of what each format holds says the rest. The merge calls
+    /// this after [`TimelineSink::finish`].
+    fn not_written(&mut self) -> DataCounts {
+        DataCounts::default()
     }
 }
 
@@ -128,6 +135,10 @@ pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
     fn notes(&mut self) -> Vec<String> {
         self.next().notes()
     }
+    /// See [`TimelineSink::not_written`].
+    fn not_written(&mut self) -> DataCounts {
+        self.next().not_written()
+    }
 }
 
 impl<A: TimelineAdapter + ?Sized> TimelineSink for A {
@@ -149,12 +160,16 @@ impl<A: TimelineAdapter + ?Sized> TimelineSink for A {
     fn notes(&mut self) -> Vec<String> {
         TimelineAdapter::notes(self)
     }
+    fn not_written(&mut self) -> DataCounts {
+        TimelineAdapter::not_written(self)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use super::super::data_kind::DataKind;
     use super::*;
     use crate::clock::{Clock, Snapshots};
     use crate::formats::{Event, EventType, EventTypeId, Head, Payload, ProcessInfo, ReadReport, ThreadInfo};
@@ -201,6 +216,11 @@ mod tests {
         }
         fn notes(&mut self) -> Vec<String> {
             vec!["a note".into()]
+        }
+        fn not_written(&mut self) -> DataCounts {
+            let mut counts = DataCounts::default();
+            counts.add(DataKind::FieldValues, 2);
+            counts
         }
         fn method(&mut self, _: MethodId, _: &MethodName<'_>) -> io::Result<()> {
             self.add("method")
@@ -274,5 +294,6 @@ mod tests {
         assert_eq!(adapter.0.0, direct.0);
         assert_eq!(TimelineSink::order(&mut adapter), Order::Time);
         assert_eq!(TimelineSink::notes(&mut adapter), ["a note"]);
+        assert_eq!(TimelineSink::not_written(&mut adapter).get(DataKind::FieldValues), 2);
     }
 }

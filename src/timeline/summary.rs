@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::data_kind::DataCounts;
 use crate::clock::Clock;
 use crate::formats::ReadReport;
 use crate::formats::art_method::CallAnomalies;
@@ -82,6 +83,12 @@ pub struct MergeSummary {
     pub problems: CallAnomalies,
     /// Threads with a name or an event.
     pub threads: u64,
+    /// How much the timeline has of each kind of data.
+    pub contents: DataCounts,
+    /// The data that the exporter met and could not write; see
+    /// [`TimelineSink::not_written`](super::TimelineSink::not_written).
+    #[serde(skip)]
+    pub not_written: DataCounts,
 }
 
 impl MergeSummary {
@@ -95,6 +102,8 @@ impl MergeSummary {
             methods: 0,
             problems: CallAnomalies::default(),
             threads: 0,
+            contents: DataCounts::default(),
+            not_written: DataCounts::default(),
         }
     }
 }

@@ -2,42 +2,137 @@
 //! is a closed pipe or a full disk.
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
 
+use crate::art_writer::{Action, ArtTrace, Method, Record};
 use crate::scenario::{Era, Scenario};
 use crate::support::tracebridge;
 
+/// A recording in µs text with a flag and no fraction of a µs, and the method trace of the same moments.
+fn recording_and_method_trace(dir: &Path) {
+    let scenario = Scenario::new(14, Era::ArtMono).make();
+    fs::write(dir.join("app.dat"), scenario.dat).unwrap();
+    fs::write(dir.join("app.trace"), scenario.trace).unwrap();
+}
+
+/// Runs the product in `dir` with `--json`, and returns its exit status and its summary.
+fn summary(dir: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
+    let out = tracebridge().current_dir(dir).args(arguments).arg("--json").output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    let said = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{arguments:?}: {e}: {out:?}"));
+    (out.status.code(), said)
+}
+
 #[test]
-fn method_calls_that_a_format_cannot_hold_are_counted_and_change_the_exit_status() {
+fn method_calls_that_a_format_cannot_hold_are_counted_as_dropped_and_change_the_exit_status() {
     let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("app.trace"), Scenario::new(14, Era::ArtMono).make().trace).unwrap();
-    for (format, has_place) in [("systrace", false), ("trace-dat", false), ("perfetto", true), ("csv", true)]
+    recording_and_method_trace(dir.path());
+    for (format, has_place) in
+        [("trace-dat", false), ("systrace", true), ("systrace-html", true), ("perfetto", true), ("csv", true)]
     {
-        let run = |json: &[&str]| {
-            let mut command = tracebridge();
-            command.current_dir(dir.path()).args(["convert", "app.trace", "-o", "out", "--format", format]);
-            command.args(json).output().unwrap()
-        };
-        let out = run(&["--json"]);
-        let said: Value = serde_json::from_slice(&out.stdout).unwrap();
+        let merge = ["merge", "app.dat", "app.trace", "-o", "out", "--format", format];
+        let (status, said) = summary(dir.path(), &merge);
         let calls = said["outcome"]["methods"].as_u64().unwrap();
         assert!(calls > 0);
-        let (status, not_written) = match has_place {
-            true => (0, Value::Null),
-            false => (3, serde_json::json!({ "method_calls": calls })),
+        let dropped = if has_place { serde_json::json!({}) } else { serde_json::json!({ "methods": calls }) };
+        assert_eq!(said["dropped"], dropped, "{format}: {said}");
+        assert_eq!((status, &said["lossy"]), (Some(if has_place { 0 } else { 3 }), &(!has_place).into()));
+        let out = tracebridge().current_dir(dir.path()).args(merge).output().unwrap();
+        let line = format!("dropped: {calls} methods: {format} has no place for them\n");
+        assert_eq!(String::from_utf8_lossy(&out.stdout).contains(&line), !has_place, "{out:?}");
+    }
+}
+
+#[test]
+fn a_method_trace_alone_is_refused_by_a_format_without_methods_and_the_old_output_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    recording_and_method_trace(dir.path());
+    fs::write(dir.path().join("out.dat"), "an older file").unwrap();
+    let out = tracebridge().current_dir(dir.path()).args(["convert", "app.trace", "-o", "out.dat"]).output();
+    let out = out.unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    for part in
+        ["trace-dat has no place for methods", "nothing is written", "perfetto (.pftrace)", "csv (.csv)"]
+    {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert_eq!(fs::read_to_string(dir.path().join("out.dat")).unwrap(), "an older file");
+}
+
+#[test]
+fn an_input_that_no_reader_accepts_leaves_an_older_output_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("notes.txt"), "no trace\n").unwrap();
+    fs::write(dir.path().join("out.dat"), "an older file").unwrap();
+    let out = tracebridge().current_dir(dir.path()).args(["convert", "notes.txt", "-o", "out.dat"]).output();
+    assert_eq!(out.unwrap().status.code(), Some(1));
+    assert_eq!(fs::read_to_string(dir.path().join("out.dat")).unwrap(), "an older file");
+}
+
+#[test]
+fn a_detail_that_the_output_lacks_is_counted_and_changes_the_exit_status_with_strict_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let line =
+        |us: u64, flags: &str| format!(" a-7 (    7) [000] {flags} 1.{us:06}: tracing_mark_write: I|7|x\n");
+    let text = format!("# tracer: nop\n#\n{}{}", line(1, "d..1"), line(2, "...."));
+    fs::write(dir.path().join("a.txt"), text).unwrap();
+    let convert = ["convert", "a.txt", "-o", "out.csv"];
+    let (status, said) = summary(dir.path(), &convert);
+    assert_eq!(said["reduced"], serde_json::json!({ "flags": 1, "preempt_counts": 1 }));
+    assert_eq!((status, &said["lossy"], &said["irregular"]), (Some(0), &false.into(), &true.into()));
+    let (status, said) = summary(dir.path(), &[&convert[..], &["--strict"]].concat());
+    assert_eq!((status, &said["lossy"]), (Some(3), &false.into()));
+}
+
+#[test]
+fn calls_that_were_open_at_the_end_exit_with_0_and_with_strict_3() {
+    let dir = tempfile::tempdir().unwrap();
+    let (class, name) = ("a.B".to_owned(), "run".to_owned());
+    let trace = ArtTrace {
+        threads: vec![(7, "main".to_owned())],
+        methods: vec![Method { class, name, signature: "()V".to_owned(), file: "B.java".to_owned() }],
+        records: vec![Record { thread: 7, method: 0, action: Action::Enter, cpu_us: 5, wall_us: 5 }],
+        ..ArtTrace::default()
+    };
+    fs::write(dir.path().join("app.trace"), trace.to_bytes()).unwrap();
+    let commands: [&[&str]; 4] = [
+        &["info", "app.trace"],
+        &["profile", "app.trace"],
+        &["dmtracedump", "app.trace"],
+        &["convert", "app.trace", "-o", "out.json"],
+    ];
+    for command in commands {
+        let status = |more: &[&str]| {
+            let out = tracebridge().current_dir(dir.path()).args(command).args(more).output().unwrap();
+            let said = [out.stdout, out.stderr].concat();
+            assert!(String::from_utf8_lossy(&said).contains("1 calls were open at"), "{command:?}");
+            out.status.code()
         };
-        assert_eq!(
-            (out.status.code(), &said["not_written"]),
-            (Some(status), &not_written),
-            "{format}: {said}"
-        );
-        assert_eq!(said["lossy"], !has_place, "{format}");
-        let said = String::from_utf8(run(&[]).stdout).unwrap();
-        let note =
-            format!("note: {calls} method calls are not in this output: {format} has no place for them\n");
-        assert_eq!(said.contains(&note), !has_place, "{said}");
+        assert_eq!((status(&[]), status(&["--strict"])), (Some(0), Some(3)), "{command:?}");
+    }
+}
+
+#[test]
+fn one_file_given_twice_is_taken_once_and_a_note_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    recording_and_method_trace(dir.path());
+    fs::copy(dir.path().join("app.trace"), dir.path().join("copy.trace")).unwrap();
+    let merge = |inputs: &[&str]| {
+        let (status, said) = summary(dir.path(), &[&["merge", "-o", "out.json"], inputs].concat());
+        assert_eq!(status, Some(0), "{said}");
+        said["outcome"].clone()
+    };
+    let once = merge(&["app.dat", "app.trace"]);
+    assert_eq!(once["report"]["notes"], serde_json::json!([]));
+    for again in ["app.trace", "./app.trace", "copy.trace"] {
+        let twice = merge(&["app.dat", "app.trace", again]);
+        assert_eq!(twice["methods"], once["methods"]);
+        let note = format!("{again}: has the same contents as app.trace: it is taken once");
+        assert_eq!(twice["report"]["notes"], serde_json::json!([note]));
     }
 }
 

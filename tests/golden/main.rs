@@ -16,6 +16,7 @@ mod scenario;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod matrix;
 mod outputs;
 mod pages;
 mod text;

@@ -72,6 +72,7 @@ fn a_kernel_recording_in_each_text_format() {
 #[test]
 fn a_method_trace_on_the_timeline_in_each_text_format() {
     let (_dir, trace) = method_trace();
+    assert_timeline("method", &trace, "systrace", "systrace.txt");
     assert_timeline("method", &trace, "chrome-json", "chrome.json");
     assert_timeline("method", &trace, "csv", "csv");
 }

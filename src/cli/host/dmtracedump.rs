@@ -46,6 +46,9 @@ pub struct DmtracedumpArgs {
     /// The clock of a trace with two clocks [default: cpu, as in the old tool]
     #[arg(long, value_enum, value_name = "CLOCK")]
     clock: Option<ClockArg>,
+    /// Exit with 3 also where irregular records had to be interpreted
+    #[arg(long)]
+    strict: bool,
     /// Print help
     #[arg(long, action = ArgAction::Help)]
     help: Option<bool>,
@@ -72,8 +75,9 @@ pub fn run(args: DmtracedumpArgs) -> anyhow::Result<Exit> {
     let mut results = BufWriter::new(std::io::stdout().lock());
     let mut message = |text: &str| complain(format_args!("tracebridge: {text}"));
     let mut output = ProfileOutput { results: &mut results, message: &mut message };
+    let strict = args.strict;
     let report = dmtracedump::run(&args.into_request(), &mut output)?;
-    Ok(if report.lossy { Exit::Lossy } else { Exit::Complete })
+    Ok(if report.lossy || strict && report.irregular { Exit::Lossy } else { Exit::Complete })
 }
 
 impl DmtracedumpArgs {

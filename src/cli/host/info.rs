@@ -1,7 +1,7 @@
 //! `info`: prints what a file is, what is in it, and what is missing.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use serde_json::json;
@@ -11,12 +11,14 @@ use crate::cli::{Exit, exit};
 use crate::console::complain;
 use crate::formats::input::Input;
 use crate::formats::{OpenError, ReadReport};
+use crate::inspect::container::{self, ContainerReport};
 use crate::inspect::{self, Contents, InputReport, InspectError, MethodTraceReport, RecordingReport};
 
 /// Say what a file is: format, clocks, counts, losses, damage
 ///
 /// Every file is named by its format. Of a file that tracebridge reads, info prints the clocks, events per
-/// CPU, losses, threads, methods and damage.
+/// CPU, losses, threads, methods and damage. A directory or a zip archive (a bug report, the additional
+/// output of a benchmark) is searched, and the traces in it are listed.
 ///
 /// Exit status: 0 whole, 1 cannot be read or is nothing that is read here, 3 read, but events were lost or it
 /// is damaged.
@@ -25,9 +27,12 @@ pub struct InfoArgs {
     /// The files; - is standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Write one JSON object a file
+    /// Write one JSON object a file (docs/schemas/info.json describes it)
     #[arg(long)]
     json: bool,
+    /// Exit with 3 also where nothing is missing, but irregular records had to be interpreted
+    #[arg(long)]
+    strict: bool,
 }
 
 /// Runs `info`.
@@ -35,10 +40,27 @@ pub fn run(args: InfoArgs) -> anyhow::Result<Exit> {
     let mut out = io::stdout().lock();
     let mut exit = Exit::Complete;
     for path in &args.files {
+        match container::search(path) {
+            Ok(Some(found)) => {
+                print_container(&mut out, &found, args.json)?;
+                if found.traces.is_empty() {
+                    exit = Exit::Failed;
+                }
+                continue;
+            }
+            Err(error) if path.is_dir() => {
+                exit = Exit::Failed;
+                print_error(&mut out, path, &format!("{}: {error}", path.display()), args.json)?;
+                continue;
+            }
+            // The reader of a single file finds the same error, or tells what is wrong with the archive.
+            Ok(None) | Err(_) => {}
+        }
         let report = Input::open(path).map_err(OpenError::from).map_err(InspectError::from);
         match report.and_then(|input| inspect::inspect(&input)) {
             Ok(report) => {
-                if report.is_lossy() && exit == Exit::Complete {
+                let is_lossy = report.is_lossy() || args.strict && report.is_irregular();
+                if is_lossy && exit == Exit::Complete {
                     exit = Exit::Lossy;
                 }
                 if args.json {
@@ -49,17 +71,41 @@ pub fn run(args: InfoArgs) -> anyhow::Result<Exit> {
             }
             Err(error) => {
                 exit = Exit::Failed;
-                if args.json {
-                    let error = exit::message(&error.into());
-                    writeln!(out, "{}", json!({ "path": path, "error": error }))?;
-                } else {
-                    complain(format_args!("tracebridge: {}", message(error)));
-                }
+                print_error(&mut out, path, &message(error), args.json)?;
             }
         }
     }
     out.flush()?;
     Ok(exit)
+}
+
+fn print_error(out: &mut dyn Write, path: &Path, error: &str, json: bool) -> io::Result<()> {
+    match json {
+        true => writeln!(out, "{}", json!({ "path": path, "error": error })),
+        false => {
+            complain(format_args!("tracebridge: {error}"));
+            Ok(())
+        }
+    }
+}
+
+/// Prints the traces in a directory or an archive.
+fn print_container(out: &mut dyn Write, found: &ContainerReport, json: bool) -> io::Result<()> {
+    if json {
+        return writeln!(out, "{}", serde_json::to_string(found)?);
+    }
+    let traces = found.traces.len();
+    writeln!(out, "{}: {}, {} files searched, {traces} traces", found.path, found.container, found.files)?;
+    for trace in &found.traces {
+        writeln!(out, "  {}: {}, {}", trace.path, trace.format, size(trace.bytes))?;
+        if let Some(cure) = trace.cure {
+            writeln!(out, "    not read here: {cure}")?;
+        }
+    }
+    for note in &found.notes {
+        writeln!(out, "  note: {note}")?;
+    }
+    Ok(())
 }
 
 /// An error for people: a file that is not read is named by what it is.

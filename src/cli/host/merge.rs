@@ -10,6 +10,7 @@ use serde_json::json;
 use super::size;
 use crate::cli::Exit;
 use crate::clock::Clock;
+use crate::export::ConversionLosses;
 use crate::export::convert::{Conversion, ConvertRequest, Converted};
 use crate::timeline::{MergeOptions, MergeSummary};
 
@@ -20,7 +21,8 @@ use crate::timeline::{MergeOptions, MergeSummary};
 /// method trace is found by what both contain; the summary says which it is, why, and how far what should
 /// coincide is apart.
 ///
-/// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but events were lost or an input is damaged.
+/// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but events were lost, an input is damaged, or the
+/// output has no place for some of the data.
 #[derive(Parser)]
 pub struct MergeArgs {
     /// The files to put together; - is standard input
@@ -42,6 +44,9 @@ pub struct MergeArgs {
 /// Turn one file into another format
 ///
 /// The same as merge with one input: trace.dat, text, HTML or a method trace becomes what OUT's ending says.
+///
+/// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but events were lost, the input is damaged, or the
+/// output has no place for some of the data.
 #[derive(Parser)]
 pub struct ConvertArgs {
     /// The file to convert; - is standard input
@@ -64,9 +69,12 @@ struct OutputArgs {
     /// Pack the output with gzip, whatever OUT's ending
     #[arg(long)]
     gzip: bool,
-    /// Write the summary as JSON
+    /// Write the summary as JSON (docs/schemas/convert.json describes it)
     #[arg(long)]
     json: bool,
+    /// Exit with 3 also where nothing is missing, but calls had to be completed or the output lacks details
+    #[arg(long)]
+    strict: bool,
 }
 
 fn clock(name: &str) -> Result<Clock, String> {
@@ -115,7 +123,8 @@ fn run(inputs: &[PathBuf], args: &OutputArgs, options: MergeOptions, explain: bo
         print_output(&mut to, args, &converted)?;
     }
     to.flush()?;
-    Ok(if converted.is_lossy() { Exit::Lossy } else { Exit::Complete })
+    let is_lossy = converted.is_lossy() || args.strict && converted.is_irregular();
+    Ok(if is_lossy { Exit::Lossy } else { Exit::Complete })
 }
 
 fn progress(inputs: usize, bytes: u64) -> indicatif::ProgressBar {
@@ -133,10 +142,11 @@ fn print_json(to: &mut dyn Write, args: &OutputArgs, converted: &Converted) -> i
     let output = json!({
         "path": args.output, "format": converted.format.name, "bytes": converted.bytes,
     });
-    let mut value = json!({ "output": output, "outcome": converted.summary, "lossy": converted.is_lossy() });
-    if converted.method_calls_not_written > 0 {
-        value["not_written"] = json!({ "method_calls": converted.method_calls_not_written });
-    }
+    let ConversionLosses { dropped, reduced } = &converted.losses;
+    let value = json!({
+        "output": output, "outcome": converted.summary, "dropped": dropped, "reduced": reduced,
+        "lossy": converted.is_lossy(), "irregular": converted.is_irregular(),
+    });
     writeln!(to, "{value}")
 }
 
@@ -192,10 +202,14 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
 
 /// Prints what the output has no place for, how large it is, and how to open it.
 fn print_output(to: &mut dyn Write, args: &OutputArgs, converted: &Converted) -> io::Result<()> {
-    let (format, left_out) = (converted.format, converted.method_calls_not_written);
-    if left_out > 0 {
-        let name = format.name;
-        writeln!(to, "note: {left_out} method calls are not in this output: {name} has no place for them")?;
+    let (format, losses) = (converted.format, &converted.losses);
+    if !losses.dropped.is_empty() {
+        let list = ConversionLosses::list(&losses.dropped);
+        writeln!(to, "dropped: {list}: {} has no place for them", format.name)?;
+    }
+    if !losses.reduced.is_empty() {
+        let list = ConversionLosses::list(&losses.reduced);
+        writeln!(to, "reduced: {} keeps no details of this kind, or in another form: {list}", format.name)?;
     }
     if let Some(bytes) = converted.bytes {
         writeln!(to, "written: {} ({}, {})", args.output.display(), format.name, size(bytes))?;

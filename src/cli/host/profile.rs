@@ -21,8 +21,8 @@ use crate::profile::{
 /// together with NAME.data. Without an output option the command prints a table; a trace with two clocks has
 /// wall time and thread-CPU time in it. "excl" is the time in a method without the methods it called, "incl"
 /// the time with them; of a recursion only the outermost call counts. Exit status 3 means that the trace is
-/// damaged or that irregular records had to be interpreted (calls without an end, thread ids used twice);
-/// stderr says which and how many.
+/// damaged or that records had to be left out. Records that could be interpreted (calls without an end,
+/// thread ids used twice) are reported on stderr, and change the exit status only with --strict.
 #[derive(Parser)]
 #[command(after_help = "Examples:\n  \
     tracebridge profile app.trace --thread main --top 20\n  \
@@ -65,6 +65,9 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "PATTERN", help_heading = "Filters")]
     method: Option<String>,
 
+    /// Exit with 3 also where irregular records had to be interpreted
+    #[arg(long)]
+    strict: bool,
     /// Compare with this earlier trace: show which rows are slower, faster, new or gone, largest change first
     #[arg(long, value_name = "TRACE")]
     diff: Option<PathBuf>,
@@ -82,7 +85,7 @@ pub struct ProfileArgs {
     /// of their caller in --dot, --png and --svg, percent [default: 1 in trees, 20 in graphs]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent, help_heading = "Outputs")]
     threshold: Option<f64>,
-    /// Print JSON; times in ns
+    /// Print JSON, one object a trace; times in ns (docs/schemas/profile.json describes it)
     #[arg(long, help_heading = "Outputs", conflicts_with = "csv")]
     json: bool,
     /// Print CSV; times in ns
@@ -148,8 +151,9 @@ pub fn run(args: ProfileArgs) -> anyhow::Result<Exit> {
     let mut results = BufWriter::new(std::io::stdout().lock());
     let mut message = |text: &str| complain(format_args!("tracebridge: {text}"));
     let mut output = ProfileOutput { results: &mut results, message: &mut message };
+    let strict = args.strict;
     let report = profile::run(&args.into_request(), &mut output)?;
-    Ok(if report.lossy { Exit::Lossy } else { Exit::Complete })
+    Ok(if report.lossy || strict && report.irregular { Exit::Lossy } else { Exit::Complete })
 }
 
 impl ProfileArgs {

@@ -310,7 +310,7 @@ fn is_marker_writer(symbol: &[u8]) -> bool {
 
 /// The name of a marker's event in a line. Readers of systrace texts look for this name, whatever the kernel
 /// prints.
-const MARKER: &[u8] = b"tracing_mark_write: ";
+pub(super) const MARKER: &[u8] = b"tracing_mark_write: ";
 
 /// Replaces line ends from `start` on by blanks, because a line end inside an event would make two lines of
 /// it.

@@ -1,20 +1,29 @@
 //! Writes systrace text: the format of tracefs' `trace` file with the TGID column.
+//!
+//! Method calls become markers `B|pid|name` and `E|pid`, each on a thread beside the traced thread, whose id
+//! no kernel thread has. Viewers end the innermost slice of a thread at each `E`. On the traced thread itself
+//! an app's marker that is placed some µs beside its method would therefore end the wrong slice, and all
+//! slices after it would be wrong.
 
 mod formatter;
 mod line;
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
 pub use line::{EventPrinter, LineColumns};
 
 use self::formatter::{LineFormatter, Printers};
-use self::line::HEADER;
+use self::line::{HEADER, MARKER};
 use super::Out;
-use super::thread_names::ThreadNames;
+use super::thread_names::{ThreadNames, method_track_id};
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Sink, ThreadInfo};
 use crate::ftrace::print_fmt::Symbolizer;
-use crate::timeline::{MergeSummary, TimelineSink};
+use crate::timeline::{Edge, EdgeKind, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
+
+/// How many characters of the name of a method thread are kept. The name only labels the thread in viewers.
+const MAX_THREAD_NAME_CHARS: usize = 48;
 
 /// Writes a timeline as systrace text.
 pub struct SystraceWriter {
@@ -25,6 +34,17 @@ pub struct SystraceWriter {
     /// Prints the columns of events whose values do not outlive the call. Such events are printed at once,
     /// not in a batch.
     columns: LineColumns,
+    /// The names of methods, by method id.
+    methods: Vec<Vec<u8>>,
+    /// By [`MethodThread::index`].
+    method_threads: HashMap<u32, MethodLines>,
+}
+
+/// What the lines of a method thread have in common.
+struct MethodLines {
+    tid: i32,
+    tgid: Option<i32>,
+    comm: Vec<u8>,
 }
 
 impl SystraceWriter {
@@ -36,6 +56,8 @@ impl SystraceWriter {
             printers: Arc::default(),
             context: Arc::default(),
             columns: LineColumns::default(),
+            methods: Vec::new(),
+            method_threads: HashMap::new(),
         }
     }
 
@@ -100,6 +122,60 @@ impl TimelineSink for SystraceWriter {
         Order::Time
     }
 
+    fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
+        let at = id.0 as usize;
+        if self.methods.len() <= at {
+            self.methods.resize(at + 1, Vec::new());
+        }
+        let dot = if name.class.is_empty() { "" } else { "." };
+        let full = format!("{}{dot}{}", name.class, name.name);
+        self.methods[at] = full.replace(['\n', '\r'], " ").into_bytes();
+        Ok(())
+    }
+
+    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
+        let shown =
+            thread.name.chars().take(MAX_THREAD_NAME_CHARS).map(|c| if c.is_control() { ' ' } else { c });
+        let comm = format!("{} methods", shown.collect::<String>()).into_bytes();
+        let lines = MethodLines { tid: method_track_id(thread), tgid: thread.tgid.or(thread.tid), comm };
+        self.method_threads.insert(thread.index, lines);
+        Ok(())
+    }
+
+    fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
+        for edge in edges {
+            let Some(lines) = self.method_threads.get(&thread) else { return Ok(()) };
+            let Some(name) = self.methods.get(edge.method.0 as usize) else { continue };
+            let event = Event {
+                ts: edge.ts,
+                // The method trace does not say on which CPU the thread ran.
+                cpu: 0,
+                tid: lines.tid,
+                kind: EventTypeId(0),
+                flags: 0,
+                preempt_count: 0,
+                comm: Some(&lines.comm),
+                tgid: lines.tgid,
+                payload: Payload::Values { values: &[], text: None },
+            };
+            let pid = lines.tgid.unwrap_or(0);
+            self.out.batch.complete_line(|line| {
+                self.columns.push(&event, line);
+                line.extend_from_slice(MARKER);
+                match edge.kind {
+                    EdgeKind::Enter => {
+                        line.extend_from_slice(format!("B|{pid}|").as_bytes());
+                        line.extend_from_slice(name);
+                    }
+                    EdgeKind::Exit => line.extend_from_slice(format!("E|{pid}").as_bytes()),
+                }
+                line.push(b'\n');
+            });
+            self.flush_if_full()?;
+        }
+        Ok(())
+    }
+
     fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
         self.out.flush(&self.printers, &self.threads)?;
         self.out.finish()
@@ -122,6 +198,16 @@ mod tests {
         });
         let lines: String = lines.collect();
         let written = export(|out| Box::new(SystraceWriter::new(out)), &lines);
-        assert!(written.ends_with(&lines), "{written}\n{lines}");
+        assert!(written.contains(&lines), "{written}\n{lines}");
+    }
+
+    #[test]
+    fn a_method_call_becomes_a_slice_on_a_thread_beside_the_traced_thread() {
+        let written = export(|out| Box::new(SystraceWriter::new(out)), "");
+        let lines =
+            "    main methods-16777223 (      7) [000] .....     1.000012: tracing_mark_write: B|7|a.B.run
+    main methods-16777223 (      7) [000] .....     1.000055: tracing_mark_write: E|7
+";
+        assert!(written.ends_with(lines), "{written}");
     }
 }

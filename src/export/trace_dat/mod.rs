@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
 use crate::ftrace::limits::MAX_CPUS;
 use crate::ftrace::page_writer::{self, LONG_BYTES, MAX_RECORD_BYTES, PAGE_BYTES, PageWriter};
-use crate::timeline::{MergeSummary, TimelineSink};
+use crate::timeline::{DataCounts, DataKind, MergeSummary, TimelineSink};
 use crate::trace_dat::file_format::option;
 use crate::trace_dat::{CpuData, Metadata, RecorderInfo};
 
@@ -255,10 +255,9 @@ impl TimelineSink for DatWriter {
         out.flush()
     }
 
-    fn notes(&mut self) -> Vec<String> {
-        match self.unfit_values {
-            0 => Vec::new(),
-            n => vec![format!("{n} values did not fit their field in trace.dat")],
-        }
+    fn not_written(&mut self) -> DataCounts {
+        let mut counts = DataCounts::default();
+        counts.add(DataKind::FieldValues, self.unfit_values);
+        counts
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{CounterScope, TrackBuilder, TrackSink};
+use super::{CounterScope, CounterValue, TrackBuilder, TrackSink};
 use crate::formats::{Event, EventType};
 
 /// `cpu_idle` has this state when the CPU leaves idle: (u32)-1.
@@ -22,7 +22,8 @@ impl<S: TrackSink> TrackBuilder<S> {
             NOT_IDLE => -1,
             other => other,
         };
-        self.sink.counter(CounterScope::Cpu(cpu), event.ts, name, value)
+        let counter = CounterValue { name, ts: event.ts, value };
+        self.sink.counter(&self.tasks, CounterScope::Cpu(cpu), counter)
     }
 
     pub(super) fn clock_rate(
@@ -33,6 +34,8 @@ impl<S: TrackSink> TrackBuilder<S> {
         value: usize,
     ) -> io::Result<()> {
         let name = String::from_utf8_lossy(event.text(kind, name).unwrap_or(b""));
-        self.sink.counter(CounterScope::System, event.ts, &name, event.int(kind, value).unwrap_or(0))
+        let value = event.int(kind, value).unwrap_or(0);
+        let counter = CounterValue { name: &name, ts: event.ts, value };
+        self.sink.counter(&self.tasks, CounterScope::System, counter)
     }
 }

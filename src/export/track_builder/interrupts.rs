@@ -29,7 +29,10 @@ impl<S: TrackSink> TrackBuilder<S> {
                 self.sink.irq(event.cpu, &name, Span { start, end: event.ts, open: false })
             }
             // The interrupt began before the recording.
-            None => Ok(()),
+            None => {
+                self.unmatched_ends += 1;
+                Ok(())
+            }
         }
     }
 

@@ -17,7 +17,9 @@ use std::io;
 use self::event_role::EventRole;
 use super::thread_names::{NamedThread, ThreadNames};
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
-use crate::timeline::{Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
+use crate::timeline::{
+    DataCounts, DataKind, Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
+};
 
 /// A thread of the kernel, and its process where the timeline names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +75,8 @@ impl Tasks {
     }
 }
 
-/// Receives the slices, states and counters of the tracks. Times are ns in the timeline's clock.
+/// Receives the slices, states and counters of the tracks. Times are ns in the timeline's clock. `names` has
+/// the names of threads and processes as far as they are known at that time.
 ///
 /// A slice or state is passed on when it ends, so that calls are ordered by the end times. Slices of
 /// threads are also passed on when they begin.
@@ -81,20 +84,19 @@ pub(super) trait TrackSink {
     /// A slice begins on a thread.
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()>;
     /// A slice of a thread ended.
-    fn end(&mut self, at: Task, span: Span, name: &[u8]) -> io::Result<()>;
+    fn end(&mut self, names: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()>;
     /// A slice that belongs to a process, not to a thread, begins or ends.
-    fn async_edge(&mut self, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()>;
-    fn instant(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()>;
-    fn counter(&mut self, scope: CounterScope, ts: u64, name: &str, value: i64) -> io::Result<()>;
-    /// A thread had a CPU. `name` is the thread's name at that time.
-    fn on_cpu(&mut self, cpu: u32, at: Task, name: &str, span: Span, prio: i64) -> io::Result<()>;
+    fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()>;
+    fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()>;
+    fn counter(&mut self, names: &Tasks, scope: CounterScope, at: CounterValue<'_>) -> io::Result<()>;
+    /// A thread had a CPU.
+    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()>;
     /// A thread was in a state: `Running`, `Runnable`, `Sleeping` …
-    fn state(&mut self, at: Task, state: &'static str, span: Span) -> io::Result<()>;
+    fn state(&mut self, names: &Tasks, at: Task, state: &'static str, span: Span) -> io::Result<()>;
     /// A CPU served an interrupt.
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()>;
-    /// A method ended. `depth` is the number of methods that stay open on the thread.
-    fn method(&mut self, at: &MethodThread, method: &MethodLabel, span: Span, depth: usize)
-    -> io::Result<()>;
+    /// A method ended.
+    fn method(&mut self, names: &Tasks, call: &MethodCall<'_>) -> io::Result<()>;
     /// The methods that were open on a thread up to the time `until`, each with the time of its begin. This
     /// call comes before each change of the stack.
     fn stack(
@@ -108,7 +110,10 @@ pub(super) trait TrackSink {
         Ok(())
     }
     /// A kernel event that is passed on by no other call.
-    fn other(&mut self, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
+    fn other(&mut self, names: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
+    /// Events of a CPU are missing after the time `ts`, the latest time so far; `count` is how many, where
+    /// the kernel counted them.
+    fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()>;
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()>;
 }
 
@@ -131,11 +136,33 @@ pub(super) enum AsyncEdge {
     Instant,
 }
 
+/// A value of a counter, and the time from which the counter has this value, ns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CounterValue<'a> {
+    pub name: &'a str,
+    pub ts: u64,
+    pub value: i64,
+}
+
 /// How a method is labelled.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MethodLabel {
     /// Class and method: `java.lang.String.valueOf`.
     pub full: String,
+    /// `(I)Ljava/lang/String;`, or empty.
+    pub signature: String,
+    /// The source file, or empty.
+    pub file: String,
+}
+
+/// One call of a method.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MethodCall<'a> {
+    pub at: &'a MethodThread,
+    pub method: &'a MethodLabel,
+    pub span: Span,
+    /// The number of methods that stay open on the thread.
+    pub depth: usize,
 }
 
 /// A method thread with its open methods: the time of the begin, and the method.
@@ -160,6 +187,8 @@ pub(super) struct TrackBuilder<S> {
     /// By [`MethodThread::index`].
     method_threads: HashMap<u32, MethodStack>,
     last_ts: u64,
+    /// Ends of slices and interrupts whose begin was not recorded.
+    unmatched_ends: u64,
 }
 
 impl<S: TrackSink> TrackBuilder<S> {
@@ -176,6 +205,7 @@ impl<S: TrackSink> TrackBuilder<S> {
             methods: Vec::new(),
             method_threads: HashMap::new(),
             last_ts: 0,
+            unmatched_ends: 0,
         }
     }
 }
@@ -224,9 +254,13 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
             EventRole::IrqExit => self.irq_exit(event),
             EventRole::Other => {
                 let at = self.tasks.task(event.tid);
-                self.sink.other(at, event, kind)
+                self.sink.other(&self.tasks, at, event, kind)
             }
         }
+    }
+
+    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+        self.sink.lost(cpu, self.last_ts, count)
     }
 }
 
@@ -244,7 +278,8 @@ impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
         if self.methods.len() <= at {
             self.methods.resize(at + 1, MethodLabel::default());
         }
-        self.methods[at] = MethodLabel { full };
+        self.methods[at] =
+            MethodLabel { full, signature: name.signature.to_owned(), file: name.file.to_owned() };
         Ok(())
     }
 
@@ -266,6 +301,12 @@ impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
         self.close_thread_states(end)?;
         self.close_interrupts(end)?;
         self.sink.finish(&self.tasks, summary)
+    }
+
+    fn not_written(&mut self) -> DataCounts {
+        let mut counts = DataCounts::default();
+        counts.add(DataKind::UnmatchedEnds, self.unmatched_ends);
+        counts
     }
 }
 
@@ -354,14 +395,7 @@ pub(super) mod tests {
     }
 
     fn summary(report: ReadReport) -> MergeSummary {
-        MergeSummary {
-            clock: Clock::Boottime,
-            inputs: Vec::new(),
-            report,
-            markers: 7,
-            methods: 1,
-            problems: Default::default(),
-            threads: 2,
-        }
+        let summary = MergeSummary::new(Clock::Boottime, Vec::new(), report);
+        MergeSummary { markers: 7, methods: 1, threads: 2, ..summary }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::{AsyncEdge, AsyncSlice, CounterScope, Span, TrackBuilder, TrackSink};
+use super::{AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, Span, TrackBuilder, TrackSink};
 use crate::formats::Event;
 use crate::markers::Marker;
 use crate::timeline::{Edge, EdgeKind};
@@ -25,35 +25,48 @@ impl<S: TrackSink> TrackBuilder<S> {
                 self.sink.begin(at, ts, name)
             }
             Some(Marker::End { .. }) => match self.slices.get_mut(&event.tid).and_then(Vec::pop) {
-                Some((start, name)) => self.sink.end(at, Span { start, end: ts, open: false }, &name),
+                Some((start, name)) => {
+                    self.sink.end(&self.tasks, at, Span { start, end: ts, open: false }, &name)
+                }
                 // The slice began before the recording.
-                None => Ok(()),
+                None => {
+                    self.unmatched_ends += 1;
+                    Ok(())
+                }
             },
             Some(Marker::AsyncBegin { pid, name, cookie }) => {
                 self.asyncs.insert((pid, name.to_vec(), cookie), ts);
-                self.sink.async_edge(pid, &edge(AsyncEdge::Begin, None, name, cookie))
+                self.sink.async_edge(&self.tasks, pid, &edge(AsyncEdge::Begin, None, name, cookie))
             }
             Some(Marker::AsyncEnd { pid, name, cookie }) => {
                 let begun = self.asyncs.remove(&(pid, name.to_vec(), cookie));
-                self.sink.async_edge(pid, &edge(AsyncEdge::End(begun), None, name, cookie))
+                self.sink.async_edge(&self.tasks, pid, &edge(AsyncEdge::End(begun), None, name, cookie))
             }
             Some(Marker::TrackBegin { pid, track, name, cookie }) => {
                 self.asyncs.insert((pid, track.to_vec(), cookie), ts);
-                self.sink.async_edge(pid, &edge(AsyncEdge::Begin, Some(track), name, cookie))
+                self.sink.async_edge(&self.tasks, pid, &edge(AsyncEdge::Begin, Some(track), name, cookie))
             }
             Some(Marker::TrackEnd { pid, track, name, cookie }) => {
                 let begun = self.asyncs.remove(&(pid, track.to_vec(), cookie));
                 let name = name.unwrap_or(track);
-                self.sink.async_edge(pid, &edge(AsyncEdge::End(begun), Some(track), name, cookie))
+                self.sink.async_edge(
+                    &self.tasks,
+                    pid,
+                    &edge(AsyncEdge::End(begun), Some(track), name, cookie),
+                )
             }
             Some(Marker::TrackInstant { pid, track, name }) => {
-                self.sink.async_edge(pid, &edge(AsyncEdge::Instant, Some(track), name, 0))
+                self.sink.async_edge(&self.tasks, pid, &edge(AsyncEdge::Instant, Some(track), name, 0))
             }
-            Some(Marker::Instant { name, .. }) => self.sink.instant(at, ts, name),
+            Some(Marker::Instant { name, .. }) => self.sink.instant(&self.tasks, at, ts, name),
             Some(Marker::Counter { pid, name, value, .. }) => {
-                self.sink.counter(CounterScope::Process(pid), ts, &String::from_utf8_lossy(name), value)
+                let name = String::from_utf8_lossy(name);
+                let counter = CounterValue { name: &name, ts, value };
+                self.sink.counter(&self.tasks, CounterScope::Process(pid), counter)
             }
-            Some(Marker::ClockSync(_)) | None => self.sink.instant(at, ts, text.trim_ascii_end()),
+            Some(Marker::ClockSync(_)) | None => {
+                self.sink.instant(&self.tasks, at, ts, text.trim_ascii_end())
+            }
         }
     }
 
@@ -69,7 +82,8 @@ impl<S: TrackSink> TrackBuilder<S> {
                     let Some((start, method)) = stack.pop() else { continue };
                     let Some(method) = self.methods.get(method.0 as usize) else { continue };
                     let span = Span { start, end: edge.ts, open: false };
-                    self.sink.method(at, method, span, stack.len())?;
+                    let call = MethodCall { at, method, span, depth: stack.len() };
+                    self.sink.method(&self.tasks, &call)?;
                 }
             }
         }
@@ -82,7 +96,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         let open_slices: BTreeMap<i32, _> = std::mem::take(&mut self.slices).into_iter().collect();
         for (tid, open) in open_slices {
             for (start, name) in open.into_iter().rev() {
-                self.sink.end(self.tasks.task(tid), Span { start, end, open: true }, &name)?;
+                self.sink.end(&self.tasks, self.tasks.task(tid), Span { start, end, open: true }, &name)?;
             }
         }
         Ok(())

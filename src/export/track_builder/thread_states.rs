@@ -44,8 +44,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         if task.tid <= 0 {
             return Ok(());
         }
-        let (at, name) = (self.tasks.task(task.tid), self.tasks.thread_name(task.tid));
-        self.sink.on_cpu(cpu, at, &name, span, task.prio)
+        self.sink.on_cpu(&self.tasks, cpu, self.tasks.task(task.tid), span, task.prio)
     }
 
     /// Handles a wakeup. A thread that is runnable already stays so.
@@ -73,7 +72,7 @@ impl<S: TrackSink> TrackBuilder<S> {
             && ts > start
         {
             let at = self.tasks.task(tid);
-            self.sink.state(at, was, Span { start, end: ts, open: false })?;
+            self.sink.state(&self.tasks, at, was, Span { start, end: ts, open: false })?;
         }
         Ok(())
     }
@@ -87,7 +86,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         let states: BTreeMap<i32, _> = std::mem::take(&mut self.states).into_iter().collect();
         for (tid, (state, start)) in states {
             if end > start && state != DEAD {
-                self.sink.state(self.tasks.task(tid), state, Span { start, end, open: true })?;
+                self.sink.state(&self.tasks, self.tasks.task(tid), state, Span { start, end, open: true })?;
             }
         }
         Ok(())

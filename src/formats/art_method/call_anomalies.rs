@@ -29,6 +29,17 @@ impl CallAnomalies {
         self.time_wraps = self.time_wraps.max(other.time_wraps);
     }
 
+    /// Whether records had to be left out: their other halves are missing from the trace. All other
+    /// irregularities are worked out by a rule.
+    pub fn are_lossy(&self) -> bool {
+        self.unmatched_exits > 0
+    }
+
+    /// Whether there are any irregularities.
+    pub fn any(&self) -> bool {
+        *self != CallAnomalies::default()
+    }
+
     /// Counts the wraps of a thread whose clocks ended at these full times, µs.
     pub fn reached(&mut self, micros: [u64; 2]) {
         self.time_wraps = micros.into_iter().fold(self.time_wraps, |wraps, micros| wraps.max(micros >> 32));

@@ -109,6 +109,10 @@ fn non_ascii_names(declared: &Declarations<'_>) -> u64 {
     (threads + methods) as u64
 }
 
+/// ART leaves some tens of methods out of the list of every longer trace. Where a list has fewer methods than
+/// this for each one that it lacks, the list is damaged.
+const MIN_LISTED_PER_UNLISTED: u64 = 20;
+
 /// Compares the keys with the counts, and adds damage and irregularities to the report.
 fn check_promises(
     declared: &mut Declarations<'_>,
@@ -136,12 +140,15 @@ fn check_promises(
             format!("{} records have an action that no runtime writes, and are left out", counts.bad_actions);
         declared.damage(records_at, what);
     }
-    for (count, what) in [(counts.undeclared_methods, "methods"), (counts.undeclared_threads, "threads")] {
-        if count > 0 {
-            declared.damage(
-                records_at,
-                format!("{count} {what} in records are in no list: their names are not in the file"),
-            );
+    let (methods, threads) = (counts.declared_methods, counts.declared_threads);
+    for (count, listed, what) in
+        [(counts.undeclared_methods, methods, "methods"), (counts.undeclared_threads, threads, "threads")]
+    {
+        if count > listed / MIN_LISTED_PER_UNLISTED {
+            let what = format!("{count} {what} in records are in no list: their names are not in the file");
+            declared.damage(records_at, what);
+        } else {
+            declared.irregular(count, &format!("{what} are in no list: they are shown by their numbers"));
         }
     }
     declared.irregular(counts.reused_threads, "threads took the id of one that had ended");

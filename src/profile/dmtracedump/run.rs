@@ -44,13 +44,13 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
         return Ok(report);
     }
     let dump = MethodDump::of(&trace, clock);
-    report.lossy |= output.report_anomalies(input, &dump.anomalies);
+    report |= output.report_anomalies(input, &dump.anomalies);
     match &request.earlier {
         Some(path) => {
             let input = open_file(path)?;
             let trace = output.read(&input, &mut report)?;
             let earlier = MethodDump::of(&trace, clock);
-            report.lossy |= output.report_anomalies(&input, &earlier.anomalies);
+            report |= output.report_anomalies(&input, &earlier.anomalies);
             output.print(|mut out| match request.html {
                 true => html::write_diff(&earlier, &dump, &mut out),
                 false => diff::write_diff(&earlier, &dump, &mut out),
