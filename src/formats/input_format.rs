@@ -51,14 +51,23 @@ impl std::fmt::Debug for InputFormat {
 
 /// Kinds of files that no reader accepts, each with its first bytes.
 const UNREAD_FILES: &[(&[u8], UnreadFile)] = &[
-    (b"PERFILE2", trace("a perf.data file of perf or simpleperf", "perf script, simpleperf report")),
-    (b"2ELIFREP", trace("a perf.data file of a big-endian machine", "perf script on such a machine")),
-    (b"SIMPLEPERF", trace("a report of simpleperf", "simpleperf's report_sample.py")),
-    (b"JAVA PROFILE 1.", trace("a heap dump (hprof)", "Android Studio's memory profiler, Eclipse MAT")),
-    (b"FLR\0", trace("a recording of Java Flight Recorder", "JDK Mission Control")),
-    (b"\xc1\x1f\xfc\xc1", trace("a CTF trace (LTTng)", "babeltrace2, Trace Compass")),
-    (b"{\"traceEvents\"", trace("a Chrome JSON trace", "ui.perfetto.dev, chrome://tracing")),
-    (b"{\"meta\"", trace("a profile of the Firefox profiler", "profiler.firefox.com")),
+    (
+        b"PERFILE2",
+        trace("a perf.data file of perf or simpleperf", "open it with perf script or simpleperf report"),
+    ),
+    (
+        b"2ELIFREP",
+        trace("a perf.data file of a big-endian machine", "open it with perf script on such a machine"),
+    ),
+    (b"SIMPLEPERF", trace("a report of simpleperf", "open it with simpleperf's report_sample.py")),
+    (
+        b"JAVA PROFILE 1.",
+        trace("a heap dump (hprof)", "open it with Android Studio's memory profiler or Eclipse MAT"),
+    ),
+    (b"FLR\0", trace("a recording of Java Flight Recorder", "open it with JDK Mission Control")),
+    (b"\xc1\x1f\xfc\xc1", trace("a CTF trace (LTTng)", "open it with babeltrace2 or Trace Compass")),
+    (b"{\"traceEvents\"", trace("a Chrome JSON trace", "open it at ui.perfetto.dev or chrome://tracing")),
+    (b"{\"meta\"", trace("a profile of the Firefox profiler", "open it at profiler.firefox.com")),
     (
         b"PK\x03\x04",
         no_trace("a zip archive", "`tracebridge info` lists the traces in it; unzip it and name one"),
@@ -66,17 +75,14 @@ const UNREAD_FILES: &[(&[u8], UnreadFile)] = &[
     (b"PK\x05\x06", no_trace("an empty zip archive", "it holds no trace")),
     (
         b"version https://git-lfs.github.com/spec/",
-        no_trace(
-            "a Git LFS pointer, which only stands for the file",
-            "`git lfs pull` fetches the file itself",
-        ),
+        no_trace("a Git LFS pointer, not the file itself", "`git lfs pull` fetches the file"),
     ),
     (b"BZh", no_trace("data packed by bzip2", "unpack it with bunzip2")),
     (b"\xfd7zXZ\0", no_trace("data packed by xz", "unpack it with unxz")),
     (b"\x04\x22\x4d\x18", no_trace("data packed by lz4", "unpack it with lz4 -d")),
     (b"\x7fELF", no_trace("an ELF program or library", "it holds no trace")),
     (b"dex\n", no_trace("a DEX file", "it holds no trace")),
-    (b"SQLite format 3\0", no_trace("an SQLite database", "sqlite3")),
+    (b"SQLite format 3\0", no_trace("an SQLite database", "open it with sqlite3")),
     (b"\x89PNG", no_trace("a PNG picture", "it holds no trace")),
     (b"%PDF", no_trace("a PDF document", "it holds no trace")),
 ];
@@ -131,7 +137,7 @@ pub enum OpenError {
     #[error(transparent)]
     Input(#[from] InputError),
     /// No reader accepts the file.
-    #[error("{name}: is {}, which is not read here ({})", file.what, file.cure)]
+    #[error("{name}: this is {}; it is not read here: {}", file.what, file.cure)]
     NotRead {
         /// The path as given.
         name: String,

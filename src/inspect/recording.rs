@@ -30,9 +30,9 @@ pub struct RecordingReport {
     /// Losses, damage and notes.
     pub report: ReadReport,
     /// Threads that the file lists.
-    pub threads: usize,
+    pub thread_count: usize,
     /// Processes that the listed threads belong to.
-    pub processes: usize,
+    pub process_count: usize,
     /// Number of clock snapshots that were taken while recording.
     pub snapshots: usize,
     /// Frequency of the CPU's counter, Hz.
@@ -98,8 +98,8 @@ pub(super) fn inspect(recording: &dyn Recording) -> io::Result<RecordingReport> 
         events: report.events(),
         lost: report.lost(),
         event_types,
-        processes: threads.values().flatten().collect::<BTreeSet<_>>().len(),
-        threads: threads.len(),
+        process_count: threads.values().flatten().collect::<BTreeSet<_>>().len(),
+        thread_count: threads.len(),
         snapshots: head.snapshots.list.len(),
         counter_hz: head.snapshots.counter_hz,
         snapshot_clocks: clocks.into_iter().filter(is_told).collect(),

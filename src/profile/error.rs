@@ -18,7 +18,9 @@ pub enum ProfileError {
     #[error(transparent)]
     NotRead(#[from] OpenError),
     /// An input is a recording, which holds no method calls.
-    #[error("{name}: is a {format}, which holds no method calls; `tracebridge info` says what it holds")]
+    #[error(
+        "{name}: this is a file of the format {format}, which holds no method calls; `tracebridge info` says what it holds"
+    )]
     NoMethodTrace {
         /// The path as given.
         name: String,

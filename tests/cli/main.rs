@@ -25,6 +25,8 @@ mod align;
 mod compressed_inputs;
 mod damaged_inputs;
 mod duplicates;
+mod inputs_in_hand;
+mod json_schemas;
 mod mapping;
 mod output;
 mod perfetto;

@@ -71,7 +71,7 @@ pub fn run(args: InfoArgs) -> anyhow::Result<Exit> {
             }
             Err(error) => {
                 exit = Exit::Failed;
-                print_error(&mut out, path, &message(error), args.json)?;
+                print_error(&mut out, path, &exit::message(&error.into()), args.json)?;
             }
         }
     }
@@ -108,16 +108,6 @@ fn print_container(out: &mut dyn Write, found: &ContainerReport, json: bool) -> 
     Ok(())
 }
 
-/// An error for people: a file that is not read is named by what it is.
-fn message(error: InspectError) -> String {
-    match error {
-        InspectError::Open(OpenError::NotRead { name, file }) => {
-            format!("{name}: this is {}; it is not read here: {}", file.what, file.cure)
-        }
-        error => exit::message(&error.into()),
-    }
-}
-
 fn print_report(out: &mut dyn Write, report: &InputReport) -> io::Result<()> {
     let packed = report.packed.map(|p| format!(", packed with {p}")).unwrap_or_default();
     writeln!(out, "{}: {}{packed}", report.path, size(report.bytes))?;
@@ -150,7 +140,7 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
     for (name, count) in recording.event_types.iter().take(12) {
         writeln!(out, "    {count:>10} {name}")?;
     }
-    writeln!(out, "  threads known: {}, processes: {}", recording.threads, recording.processes)?;
+    writeln!(out, "  threads known: {}, processes: {}", recording.thread_count, recording.process_count)?;
     print_problems(out, &recording.report)
 }
 

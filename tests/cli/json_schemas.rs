@@ -1,0 +1,111 @@
+//! The output of `--json` has the form that the published schemas describe.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::scenario::{Era, Scenario};
+use crate::support::{self, tracebridge};
+
+/// Runs the product in `dir`, and appends each line of its output, or the whole output, as a document of
+/// `schema`.
+fn add(documents: &mut Vec<u8>, dir: &Path, schema: &str, arguments: &[&str]) {
+    let out = tracebridge().current_dir(dir).args(arguments).output().unwrap();
+    assert!(!out.stdout.is_empty(), "{arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
+    let is_pretty = out.stdout.starts_with(b"{\n") || out.stdout.starts_with(b"[\n");
+    let lines: Vec<Vec<u8>> = match is_pretty {
+        true => vec![out.stdout.iter().copied().filter(|b| *b != b'\n').collect()],
+        false => out.stdout.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect(),
+    };
+    for line in lines.iter().filter(|line| !line.is_empty()) {
+        documents.extend([schema.as_bytes(), b"\t", line, b"\n"].concat());
+    }
+}
+
+/// A directory that stands for tracefs: enough files that `doctor` and `list` have something to report.
+fn stand_in_for_tracefs(dir: &Path) {
+    for (name, text) in [
+        ("tracing_on", "1\n"),
+        ("trace", ""),
+        ("trace_marker", ""),
+        ("trace_clock", "[local] global boot mono\n"),
+        ("available_tracers", "function nop\n"),
+        ("buffer_size_kb", "7\n"),
+        ("set_event", ""),
+        ("options/overwrite", "1\n"),
+        ("events/sched/sched_switch/enable", "0\n"),
+        ("events/sched/sched_waking/enable", "0\n"),
+        ("per_cpu/cpu0/trace_pipe_raw", ""),
+        ("per_cpu/cpu0/stats", "entries: 0\n"),
+    ] {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+#[test]
+fn what_json_prints_has_the_form_of_the_published_schemas() {
+    let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
+    let has = Command::new(&python).args(["-c", "import jsonschema"]).output();
+    if !has.is_ok_and(|o| o.status.success()) {
+        let why =
+            format!("{python} has no package jsonschema: pip install jsonschema, or set TRACEBRIDGE_PYTHON");
+        return support::skip("python", &why);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let made = Scenario::new(14, Era::ArtMono).make();
+    let put = |name: &str, bytes: &[u8]| fs::write(dir.join(name), bytes).unwrap();
+    put("app.dat", &made.dat);
+    put("app.trace", &made.trace);
+    put("before.trace", &made.trace[..made.trace.len() / 2]);
+    put("cut.dat", &made.dat[..made.dat.len() / 2]);
+    put("a.txt", b" a-7 (    7) [000] d..1 1.5: tracing_mark_write: I|7|x\nno line\n a-7 (    7) [000] d..1 1.6: cpu_idle: state=0 cpu_id=0\n");
+    put("notes.txt", b"no trace\n");
+    fs::create_dir(dir.join("bug")).unwrap();
+    put("bug/app.trace", &made.trace);
+    put("bug/memory.hprof", b"JAVA PROFILE 1.0.3\0");
+    stand_in_for_tracefs(&dir.join("tracefs"));
+    let mut documents = Vec::new();
+    let mut check = |schema: &str, line: &str| {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        add(&mut documents, dir, schema, &arguments);
+    };
+    check("info", "info --json app.dat app.trace cut.dat before.trace a.txt notes.txt bug missing");
+    for out in ["pftrace", "zip", "dat", "txt", "json", "firefox.json", "csv"] {
+        check("merge", &format!("merge --json --explain app.dat app.trace -o out.{out}"));
+        check("convert", &format!("convert --json a.txt -o text.{out}.gz").replace("zip.gz", "html"));
+    }
+    check("convert", "convert --json app.trace -o methods.html");
+    check("convert", "convert --json cut.dat -o cut.csv");
+    for options in [
+        "",
+        " --calls",
+        " --by class",
+        " --by thread",
+        " --tree",
+        " --bottom-up",
+        " --diff before.trace",
+        " before.trace",
+    ] {
+        check("profile", &format!("profile --json app.trace{options}"));
+    }
+    #[cfg(target_os = "linux")]
+    for command in ["doctor", "list"] {
+        check(command, &format!("{command} --json --tracefs tracefs --state-dir bug"));
+    }
+    #[cfg(target_os = "linux")]
+    check("restore", "restore --json --state-dir bug");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/check_schemas.py");
+    let mut checker =
+        Command::new(python).arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    checker.stdin.take().unwrap().write_all(&documents).unwrap();
+    let done = checker.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{said}");
+    let expected = documents.iter().filter(|b| **b == b'\n').count();
+    assert_eq!(said, format!("{expected} documents checked\n"));
+    assert!(expected > 30, "{expected}");
+}

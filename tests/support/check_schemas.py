@@ -1,0 +1,42 @@
+"""Validates JSON documents with the published schemas.
+
+Standard input: one line for each document, `SCHEMA<tab>DOCUMENT`. Prints one line for each fault. An object may
+have no field that its schema does not name, so that no field is printed that nobody has described.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from jsonschema import Draft202012Validator
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs/schemas"
+
+
+def closed(schema):
+    """The schema, with no room for fields that it does not name."""
+    if isinstance(schema, list):
+        return [closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    out = {key: closed(value) for key, value in schema.items()}
+    if isinstance(schema.get("properties"), dict) and schema.get("type") == "object":
+        out.setdefault("additionalProperties", False)
+    return out
+
+
+validators = {}
+for path in SCHEMAS.glob("*.json"):
+    schema = json.loads(path.read_text())
+    Draft202012Validator.check_schema(schema)
+    validators[path.stem] = Draft202012Validator(closed(schema))
+
+count = 0
+for line in sys.stdin:
+    name, document = line.split("\t", 1)
+    count += 1
+    for fault in validators[name].iter_errors(json.loads(document)):
+        print(f"{name}: {fault.json_path}: {fault.message[:400]}")
+        for inner in fault.context or []:
+            print(f"    {inner.json_path}: {inner.message[:200]}")
+print(f"{count} documents checked")
