@@ -6,6 +6,8 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${TRACEBRIDGE_CACHE:-$root/.cache}
 venv=$cache/venv
+speedscope_version=1.25.0
+speedscope=$cache/speedscope-$speedscope_version
 me=${0##*/}
 abis=(arm64-v8a armeabi-v7a x86 x86_64)
 on_device=/data/local/tmp

@@ -2,27 +2,34 @@
 //! open.
 //!
 //! Markers become `B` and `E` events on their threads. Asynchronous markers become `b`, `e` and `n` events,
-//! counters `C` events, and instants `i` events. Methods become `X` events on a track of their own beside the
-//! track of their thread. CPUs become threads of a process of their own, with an `X` event for each time that
+//! counters `C` events, and instants `i` events. Methods become `B` and `E` events on a track of their own
+//! beside the track of their thread. CPUs become threads of a process of their own, with an `X` event for each time that
 //! a thread had the CPU. The states of a thread become `b` and `e` events in the thread's process. Integers
 //! that a double cannot hold become strings.
 //!
 //! Times are µs with three decimals, which is exact. But most viewers read numbers as doubles, add `dur` to
-//! `ts`, and get a sum that may be greater than the `ts` of the next event. [`Duration`] writes the `dur` of
-//! events that follow each other on a CPU so that the sum is not greater.
+//! `ts`, and get a sum that may be greater than the `ts` of the next event. Slices of threads, methods and CPUs
+//! are therefore written as `B` and `E` events, which have no duration. Interrupts are `X` events, and
+//! [`Duration`] writes their `dur` so that the sum is not greater.
+//!
+//! Speedscope sorts the ends before the begins of the same time, but a begin before an end of the same name.
+//! [`SliceTrack`] writes an end 1 ns later if a slice has begun at its time, and a begin 1 ns later if a slice
+//! of the same name has ended at its time, so that every viewer nests the slices alike.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Display};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 
 use super::Out;
 use super::thread_names::{SECOND_TRACK, method_track_id};
 use super::track_builder::{
-    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, Span, Task, Tasks, TrackBuilder, TrackSink,
+    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, MethodLabel, Span, Task, Tasks,
+    TrackBuilder, TrackSink,
 };
 use super::writer_thread::WriterThread;
 use crate::formats::{Event, EventType, Value};
-use crate::timeline::{MergeSummary, TimelineSink};
+use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 /// The process that stands for the CPUs. No kernel has this pid: PID_MAX_LIMIT is 2^22.
 const CPU_PROCESS: i32 = 1 << 23;
@@ -34,6 +41,8 @@ pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
     let json = ChromeJson {
         writer: WriterThread::new(out),
         out: b"{\"traceEvents\":[".to_vec(),
+        slices: HashMap::new(),
+        cpu_slices: HashMap::new(),
         tracks: BTreeMap::new(),
         first: true,
     };
@@ -43,6 +52,10 @@ pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
 struct ChromeJson {
     writer: WriterThread,
     out: Vec<u8>,
+    /// The slices of markers, by thread id, and of methods, by [`method_track_id`].
+    slices: HashMap<i32, SliceTrack>,
+    /// The times of threads on each CPU.
+    cpu_slices: HashMap<u32, SliceTrack>,
     /// The names of the tracks that are not kernel threads, by process id and track id.
     tracks: BTreeMap<(i64, i64), String>,
     first: bool,
@@ -99,12 +112,71 @@ fn as_double(ns: u64) -> f64 {
     ns as f64 / 1000.0
 }
 
+/// A track whose slices are written as `B` and `E` events.
+#[derive(Default)]
+struct SliceTrack {
+    /// The time of the latest event that was written, ns.
+    last: u64,
+    /// Whether a slice has begun at the time `last`.
+    has_begun: bool,
+    /// The hashes of the names of the slices that have ended at the time `last`.
+    ended: Vec<u64>,
+    /// For each open slice the process id and the thread id with which its begin was written. The process of
+    /// a thread may become known while a slice is open.
+    open: Vec<(i64, i64)>,
+}
+
+impl SliceTrack {
+    /// Opens a slice, and returns the time to write for its begin, ns.
+    fn begin(&mut self, ts: u64, place: (i64, i64), name: &[u8]) -> u64 {
+        self.open.push(place);
+        self.advance(ts);
+        if self.ended.contains(&hash(name)) {
+            self.step();
+        }
+        self.has_begun = true;
+        self.last
+    }
+
+    /// Ends the innermost slice, and returns the time to write, ns, and where the begin was written.
+    fn end(&mut self, ts: u64, name: &[u8]) -> Option<(u64, (i64, i64))> {
+        let place = self.open.pop()?;
+        self.advance(ts);
+        if self.has_begun {
+            self.step();
+        }
+        self.ended.push(hash(name));
+        Some((self.last, place))
+    }
+
+    /// Goes on to `ts`, unless the track is there already or is ahead.
+    fn advance(&mut self, ts: u64) {
+        if as_double(ts) > as_double(self.last) {
+            self.last = ts;
+            self.has_begun = false;
+            self.ended.clear();
+        }
+    }
+
+    /// Goes on to the next time that viewers tell from the last one. They read times as doubles.
+    fn step(&mut self) {
+        let next = (as_double(self.last).next_up() * 1000.0).ceil() as u64;
+        self.advance(next.max(self.last + 1));
+    }
+}
+
+fn hash(name: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// The duration of an event whose successor on the same track may begin at the event's end.
 ///
-/// The duration is printed with three decimals if a viewer's sum `ts + dur` is then not greater than the
-/// double of the end. Otherwise the duration is printed with the decimals that make the sum equal to the
-/// double of the end. The printed duration is then too short by less than the distance of two doubles near
-/// the end (0.015 ns after one day).
+/// The duration is printed with three decimals if it is then not greater than the difference of the doubles of
+/// end and start. Otherwise this difference is printed, which is exact: added to `ts` it gives the double of
+/// the end, also where a viewer has first subtracted the time of the first event from `ts`. The printed duration
+/// is then too short by less than the distance of two doubles near the end (0.015 ns after one day).
 enum Duration {
     Exact(Micros),
     Fitted(f64),
@@ -112,21 +184,12 @@ enum Duration {
 
 impl Duration {
     fn new(span: Span) -> Duration {
-        let exact = Duration::exact(span);
-        let (start, end) = (as_double(span.start), as_double(span.end));
-        let dur = as_double(span.end.saturating_sub(span.start));
-        if start + dur <= end {
-            return exact;
+        let ns = span.end.saturating_sub(span.start);
+        let difference = as_double(span.end) - as_double(span.start);
+        match as_double(ns) <= difference || difference <= 0.0 {
+            true => Duration::Exact(Micros(ns)),
+            false => Duration::Fitted(difference),
         }
-        let mut fitted = end - start;
-        while start + fitted > end {
-            fitted = fitted.next_down();
-        }
-        if fitted > 0.0 { Duration::Fitted(fitted) } else { exact }
-    }
-
-    fn exact(span: Span) -> Duration {
-        Duration::Exact(Micros(span.end.saturating_sub(span.start)))
     }
 }
 
@@ -165,31 +228,6 @@ impl ChromeJson {
         self.writer.write_if_full(&mut self.out)
     }
 
-    /// Writes an `X` event. `dur` is the text of its duration.
-    fn complete(
-        &mut self,
-        place: (i64, i64),
-        span: Span,
-        name: &[u8],
-        cat: &str,
-        dur: impl Display,
-        args: &[(&str, i64)],
-    ) -> io::Result<()> {
-        self.event(b'X', place, span.start, name, cat, |out| {
-            let _ = write!(out, ",\"dur\":{dur}");
-            if !args.is_empty() || span.open {
-                out.extend(b",\"args\":{");
-                for (i, (name, value)) in args.iter().enumerate() {
-                    let _ = write!(out, "{}\"{name}\":{value}", if i > 0 { "," } else { "" });
-                }
-                if span.open {
-                    let _ = write!(out, "{}\"open\":1", if args.is_empty() { "" } else { "," });
-                }
-                out.push(b'}');
-            }
-        })
-    }
-
     fn track(&mut self, pid: i64, tid: i64, name: impl FnOnce() -> String) {
         self.tracks.entry((pid, tid)).or_insert_with(name);
     }
@@ -211,11 +249,14 @@ fn place(at: Task) -> (i64, i64) {
 
 impl TrackSink for ChromeJson {
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        let ts = self.slices.entry(at.tid).or_default().begin(ts, place(at), name);
         self.event(b'B', place(at), ts, name, "atrace", |_| ())
     }
 
     fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
-        self.event(b'E', place(at), span.end, name, "atrace", |_| ())
+        let track = self.slices.entry(at.tid).or_default();
+        let Some((ts, place)) = track.end(span.end, name) else { return Ok(()) };
+        self.event(b'E', place, ts, name, "atrace", |_| ())
     }
 
     fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
@@ -259,16 +300,19 @@ impl TrackSink for ChromeJson {
 
     fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()> {
         let name = names.thread_name(at.tid);
-        self.track(CPU_PROCESS.into(), cpu.into(), || format!("CPU {cpu}"));
-        let args = [("tid", i64::from(at.tid)), ("prio", prio)];
-        self.complete(
-            (CPU_PROCESS.into(), cpu.into()),
-            span,
-            name.as_bytes(),
-            "sched",
-            Duration::new(span),
-            &args,
-        )
+        let place = (CPU_PROCESS.into(), cpu.into());
+        self.track(place.0, place.1, || format!("CPU {cpu}"));
+        let args = |out: &mut Vec<u8>| {
+            let open = if span.open { ",\"open\":1" } else { "" };
+            let _ = write!(out, ",\"args\":{{\"tid\":{},\"prio\":{prio}{open}}}", at.tid);
+        };
+        // Speedscope takes a begin and an end for one slice if they have the same name and arguments.
+        let key = [name.as_bytes(), &at.tid.to_le_bytes()].concat();
+        let track = self.cpu_slices.entry(cpu).or_default();
+        let begin = track.begin(span.start, place, &key);
+        let end = track.end(span.end, &key).map_or(begin, |(end, _)| end);
+        self.event(b'B', place, begin, name.as_bytes(), "sched", args)?;
+        self.event(b'E', place, end, name.as_bytes(), "sched", args)
     }
 
     fn state(&mut self, _: &Tasks, at: Task, state: &'static str, span: Span) -> io::Result<()> {
@@ -282,16 +326,28 @@ impl TrackSink for ChromeJson {
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
         let tid = i64::from(SECOND_TRACK) + i64::from(cpu);
         self.track(CPU_PROCESS.into(), tid, || format!("CPU {cpu} interrupts"));
-        self.complete((CPU_PROCESS.into(), tid), span, name.as_bytes(), "irq", Duration::new(span), &[])
+        self.event(b'X', (CPU_PROCESS.into(), tid), span.start, name.as_bytes(), "irq", |out| {
+            let _ = write!(out, ",\"dur\":{}", Duration::new(span));
+            if span.open {
+                out.extend(b",\"args\":{\"open\":1}");
+            }
+        })
+    }
+
+    fn method_begin(&mut self, at: &MethodThread, ts: u64, method: &MethodLabel) -> io::Result<()> {
+        let id = method_track_id(at);
+        let place = (at.tgid.or(at.tid).unwrap_or(0).into(), id.into());
+        self.track(place.0, place.1, || format!("{} methods", at.name));
+        let name = method.full.as_bytes();
+        let ts = self.slices.entry(id).or_default().begin(ts, place, name);
+        self.event(b'B', place, ts, name, "method", |_| ())
     }
 
     fn method(&mut self, _: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
-        let MethodCall { at, method, span, .. } = *call;
-        let (pid, tid) = (at.tgid.or(at.tid).unwrap_or(0).into(), method_track_id(at).into());
-        self.track(pid, tid, || format!("{} methods", at.name));
-        // Perfetto truncates `dur` to ns, and drops a method that seems to end after its caller. So the exact
-        // duration is written, which keeps methods that end together inside each other.
-        self.complete((pid, tid), span, method.full.as_bytes(), "method", Duration::exact(span), &[])
+        let track = self.slices.entry(method_track_id(call.at)).or_default();
+        let name = call.method.full.as_bytes();
+        let Some((ts, place)) = track.end(call.span.end, name) else { return Ok(()) };
+        self.event(b'E', place, ts, name, "method", |_| ())
     }
 
     fn other(&mut self, _: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
@@ -368,7 +424,7 @@ mod tests {
     use serde_json::Value as Json;
 
     use super::super::track_builder::tests::{TEXT, export};
-    use super::{Duration, Micros, Span, as_double};
+    use super::{Duration, Micros, SliceTrack, Span, as_double};
 
     fn events() -> Vec<Json> {
         let all: Json = serde_json::from_str(&export(super::create, TEXT)).unwrap();
@@ -398,7 +454,7 @@ mod tests {
             row("e", "load", 7, 1_000_055.0),
             row("E", "draw \"x\"", 7, 1_000_060.0),
             row("B", "open", 7, 1_000_080.0),
-            row("E", "open", 7, 1_000_080.0),
+            row("E", "open", 7, 1_000_080.001),
         ];
         assert_eq!(of("atrace"), want);
     }
@@ -406,7 +462,13 @@ mod tests {
     #[test]
     fn switches_become_times_on_a_cpu_and_states_of_threads() {
         let on_cpu = of("sched");
-        assert_eq!(on_cpu, [row("X", "worker", 1, 1_000_050.0), row("X", "main", 0, 1_000_000.0)]);
+        let want = [
+            row("B", "worker", 1, 1_000_050.0),
+            row("E", "worker", 1, 1_000_070.0),
+            row("B", "main", 0, 1_000_000.0),
+            row("E", "main", 0, 1_000_080.0),
+        ];
+        assert_eq!(on_cpu, want);
         let states: Vec<_> = of("thread_state").into_iter().filter(|e| e.2 == 8).collect();
         let want = ["Runnable", "Runnable", "Running", "Running", "Sleeping", "Sleeping"];
         assert_eq!(states.iter().map(|e| &e.1[..]).collect::<Vec<_>>(), want);
@@ -416,8 +478,8 @@ mod tests {
     fn no_number_is_rounded() {
         let text = export(super::create, TEXT);
         assert!(text.contains("\"value\":\"9007199254740993\""), "{text}");
-        assert!(text.contains("\"ts\":1000012.345") && text.contains("\"dur\":42.655"), "{text}");
-        assert_eq!(of("method").len(), 1);
+        assert!(text.contains("\"ts\":1000012.345") && text.contains("\"ts\":1000055.000"), "{text}");
+        assert_eq!(of("method").len(), 2);
         assert_eq!(of("irq"), [row("X", "touch", 1 << 24, 1_000_030.0)]);
         assert_eq!(of("ftrace"), [row("i", "foo", 8, 1_000_057.0)]);
     }
@@ -434,12 +496,45 @@ mod tests {
         }
     }
 
-    /// Start and end as a viewer computes them: it reads `ts` and `dur` as doubles and adds them.
-    fn viewers_span(start: u64, end: u64) -> (f64, f64) {
+    #[test]
+    fn begins_and_ends_of_one_time_have_different_times_in_the_numbers_that_viewers_read() {
+        for start in [0, 1_000_000, 1_000_000_001, 662_173_680_208_000, 1_374_704_182_329_782_000] {
+            let mut track = SliceTrack::default();
+            let mut written = Vec::new();
+            // Two slices inside each other and one behind them, all at one time; then the end of the caller.
+            written.push((true, track.begin(start, (1, 1), b"caller")));
+            for (is_begin, ts) in [
+                (true, 500),
+                (true, 500),
+                (false, 500),
+                (false, 500),
+                (true, 500),
+                (false, 500),
+                (false, 2_000),
+            ] {
+                let ts = start + ts;
+                let written_ts =
+                    if is_begin { track.begin(ts, (1, 1), b"x") } else { track.end(ts, b"x").unwrap().0 };
+                assert!(written_ts >= ts && written_ts < ts + 1_000, "{start} {ts} {written_ts}");
+                written.push((is_begin, written_ts));
+            }
+            for pair in written.windows(2) {
+                let [a, b] = [pair[0].1, pair[1].1].map(as_double);
+                assert!(a <= b, "{written:?}");
+                // All slices but the caller have one name.
+                assert!(pair[0].0 == pair[1].0 || a < b, "{written:?}");
+            }
+            assert_eq!(track.end(start + 3_000, b"x"), None, "no slice is open");
+        }
+    }
+
+    /// Start and end as a viewer computes them: it reads `ts` and `dur` as doubles, subtracts the time of the
+    /// first event, and adds.
+    fn viewers_span(start: u64, end: u64, first: f64) -> (f64, f64) {
         let span = Span { start, end, open: false };
         let ts: f64 = Micros(start).to_string().parse().unwrap();
         let dur: f64 = Duration::new(span).to_string().parse().unwrap();
-        (ts, ts + dur)
+        (ts - first, ts - first + dur)
     }
 
     #[test]
@@ -457,11 +552,12 @@ mod tests {
                 let start = next(uptime_ns);
                 let limit = [100, 100_000, 1_000_000_000][next(3) as usize];
                 let end = start + 1 + next(limit);
-                let (ts, sum) = viewers_span(start, end);
-                assert_eq!(ts, as_double(start));
-                for successor in [end - 1, end, end + 1] {
-                    let (successor_ts, _) = viewers_span(successor, successor + 1);
-                    assert_eq!(sum <= successor_ts, end <= successor, "{start} {end} {successor}");
+                for first in [0.0, as_double(start / 2), as_double(start)] {
+                    let (_, sum) = viewers_span(start, end, first);
+                    for successor in [end - 1, end, end + 1] {
+                        let (successor_ts, _) = viewers_span(successor, successor + 1, first);
+                        assert_eq!(sum <= successor_ts, end <= successor, "{start} {end} {successor}");
+                    }
                 }
                 let exact = Duration::new(Span { start, end, open: false });
                 fitted += u32::from(matches!(exact, Duration::Fitted(_)));

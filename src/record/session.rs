@@ -13,7 +13,7 @@ use super::tracefs_config::AppliedConfig;
 use super::{RecordError, SettingsGuard, Tracefs, clocks};
 use crate::clock::Snapshots;
 use crate::trace_dat::file_format::option;
-use crate::trace_dat::{CpuLoss, DatHead, Metadata, RecorderInfo, Slot};
+use crate::trace_dat::{CpuLoss, DatHead, Metadata, RecorderInfo, Slot, trace_clock_option};
 
 /// Where a recording goes, and what it includes beside the events.
 #[derive(Debug, Clone)]
@@ -249,11 +249,11 @@ fn head(
     let text = |text: String| [text.as_bytes(), b"\0"].concat();
     let mut options = vec![
         (option::SAVED_TGIDS, spare(names.tgids(), b'\n', SPARE_NAMES_BYTES)),
-        (option::TRACECLOCK, text(tracefs.read("trace_clock")?)),
         (option::UNAME, text(uname())),
         (option::VERSION, text(concat!("tracebridge ", env!("CARGO_PKG_VERSION")).to_owned())),
         (option::CPUCOUNT, cpus.last().map_or(0, |last| last + 1).to_ne_bytes().to_vec()),
     ];
+    options.extend(trace_clock_option(&tracefs.read("trace_clock")?));
     options.extend(cpus.iter().map(|_| {
         let mut stat = vec![b' '; STATS_SLOT_BYTES - 1];
         stat.push(0);

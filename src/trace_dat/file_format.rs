@@ -29,7 +29,8 @@ pub mod option {
     pub const CPUSTAT: u16 = 2;
     /// The pages of one ftrace instance.
     pub const BUFFER: u16 = 3;
-    /// Text of `trace_clock`. It is empty in version 6, where the clock follows the table of CPUs.
+    /// Text of `trace_clock`. The clock also follows the table of CPUs (version 6), or stands in the BUFFER
+    /// option (version 7). `trace_clock_option` says which files have this option.
     pub const TRACECLOCK: u16 = 4;
     /// Text: the recording machine's `uname`.
     pub const UNAME: u16 = 5;

@@ -181,6 +181,15 @@ impl Metadata {
     }
 }
 
+/// The TRACECLOCK option for the text of tracefs' file `trace_clock`; `None` where the file must not have it.
+///
+/// `trace-cmd report` prints seconds if the file has no such option or if it knows the option's clock as one
+/// that counts ns. It does not know `boot` (libtraceevent 1.7, trace-cmd 3.1), and would print a bare number
+/// of ns. The clock's name stands in the file without this option too.
+pub fn trace_clock_option(text: &str) -> Option<(u16, Vec<u8>)> {
+    (!text.contains("[boot]")).then(|| (option::TRACECLOCK, [text.as_bytes(), b"\0"].concat()))
+}
+
 /// The head's bytes so far.
 struct HeadBytes(Vec<u8>);
 
@@ -220,5 +229,19 @@ impl HeadBytes {
     fn sized(&mut self, bytes: &[u8]) {
         self.raw(&(bytes.len() as u64).to_ne_bytes());
         self.raw(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_clock_that_trace_cmd_does_not_know_goes_without_an_option() {
+        let option_of = |text| trace_clock_option(text).map(|(_, payload)| payload);
+        assert_eq!(option_of("local global uptime perf mono mono_raw [boot] x86-tsc\n"), None);
+        for text in ["[local] boot", "local [mono] boot", "[x86-tsc]"] {
+            assert_eq!(option_of(text), Some([text.as_bytes(), b"\0"].concat()));
+        }
     }
 }

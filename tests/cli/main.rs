@@ -33,5 +33,6 @@ mod perfetto;
 mod perfetto_zip;
 mod profile;
 mod trace_dat;
+mod viewers;
 
 mod bad_text;

@@ -40,9 +40,11 @@ fn method_calls_that_a_format_cannot_hold_are_counted_as_dropped_and_change_the_
         let dropped = if has_place { serde_json::json!({}) } else { serde_json::json!({ "methods": calls }) };
         assert_eq!(said["dropped"], dropped, "{format}: {said}");
         assert_eq!((status, &said["lossy"]), (Some(if has_place { 0 } else { 3 }), &(!has_place).into()));
-        let out = tracebridge().current_dir(dir.path()).args(merge).output().unwrap();
-        let line = format!("dropped: {calls} methods: {format} has no place for them\n");
-        assert_eq!(String::from_utf8_lossy(&out.stdout).contains(&line), !has_place, "{out:?}");
+        if !has_place {
+            let out = tracebridge().current_dir(dir.path()).args(merge).output().unwrap();
+            let line = format!("dropped: {calls} methods: {format} has no place for them\n");
+            assert!(String::from_utf8_lossy(&out.stdout).contains(&line), "{out:?}");
+        }
     }
 }
 

@@ -165,3 +165,34 @@ fn changed_bytes_never_cause_a_panic() {
         assert!(TraceDat::open(&after_magic).is_err());
     }
 }
+
+#[test]
+fn trace_cmd_reports_seconds_where_the_clock_counts_ns() {
+    if !support::has_program("trace-cmd") {
+        return support::skip("trace-cmd", "trace-cmd is not installed");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (input, out) = (dir.path().join("boot.dat"), dir.path().join("out.dat"));
+    std::fs::write(&input, make(Endian::Little, 8, Packing::V6)).unwrap();
+    let done = support::tracebridge().arg("convert").arg(&input).arg("-o").arg(&out).output().unwrap();
+    assert_eq!(done.status.code(), Some(3), "seven events are lost: {done:?}");
+    let report = std::process::Command::new("trace-cmd").args(["report", "-i"]).arg(&out).output().unwrap();
+    let report = String::from_utf8_lossy(&report.stdout);
+    let times: Vec<&str> = report
+        .lines()
+        .filter_map(|line| line.split_once("] ")?.1.split_once(": made_up:"))
+        .map(|t| t.0)
+        .collect();
+    assert_eq!(times.len(), 120, "{report}");
+    assert!(times[0].ends_with("0.001001"), "{}", times[0]);
+    assert_eq!(clock_of(&out), Some(Clock::Boottime), "the clock's name is in the file all the same");
+}
+
+/// The clock that the product finds in a file.
+fn clock_of(dat: &std::path::Path) -> Option<Clock> {
+    let bytes = std::fs::read(dat).unwrap();
+    let dat = TraceDat::open(&bytes).unwrap();
+    let mut collected = CollectedTrace::default();
+    dat.read(Order::Any, &mut collected).unwrap();
+    collected.clock
+}

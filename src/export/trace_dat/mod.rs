@@ -21,7 +21,7 @@ use crate::ftrace::limits::MAX_CPUS;
 use crate::ftrace::page_writer::{self, LONG_BYTES, MAX_RECORD_BYTES, PAGE_BYTES, PageWriter};
 use crate::timeline::{DataCounts, DataKind, MergeSummary, TimelineSink};
 use crate::trace_dat::file_format::option;
-use crate::trace_dat::{CpuData, Metadata, RecorderInfo};
+use crate::trace_dat::{CpuData, Metadata, RecorderInfo, trace_clock_option};
 
 /// Makes an exporter that writes a trace.dat to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
@@ -131,6 +131,7 @@ impl DatWriter {
             (option::VERSION, format!("tracebridge {}\0", env!("CARGO_PKG_VERSION")).into_bytes()),
             (option::CPUCOUNT, cpus.to_ne_bytes().to_vec()),
         ];
+        options.extend(trace_clock_option(&clock));
         if let Some(machine) = self.head.as_ref().and_then(|h| h.machine.clone()) {
             options.push((option::UNAME, (machine + "\0").into_bytes()));
         }

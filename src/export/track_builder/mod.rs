@@ -95,6 +95,11 @@ pub(super) trait TrackSink {
     fn state(&mut self, names: &Tasks, at: Task, state: &'static str, span: Span) -> io::Result<()>;
     /// A CPU served an interrupt.
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()>;
+    /// A method begins on a thread.
+    fn method_begin(&mut self, at: &MethodThread, ts: u64, method: &MethodLabel) -> io::Result<()> {
+        let _ = (at, ts, method);
+        Ok(())
+    }
     /// A method ended.
     fn method(&mut self, names: &Tasks, call: &MethodCall<'_>) -> io::Result<()>;
     /// The methods that were open on a thread up to the time `until`, each with the time of its begin. This

@@ -77,7 +77,11 @@ impl<S: TrackSink> TrackBuilder<S> {
             self.last_ts = self.last_ts.max(edge.ts);
             self.sink.stack(at, stack, &self.methods, edge.ts)?;
             match edge.kind {
-                EdgeKind::Enter => stack.push((edge.ts, edge.method)),
+                EdgeKind::Enter => {
+                    stack.push((edge.ts, edge.method));
+                    let Some(method) = self.methods.get(edge.method.0 as usize) else { continue };
+                    self.sink.method_begin(at, edge.ts, method)?;
+                }
                 EdgeKind::Exit => {
                     let Some((start, method)) = stack.pop() else { continue };
                     let Some(method) = self.methods.get(method.0 as usize) else { continue };
