@@ -39,7 +39,7 @@ pub(super) const HELD: &[(DataKind, [Held; 7])] = &[
     (DataKind::PerfettoPackets,       [ALL,      ALL,  NONE,      NONE,     NONE,        NONE,    NONE]),
     (DataKind::FieldValues,           [ALL,      ALL,  NO_SYMBOLS,ALL,      ALL,         ALL,     ALL]),
     (DataKind::LostEvents,            [ALL,      ALL,  ALL,       ALL,      ALL,         ALL,     ALL]),
-    (DataKind::ThreadNames,           [ALL,      ALL,  ALL,       ALL,      ALL,         ALL,     ALL]),
+    (DataKind::ThreadNames,           [ALL,      ALL,  ONE_NAME,       ALL,      ALL,         ALL,     ALL]),
     (DataKind::ProcessNames,          [ALL,      ALL,  ALL,       NONE,     ALL,         ALL,     ALL]),
     (DataKind::TimesBelowMicrosecond, [ALL,      ALL,  ALL,       NONE,     ALL,         ALL,     ALL]),
     (DataKind::Flags,                 [ALL,      ALL,  ALL,       ALL,      NONE,        NONE,    NONE]),
@@ -55,6 +55,7 @@ const SAMPLED: Held = Held::Changed("samples of 0.1 ms");
 const NO_SYMBOLS: Held = Held::Changed("no names of symbols");
 const NO_MONOTONIC: Held = Held::Changed("without MONOTONIC");
 const STATES: Held = Held::Changed("states, no wakers");
+const ONE_NAME: Held = Held::Changed("one a thread");
 
 /// How the format of `column` holds data of `kind`.
 pub(super) fn held(column: Column, kind: DataKind) -> Held {

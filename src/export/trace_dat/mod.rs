@@ -49,6 +49,8 @@ struct DatWriter {
     record: Vec<u8>,
     /// Values that did not fit their field, and records that did not fit a page.
     unfit_values: u64,
+    /// Events with a flag that records have no bit for; see [`Event::flags`].
+    unfit_flags: u64,
 }
 
 impl DatWriter {
@@ -211,6 +213,7 @@ impl Sink for DatWriter {
             return Err(io::Error::other("more types of events than a trace.dat has ids for (65,535)"));
         };
         self.record.clear();
+        self.unfit_flags += u64::from(event.flags > u16::from(u8::MAX));
         self.unfit_values += layout.encode(event, kind, &mut self.record);
         self.unfit_values += u64::from(self.record.len() > MAX_RECORD_BYTES);
         self.record.truncate(MAX_RECORD_BYTES);
@@ -259,6 +262,7 @@ impl TimelineSink for DatWriter {
     fn not_written(&mut self) -> DataCounts {
         let mut counts = DataCounts::default();
         counts.add(DataKind::FieldValues, self.unfit_values);
+        counts.add(DataKind::Flags, self.unfit_flags);
         counts
     }
 }
