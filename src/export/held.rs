@@ -39,7 +39,7 @@ pub(super) const HELD: &[(DataKind, [Held; 7])] = &[
     (DataKind::PerfettoPackets,       [ALL,      ALL,  NONE,      NONE,     NONE,        NONE,    NONE]),
     (DataKind::FieldValues,           [ALL,      ALL,  NO_SYMBOLS,ALL,      ALL,         ALL,     ALL]),
     (DataKind::LostEvents,            [ALL,      ALL,  ALL,       ALL,      ALL,         ALL,     ALL]),
-    (DataKind::ThreadNames,           [ALL,      ALL,  ONE_NAME,       ALL,      ALL,         ALL,     ALL]),
+    (DataKind::ThreadNames,           [ALL,      ALL,  ONE_NAME,  ALL,      ALL,         ALL,     ALL]),
     (DataKind::ProcessNames,          [ALL,      ALL,  ALL,       NONE,     ALL,         ALL,     ALL]),
     (DataKind::TimesBelowMicrosecond, [ALL,      ALL,  ALL,       NONE,     ALL,         ALL,     ALL]),
     (DataKind::Flags,                 [ALL,      ALL,  ALL,       ALL,      NONE,        NONE,    NONE]),

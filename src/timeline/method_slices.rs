@@ -174,7 +174,7 @@ impl Pusher<'_, '_, '_> {
             self.counts.first = Some(self.counts.first.map_or(first.ts, |t| t.min(first.ts)));
             self.counts.last = self.counts.last.max(Some(last.ts));
         }
-        let finer = thread.batch.iter().filter(|edge| edge.ts % 1000 != 0).count() as u64;
+        let finer = thread.batch.iter().filter(|edge| !edge.ts.is_multiple_of(1000)).count() as u64;
         let with_cpu = thread.batch.iter().filter(|e| e.kind == EdgeKind::Enter && e.cpu.is_some()).count();
         self.counts.contents.add(DataKind::TimesBelowMicrosecond, finer);
         // A trace without wall time has its CPU time as the time of the timeline.

@@ -376,7 +376,7 @@ impl EventCounts {
     #[inline]
     fn count(&mut self, event: &Event<'_>, is_wakeup: bool) {
         self.events += 1;
-        self.below_microsecond += u64::from(event.ts % 1000 != 0);
+        self.below_microsecond += u64::from(!event.ts.is_multiple_of(1000));
         self.with_flags += u64::from(event.flags != 0);
         self.with_preempt_count += u64::from(event.preempt_count != 0);
         self.wakeups += u64::from(is_wakeup);
