@@ -102,8 +102,7 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
 
 /// The time of the trace's last record, ns since the trace's start.
 fn end_ns(trace: &MethodTrace<'_>) -> u64 {
-    let last = trace.records().filter_map(|record| record.wall.or(record.cpu)).max().unwrap_or(0);
-    last.saturating_mul(trace.header().tick_ns)
+    trace.records().filter_map(|record| record.wall.or(record.cpu)).max().unwrap_or(0)
 }
 
 fn selection(

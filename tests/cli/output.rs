@@ -139,6 +139,64 @@ fn one_file_given_twice_is_taken_once_and_a_note_says_so() {
 }
 
 #[test]
+fn a_value_that_does_not_fit_its_field_in_a_trace_dat_is_counted_as_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = |n: u32, function: &str| {
+        format!(
+            " a-7 (    7) [000] d..1 1.00000{n}: hrtimer_expire_entry: hrtimer=00000000deadbeef function={function} now=5\n"
+        )
+    };
+    let text = format!("# tracer: nop\n#\n{}{}", line(1, "tick_sched_timer"), line(2, "hrtimer_wakeup"));
+    fs::write(dir.path().join("a.txt"), text).unwrap();
+    let (status, said) = summary(dir.path(), &["convert", "a.txt", "-o", "out.dat"]);
+    assert_eq!((status, &said["dropped"]), (Some(3), &serde_json::json!({ "field_values": 2 })), "{said}");
+    let (status, said) = summary(dir.path(), &["convert", "a.txt", "-o", "out.txt"]);
+    assert_eq!((status, &said["dropped"]), (Some(0), &serde_json::json!({})), "{said}");
+}
+
+#[test]
+fn lost_events_are_in_every_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = |us: u32| format!(" a-7 (    7) [001] d..1 1.{us:06}: tracing_mark_write: I|7|x\n");
+    let text = format!("# tracer: nop\n#\n{}CPU:1 [LOST 5 EVENTS]\n{}", line(1), line(9));
+    fs::write(dir.path().join("a.txt"), text).unwrap();
+    for (out, line) in [
+        ("out.csv", "lost,1000001000,,1,,,,events lost,5,"),
+        ("out.txt", "CPU:1 [LOST 5 EVENTS]"),
+        ("out.json", "\"name\":\"events lost\",\"cat\":\"ftrace\",\"s\":\"t\",\"args\":{\"count\":5}"),
+        ("out.firefox.json", "events lost"),
+    ] {
+        let (status, said) = summary(dir.path(), &["convert", "a.txt", "-o", out]);
+        assert_eq!((status, &said["outcome"]["report"]["cpus"]["1"]["lost"]), (Some(3), &5.into()));
+        let written = fs::read_to_string(dir.path().join(out)).unwrap();
+        assert!(written.contains(line), "{line} in {written}");
+    }
+    let (_, said) = summary(dir.path(), &["convert", "a.txt", "-o", "out.dat"]);
+    assert_eq!(said["dropped"], serde_json::json!({}));
+    let (_, said) = summary(dir.path(), &["info", "out.dat"]);
+    assert_eq!(said["lost"], 5);
+}
+
+#[test]
+fn a_csv_of_a_recording_and_its_method_trace_has_names_signatures_and_files_of_every_call() {
+    let dir = tempfile::tempdir().unwrap();
+    recording_and_method_trace(dir.path());
+    let (_, said) = summary(dir.path(), &["merge", "app.dat", "app.trace", "-o", "out.csv"]);
+    let written = fs::read_to_string(dir.path().join("out.csv")).unwrap();
+    let columns: Vec<&str> = written.lines().next().unwrap().split(',').collect();
+    let column = |name: &str| columns.iter().position(|c| *c == name).unwrap();
+    let mut calls = 0;
+    for line in written.lines().filter(|line| line.starts_with("method,")) {
+        let fields: Vec<&str> = line.split(',').collect();
+        for name in ["pid", "tid", "depth", "name", "thread", "process", "signature", "file"] {
+            assert!(!fields[column(name)].is_empty(), "{name} in {line}");
+        }
+        calls += 1;
+    }
+    assert_eq!(said["outcome"]["methods"], calls);
+}
+
+#[test]
 fn info_succeeds_silently_on_a_closed_pipe_and_fails_with_one_message_on_a_full_disk() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.trace");

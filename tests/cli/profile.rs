@@ -432,7 +432,7 @@ fn a_filter_that_matches_nothing_says_so() {
     let path = files.write("t.trace", &sample().to_bytes());
     for (filter, said) in [
         (["--method", "no.such"], "no method matches no.such; 3 do not match"),
-        (["--from", "5s"], "nothing lies behind --from 5 s: the trace ends at 0.0"),
+        (["--from", "5s"], "nothing lies behind --from 5 s: the trace ends at 0.00"),
         (["--thread", "nobody"], "no thread is called nobody"),
     ] {
         let out = profile(&path, &filter);

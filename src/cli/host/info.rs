@@ -9,6 +9,7 @@ use serde_json::json;
 use super::size;
 use crate::cli::{Exit, exit};
 use crate::console::complain;
+use crate::export::ConversionLosses;
 use crate::formats::input::Input;
 use crate::formats::{OpenError, ReadReport};
 use crate::inspect::container::{self, ContainerReport};
@@ -139,6 +140,10 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
     writeln!(out, "  events: {} of {} kinds", recording.events, recording.event_types.len())?;
     for (name, count) in recording.event_types.iter().take(12) {
         writeln!(out, "    {count:>10} {name}")?;
+    }
+    if !recording.report.perfetto_only.is_empty() {
+        let packets = ConversionLosses::list(&recording.report.perfetto_only);
+        writeln!(out, "  only Perfetto outputs can hold: {packets}")?;
     }
     writeln!(out, "  threads known: {}, processes: {}", recording.thread_count, recording.process_count)?;
     print_problems(out, &recording.report)
