@@ -207,7 +207,7 @@ impl AtraceSession {
             let names: Vec<&str> = list.split(',').filter(|f| !f.is_empty()).collect();
             functions::trace_functions(&mut settings, &names)?;
         }
-        tracefs_config::start(&settings)?;
+        tracefs_config::start(&mut settings)?;
         if !self.options.stream {
             say(format_args!("capturing trace..."));
         }

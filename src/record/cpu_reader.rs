@@ -1,5 +1,5 @@
-//! Moves pages from the kernel's per-CPU ring buffers to an output. Of each page only the page header is
-//! examined.
+//! Moves pages from the kernel's per-CPU ring buffers to an output. Of each page the header is examined, and its
+//! events are counted.
 //!
 //! Pages are read one at a time with `read(2)` into a batch, and the batch is written past the page cache.
 //! The alternatives cost more. CPU time per page on an x86-64 machine with Linux 6.18, median of three runs
@@ -38,6 +38,8 @@ const BATCH_ALIGN: usize = 4096;
 pub(crate) struct CpuReadCount {
     /// The CPU's id.
     pub(crate) cpu: u32,
+    /// Events in the pages that were read.
+    pub(crate) events: u64,
     /// Bytes of pages written to the output.
     pub(crate) bytes: u64,
     /// Pages whose header says that events were lost before the page.
@@ -177,6 +179,8 @@ impl CpuReader {
             self.count.gaps += 1;
             self.count.missed += if let LostEvents::Count(count) = lost { count } else { 0 };
         }
+        // The kernel counts what all readers have read. Only this count shows that another program reads too.
+        self.count.events += page.records().count() as u64;
         Ok(Some(page.data.len()))
     }
 }

@@ -74,8 +74,9 @@ pub(crate) enum RecordError {
     NotRegularFile(PathBuf),
     /// Another recorder holds the lock of this trace buffer.
     #[error(
-        "another recorder (pid {pid}) is using this trace buffer: wait for it, stop it, or take over with --force \
-         (its recording ends there; its settings are put back)"
+        "another recorder{} is using this trace buffer: wait for it, stop it, or take over with --force \
+         (its recording ends there; its settings are put back)",
+        if *pid == 0 { String::new() } else { format!(" (pid {pid})") }
     )]
     Busy {
         /// That recorder's process id; 0 where it is unknown.

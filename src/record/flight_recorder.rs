@@ -25,7 +25,7 @@ pub(crate) fn start(
     let mut applied = tracefs_config::apply(&mut settings, &config).map_err(RecordError::fatal)?;
     let mut snapshots = clocks::begin(applied.clock);
     clocks::push(&mut snapshots, clocks::snapshot(settings.tracefs()));
-    tracefs_config::start(&settings)?;
+    tracefs_config::start(&mut settings)?;
     settings.leave_on(snapshots)?;
     notes.append(&mut applied.notes);
     Ok(AppliedConfig { notes, ..applied })

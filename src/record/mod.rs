@@ -4,6 +4,7 @@
 //! A command line calls one function of [`recorder`], [`record_while`], [`launch`], [`flight_recorder`] or
 //! [`saved_settings`] with a request, and prints the summary that comes back.
 
+mod buffer_lock;
 mod capture;
 mod clocks;
 mod cpu_reader;
@@ -15,12 +16,14 @@ pub(crate) mod file_access;
 pub(crate) mod flight_recorder;
 pub(crate) mod launch;
 mod metadata;
+mod other_readers;
 mod output;
 pub(crate) mod record_while;
 pub(crate) mod recorder;
 pub(crate) mod request;
 pub(crate) mod saved_settings;
 mod session;
+mod settings_watch;
 mod signals;
 mod stream_output;
 mod summary;

@@ -7,8 +7,11 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::cpu_reader::ReadLimit;
+use super::other_readers::other_readers;
 use super::request::{BufferNotice, RecordingRequest};
 use super::session::{CaptureTarget, RecordingSession};
+use super::settings_watch::SettingsWatch;
+use super::summary::BufferTakeover;
 use super::tracefs_config::{self, AppliedConfig, TracefsConfig, WhenFull};
 use super::{RecordError, RecordingSummary, SettingsGuard, Signals, Tracefs, cpu_stats};
 use crate::trace_dat::RecorderInfo;
@@ -113,30 +116,53 @@ impl<'a> PreparedRecording<'a> {
         if !plan.target.is_stream() {
             settings.set_capture(&plan.target.path)?;
         }
+        let mut notes = notes;
+        if !applied.restricted {
+            notes.extend(other_readers(settings.tracefs()).iter().map(|reader| {
+                format!("{reader} reads this trace buffer too, and takes a part of its events: record with --instance")
+            }));
+        }
         session.snapshot();
-        tracefs_config::start(&settings)?;
+        tracefs_config::start(&mut settings)?;
         on_start();
         let started = Instant::now();
+        let watch = SettingsWatch::begin(settings.tracefs());
         let mut recording_loop = RecordingLoop {
             plan,
             buffer_kb: config.buffer_kb,
             signals: &signals,
             session: &mut session,
+            watch: &watch,
             has_watermark: applied.watermark.is_some(),
             false_wakeups: 0,
         };
         let mut ended = recording_loop.run(started);
-        let stopped = tracefs_config::stop(&settings);
-        let mut summary = begin_summary(notes, applied, plan.mode, started.elapsed());
+        let seconds = started.elapsed();
+        // What came to pass in the last second: changes are looked for once a second.
+        let mut changes = watch.changes(settings.tracefs());
+        if let Ok(RecordingEndReason::TakenOver(earlier)) = &mut ended {
+            changes = std::mem::take(earlier);
+        }
+        let mut stopped = Ok(());
+        let mut summary = begin_summary(notes, applied, plan.mode, seconds);
+        if changes.is_empty() {
+            stopped = tracefs_config::stop(&settings);
+        } else {
+            settings.give_up_foreign();
+            summary.taken_over = Some(BufferTakeover { seconds: seconds.as_secs_f64(), changes });
+        }
         session.snapshot();
-        // The rest of the buffers, partial pages included. After an error the output may take no more pages.
+        // The rest of the buffers, partial pages included. After an error the output may take no more pages, and
+        // the events of a program that has taken the buffer over are not ours.
         if ended.is_ok()
+            && summary.taken_over.is_none()
             && let Err(error) = session.drain()
         {
             ended = Err(error);
         }
         match ended {
-            Ok(reason) => summary.ended_by = reason,
+            Ok(RecordingEndReason::TakenOver(_)) => summary.ended_by = "another program".into(),
+            Ok(RecordingEndReason::Planned(reason)) => summary.ended_by = reason,
             Err(error) => {
                 summary.ended_by = "an error".into();
                 summary.error = Some(error.to_string());
@@ -153,6 +179,10 @@ impl<'a> PreparedRecording<'a> {
         summary
             .notes
             .extend(put_back.failures().map(|failure| format!("a setting is not put back: {failure}")));
+        if !put_back.foreign.is_empty() {
+            let files = put_back.foreign.join(", ");
+            summary.notes.push(format!("left as the other program has set them: {files}"));
+        }
         session.finish(&mut summary, &|| signals.take().is_some())?;
         if put_back.refused.is_empty() {
             settings.restore();
@@ -179,6 +209,14 @@ fn begin_summary(
     }
 }
 
+/// Why the loop of a recording ended.
+enum RecordingEndReason {
+    /// The plan's end, or a signal.
+    Planned(String),
+    /// Another program has changed the settings named.
+    TakenOver(Vec<String>),
+}
+
 /// The loop that moves pages while tracing is on.
 struct RecordingLoop<'a> {
     plan: &'a RecordingPlan,
@@ -186,6 +224,7 @@ struct RecordingLoop<'a> {
     buffer_kb: u64,
     signals: &'a Signals,
     session: &'a mut RecordingSession,
+    watch: &'a SettingsWatch,
     /// Whether a CPU's pipe becomes readable when its buffer is filled to the watermark.
     has_watermark: bool,
     false_wakeups: u32,
@@ -193,7 +232,9 @@ struct RecordingLoop<'a> {
 
 impl RecordingLoop<'_> {
     /// Moves pages until something ends the recording. Returns the reason for the end.
-    fn run(&mut self, started: Instant) -> Result<String, RecordError> {
+    fn run(&mut self, started: Instant) -> Result<RecordingEndReason, RecordError> {
+        use RecordingEndReason::{Planned, TakenOver};
+        let mut next_look = Instant::now() + MAX_WAIT;
         let mut next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
         // The time in which half of a buffer fills at the highest rate.
         let interval_ms = self.buffer_kb.saturating_mul(1024 * 500) / MAX_BYTES_PER_SECOND;
@@ -208,19 +249,26 @@ impl RecordingLoop<'_> {
             let left = deadline.map_or(max_wait, |d| d.saturating_duration_since(Instant::now()));
             let ready = self.wait(left.min(max_wait));
             if let Some(signal) = self.signals.take() {
-                return Ok(format!("signal {signal}"));
+                return Ok(Planned(format!("signal {signal}")));
             }
             match self.plan.mode {
                 RecordingMode::Stream => self.read_cpus(&ready)?,
-                RecordingMode::Fill if self.is_full()? => return Ok("full".into()),
+                RecordingMode::Fill if self.is_full()? => return Ok(Planned("full".into())),
                 RecordingMode::Fill | RecordingMode::Ring => {}
             }
             if self.plan.target.max_bytes.is_some_and(|max| self.session.output.data_bytes() >= max) {
-                return Ok("size".into());
+                return Ok(Planned("size".into()));
             }
             let now = Instant::now();
             if deadline.is_some_and(|d| now >= d) {
-                return Ok("time".into());
+                return Ok(Planned("time".into()));
+            }
+            if now >= next_look {
+                next_look = now + MAX_WAIT;
+                let changes = self.watch.changes(&self.session.tracefs);
+                if !changes.is_empty() {
+                    return Ok(TakenOver(changes));
+                }
             }
             if now >= next_snapshot {
                 next_snapshot = now + SNAPSHOT_INTERVAL;

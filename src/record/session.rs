@@ -13,7 +13,7 @@ use super::tracefs_config::AppliedConfig;
 use super::{RecordError, SettingsGuard, Tracefs, clocks};
 use crate::clock::Snapshots;
 use crate::trace_dat::file_format::option;
-use crate::trace_dat::{CpuLoss, DatHead, Metadata, RecorderInfo, Slot, trace_clock_option};
+use crate::trace_dat::{CpuLoss, CpuRecorded, DatHead, Metadata, RecorderInfo, Slot, trace_clock_option};
 
 /// Where a recording goes, and what it includes beside the events.
 #[derive(Debug, Clone)]
@@ -173,7 +173,8 @@ impl ClosedSession {
             output.patch(Slot { len: slot.len - 1, ..slot }, text.as_bytes(), b' ')?;
             summary.cpus.push(CpuSummary {
                 cpu: count.cpu,
-                events: stats.read,
+                events: count.events,
+                taken: stats.read.saturating_sub(count.events),
                 bytes: count.bytes,
                 overrun: stats.overrun,
                 dropped: stats.dropped,
@@ -189,6 +190,9 @@ impl ClosedSession {
                 summary.notes.push(note.into());
             }
         }
+        let recorded =
+            summary.cpus.iter().map(|c| CpuRecorded { cpu: c.cpu, events: c.events, taken: c.taken });
+        let recorded = recorded.collect();
         let lossy = summary.cpus.iter().filter(|c| summary.streaming && c.lost() > 0);
         let lost =
             lossy.map(|c| CpuLoss { cpu: c.cpu, overrun: c.overrun, dropped: c.dropped + c.commit_overrun });
@@ -198,6 +202,7 @@ impl ClosedSession {
             excerpt,
             restricted: names.restricted,
             snapshots,
+            recorded,
             lost,
             processes,
             ..RecorderInfo::default()

@@ -9,8 +9,11 @@ use serde::Serialize;
 pub(crate) struct CpuSummary {
     /// The CPU's id.
     pub(crate) cpu: u32,
-    /// Events that were read out of the kernel (`read events` of `stats`).
+    /// Events in the capture.
     pub(crate) events: u64,
+    /// Events that another program has read out of the same buffer: what the kernel counts as read and the
+    /// capture does not hold.
+    pub(crate) taken: u64,
     /// Bytes of pages written to the capture.
     pub(crate) bytes: u64,
     /// Events that were overwritten before they were read.
@@ -32,8 +35,21 @@ impl CpuSummary {
     /// headers. In a recording that is read only at its end, these are not losses but the events that the
     /// ring has overwritten or the full buffer has refused.
     pub(crate) fn lost(&self) -> u64 {
+        self.overwritten() + self.taken
+    }
+
+    fn overwritten(&self) -> u64 {
         (self.overrun + self.dropped + self.commit_overrun).max(self.missed).max(u64::from(self.gaps > 0))
     }
+}
+
+/// How another program took the trace buffer over.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct BufferTakeover {
+    /// When that was noticed, seconds after the start; it happened at most a second before.
+    pub(crate) seconds: f64,
+    /// What the program changed: `tracing_on from 1 to 0`.
+    pub(crate) changes: Vec<String>,
 }
 
 /// The summary of a recording. Its JSON form is part of the command line's interface.
@@ -49,12 +65,14 @@ pub(crate) struct RecordingSummary {
     pub(crate) seconds: f64,
     /// ftrace's name of the trace clock.
     pub(crate) clock: String,
-    /// Why the recording ended: `time`, `signal SIGINT`, `size`, `full`, `an error`, `dump`.
+    /// Why the recording ended: `time`, `signal SIGINT`, `size`, `full`, `another program`, `an error`, `dump`.
     pub(crate) ended_by: String,
     /// The counts of each CPU.
     pub(crate) cpus: Vec<CpuSummary>,
     /// Sentences about what was not available or went wrong without ending the recording.
     pub(crate) notes: Vec<String>,
+    /// What another program changed when it took the buffer over; `None` if none did. The recording ended there.
+    pub(crate) taken_over: Option<BufferTakeover>,
     /// The error that ended the recording, if one did. The capture holds everything that was written before.
     pub(crate) error: Option<String>,
     /// The recorder's user and system time, seconds.
@@ -69,14 +87,18 @@ impl RecordingSummary {
         self.cpus.iter().map(|c| c.events).sum()
     }
 
-    /// The number of lost events, all CPUs together. Always 0 for a recording that is read only at its end.
+    /// The number of lost events, all CPUs together. In a recording that is read only at its end, only what
+    /// another program has taken is lost.
     pub(crate) fn lost(&self) -> u64 {
-        if self.streaming { self.cpus.iter().map(CpuSummary::lost).sum() } else { 0 }
+        self.cpus.iter().map(|cpu| if self.streaming { cpu.lost() } else { cpu.taken }).sum()
     }
 
     /// Whether anything is missing from the capture; the exit code is 3 then.
     pub(crate) fn is_lossy(&self) -> bool {
-        self.error.is_some() || self.lost() > 0 || (self.streaming && self.cpus.iter().any(|c| c.left > 0))
+        self.error.is_some()
+            || self.taken_over.is_some()
+            || self.lost() > 0
+            || (self.streaming && self.cpus.iter().any(|c| c.left > 0))
     }
 
     /// Fills in the CPU time and memory that this process has used so far.
@@ -102,12 +124,15 @@ impl RecordingSummary {
         );
         for c in &self.cpus {
             let word = if self.streaming { "lost" } else { "overwritten or refused" };
-            out += &format!("  cpu {:>2}: {:>10} events, {} {word}", c.cpu, c.events, c.lost());
-            if c.lost() > 0 {
+            out += &format!("  cpu {:>2}: {:>10} events, {} {word}", c.cpu, c.events, c.overwritten());
+            if c.overwritten() > 0 {
                 out += &format!(
                     " (overrun {}, dropped {}, commit overrun {}, gaps {})",
                     c.overrun, c.dropped, c.commit_overrun, c.gaps
                 );
+            }
+            if c.taken > 0 {
+                out += &format!(", {} taken by another program", c.taken);
             }
             if c.left > 0 {
                 out += &format!(", {} left in the kernel", c.left);
@@ -118,6 +143,13 @@ impl RecordingSummary {
             "  recorder: {:.2} CPU-seconds, at most {} KiB of memory\n",
             self.cpu_seconds, self.peak_rss_kb
         );
+        if let Some(BufferTakeover { seconds, changes }) = &self.taken_over {
+            out += &format!(
+                "  after {seconds:.1} s another program took the trace buffer over and changed {}: the recording ends there. \
+                 With --instance it has a buffer of its own\n",
+                changes.join(", ")
+            );
+        }
         self.notes.iter().for_each(|n| out += &format!("  note: {n}\n"));
         if let Some(error) = &self.error {
             out += &format!("  ended early: {error}\n");
@@ -149,6 +181,18 @@ mod tests {
         assert_eq!((summary(false).lost(), summary(false).is_lossy()), (0, false));
         assert!(summary(true).text().contains("5 lost (overrun 2, dropped 1"), "{}", summary(true).text());
         assert!(summary(false).text().contains("5 overwritten or refused"), "{}", summary(false).text());
+    }
+
+    #[test]
+    fn what_another_reader_has_taken_is_lost_in_every_mode() {
+        let cpu = CpuSummary { taken: 9, overrun: 4, ..CpuSummary::default() };
+        let of = |streaming| RecordingSummary {
+            streaming,
+            cpus: vec![cpu.clone()],
+            ..RecordingSummary::default()
+        };
+        assert_eq!((of(true).lost(), of(false).lost(), of(false).is_lossy()), (13, 9, true));
+        assert!(of(false).text().contains("9 taken by another program"), "{}", of(false).text());
     }
 
     #[test]

@@ -132,7 +132,8 @@ pub(crate) fn apply(
 }
 
 /// Turns tracing on. The buffer is empty at that moment.
-pub(crate) fn start(settings: &SettingsGuard) -> Result<(), RecordError> {
+pub(crate) fn start(settings: &mut SettingsGuard) -> Result<(), RecordError> {
+    settings.set_own("tracing_on", "1");
     settings.tracefs().write("tracing_on", "1")
 }
 

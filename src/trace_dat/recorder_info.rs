@@ -23,6 +23,9 @@ pub struct RecorderInfo {
     /// Snapshots of several clocks, taken during the recording.
     #[serde(flatten)]
     pub snapshots: Snapshots,
+    /// What the recorder has read from each CPU. Older recorders did not write it.
+    #[serde(default)]
+    pub recorded: Vec<CpuRecorded>,
     /// Losses of each CPU that lost events.
     #[serde(default)]
     pub lost: Vec<CpuLoss>,
@@ -53,6 +56,17 @@ impl RecorderInfo {
 // left.
 fn yes() -> bool {
     true
+}
+
+/// Events that were read from one CPU's buffer while the recording ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuRecorded {
+    /// Number of the CPU.
+    pub cpu: u32,
+    /// Events in the pages that the recorder wrote.
+    pub events: u64,
+    /// Events that another program read, which the pages lack.
+    pub taken: u64,
 }
 
 /// Events that one CPU's buffer lost.

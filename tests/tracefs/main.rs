@@ -16,6 +16,7 @@ mod failure_modes;
 mod knobs;
 mod launch;
 mod locked_down;
+mod other_tracers;
 mod recording;
 mod text;
 mod tracefs_fixture;

@@ -184,7 +184,7 @@ impl Knobs {
     }
 
     /// Writes the old values of the knobs that differ now, as far as the kernel accepts them.
-    fn put_back(&self, root: &Path) {
+    pub fn put_back(&self, root: &Path) {
         let _ = fs::write(root.join("current_tracer"), "nop");
         let _ = fs::write(root.join("events/enable"), "0");
         for instance in fs::read_dir(root.join("instances")).into_iter().flatten().flatten() {

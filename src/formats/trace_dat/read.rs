@@ -210,6 +210,23 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
                 ));
             }
         }
+        for recorded in &self.dat.options.recorder_info.recorded {
+            let Some(count) = report.cpus.get_mut(&recorded.cpu) else { continue };
+            if recorded.events > count.events {
+                let what = format!(
+                    "CPU {}: the recorder wrote {} events, and the file has {}",
+                    recorded.cpu, recorded.events, count.events
+                );
+                report.damage.push(Damage { offset: 0, what });
+            }
+            if recorded.taken > 0 {
+                count.lost = count.lost.saturating_add(recorded.taken);
+                report.notes.push(format!(
+                    "CPU {}: another program read {} events out of the buffer while this recording ran",
+                    recorded.cpu, recorded.taken
+                ));
+            }
+        }
         report.damage.splice(0..0, self.dat.damage.iter().cloned());
         let unknown = self.types.damage;
         if self.dat.options.recorder_info.restricted {

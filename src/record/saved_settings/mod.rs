@@ -5,6 +5,7 @@ mod put_back;
 mod restore;
 mod settings_file;
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 use self::put_back::restorable;
 use self::settings_file::{SavedKnob, SavedSetting, SettingsOwner, boot_id, json_line, lock, parse, path_of};
+use super::buffer_lock::BufferLock;
 use super::{RecordError, Tracefs};
 use crate::android::system::{Properties, SavedProperties, UserspaceRequest, UserspaceTags};
 use crate::clock::Snapshots;
@@ -38,7 +40,14 @@ pub(crate) struct SettingsGuard {
     owner: SettingsOwner,
     saved: Vec<SavedSetting>,
     file: Flock<File>,
+    /// `None` once the settings are put back.
+    buffer_lock: Option<BufferLock>,
     path: PathBuf,
+    /// The values that this guard has given to the saved settings that are files of tracefs.
+    own: HashMap<String, String>,
+    /// Whether another program has taken the buffer over. Then a setting is put back only if it still has the
+    /// guard's own value.
+    taken_over: bool,
     /// Whether dropping the guard leaves everything as it is.
     done: bool,
 }
@@ -70,6 +79,7 @@ impl SettingsGuard {
         let Some(file) = lock(&path)? else {
             return Err(RecordError::Busy { pid: parse(&path).map_or(0, |(owner, _)| owner.pid) });
         };
+        let buffer_lock = BufferLock::take(tracefs).map_err(|pid| RecordError::Busy { pid })?;
         let mut remove_instance = false;
         let mut saved = Vec::new();
         let mut leftover = None;
@@ -79,8 +89,10 @@ impl SettingsGuard {
             }
             saved = left;
             let flight_recorder = owner.flight.is_some().then_some(owner.pid);
-            leftover =
-                Some(LeftoverSettings { flight_recorder, report: put_back::put_back(tracefs, &mut saved) });
+            leftover = Some(LeftoverSettings {
+                flight_recorder,
+                report: put_back::put_back(tracefs, &mut saved, &HashMap::new()),
+            });
             // The killed recorder had created the instance if it was to remove it.
             remove_instance = owner.remove_instance;
         }
@@ -93,20 +105,37 @@ impl SettingsGuard {
             flight: None,
             capture: None,
         };
-        let mut settings = SettingsGuard { tracefs: tracefs.clone(), owner, saved, file, path, done: false };
+        let mut settings = SettingsGuard::new(tracefs.clone(), owner, saved, (file, buffer_lock, path));
         settings.rewrite()?;
         Ok((settings, leftover))
+    }
+
+    fn new(
+        tracefs: Tracefs,
+        owner: SettingsOwner,
+        saved: Vec<SavedSetting>,
+        (file, buffer_lock, path): (Flock<File>, BufferLock, PathBuf),
+    ) -> SettingsGuard {
+        let (buffer_lock, own) = (Some(buffer_lock), HashMap::new());
+        SettingsGuard { tracefs, owner, saved, file, buffer_lock, path, own, taken_over: false, done: false }
     }
 
     /// Ends the recorder that holds the lock of this trace buffer, if there is one: with SIGTERM, and after
     /// ten seconds with SIGKILL. Returns the recorder's process id.
     pub(crate) fn take_over(tracefs: &Tracefs, dir: &Path) -> Result<Option<u32>, RecordError> {
         let path = path_of(dir, tracefs);
-        let Some((SettingsOwner { pid, .. }, _)) = parse(&path) else { return Ok(None) };
+        // The recorder that holds the lock now; 0 if it is unknown.
+        let holder = || -> Result<Option<u32>, RecordError> {
+            if path.exists() && lock(&path)?.is_none() {
+                return Ok(Some(parse(&path).map_or(0, |(owner, _)| owner.pid)));
+            }
+            Ok(BufferLock::take(tracefs).err())
+        };
+        let Some(pid) = holder()? else { return Ok(None) };
         let target = nix::unistd::Pid::from_raw(pid as i32);
         for tenth in 0..150 {
-            if lock(&path)?.is_some() {
-                return Ok((tenth > 0).then_some(pid));
+            if pid == 0 {
+                break;
             }
             match tenth {
                 // SIGCONT lets a recorder that somebody has stopped receive the SIGTERM and end in order.
@@ -115,6 +144,9 @@ impl SettingsGuard {
                 _ => {}
             }
             std::thread::sleep(Duration::from_millis(100));
+            if holder()?.is_none() {
+                return Ok(Some(pid));
+            }
         }
         Err(RecordError::Busy { pid })
     }
@@ -134,7 +166,8 @@ impl SettingsGuard {
             let _ = fs::remove_file(&path);
             return Ok(None);
         }
-        Ok(Some(SettingsGuard { tracefs: tracefs.clone(), owner, saved, file, path, done: false }))
+        let buffer_lock = BufferLock::take(tracefs).map_err(|pid| RecordError::Busy { pid })?;
+        Ok(Some(SettingsGuard::new(tracefs.clone(), owner, saved, (file, buffer_lock, path))))
     }
 
     /// Appends a line to the file, and returns the file's length before it.
@@ -168,7 +201,20 @@ impl SettingsGuard {
             self.forget_unchanged(end);
             return Err(error);
         }
+        // The kernel rounds sizes.
+        let shown = if knob.contains("size") { self.tracefs.read(knob).ok() } else { None };
+        self.own.insert(knob.to_owned(), shown.as_deref().map_or_else(|| value.to_owned(), restorable));
         Ok(true)
+    }
+
+    /// Notes that the setting `knob`, which is saved already, has `value` by this guard's doing.
+    pub(crate) fn set_own(&mut self, knob: &str, value: &str) {
+        self.own.insert(knob.to_owned(), value.to_owned());
+    }
+
+    /// Notes that another program has taken the buffer over: what it has changed is not put back.
+    pub(crate) fn give_up_foreign(&mut self) {
+        self.taken_over = true;
     }
 
     /// Forgets the setting that was saved last, at `end` of the file, if it has its old value.
@@ -274,7 +320,10 @@ impl SettingsGuard {
     /// Puts every setting back, but keeps the file until the guard is dropped: it still names the unfinished
     /// capture.
     pub(crate) fn put_back(&mut self) -> PutBackReport {
-        let mut report = put_back::put_back(&self.tracefs, &mut self.saved);
+        let own = if self.taken_over { std::mem::take(&mut self.own) } else { HashMap::new() };
+        let mut report = put_back::put_back(&self.tracefs, &mut self.saved, &own);
+        // An instance can be removed only while none of its files is open.
+        self.buffer_lock = None;
         if self.owner.remove_instance {
             match put_back::remove_instance(&self.tracefs) {
                 Ok(()) => self.owner.remove_instance = false,

@@ -1,6 +1,7 @@
 //! Puts saved settings back. One setting that cannot be put back keeps no other from its old value, and
 //! nothing that a retry cannot mend is tried again.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 
@@ -15,6 +16,8 @@ pub(crate) struct PutBackReport {
     pub(crate) written: usize,
     /// The number of settings that had their old value already.
     pub(crate) unchanged: usize,
+    /// Files that another program has changed since. They keep that program's values.
+    pub(crate) foreign: Vec<String>,
     /// Why settings were given up: this user may not write them, or their file is gone. A retry would not
     /// help.
     pub(crate) given_up: Vec<RecordError>,
@@ -33,14 +36,22 @@ impl PutBackReport {
 
 /// Writes the saved values in reverse order. Of `saved`, the settings remain that could not be put back but
 /// may be later. If somebody has removed the instance, only settings of the top-level buffer are left to put
-/// back.
-pub(super) fn put_back(tracefs: &Tracefs, saved: &mut Vec<SavedSetting>) -> PutBackReport {
+/// back. A file in `own` is put back only if it has the value given there.
+pub(super) fn put_back(
+    tracefs: &Tracefs,
+    saved: &mut Vec<SavedSetting>,
+    own: &HashMap<String, String>,
+) -> PutBackReport {
     let is_gone = tracefs.instance_name().is_some() && !tracefs.exists();
     let mut report = PutBackReport::default();
     let mut remaining = Vec::new();
     for setting in saved.drain(..).rev() {
         let result = match &setting {
             SavedSetting::Knob(saved) if is_gone && !saved.knob.starts_with("../..") => Ok(false),
+            SavedSetting::Knob(saved) if is_foreign(tracefs, saved, own) => {
+                report.foreign.push(saved.knob.clone());
+                continue;
+            }
             SavedSetting::Knob(saved) => put_knob_back(tracefs, saved),
             SavedSetting::Properties(saved) => match Properties::here() {
                 Some(properties) => saved.restore(&properties).map(|()| true).map_err(RecordError::from),
@@ -66,6 +77,12 @@ pub(super) fn put_back(tracefs: &Tracefs, saved: &mut Vec<SavedSetting>) -> PutB
 fn is_final(error: &RecordError) -> bool {
     let kind = error.kernel_error().map(io::Error::kind);
     matches!(kind, Some(io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound))
+}
+
+/// Whether a file has neither its old value nor the recorder's own one.
+fn is_foreign(tracefs: &Tracefs, saved: &SavedKnob, own: &HashMap<String, String>) -> bool {
+    let Some(own) = own.get(&saved.knob) else { return false };
+    tracefs.read(&saved.knob).is_ok_and(|now| ![own, &saved.value].contains(&&restorable(&now)))
 }
 
 /// Returns whether the value had to be written.
@@ -146,10 +163,25 @@ mod tests {
         let mut saved =
             vec![knob("tracing_on", "0"), knob("refused", "x"), knob("gone", "1"), knob("same", "5")];
         assert_eq!(count_changed(&tracefs, &saved), 3);
-        let report = put_back(&tracefs, &mut saved);
+        let report = put_back(&tracefs, &mut saved, &HashMap::new());
         assert_eq!((report.written, report.unchanged), (1, 1), "{report:?}");
         assert_eq!((report.given_up.len(), report.refused.len()), (1, 1), "{report:?}");
         assert_eq!(tracefs.read("tracing_on").unwrap(), "0");
         assert_eq!(saved, [knob("refused", "x")], "what may succeed later stays saved");
+    }
+
+    #[test]
+    fn what_another_program_has_changed_since_is_left_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = ["tracing_on", "ours", "theirs"];
+        names.iter().for_each(|name| fs::write(dir.path().join(name), "1\n").unwrap());
+        let tracefs = Tracefs::find(Some(dir.path())).unwrap();
+        let knob =
+            |name: &&str| SavedSetting::Knob(SavedKnob { knob: (*name).to_owned(), value: "0".to_owned() });
+        let mut saved = names.iter().map(knob).collect();
+        let own = [("ours", "1"), ("theirs", "7")].map(|(knob, value)| (knob.to_owned(), value.to_owned()));
+        let report = put_back(&tracefs, &mut saved, &HashMap::from(own));
+        assert_eq!((report.written, &report.foreign[..]), (2, &["theirs".to_owned()][..]), "{report:?}");
+        assert_eq!(names.map(|name| tracefs.read(name).unwrap()), ["0", "0", "1"]);
     }
 }

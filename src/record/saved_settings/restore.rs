@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::super::buffer_lock::BufferLock;
 use super::super::{RecordError, Tracefs};
 use super::SettingsGuard;
 use super::put_back::count_changed;
@@ -121,7 +122,16 @@ pub(crate) fn restore_all(dir: &Path, flight_too: bool) -> Result<Vec<RestoredSe
         } else if let Some(file) = lock(&path)? {
             let tracefs = Tracefs::of_saved_settings(owner.tracefs.clone(), owner.instance.clone());
             let stale = owner.boot_id != boot_id();
-            let mut settings = SettingsGuard { tracefs, owner, saved, file, path, done: false };
+            let buffer_lock = match BufferLock::take(&tracefs) {
+                // A recorder with another directory for its settings is using the buffer now.
+                Err(_) if !stale => {
+                    out.push(done);
+                    continue;
+                }
+                Err(_) => BufferLock::none(),
+                Ok(buffer_lock) => buffer_lock,
+            };
+            let mut settings = SettingsGuard::new(tracefs, owner, saved, (file, buffer_lock, path));
             if stale {
                 settings.saved.clear();
                 settings.owner.remove_instance = false;
