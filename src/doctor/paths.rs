@@ -127,7 +127,7 @@ pub(crate) struct PathReport {
 impl PathReport {
     /// Whether a recording can use the file.
     pub(crate) fn works(&self) -> bool {
-        self.access.obstacle.is_none()
+        self.reason.is_none()
     }
 }
 
@@ -138,8 +138,10 @@ pub(super) fn examine(root: &Path, state_dir: &Path, user: &UserIdentity) -> Vec
     let mut out: Vec<PathReport> = Vec::new();
     for file in USED_FILES {
         let gate = file.only_with.and_then(|path| out.iter().find(|p| p.path == path && !p.works()));
-        if let Some(gate) = gate {
-            out.push(not_examined(file, gate));
+        if let Some(gate) = gate
+            && let Some(report) = not_examined(root, file, gate)
+        {
+            out.push(report);
         } else if file.path.contains("/cpu0/") {
             let path = |cpu| file.path.replace("cpu0", &format!("cpu{cpu}"));
             out.extend((0..cpus).map(|cpu| inspect(root, &path(cpu), file, user)));
@@ -181,11 +183,19 @@ fn inspect(root: &Path, path: &str, file: &UsedFile, user: &UserIdentity) -> Pat
     PathReport { path: path.to_owned(), purpose: file.purpose, what_for: file.what_for, access, reason }
 }
 
-/// The report of a file that is of no use without the one of `gate`, which cannot be used.
-fn not_examined(file: &UsedFile, gate: &PathReport) -> PathReport {
-    let access = FileAccess { obstacle: gate.access.obstacle, ..FileAccess::default() };
+/// The report of a file that is of no use without the one of `gate`, which cannot be used. `None` if there is no
+/// such file.
+fn not_examined(root: &Path, file: &UsedFile, gate: &PathReport) -> Option<PathReport> {
+    access(&root.join(file.path), AccessFlags::F_OK).ok()?;
+    let access = FileAccess { exists: true, ..FileAccess::default() };
     let reason = Some(format!("not examined: of no use without {}", gate.path));
-    PathReport { path: file.path.to_owned(), purpose: file.purpose, what_for: file.what_for, access, reason }
+    Some(PathReport {
+        path: file.path.to_owned(),
+        purpose: file.purpose,
+        what_for: file.what_for,
+        access,
+        reason,
+    })
 }
 
 /// Why a file cannot be used and what would change that. `provided_by` names the provider of a file
