@@ -1,12 +1,14 @@
-//! Prints how this process may use files: the tests on a device run it as the shell of a locked phone, and compare
-//! with the phone's rules and with what `doctor` says. It is a test program and no part of the product.
+//! Prints how this process may use files: the tests on a device run it as the shell of a locked phone, and
+//! compare with the phone's rules and with what `doctor` says. It is a test program and no part of the
+//! product.
 //!
-//! usage: `access_probe [DIRECTORY] <PATHS`: paths below the directory (default: `/sys/kernel/tracing`), one a line
+//! usage: `access_probe [DIRECTORY] <PATHS`: paths below the directory (default: `/sys/kernel/tracing`), one
+//! a line
 //!
-//! For each path a line with four characters, a space and the path: `r` if the file can be opened for reading (if a
-//! directory can be listed), `w` if it can be opened for writing, `s` if `stat` works, `f` if `access(F_OK)` finds it,
-//! and `-` in the place of what is denied. Only a lack of permission counts: a file that opens with another error was
-//! permitted.
+//! For each path a line with four characters, a space and the path: `r` if the file can be opened for reading
+//! (if a directory can be listed), `w` if it can be opened for writing, `s` if `stat` works, `f` if
+//! `access(F_OK)` finds it, and `-` in the place of what is denied. Only a lack of permission counts: a file
+//! that opens with another error was permitted.
 #![allow(missing_docs)]
 
 use std::fs::{self, OpenOptions};

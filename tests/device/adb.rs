@@ -15,8 +15,8 @@ pub const DIR: &str = "/data/local/tmp";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What one test at a time holds: the device, or both connections to a device that is dressed as a phone. The
-/// emulated devices share the processors of this machine, so that two tests would disturb each other on two devices,
-/// too.
+/// emulated devices share the processors of this machine, so that two tests would disturb each other on two
+/// devices, too.
 pub type Turn = MutexGuard<'static, ()>;
 
 /// Waits until no other test uses a device.
@@ -265,8 +265,8 @@ impl Drop for Recording<'_> {
     }
 }
 
-/// Makes the adb server connect to a serial that is a network address: it may have forgotten it since the device was
-/// booted.
+/// Makes the adb server connect to a serial that is a network address: it may have forgotten it since the
+/// device was booted.
 pub fn connect(serial: &str) {
     if serial.contains(':') {
         let _ = Command::new("adb").args(["connect", serial]).output();

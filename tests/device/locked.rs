@@ -1,6 +1,6 @@
-//! The emulated device that is dressed as a locked phone (`android/emulator/boot --build user`): the user `shell`
-//! under an enforced SELinux policy. A second connection is root outside of the policy, for what a test prepares
-//! and checks.
+//! The emulated device that is dressed as a locked phone (`android/emulator/boot --build user`): the user
+//! `shell` under an enforced SELinux policy. A second connection is root outside of the policy, for what a
+//! test prepares and checks.
 
 use std::process::Output;
 use std::sync::OnceLock;
@@ -9,8 +9,8 @@ use crate::adb::{Device, Turn, connect, text, turn};
 use crate::settings::{Settings, reset, settings};
 use crate::support;
 
-/// The phone, which one test at a time holds. Dropping this after a panic leaves no program running and no setting
-/// changed.
+/// The phone, which one test at a time holds. Dropping this after a panic leaves no program running and no
+/// setting changed.
 pub struct LockedPhone {
     /// The connection that a developer has: the user `shell`, domain `u:r:shell:s0`.
     pub shell: Device,
@@ -29,8 +29,8 @@ pub struct Denial {
 }
 
 impl LockedPhone {
-    /// The phone that `TRACEBRIDGE_LOCKED_SERIAL` names, with the kernel's own settings. Without that variable the
-    /// test is skipped, with a message: `None`.
+    /// The phone that `TRACEBRIDGE_LOCKED_SERIAL` names, with the kernel's own settings. Without that
+    /// variable the test is skipped, with a message: `None`.
     pub fn attached() -> Option<LockedPhone> {
         let Ok(serial) = std::env::var("TRACEBRIDGE_LOCKED_SERIAL") else {
             support::skip(
@@ -66,8 +66,8 @@ impl LockedPhone {
         self.root.run(command)
     }
 
-    /// The settings that `shell` can change, and those of the groups that it can switch on, as root reads them. They
-    /// are read in a fraction of the time that [`Self::settings`] takes.
+    /// The settings that `shell` can change, and those of the groups that it can switch on, as root reads
+    /// them. They are read in a fraction of the time that [`Self::settings`] takes.
     pub fn knobs(&self) -> Settings {
         let printed = self.as_root(
             "cd /sys/kernel/tracing && { [ -e /tmp/knobs ] || { find * -type f -perm -006 ! -name trace; \
@@ -97,8 +97,8 @@ impl LockedPhone {
         (done, denials.collect())
     }
 
-    /// Takes the kernel's log up to now. The kernel prints its denials later than they happen, in order: one that
-    /// this function causes is the last.
+    /// Takes the kernel's log up to now. The kernel prints its denials later than they happen, in order: one
+    /// that this function causes is the last.
     fn take_log(&self) -> String {
         const LAST: &str = "comm=\"cat\" name=\"kallsyms\"";
         let log = self.as_root(&format!(

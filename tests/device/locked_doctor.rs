@@ -1,5 +1,5 @@
-//! What `doctor` and `list` say on a locked phone, compared with what the kernel's log says, and what they say to an
-//! app.
+//! What `doctor` and `list` say on a locked phone, compared with what the kernel's log says, and what they
+//! say to an app.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +21,8 @@ fn absolute(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("/sys/kernel/tracing/{path}") }
 }
 
-/// What the kernel permits `shell` and root with each of these files (see examples/access_probe.rs), and the files
-/// that SELinux denies `shell` to look at.
+/// What the kernel permits `shell` and root with each of these files (see examples/access_probe.rs), and the
+/// files that SELinux denies `shell` to look at.
 fn truth(phone: &LockedPhone, paths: &[String]) -> (BTreeMap<String, [String; 2]>, BTreeSet<String>) {
     let probe = phone.program("access_probe");
     let command = format!("printf '%s\\n' {} | {probe}", paths.join(" "));
@@ -56,7 +56,8 @@ fn every_reason_of_doctor_is_the_kernels() {
         let is_absent = root == "----";
         let is_denied = denied.contains(path) || denied.contains(path.rsplit('/').next().unwrap());
         let is_hidden = is_denied && !shell.contains('s');
-        // What is of no use without a file that is refused need not be examined, and then nothing is told of it.
+        // What is of no use without a file that is refused need not be examined, and then nothing is told of
+        // it.
         let is_examined = !entry["reason"].as_str().unwrap_or_default().starts_with("not examined");
         let right = match told {
             None if !is_examined => true,

@@ -1,5 +1,5 @@
-//! Recording as the shell of a locked phone, in every way: nothing jams, no setting stays changed, everything that is
-//! permitted is used, and the device's log stays quiet.
+//! Recording as the shell of a locked phone, in every way: nothing jams, no setting stays changed, everything
+//! that is permitted is used, and the device's log stays quiet.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -145,8 +145,8 @@ fn categories_whose_group_or_whose_single_events_are_open_are_switched_on() {
     let Some(phone) = LockedPhone::attached() else { return };
     let binary = phone.program("tracebridge");
     let before = phone.knobs();
-    // Nothing on the emulated phone has fences or files on a disk: the kernel's settings show that their events would
-    // be recorded.
+    // Nothing on the emulated phone has fences or files on a disk: the kernel's settings show that their
+    // events would be recorded.
     for (category, event) in
         [("sync", "dma_fence/dma_fence_init"), ("pagecache", "filemap/mm_filemap_add_to_page_cache")]
     {
@@ -279,8 +279,8 @@ fn fifty_killed_recorders_are_cleared_by_restore() {
     let binary = phone.program("tracebridge");
     unusual(&phone);
     let before = phone.settings();
-    // Every other recorder is killed while it records, the rest a little later each time: while they save settings,
-    // switch events on, begin.
+    // Every other recorder is killed while it records, the rest a little later each time: while they save
+    // settings, switch events on, begin.
     let printed = phone.shell.run(&format!(
         "i=0; failed=0; records=0; while [ $i -lt 50 ]; do \
          {binary} record -t 60 -b 1024 -o {DIR}/killed.dat sched freq idle >/dev/null 2>&1 & p=$!; \

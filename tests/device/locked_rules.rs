@@ -66,8 +66,8 @@ fn rule(path: &str, release: u32) -> &'static str {
     }
 }
 
-/// The entries of tracefs that the test probes: of the events that nobody may use, every `enable` and one event's
-/// other files in each group; of everything else, every entry.
+/// The entries of tracefs that the test probes: of the events that nobody may use, every `enable` and one
+/// event's other files in each group; of everything else, every entry.
 fn entries(phone: &LockedPhone) -> Vec<String> {
     let found = phone.as_root("cd /sys/kernel/tracing/ && find * -type d | sed 's,$,/,' && find * -type f");
     let mut sampled = BTreeSet::new();

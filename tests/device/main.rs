@@ -1,6 +1,7 @@
-//! Tests on an Android device or the emulated device, which `TRACEBRIDGE_SERIAL` names, and on the emulated device
-//! that is dressed as a locked phone, which `TRACEBRIDGE_LOCKED_SERIAL` names, through the real adb and with the
-//! static binaries of scripts/build-android. A device's kernel has one trace buffer, so one test at a time uses it.
+//! Tests on an Android device or the emulated device, which `TRACEBRIDGE_SERIAL` names, and on the emulated
+//! device that is dressed as a locked phone, which `TRACEBRIDGE_LOCKED_SERIAL` names, through the real adb
+//! and with the static binaries of scripts/build-android. A device's kernel has one trace buffer, so one test
+//! at a time uses it.
 
 #[path = "../support/capture.rs"]
 mod capture;
