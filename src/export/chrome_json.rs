@@ -3,9 +3,9 @@
 //!
 //! Markers become `B` and `E` events on their threads. Asynchronous markers become `b`, `e` and `n` events,
 //! counters `C` events, and instants `i` events. Methods become `B` and `E` events on a track of their own
-//! beside the track of their thread. CPUs become threads of a process of their own, with a slice for each
-//! time that a thread had the CPU. The states of a thread become `b` and `e` events in the thread's process.
-//! Integers that a double cannot hold become strings.
+//! beside the track of their thread, with the thread's CPU time in `tts`. CPUs become threads of a process of
+//! their own, with a slice for each time that a thread had the CPU. The states of a thread become `b` and `e`
+//! events in the thread's process. Integers that a double cannot hold become strings.
 //!
 //! Times are µs with three decimals, which is exact. But most viewers read numbers as doubles, add `dur` to
 //! `ts`, and get a sum that may be greater than the `ts` of the next event. Slices of threads, methods and
@@ -24,8 +24,8 @@ use std::io::{self, Write};
 use super::Out;
 use super::thread_names::{SECOND_TRACK, method_track_id};
 use super::track_builder::{
-    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, MethodLabel, Span, Task, Tasks,
-    TrackBuilder, TrackSink,
+    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, MethodLabel, OpenMethod, Span, Task,
+    Tasks, TrackBuilder, TrackSink,
 };
 use super::writer_thread::WriterThread;
 use crate::formats::{Event, EventType, Value};
@@ -245,6 +245,13 @@ impl ChromeJson {
     }
 }
 
+/// Appends the member for the thread's CPU time, ns.
+fn thread_time(out: &mut Vec<u8>, cpu: Option<u64>) {
+    if let Some(cpu) = cpu {
+        let _ = write!(out, ",\"tts\":{}", Micros(cpu));
+    }
+}
+
 /// The process id and thread id of a task. A thread whose process is not known gets a process with the
 /// thread's id.
 fn place(at: Task) -> (i64, i64) {
@@ -338,20 +345,19 @@ impl TrackSink for ChromeJson {
         })
     }
 
-    fn method_begin(&mut self, at: &MethodThread, ts: u64, method: &MethodLabel) -> io::Result<()> {
-        let id = method_track_id(at);
+    fn method_begin(&mut self, at: &MethodThread, method: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
+        let (id, name) = (method_track_id(at), method.full.as_bytes());
         let place = (at.tgid.or(at.tid).unwrap_or(0).into(), id.into());
         self.track(place.0, place.1, || format!("{} methods", at.name));
-        let name = method.full.as_bytes();
-        let ts = self.slices.entry(id).or_default().begin(ts, place, name);
-        self.event(b'B', place, ts, name, "method", |_| ())
+        let ts = self.slices.entry(id).or_default().begin(open.begun, place, name);
+        self.event(b'B', place, ts, name, "method", |out| thread_time(out, open.cpu))
     }
 
     fn method(&mut self, _: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
         let track = self.slices.entry(method_track_id(call.at)).or_default();
         let name = call.method.full.as_bytes();
         let Some((ts, place)) = track.end(call.span.end, name) else { return Ok(()) };
-        self.event(b'E', place, ts, name, "method", |_| ())
+        self.event(b'E', place, ts, name, "method", |out| thread_time(out, call.cpu.map(|(_, end)| end)))
     }
 
     fn other(&mut self, _: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {

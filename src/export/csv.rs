@@ -3,7 +3,8 @@
 //!
 //! The format is RFC 4180 with a header line. Times are ns; a column is empty where it does not apply. The
 //! columns `thread` and `process` hold the names that are known at the time of the row. The column `details`
-//! holds the fields of an event that is none of the others, and the track of an asynchronous slice.
+//! holds the fields of an event that is none of the others, and the track of an asynchronous slice. The
+//! column `cpu_dur_ns` holds the CPU time of a method call where the trace has it beside wall time.
 //!
 //! The column `tid` holds the kernel's thread id. A thread of a method trace that is not identified with a
 //! kernel thread has no such id. The `method` rows of that thread hold, in `tid`, the thread id that the
@@ -24,7 +25,7 @@ use crate::text::push_csv_field;
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 const HEADER: &[u8] =
-    b"what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value,thread,process,signature,file,details\n";
+    b"what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value,thread,process,signature,file,details,cpu_dur_ns\n";
 
 /// Makes the writer, which writes to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
@@ -57,6 +58,7 @@ struct CsvRow<'a> {
     signature: &'a str,
     file: &'a str,
     details: &'a [u8],
+    cpu_dur: Option<u64>,
 }
 
 impl CsvWriter {
@@ -76,6 +78,10 @@ impl CsvWriter {
             out.push(b',');
         }
         push_csv_field(out, row.details);
+        out.push(b',');
+        if let Some(cpu_dur) = row.cpu_dur {
+            write!(out, "{cpu_dur}")?;
+        }
         out.push(b'\n');
         self.writer.write_if_full(&mut self.out)
     }
@@ -160,7 +166,7 @@ impl TrackSink for CsvWriter {
     }
 
     fn method(&mut self, names: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
-        let MethodCall { at, method, span, depth } = *call;
+        let MethodCall { at, method, span, cpu, depth } = *call;
         if at.tid.is_none() && !self.method_threads.contains_key(&at.index) {
             self.method_threads.insert(at.index, at.clone());
         }
@@ -174,6 +180,7 @@ impl TrackSink for CsvWriter {
             process: &process,
             signature: &method.signature,
             file: &method.file,
+            cpu_dur: cpu.map(|(begin, end)| end.saturating_sub(begin)),
             ..row
         })
     }
@@ -220,18 +227,18 @@ mod tests {
     fn each_slice_state_and_counter_is_a_line() {
         let text = export(super::create, TEXT);
         for line in [
-            "what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value,thread,process,signature,file,details",
-            "slice,1000010000,50000,,7,7,,\"draw \"\"x\"\"\",,a,a,,,",
-            "async,1000021000,34000,,7,,,load,4,,a,,,",
-            "counter,1000020000,,,7,,,bytes,9007199254740993,,a,,,",
-            "counter,1000056000,,1,,,,frequency (kHz),600000,,,,,",
-            "sched,1000050000,20000,1,7,8,,worker,120,worker,a,,,",
-            "state,1000040000,10000,,7,8,,Runnable,,worker,a,,,",
-            "method,1000012345,42655,,7,7,0,a.B.run,,main,main,()V,B.java,",
-            "irq,1000030000,5000,0,,,,touch,,,,,,",
-            "instant,1000022000,,,7,7,,moment,,a,a,,,",
-            "event,1000057000,,1,7,8,,foo,,b,a,,,a=1 b=two",
-            "thread,0,,,7,8,,worker,,,,,,",
+            "what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value,thread,process,signature,file,details,cpu_dur_ns",
+            "slice,1000010000,50000,,7,7,,\"draw \"\"x\"\"\",,a,a,,,,",
+            "async,1000021000,34000,,7,,,load,4,,a,,,,",
+            "counter,1000020000,,,7,,,bytes,9007199254740993,,a,,,,",
+            "counter,1000056000,,1,,,,frequency (kHz),600000,,,,,,",
+            "sched,1000050000,20000,1,7,8,,worker,120,worker,a,,,,",
+            "state,1000040000,10000,,7,8,,Runnable,,worker,a,,,,",
+            "method,1000012345,42655,,7,7,0,a.B.run,,main,main,()V,B.java,,",
+            "irq,1000030000,5000,0,,,,touch,,,,,,,",
+            "instant,1000022000,,,7,7,,moment,,a,a,,,,",
+            "event,1000057000,,1,7,8,,foo,,b,a,,,a=1 b=two,",
+            "thread,0,,,7,8,,worker,,,,,,,",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
         }
@@ -249,8 +256,8 @@ mod tests {
         };
         let text = export_methods(super::create, "", &thread);
         for line in [
-            "method,1000012345,42655,,,19,0,a.B.run,,RenderThread,,()V,B.java,",
-            "method_thread,0,,,,19,,RenderThread,,,,,,",
+            "method,1000012345,42655,,,19,0,a.B.run,,RenderThread,,()V,B.java,,",
+            "method_thread,0,,,,19,,RenderThread,,,,,,,",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
         }

@@ -18,11 +18,11 @@ use fxprof_processed_profile::{
 
 use super::Out;
 use super::track_builder::{
-    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, MethodLabel, Span, Task, Tasks,
-    TrackBuilder, TrackSink,
+    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, MethodLabel, OpenMethod, Span, Task,
+    Tasks, TrackBuilder, TrackSink,
 };
 use crate::formats::{Event, EventType};
-use crate::timeline::{MergeSummary, MethodId, MethodThread, TimelineSink};
+use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 const SAMPLE_INTERVAL_NS: u64 = 100_000;
 /// Added to the thread id of a method trace, this gives an id that no kernel thread has: PID_MAX_LIMIT is
@@ -259,7 +259,7 @@ impl TrackSink for FirefoxWriter {
     fn stack(
         &mut self,
         at: &MethodThread,
-        stack: &[(u64, MethodId)],
+        stack: &[OpenMethod],
         methods: &[MethodLabel],
         until: u64,
     ) -> io::Result<()> {
@@ -280,9 +280,9 @@ impl TrackSink for FirefoxWriter {
         if count == 0 {
             return Ok(());
         }
-        let same = sampled.stack.iter().zip(stack).take_while(|(a, b)| a.0 == b.0).count();
+        let same = sampled.stack.iter().zip(stack).take_while(|(a, b)| a.0 == b.begun).count();
         sampled.stack.truncate(same);
-        for (begun, method) in &stack[same..] {
+        for OpenMethod { begun, method, .. } in &stack[same..] {
             let name = methods.get(method.0 as usize).map_or("", |m| m.full.as_str());
             let frame = FrameInfo {
                 frame: Frame::Label(self.profile.intern_string(name)),

@@ -47,7 +47,7 @@ pub(super) const HELD: &[(DataKind, [Held; 7])] = &[
     (DataKind::Wakeups,               [ALL,      ALL,  ALL,       ALL,      STATES,      STATES,  STATES]),
     (DataKind::ClockSnapshots,        [ALL,      NO_MONOTONIC, ALL, NONE,   NONE,        NONE,    NONE]),
     (DataKind::MethodSignatures,      [NONE,     ALL,  NONE,      NONE,     NONE,        NONE,    ALL]),
-    (DataKind::MethodCpuTimes,        [NONE,     ALL,  NONE,      NONE,     NONE,        NONE,    NONE]),
+    (DataKind::MethodCpuTimes,        [NONE,     ALL,  NONE,      NONE,     ALL,         NONE,    ALL]),
     (DataKind::UnmatchedEnds,         [ALL,      ALL,  ALL,       ALL,      ALL,         ALL,     ALL]),
 ];
 

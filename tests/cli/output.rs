@@ -161,7 +161,7 @@ fn lost_events_are_in_every_output() {
     let text = format!("# tracer: nop\n#\n{}CPU:1 [LOST 5 EVENTS]\n{}", line(1), line(9));
     fs::write(dir.path().join("a.txt"), text).unwrap();
     for (out, line) in [
-        ("out.csv", "lost,1000001000,,1,,,,events lost,5,"),
+        ("out.csv", "lost,1000001000,,1,,,,events lost,5,,,,,,\n"),
         ("out.txt", "CPU:1 [LOST 5 EVENTS]"),
         ("out.json", "\"name\":\"events lost\",\"cat\":\"ftrace\",\"s\":\"t\",\"args\":{\"count\":5}"),
         ("out.firefox.json", "events lost"),
@@ -188,7 +188,7 @@ fn a_csv_of_a_recording_and_its_method_trace_has_names_signatures_and_files_of_e
     let mut calls = 0;
     for line in written.lines().filter(|line| line.starts_with("method,")) {
         let fields: Vec<&str> = line.split(',').collect();
-        for name in ["pid", "tid", "depth", "name", "thread", "process", "signature", "file"] {
+        for name in ["pid", "tid", "depth", "name", "thread", "process", "signature", "file", "cpu_dur_ns"] {
             assert!(!fields[column(name)].is_empty(), "{name} in {line}");
         }
         calls += 1;

@@ -96,18 +96,18 @@ pub(super) trait TrackSink {
     /// A CPU served an interrupt.
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()>;
     /// A method begins on a thread.
-    fn method_begin(&mut self, at: &MethodThread, ts: u64, method: &MethodLabel) -> io::Result<()> {
-        let _ = (at, ts, method);
+    fn method_begin(&mut self, at: &MethodThread, method: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
+        let _ = (at, method, open);
         Ok(())
     }
     /// A method ended.
     fn method(&mut self, names: &Tasks, call: &MethodCall<'_>) -> io::Result<()>;
-    /// The methods that were open on a thread up to the time `until`, each with the time of its begin. This
-    /// call comes before each change of the stack.
+    /// The methods that were open on a thread up to the time `until`. This call comes before each change of
+    /// the stack.
     fn stack(
         &mut self,
         at: &MethodThread,
-        stack: &[(u64, MethodId)],
+        stack: &[OpenMethod],
         methods: &[MethodLabel],
         until: u64,
     ) -> io::Result<()> {
@@ -166,12 +166,24 @@ pub(super) struct MethodCall<'a> {
     pub at: &'a MethodThread,
     pub method: &'a MethodLabel,
     pub span: Span,
+    /// The thread's CPU time at the begin and at the end, ns, where the trace has it beside wall time.
+    pub cpu: Option<(u64, u64)>,
     /// The number of methods that stay open on the thread.
     pub depth: usize,
 }
 
-/// A method thread with its open methods: the time of the begin, and the method.
-type MethodStack = (MethodThread, Vec<(u64, MethodId)>);
+/// A method that is open on a thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OpenMethod {
+    /// The time of the begin, ns.
+    pub begun: u64,
+    /// The thread's CPU time at the begin, ns, where the trace has it.
+    pub cpu: Option<u64>,
+    pub method: MethodId,
+}
+
+/// A method thread with its open methods.
+type MethodStack = (MethodThread, Vec<OpenMethod>);
 
 pub(super) struct TrackBuilder<S> {
     sink: S,

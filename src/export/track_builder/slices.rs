@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::{AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, Span, TrackBuilder, TrackSink};
+use super::{
+    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, OpenMethod, Span, TrackBuilder, TrackSink,
+};
 use crate::formats::Event;
 use crate::markers::Marker;
 use crate::timeline::{Edge, EdgeKind};
@@ -78,15 +80,17 @@ impl<S: TrackSink> TrackBuilder<S> {
             self.sink.stack(at, stack, &self.methods, edge.ts)?;
             match edge.kind {
                 EdgeKind::Enter => {
-                    stack.push((edge.ts, edge.method));
+                    let open = OpenMethod { begun: edge.ts, cpu: edge.cpu, method: edge.method };
+                    stack.push(open);
                     let Some(method) = self.methods.get(edge.method.0 as usize) else { continue };
-                    self.sink.method_begin(at, edge.ts, method)?;
+                    self.sink.method_begin(at, method, &open)?;
                 }
                 EdgeKind::Exit => {
-                    let Some((start, method)) = stack.pop() else { continue };
-                    let Some(method) = self.methods.get(method.0 as usize) else { continue };
-                    let span = Span { start, end: edge.ts, open: false };
-                    let call = MethodCall { at, method, span, depth: stack.len() };
+                    let Some(open) = stack.pop() else { continue };
+                    let Some(method) = self.methods.get(open.method.0 as usize) else { continue };
+                    let span = Span { start: open.begun, end: edge.ts, open: false };
+                    let call =
+                        MethodCall { at, method, span, cpu: open.cpu.zip(edge.cpu), depth: stack.len() };
                     self.sink.method(&self.tasks, &call)?;
                 }
             }
