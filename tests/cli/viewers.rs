@@ -1,5 +1,5 @@
-//! The programs that people open our files with read them without a complaint: speedscope's own importer, from
-//! its npm package, run by Node.
+//! The programs that people open our files with read them without a complaint: speedscope's own importer,
+//! from its npm package, run by Node.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::scenario::{Era, Scenario};
 use crate::support::{self, tracebridge};
 
-/// The directory of speedscope's npm package: `TRACEBRIDGE_SPEEDSCOPE`, which scripts/test sets where Node and
-/// npm are installed. Where the package or Node is missing, this function reports a skipped test.
+/// The directory of speedscope's npm package: `TRACEBRIDGE_SPEEDSCOPE`, which scripts/test sets where Node
+/// and npm are installed. Where the package or Node is missing, this function reports a skipped test.
 fn speedscope() -> Option<PathBuf> {
     let dir = std::env::var_os("TRACEBRIDGE_SPEEDSCOPE").map(PathBuf::from);
     let dir = dir.filter(|dir| dir.join("dist/release").is_dir());
@@ -44,8 +44,8 @@ fn written(dir: &Path, trace: &Path) -> Vec<PathBuf> {
     vec![json, speedscope, folded]
 }
 
-/// Checks that the importer opened every file without a warning, and that the Chrome JSON has the depth of the
-/// speedscope file.
+/// Checks that the importer opened every file without a warning, and that the Chrome JSON has the depth of
+/// the speedscope file.
 fn assert_clean(files: &[Value]) {
     let deepest = |file: &Value| {
         file["profiles"].as_array().unwrap().iter().filter_map(|p| p["deepest"].as_u64()).max()
