@@ -56,6 +56,10 @@ pub fn search(path: &Path) -> io::Result<Option<ContainerReport>> {
     if path.is_dir() {
         return search_directory(path).map(Some);
     }
+    // What is read from a pipe would be missing later.
+    if !path.is_file() {
+        return Ok(None);
+    }
     let mut magic = [0; 4];
     let mut file = File::open(path)?;
     match file.read_exact(&mut magic) {

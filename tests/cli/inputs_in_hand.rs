@@ -77,6 +77,18 @@ fn info_lists_the_traces_in_a_directory_and_in_a_zip() {
     assert_eq!((status, said.as_str()), (Some(1), "empty: directory, 0 files searched, 0 traces\n"));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_read_from_its_first_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("app.trace"), Scenario::new(14, Era::ArtMono).make().trace).unwrap();
+    let line = format!("exec 3< <(cat app.trace); {} info /dev/fd/3", env!("CARGO_BIN_EXE_tracebridge"));
+    let out =
+        std::process::Command::new("bash").current_dir(dir.path()).args(["-c", &line]).output().unwrap();
+    let said = String::from_utf8([out.stdout, out.stderr].concat()).unwrap();
+    assert!(said.contains("format: method trace v3"), "{said}");
+}
+
 #[test]
 fn a_damaged_zip_is_named_and_causes_no_panic() {
     let dir = tempfile::tempdir().unwrap();
