@@ -137,3 +137,69 @@ fn trace_cmd_reports_what_was_put_into_a_trace_dat() {
     assert!((88_819..=88_821).contains(&lines), "{lines}");
     assert!(report.contains("print:                tracing_mark_write: C|175|VSYNC-app|1"));
 }
+
+/// The lines of a text without the names of threads, of which a trace.dat has one for each thread, and without
+/// the differences between kernels that print the same value: the state of a thread that left a CPU (`x`, `D|K`),
+/// leading zeros, and the names of two fields. The lines are sorted, because events of one time on different
+/// CPUs may change places.
+fn comparable_lines(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let line = line.find(" [0").map_or(line, |at| &line[at..]).trim_end();
+            let words = line
+                .split(' ')
+                .filter(|word| !word.starts_with("prev_state=") && !matches!(*word, "x" | "X"));
+            let words = words.map(|word| match word.split_once('=') {
+                Some((key, value)) => {
+                    let value = value.trim_start_matches('0');
+                    format!("{}={value}", key.trim_end_matches("_freq"))
+                }
+                None => word.to_owned(),
+            });
+            words.collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn a_text_comes_back_from_a_trace_dat_with_the_same_lines_up_to_the_values_that_are_reported_as_dropped() {
+    let Some(corpus) = support::corpus() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut texts = 0;
+    for folder in ["ftrace-text", "systrace"] {
+        for entry in std::fs::read_dir(corpus.join(folder)).unwrap() {
+            let source = entry.unwrap().path();
+            // The largest ones say nothing more, and take long.
+            if std::fs::metadata(&source).unwrap().len() > 1_000_000 {
+                continue;
+            }
+            let name = source.display().to_string();
+            let text = convert(&source, "a.txt", dir.path());
+            let (dat, dropped) = convert_and_count(&text, "a.dat", dir.path());
+            let back = convert(&dat, "b.txt", dir.path());
+            let again = convert(&convert(&back, "b.dat", dir.path()), "c.txt", dir.path());
+            let [before, after, last] =
+                [&text, &back, &again].map(|path| std::fs::read_to_string(path).unwrap());
+            assert!(after == last, "{name}: what came back once stays the same byte for byte");
+            let (before, after) = (comparable_lines(&before), comparable_lines(&after));
+            assert_eq!(before.len(), after.len(), "{name}");
+            let missing = before.iter().filter(|line| after.binary_search(line).is_err());
+            let missing: Vec<&String> = missing.collect();
+            assert!(missing.len() as u64 <= dropped, "{name}: {dropped} dropped, but {missing:#?}");
+            texts += 1;
+        }
+    }
+    assert!(texts > 25, "{texts}");
+}
+
+/// [`convert`], and the number of values that the summary reports as dropped.
+fn convert_and_count(from: &Path, to: &str, dir: &Path) -> (PathBuf, u64) {
+    let out = dir.join(to);
+    let done =
+        support::tracebridge().args(["convert", "--json"]).arg(from).arg("-o").arg(&out).output().unwrap();
+    let said: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    (out, said["dropped"]["field_values"].as_u64().unwrap_or(0))
+}

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::export::thread_names::ThreadNames;
-use crate::formats::{Event, EventType, Payload, event_catalog};
+use crate::formats::{Event, EventType, Payload, Value, event_catalog};
 use crate::ftrace::print_fmt::digits::{push_hex, push_i64, push_padded, two_digits};
 use crate::ftrace::print_fmt::inline_bytes::InlineBytes;
 use crate::ftrace::print_fmt::{PrintFmt, Symbolizer};
@@ -147,6 +147,12 @@ enum EventLayout {
     Bputs { ip: Field, text: Field },
     /// `function`: the function and its caller, by address.
     Function { ip: Field, parent: Field },
+    /// The events of the group `syscalls`, which the kernel prints by functions of its own
+    /// (`print_syscall_enter()` in kernel/trace/trace_syscalls.c): `sys_read(fd: 3, count: 20)`. Holds the
+    /// name `sys_read` and the arguments.
+    SyscallEnter { name: String, arguments: Vec<Field> },
+    /// The end of a system call: `sys_read -> 0x20`.
+    SyscallExit { name: String, ret: Field },
     /// `kernel_stack` and `user_stack`: a list of addresses, one on a line.
     Stack { caller: Field, user: bool },
 }
@@ -164,6 +170,19 @@ impl EventPrinter {
             ("ftrace", "bputs") => both("ip", "str").map(|(ip, text)| EventLayout::Bputs { ip, text }),
             ("ftrace", "function") => {
                 both("ip", "parent_ip").map(|(ip, parent)| EventLayout::Function { ip, parent })
+            }
+            ("syscalls", event) => {
+                match (event.strip_prefix("sys_enter_"), event.strip_prefix("sys_exit_")) {
+                    (Some(call), _) => {
+                        let is_argument = |f: &&Field| !matches!(f.name.as_str(), "nr" | "__syscall_nr");
+                        let arguments = kind.fields.iter().filter(is_argument).cloned().collect();
+                        Some(EventLayout::SyscallEnter { name: format!("sys_{call}"), arguments })
+                    }
+                    (_, Some(call)) => {
+                        field("ret").map(|ret| EventLayout::SyscallExit { name: format!("sys_{call}"), ret })
+                    }
+                    _ => None,
+                }
             }
             ("ftrace", "kernel_stack") => {
                 field("caller").map(|caller| EventLayout::Stack { caller, user: false })
@@ -275,6 +294,22 @@ impl EventPrinter {
                 out.extend_from_slice(b" <-");
                 self.context.symbol(address(parent)?, false, out);
             }
+            EventLayout::SyscallEnter { name, arguments } => {
+                out.extend_from_slice(name.as_bytes());
+                out.push(b'(');
+                for (at, argument) in arguments.iter().enumerate() {
+                    out.extend_from_slice(if at > 0 { b", " } else { b"" });
+                    out.extend_from_slice(argument.name.as_bytes());
+                    out.extend_from_slice(b": ");
+                    push_hex(out, long(argument, data, endian)?);
+                }
+                out.push(b')');
+            }
+            EventLayout::SyscallExit { name, ret } => {
+                out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(b" -> 0x");
+                push_hex(out, long(ret, data, endian)?);
+            }
             EventLayout::Stack { caller, user } => {
                 out.extend_from_slice(if *user { b"<user stack trace>" } else { b"<stack trace>" });
                 let long = usize::from(self.context.long_size);
@@ -298,6 +333,15 @@ impl EventPrinter {
             EventLayout::Format(_) => return None,
         }
         Some(())
+    }
+}
+
+/// The value of a field as the kernel's `%lx` takes it: a negative number fills 64 bits.
+fn long(field: &Field, data: &[u8], endian: Endian) -> Option<u64> {
+    match field.value(data, endian)? {
+        Value::Int(value) => Some(value as u64),
+        Value::Uint(value) => Some(value),
+        Value::Str(_) | Value::Bytes(_) => None,
     }
 }
 
