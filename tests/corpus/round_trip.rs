@@ -138,10 +138,10 @@ fn trace_cmd_reports_what_was_put_into_a_trace_dat() {
     assert!(report.contains("print:                tracing_mark_write: C|175|VSYNC-app|1"));
 }
 
-/// The lines of a text without the names of threads, of which a trace.dat has one for each thread, and without
-/// the differences between kernels that print the same value: the state of a thread that left a CPU (`x`, `D|K`),
-/// leading zeros, and the names of two fields. The lines are sorted, because events of one time on different
-/// CPUs may change places.
+/// The lines of a text without the names of threads, of which a trace.dat has one for each thread, and
+/// without the differences between kernels that print the same value: the state of a thread that left a CPU
+/// (`x`, `D|K`), leading zeros, and the names of two fields. The lines are sorted, because events of one time
+/// on different CPUs may change places.
 fn comparable_lines(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = text
         .lines()
