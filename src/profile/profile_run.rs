@@ -50,6 +50,9 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
             (output.message)(&format!("{}: the mapping file knows none of its methods", input.name));
         }
         let selection = selection(&request.filter, input, trace)?;
+        for unmatched in request.filter.threads.iter().filter(|name| !any_thread_is(trace, name)) {
+            (output.message)(&format!("{}: no thread is called {unmatched}", input.name));
+        }
         if let Some(window) = &selection.window {
             let end = end_ns(trace);
             if window.start >= end {
@@ -105,6 +108,15 @@ fn end_ns(trace: &MethodTrace<'_>) -> u64 {
     trace.records().filter_map(|record| record.wall.or(record.cpu)).max().unwrap_or(0)
 }
 
+/// Whether a thread's name contains `name`, or a thread's id in the trace is `name`.
+fn any_thread_is(trace: &MethodTrace<'_>, name: &str) -> bool {
+    trace.threads().iter().any(|thread| is_thread(&thread.label(), thread.id, name))
+}
+
+fn is_thread(label: &str, id: u32, name: &str) -> bool {
+    label.contains(name) || name.parse() == Ok(id)
+}
+
 fn selection(
     filter: &RecordFilter,
     input: &Input,
@@ -112,9 +124,7 @@ fn selection(
 ) -> Result<ProfileSelection, ProfileError> {
     let mut selection = ProfileSelection { threads: None, window: filter.window_ns.clone() };
     if !filter.threads.is_empty() {
-        let requested = |label: &str, id: u32| {
-            filter.threads.iter().any(|name| label.contains(name.as_str()) || name.parse() == Ok(id))
-        };
+        let requested = |label: &str, id: u32| filter.threads.iter().any(|name| is_thread(label, id, name));
         let threads: Vec<bool> = trace.threads().iter().map(|t| requested(&t.label(), t.id)).collect();
         if !threads.contains(&true) {
             let (name, requested) = (input.name.clone(), filter.threads.join(", "));

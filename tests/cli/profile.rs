@@ -439,6 +439,9 @@ fn a_filter_that_matches_nothing_says_so() {
         let messages = String::from_utf8_lossy(&out.stderr).into_owned();
         assert_eq!(messages.matches(said).count(), 1, "{messages}");
     }
+    let out = profile(&path, &["--thread", "main", "--thread", "nobody"]);
+    let messages = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success() && messages.contains("no thread is called nobody\n"), "{messages}");
     let out = profile(&path, &["--method", "App"]);
     assert!(!String::from_utf8_lossy(&out.stderr).contains("match"), "{out:?}");
 }
