@@ -6,11 +6,15 @@ use std::path::{Path, PathBuf};
 
 use flate2::write::GzEncoder;
 
-use super::{ConversionLosses, Create, FORMATS, Out, OutputFormat, formats_that_hold};
+use super::{ConversionLosses, Create, FORMATS, Out, OutputFormat, formats_that_hold, perfetto};
 use crate::art::Mapping;
 use crate::formats::input::{Input, InputError};
+use crate::formats::perfetto::NAME as PERFETTO_FORMAT;
+use crate::formats::perfetto_archive::{self, ArchiveError};
 use crate::formats::{self, OpenError, art_method};
-use crate::timeline::{self, DataKind, Deobfuscator, MergeError, MergeOptions, MergeSummary};
+use crate::timeline::{
+    self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, Verdict,
+};
 
 /// A request to convert inputs to one output file.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +27,9 @@ pub struct ConvertRequest<'a> {
     pub format: Option<&'a str>,
     /// A mapping file of R8 or ProGuard, with which obfuscated names are replaced.
     pub mapping: Option<&'a Path>,
+    /// Writes only what tracebridge reads of a Perfetto trace to a Perfetto trace, in place of passing all of
+    /// its packets through.
+    pub only_ftrace: bool,
     /// Compresses the output with gzip, whatever its ending.
     pub gzip: bool,
     /// The user's decisions about the place of method traces.
@@ -88,6 +95,9 @@ pub enum ConvertError {
     /// An input cannot be opened or unpacked.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// An archive of traces cannot be read.
+    #[error(transparent)]
+    InputArchive(#[from] ArchiveError),
     /// The mapping file cannot be used: it is not a mapping file of R8 or ProGuard.
     #[error("{name}: {source}")]
     Mapping {
@@ -192,8 +202,14 @@ impl<'a> Conversion<'a> {
             }
             None => None,
         };
+        if let Some(input) = self.unchanged() {
+            return self.copy(input);
+        }
         let mut writer = match self.format.create {
-            Create::Stream(create) => create(self.stream()?),
+            Create::PassThrough(_, create) if !self.request.only_ftrace => {
+                create(self.stream()?, &self.inputs, mapping.as_ref())
+            }
+            Create::Stream(create) | Create::PassThrough(create, _) => create(self.stream()?),
             Create::Archive(check, create) => {
                 if self.is_stdout() || self.request.gzip {
                     return Err(ConvertError::ArchiveNeedsFile);
@@ -213,21 +229,79 @@ impl<'a> Conversion<'a> {
             None => timeline::merge(&self.inputs, writer.as_mut(), options),
         };
         drop(writer);
-        let output = self.request.output;
-        let size = || fs::metadata(output).ok().filter(|m| m.is_file()).map(|m| m.len());
-        let remove = || size().is_some().then(|| fs::remove_file(output));
-        let mut summary = result.inspect_err(|_| drop(remove()))?;
+        let mut summary = result.inspect_err(|_| self.remove_output())?;
         summary.report.notes.extend(self.notes.iter().cloned());
         let losses = ConversionLosses::of(self.format, &summary);
         if let Some(kind) = only_dropped_kind(self.format, &summary) {
-            remove();
+            self.remove_output();
             return Err(self.nothing_to_hold(kind, ConversionLosses::list(&losses.dropped)));
         }
-        Ok(Converted { format: self.format, bytes: size(), summary, losses })
+        Ok(Converted { format: self.format, bytes: self.output_bytes(), summary, losses })
     }
 
     fn nothing_to_hold(&self, data_kind: DataKind, data: String) -> ConvertError {
         ConvertError::NothingToHold { format: self.format.name, data, data_kind }
+    }
+
+    /// The only input, if the output is to hold the input's packets and nothing else.
+    fn unchanged(&self) -> Option<&Input> {
+        let passes = matches!(self.format.create, Create::PassThrough(..)) && !self.request.only_ftrace;
+        match self.inputs.as_slice() {
+            [input] if passes && self.mapping.is_none() => {
+                Some(input).filter(|i| perfetto::is_perfetto_trace(i))
+            }
+            _ => None,
+        }
+    }
+
+    /// Writes the packets of `input` as they are.
+    fn copy(&self, input: &Input) -> Result<Converted, ConvertError> {
+        let mut out = self.stream()?;
+        let scan = match perfetto::copy(input, &mut out) {
+            Ok(scan) => scan,
+            Err(error) => {
+                self.remove_output();
+                return Err(MergeError::Io(error).into());
+            }
+        };
+        let (clock, markers, threads) = (scan.clock(), scan.markers, scan.threads());
+        let track_events = scan.track_events();
+        let mut report = scan.finish();
+        if track_events > 0 {
+            report.notes.push(format!("{track_events} track events are copied, and not counted as slices"));
+        }
+        report.damage.extend(input.damage.iter().cloned());
+        report.unread.clear();
+        let copied = InputSummary {
+            name: input.name.clone(),
+            size: input.size,
+            format: PERFETTO_FORMAT.into(),
+            clock,
+            why: "its packets are copied as they are".into(),
+            offset_ns: 0,
+            verdict: Verdict::Consistent,
+            residual_median_ns: None,
+            residual_p99_ns: None,
+            explain: Vec::new(),
+            events: report.events(),
+            duplicates: 0,
+            method_edges: 0,
+        };
+        let summary = MergeSummary { markers, threads, ..MergeSummary::new(clock, vec![copied], report) };
+        let bytes = self.output_bytes();
+        Ok(Converted { format: self.format, bytes, summary, losses: ConversionLosses::default() })
+    }
+
+    /// Size of the output, bytes; `None` where the output is no regular file.
+    fn output_bytes(&self) -> Option<u64> {
+        fs::metadata(self.request.output).ok().filter(|m| m.is_file()).map(|m| m.len())
+    }
+
+    /// Removes an output that is not complete.
+    fn remove_output(&self) {
+        if self.output_bytes().is_some() {
+            let _ = fs::remove_file(self.request.output);
+        }
     }
 
     fn is_stdout(&self) -> bool {
@@ -264,23 +338,23 @@ fn only_dropped_kind(format: &OutputFormat, summary: &MergeSummary) -> Option<Da
 }
 
 /// Opens the inputs. An input with the same bytes as one before it is left out, and a note says so.
-fn open_each_once(paths: &[PathBuf]) -> Result<(Vec<Input>, Vec<String>), InputError> {
+fn open_each_once(paths: &[PathBuf]) -> Result<(Vec<Input>, Vec<String>), ConvertError> {
     let (mut inputs, mut notes): (Vec<Input>, Vec<String>) = (Vec::new(), Vec::new());
     for (at, path) in paths.iter().enumerate() {
-        let is_stdin_again = path.as_os_str() == "-" && paths[..at].contains(path);
-        let input = if is_stdin_again { None } else { Some(Input::open(path)?) };
-        let first = inputs.iter().find(|first| match &input {
-            Some(input) => first[..] == input[..],
-            None => first.name == "-",
-        });
-        match (first, input) {
-            (Some(first), _) => notes.push(format!(
-                "{}: has the same contents as {}: it is taken once",
-                path.display(),
-                first.name
-            )),
-            (None, Some(input)) => inputs.push(input),
-            (None, None) => {}
+        let twice = |first: &Input| {
+            format!("{}: has the same contents as {}: it is taken once", path.display(), first.name)
+        };
+        if path.as_os_str() == "-" && paths[..at].contains(path) {
+            notes.extend(inputs.iter().find(|first| first.name == "-").map(twice));
+            continue;
+        }
+        let input = Input::open(path)?;
+        let members = perfetto_archive::members(&input)?;
+        for input in members.unwrap_or_else(|| vec![input]) {
+            match inputs.iter().find(|first| first[..] == input[..]) {
+                Some(first) => notes.push(twice(first)),
+                None => inputs.push(input),
+            }
         }
     }
     Ok((inputs, notes))

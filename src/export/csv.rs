@@ -17,10 +17,11 @@ use std::io::{self, Write};
 
 use super::Out;
 use super::track_builder::{
-    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, Span, Task, Tasks, TrackBuilder, TrackSink,
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, OwnTrack, Span, Task, Tasks,
+    TrackBuilder, TrackSink, counter_number,
 };
 use super::writer_thread::WriterThread;
-use crate::formats::{Event, EventType, event_catalog};
+use crate::formats::{CounterValue, Event, EventType, event_catalog};
 use crate::text::push_csv_field;
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
@@ -53,6 +54,8 @@ struct CsvRow<'a> {
     depth: Option<usize>,
     name: &'a [u8],
     value: Option<i64>,
+    /// The value where it is no whole number.
+    fraction: Option<f64>,
     thread: &'a str,
     process: &'a str,
     signature: &'a str,
@@ -72,7 +75,10 @@ impl CsvWriter {
         push_number(out, row.depth)?;
         push_csv_field(out, row.name);
         out.push(b',');
-        push_number(out, row.value)?;
+        match row.fraction {
+            Some(fraction) => write!(out, "{fraction},")?,
+            None => push_number(out, row.value)?,
+        }
         for text in [row.thread, row.process, row.signature, row.file] {
             push_csv_field(out, text.as_bytes());
             out.push(b',');
@@ -138,8 +144,8 @@ impl TrackSink for CsvWriter {
         self.thread_row(names, at, CsvRow { what: "instant", ts, name, ..CsvRow::default() })
     }
 
-    fn counter(&mut self, names: &Tasks, scope: CounterScope, counter: CounterValue<'_>) -> io::Result<()> {
-        let CounterValue { name, ts, value } = counter;
+    fn counter(&mut self, names: &Tasks, scope: CounterScope, counter: CounterSample<'_>) -> io::Result<()> {
+        let CounterSample { name, ts, value } = counter;
         let row =
             CsvRow { what: "counter", ts, name: name.as_bytes(), value: Some(value), ..CsvRow::default() };
         match scope {
@@ -196,6 +202,28 @@ impl TrackSink for CsvWriter {
         let value = count.and_then(|count| i64::try_from(count).ok());
         let row = CsvRow { what: "lost", ts, cpu: Some(cpu), value, ..CsvRow::default() };
         self.row(&CsvRow { name: b"events lost", ..row })
+    }
+
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], depth: usize) -> io::Result<()> {
+        let (pid, tid) = track.place();
+        let what = if tid.is_some() { "slice" } else { "async" };
+        self.row(&CsvRow { pid, tid, depth: Some(depth), ..CsvRow::of(what, span, name) })
+    }
+
+    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        let (pid, tid) = track.place();
+        self.row(&CsvRow { what: "instant", ts, pid, tid, name, ..CsvRow::default() })
+    }
+
+    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+        let (pid, tid) = track.place();
+        let label = track.label();
+        let (value, fraction) = match counter_number(value) {
+            Ok(value) => (Some(value), None),
+            Err(value) => (None, Some(value)),
+        };
+        let row = CsvRow { what: "counter", ts, pid, tid, name: label.as_bytes(), ..CsvRow::default() };
+        self.row(&CsvRow { value, fraction, ..row })
     }
 
     fn finish(&mut self, tasks: &Tasks, _: &MergeSummary) -> io::Result<()> {

@@ -18,10 +18,10 @@ use fxprof_processed_profile::{
 
 use super::Out;
 use super::track_builder::{
-    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, MethodLabel, OpenMethod, Span, Task,
-    Tasks, TrackBuilder, TrackSink,
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
+    Task, Tasks, TrackBuilder, TrackSink,
 };
-use crate::formats::{Event, EventType};
+use crate::formats::{CounterValue, Event, EventType};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 const SAMPLE_INTERVAL_NS: u64 = 100_000;
@@ -30,6 +30,9 @@ const SAMPLE_INTERVAL_NS: u64 = 100_000;
 const UNIDENTIFIED_THREAD: i32 = 1 << 23;
 /// The process that stands for the CPUs.
 const CPU_PROCESS: i32 = 0;
+
+/// The thread of tracks that belong to no process. It is below the ids of the CPUs' threads.
+const NO_THREAD: i32 = i32::MIN;
 
 /// Makes the writer, which writes to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
@@ -73,7 +76,7 @@ struct FirefoxWriter {
     /// first seen.
     threads: HashMap<i32, ThreadHandle>,
     method_threads: HashMap<u32, SampledThread>,
-    counters: HashMap<(CounterScope, String), (CounterHandle, i64)>,
+    counters: HashMap<(CounterScope, String), (CounterHandle, f64)>,
 }
 
 /// A method thread, and its stack in the profile's tables.
@@ -152,6 +155,37 @@ impl FirefoxWriter {
         thread
     }
 
+    /// The thread of a track that a program writes itself: its own, its process's main thread, or none.
+    fn own_thread(&mut self, track: &OwnTrack) -> ThreadHandle {
+        match track.place() {
+            (tgid, Some(tid)) => self.thread(tgid.unwrap_or(tid), tid),
+            (Some(pid), None) => self.thread(pid, pid),
+            (None, None) => {
+                let thread = self.thread(CPU_PROCESS, NO_THREAD);
+                self.profile.set_thread_name(thread, "track events");
+                thread
+            }
+        }
+    }
+
+    fn counter_value(&mut self, scope: CounterScope, ts: u64, name: &str, value: f64) {
+        let (pid, shown) = match scope {
+            CounterScope::Process(pid) => (pid, name.to_owned()),
+            CounterScope::Cpu(cpu) => (CPU_PROCESS, format!("cpu{cpu} {name}")),
+            CounterScope::System => (CPU_PROCESS, name.to_owned()),
+        };
+        let process = self.process(pid);
+        let ts = self.timestamp(ts);
+        let profile = &mut self.profile;
+        let (counter, last) = self
+            .counters
+            .entry((scope, name.to_owned()))
+            .or_insert_with(|| (profile.add_counter(process, &shown, "tracebridge", &shown), 0.0));
+        let delta = value - *last;
+        *last = value;
+        profile.add_counter_sample(*counter, ts, delta, 1);
+    }
+
     fn add_marker(
         &mut self,
         thread: ThreadHandle,
@@ -212,23 +246,8 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn counter(&mut self, _: &Tasks, scope: CounterScope, counter: CounterValue<'_>) -> io::Result<()> {
-        let CounterValue { name, ts, value } = counter;
-        let (pid, shown) = match scope {
-            CounterScope::Process(pid) => (pid, name.to_owned()),
-            CounterScope::Cpu(cpu) => (CPU_PROCESS, format!("cpu{cpu} {name}")),
-            CounterScope::System => (CPU_PROCESS, name.to_owned()),
-        };
-        let process = self.process(pid);
-        let ts = self.timestamp(ts);
-        let profile = &mut self.profile;
-        let (counter, last) = self
-            .counters
-            .entry((scope, name.to_owned()))
-            .or_insert_with(|| (profile.add_counter(process, &shown, "tracebridge", &shown), 0));
-        let delta = value as f64 - *last as f64;
-        *last = value;
-        profile.add_counter_sample(*counter, ts, delta, 1);
+    fn counter(&mut self, _: &Tasks, scope: CounterScope, counter: CounterSample<'_>) -> io::Result<()> {
+        self.counter_value(scope, counter.ts, counter.name, counter.value as f64);
         Ok(())
     }
 
@@ -298,6 +317,28 @@ impl TrackSink for FirefoxWriter {
         let leaf = sampled.stack.last().map(|(_, handle)| *handle);
         let weight = i32::try_from(count).unwrap_or(i32::MAX);
         self.profile.add_sample(sampled.thread, ts, leaf, CpuDelta::ZERO, weight);
+        Ok(())
+    }
+
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
+        let thread = self.own_thread(track);
+        self.add_marker(thread, interval(span), &text(name), &track.name, self.categories.atrace);
+        Ok(())
+    }
+
+    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        let thread = self.own_thread(track);
+        self.add_marker(thread, (ts, None), &text(name), &track.name, self.categories.atrace);
+        Ok(())
+    }
+
+    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+        let scope = track.place().0.map_or(CounterScope::System, CounterScope::Process);
+        let value = match value {
+            CounterValue::Int(value) => value as f64,
+            CounterValue::Double(value) => value,
+        };
+        self.counter_value(scope, ts, &track.label(), value);
         Ok(())
     }
 

@@ -44,7 +44,7 @@ impl ConversionLosses {
         for (kind, count) in summary.contents.iter() {
             match format.held(kind) {
                 Held::Nothing if kind == DataKind::PerfettoPackets => {
-                    losses.dropped.extend(summary.report.perfetto_only.clone());
+                    losses.dropped.extend(summary.report.unread.clone());
                 }
                 Held::Nothing if !kind.is_detail() => losses.add_dropped(kind, count),
                 Held::Nothing | Held::Changed(_) => losses.add_reduced(kind, count),
@@ -117,7 +117,7 @@ mod tests {
         summary.contents.add(DataKind::Methods, 12_090);
         summary.contents.add(DataKind::PreemptCounts, 4);
         summary.contents.add(DataKind::PerfettoPackets, 7_977);
-        summary.report.perfetto_only.insert("perf_samples".into(), 7_977);
+        summary.report.unread.insert("perf_samples".into(), 7_977);
         summary.not_written.add(DataKind::FieldValues, 3);
         let losses = |name| ConversionLosses::of(OutputFormat::of_name(name).unwrap(), &summary);
         let dat = losses("trace-dat");

@@ -23,6 +23,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use self::held::Column;
+use crate::art::Mapping;
 use crate::formats::input::Input;
 use crate::timeline::TimelineSink;
 
@@ -51,11 +52,18 @@ pub struct OutputFormat {
 pub enum Create {
     /// The writer writes from front to back: to a file, a pipe, or a compressor.
     Stream(fn(Out) -> Box<dyn TimelineSink>),
+    /// The writer writes from front to back. The other function makes a writer that also passes through the
+    /// packets of inputs that have the output's format.
+    PassThrough(fn(Out) -> Box<dyn TimelineSink>, CreatePassing),
     /// The writer makes an archive that holds the method traces among the inputs unchanged. An archive
     /// needs a file to seek in. The first function checks the inputs before the file is created, and
     /// returns the reason if no archive can be made of them.
     Archive(fn(&[Input]) -> Result<(), &'static str>, CreateArchive),
 }
+
+/// Makes a writer that passes through the packets of those inputs that have the output's format. The mapping
+/// gives obfuscated names in these packets back.
+pub type CreatePassing = for<'a> fn(Out, &'a [Input], Option<&'a Mapping<'a>>) -> Box<dyn TimelineSink + 'a>;
 
 /// Makes the writer of an archive onto a file, with the inputs of the timeline.
 pub type CreateArchive = for<'a> fn(File, &'a [Input]) -> io::Result<Box<dyn TimelineSink + 'a>>;
@@ -68,7 +76,10 @@ pub static FORMATS: &[OutputFormat] = &[
         endings: &[".pftrace", ".perfetto-trace", ".perfetto"],
         viewers: PERFETTO_VIEWERS,
         column: Column::Perfetto,
-        create: Create::Stream(|out| Box::new(perfetto::PerfettoWriter::new(out))),
+        create: Create::PassThrough(
+            |out| Box::new(perfetto::PerfettoWriter::new(out)),
+            |out, inputs, mapping| Box::new(perfetto::PerfettoWriter::passing(out, inputs, mapping)),
+        ),
     },
     OutputFormat {
         name: "firefox",
@@ -141,7 +152,7 @@ impl OutputFormat {
 /// written from front to back has this name.
 pub fn create(name: &str, out: Out) -> Option<Box<dyn TimelineSink>> {
     match OutputFormat::of_name(name)?.create {
-        Create::Stream(create) => Some(create(out)),
+        Create::Stream(create) | Create::PassThrough(create, _) => Some(create(out)),
         Create::Archive(..) => None,
     }
 }
@@ -160,7 +171,7 @@ mod tests {
             let file = tempfile::NamedTempFile::new().unwrap();
             let out = file.reopen().unwrap();
             let mut sink = match format.create {
-                Create::Stream(create) => create(Box::new(out)),
+                Create::Stream(create) | Create::PassThrough(create, _) => create(Box::new(out)),
                 Create::Archive(_, create) => create(out, &[]).unwrap(),
             };
             track_builder::tests::push_example(sink.as_mut(), "");
@@ -173,7 +184,7 @@ mod tests {
     #[test]
     fn a_method_call_is_in_the_output_of_each_format_that_holds_methods_and_of_no_other() {
         for format in FORMATS {
-            let Create::Stream(create) = format.create else { continue };
+            let (Create::Stream(create) | Create::PassThrough(create, _)) = format.create else { continue };
             let file = tempfile::NamedTempFile::new().unwrap();
             let mut sink = create(Box::new(file.reopen().unwrap()));
             track_builder::tests::push_example(sink.as_mut(), track_builder::tests::TEXT);

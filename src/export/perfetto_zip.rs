@@ -50,7 +50,7 @@ pub(super) fn create(out: File, inputs: &[Input]) -> io::Result<Box<dyn Timeline
 }
 
 struct PerfettoZip<'i> {
-    recording: PerfettoWriter,
+    recording: PerfettoWriter<'static>,
     zip: SharedZip,
     inputs: &'i [Input],
 }
@@ -99,9 +99,9 @@ impl Write for SharedZip {
 }
 
 impl SinkAdapter for PerfettoZip<'_> {
-    type Next = PerfettoWriter;
+    type Next = PerfettoWriter<'static>;
 
-    fn next(&mut self) -> &mut PerfettoWriter {
+    fn next(&mut self) -> &mut PerfettoWriter<'static> {
         &mut self.recording
     }
 

@@ -29,6 +29,8 @@ pub struct Input {
     pub packed: Option<&'static str>,
     /// Damage that was found while the input was decompressed.
     pub damage: Vec<Damage>,
+    /// The offset to add to the times of a method trace, ns, where the archive that it came in says so.
+    pub offset_ns: Option<i64>,
     bytes: Bytes,
 }
 
@@ -135,7 +137,7 @@ impl Input {
                 false => Bytes::Owned(read_all(file).map_err(io_error)?),
             }
         };
-        let mut input = Input { name, size: 0, packed: None, damage: Vec::new(), bytes };
+        let mut input = Input { name, size: 0, packed: None, damage: Vec::new(), offset_ns: None, bytes };
         input.size = input.len() as u64;
         if input.is_empty() {
             return Err(InputError::Empty { name: input.name });
@@ -146,7 +148,14 @@ impl Input {
     /// An input of bytes that are already in memory and not compressed.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Input {
         let size = bytes.len() as u64;
-        Input { name: name.to_owned(), size, packed: None, damage: Vec::new(), bytes: Bytes::Owned(bytes) }
+        Input {
+            name: name.to_owned(),
+            size,
+            packed: None,
+            damage: Vec::new(),
+            offset_ns: None,
+            bytes: Bytes::Owned(bytes),
+        }
     }
 
     fn unpack(mut self) -> Result<Input, InputError> {

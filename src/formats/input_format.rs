@@ -23,7 +23,7 @@ pub struct InputFormat {
 pub static FORMATS: &[InputFormat] = &[
     InputFormat { name: "trace.dat", detect: trace_dat::detect, open: trace_dat::open },
     InputFormat { name: "method trace", detect: art_method::detect, open: open_method_trace },
-    InputFormat { name: "Perfetto trace", detect: perfetto::detect, open: perfetto::open },
+    InputFormat { name: perfetto::NAME, detect: perfetto::detect, open: perfetto::open },
     InputFormat { name: "systrace HTML", detect: ftrace_text::detect_html, open: ftrace_text::open },
     InputFormat { name: "ftrace text", detect: ftrace_text::detect, open: ftrace_text::open },
 ];

@@ -14,17 +14,20 @@ pub mod ftrace_text;
 pub mod input;
 mod input_format;
 pub mod perfetto;
+pub mod perfetto_archive;
 mod recording;
 mod report;
 mod sink;
 pub mod trace_dat;
+mod track;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
 pub use event::{Event, EventTypeId, Payload};
 pub use input_format::{FORMATS, InputFormat, OpenError, UnreadFile, identify, is_zip, open};
 pub use recording::{FormatError, OpenedInput, Recording};
-pub use report::{CpuCount, Damage, ReadReport};
+pub use report::{CpuCount, Damage, ReadReport, TrackEventCounts};
 pub use sink::{Head, Order, ProcessInfo, Sink, SinkAdapter, ThreadInfo};
+pub use track::{CounterValue, Flow, Track, TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner};
 
 /// The name of the only field of an event type whose text cannot be split into fields. The field holds the
 /// whole text.

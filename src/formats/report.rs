@@ -25,6 +25,31 @@ pub struct CpuCount {
     pub gaps: u64,
 }
 
+/// How many events of tracks there are: slices, instants and counters that programs write themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TrackEventCounts {
+    /// Slices that begin, calls of methods among them.
+    pub slices: u64,
+    /// Instants.
+    pub instants: u64,
+    /// Values of counters.
+    pub counter_values: u64,
+}
+
+impl TrackEventCounts {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.slices + self.instants + self.counter_values
+    }
+
+    /// Adds the counts of another file.
+    pub fn add(&mut self, other: TrackEventCounts) {
+        self.slices += other.slices;
+        self.instants += other.instants;
+        self.counter_values += other.counter_values;
+    }
+}
+
 /// The report of reading one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReadReport {
@@ -38,15 +63,17 @@ pub struct ReadReport {
     pub last_ts: Option<u64>,
     /// Damaged places of the file.
     pub damage: Vec<Damage>,
-    /// Packets of a Perfetto trace that become nothing on a timeline, by kind in the plural and in snake case
-    /// (`perf_samples`, `log_messages`), with their counts. Only Perfetto outputs can hold them; a conversion
-    /// to any other output reports them as dropped.
-    pub perfetto_only: BTreeMap<String, u64>,
     /// Irregularities that the reader resolved by a rule (calls without an end, ids used twice). Each line
     /// begins with the number of cases. Nothing is missing because of them.
     pub irregular: Vec<String>,
     /// Notes for people that are no damage (a guest buffer was skipped, an option is not known).
     pub notes: Vec<String>,
+    /// Contents that the reader names and counts but does not read, by kind: the types of packets of a
+    /// Perfetto trace that hold neither kernel events nor track events (`perf_sample`: 7977). Only an output
+    /// of the same format keeps them.
+    pub unread: BTreeMap<String, u64>,
+    /// Events of tracks.
+    pub track_events: TrackEventCounts,
 }
 
 impl ReadReport {
@@ -64,8 +91,20 @@ impl ReadReport {
     #[inline]
     pub fn count(&mut self, cpu: u32, ts: u64) {
         self.cpus.entry(cpu).or_default().events += 1;
+        self.cover(ts);
+    }
+
+    /// Extends the time range to `ts`, ns of the file's clock.
+    #[inline]
+    pub fn cover(&mut self, ts: u64) {
         self.first_ts = Some(self.first_ts.map_or(ts, |first| first.min(ts)));
         self.last_ts = Some(self.last_ts.map_or(ts, |last| last.max(ts)));
+    }
+
+    /// Extends the time range to that of another file, ns of the same clock.
+    pub fn cover_range(&mut self, first: Option<u64>, last: Option<u64>) {
+        self.first_ts = [self.first_ts, first].into_iter().flatten().min();
+        self.last_ts = self.last_ts.max(last);
     }
 
     /// Whether events are missing, or the file is damaged. The program's exit status is then 3.

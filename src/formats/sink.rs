@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{Event, EventType, EventTypeId};
+use super::{Event, EventType, EventTypeId, Track, TrackEvent};
 use crate::clock::{Clock, Snapshots};
 use crate::ftrace::print_fmt::Symbolizer;
 
@@ -89,6 +89,16 @@ pub trait Sink {
     }
     /// One event. `kind` is the event type that [`Sink::event_type`] received for `event.kind`.
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
+    /// A track: called once, before the first event of this track. Ids grow without holes.
+    fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
+        let _ = track;
+        Ok(())
+    }
+    /// An event of a track. The events of one track come in order of time.
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        let _ = event;
+        Ok(())
+    }
     /// Events are missing on `cpu` before the next event of that CPU; `count` is how many, where the kernel
     /// counted them.
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
@@ -131,6 +141,14 @@ pub trait SinkAdapter {
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.next().event(event, kind)
     }
+    /// See [`Sink::track`].
+    fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
+        self.next().track(track)
+    }
+    /// See [`Sink::track_event`].
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        self.next().track_event(event)
+    }
     /// See [`Sink::lost`].
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
         self.next().lost(cpu, count)
@@ -156,6 +174,12 @@ impl<A: SinkAdapter + ?Sized> Sink for A {
     #[inline]
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         SinkAdapter::event(self, event, kind)
+    }
+    fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
+        SinkAdapter::track(self, track)
+    }
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        SinkAdapter::track_event(self, event)
     }
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
         SinkAdapter::lost(self, cpu, count)

@@ -6,7 +6,9 @@ use std::io;
 
 use super::sink::{MethodId, MethodName, TimelineAdapter, TimelineSink};
 use crate::art::Mapping;
-use crate::formats::{Event, EventType, EventTypeId, Payload, SinkAdapter, Value};
+use crate::formats::{
+    Event, EventType, EventTypeId, Payload, SinkAdapter, TrackEvent, TrackEventKind, Value,
+};
 
 /// The most marker texts whose original text is remembered; an app has fewer.
 const MAX_CACHED: usize = 100_000;
@@ -50,6 +52,18 @@ impl<'a> SinkAdapter for Deobfuscator<'a> {
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.markers.push(if kind.name == "print" { kind.field("buf") } else { None });
         self.to.event_type(id, kind)
+    }
+
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        let (TrackEventKind::Begin { name } | TrackEventKind::Instant { name }) = event.kind else {
+            return self.to.track_event(event);
+        };
+        let Some(original) = self.rename(name) else { return self.to.track_event(event) };
+        let kind = match event.kind {
+            TrackEventKind::Begin { .. } => TrackEventKind::Begin { name: &original },
+            _ => TrackEventKind::Instant { name: &original },
+        };
+        self.to.track_event(&TrackEvent { kind, ..*event })
     }
 
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {

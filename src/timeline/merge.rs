@@ -66,13 +66,18 @@ fn merge_opened(
     }
     let reference = reference_clock(&recordings, &traces);
     let head = timeline_head(&recordings, &traces, &reference);
-    let place = |(index, recording)| place_recording(index, recording, &reference);
+    let place = |(index, recording)| {
+        let passes_through = out.passes_through(index);
+        place_recording(index, recording, &reference, passes_through)
+    };
     let mut recordings: Vec<RecordingInput<'_>> = recordings.into_iter().map(place).collect();
     let (evidence, duplicates) = gather_evidence(&recordings, !traces.is_empty())?;
     let mut placed = Vec::new();
     for (index, trace) in &traces {
-        let (name, evidence) = (&inputs[*index].name, evidence.as_ref());
-        let placement = alignment::align(name, trace, evidence, &reference, options)?;
+        let (input, evidence) = (&inputs[*index], evidence.as_ref());
+        // The user's decision comes before that of the archive that the trace came in.
+        let options = &MergeOptions { offset_ns: options.offset_ns.or(input.offset_ns), ..*options };
+        let placement = alignment::align(&input.name, trace, evidence, &reference, options)?;
         placed.push((*index, trace.as_ref(), placement));
     }
     drop(evidence);
@@ -89,10 +94,10 @@ fn merge_opened(
 }
 
 /// The sort key of recordings. Where several recordings hold the same events, the events of the first one
-/// by this key are kept: the recording with the most exact times, and among equally exact recordings the
-/// one that was given first.
-fn kept_before_others(recording: &RecordingInput<'_>) -> Reverse<u8> {
-    Reverse(recording.recording.head().precision)
+/// by this key are kept: a recording that passes through whole, then the recording with the most exact
+/// times, and among equally exact recordings the one that was given first.
+fn kept_before_others(recording: &RecordingInput<'_>) -> Reverse<(bool, u8)> {
+    Reverse((recording.passes_through, recording.recording.head().precision))
 }
 
 /// Reads the recordings whose events are compared with other inputs. Where method traces are to be placed,
@@ -207,6 +212,7 @@ fn place_recording<'a>(
     index: usize,
     recording: Box<dyn Recording + 'a>,
     reference: &ReferenceClock,
+    passes_through: bool,
 ) -> RecordingInput<'a> {
     let head = recording.head();
     let clock = head.clock;
@@ -221,7 +227,7 @@ fn place_recording<'a>(
         let why = format!("nothing ties {clock} to {}: the times are taken as they are", reference.clock);
         (ClockMap::default(), Verdict::Assumed, why)
     };
-    RecordingInput { index, recording, map, verdict, why }
+    RecordingInput { index, recording, map, verdict, why, passes_through }
 }
 
 #[cfg(test)]

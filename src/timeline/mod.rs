@@ -8,6 +8,7 @@ mod data_kind;
 mod dedup;
 mod deobfuscate;
 mod event_buffer;
+mod event_counts;
 mod evidence;
 mod identity;
 mod kernel_evidence;
@@ -22,6 +23,7 @@ mod sink;
 mod summary;
 #[cfg(test)]
 mod test_data;
+mod track_pass;
 
 pub use alignment::AlignError;
 pub use data_kind::{DataCounts, DataKind};

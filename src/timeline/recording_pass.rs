@@ -2,21 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use super::clock_map::ClockMap;
 use super::data_kind::DataKind;
 use super::dedup::DuplicateFilter;
 use super::event_buffer::EventBuffer;
+use super::event_counts::EventCounts;
 use super::kernel_evidence::KernelEvidence;
-use super::method_slices::{self, MethodCounts, NextIds};
+use super::method_slices::{self, MethodCounts};
 use super::placement::Placement;
 use super::sink::{Edge, TimelineAdapter, TimelineSink};
 use super::summary::{MergeSummary, Verdict};
+use super::track_pass::{HeldTrackEvent, NextNumbers, TrackOutput, TrackPass};
 use crate::formats::art_method::MethodTrace;
 use crate::formats::{
     Damage, Event, EventType, EventTypeId, Head, Order, ProcessInfo, ReadReport, Recording, Sink,
-    SinkAdapter, ThreadInfo,
+    SinkAdapter, ThreadInfo, Track, TrackEvent,
 };
+use crate::ftrace::print_fmt::Symbolizer;
 use crate::markers::Marker;
 
 /// A recording among the inputs, and its place on the timeline.
@@ -31,6 +35,8 @@ pub struct RecordingInput<'a> {
     pub verdict: Verdict,
     /// Why `map` was chosen: a sentence for people.
     pub why: String,
+    /// Whether the exporter takes the recording's contents from the file itself.
+    pub passes_through: bool,
 }
 
 /// Collects the evidence from a recording, with which method traces and other recordings are compared.
@@ -84,6 +90,9 @@ pub struct Timeline<'o> {
     /// A bit for each thread id seen.
     seen_tids: Vec<u64>,
     next_event_type: u32,
+    next: NextNumbers,
+    /// Track events that are held, the latest first.
+    held_track_events: Vec<HeldTrackEvent>,
     /// Edges of method traces that are held, each with its thread's index, the latest first.
     held_edges: Vec<(u32, Edge)>,
     /// Events of recordings that are held.
@@ -104,6 +113,8 @@ impl<'o> Timeline<'o> {
             summary,
             seen_tids: Vec::new(),
             next_event_type: 0,
+            next: NextNumbers::default(),
+            held_track_events: Vec::new(),
             held_edges: Vec::new(),
             buffers: Vec::new(),
             duplicates,
@@ -141,9 +152,8 @@ impl<'o> Timeline<'o> {
 
     /// Pushes all method traces at once.
     pub fn push_method_traces(&mut self, placed: &[(usize, &MethodTrace<'_>, Placement)]) -> io::Result<()> {
-        let mut next = NextIds::default();
         for (index, trace, placement) in placed {
-            let counts = method_slices::push(trace, placement, &mut next, self.out)?;
+            let counts = method_slices::push(trace, placement, &mut self.next.methods, self.out)?;
             self.add_method_trace(*index, trace, placement, counts);
         }
         Ok(())
@@ -151,22 +161,27 @@ impl<'o> Timeline<'o> {
 
     /// Pushes the names of all method traces, and holds their edges until the timeline reaches their times.
     pub fn hold_method_traces(&mut self, placed: &[(usize, &MethodTrace<'_>, Placement)]) -> io::Result<()> {
-        let mut next = NextIds::default();
         for (index, trace, placement) in placed {
             let mut holder = EdgeHolder { held: &mut self.held_edges, out: self.out };
-            let counts = method_slices::push(trace, placement, &mut next, &mut holder)?;
+            let counts = method_slices::push(trace, placement, &mut self.next.methods, &mut holder)?;
             self.add_method_trace(*index, trace, placement, counts);
         }
-        // A stable sort keeps each thread's own order where times are equal.
+        self.sort_held_edges();
+        Ok(())
+    }
+
+    /// Puts the latest edge first. Where times are equal, each thread's own order stays.
+    fn sort_held_edges(&mut self) {
         self.held_edges.sort_by_key(|(_, edge)| edge.ts);
         self.held_edges.reverse();
-        Ok(())
     }
 
     /// Pushes everything held whose time is `ts` or earlier.
     #[inline]
     pub fn push_held_until(&mut self, ts: u64) -> io::Result<()> {
-        if self.held_edges.is_empty() && self.buffers.is_empty() { Ok(()) } else { self.push_held(ts) }
+        let nothing =
+            self.held_edges.is_empty() && self.buffers.is_empty() && self.held_track_events.is_empty();
+        if nothing { Ok(()) } else { self.push_held(ts) }
     }
 
     fn push_held(&mut self, ts: u64) -> io::Result<()> {
@@ -174,16 +189,12 @@ impl<'o> Timeline<'o> {
             let next = self.buffers.iter_mut().min_by_key(|b| b.next_ts().unwrap_or(u64::MAX));
             let Some(next) = next.filter(|b| b.next_ts().is_some_and(|t| t <= ts)) else { break };
             if let Some(at) = next.next_ts() {
-                while let Some((thread, edge)) = self.held_edges.pop_if(|(_, edge)| edge.ts <= at) {
-                    self.out.edges(thread, &[edge])?;
-                }
+                let held = (&mut self.held_edges, &mut self.held_track_events);
+                push_held_tracks(held, at, self.out)?;
             }
             next.pop(self.out)?;
         }
-        while let Some((thread, edge)) = self.held_edges.pop_if(|(_, edge)| edge.ts <= ts) {
-            self.out.edges(thread, &[edge])?;
-        }
-        Ok(())
+        push_held_tracks((&mut self.held_edges, &mut self.held_track_events), ts, self.out)
     }
 
     /// Pushes one recording. With `drop_duplicates`, events that an earlier recording holds too are left out.
@@ -195,6 +206,7 @@ impl<'o> Timeline<'o> {
         hold: bool,
     ) -> io::Result<()> {
         self.duplicates.next_recording();
+        let held = (self.held_edges.len(), self.held_track_events.len());
         let order = self.out.order();
         let mut pass = PushPass {
             map: (input.map != ClockMap::default()).then_some(&input.map),
@@ -204,22 +216,60 @@ impl<'o> Timeline<'o> {
             counts: EventCounts::default(),
             first_offset: None,
             drop_duplicates,
+            passes_through: input.passes_through,
+            tracks: TrackPass::default(),
+            edges: BTreeMap::new(),
+            at_once: order == Order::Time,
+            hold,
             duplicates: BTreeMap::new(),
-            buffer: hold.then(EventBuffer::default),
+            buffer: (hold && !input.passes_through).then(EventBuffer::default),
             timeline: self,
         };
-        let report = input.recording.read(order, &mut pass)?;
+        let mut report = input.recording.read(order, &mut pass)?;
+        pass.end_tracks()?;
+        let method_calls = pass.tracks.method_calls;
+        report.track_events.slices = report.track_events.slices.saturating_sub(method_calls);
         let (counts, offset) = (pass.counts, pass.first_offset.unwrap_or(0));
-        let (duplicates, buffer) = (pass.duplicates, pass.buffer);
+        let (mut duplicates, buffer) = (pass.duplicates, pass.buffer);
+        if input.passes_through {
+            // The output has all packets of the recording.
+            report.unread.clear();
+            let twice: u64 = std::mem::take(&mut duplicates).values().sum();
+            if twice > 0 {
+                let note = format!("{twice} events are in another input too; the output has both");
+                report.notes.push(note);
+            }
+        }
         if let Some(mut buffer) = buffer {
             buffer.sort();
             self.buffers.push(buffer);
+            self.sort_held(held);
         }
         let snapshots = input.recording.head().snapshots.list.len() as u64;
         self.add_contents(&counts.by_kind());
-        self.add_contents(&[(DataKind::ClockSnapshots, snapshots)]);
+        self.add_contents(&[
+            (DataKind::ClockSnapshots, snapshots),
+            (DataKind::Methods, method_calls),
+            (DataKind::TrackEvents, report.track_events.total()),
+        ]);
+        self.summary.methods += method_calls;
+        self.summary.inputs[input.index].method_edges = 2 * method_calls;
         self.add_recording(input, report, &duplicates, (counts.events, offset));
         Ok(())
+    }
+
+    /// Sorts what is held of tracks: the first `edges` and `events`, which are sorted, and what has been added
+    /// since in the order of its input.
+    fn sort_held(&mut self, (edges, events): (usize, usize)) {
+        let added = self.held_edges.split_off(edges);
+        self.held_edges.reverse();
+        self.held_edges.extend(added);
+        self.sort_held_edges();
+        let added = self.held_track_events.split_off(events);
+        self.held_track_events.reverse();
+        self.held_track_events.extend(added);
+        self.held_track_events.sort_by_key(|event| event.ts);
+        self.held_track_events.reverse();
     }
 
     /// Adds a recording to the summary: its report, the duplicates of each CPU, the number of events that
@@ -258,8 +308,9 @@ impl<'o> Timeline<'o> {
             sum.lost += count.lost;
             sum.gaps += count.gaps;
         }
+        total.track_events.add(report.track_events);
         let moved = |ts: Option<u64>| ts.map(|t| t.saturating_add_signed(offset_ns));
-        extend_time_range(total, moved(report.first_ts), moved(report.last_ts));
+        total.cover_range(moved(report.first_ts), moved(report.last_ts));
         self.add_problems(input.index, report);
     }
 
@@ -287,7 +338,7 @@ impl<'o> Timeline<'o> {
         for (kind, count) in counts.contents.iter() {
             self.summary.contents.add(kind, count);
         }
-        extend_time_range(&mut self.summary.report, counts.first, counts.last);
+        self.summary.report.cover_range(counts.first, counts.last);
         let mut report = trace.report().clone();
         report.irregular.extend(counts.problems.lines());
         self.add_problems(index, report);
@@ -312,16 +363,26 @@ impl<'o> Timeline<'o> {
         total.damage.extend(report.damage.into_iter().map(|d| Damage { what: named(d.what), ..d }));
         total.irregular.extend(report.irregular.into_iter().map(named));
         total.notes.extend(report.notes.into_iter().map(named));
-        for (kind, count) in report.perfetto_only {
-            *total.perfetto_only.entry(kind).or_default() += count;
+        for (kind, count) in report.unread {
+            *total.unread.entry(kind).or_default() += count;
             self.summary.contents.add(DataKind::PerfettoPackets, count);
         }
     }
 }
 
-fn extend_time_range(report: &mut ReadReport, first: Option<u64>, last: Option<u64>) {
-    report.first_ts = [report.first_ts, first].into_iter().flatten().min();
-    report.last_ts = report.last_ts.max(last);
+/// Pushes what is held of tracks up to the time `ts`.
+fn push_held_tracks(
+    (edges, events): (&mut Vec<(u32, Edge)>, &mut Vec<HeldTrackEvent>),
+    ts: u64,
+    out: &mut dyn TimelineSink,
+) -> io::Result<()> {
+    while let Some((thread, edge)) = edges.pop_if(|(_, edge)| edge.ts <= ts) {
+        out.edges(thread, &[edge])?;
+    }
+    while let Some(event) = events.pop_if(|event| event.ts <= ts) {
+        event.push(out)?;
+    }
+    Ok(())
 }
 
 /// Sets the bit of a thread id. Thread ids go up to 2^22 (`PID_MAX_LIMIT`).
@@ -357,43 +418,6 @@ impl TimelineAdapter for EdgeHolder<'_> {
     }
 }
 
-/// Counts of the events that were pushed.
-#[derive(Clone, Copy, Default)]
-struct EventCounts {
-    events: u64,
-    /// Events whose times are no whole µs.
-    below_microsecond: u64,
-    /// Events with a flag.
-    with_flags: u64,
-    /// Events with a preempt count.
-    with_preempt_count: u64,
-    wakeups: u64,
-    /// Names of processes.
-    process_names: u64,
-}
-
-impl EventCounts {
-    #[inline]
-    fn count(&mut self, event: &Event<'_>, is_wakeup: bool) {
-        self.events += 1;
-        self.below_microsecond += u64::from(!event.ts.is_multiple_of(1000));
-        self.with_flags += u64::from(event.flags != 0);
-        self.with_preempt_count += u64::from(event.preempt_count != 0);
-        self.wakeups += u64::from(is_wakeup);
-    }
-
-    fn by_kind(&self) -> [(DataKind, u64); 6] {
-        [
-            (DataKind::KernelEvents, self.events),
-            (DataKind::TimesBelowMicrosecond, self.below_microsecond),
-            (DataKind::Flags, self.with_flags),
-            (DataKind::PreemptCounts, self.with_preempt_count),
-            (DataKind::Wakeups, self.wakeups),
-            (DataKind::ProcessNames, self.process_names),
-        ]
-    }
-}
-
 /// Passes one recording's events on to the exporter, or into `buffer`: numbers event types over all
 /// inputs, and converts times to the timeline's clock.
 struct PushPass<'t, 'o> {
@@ -407,10 +431,58 @@ struct PushPass<'t, 'o> {
     /// The offset that was added to the first event's time, ns.
     first_offset: Option<i64>,
     drop_duplicates: bool,
+    /// Whether everything is counted and nothing is pushed.
+    passes_through: bool,
+    tracks: TrackPass,
+    /// Edges that wait to be pushed, by method thread. They come in pieces, because an exporter may have much
+    /// to do for each call.
+    edges: BTreeMap<u32, Vec<Edge>>,
+    /// Whether each edge is pushed at once.
+    at_once: bool,
+    /// Whether what comes is held until the timeline reaches its time.
+    hold: bool,
     /// Events left out per CPU, since another recording holds them.
     duplicates: BTreeMap<u32, u64>,
     buffer: Option<EventBuffer>,
     timeline: &'t mut Timeline<'o>,
+}
+
+/// The number of edges of one thread that are pushed together.
+const EDGE_BATCH: usize = 1024;
+
+impl PushPass<'_, '_> {
+    fn push_edge(&mut self, thread: u32, edge: Edge) -> io::Result<()> {
+        if self.passes_through {
+            return Ok(());
+        }
+        if self.hold {
+            self.timeline.held_edges.push((thread, edge));
+            return Ok(());
+        }
+        if self.at_once {
+            self.timeline.push_held_until(edge.ts)?;
+            return self.timeline.out.edges(thread, &[edge]);
+        }
+        let batch = self.edges.entry(thread).or_default();
+        batch.push(edge);
+        if batch.len() < EDGE_BATCH {
+            return Ok(());
+        }
+        self.timeline.out.edges(thread, &std::mem::take(batch))
+    }
+
+    /// Ends the methods that are still open, and pushes the edges that wait.
+    fn end_tracks(&mut self) -> io::Result<()> {
+        for (thread, edge) in self.tracks.exits_of_open_methods() {
+            self.push_edge(thread, edge)?;
+        }
+        for (thread, batch) in std::mem::take(&mut self.edges) {
+            if !batch.is_empty() {
+                self.timeline.out.edges(thread, &batch)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl<'o> SinkAdapter for PushPass<'_, 'o> {
@@ -425,21 +497,64 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
         Ok(())
     }
 
-    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
-        let id = EventTypeId(self.timeline.next_event_type);
-        self.timeline.next_event_type += 1;
-        self.event_types.push(id);
-        self.waking.push(matches!(kind.name.as_str(), "sched_waking" | "sched_wakeup" | "sched_wakeup_new"));
-        self.marker_fields.push((kind.name == "print").then(|| kind.field("buf")).flatten());
-        if let Some(buffer) = &mut self.buffer {
-            buffer.add_event_type(kind);
-        }
-        self.timeline.out.event_type(id, kind)
+    fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
+        if self.passes_through { Ok(()) } else { self.timeline.out.kernel(symbolizer) }
+    }
+
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
+        if self.passes_through { Ok(()) } else { self.timeline.out.thread(thread) }
     }
 
     fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
         self.counts.process_names += u64::from(process.name.is_some());
-        self.timeline.out.process(process)
+        if self.passes_through { Ok(()) } else { self.timeline.out.process(process) }
+    }
+
+    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+        if self.passes_through { Ok(()) } else { self.timeline.out.lost(cpu, count) }
+    }
+
+    fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
+        let Timeline { next, out, .. } = &mut *self.timeline;
+        self.tracks.track(track, next, (!self.passes_through).then_some(&mut **out))
+    }
+
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        let mut event = *event;
+        if let Some(map) = &self.map {
+            let offset = map.offset_at(event.ts);
+            self.first_offset.get_or_insert(offset);
+            event.ts = event.ts.saturating_add_signed(offset);
+        }
+        let Timeline { next, out, .. } = &mut *self.timeline;
+        match self.tracks.event(&event, next, (!self.passes_through).then_some(&mut **out))? {
+            TrackOutput::Nothing => Ok(()),
+            TrackOutput::Edge(thread, edge) => self.push_edge(thread, edge),
+            TrackOutput::Event(_) if self.passes_through => Ok(()),
+            TrackOutput::Event(event) if self.hold => {
+                self.timeline.held_track_events.push(HeldTrackEvent::new(&event));
+                Ok(())
+            }
+            TrackOutput::Event(event) => {
+                self.timeline.push_held_until(event.ts)?;
+                self.timeline.out.track_event(&event)
+            }
+        }
+    }
+
+    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
+        let id = EventTypeId(self.timeline.next_event_type);
+        self.event_types.push(id);
+        self.waking.push(matches!(kind.name.as_str(), "sched_waking" | "sched_wakeup" | "sched_wakeup_new"));
+        self.marker_fields.push((kind.name == "print").then(|| kind.field("buf")).flatten());
+        if self.passes_through {
+            return Ok(());
+        }
+        self.timeline.next_event_type += 1;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.add_event_type(kind);
+        }
+        self.timeline.out.event_type(id, kind)
     }
 
     #[inline]
@@ -455,7 +570,9 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
         if self.drop_duplicates {
             if self.timeline.duplicates.is_duplicate(&event, kind) {
                 *self.duplicates.entry(event.cpu).or_default() += 1;
-                return Ok(());
+                if !self.passes_through {
+                    return Ok(());
+                }
             }
             self.timeline.duplicates.remember(&event, kind);
         }
@@ -466,6 +583,9 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
             self.timeline.summary.markers += 1;
         }
         self.counts.count(&event, self.waking[index]);
+        if self.passes_through {
+            return Ok(());
+        }
         if let Some(buffer) = &mut self.buffer {
             buffer.push(&event, index);
             return Ok(());

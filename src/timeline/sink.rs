@@ -76,6 +76,12 @@ pub trait TimelineSink: Sink {
     fn order(&mut self) -> Order {
         Order::Any
     }
+    /// Whether the exporter itself takes the contents of the recording with this number among the inputs from
+    /// the input's bytes. Its contents are then read and counted, but not pushed.
+    fn passes_through(&mut self, input: usize) -> bool {
+        let _ = input;
+        false
+    }
     /// A method: called once, before the first edge of this method.
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
         let _ = (id, name);
@@ -115,6 +121,10 @@ pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
     fn order(&mut self) -> Order {
         self.next().order()
     }
+    /// See [`TimelineSink::passes_through`].
+    fn passes_through(&mut self, input: usize) -> bool {
+        self.next().passes_through(input)
+    }
     /// See [`TimelineSink::method`].
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
         self.next().method(id, name)
@@ -144,6 +154,9 @@ pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
 impl<A: TimelineAdapter + ?Sized> TimelineSink for A {
     fn order(&mut self) -> Order {
         TimelineAdapter::order(self)
+    }
+    fn passes_through(&mut self, input: usize) -> bool {
+        TimelineAdapter::passes_through(self, input)
     }
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
         TimelineAdapter::method(self, id, name)
@@ -213,6 +226,9 @@ mod tests {
     impl TimelineSink for CallLog {
         fn order(&mut self) -> Order {
             Order::Time
+        }
+        fn passes_through(&mut self, input: usize) -> bool {
+            input == 3
         }
         fn notes(&mut self) -> Vec<String> {
             vec!["a note".into()]
@@ -293,6 +309,7 @@ mod tests {
         assert_eq!(direct.0.len(), 11, "every method is called: {:?}", direct.0);
         assert_eq!(adapter.0.0, direct.0);
         assert_eq!(TimelineSink::order(&mut adapter), Order::Time);
+        assert!(TimelineSink::passes_through(&mut adapter, 3));
         assert_eq!(TimelineSink::notes(&mut adapter), ["a note"]);
         assert_eq!(TimelineSink::not_written(&mut adapter).get(DataKind::FieldValues), 2);
     }

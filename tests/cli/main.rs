@@ -30,6 +30,7 @@ mod json_schemas;
 mod mapping;
 mod output;
 mod perfetto;
+mod perfetto_round_trip;
 mod perfetto_zip;
 mod profile;
 mod trace_dat;

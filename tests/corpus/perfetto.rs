@@ -1,6 +1,8 @@
 //! Compares how the reader reads the Perfetto traces of the corpus with how Perfetto's own classes decode
 //! them.
 
+use std::path::{Path, PathBuf};
+
 use tracebridge::formats::{self, Order, perfetto};
 
 use crate::support;
@@ -91,5 +93,93 @@ fn sampled_events_say_what_perfettos_own_classes_say() {
             compared += 1;
         }
         assert!(compared > 800, "{name}: {compared}");
+    }
+}
+
+/// Runs tracebridge, which must succeed or find losses, and returns its JSON.
+fn run(args: &[&str], inputs: &[PathBuf], out: &Path) -> serde_json::Value {
+    let done = support::tracebridge().args(args).args(inputs).arg("-o").arg(out).output().unwrap();
+    let messages = String::from_utf8_lossy(&done.stderr);
+    assert!(matches!(done.status.code(), Some(0 | 3)), "{args:?}: {messages}");
+    serde_json::from_slice(&done.stdout).unwrap()
+}
+
+fn traces(corpus: &Path) -> Vec<PathBuf> {
+    let dir = std::fs::read_dir(corpus.join("perfetto")).unwrap();
+    let mut traces: Vec<PathBuf> = dir.map(|entry| entry.unwrap().path()).collect();
+    traces.sort();
+    traces
+}
+
+#[test]
+fn a_trace_that_is_converted_to_itself_is_equal_byte_for_byte() {
+    let Some(corpus) = support::corpus() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    for trace in traces(&corpus) {
+        let bytes = std::fs::read(&trace).unwrap();
+        let out = dir.path().join("out.pftrace");
+        let inputs = [trace.clone()];
+        let copied = run(&["convert", "--json"], &inputs, &out);
+        assert!(std::fs::read(&out).unwrap() == bytes, "{}", trace.display());
+        assert_eq!(copied["dropped"], serde_json::json!({}), "{}", trace.display());
+        // What the fast count finds is what reading finds.
+        let read = run(&["convert", "--json", "--only-ftrace"], &inputs, &out);
+        for count in ["/outcome/report/cpus", "/outcome/markers", "/outcome/report/damage"] {
+            assert_eq!(copied.pointer(count), read.pointer(count), "{}: {count}", trace.display());
+        }
+        for packed in [zstd::encode_all(&bytes[..], 1).unwrap(), gzip(&bytes)] {
+            let packed_path = dir.path().join("packed");
+            std::fs::write(&packed_path, packed).unwrap();
+            run(&["convert", "--json"], &[packed_path], &out);
+            assert!(std::fs::read(&out).unwrap() == bytes, "{}", trace.display());
+        }
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut encoder, bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn a_merge_adds_packets_to_those_of_perfetto_traces_and_changes_only_sequence_ids() {
+    let Some(corpus) = support::corpus() else { return };
+    let python = std::env::var_os("TRACEBRIDGE_PYTHON").unwrap_or_else(|| "python3".into());
+    let import = "import perfetto.protos.perfetto.trace.perfetto_trace_pb2";
+    let has = std::process::Command::new(&python).args(["-c", import]).output();
+    if !has.is_ok_and(|done| done.status.success()) {
+        let cure = "Python has no package perfetto: pip install perfetto, or set TRACEBRIDGE_PYTHON";
+        return support::skip("python", cure);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out.pftrace");
+    let methods = corpus.join("method-trace/firefox-devtools__profiler__art-trace-regular.trace");
+    let all = traces(&corpus);
+    let mut sets: Vec<Vec<PathBuf>> = all.iter().map(|trace| vec![trace.clone()]).collect();
+    sets.push(all);
+    for set in sets {
+        let mut inputs = set.clone();
+        inputs.push(methods.clone());
+        let merged = run(&["merge", "--json", "--offset", "0"], &inputs, &out);
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/compare_pftrace.py");
+        let done = std::process::Command::new(&python).arg(script).arg(&out).args(&set).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let compared: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(compared["faults"], serde_json::json!([]), "{set:?}");
+        // Begin and end of each call, and an instant for each input.
+        let methods = merged["outcome"]["methods"].as_u64().unwrap();
+        assert!(methods > 6_000, "{merged}");
+        let added = compared["added"]["track_event"].as_u64().unwrap();
+        assert_eq!(added, 2 * methods + inputs.len() as u64, "{set:?}");
+        assert_eq!(compared["added"]["ftrace_events"], serde_json::Value::Null, "{set:?}");
+        // Reading the output finds the inputs' events and the calls.
+        let read = run(&["convert", "--json"], std::slice::from_ref(&out), &dir.path().join("out.json"));
+        assert_eq!(read["outcome"]["methods"].as_u64(), Some(methods), "{set:?}");
+        let events = |json: &serde_json::Value| {
+            let cpus = json["outcome"]["report"]["cpus"].as_object().unwrap().clone();
+            cpus.values().map(|cpu| cpu["events"].as_u64().unwrap()).sum::<u64>()
+        };
+        assert_eq!(events(&read), events(&merged), "{set:?}");
     }
 }

@@ -141,8 +141,13 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
     for (name, count) in recording.event_types.iter().take(12) {
         writeln!(out, "    {count:>10} {name}")?;
     }
-    if !recording.report.perfetto_only.is_empty() {
-        let packets = ConversionLosses::list(&recording.report.perfetto_only);
+    let tracks = recording.report.track_events;
+    if tracks.total() > 0 {
+        let (slices, instants, values) = (tracks.slices, tracks.instants, tracks.counter_values);
+        writeln!(out, "  track events: {slices} slices, {instants} instants, {values} counter values")?;
+    }
+    if !recording.report.unread.is_empty() {
+        let packets = ConversionLosses::list(&recording.report.unread);
         writeln!(out, "  only Perfetto outputs can hold: {packets}")?;
     }
     writeln!(out, "  threads known: {}, processes: {}", recording.thread_count, recording.process_count)?;

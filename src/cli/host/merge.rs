@@ -66,6 +66,9 @@ struct OutputArgs {
     /// R8's or ProGuard's mapping.txt: gives obfuscated names back, of methods and inside markers
     #[arg(long, value_name = "MAPPING.TXT")]
     mapping: Option<PathBuf>,
+    /// Perfetto to Perfetto: write only events, slices and counters anew, and leave out all other packets
+    #[arg(long)]
+    only_ftrace: bool,
     /// Pack the output with gzip, whatever OUT's ending
     #[arg(long)]
     gzip: bool,
@@ -104,6 +107,7 @@ fn run(inputs: &[PathBuf], args: &OutputArgs, options: MergeOptions, explain: bo
         output: &args.output,
         format: args.format.as_deref(),
         mapping: args.mapping.as_deref(),
+        only_ftrace: args.only_ftrace,
         gzip: args.gzip,
         options,
     })?;
@@ -185,6 +189,11 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
         "total: {} events, {markers} markers, {methods} methods, {threads} threads",
         report.events()
     )?;
+    let tracks = report.track_events;
+    if tracks.total() > 0 {
+        let (slices, instants, values) = (tracks.slices, tracks.instants, tracks.counter_values);
+        writeln!(to, "track events: {slices} slices, {instants} instants, {values} counter values")?;
+    }
     if let (Some(first), Some(last)) = (report.first_ts, report.last_ts) {
         writeln!(to, "time: {:.6} s, clock {}", last.saturating_sub(first) as f64 / 1e9, summary.clock)?;
     }

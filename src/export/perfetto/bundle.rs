@@ -6,6 +6,7 @@
 //! own fields differ from what a reader would find there is written as a whole message.
 
 use super::event_encoder::{EventEncoder, as_number};
+use super::kernel_symbols::KernelSymbols;
 use super::packet::packet;
 use crate::formats::perfetto::fields::{
     compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field, trace_packet,
@@ -75,6 +76,8 @@ struct SwitchedThread {
 #[derive(Default)]
 pub(super) struct CpuBundle {
     cpu: u32,
+    /// The packet sequence of the bundles.
+    sequence: u64,
     /// How many events were written.
     pub(super) events: u64,
     /// How many events the kernel counted as lost.
@@ -198,8 +201,9 @@ impl CompactSched {
 }
 
 impl CpuBundle {
-    pub(super) fn new(cpu: u32) -> CpuBundle {
-        CpuBundle { cpu, ..CpuBundle::default() }
+    /// A bundle of CPU `cpu` in the packet sequence `sequence`.
+    pub(super) fn new(cpu: u32, sequence: u64) -> CpuBundle {
+        CpuBundle { cpu, sequence, ..CpuBundle::default() }
     }
 
     /// Adds an event. If that fills the bundle, appends it to `out` as a packet.
@@ -211,6 +215,7 @@ impl CpuBundle {
         kind: &EventType,
         encoder: &EventEncoder,
         sched: Option<&SchedFields>,
+        symbols: &mut KernelSymbols,
     ) {
         self.events += 1;
         let compacted = match sched {
@@ -222,11 +227,12 @@ impl CpuBundle {
             message(&mut self.whole_events, bundle_field::EVENT, |out| {
                 uint(out, ftrace_event::TIMESTAMP, event.ts);
                 uint(out, ftrace_event::PID, u64::from(event.tid as u32));
-                encoder.encode(out, event, kind);
+                encoder.encode(out, event, kind, symbols);
                 if event.flags as u8 != 0 {
                     uint(out, ftrace_event::COMMON_FLAGS, u64::from(event.flags as u8));
                 }
             });
+            symbols.announce(out, self.sequence);
         }
         if self.whole_events.len() + self.compact.len() >= MAX_BUNDLE_BYTES {
             self.close(out);
@@ -287,7 +293,7 @@ impl CpuBundle {
         if self.whole_events.is_empty() && self.compact.len() == 0 {
             return;
         }
-        packet(out, |out| {
+        packet(out, self.sequence, |out| {
             message(out, trace_packet::FTRACE_EVENTS, |out| {
                 uint(out, bundle_field::CPU, u64::from(self.cpu));
                 out.extend_from_slice(&self.whole_events);

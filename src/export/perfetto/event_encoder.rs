@@ -4,6 +4,7 @@
 //! fields of the message. Event types without a message of their own in Perfetto become
 //! `GenericFtraceEvent` messages.
 
+use super::kernel_symbols::{KernelSymbols, is_function_field};
 use crate::formats::perfetto::event_table::{self, MessageField, ProtoType};
 use crate::formats::perfetto::fields::{ftrace_event, generic_ftrace_event, generic_ftrace_event_field};
 use crate::formats::perfetto::wire::write::{bytes, message, string, uint};
@@ -44,6 +45,8 @@ enum FieldSource {
     Int { offset: u32, size: u8, signed: bool },
     /// An array with elements of `elem` bytes. Each element becomes a field.
     Array { elem: u8 },
+    /// An address in the kernel, or the name of a symbol. `by_address` says whether addresses become symbols.
+    Symbol { by_address: bool },
     /// A decoded value, converted to the type that the proto declares.
     Converted(ProtoType),
 }
@@ -86,11 +89,17 @@ impl EventEncoder {
 
     /// Appends the event's message, as a field of `FtraceEvent`.
     #[inline]
-    pub(super) fn encode(&self, out: &mut Vec<u8>, event: &Event<'_>, kind: &EventType) {
+    pub(super) fn encode(
+        &self,
+        out: &mut Vec<u8>,
+        event: &Event<'_>,
+        kind: &EventType,
+        symbols: &mut KernelSymbols,
+    ) {
         match self {
             EventEncoder::Typed { number, fields } => message(out, *number, |out| {
                 for field in fields {
-                    field.encode(out, event, kind);
+                    field.encode(out, event, kind, symbols);
                 }
             }),
             EventEncoder::Generic { name, fields } => message(out, ftrace_event::GENERIC, |out| {
@@ -130,7 +139,15 @@ impl FieldEncoder {
         let field = kind.field(spec.name)?;
         let Field { ty, offset, size, .. } = kind.fields[field];
         let int = matches!(spec.ty, ProtoType::Int | ProtoType::Uint);
+        let is_symbol = event_table::is_symbol(&kind.name, spec.name);
         let source = match ty {
+            // Texts have the name of a function in many fields.
+            _ if spec.ty == ProtoType::Uint
+                && !spec.repeated
+                && (is_symbol || (size == 0 && is_function_field(spec.name))) =>
+            {
+                FieldSource::Symbol { by_address: is_symbol }
+            }
             FieldType::Int | FieldType::Uint if int && matches!(size, 1 | 2 | 4 | 8) => {
                 FieldSource::Int { offset, size: size as u8, signed: ty == FieldType::Int }
             }
@@ -147,7 +164,7 @@ impl FieldEncoder {
     }
 
     #[inline]
-    fn encode(&self, out: &mut Vec<u8>, event: &Event<'_>, kind: &EventType) {
+    fn encode(&self, out: &mut Vec<u8>, event: &Event<'_>, kind: &EventType, symbols: &mut KernelSymbols) {
         if let (FieldSource::Int { offset, size, signed }, Payload::Raw { data, endian: Endian::Little }) =
             (self.source, event.payload)
         {
@@ -162,6 +179,17 @@ impl FieldEncoder {
                 let Payload::Raw { endian, .. } = event.payload else { return };
                 for element in b.chunks_exact(usize::from(elem).max(1)) {
                     uint(out, self.number, endian.uint(element).unwrap_or(0));
+                }
+            }
+            (FieldSource::Symbol { by_address }, value) => {
+                let id = match (as_number(value), value) {
+                    (Some(address), _) if by_address => Some(symbols.of_address(address).unwrap_or(address)),
+                    (Some(number), _) => Some(number),
+                    (None, Value::Str(text)) => symbols.of_text(text),
+                    (None, _) => None,
+                };
+                if let Some(id) = id {
+                    uint(out, self.number, id);
                 }
             }
             (FieldSource::Converted(ProtoType::Str), Value::Str(s)) => string(out, self.number, s),

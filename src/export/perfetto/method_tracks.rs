@@ -3,11 +3,11 @@
 //! Each thread of a method trace gets a track and a packet sequence of its own. Method names are interned
 //! once in each sequence, and timestamps are deltas, so that a packet takes few bytes.
 
-use super::packet::packet;
+use super::packet::{FreeIds, packet};
 use crate::formats::perfetto::fields::{
-    builtin_clock, clock_snapshot, clock_snapshot_clock, event_name, interned_data, process_descriptor,
-    sequence_flags, thread_descriptor, trace, trace_packet, trace_packet_defaults, track_descriptor,
-    track_event, track_event_defaults, track_event_type,
+    clock_snapshot, clock_snapshot_clock, event_name, interned_data, process_descriptor, sequence_flags,
+    thread_descriptor, trace, trace_packet, trace_packet_defaults, track_descriptor, track_event,
+    track_event_defaults, track_event_type,
 };
 use crate::formats::perfetto::wire::write::{bytes, length_prefixed, message, string, uint, varint};
 use crate::formats::perfetto::wire::{LENGTH_DELIMITED, VARINT, tag};
@@ -16,10 +16,8 @@ use crate::timeline::{Edge, EdgeKind, MethodName, MethodThread};
 /// The clock of the packet timestamps. Clocks 64 to 127 belong to a packet sequence, and this one is
 /// incremental: each timestamp is the difference to the one before (`ClockSnapshot` in clock_snapshot.proto).
 const DELTA_CLOCK: u64 = 64;
-/// The number of the first thread's packet sequence.
-const FIRST_SEQUENCE: u64 = 16;
-/// The track of a thread has the uuid `sequence << TRACK_SHIFT`, so that the two uuids after it are free for
-/// its parents.
+/// The track of a thread gets the uuid `sequence << TRACK_SHIFT`, and its parent one of the two uuids behind
+/// it, unless an input uses them.
 const TRACK_SHIFT: u32 = 8;
 
 /// The threads and method names of all method traces.
@@ -35,6 +33,10 @@ struct MethodTrack {
     sequence: u64,
     /// The uuid.
     track: u64,
+    /// The uuid of the track's parent: of the thread, or of its process if the thread is not known.
+    parent: u64,
+    /// The clock of the timeline, a value of the enum `BuiltinClock`.
+    clock: u64,
     /// The two fields that every packet of the sequence ends with, encoded.
     tail: Vec<u8>,
     thread: MethodThread,
@@ -100,18 +102,24 @@ impl MethodTracks {
         self.names[id] = format!("{}{dot}{}", name.class, name.name).into_bytes();
     }
 
-    pub(super) fn thread(&mut self, thread: &MethodThread) {
+    /// Adds a thread, whose slices are in a packet sequence and on tracks with free `ids`. `clock` is the clock
+    /// of the timeline, a value of the enum `BuiltinClock`.
+    pub(super) fn thread(&mut self, thread: &MethodThread, ids: &mut FreeIds, clock: u64) {
         let index = thread.index as usize;
         if self.tracks.len() <= index {
             self.tracks.resize_with(index + 1, || None);
         }
-        let sequence = FIRST_SEQUENCE + index as u64;
+        let sequence = ids.sequence();
+        let track = ids.track(sequence << TRACK_SHIFT);
+        let parent = ids.track((sequence << TRACK_SHIFT) + if thread.tid.is_some() { 1 } else { 2 });
         let mut tail = Vec::new();
         uint(&mut tail, trace_packet::TRUSTED_PACKET_SEQUENCE_ID, sequence);
         uint(&mut tail, trace_packet::SEQUENCE_FLAGS, sequence_flags::NEEDS_INCREMENTAL_STATE);
         self.tracks[index] = Some(MethodTrack {
             sequence,
-            track: sequence << TRACK_SHIFT,
+            track,
+            parent,
+            clock,
             tail,
             thread: thread.clone(),
             started: false,
@@ -193,7 +201,7 @@ impl MethodTrack {
             Some(_) => "Java methods".to_owned(),
             None => format!("Java methods: {} (id {})", self.thread.name, self.thread.trace_id),
         };
-        packet(out, |out| {
+        packet(out, self.sequence, |out| {
             message(out, trace_packet::TRACK_DESCRIPTOR, |out| {
                 uint(out, track_descriptor::UUID, self.track);
                 string(out, track_descriptor::NAME, name.as_bytes());
@@ -223,10 +231,9 @@ impl MethodTrack {
     /// Describes the track of the thread, or of the process if the thread is not known. Returns the uuid.
     fn describe_parent(&self, out: &mut Vec<u8>) -> Option<u64> {
         let pid = self.thread.tgid?;
-        let uuid = self.track + if self.thread.tid.is_some() { 1 } else { 2 };
-        packet(out, |out| {
+        packet(out, self.sequence, |out| {
             message(out, trace_packet::TRACK_DESCRIPTOR, |out| {
-                uint(out, track_descriptor::UUID, uuid);
+                uint(out, track_descriptor::UUID, self.parent);
                 match self.thread.tid {
                     Some(tid) => message(out, track_descriptor::THREAD, |out| {
                         uint(out, thread_descriptor::PID, pid as u64);
@@ -239,14 +246,14 @@ impl MethodTrack {
                 }
             });
         });
-        Some(uuid)
+        Some(self.parent)
     }
 
-    /// Sets the sequence's delta clock to `ts`, ns of the boot clock.
+    /// Sets the sequence's delta clock to `ts`, ns of the timeline's clock.
     fn set_clock(&mut self, out: &mut Vec<u8>, ts: u64) {
         message(out, trace::PACKET, |out| {
             message(out, trace_packet::CLOCK_SNAPSHOT, |out| {
-                for (id, incremental) in [(builtin_clock::BOOTTIME, false), (DELTA_CLOCK, true)] {
+                for (id, incremental) in [(self.clock, false), (DELTA_CLOCK, true)] {
                     message(out, clock_snapshot::CLOCKS, |out| {
                         uint(out, clock_snapshot_clock::CLOCK_ID, id);
                         uint(out, clock_snapshot_clock::TIMESTAMP, ts);
@@ -255,10 +262,10 @@ impl MethodTrack {
                         }
                     });
                 }
-                uint(out, clock_snapshot::PRIMARY_TRACE_CLOCK, builtin_clock::BOOTTIME);
+                uint(out, clock_snapshot::PRIMARY_TRACE_CLOCK, self.clock);
             });
             uint(out, trace_packet::TRUSTED_PACKET_SEQUENCE_ID, self.sequence);
-            uint(out, trace_packet::TIMESTAMP_CLOCK_ID, builtin_clock::BOOTTIME);
+            uint(out, trace_packet::TIMESTAMP_CLOCK_ID, self.clock);
             uint(out, trace_packet::TIMESTAMP, ts);
         });
         self.last = ts;

@@ -3,11 +3,19 @@
 //! Perfetto's protos/perfetto/trace/*.proto define the format. Times are written as BOOTTIME, the format's
 //! default clock. If no clock snapshot relates the timeline's clock to BOOTTIME, the timeline's clock
 //! readings are written in BOOTTIME's place, and an annotation in the file names the clock.
+//!
+//! The packets of Perfetto traces among the inputs pass through whole (`pass_through.rs`). Beside them only
+//! the timeline's other inputs are written, in packet sequences and on tracks of their own.
 
 mod bundle;
 mod event_encoder;
+mod kernel_symbols;
 mod method_tracks;
+mod own_tracks;
 mod packet;
+mod pass_through;
+mod rewrite;
+mod taken_ids;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,20 +23,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::bundle::{CpuBundle, SchedFields};
 use self::event_encoder::EventEncoder;
+use self::kernel_symbols::KernelSymbols;
 use self::method_tracks::MethodTracks;
-use self::packet::packet;
+use self::own_tracks::OwnTracks;
+use self::packet::{FreeIds, packet, timestamp};
+use self::pass_through::PassedInputs;
+pub(super) use self::pass_through::{copy, is_perfetto_trace};
 use super::Out;
 use super::thread_names::ThreadNames;
 use super::writer_thread::WriterThread;
+use crate::art::Mapping;
 use crate::clock::{Clock, Snapshots};
+use crate::formats::input::Input;
 use crate::formats::perfetto::fields::{
     builtin_clock, clock_snapshot, clock_snapshot_clock, debug_annotation, ftrace_cpu_stats, ftrace_stats,
     ftrace_stats_phase, process_tree, process_tree_process, process_tree_thread, system_info, trace_packet,
     track_descriptor, track_event, track_event_type, utsname,
 };
 use crate::formats::perfetto::wire::write::{double, message, string, uint};
-use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, Sink, ThreadInfo};
+use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent};
 use crate::ftrace::limits::MAX_CPUS;
+use crate::ftrace::print_fmt::Symbolizer;
 use crate::timeline::{Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 
 /// The uuid of the track that shows how each input's clock was related to the timeline's clock.
@@ -52,7 +67,7 @@ impl From<PerfettoWriteError> for io::Error {
 }
 
 /// Writes a timeline as a Perfetto trace.
-pub(super) struct PerfettoWriter {
+pub(super) struct PerfettoWriter<'a> {
     writer: WriterThread,
     out: Vec<u8>,
     /// Indexed by event type.
@@ -68,6 +83,11 @@ pub(super) struct PerfettoWriter {
     clock: Clock,
     /// Fields of kernel events that Perfetto's messages cannot hold, each as `event.field`.
     left_out: Vec<String>,
+    /// The Perfetto traces whose packets pass through.
+    passed: Option<PassedInputs<'a>>,
+    ids: FreeIds,
+    own_tracks: OwnTracks,
+    symbols: KernelSymbols,
 }
 
 #[derive(Default)]
@@ -76,8 +96,19 @@ struct KnownProcess {
     name: Option<Vec<u8>>,
 }
 
-impl PerfettoWriter {
-    pub(super) fn new(out: Out) -> PerfettoWriter {
+impl<'a> PerfettoWriter<'a> {
+    /// A writer that passes through the packets of the Perfetto traces among `inputs`. `mapping` gives
+    /// obfuscated names in them back.
+    pub(super) fn passing(out: Out, inputs: &'a [Input], mapping: Option<&'a Mapping<'a>>) -> Self {
+        let writer = PerfettoWriter::new(out);
+        if !inputs.iter().any(is_perfetto_trace) {
+            return writer;
+        }
+        let (passed, ids) = PassedInputs::new(inputs, mapping);
+        PerfettoWriter { passed: Some(passed), ids, ..writer }
+    }
+
+    pub(super) fn new(out: Out) -> Self {
         PerfettoWriter {
             writer: WriterThread::new(out),
             out: Vec::new(),
@@ -89,6 +120,21 @@ impl PerfettoWriter {
             first_ts: u64::MAX,
             clock: Clock::Boottime,
             left_out: Vec::new(),
+            passed: None,
+            ids: FreeIds::default(),
+            own_tracks: OwnTracks::default(),
+            symbols: KernelSymbols::default(),
+        }
+    }
+
+    /// The clock of the packets' timestamps, a value of the enum `BuiltinClock`. Where packets pass through, it
+    /// is the timeline's clock, so that Perfetto relates it to the clocks of those packets.
+    fn packet_clock(&self) -> u64 {
+        match self.clock {
+            Clock::Monotonic if self.passed.is_some() => builtin_clock::MONOTONIC,
+            Clock::MonotonicRaw if self.passed.is_some() => builtin_clock::MONOTONIC_RAW,
+            Clock::Realtime if self.passed.is_some() => builtin_clock::REALTIME,
+            _ => builtin_clock::BOOTTIME,
         }
     }
 
@@ -96,11 +142,16 @@ impl PerfettoWriter {
         if number >= MAX_CPUS {
             return Err(PerfettoWriteError::CpuNumber(number).into());
         }
-        let index = number as usize;
+        let (index, sequence) = (number as usize, self.ids.main_sequence);
         if self.cpus.len() <= index {
             self.cpus.resize_with(index + 1, || None);
         }
-        Ok(self.cpus[index].get_or_insert_with(|| CpuBundle::new(number)))
+        Ok(self.cpus[index].get_or_insert_with(|| CpuBundle::new(number, sequence)))
+    }
+
+    /// The time of the first event, ns; 0 if there is none.
+    fn start(&self) -> u64 {
+        if self.first_ts == u64::MAX { 0 } else { self.first_ts }
     }
 
     fn methods(&self) -> MutexGuard<'_, MethodTracks> {
@@ -118,10 +169,10 @@ impl PerfettoWriter {
         if processes.is_empty() {
             return;
         }
-        let ts = if self.first_ts == u64::MAX { 0 } else { self.first_ts };
+        let (ts, clock, sequence) = (self.start(), self.packet_clock(), self.ids.main_sequence);
         let (known, names) = (&self.processes, &self.threads);
-        packet(&mut self.out, |out| {
-            uint(out, trace_packet::TIMESTAMP, ts);
+        packet(&mut self.out, sequence, |out| {
+            timestamp(out, ts, clock);
             message(out, trace_packet::PROCESS_TREE, |out| {
                 for pid in processes.keys() {
                     let process = known.get(pid);
@@ -158,7 +209,7 @@ impl PerfettoWriter {
     /// between the two phases as the recording's losses.
     fn stats(&mut self, phase: u64) {
         let cpus = &self.cpus;
-        packet(&mut self.out, |out| {
+        packet(&mut self.out, self.ids.main_sequence, |out| {
             message(out, trace_packet::FTRACE_STATS, |out| {
                 uint(out, ftrace_stats::PHASE, phase);
                 for (number, cpu) in cpus.iter().enumerate() {
@@ -181,21 +232,22 @@ impl PerfettoWriter {
     /// Writes one instant for each input, annotated with how the input's clock was related to the timeline's
     /// clock.
     fn describe_inputs(&mut self, outcome: &MergeSummary) {
-        let first = if self.first_ts == u64::MAX { 0 } else { self.first_ts };
-        packet(&mut self.out, |out| {
+        let (first, clock, sequence) = (self.start(), self.packet_clock(), self.ids.main_sequence);
+        let track = self.ids.track(INPUTS_TRACK);
+        packet(&mut self.out, sequence, |out| {
             message(out, trace_packet::TRACK_DESCRIPTOR, |out| {
-                uint(out, track_descriptor::UUID, INPUTS_TRACK);
+                uint(out, track_descriptor::UUID, track);
                 string(out, track_descriptor::NAME, b"tracebridge: inputs and their clocks");
             });
         });
         let left_out = self.left_out.join(" ");
         for input in &outcome.inputs {
-            packet(&mut self.out, |out| {
-                uint(out, trace_packet::TIMESTAMP, first);
+            packet(&mut self.out, sequence, |out| {
+                timestamp(out, first, clock);
                 message(out, trace_packet::TRACK_EVENT, |out| {
                     uint(out, track_event::TYPE, track_event_type::INSTANT);
-                    uint(out, track_event::TRACK_UUID, INPUTS_TRACK);
-                    let name = format!("{}: {}", input.name, input.verdict.name());
+                    uint(out, track_event::TRACK_UUID, track);
+                    let name = format!("{}: {}", file_name(&input.name), input.verdict.name());
                     string(out, track_event::NAME, name.as_bytes());
                     annotate_input(out, input);
                     annotate(out, "timeline clock", self.clock.name());
@@ -206,6 +258,11 @@ impl PerfettoWriter {
             });
         }
     }
+}
+
+/// The last part of a path. People send traces to each other, and the directories say who they are.
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
 }
 
 /// Appends a `DebugAnnotation` to a `TrackEvent`.
@@ -231,9 +288,9 @@ fn annotate_input(out: &mut Vec<u8>, input: &InputSummary) {
 }
 
 /// Appends a `ClockSnapshot` for each snapshot.
-fn clock_snapshots(out: &mut Vec<u8>, snapshots: &Snapshots) {
+fn clock_snapshots(out: &mut Vec<u8>, sequence: u64, snapshots: &Snapshots) {
     for snapshot in &snapshots.list {
-        packet(out, |out| {
+        packet(out, sequence, |out| {
             uint(out, trace_packet::TIMESTAMP, snapshot.boottime);
             message(out, trace_packet::CLOCK_SNAPSHOT, |out| {
                 let clocks = [
@@ -254,13 +311,18 @@ fn clock_snapshots(out: &mut Vec<u8>, snapshots: &Snapshots) {
     }
 }
 
-impl Sink for PerfettoWriter {
+impl Sink for PerfettoWriter<'_> {
     fn head(&mut self, head: &Head) -> io::Result<()> {
         self.clock = head.clock;
-        if head.clock == Clock::Boottime {
-            clock_snapshots(&mut self.out, &head.snapshots);
+        let passed = self.passed.as_ref();
+        if head.clock == Clock::Boottime && !passed.is_some_and(|passed| passed.has_clock_snapshots) {
+            clock_snapshots(&mut self.out, self.ids.main_sequence, &head.snapshots);
         }
-        packet(&mut self.out, |out| {
+        if passed.is_some() {
+            // The traces that pass through describe their machine themselves.
+            return Ok(());
+        }
+        packet(&mut self.out, self.ids.main_sequence, |out| {
             message(out, trace_packet::SYSTEM_INFO, |out| {
                 if let Some(machine) = &head.machine {
                     write_utsname(out, machine);
@@ -284,6 +346,11 @@ impl Sink for PerfettoWriter {
             self.left_out.push(format!("{}.{field}", kind.name));
         }
         self.encoders.push((encoder, SchedFields::new(kind)));
+        Ok(())
+    }
+
+    fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
+        self.symbols.symbolizer.get_or_insert_with(|| Arc::clone(symbolizer));
         Ok(())
     }
 
@@ -313,7 +380,19 @@ impl Sink for PerfettoWriter {
         else {
             return Err(PerfettoWriteError::UnknownType(event.kind.0).into());
         };
-        cpu.event(&mut self.out, event, kind, encoder, sched.as_ref());
+        cpu.event(&mut self.out, event, kind, encoder, sched.as_ref(), &mut self.symbols);
+        self.writer.write_if_full(&mut self.out)
+    }
+
+    fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
+        self.own_tracks.track(&mut self.out, &mut self.ids, track);
+        Ok(())
+    }
+
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        self.first_ts = self.first_ts.min(event.ts);
+        let (sequence, clock) = (self.ids.main_sequence, self.packet_clock());
+        self.own_tracks.event(&mut self.out, sequence, event, clock);
         self.writer.write_if_full(&mut self.out)
     }
 
@@ -325,14 +404,17 @@ impl Sink for PerfettoWriter {
     }
 }
 
-impl TimelineSink for PerfettoWriter {
+impl TimelineSink for PerfettoWriter<'_> {
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
         self.methods().method(id.0 as usize, name);
         Ok(())
     }
 
     fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
-        self.methods().thread(thread);
+        let clock = self.packet_clock();
+        let mut methods = self.methods.lock().unwrap_or_else(PoisonError::into_inner);
+        methods.thread(thread, &mut self.ids, clock);
+        drop(methods);
         if let Some(tid) = thread.tid {
             // The method trace has the thread's full name and the kernel only 15 characters of it. But
             // only the kernel's name is certain to belong to this thread.
@@ -363,12 +445,25 @@ impl TimelineSink for PerfettoWriter {
             let cpu = self.cpu(*number)?;
             cpu.lost = cpu.lost.max(count.lost);
         }
-        self.stats(ftrace_stats_phase::START_OF_TRACE);
-        self.stats(ftrace_stats_phase::END_OF_TRACE);
+        if self.first_ts == u64::MAX {
+            self.first_ts = outcome.report.first_ts.unwrap_or(u64::MAX);
+        }
+        // The traces that pass through have these counts already, for the same CPUs.
+        if self.passed.is_none() {
+            self.stats(ftrace_stats_phase::START_OF_TRACE);
+            self.stats(ftrace_stats_phase::END_OF_TRACE);
+        }
         self.process_tree();
         self.describe_inputs(outcome);
         self.writer.write(&mut self.out)?;
+        if let Some(passed) = &self.passed {
+            passed.write(&mut |out| self.writer.write(out))?;
+        }
         self.writer.finish()
+    }
+
+    fn passes_through(&mut self, input: usize) -> bool {
+        self.passed.as_ref().is_some_and(|passed| passed.contains(input))
     }
 }
 

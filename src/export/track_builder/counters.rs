@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{CounterScope, CounterValue, TrackBuilder, TrackSink};
+use super::{CounterSample, CounterScope, TrackBuilder, TrackSink};
 use crate::formats::{Event, EventType};
 
 /// `cpu_idle` has this state when the CPU leaves idle: (u32)-1.
@@ -22,7 +22,7 @@ impl<S: TrackSink> TrackBuilder<S> {
             NOT_IDLE => -1,
             other => other,
         };
-        let counter = CounterValue { name, ts: event.ts, value };
+        let counter = CounterSample { name, ts: event.ts, value };
         self.sink.counter(&self.tasks, CounterScope::Cpu(cpu), counter)
     }
 
@@ -35,7 +35,7 @@ impl<S: TrackSink> TrackBuilder<S> {
     ) -> io::Result<()> {
         let name = String::from_utf8_lossy(event.text(kind, name).unwrap_or(b""));
         let value = event.int(kind, value).unwrap_or(0);
-        let counter = CounterValue { name: &name, ts: event.ts, value };
+        let counter = CounterSample { name: &name, ts: event.ts, value };
         self.sink.counter(&self.tasks, CounterScope::System, counter)
     }
 }

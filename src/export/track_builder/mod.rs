@@ -7,16 +7,22 @@
 mod counters;
 mod event_role;
 mod interrupts;
+mod own_track;
 mod slices;
 mod thread_states;
+mod tracks;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use self::event_role::EventRole;
+pub(super) use self::own_track::{OwnTrack, counter_number};
 use super::thread_names::{NamedThread, ThreadNames};
-use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
+use crate::formats::{
+    CounterValue, Event, EventType, EventTypeId, Flow, Head, Order, ProcessInfo, Sink, ThreadInfo, Track,
+    TrackEvent,
+};
 use crate::timeline::{
     DataCounts, DataKind, Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
 };
@@ -88,7 +94,7 @@ pub(super) trait TrackSink {
     /// A slice that belongs to a process, not to a thread, begins or ends.
     fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()>;
     fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()>;
-    fn counter(&mut self, names: &Tasks, scope: CounterScope, at: CounterValue<'_>) -> io::Result<()>;
+    fn counter(&mut self, names: &Tasks, scope: CounterScope, at: CounterSample<'_>) -> io::Result<()>;
     /// A thread had a CPU.
     fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()>;
     /// A thread was in a state: `Running`, `Runnable`, `Sleeping` …
@@ -112,6 +118,18 @@ pub(super) trait TrackSink {
         until: u64,
     ) -> io::Result<()> {
         let _ = (at, stack, methods, until);
+        Ok(())
+    }
+    /// A slice of a program's own track ended. `depth` is the number of slices that stay open on the track.
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], depth: usize) -> io::Result<()>;
+    /// An instant of a program's own track.
+    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()>;
+    /// A value of a program's own counter.
+    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()>;
+    /// A flow goes through the event of a track at `ts`. For a slice that has ended the call comes behind
+    /// [`TrackSink::track_slice`].
+    fn track_flow(&mut self, track: &OwnTrack, ts: u64, flow: Flow) -> io::Result<()> {
+        let _ = (track, ts, flow);
         Ok(())
     }
     /// A kernel event that is passed on by no other call.
@@ -143,7 +161,7 @@ pub(super) enum AsyncEdge {
 
 /// A value of a counter, and the time from which the counter has this value, ns.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CounterValue<'a> {
+pub(super) struct CounterSample<'a> {
     pub name: &'a str,
     pub ts: u64,
     pub value: i64,
@@ -203,6 +221,8 @@ pub(super) struct TrackBuilder<S> {
     methods: Vec<MethodLabel>,
     /// By [`MethodThread::index`].
     method_threads: HashMap<u32, MethodStack>,
+    /// Indexed by track.
+    own_tracks: Vec<OwnTrack>,
     last_ts: u64,
     /// Ends of slices and interrupts whose begin was not recorded.
     unmatched_ends: u64,
@@ -221,6 +241,7 @@ impl<S: TrackSink> TrackBuilder<S> {
             irqs: HashMap::new(),
             methods: Vec::new(),
             method_threads: HashMap::new(),
+            own_tracks: Vec::new(),
             last_ts: 0,
             unmatched_ends: 0,
         }
@@ -247,6 +268,15 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
             self.tasks.processes.insert(process.pid, String::from_utf8_lossy(name).into_owned());
         }
         Ok(())
+    }
+
+    fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
+        self.add_track(track);
+        Ok(())
+    }
+
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        self.own_track_event(event)
     }
 
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
@@ -315,6 +345,7 @@ impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
         let end = self.last_ts;
         self.close_slices(end)?;
+        self.close_track_slices(end)?;
         self.close_thread_states(end)?;
         self.close_interrupts(end)?;
         self.sink.finish(&self.tasks, summary)

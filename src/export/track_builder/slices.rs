@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::{
-    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, OpenMethod, Span, TrackBuilder, TrackSink,
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, OpenMethod, Span, TrackBuilder, TrackSink,
 };
 use crate::formats::Event;
 use crate::markers::Marker;
@@ -63,7 +63,7 @@ impl<S: TrackSink> TrackBuilder<S> {
             Some(Marker::Instant { name, .. }) => self.sink.instant(&self.tasks, at, ts, name),
             Some(Marker::Counter { pid, name, value, .. }) => {
                 let name = String::from_utf8_lossy(name);
-                let counter = CounterValue { name: &name, ts, value };
+                let counter = CounterSample { name: &name, ts, value };
                 self.sink.counter(&self.tasks, CounterScope::Process(pid), counter)
             }
             Some(Marker::ClockSync(_)) | None => {

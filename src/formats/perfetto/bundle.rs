@@ -4,8 +4,11 @@
 //! `sched_switch` and `sched_waking`, may lie in `CompactSched` instead: packed columns, whose timestamps are
 //! deltas.
 
-use super::fields::{compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field};
+use super::fields::{
+    compact_sched as compact, ftrace_clock, ftrace_event, ftrace_event_bundle as bundle_field,
+};
 use super::wire::read::{WireValue, fields, last_value, packed_varints};
+use crate::clock::Clock;
 
 /// One event of a bundle.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +16,8 @@ pub(super) struct BundleEvent<'a> {
     /// ns, in the bundle's clock.
     pub(super) ts: u64,
     pub(super) cpu: u32,
+    /// Which kernel symbols the event refers to: the number of [`super::packets::PacketIndex::symbols`].
+    pub(super) symbols: u32,
     pub(super) content: EventContent<'a>,
 }
 
@@ -27,6 +32,8 @@ pub(super) enum EventContent<'a> {
     CompactWaking { pid: i32, target_cpu: i32, prio: i32, comm: &'a [u8], flags: u8 },
     /// The kernel lost events before the next event of this CPU.
     LostEvents,
+    /// The track event with this number.
+    Track(u32),
 }
 
 /// The fields of a bundle that are not events.
@@ -37,23 +44,48 @@ pub(super) struct BundleHead {
     pub(super) clock: u64,
     /// Number of pages of the ring buffer that the recorder could not parse.
     pub(super) unparsed_pages: u32,
+    /// A reading of the bundle's clock and one of the boot clock at the same moment, ns, where the bundle has
+    /// them.
+    pub(super) sync: Option<(u64, u64)>,
+}
+
+impl BundleHead {
+    /// The clock of the bundle's events; `None` where the bundle names none, which means the boot clock.
+    pub(super) fn clock(&self) -> Option<Clock> {
+        match self.clock {
+            ftrace_clock::UNSPECIFIED => None,
+            ftrace_clock::GLOBAL => Some(Clock::TraceGlobal),
+            ftrace_clock::LOCAL => Some(Clock::TraceLocal),
+            ftrace_clock::MONO_RAW => Some(Clock::MonotonicRaw),
+            _ => Some(Clock::Unknown),
+        }
+    }
+}
+
+/// Describes the damage of pages that the recorder could not parse.
+pub(super) fn unparsed_pages(count: u64) -> String {
+    format!("the recorder could not parse {count} pages of the kernel's ring buffer")
 }
 
 pub(super) fn head(bundle: &[u8]) -> BundleHead {
     let mut out = BundleHead::default();
+    let (mut ftrace, mut boot) = (None, None);
     for (number, value) in fields(bundle) {
         match number {
             bundle_field::CPU => out.cpu = value.number() as u32,
             bundle_field::FTRACE_CLOCK => out.clock = value.number(),
             bundle_field::ERROR => out.unparsed_pages += 1,
+            bundle_field::FTRACE_TIMESTAMP => ftrace = Some(value.number()),
+            bundle_field::BOOT_TIMESTAMP => boot = Some(value.number()),
             _ => {}
         }
     }
+    out.sync = ftrace.zip(boot);
     out
 }
 
 /// Appends the bundle's events to `out`, sorted by time. Returns whether the whole bundle could be read.
-pub(super) fn events<'a>(bundle: &'a [u8], cpu: u32, out: &mut Vec<BundleEvent<'a>>) -> bool {
+pub(super) fn events<'a>(bundle: &'a [u8], cpu: u32, symbols: u32, out: &mut Vec<BundleEvent<'a>>) -> bool {
     let start = out.len();
     let mut lost = false;
     let mut all = fields(bundle);
@@ -62,7 +94,7 @@ pub(super) fn events<'a>(bundle: &'a [u8], cpu: u32, out: &mut Vec<BundleEvent<'
             bundle_field::EVENT => {
                 let event = value.bytes();
                 let ts = first_number(event, ftrace_event::TIMESTAMP).unwrap_or(0);
-                out.push(BundleEvent { ts, cpu, content: EventContent::Whole(event) });
+                out.push(BundleEvent { ts, cpu, symbols, content: EventContent::Whole(event) });
             }
             bundle_field::LOST_EVENTS => lost |= value.number() != 0,
             bundle_field::COMPACT_SCHED => compact_events(value.bytes(), cpu, out),
@@ -74,7 +106,7 @@ pub(super) fn events<'a>(bundle: &'a [u8], cpu: u32, out: &mut Vec<BundleEvent<'
     }
     if lost {
         let ts = out.get(start).map_or(0, |e| e.ts);
-        out.insert(start, BundleEvent { ts, cpu, content: EventContent::LostEvents });
+        out.insert(start, BundleEvent { ts, cpu, symbols, content: EventContent::LostEvents });
     }
     !all.broken
 }
@@ -103,7 +135,7 @@ fn compact_events<'a>(sched: &'a [u8], cpu: u32, out: &mut Vec<BundleEvent<'a>>)
             next_prio: next_prio.next().unwrap_or(0) as i32,
             next_comm: comm(next_comm.next().unwrap_or(u64::MAX)),
         };
-        out.push(BundleEvent { ts, cpu, content });
+        out.push(BundleEvent { ts, cpu, symbols: 0, content });
     }
     ts = 0;
     let mut pid = column(compact::WAKING_PID);
@@ -120,6 +152,6 @@ fn compact_events<'a>(sched: &'a [u8], cpu: u32, out: &mut Vec<BundleEvent<'a>>)
             comm: comm(comm_index.next().unwrap_or(u64::MAX)),
             flags: flags.next().unwrap_or(0) as u8,
         };
-        out.push(BundleEvent { ts, cpu, content });
+        out.push(BundleEvent { ts, cpu, symbols: 0, content });
     }
 }

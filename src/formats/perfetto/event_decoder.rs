@@ -38,6 +38,8 @@ struct MessageLayout {
     defaults: Vec<Value<'static>>,
     /// The position of the repeated field, if there is one.
     repeated: Option<usize>,
+    /// The position of the field that may hold the interning id of a kernel symbol, if there is one.
+    symbol: Option<usize>,
 }
 
 /// Decodes events, and announces each event type to the sink before the type's first event.
@@ -143,11 +145,13 @@ impl EventDecoder {
     }
 
     /// Decodes the message in field `number` of `FtraceEvent` into `values`, and returns its event type.
+    /// `symbols` are the kernel symbols that the packet sequence has interned.
     pub(super) fn decode<'a>(
         &mut self,
         number: u32,
         message: &'a [u8],
         values: &mut DecodedValues<'a>,
+        symbols: Option<&HashMap<u64, &'a [u8]>>,
         sink: &mut dyn Sink,
     ) -> io::Result<EventTypeId> {
         values.array_field = None;
@@ -161,6 +165,12 @@ impl EventDecoder {
             return Err(io::Error::other("an event type was announced but has no layout"));
         };
         layout.decode(message, values);
+        if let (Some(at), Some(symbols)) = (layout.symbol, symbols)
+            && let Value::Uint(id) = values.list[at]
+            && let Some(name) = symbols.get(&id)
+        {
+            values.list[at] = Value::Str(name);
+        }
         Ok(layout.id)
     }
 
@@ -231,8 +241,9 @@ impl EventDecoder {
             defaults.push(default);
             type_fields.push(field(description.name.clone(), ty));
         }
+        let symbol = list.iter().position(|field| event_table::is_symbol(&name, &field.name));
         let id = self.types.add(EventType { system, name, fields: type_fields, print_fmt: None }, sink)?;
-        self.layouts.insert(number, MessageLayout { id, positions, defaults, repeated });
+        self.layouts.insert(number, MessageLayout { id, positions, defaults, repeated, symbol });
         Ok(id)
     }
 

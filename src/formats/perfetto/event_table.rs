@@ -40,6 +40,23 @@ pub(crate) enum ProtoType {
     Bytes,
 }
 
+/// The events and the fields in which trace_processor takes a number for the interning id of a kernel symbol
+/// (src/trace_processor/importers/ftrace/ftrace_parser.cc, kKernelFunctionFields).
+pub(crate) const SYMBOL_FIELDS: &[(&str, &str)] = &[
+    ("sched_blocked_reason", "caller"),
+    ("workqueue_execute_start", "function"),
+    ("workqueue_queue_work", "function"),
+    ("funcgraph_entry", "func"),
+    ("funcgraph_exit", "func"),
+    ("mm_shrink_slab_start", "shrink"),
+    ("mm_shrink_slab_end", "shrink"),
+];
+
+/// Whether a field of an event is one of [`SYMBOL_FIELDS`].
+pub(crate) fn is_symbol(event: &str, field: &str) -> bool {
+    SYMBOL_FIELDS.contains(&(event, field))
+}
+
 /// Every event message, sorted by field number.
 pub(crate) fn events() -> &'static [EventMessage] {
     static EVENTS: OnceLock<Vec<EventMessage>> = OnceLock::new();

@@ -19,11 +19,16 @@ pub(crate) mod trace_packet {
     pub(crate) const INTERNED_DATA: u32 = 12;
     pub(crate) const SEQUENCE_FLAGS: u32 = 13;
     pub(crate) const FTRACE_STATS: u32 = 34;
+    pub(crate) const INCREMENTAL_STATE_CLEARED: u32 = 41;
+    pub(crate) const PREVIOUS_PACKET_DROPPED: u32 = 42;
+    pub(crate) const PROCESS_DESCRIPTOR: u32 = 43;
+    pub(crate) const THREAD_DESCRIPTOR: u32 = 44;
     pub(crate) const SYSTEM_INFO: u32 = 45;
     pub(crate) const COMPRESSED_PACKETS: u32 = 50;
     pub(crate) const TIMESTAMP_CLOCK_ID: u32 = 58;
     pub(crate) const TRACE_PACKET_DEFAULTS: u32 = 59;
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
+    pub(crate) const ZSTD_COMPRESSED_PACKETS: u32 = 133;
 }
 
 /// `ClockSnapshot`.
@@ -37,6 +42,7 @@ pub(crate) mod clock_snapshot_clock {
     pub(crate) const CLOCK_ID: u32 = 1;
     pub(crate) const TIMESTAMP: u32 = 2;
     pub(crate) const IS_INCREMENTAL: u32 = 3;
+    pub(crate) const UNIT_MULTIPLIER_NS: u32 = 4;
 }
 
 /// `ProcessTree`.
@@ -82,6 +88,8 @@ pub(crate) mod ftrace_event_bundle {
     pub(crate) const LOST_EVENTS: u32 = 3;
     pub(crate) const COMPACT_SCHED: u32 = 4;
     pub(crate) const FTRACE_CLOCK: u32 = 5;
+    pub(crate) const FTRACE_TIMESTAMP: u32 = 6;
+    pub(crate) const BOOT_TIMESTAMP: u32 = 7;
     pub(crate) const ERROR: u32 = 8;
     pub(crate) const GENERIC_EVENT_DESCRIPTORS: u32 = 11;
 }
@@ -113,10 +121,16 @@ pub(crate) mod generic_event_descriptor {
 pub(crate) mod ftrace_event {
     pub(crate) const TIMESTAMP: u32 = 1;
     pub(crate) const PID: u32 = 2;
+    pub(crate) const PRINT: u32 = 3;
     pub(crate) const SCHED_SWITCH: u32 = 4;
     pub(crate) const COMMON_FLAGS: u32 = 5;
     pub(crate) const SCHED_WAKING: u32 = 20;
     pub(crate) const GENERIC: u32 = 327;
+}
+
+/// `PrintFtraceEvent`.
+pub(crate) mod print_ftrace_event {
+    pub(crate) const BUF: u32 = 2;
 }
 
 /// `GenericFtraceEvent`.
@@ -155,7 +169,16 @@ pub(crate) mod track_descriptor {
     pub(crate) const PROCESS: u32 = 3;
     pub(crate) const THREAD: u32 = 4;
     pub(crate) const PARENT_UUID: u32 = 5;
+    pub(crate) const COUNTER: u32 = 8;
+    pub(crate) const STATIC_NAME: u32 = 10;
+    pub(crate) const ATRACE_NAME: u32 = 13;
     pub(crate) const DESCRIPTION: u32 = 14;
+}
+
+/// `CounterDescriptor`.
+pub(crate) mod counter_descriptor {
+    pub(crate) const UNIT_MULTIPLIER: u32 = 4;
+    pub(crate) const IS_INCREMENTAL: u32 = 5;
 }
 
 /// `ProcessDescriptor`.
@@ -170,16 +193,44 @@ pub(crate) mod thread_descriptor {
     pub(crate) const PID: u32 = 1;
     pub(crate) const TID: u32 = 2;
     pub(crate) const THREAD_NAME: u32 = 5;
+    pub(crate) const REFERENCE_TIMESTAMP_US: u32 = 6;
+    pub(crate) const REFERENCE_THREAD_TIME_US: u32 = 7;
 }
 
 /// `TrackEvent`.
 pub(crate) mod track_event {
+    pub(crate) const TIMESTAMP_DELTA_US: u32 = 1;
+    pub(crate) const THREAD_TIME_DELTA_US: u32 = 2;
     pub(crate) const DEBUG_ANNOTATIONS: u32 = 4;
+    pub(crate) const LEGACY_EVENT: u32 = 6;
     pub(crate) const TYPE: u32 = 9;
     pub(crate) const NAME_IID: u32 = 10;
     pub(crate) const TRACK_UUID: u32 = 11;
+    pub(crate) const EXTRA_COUNTER_VALUES: u32 = 12;
+    pub(crate) const TIMESTAMP_ABSOLUTE_US: u32 = 16;
     pub(crate) const THREAD_TIME_ABSOLUTE_US: u32 = 17;
     pub(crate) const NAME: u32 = 23;
+    pub(crate) const COUNTER_VALUE: u32 = 30;
+    pub(crate) const EXTRA_COUNTER_TRACK_UUIDS: u32 = 31;
+    pub(crate) const FLOW_IDS_OLD: u32 = 36;
+    pub(crate) const TERMINATING_FLOW_IDS_OLD: u32 = 42;
+    pub(crate) const DOUBLE_COUNTER_VALUE: u32 = 44;
+    pub(crate) const EXTRA_DOUBLE_COUNTER_TRACK_UUIDS: u32 = 45;
+    pub(crate) const EXTRA_DOUBLE_COUNTER_VALUES: u32 = 46;
+    pub(crate) const FLOW_IDS: u32 = 47;
+    pub(crate) const TERMINATING_FLOW_IDS: u32 = 48;
+}
+
+/// `TrackEvent.LegacyEvent`.
+pub(crate) mod legacy_event {
+    pub(crate) const NAME_IID: u32 = 1;
+    pub(crate) const PHASE: u32 = 2;
+    pub(crate) const DURATION_US: u32 = 3;
+    pub(crate) const UNSCOPED_ID: u32 = 6;
+    pub(crate) const LOCAL_ID: u32 = 10;
+    pub(crate) const GLOBAL_ID: u32 = 11;
+    pub(crate) const PID_OVERRIDE: u32 = 18;
+    pub(crate) const TID_OVERRIDE: u32 = 19;
 }
 
 /// `DebugAnnotation`.
@@ -191,12 +242,19 @@ pub(crate) mod debug_annotation {
 /// `InternedData`.
 pub(crate) mod interned_data {
     pub(crate) const EVENT_NAMES: u32 = 2;
+    pub(crate) const KERNEL_SYMBOLS: u32 = 26;
 }
 
 /// `EventName`.
 pub(crate) mod event_name {
     pub(crate) const IID: u32 = 1;
     pub(crate) const NAME: u32 = 2;
+}
+
+/// `InternedString`.
+pub(crate) mod interned_string {
+    pub(crate) const IID: u32 = 1;
+    pub(crate) const STR: u32 = 2;
 }
 
 /// `TracePacketDefaults`.
@@ -208,6 +266,8 @@ pub(crate) mod trace_packet_defaults {
 /// `TrackEventDefaults`.
 pub(crate) mod track_event_defaults {
     pub(crate) const TRACK_UUID: u32 = 11;
+    pub(crate) const EXTRA_COUNTER_TRACK_UUIDS: u32 = 31;
+    pub(crate) const EXTRA_DOUBLE_COUNTER_TRACK_UUIDS: u32 = 45;
 }
 
 /// `DescriptorProto`.
@@ -258,6 +318,7 @@ pub(crate) mod track_event_type {
     pub(crate) const SLICE_BEGIN: u64 = 1;
     pub(crate) const SLICE_END: u64 = 2;
     pub(crate) const INSTANT: u64 = 3;
+    pub(crate) const COUNTER: u64 = 4;
 }
 
 /// `FieldDescriptorProto.Type`.

@@ -8,9 +8,20 @@ mod detect;
 mod event_decoder;
 pub(crate) mod event_table;
 pub(crate) mod fields;
-mod packets;
+mod losses;
+pub(crate) mod packet_types;
+pub(crate) mod packets;
 mod read;
+pub(crate) mod scan;
+mod track_clocks;
+#[cfg(test)]
+mod track_event_tests;
+mod track_events;
+pub(crate) mod track_table;
 pub(crate) mod wire;
+
+/// The format's name for people.
+pub(crate) const NAME: &str = "Perfetto trace";
 
 pub(super) use detect::detect;
 pub(super) use read::open;

@@ -5,21 +5,43 @@
 //! before the first event is pushed.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read};
 
 use super::bundle;
 use super::fields::{
-    builtin_clock, clock_snapshot, clock_snapshot_clock, ftrace_clock, ftrace_cpu_stats, ftrace_stats,
-    ftrace_stats_phase, process_descriptor, process_tree, process_tree_process, process_tree_thread,
-    thread_descriptor, trace, trace_packet, track_descriptor,
+    builtin_clock, clock_snapshot, clock_snapshot_clock, interned_data, interned_string, process_descriptor,
+    process_tree, process_tree_process, process_tree_thread, sequence_flags, thread_descriptor, trace,
+    trace_packet, trace_packet_defaults, track_descriptor,
 };
+use super::losses::KernelLosses;
+use super::packet_types::{self, PacketTypes};
+use super::track_clocks::{FIRST_CUSTOM_CLOCK, machine_clock};
 use super::wire::read::{WireValue, fields, last_value, varint};
 use crate::clock::{Clock, Snapshot, Snapshots};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo};
 
 /// The largest total size of all decompressed packets of a file, bytes.
-const MAX_INFLATED_BYTES: u64 = 4 << 30;
+pub(crate) const MAX_INFLATED_BYTES: u64 = 4 << 30;
+
+/// Unpacks at most `limit` bytes of the field `number` of a packet to `out`. Returns `None` if that field does
+/// not hold compressed packets.
+pub(crate) fn decompress(
+    number: u32,
+    body: &[u8],
+    limit: u64,
+    out: &mut Vec<u8>,
+) -> Option<io::Result<usize>> {
+    match number {
+        trace_packet::COMPRESSED_PACKETS => {
+            Some(flate2::read::ZlibDecoder::new(body).take(limit).read_to_end(out))
+        }
+        trace_packet::ZSTD_COMPRESSED_PACKETS => Some(
+            zstd::stream::read::Decoder::new(body).and_then(|decoder| decoder.take(limit).read_to_end(out)),
+        ),
+        _ => None,
+    }
+}
 
 /// Returns the file and, for each compressed packet, the unpacked packets.
 pub(super) fn unpack<'a>(data: &'a [u8], report: &mut ReadReport) -> Vec<Cow<'a, [u8]>> {
@@ -31,10 +53,9 @@ pub(super) fn unpack<'a>(data: &'a [u8], report: &mut ReadReport) -> Vec<Cow<'a,
         if number != trace::PACKET {
             continue;
         }
-        let compressed = fields(packet.bytes()).filter(|(n, _)| *n == trace_packet::COMPRESSED_PACKETS);
-        for (_, zlib) in compressed {
+        for (number, compressed) in fields(packet.bytes()) {
             let mut bytes = Vec::new();
-            let result = flate2::read::ZlibDecoder::new(zlib.bytes()).take(left).read_to_end(&mut bytes);
+            let Some(result) = decompress(number, compressed.bytes(), left, &mut bytes) else { continue };
             left -= bytes.len() as u64;
             if let Err(error) = result {
                 let what = format!("the compressed packets can be unpacked in part only: {error}");
@@ -56,7 +77,7 @@ pub(super) fn unpack<'a>(data: &'a [u8], report: &mut ReadReport) -> Vec<Cow<'a,
 }
 
 /// Describes the damage of a file whose last packet is cut. The file is read again to find the offset.
-fn cut_packet(data: &[u8]) -> Damage {
+pub(crate) fn cut_packet(data: &[u8]) -> Damage {
     let mut packets = fields(data);
     let mut sound = 0;
     while packets.next().is_some() {
@@ -69,89 +90,140 @@ fn cut_packet(data: &[u8]) -> Damage {
     Damage { offset: sound as u64, what: format!("the file is cut inside a packet{missing}") }
 }
 
+/// A bundle of events.
+pub(super) struct IndexedBundle<'a> {
+    pub(super) cpu: u32,
+    /// The encoded `FtraceEventBundle`.
+    pub(super) body: &'a [u8],
+    /// Which kernel symbols its events refer to: the number of the entry in [`PacketIndex::symbols`].
+    pub(super) symbols: u32,
+}
+
 /// The data that the first pass collects.
 #[derive(Default)]
 pub(super) struct PacketIndex<'a> {
     pub(super) clock: Option<Clock>,
     pub(super) snapshots: Snapshots,
-    /// The CPU and the encoded `FtraceEventBundle`, in the order of the file.
-    pub(super) bundles: Vec<(u32, &'a [u8])>,
+    /// In the order of the file.
+    pub(super) bundles: Vec<IndexedBundle<'a>>,
+    /// The kernel symbols that packet sequences have interned, by id. A sequence that clears its state begins
+    /// another entry. Entry 0 is empty.
+    pub(super) symbols: Vec<HashMap<u64, &'a [u8]>>,
+    /// The current entry of each packet sequence in `symbols`.
+    current_symbols: HashMap<u64, u32>,
     /// Packets that name processes and threads.
     naming_packets: Vec<&'a [u8]>,
-    lost: BTreeMap<u32, LostEventCount>,
+    /// Lost events as the kernel counted them.
+    pub(super) losses: KernelLosses,
+    /// How many packets of each type there are.
+    pub(super) types: PacketTypes,
     pub(super) track_events: u64,
-    pub(super) tracks: u64,
-}
-
-/// Lost events of one CPU as the kernel counts them: overrun and dropped events since the ring buffer was
-/// allocated.
-#[derive(Default)]
-struct LostEventCount {
-    at_start: Option<u64>,
-    at_end: u64,
+    /// The clocks of the machine that packets or defaults name for their timestamps.
+    named_clocks: BTreeSet<u64>,
 }
 
 impl<'a> PacketIndex<'a> {
     pub(super) fn of(streams: &'a [Cow<'_, [u8]>], report: &mut ReadReport) -> PacketIndex<'a> {
-        let mut out = PacketIndex::default();
+        let mut out = PacketIndex { symbols: vec![HashMap::new()], ..PacketIndex::default() };
         let packets = streams.iter().flat_map(|s| fields(s)).filter(|(n, _)| *n == trace::PACKET);
-        let mut unparsed = 0;
+        let mut unparsed = 0u64;
         for (_, packet) in packets {
+            let mut content = None;
+            let (first_bundle, mut sequence, mut is_cleared, mut interned) =
+                (out.bundles.len(), 0, false, None);
             for (number, value) in fields(packet.bytes()) {
                 let body = value.bytes();
+                if packet_types::is_content(number) {
+                    content.get_or_insert(number);
+                }
                 match number {
                     trace_packet::FTRACE_EVENTS => {
                         let head = bundle::head(body);
-                        unparsed += head.unparsed_pages;
-                        out.clock = match head.clock {
-                            ftrace_clock::UNSPECIFIED => out.clock,
-                            ftrace_clock::GLOBAL => Some(Clock::TraceGlobal),
-                            ftrace_clock::LOCAL => Some(Clock::TraceLocal),
-                            ftrace_clock::MONO_RAW => Some(Clock::MonotonicRaw),
-                            _ => Some(Clock::Unknown),
-                        };
-                        out.bundles.push((head.cpu, body));
+                        unparsed += u64::from(head.unparsed_pages);
+                        out.clock = head.clock().or(out.clock);
+                        if let (Some(clock), Some((ftrace, boottime))) = (head.clock(), head.sync) {
+                            out.snapshots.ftrace_clock = Some(clock);
+                            let pair = Snapshot { ftrace: Some(ftrace), boottime, ..Snapshot::default() };
+                            if out.snapshots.list.last().and_then(|s| s.ftrace) != pair.ftrace {
+                                out.snapshots.list.push(pair);
+                            }
+                        }
+                        out.bundles.push(IndexedBundle { cpu: head.cpu, body, symbols: 0 });
                     }
                     trace_packet::PROCESS_TREE => out.naming_packets.push(packet.bytes()),
-                    trace_packet::TRACK_DESCRIPTOR => {
-                        out.tracks += 1;
-                        out.naming_packets.push(packet.bytes());
+                    trace_packet::TRACK_DESCRIPTOR
+                    | trace_packet::PROCESS_DESCRIPTOR
+                    | trace_packet::THREAD_DESCRIPTOR => out.naming_packets.push(packet.bytes()),
+                    trace_packet::TIMESTAMP_CLOCK_ID => {
+                        out.named_clocks.insert(value.number());
+                    }
+                    trace_packet::TRACE_PACKET_DEFAULTS => {
+                        let clock = last_value(body, trace_packet_defaults::TIMESTAMP_CLOCK_ID);
+                        out.named_clocks.extend(clock.map(WireValue::number));
                     }
                     trace_packet::TRACK_EVENT => out.track_events += 1,
+                    trace_packet::TRUSTED_PACKET_SEQUENCE_ID => sequence = value.number(),
+                    trace_packet::SEQUENCE_FLAGS => {
+                        is_cleared |= value.number() & sequence_flags::INCREMENTAL_STATE_CLEARED != 0;
+                    }
+                    trace_packet::INCREMENTAL_STATE_CLEARED => is_cleared |= value.number() != 0,
+                    trace_packet::INTERNED_DATA => interned = Some(body),
                     trace_packet::CLOCK_SNAPSHOT => out.snapshots.list.extend(snapshot(body)),
-                    trace_packet::FTRACE_STATS => out.add_stats(body),
+                    trace_packet::FTRACE_STATS => out.losses.add_stats(body),
                     _ => {}
                 }
             }
+            out.types.count_content(content);
+            if is_cleared {
+                out.current_symbols.remove(&sequence);
+            }
+            if let Some(interned) = interned {
+                out.learn_symbols(sequence, interned);
+            }
+            if let Some(symbols) = out.current_symbols.get(&sequence) {
+                out.bundles[first_bundle..].iter_mut().for_each(|bundle| bundle.symbols = *symbols);
+            }
         }
         if unparsed > 0 {
-            let what = format!("the recorder could not parse {unparsed} pages of the kernel's ring buffer");
+            let what = bundle::unparsed_pages(unparsed);
             report.damage.push(Damage { offset: 0, what });
         }
         out
     }
 
-    /// Reads an `FtraceStats` message.
-    fn add_stats(&mut self, body: &[u8]) {
-        let phase = last_value(body, ftrace_stats::PHASE).map(WireValue::number);
-        for (_, cpu) in fields(body).filter(|(n, _)| *n == ftrace_stats::CPU_STATS) {
-            let number = |n| last_value(cpu.bytes(), n).map_or(0, |v| v.number());
-            let overrun = number(ftrace_cpu_stats::OVERRUN);
-            let lost = overrun.saturating_add(number(ftrace_cpu_stats::DROPPED_EVENTS));
-            let count = self.lost.entry(number(ftrace_cpu_stats::CPU) as u32).or_default();
-            match phase {
-                Some(ftrace_stats_phase::START_OF_TRACE) => count.at_start = Some(lost),
-                _ => count.at_end = lost,
+    /// Reads the kernel symbols of an `InternedData`.
+    fn learn_symbols(&mut self, sequence: u64, interned: &'a [u8]) {
+        for (_, symbol) in fields(interned).filter(|(n, _)| *n == interned_data::KERNEL_SYMBOLS) {
+            let id = last_value(symbol.bytes(), interned_string::IID).map_or(0, WireValue::number);
+            let name = last_value(symbol.bytes(), interned_string::STR).map_or(&[][..], WireValue::bytes);
+            let next = self.symbols.len() as u32;
+            let entry = *self.current_symbols.entry(sequence).or_insert(next);
+            if entry == next {
+                self.symbols.push(HashMap::new());
+            }
+            if let Some(symbols) = self.symbols.get_mut(entry as usize) {
+                symbols.insert(id, name);
             }
         }
     }
 
-    /// The CPUs and the number of events that each of them lost during the recording. CPUs without a count
-    /// from the start of the recording are left out: the kernel's count may include losses from before the
-    /// recording.
-    pub(super) fn lost_events(&self) -> impl Iterator<Item = (u32, u64)> + use<'_> {
-        let lost = |c: &LostEventCount| c.at_start.map(|start| c.at_end.saturating_sub(start));
-        self.lost.iter().filter_map(move |(cpu, count)| Some((*cpu, lost(count)?)))
+    /// The clock of the recording: that of the kernel's events, or the only clock of a trace without them whose
+    /// clock nothing relates to BOOTTIME.
+    pub(super) fn head_clock(&self) -> Clock {
+        // A bundle names its clock only if that clock is not the boot clock.
+        let mut named = self.named_clocks.iter().filter(|id| **id < FIRST_CUSTOM_CLOCK);
+        match (named.next(), named.next()) {
+            (Some(only), None) if self.bundles.is_empty() && self.snapshots.list.is_empty() => {
+                machine_clock(*only).unwrap_or(Clock::Boottime)
+            }
+            _ => self.clock.unwrap_or(Clock::Boottime),
+        }
+    }
+
+    /// Every `TrackDescriptor`.
+    pub(super) fn track_descriptors(&self) -> impl Iterator<Item = &'a [u8]> + use<'_, 'a> {
+        let all = self.naming_packets.iter().flat_map(|packet| fields(packet));
+        all.filter(|(n, _)| *n == trace_packet::TRACK_DESCRIPTOR).map(|(_, value)| value.bytes())
     }
 
     /// Pushes the processes and threads that `ProcessTree` and `TrackDescriptor` messages name.
@@ -161,6 +233,8 @@ impl<'a> PacketIndex<'a> {
                 match number {
                     trace_packet::PROCESS_TREE => send_process_tree(body.bytes(), sink)?,
                     trace_packet::TRACK_DESCRIPTOR => send_track_owner(body.bytes(), sink)?,
+                    trace_packet::PROCESS_DESCRIPTOR => send_process(body.bytes(), sink)?,
+                    trace_packet::THREAD_DESCRIPTOR => send_thread(body.bytes(), sink)?,
                     _ => {}
                 }
             }
@@ -169,7 +243,8 @@ impl<'a> PacketIndex<'a> {
     }
 }
 
-/// Reads a `ClockSnapshot`. Returns `None` unless the message has all four clocks of the kernel.
+/// Reads a `ClockSnapshot`. Returns `None` unless the message has two of the kernel's four clocks at least; a
+/// clock that it does not have reads 0.
 fn snapshot(body: &[u8]) -> Option<Snapshot> {
     let clock = |message| {
         let id = last_value(message, clock_snapshot_clock::CLOCK_ID)?.number();
@@ -179,15 +254,18 @@ fn snapshot(body: &[u8]) -> Option<Snapshot> {
         .filter(|(n, _)| *n == clock_snapshot::CLOCKS)
         .filter_map(|(_, message)| clock(message.bytes()))
         .collect();
-    Some(Snapshot {
-        realtime: *clocks.get(&builtin_clock::REALTIME)?,
-        monotonic: *clocks.get(&builtin_clock::MONOTONIC)?,
-        monotonic_raw: *clocks.get(&builtin_clock::MONOTONIC_RAW)?,
-        boottime: *clocks.get(&builtin_clock::BOOTTIME)?,
+    let reading = |id| clocks.get(&id).copied().unwrap_or(0);
+    let snapshot = Snapshot {
+        realtime: reading(builtin_clock::REALTIME),
+        monotonic: reading(builtin_clock::MONOTONIC),
+        monotonic_raw: reading(builtin_clock::MONOTONIC_RAW),
+        boottime: reading(builtin_clock::BOOTTIME),
         counter: clocks.get(&builtin_clock::TSC).copied(),
         ftrace: None,
         took: 0,
-    })
+    };
+    let kernel = [snapshot.realtime, snapshot.monotonic, snapshot.monotonic_raw, snapshot.boottime];
+    (kernel.iter().filter(|reading| **reading > 0).count() >= 2).then_some(snapshot)
 }
 
 fn send_process_tree(tree: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
@@ -217,20 +295,28 @@ fn send_process_tree(tree: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
 
 /// Pushes the process or thread that a `TrackDescriptor` belongs to.
 fn send_track_owner(track: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
-    if let Some(process) = last_value(track, track_descriptor::PROCESS).map(WireValue::bytes)
-        && let Some(pid) = last_value(process, process_descriptor::PID)
-    {
-        let name = last_value(process, process_descriptor::PROCESS_NAME)
-            .or_else(|| last_value(process, process_descriptor::CMDLINE))
-            .map(WireValue::bytes);
-        sink.process(&ProcessInfo { pid: pid.int32(), ppid: None, name })?;
+    if let Some(process) = last_value(track, track_descriptor::PROCESS) {
+        send_process(process.bytes(), sink)?;
     }
-    if let Some(thread) = last_value(track, track_descriptor::THREAD).map(WireValue::bytes)
-        && let Some(tid) = last_value(thread, thread_descriptor::TID)
-    {
-        let name = last_value(thread, thread_descriptor::THREAD_NAME).map(WireValue::bytes);
-        let tgid = last_value(thread, thread_descriptor::PID).map(WireValue::int32);
-        sink.thread(&ThreadInfo { tid: tid.int32(), tgid, name })?;
+    match last_value(track, track_descriptor::THREAD) {
+        Some(thread) => send_thread(thread.bytes(), sink),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Pushes the process of a `ProcessDescriptor`.
+fn send_process(process: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
+    let Some(pid) = last_value(process, process_descriptor::PID) else { return Ok(()) };
+    let name = last_value(process, process_descriptor::PROCESS_NAME)
+        .or_else(|| last_value(process, process_descriptor::CMDLINE))
+        .map(WireValue::bytes);
+    sink.process(&ProcessInfo { pid: pid.int32(), ppid: None, name })
+}
+
+/// Pushes the thread of a `ThreadDescriptor`.
+fn send_thread(thread: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
+    let Some(tid) = last_value(thread, thread_descriptor::TID) else { return Ok(()) };
+    let name = last_value(thread, thread_descriptor::THREAD_NAME).map(WireValue::bytes);
+    let tgid = last_value(thread, thread_descriptor::PID).map(WireValue::int32);
+    sink.thread(&ThreadInfo { tid: tid.int32(), tgid, name })
 }

@@ -1,6 +1,7 @@
-//! Reads the kernel events of a Perfetto trace, its processes and threads, its clocks and its losses.
+//! Reads the kernel events and the track events of a Perfetto trace, its processes and threads, its clocks and
+//! its losses.
 //!
-//! Other content (track events, counters, other data sources) is counted in the report's notes but not read.
+//! Packets of other data sources are named and counted in the report ([`ReadReport::unread`]), but not read.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,13 +10,14 @@ use std::io;
 use super::bundle::{self, BundleEvent, EventContent};
 use super::event_decoder::{DecodedValues, EventDecoder, sched_switch_value};
 use super::fields::ftrace_event;
-use super::packets::{PacketIndex, unpack};
+use super::packets::{IndexedBundle, PacketIndex, unpack};
+use super::track_clocks::{MachineClocks, machine_clock};
+use super::track_events::{self, PlacedTrackEvent, TrackEvents};
 use super::wire::read::fields;
-use crate::clock::Clock;
 use crate::formats::input::Input;
 use crate::formats::{
     Damage, Event, EventTypeId, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink,
-    Value,
+    TrackEvent, TrackEventKind, Value,
 };
 
 /// The comm of a thread that the trace does not name; ftrace's own text has the same placeholder.
@@ -52,10 +54,9 @@ impl<'a> PerfettoRecording<'a> {
         let index = PacketIndex::of(&streams, &mut ReadReport::default());
         let head = Head {
             format: "Perfetto trace".into(),
-            // A bundle names its clock only if that clock is not the boot clock.
-            clock: index.clock.unwrap_or(Clock::Boottime),
+            clock: index.head_clock(),
             precision: 9,
-            cpus: index.bundles.iter().map(|(cpu, _)| cpu.saturating_add(1)).max(),
+            cpus: index.bundles.iter().map(|bundle| bundle.cpu.saturating_add(1)).max(),
             snapshots: index.snapshots,
             machine: None,
         };
@@ -73,15 +74,24 @@ impl Recording for PerfettoRecording<'_> {
         let mut report = self.unpacked.clone();
         let index = PacketIndex::of(&self.streams, &mut report);
         index.send_names(sink)?;
+        let mut clocks = MachineClocks::new(self.head.clock, &self.head.snapshots);
+        let track_events = match index.track_events {
+            0 => TrackEvents::default(),
+            _ => track_events::read(&self.streams, index.track_descriptors(), &mut clocks),
+        };
+        for track in &track_events.table.tracks {
+            sink.track(track)?;
+        }
         let mut reader = PerfettoReader {
             sink,
             report,
+            track_events: &track_events,
             decoder: EventDecoder::default(),
             running: HashMap::new(),
             unknown_prev: 0,
         };
         reader.read_bundles(&index, order)?;
-        Ok(reader.finish(&index))
+        Ok(reader.finish(&index, &clocks))
     }
 }
 
@@ -99,6 +109,7 @@ struct PerfettoReader<'s, 'a> {
     decoder: EventDecoder,
     /// By CPU.
     running: HashMap<u32, RunningThread<'a>>,
+    track_events: &'s TrackEvents<'a>,
     /// The number of compact switches whose previous thread is not known.
     unknown_prev: u64,
 }
@@ -107,11 +118,11 @@ impl<'a> PerfettoReader<'_, 'a> {
     fn read_bundles(&mut self, index: &PacketIndex<'a>, order: Order) -> io::Result<()> {
         let mut events: Vec<BundleEvent<'a>> = Vec::new();
         let mut broken = 0;
-        for (cpu, body) in &index.bundles {
+        for IndexedBundle { cpu, body, symbols } in &index.bundles {
             self.decoder.learn(body, self.sink)?;
-            broken += u32::from(!bundle::events(body, *cpu, &mut events));
+            broken += u32::from(!bundle::events(body, *cpu, *symbols, &mut events));
             if order == Order::Any {
-                self.send_all(&events)?;
+                self.send_all(&events, index)?;
                 events.clear();
             }
         }
@@ -119,11 +130,36 @@ impl<'a> PerfettoReader<'_, 'a> {
             let what = format!("{broken} bundles of events could be read in part only");
             self.report.damage.push(Damage { offset: 0, what });
         }
+        // Behind the kernel's events of the same time; among themselves in the order of the file.
+        let tracks = self.track_events.events.iter().enumerate();
+        events.extend(tracks.map(|(number, event)| BundleEvent {
+            ts: event.ts,
+            cpu: u32::MAX,
+            symbols: 0,
+            content: EventContent::Track(number as u32),
+        }));
         events.sort_by_key(|e| (e.ts, e.cpu));
-        self.send_all(&events)
+        self.send_all(&events, index)
     }
 
-    fn send_all(&mut self, events: &[BundleEvent<'a>]) -> io::Result<()> {
+    fn track_event(&mut self, number: u32) -> io::Result<()> {
+        let all = self.track_events;
+        let Some(event) = all.events.get(number as usize) else { return Ok(()) };
+        let counts = &mut self.report.track_events;
+        match event.kind {
+            TrackEventKind::Begin { .. } => counts.slices += 1,
+            TrackEventKind::End => {}
+            TrackEventKind::Instant { .. } => counts.instants += 1,
+            TrackEventKind::Counter(_) => counts.counter_values += 1,
+        }
+        self.report.cover(event.ts);
+        let (first, count) = (event.flows.0 as usize, event.flows.1 as usize);
+        let flows = all.flows.get(first..first.saturating_add(count)).unwrap_or(&[]);
+        let PlacedTrackEvent { ts, track, kind, thread_ns, .. } = *event;
+        self.sink.track_event(&TrackEvent { ts, track, kind, thread_ns, flows })
+    }
+
+    fn send_all(&mut self, events: &[BundleEvent<'a>], index: &PacketIndex<'a>) -> io::Result<()> {
         let mut values = DecodedValues::new();
         for event in events {
             match event.content {
@@ -131,7 +167,11 @@ impl<'a> PerfettoReader<'_, 'a> {
                     self.report.cpus.entry(event.cpu).or_default().gaps += 1;
                     self.sink.lost(event.cpu, None)?;
                 }
-                EventContent::Whole(message) => self.whole_event(event, message, &mut values)?,
+                EventContent::Track(number) => self.track_event(number)?,
+                EventContent::Whole(message) => {
+                    let symbols = index.symbols.get(event.symbols as usize).filter(|s| !s.is_empty());
+                    self.whole_event(event, message, &mut values, symbols)?;
+                }
                 EventContent::CompactSwitch { prev_state, next_pid, next_prio, next_comm } => {
                     let id = self.decoder.switch(self.sink)?;
                     let next = RunningThread { tid: next_pid, comm: next_comm, prio: next_prio };
@@ -173,6 +213,7 @@ impl<'a> PerfettoReader<'_, 'a> {
         event: &BundleEvent<'a>,
         message: &'a [u8],
         values: &mut DecodedValues<'a>,
+        symbols: Option<&HashMap<u64, &'a [u8]>>,
     ) -> io::Result<()> {
         let (mut tid, mut flags, mut body) = (0, 0, None);
         for (number, value) in fields(message) {
@@ -188,7 +229,7 @@ impl<'a> PerfettoReader<'_, 'a> {
             self.report.notes.dedup();
             return Ok(());
         };
-        let id = self.decoder.decode(number, body, values, self.sink)?;
+        let id = self.decoder.decode(number, body, values, symbols, self.sink)?;
         if number == ftrace_event::SCHED_SWITCH {
             let int = |at: usize| match values.list[at] {
                 Value::Int(v) => v as i32,
@@ -243,8 +284,8 @@ impl<'a> PerfettoReader<'_, 'a> {
         self.sink.event(&event, self.decoder.get(id))
     }
 
-    fn finish(mut self, index: &PacketIndex<'_>) -> ReadReport {
-        for (cpu, lost) in index.lost_events() {
+    fn finish(mut self, index: &PacketIndex<'_>, clocks: &MachineClocks) -> ReadReport {
+        for (cpu, lost) in index.losses.by_cpu() {
             self.report.cpus.entry(cpu).or_default().lost += lost;
         }
         let mut note = |count: u64, what: &str| {
@@ -252,12 +293,21 @@ impl<'a> PerfettoReader<'_, 'a> {
                 self.report.notes.push(format!("{count} {what}"));
             }
         };
-        note(index.track_events, "track events (slices, counters) that are not kernel events");
-        note(index.tracks, "track descriptors");
+        let events = self.track_events;
+        note(events.skipped, "track events are left out: packets of their sequence that they need are lost");
+        note(events.timeless, "track events are left out: nothing relates their clock to another one");
+        note(events.annotations, "debug annotations of track events are not read");
+        for (id, count) in &clocks.unrelated {
+            let clock = machine_clock(*id).map_or_else(|| format!("clock {id}"), |clock| clock.to_string());
+            let what = format!("times are in {clock}, and are taken as they are: no clock snapshot has it");
+            note(*count, &what);
+        }
+        self.report.lost_anywhere += events.skipped + events.timeless;
         note(
             self.unknown_prev,
             "first switches of a CPU do not name the previous thread (compact sched leaves it out)",
         );
+        self.report.unread = index.types.unread();
         if !self.decoder.unknown.is_empty() {
             let what = format!("event types that this version does not know: {:?}", self.decoder.unknown);
             self.report.notes.push(what);

@@ -20,6 +20,11 @@ pub(crate) fn uint(out: &mut Vec<u8>, field: u32, value: u64) {
 
 /// Appends a `double` field.
 pub(crate) fn double(out: &mut Vec<u8>, field: u32, value: f64) {
+    fixed64(out, field, value.to_bits());
+}
+
+/// Appends a `fixed64` field.
+pub(crate) fn fixed64(out: &mut Vec<u8>, field: u32, value: u64) {
     varint(out, tag(field, FIXED64));
     out.extend_from_slice(&value.to_le_bytes());
 }

@@ -16,23 +16,28 @@
 //! [`SliceTrack`] writes an end 1 ns later if a slice has begun at its time, and a begin 1 ns later if a
 //! slice of the same name has ended at its time, so that every viewer nests the slices alike.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fmt::{self, Display};
-use std::hash::{DefaultHasher, Hash, Hasher};
+mod times;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 
+use self::times::{Duration, Micros, SliceTrack};
 use super::Out;
 use super::thread_names::{SECOND_TRACK, method_track_id};
 use super::track_builder::{
-    AsyncEdge, AsyncSlice, CounterScope, CounterValue, MethodCall, MethodLabel, OpenMethod, Span, Task,
-    Tasks, TrackBuilder, TrackSink,
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
+    Task, Tasks, TrackBuilder, TrackSink, counter_number,
 };
 use super::writer_thread::WriterThread;
-use crate::formats::{Event, EventType, Value};
+use crate::formats::{CounterValue, Event, EventType, Flow, Value};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 /// The process that stands for the CPUs. No kernel has this pid: PID_MAX_LIMIT is 2^22.
 const CPU_PROCESS: i32 = 1 << 23;
+/// The process of tracks that belong to no process.
+const TRACK_PROCESS: i32 = CPU_PROCESS + 1;
+/// The first thread id of the tracks that programs write themselves, but for those of whole threads.
+const OWN_TRACKS: i64 = 1 << 32;
 /// All integers up to this one are exact in a double.
 const MAX_EXACT_IN_DOUBLE: i64 = 1 << 53;
 
@@ -44,6 +49,7 @@ pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
         slices: HashMap::new(),
         cpu_slices: HashMap::new(),
         tracks: BTreeMap::new(),
+        flows: HashSet::new(),
         first: true,
     };
     Box::new(TrackBuilder::new(json))
@@ -58,6 +64,8 @@ struct ChromeJson {
     cpu_slices: HashMap<u32, SliceTrack>,
     /// The names of the tracks that are not kernel threads, by process id and track id.
     tracks: BTreeMap<(i64, i64), String>,
+    /// Flows that have begun.
+    flows: HashSet<u64>,
     first: bool,
 }
 
@@ -95,118 +103,6 @@ fn json_int(out: &mut Vec<u8>, value: i64) {
     };
 }
 
-/// A time in ns, printed as µs with three decimals.
-struct Micros(u64);
-
-impl Display for Micros {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
-    }
-}
-
-/// The double that a viewer reads for a time in ns, printed as [`Micros`].
-///
-/// The division rounds once, and `ns` itself is exact below 2^53 ns (104 days); so the quotient is the double
-/// nearest to the printed decimal, which is what a parser returns.
-fn as_double(ns: u64) -> f64 {
-    ns as f64 / 1000.0
-}
-
-/// A track whose slices are written as `B` and `E` events.
-#[derive(Default)]
-struct SliceTrack {
-    /// The time of the latest event that was written, ns.
-    last: u64,
-    /// Whether a slice has begun at the time `last`.
-    has_begun: bool,
-    /// The hashes of the names of the slices that have ended at the time `last`.
-    ended: Vec<u64>,
-    /// For each open slice the process id and the thread id with which its begin was written. The process of
-    /// a thread may become known while a slice is open.
-    open: Vec<(i64, i64)>,
-}
-
-impl SliceTrack {
-    /// Opens a slice, and returns the time to write for its begin, ns.
-    fn begin(&mut self, ts: u64, place: (i64, i64), name: &[u8]) -> u64 {
-        self.open.push(place);
-        self.advance(ts);
-        if self.ended.contains(&hash(name)) {
-            self.step();
-        }
-        self.has_begun = true;
-        self.last
-    }
-
-    /// Ends the innermost slice, and returns the time to write, ns, and where the begin was written.
-    fn end(&mut self, ts: u64, name: &[u8]) -> Option<(u64, (i64, i64))> {
-        let place = self.open.pop()?;
-        self.advance(ts);
-        if self.has_begun {
-            self.step();
-        }
-        self.ended.push(hash(name));
-        Some((self.last, place))
-    }
-
-    /// Goes on to `ts`, unless the track is there already or is ahead.
-    fn advance(&mut self, ts: u64) {
-        if as_double(ts) > as_double(self.last) {
-            self.last = ts;
-            self.has_begun = false;
-            self.ended.clear();
-        }
-    }
-
-    /// Goes on to the next time that viewers tell from the last one. They read times as doubles.
-    fn step(&mut self) {
-        let next = (as_double(self.last).next_up() * 1000.0).ceil() as u64;
-        self.advance(next.max(self.last + 1));
-    }
-}
-
-fn hash(name: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// The duration of an event whose successor on the same track may begin at the event's end.
-///
-/// The duration is printed with three decimals if it is then not greater than the difference of the doubles
-/// of end and start. Otherwise this difference is printed: added to `ts` it gives the double of the end, also
-/// where a viewer has first subtracted the time of the first event from `ts`. The printed duration is then
-/// too short by less than the distance of two doubles near the end (0.015 ns after one day).
-enum Duration {
-    Exact(Micros),
-    Fitted(f64),
-}
-
-impl Duration {
-    fn new(span: Span) -> Duration {
-        let ns = span.end.saturating_sub(span.start);
-        let (start, end) = (as_double(span.start), as_double(span.end));
-        let mut difference = end - start;
-        while start + difference > end {
-            difference = difference.next_down();
-        }
-        match as_double(ns) <= difference || difference <= 0.0 {
-            true => Duration::Exact(Micros(ns)),
-            false => Duration::Fitted(difference),
-        }
-    }
-}
-
-impl Display for Duration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Duration::Exact(micros) => micros.fmt(f),
-            // Rust prints the shortest decimal that a parser reads as the same double.
-            Duration::Fitted(micros) => write!(f, "{micros}"),
-        }
-    }
-}
-
 impl ChromeJson {
     /// Writes an event: the members that all events have, then the members that `more` appends.
     fn event(
@@ -230,6 +126,30 @@ impl ChromeJson {
         more(out);
         out.push(b'}');
         self.writer.write_if_full(&mut self.out)
+    }
+
+    /// Writes a whole slice as an `X` event.
+    fn complete(&mut self, place: (i64, i64), span: Span, name: &[u8], cat: &str) -> io::Result<()> {
+        self.event(b'X', place, span.start, name, cat, |out| {
+            let _ = write!(out, ",\"dur\":{}", Duration::new(span));
+            if span.open {
+                out.extend(b",\"args\":{\"open\":1}");
+            }
+        })
+    }
+
+    /// The process id and thread id for the events of a track. The track of a thread itself is that thread; any
+    /// other track gets a thread id that no kernel thread has.
+    fn own_place(&mut self, track: &OwnTrack) -> (i64, i64) {
+        match (track.name.as_str(), track.place()) {
+            ("", (tgid, Some(tid))) => (tgid.unwrap_or(tid).into(), tid.into()),
+            (_, (pid, tid)) => {
+                let pid = pid.or(tid).unwrap_or(TRACK_PROCESS).into();
+                let own = OWN_TRACKS + i64::from(track.id.0);
+                self.track(pid, own, || track.label());
+                (pid, own)
+            }
+        }
     }
 
     fn track(&mut self, pid: i64, tid: i64, name: impl FnOnce() -> String) {
@@ -295,8 +215,8 @@ impl TrackSink for ChromeJson {
         self.event(b'i', place(at), ts, name, "atrace", |out| out.extend(b",\"s\":\"t\""))
     }
 
-    fn counter(&mut self, _: &Tasks, scope: CounterScope, counter: CounterValue<'_>) -> io::Result<()> {
-        let CounterValue { name, ts, value } = counter;
+    fn counter(&mut self, _: &Tasks, scope: CounterScope, counter: CounterSample<'_>) -> io::Result<()> {
+        let CounterSample { name, ts, value } = counter;
         let (pid, name) = match scope {
             CounterScope::Process(pid) => (pid, name.to_owned()),
             CounterScope::Cpu(cpu) => (CPU_PROCESS, format!("cpu{cpu} {name}")),
@@ -337,12 +257,7 @@ impl TrackSink for ChromeJson {
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
         let tid = i64::from(SECOND_TRACK) + i64::from(cpu);
         self.track(CPU_PROCESS.into(), tid, || format!("CPU {cpu} interrupts"));
-        self.event(b'X', (CPU_PROCESS.into(), tid), span.start, name.as_bytes(), "irq", |out| {
-            let _ = write!(out, ",\"dur\":{}", Duration::new(span));
-            if span.open {
-                out.extend(b",\"args\":{\"open\":1}");
-            }
-        })
+        self.complete((CPU_PROCESS.into(), tid), span, name.as_bytes(), "irq")
     }
 
     fn method_begin(&mut self, at: &MethodThread, method: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
@@ -358,6 +273,46 @@ impl TrackSink for ChromeJson {
         let name = call.method.full.as_bytes();
         let Some((ts, place)) = track.end(call.span.end, name) else { return Ok(()) };
         self.event(b'E', place, ts, name, "method", |out| thread_time(out, call.cpu.map(|(_, end)| end)))
+    }
+
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
+        let place = self.own_place(track);
+        self.complete(place, span, name, "track_event")
+    }
+
+    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        let place = self.own_place(track);
+        self.event(b'i', place, ts, name, "track_event", |out| out.extend(b",\"s\":\"t\""))
+    }
+
+    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+        let pid = track.place().0.unwrap_or(TRACK_PROCESS);
+        self.event(b'C', (pid.into(), 0), ts, track.label().as_bytes(), "", |out| {
+            out.extend(b",\"args\":{\"value\":");
+            match counter_number(value) {
+                Ok(value) => json_int(out, value),
+                Err(value) if value.is_finite() => {
+                    let _ = write!(out, "{value}");
+                }
+                Err(value) => json_string(out, value.to_string().as_bytes()),
+            }
+            out.push(b'}');
+        })
+    }
+
+    fn track_flow(&mut self, track: &OwnTrack, ts: u64, flow: Flow) -> io::Result<()> {
+        let phase = match (self.flows.insert(flow.id), flow.ends) {
+            (_, true) => {
+                self.flows.remove(&flow.id);
+                b'f'
+            }
+            (true, false) => b's',
+            (false, false) => b't',
+        };
+        let place = self.own_place(track);
+        self.event(phase, place, ts, b"flow", "track_event", |out| {
+            let _ = write!(out, ",\"id\":\"{:#x}\",\"bp\":\"e\"", flow.id);
+        })
     }
 
     fn other(&mut self, _: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
@@ -434,7 +389,8 @@ mod tests {
     use serde_json::Value as Json;
 
     use super::super::track_builder::tests::{TEXT, export};
-    use super::{Duration, Micros, SliceTrack, Span, as_double};
+    use super::times::as_double;
+    use super::{Duration, Micros, SliceTrack, Span};
 
     fn events() -> Vec<Json> {
         let all: Json = serde_json::from_str(&export(super::create, TEXT)).unwrap();

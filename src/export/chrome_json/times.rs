@@ -1,0 +1,118 @@
+//! Times as Chrome's JSON and the viewers of it have them: µs with three decimals, which viewers read as doubles.
+
+use std::fmt::{self, Display};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::super::track_builder::Span;
+
+/// A time in ns, printed as µs with three decimals.
+pub(super) struct Micros(pub(super) u64);
+
+impl Display for Micros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+/// The double that a viewer reads for a time in ns, printed as [`Micros`].
+///
+/// The division rounds once, and `ns` itself is exact below 2^53 ns (104 days); so the quotient is the double
+/// nearest to the printed decimal, which is what a parser returns.
+pub(super) fn as_double(ns: u64) -> f64 {
+    ns as f64 / 1000.0
+}
+
+/// A track whose slices are written as `B` and `E` events.
+#[derive(Default)]
+pub(super) struct SliceTrack {
+    /// The time of the latest event that was written, ns.
+    last: u64,
+    /// Whether a slice has begun at the time `last`.
+    has_begun: bool,
+    /// The hashes of the names of the slices that have ended at the time `last`.
+    ended: Vec<u64>,
+    /// For each open slice the process id and the thread id with which its begin was written. The process of
+    /// a thread may become known while a slice is open.
+    open: Vec<(i64, i64)>,
+}
+
+impl SliceTrack {
+    /// Opens a slice, and returns the time to write for its begin, ns.
+    pub(super) fn begin(&mut self, ts: u64, place: (i64, i64), name: &[u8]) -> u64 {
+        self.open.push(place);
+        self.advance(ts);
+        if self.ended.contains(&hash(name)) {
+            self.step();
+        }
+        self.has_begun = true;
+        self.last
+    }
+
+    /// Ends the innermost slice, and returns the time to write, ns, and where the begin was written.
+    pub(super) fn end(&mut self, ts: u64, name: &[u8]) -> Option<(u64, (i64, i64))> {
+        let place = self.open.pop()?;
+        self.advance(ts);
+        if self.has_begun {
+            self.step();
+        }
+        self.ended.push(hash(name));
+        Some((self.last, place))
+    }
+
+    /// Goes on to `ts`, unless the track is there already or is ahead.
+    fn advance(&mut self, ts: u64) {
+        if as_double(ts) > as_double(self.last) {
+            self.last = ts;
+            self.has_begun = false;
+            self.ended.clear();
+        }
+    }
+
+    /// Goes on to the next time that viewers tell from the last one. They read times as doubles.
+    fn step(&mut self) {
+        let next = (as_double(self.last).next_up() * 1000.0).ceil() as u64;
+        self.advance(next.max(self.last + 1));
+    }
+}
+
+fn hash(name: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The duration of an event whose successor on the same track may begin at the event's end.
+///
+/// The duration is printed with three decimals if it is then not greater than the difference of the doubles
+/// of end and start. Otherwise this difference is printed: added to `ts` it gives the double of the end, also
+/// where a viewer has first subtracted the time of the first event from `ts`. The printed duration is then
+/// too short by less than the distance of two doubles near the end (0.015 ns after one day).
+pub(super) enum Duration {
+    Exact(Micros),
+    Fitted(f64),
+}
+
+impl Duration {
+    pub(super) fn new(span: Span) -> Duration {
+        let ns = span.end.saturating_sub(span.start);
+        let (start, end) = (as_double(span.start), as_double(span.end));
+        let mut difference = end - start;
+        while start + difference > end {
+            difference = difference.next_down();
+        }
+        match as_double(ns) <= difference || difference <= 0.0 {
+            true => Duration::Exact(Micros(ns)),
+            false => Duration::Fitted(difference),
+        }
+    }
+}
+
+impl Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Duration::Exact(micros) => micros.fmt(f),
+            // Rust prints the shortest decimal that a parser reads as the same double.
+            Duration::Fitted(micros) => write!(f, "{micros}"),
+        }
+    }
+}

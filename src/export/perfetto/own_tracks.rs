@@ -1,0 +1,117 @@
+//! Writes the tracks that programs write themselves, as `TrackDescriptor` and `TrackEvent` messages.
+
+use std::collections::HashMap;
+
+use super::packet::{FreeIds, packet, timestamp};
+use crate::formats::perfetto::fields::{
+    process_descriptor, thread_descriptor, trace_packet, track_descriptor, track_event, track_event_type,
+};
+use crate::formats::perfetto::wire::write::{double, fixed64, message, string, uint};
+use crate::formats::{CounterValue, Track, TrackEvent, TrackEventKind, TrackKind, TrackOwner};
+
+/// The first uuid that is tried for a track, and for a thread or process that a track belongs to.
+const FIRST_TRACK: u64 = 0x7b_0000_0000;
+const FIRST_OWNER: u64 = 0x7c_0000_0000;
+
+/// The tracks that are written so far.
+#[derive(Default)]
+pub(super) struct OwnTracks {
+    /// The uuids, by track.
+    uuids: Vec<u64>,
+    /// The uuids of threads and processes.
+    owners: HashMap<TrackOwner, u64>,
+}
+
+impl OwnTracks {
+    /// Describes a track, and before it the thread or process that it belongs to.
+    pub(super) fn track(&mut self, out: &mut Vec<u8>, ids: &mut FreeIds, track: &Track<'_>) {
+        let sequence = ids.main_sequence;
+        let owner = (track.owner != TrackOwner::Machine).then(|| {
+            let next = FIRST_OWNER + self.owners.len() as u64;
+            *self.owners.entry(track.owner).or_insert_with(|| {
+                let uuid = ids.track(next);
+                packet(out, sequence, |out| {
+                    message(out, trace_packet::TRACK_DESCRIPTOR, |out| describe_owner(out, uuid, track));
+                });
+                uuid
+            })
+        });
+        let uuid = match owner {
+            Some(owner) if track.name.is_empty() && track.kind != TrackKind::Counter => owner,
+            _ => {
+                let uuid = ids.track(FIRST_TRACK + self.uuids.len() as u64);
+                packet(out, sequence, |out| {
+                    message(out, trace_packet::TRACK_DESCRIPTOR, |out| {
+                        uint(out, track_descriptor::UUID, uuid);
+                        string(out, track_descriptor::NAME, track.name);
+                        if let Some(owner) = owner {
+                            uint(out, track_descriptor::PARENT_UUID, owner);
+                        }
+                        if track.kind == TrackKind::Counter {
+                            message(out, track_descriptor::COUNTER, |_| ());
+                        }
+                    });
+                });
+                uuid
+            }
+        };
+        self.uuids.push(uuid);
+    }
+
+    /// Appends an event; `clock` is the clock of its time, a value of the enum `BuiltinClock`.
+    pub(super) fn event(&self, out: &mut Vec<u8>, sequence: u64, event: &TrackEvent<'_>, clock: u64) {
+        let Some(uuid) = self.uuids.get(event.track.0 as usize) else { return };
+        packet(out, sequence, |out| {
+            timestamp(out, event.ts, clock);
+            message(out, trace_packet::TRACK_EVENT, |out| {
+                let (ty, name) = match event.kind {
+                    TrackEventKind::Begin { name } => (track_event_type::SLICE_BEGIN, Some(name)),
+                    TrackEventKind::End => (track_event_type::SLICE_END, None),
+                    TrackEventKind::Instant { name } => (track_event_type::INSTANT, Some(name)),
+                    TrackEventKind::Counter(_) => (track_event_type::COUNTER, None),
+                };
+                uint(out, track_event::TYPE, ty);
+                uint(out, track_event::TRACK_UUID, *uuid);
+                if let Some(ns) = event.thread_ns {
+                    uint(out, track_event::THREAD_TIME_ABSOLUTE_US, ns / 1000);
+                }
+                if let Some(name) = name {
+                    string(out, track_event::NAME, name);
+                }
+                match event.kind {
+                    TrackEventKind::Counter(CounterValue::Int(value)) => {
+                        uint(out, track_event::COUNTER_VALUE, value as u64);
+                    }
+                    TrackEventKind::Counter(CounterValue::Double(value)) => {
+                        double(out, track_event::DOUBLE_COUNTER_VALUE, value);
+                    }
+                    _ => {}
+                }
+                for flow in event.flows {
+                    let (goes_on, ends) = (track_event::FLOW_IDS, track_event::TERMINATING_FLOW_IDS);
+                    fixed64(out, if flow.ends { ends } else { goes_on }, flow.id);
+                }
+            });
+        });
+    }
+}
+
+fn describe_owner(out: &mut Vec<u8>, uuid: u64, track: &Track<'_>) {
+    uint(out, track_descriptor::UUID, uuid);
+    match track.owner {
+        TrackOwner::Thread { tid, tgid } => message(out, track_descriptor::THREAD, |out| {
+            uint(out, thread_descriptor::PID, tgid.unwrap_or(tid) as u64);
+            uint(out, thread_descriptor::TID, tid as u64);
+            if !track.owner_name.is_empty() {
+                string(out, thread_descriptor::THREAD_NAME, track.owner_name);
+            }
+        }),
+        TrackOwner::Process(pid) => message(out, track_descriptor::PROCESS, |out| {
+            uint(out, process_descriptor::PID, pid as u64);
+            if !track.owner_name.is_empty() {
+                string(out, process_descriptor::PROCESS_NAME, track.owner_name);
+            }
+        }),
+        TrackOwner::Machine => {}
+    }
+}

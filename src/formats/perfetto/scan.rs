@@ -1,0 +1,195 @@
+//! Counts what a trace holds without decoding its events: for copies of whole packets, which are written as
+//! fast as they can be read.
+
+use super::bundle;
+use super::fields::{
+    compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field, print_ftrace_event, trace,
+    trace_packet,
+};
+use super::losses::KernelLosses;
+use super::packet_types::{self, PacketTypes};
+use super::packets::{MAX_INFLATED_BYTES, decompress};
+use super::wire::read::{WireValue, fields, last_value, packed_varints};
+use crate::clock::Clock;
+use crate::formats::{Damage, ReadReport};
+use crate::markers::Marker;
+
+/// Thread ids go up to 2^22 (`PID_MAX_LIMIT`).
+const MAX_TID: usize = 1 << 22;
+
+/// What has been counted of a trace so far.
+#[derive(Default)]
+pub(crate) struct TraceScan {
+    report: ReadReport,
+    types: PacketTypes,
+    losses: KernelLosses,
+    /// Markers of atrace among the events.
+    pub(crate) markers: u64,
+    /// A bit for each thread with an event.
+    tids: Vec<u64>,
+    unparsed_pages: u64,
+    clock: Option<Clock>,
+    /// The unpacked size of all compressed packets so far, bytes.
+    inflated: u64,
+}
+
+impl TraceScan {
+    /// Counts packets from the beginning of `data`, which is the rest of the trace from byte `offset` on, until
+    /// they have `enough` bytes. Returns the number of bytes of these packets: 0 at the end of the trace, and
+    /// where no whole packet is left.
+    pub(crate) fn packets(&mut self, data: &[u8], offset: u64, enough: usize) -> usize {
+        let mut all = fields(data);
+        let mut whole = 0;
+        while whole < enough
+            && let Some((number, packet)) = all.next()
+        {
+            let at = offset + whole as u64;
+            whole = data.len() - all.rest().len();
+            if number == trace::PACKET {
+                self.packet(packet.bytes(), at);
+            }
+        }
+        whole
+    }
+
+    /// Adds damage that the caller has found.
+    pub(crate) fn add_damage(&mut self, damage: Damage) {
+        self.report.damage.push(damage);
+    }
+
+    /// The clock of the kernel's events.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock.unwrap_or(Clock::Boottime)
+    }
+
+    fn packet(&mut self, packet: &[u8], offset: u64) {
+        let mut content = None;
+        for (number, value) in fields(packet) {
+            if packet_types::is_content(number) {
+                content.get_or_insert(number);
+            }
+            match number {
+                trace_packet::FTRACE_EVENTS => self.bundle(value.bytes()),
+                trace_packet::FTRACE_STATS => self.losses.add_stats(value.bytes()),
+                trace_packet::COMPRESSED_PACKETS | trace_packet::ZSTD_COMPRESSED_PACKETS => {
+                    self.compressed(number, value.bytes(), offset);
+                }
+                _ => {}
+            }
+        }
+        self.types.count_content(content);
+    }
+
+    fn compressed(&mut self, number: u32, body: &[u8], offset: u64) {
+        let mut unpacked = Vec::new();
+        let left = MAX_INFLATED_BYTES.saturating_sub(self.inflated);
+        let result = decompress(number, body, left, &mut unpacked);
+        self.inflated = self.inflated.saturating_add(unpacked.len() as u64);
+        if let Some(Err(error)) = result {
+            let what = format!("the compressed packets can be unpacked in part only: {error}");
+            self.report.damage.push(Damage { offset, what });
+        }
+        // Compressed packets inside of compressed packets are not read by anybody.
+        for (_, packet) in fields(&unpacked).filter(|(n, _)| *n == trace::PACKET) {
+            let nested =
+                |n| matches!(n, trace_packet::COMPRESSED_PACKETS | trace_packet::ZSTD_COMPRESSED_PACKETS);
+            if !fields(packet.bytes()).any(|(n, _)| nested(n)) {
+                self.packet(packet.bytes(), offset);
+            }
+        }
+    }
+
+    fn bundle(&mut self, bundle: &[u8]) {
+        let head = bundle::head(bundle);
+        self.unparsed_pages += u64::from(head.unparsed_pages);
+        self.clock = head.clock().or(self.clock);
+        let (mut events, mut lost) = (0, 0);
+        let (mut first, mut last) = (u64::MAX, 0);
+        for (number, value) in fields(bundle) {
+            match number {
+                bundle_field::EVENT => {
+                    let ts = self.event(value.bytes());
+                    (first, last) = (first.min(ts), last.max(ts));
+                    events += 1;
+                }
+                bundle_field::LOST_EVENTS => lost = u64::from(value.number() != 0),
+                bundle_field::COMPACT_SCHED => {
+                    for column in [compact::SWITCH_TIMESTAMP, compact::WAKING_TIMESTAMP] {
+                        let mut ts = 0u64;
+                        let deltas = last_value(value.bytes(), column).map_or(&[][..], WireValue::bytes);
+                        for delta in packed_varints(deltas) {
+                            ts = ts.wrapping_add(delta);
+                            (first, last) = (first.min(ts), last.max(ts));
+                            events += 1;
+                        }
+                    }
+                    let pids = last_value(value.bytes(), compact::SWITCH_NEXT_PID);
+                    packed_varints(pids.map_or(&[][..], WireValue::bytes)).for_each(|pid| self.mark(pid));
+                }
+                _ => {}
+            }
+        }
+        let cpu = self.report.cpus.entry(head.cpu).or_default();
+        cpu.events += events;
+        cpu.gaps += lost;
+        if events > 0 {
+            self.report.first_ts = Some(self.report.first_ts.map_or(first, |t| t.min(first)));
+            self.report.last_ts = self.report.last_ts.max(Some(last));
+        }
+    }
+
+    /// Counts a marker and its thread. Returns the time of the event.
+    #[inline]
+    fn event(&mut self, event: &[u8]) -> u64 {
+        let mut ts = 0;
+        for (number, value) in fields(event) {
+            match number {
+                ftrace_event::TIMESTAMP => ts = value.number(),
+                ftrace_event::PID => self.mark(value.number()),
+                ftrace_event::PRINT => {
+                    let text = last_value(value.bytes(), print_ftrace_event::BUF).map(WireValue::bytes);
+                    self.markers += u64::from(text.is_some_and(|text| Marker::parse(text).is_some()));
+                }
+                // The event's own message comes last.
+                ftrace_event::COMMON_FLAGS => {}
+                _ => break,
+            }
+        }
+        ts
+    }
+
+    #[inline]
+    fn mark(&mut self, tid: u64) {
+        let tid = tid as usize;
+        if tid >= MAX_TID {
+            return;
+        }
+        if self.tids.is_empty() {
+            self.tids.resize(MAX_TID / 64, 0);
+        }
+        self.tids[tid / 64] |= 1 << (tid % 64);
+    }
+
+    /// The number of packets that hold a track event.
+    pub(crate) fn track_events(&self) -> u64 {
+        self.types.of(trace_packet::TRACK_EVENT)
+    }
+
+    /// The number of threads with an event.
+    pub(crate) fn threads(&self) -> u64 {
+        self.tids.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// The report of the whole trace.
+    pub(crate) fn finish(mut self) -> ReadReport {
+        for (cpu, lost) in self.losses.by_cpu() {
+            self.report.cpus.entry(cpu).or_default().lost += lost;
+        }
+        if self.unparsed_pages > 0 {
+            let what = bundle::unparsed_pages(self.unparsed_pages);
+            self.report.damage.push(Damage { offset: 0, what });
+        }
+        self.report.unread = self.types.unread();
+        self.report
+    }
+}

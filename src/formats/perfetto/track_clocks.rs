@@ -1,0 +1,160 @@
+//! The clocks of packets' timestamps.
+//!
+//! A packet names the clock of its timestamp, or has the clock that its sequence's defaults name, or BOOTTIME.
+//! Clocks 1 to 63 are the machine's. Clocks from 64 on are the writer's own: those below 128 belong to one
+//! packet sequence. A `ClockSnapshot` relates such a clock to a clock of the machine, and says whether its
+//! timestamps are differences, each to the one before (clock_snapshot.proto).
+
+use std::collections::HashMap;
+
+use super::fields::{builtin_clock, clock_snapshot, clock_snapshot_clock};
+use super::wire::read::{WireValue, fields};
+use crate::clock::{Clock, Snapshots};
+
+/// The first clock that is a writer's own.
+pub(super) const FIRST_CUSTOM_CLOCK: u64 = 64;
+/// The first of a writer's own clocks that are the same in all packet sequences.
+const FIRST_GLOBAL_CLOCK: u64 = 128;
+
+/// The clock of the machine with this id in the enum `BuiltinClock`; `None` for ids without a clock here.
+pub(super) fn machine_clock(id: u64) -> Option<Clock> {
+    // The coarse clocks read the same time as the others, with less precision.
+    const REALTIME_COARSE: u64 = 2;
+    const MONOTONIC_COARSE: u64 = 4;
+    match id {
+        builtin_clock::REALTIME | REALTIME_COARSE => Some(Clock::Realtime),
+        builtin_clock::MONOTONIC | MONOTONIC_COARSE => Some(Clock::Monotonic),
+        builtin_clock::MONOTONIC_RAW => Some(Clock::MonotonicRaw),
+        builtin_clock::BOOTTIME => Some(Clock::Boottime),
+        _ => None,
+    }
+}
+
+/// Converts readings of the machine's clocks to the clock of the recording.
+pub(super) struct MachineClocks {
+    head: Clock,
+    /// For each clock that the snapshots relate to the recording's: pairs of readings, sorted.
+    pairs: HashMap<Clock, Vec<(u64, u64)>>,
+    /// The number of timestamps of each clock that nothing relates to the recording's clock.
+    pub(super) unrelated: HashMap<u64, u64>,
+}
+
+impl MachineClocks {
+    pub(super) fn new(head: Clock, snapshots: &Snapshots) -> MachineClocks {
+        let mut pairs = HashMap::new();
+        for clock in [Clock::Realtime, Clock::Monotonic, Clock::MonotonicRaw, Clock::Boottime] {
+            let reading = |s: &crate::clock::Snapshot, clock| {
+                s.get(clock, snapshots.ftrace_clock).filter(|reading| *reading > 0)
+            };
+            let both = snapshots.list.iter().filter_map(|s| Some((reading(s, clock)?, reading(s, head)?)));
+            let mut list: Vec<(u64, u64)> = both.collect();
+            list.sort_unstable();
+            list.dedup_by_key(|pair| pair.0);
+            pairs.insert(clock, list);
+        }
+        MachineClocks { head, pairs, unrelated: HashMap::new() }
+    }
+
+    /// The reading of the recording's clock, ns, when the clock `id` of the machine reads `ts` ns. Between two
+    /// snapshots both clocks are taken to run evenly. Where no snapshot relates the clocks, the reading is
+    /// taken as it is.
+    pub(super) fn convert(&mut self, id: u64, ts: u64) -> u64 {
+        let clock = machine_clock(id);
+        if clock == Some(self.head) {
+            return ts;
+        }
+        let pairs = clock.and_then(|clock| self.pairs.get(&clock)).map_or(&[][..], Vec::as_slice);
+        let after = pairs.partition_point(|(from, _)| *from <= ts);
+        let moved = |(from, to): (u64, u64)| (i128::from(ts) - i128::from(from)) + i128::from(to);
+        let before = after.checked_sub(1).and_then(|n| pairs.get(n)).copied();
+        let converted = match (before, pairs.get(after).copied()) {
+            (Some((x0, y0)), Some((x1, y1))) => {
+                let share =
+                    i128::from(ts - x0) * (i128::from(y1) - i128::from(y0)) / i128::from(x1 - x0).max(1);
+                i128::from(y0) + share
+            }
+            (Some(pair), None) | (None, Some(pair)) => moved(pair),
+            (None, None) => {
+                *self.unrelated.entry(id).or_default() += 1;
+                return ts;
+            }
+        };
+        u64::try_from(converted.max(0)).unwrap_or(u64::MAX)
+    }
+}
+
+/// A writer's own clock.
+#[derive(Clone, Copy)]
+struct CustomClock {
+    /// A reading of this clock, ns, and the reading of a clock of the machine at the same moment, ns.
+    own: u64,
+    base: u64,
+    /// The clock of `base`.
+    base_id: u64,
+    /// The last reading, ns, where timestamps are differences.
+    last: Option<u64>,
+    /// One unit of the timestamps, ns.
+    unit: u64,
+}
+
+/// The writers' own clocks: by packet sequence (0 for clocks of all sequences) and id.
+#[derive(Default)]
+pub(super) struct CustomClocks(HashMap<(u64, u64), CustomClock>);
+
+fn key(sequence: u64, id: u64) -> (u64, u64) {
+    if id < FIRST_GLOBAL_CLOCK { (sequence, id) } else { (0, id) }
+}
+
+impl CustomClocks {
+    /// Reads a `ClockSnapshot` of a packet sequence.
+    pub(super) fn learn(&mut self, sequence: u64, snapshot: &[u8]) {
+        let mut base: Option<(u64, u64)> = None;
+        let mut custom: Vec<(u64, u64, bool, u64)> = Vec::new();
+        for (_, clock) in fields(snapshot).filter(|(n, _)| *n == clock_snapshot::CLOCKS) {
+            let (mut id, mut reading, mut is_incremental, mut unit) = (0, 0u64, false, 1);
+            for (number, value) in fields(clock.bytes()) {
+                match number {
+                    clock_snapshot_clock::CLOCK_ID => id = value.number(),
+                    clock_snapshot_clock::TIMESTAMP => reading = value.number(),
+                    clock_snapshot_clock::IS_INCREMENTAL => is_incremental = value.number() != 0,
+                    clock_snapshot_clock::UNIT_MULTIPLIER_NS => unit = value.number().max(1),
+                    _ => {}
+                }
+            }
+            if id >= FIRST_CUSTOM_CLOCK {
+                custom.push((id, reading, is_incremental, unit));
+            } else if machine_clock(id).is_some()
+                && (base.is_none_or(|(known, _)| known != builtin_clock::BOOTTIME))
+                && (base.is_none() || id == builtin_clock::BOOTTIME || id == builtin_clock::MONOTONIC)
+            {
+                base = Some((id, reading));
+            }
+        }
+        let Some((base_id, base)) = base else { return };
+        for (id, reading, is_incremental, unit) in custom {
+            let own = reading.saturating_mul(unit);
+            let clock = CustomClock { own, base, base_id, last: is_incremental.then_some(own), unit };
+            self.0.insert(key(sequence, id), clock);
+        }
+    }
+
+    /// The clock of the machine, and its reading in ns, for the timestamp `ts` of a packet. `None` if no
+    /// snapshot has introduced the clock. Must be called once for each timestamp, in order.
+    pub(super) fn machine_time(&mut self, sequence: u64, id: u64, ts: u64) -> Option<(u64, u64)> {
+        let clock = self.0.get_mut(&key(sequence, id))?;
+        let ticks = ts.saturating_mul(clock.unit);
+        let own = match &mut clock.last {
+            Some(last) => {
+                *last = last.wrapping_add(ticks);
+                *last
+            }
+            None => ticks,
+        };
+        Some((clock.base_id, clock.base.wrapping_add(own.wrapping_sub(clock.own))))
+    }
+}
+
+/// The value of field `number` of a message as a number.
+pub(super) fn number(message: &[u8], field: u32) -> Option<u64> {
+    super::wire::read::last_value(message, field).map(WireValue::number)
+}

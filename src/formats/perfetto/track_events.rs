@@ -1,0 +1,408 @@
+//! Reads `TrackEvent` packets: resolves what they leave to the state of their packet sequence.
+//!
+//! A packet sequence interns names, and sets defaults, until a packet clears this state. A packet that needs
+//! the state after a packet of the sequence was lost cannot be read, and is counted
+//! (protos/perfetto/trace/trace_packet.proto, `SequenceFlags`).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::fields::{
+    builtin_clock, event_name, interned_data, legacy_event, sequence_flags, thread_descriptor, trace,
+    trace_packet, trace_packet_defaults, track_event, track_event_defaults, track_event_type,
+};
+use super::track_clocks::{CustomClocks, FIRST_CUSTOM_CLOCK, MachineClocks, number};
+use super::track_table::{DescribedThread, TrackKey, TrackTable, described_thread};
+use super::wire::read::{WireValue, fields, last_value, packed_varints};
+use crate::formats::{CounterValue, Flow, TrackEventKind, TrackId};
+
+/// One event, at a time of the recording's clock.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlacedTrackEvent<'a> {
+    pub(super) ts: u64,
+    pub(super) track: TrackId,
+    pub(super) kind: TrackEventKind<'a>,
+    pub(super) thread_ns: Option<u64>,
+    /// Where the flows begin in [`TrackEvents::flows`], and how many there are.
+    pub(super) flows: (u32, u32),
+}
+
+/// The track events of a trace.
+#[derive(Default)]
+pub(super) struct TrackEvents<'a> {
+    /// In the order of the file.
+    pub(super) events: Vec<PlacedTrackEvent<'a>>,
+    pub(super) flows: Vec<Flow>,
+    pub(super) table: TrackTable<'a>,
+    /// Events that need packets which were lost.
+    pub(super) skipped: u64,
+    /// Events without a timestamp, or with a clock that no snapshot has introduced.
+    pub(super) timeless: u64,
+    /// Debug annotations, which no output but Perfetto's holds.
+    pub(super) annotations: u64,
+}
+
+/// What a packet sequence has set so far.
+#[derive(Default)]
+struct SequenceState<'a> {
+    is_valid: bool,
+    names: HashMap<u64, &'a [u8]>,
+    clock: Option<u64>,
+    track: Option<u64>,
+    counters: Vec<u64>,
+    double_counters: Vec<u64>,
+    /// The thread of events that name no track, in files of 2019.
+    thread: Option<DescribedThread>,
+    /// The time to which `timestamp_delta_us` adds, µs of MONOTONIC.
+    reference_us: Option<u64>,
+    thread_us: u64,
+    /// The last value of each counter track whose values are differences.
+    counter_sums: HashMap<u64, i64>,
+}
+
+impl SequenceState<'_> {
+    fn clear(&mut self) {
+        let SequenceState { thread, reference_us, thread_us, .. } = std::mem::take(self);
+        *self = SequenceState { is_valid: true, thread, reference_us, thread_us, ..SequenceState::default() };
+    }
+}
+
+/// The fields of a packet that concern track events.
+#[derive(Default)]
+struct PacketParts<'a> {
+    sequence: u64,
+    timestamp: Option<u64>,
+    clock: Option<u64>,
+    flags: u64,
+    is_cleared: bool,
+    is_after_loss: bool,
+    interned: Option<&'a [u8]>,
+    defaults: Option<&'a [u8]>,
+    snapshot: Option<&'a [u8]>,
+    thread: Option<&'a [u8]>,
+    event: Option<&'a [u8]>,
+}
+
+impl<'a> PacketParts<'a> {
+    fn of(packet: &'a [u8]) -> PacketParts<'a> {
+        let mut parts = PacketParts::default();
+        for (field, value) in fields(packet) {
+            match field {
+                trace_packet::TRUSTED_PACKET_SEQUENCE_ID => parts.sequence = value.number(),
+                trace_packet::TIMESTAMP => parts.timestamp = Some(value.number()),
+                trace_packet::TIMESTAMP_CLOCK_ID => parts.clock = Some(value.number()),
+                trace_packet::SEQUENCE_FLAGS => parts.flags = value.number(),
+                trace_packet::INCREMENTAL_STATE_CLEARED => parts.is_cleared = value.number() != 0,
+                trace_packet::PREVIOUS_PACKET_DROPPED => parts.is_after_loss = value.number() != 0,
+                trace_packet::INTERNED_DATA => parts.interned = Some(value.bytes()),
+                trace_packet::TRACE_PACKET_DEFAULTS => parts.defaults = Some(value.bytes()),
+                trace_packet::CLOCK_SNAPSHOT => parts.snapshot = Some(value.bytes()),
+                trace_packet::THREAD_DESCRIPTOR => parts.thread = Some(value.bytes()),
+                trace_packet::TRACK_EVENT => parts.event = Some(value.bytes()),
+                _ => {}
+            }
+        }
+        parts.is_cleared |= parts.flags & sequence_flags::INCREMENTAL_STATE_CLEARED != 0;
+        parts
+    }
+}
+
+struct TrackEventReader<'a, 'c> {
+    clocks: &'c mut MachineClocks,
+    custom: CustomClocks,
+    sequences: HashMap<u64, SequenceState<'a>>,
+    out: TrackEvents<'a>,
+}
+
+/// Reads the track events of all packets. `descriptors` are all `TrackDescriptor` messages: a descriptor may
+/// come behind the events of its track.
+pub(super) fn read<'a>(
+    streams: &'a [Cow<'_, [u8]>],
+    descriptors: impl Iterator<Item = &'a [u8]>,
+    clocks: &mut MachineClocks,
+) -> TrackEvents<'a> {
+    let mut reader = TrackEventReader {
+        clocks,
+        custom: CustomClocks::default(),
+        sequences: HashMap::new(),
+        out: TrackEvents::default(),
+    };
+    descriptors.for_each(|descriptor| reader.out.table.describe(descriptor));
+    for (_, packet) in streams.iter().flat_map(|s| fields(s)).filter(|(n, _)| *n == trace::PACKET) {
+        reader.packet(&PacketParts::of(packet.bytes()));
+    }
+    reader.out
+}
+
+impl<'a> TrackEventReader<'a, '_> {
+    fn packet(&mut self, packet: &PacketParts<'a>) {
+        let state = self.sequences.entry(packet.sequence).or_default();
+        if packet.is_cleared {
+            state.clear();
+        } else if packet.is_after_loss {
+            state.is_valid = false;
+        }
+        if let Some(defaults) = packet.defaults {
+            state.clock = number(defaults, trace_packet_defaults::TIMESTAMP_CLOCK_ID);
+            let defaults = last_value(defaults, trace_packet_defaults::TRACK_EVENT_DEFAULTS);
+            let defaults = defaults.map_or(&[][..], WireValue::bytes);
+            state.track = number(defaults, track_event_defaults::TRACK_UUID);
+            state.counters = uuids(defaults, track_event_defaults::EXTRA_COUNTER_TRACK_UUIDS);
+            state.double_counters = uuids(defaults, track_event_defaults::EXTRA_DOUBLE_COUNTER_TRACK_UUIDS);
+        }
+        if let Some(interned) = packet.interned {
+            for (_, name) in fields(interned).filter(|(n, _)| *n == interned_data::EVENT_NAMES) {
+                let text = last_value(name.bytes(), event_name::NAME).map_or(&[][..], WireValue::bytes);
+                state.names.insert(number(name.bytes(), event_name::IID).unwrap_or(0), text);
+            }
+        }
+        if let Some(thread) = packet.thread {
+            state.thread = described_thread(thread);
+            state.reference_us = number(thread, thread_descriptor::REFERENCE_TIMESTAMP_US);
+            state.thread_us = number(thread, thread_descriptor::REFERENCE_THREAD_TIME_US).unwrap_or(0);
+        }
+        let (is_valid, clock) = (state.is_valid, state.clock);
+        if let Some(snapshot) = packet.snapshot {
+            self.custom.learn(packet.sequence, snapshot);
+        }
+        if packet.flags & sequence_flags::NEEDS_INCREMENTAL_STATE != 0 && !is_valid {
+            self.out.skipped += u64::from(packet.event.is_some());
+            return;
+        }
+        // A clock whose timestamps are differences advances with every packet. A snapshot sets it.
+        let id = packet.clock.or(clock).unwrap_or(builtin_clock::BOOTTIME);
+        let time = packet.timestamp.filter(|_| packet.snapshot.is_none()).and_then(|ts| {
+            if id < FIRST_CUSTOM_CLOCK {
+                Some((id, ts))
+            } else {
+                self.custom.machine_time(packet.sequence, id, ts)
+            }
+        });
+        if let Some(event) = packet.event {
+            self.event(packet.sequence, time, event);
+        }
+    }
+
+    fn event(&mut self, sequence: u64, time: Option<(u64, u64)>, event: &'a [u8]) {
+        let Some(state) = self.sequences.get_mut(&sequence) else { return };
+        let parts = EventParts::of(event);
+        self.out.annotations += parts.annotations;
+        let legacy_time = if let Some(us) = parts.absolute_us {
+            Some((builtin_clock::MONOTONIC, us.saturating_mul(1_000)))
+        } else if let (Some(delta), Some(reference)) = (parts.delta_us, state.reference_us) {
+            let us = reference.wrapping_add(delta);
+            state.reference_us = Some(us);
+            Some((builtin_clock::MONOTONIC, us.saturating_mul(1_000)))
+        } else {
+            None
+        };
+        let Some((id, ts)) = legacy_time.or(time) else {
+            self.out.timeless += 1;
+            return;
+        };
+        let ts = self.clocks.convert(id, ts);
+        if let Some(delta) = parts.thread_delta_us {
+            state.thread_us = state.thread_us.wrapping_add(delta);
+        }
+        let thread_us = parts.thread_absolute_us.or(parts.thread_delta_us.map(|_| state.thread_us));
+        let name_iid = parts.name_iid.or(parts.legacy.as_ref().and_then(|l| l.name_iid));
+        let interned = name_iid.and_then(|iid| state.names.get(&iid).copied());
+        let name = parts.name.or(interned).unwrap_or(b"");
+        let explicit = parts.track.or(state.track);
+        let key = match (explicit, state.thread, &parts.legacy) {
+            (_, _, Some(LegacyParts { tid: Some(tid), pid, .. })) => {
+                TrackKey::Thread(DescribedThread { pid: *pid, tid: *tid })
+            }
+            (Some(uuid), ..) => TrackKey::Uuid(uuid),
+            (None, Some(thread), _) => TrackKey::Thread(thread),
+            (None, None, _) => TrackKey::Uuid(0),
+        };
+        let (counters, doubles) = (
+            if parts.counters.is_empty() { &state.counters } else { &parts.counters },
+            if parts.double_counters.is_empty() { &state.double_counters } else { &parts.double_counters },
+        );
+        let table = &mut self.out.table;
+        let mut push = |track, kind, flows, ts| {
+            let thread_ns = thread_us.map(|us| us.saturating_mul(1_000));
+            self.out.events.push(PlacedTrackEvent { ts, track, kind, thread_ns, flows });
+        };
+        // The extra counters of a slice have the slice's time.
+        for (uuid, value) in counters.iter().zip(&parts.counter_values) {
+            let value = sum(&mut state.counter_sums, table, *uuid, *value as i64);
+            push(table.id(TrackKey::Uuid(*uuid), true), TrackEventKind::Counter(value), (0, 0), ts);
+        }
+        for (uuid, value) in doubles.iter().zip(&parts.double_counter_values) {
+            let value = CounterValue::Double(f64::from_bits(*value));
+            push(table.id(TrackKey::Uuid(*uuid), true), TrackEventKind::Counter(value), (0, 0), ts);
+        }
+        let flows = (self.out.flows.len() as u32, parts.flows.len() as u32);
+        self.out.flows.extend_from_slice(&parts.flows);
+        let begin = TrackEventKind::Begin { name };
+        match parts.ty {
+            track_event_type::SLICE_BEGIN => push(table.id(key, false), begin, flows, ts),
+            track_event_type::SLICE_END => push(table.id(key, false), TrackEventKind::End, flows, ts),
+            track_event_type::INSTANT => {
+                push(table.id(key, false), TrackEventKind::Instant { name }, flows, ts);
+            }
+            track_event_type::COUNTER => {
+                let TrackKey::Uuid(uuid) = key else { return };
+                let value = match (parts.double_value, parts.value) {
+                    (Some(double), _) => CounterValue::Double(f64::from_bits(double)),
+                    (None, value) => sum(&mut state.counter_sums, table, uuid, value.unwrap_or(0) as i64),
+                };
+                push(table.id(key, true), TrackEventKind::Counter(value), flows, ts);
+            }
+            _ => {
+                let Some(legacy) = &parts.legacy else { return };
+                let pid = legacy.pid.or(state.thread.and_then(|thread| thread.pid));
+                let key = match (legacy.phase, legacy.id) {
+                    (b'b' | b'e' | b'n' | b'S' | b'F', Some(id)) => TrackKey::Async(pid, id, name),
+                    _ => key,
+                };
+                let track = table.id(key, false);
+                match legacy.phase {
+                    b'B' | b'b' | b'S' => push(track, begin, flows, ts),
+                    b'E' | b'e' | b'F' => push(track, TrackEventKind::End, flows, ts),
+                    b'X' => {
+                        push(track, begin, flows, ts);
+                        let end = ts.saturating_add(legacy.duration_us.saturating_mul(1_000));
+                        push(track, TrackEventKind::End, (0, 0), end);
+                    }
+                    b'I' | b'i' | b'R' | b'n' => push(track, TrackEventKind::Instant { name }, flows, ts),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// The value of a counter whose event has the value `value`: the sum, if values are differences.
+fn sum(sums: &mut HashMap<u64, i64>, table: &TrackTable<'_>, uuid: u64, value: i64) -> CounterValue {
+    let spec = table.counter(uuid);
+    let mut value = value;
+    if spec.is_incremental {
+        let sum = sums.entry(uuid).or_default();
+        *sum = sum.wrapping_add(value);
+        value = *sum;
+    }
+    CounterValue::Int(value.saturating_mul(spec.multiplier))
+}
+
+/// A repeated field of numbers, packed or not.
+fn uuids(message: &[u8], field: u32) -> Vec<u64> {
+    let mut out = Vec::new();
+    fields(message).filter(|(n, _)| *n == field).for_each(|(_, value)| append(&mut out, value));
+    out
+}
+
+/// Appends the elements of a repeated field of numbers, packed or not.
+fn append(out: &mut Vec<u64>, value: WireValue<'_>) {
+    match value {
+        WireValue::Number(number) => out.push(number),
+        WireValue::Bytes(packed) => out.extend(packed_varints(packed)),
+    }
+}
+
+/// Appends the elements of a repeated field of `fixed64` or `double`, packed or not.
+fn append_fixed(out: &mut Vec<u64>, value: WireValue<'_>) {
+    match value {
+        WireValue::Number(number) => out.push(number),
+        WireValue::Bytes(packed) => {
+            let (numbers, _) = packed.as_chunks::<8>();
+            out.extend(numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)));
+        }
+    }
+}
+
+/// The fields of a `TrackEvent`.
+#[derive(Default)]
+struct EventParts<'a> {
+    ty: u64,
+    name: Option<&'a [u8]>,
+    name_iid: Option<u64>,
+    track: Option<u64>,
+    delta_us: Option<u64>,
+    absolute_us: Option<u64>,
+    thread_delta_us: Option<u64>,
+    thread_absolute_us: Option<u64>,
+    value: Option<u64>,
+    double_value: Option<u64>,
+    counters: Vec<u64>,
+    counter_values: Vec<u64>,
+    double_counters: Vec<u64>,
+    double_counter_values: Vec<u64>,
+    flows: Vec<Flow>,
+    legacy: Option<LegacyParts>,
+    annotations: u64,
+}
+
+/// The fields of a `LegacyEvent`: an event as Chrome's JSON format has it.
+#[derive(Default)]
+struct LegacyParts {
+    phase: u8,
+    name_iid: Option<u64>,
+    duration_us: u64,
+    id: Option<u64>,
+    pid: Option<i32>,
+    tid: Option<i32>,
+}
+
+impl<'a> EventParts<'a> {
+    fn of(event: &'a [u8]) -> EventParts<'a> {
+        let mut parts = EventParts::default();
+        for (field, value) in fields(event) {
+            match field {
+                track_event::TYPE => parts.ty = value.number(),
+                track_event::NAME => parts.name = Some(value.bytes()),
+                track_event::NAME_IID => parts.name_iid = Some(value.number()),
+                track_event::TRACK_UUID => parts.track = Some(value.number()),
+                track_event::TIMESTAMP_DELTA_US => parts.delta_us = Some(value.number()),
+                track_event::TIMESTAMP_ABSOLUTE_US => parts.absolute_us = Some(value.number()),
+                track_event::THREAD_TIME_DELTA_US => parts.thread_delta_us = Some(value.number()),
+                track_event::THREAD_TIME_ABSOLUTE_US => parts.thread_absolute_us = Some(value.number()),
+                track_event::COUNTER_VALUE => parts.value = Some(value.number()),
+                track_event::DOUBLE_COUNTER_VALUE => parts.double_value = Some(value.number()),
+                track_event::EXTRA_COUNTER_TRACK_UUIDS => append(&mut parts.counters, value),
+                track_event::EXTRA_COUNTER_VALUES => append(&mut parts.counter_values, value),
+                track_event::EXTRA_DOUBLE_COUNTER_TRACK_UUIDS => append(&mut parts.double_counters, value),
+                track_event::EXTRA_DOUBLE_COUNTER_VALUES => {
+                    append_fixed(&mut parts.double_counter_values, value);
+                }
+                track_event::FLOW_IDS_OLD => parts.add_flows(append, value, false),
+                track_event::FLOW_IDS => parts.add_flows(append_fixed, value, false),
+                track_event::TERMINATING_FLOW_IDS_OLD => parts.add_flows(append, value, true),
+                track_event::TERMINATING_FLOW_IDS => parts.add_flows(append_fixed, value, true),
+                track_event::LEGACY_EVENT => parts.legacy = Some(LegacyParts::of(value.bytes())),
+                track_event::DEBUG_ANNOTATIONS => parts.annotations += 1,
+                _ => {}
+            }
+        }
+        parts
+    }
+
+    fn add_flows(&mut self, append: fn(&mut Vec<u64>, WireValue<'_>), value: WireValue<'_>, ends: bool) {
+        let mut ids = Vec::new();
+        append(&mut ids, value);
+        self.flows.extend(ids.into_iter().map(|id| Flow { id, ends }));
+    }
+}
+
+impl LegacyParts {
+    fn of(event: &[u8]) -> LegacyParts {
+        let mut parts = LegacyParts::default();
+        for (field, value) in fields(event) {
+            match field {
+                legacy_event::PHASE => parts.phase = value.number() as u8,
+                legacy_event::NAME_IID => parts.name_iid = Some(value.number()),
+                legacy_event::DURATION_US => parts.duration_us = value.number(),
+                legacy_event::UNSCOPED_ID | legacy_event::LOCAL_ID | legacy_event::GLOBAL_ID => {
+                    parts.id = Some(value.number());
+                }
+                legacy_event::PID_OVERRIDE => parts.pid = Some(value.int32()),
+                legacy_event::TID_OVERRIDE => parts.tid = Some(value.int32()),
+                _ => {}
+            }
+        }
+        parts
+    }
+}

@@ -1,0 +1,170 @@
+//! The tracks that `TrackDescriptor` messages describe, and what they belong to.
+
+use std::collections::HashMap;
+
+use super::fields::{counter_descriptor, process_descriptor, thread_descriptor, track_descriptor};
+use super::track_clocks::number;
+use super::wire::read::{WireValue, fields};
+use crate::formats::{Track, TrackId, TrackKind, TrackOwner};
+
+/// How many parents of a track are followed. Descriptors of a damaged file may form a circle.
+const MAX_PARENTS: usize = 64;
+/// The name of the tracks on which tracebridge writes method calls, and what precedes the thread's name where
+/// the thread is not known.
+pub(crate) const METHOD_TRACK: &str = "Java methods";
+
+/// A thread as a `ThreadDescriptor` describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct DescribedThread {
+    pub(super) pid: Option<i32>,
+    pub(super) tid: i32,
+}
+
+/// Reads a `ThreadDescriptor`.
+pub(super) fn described_thread(descriptor: &[u8]) -> Option<DescribedThread> {
+    let tid = number(descriptor, thread_descriptor::TID)? as i32;
+    Some(DescribedThread { pid: number(descriptor, thread_descriptor::PID).map(|pid| pid as i32), tid })
+}
+
+/// How the values of a counter are to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CounterSpec {
+    pub(super) multiplier: i64,
+    /// Whether each value is the difference to the one before.
+    pub(super) is_incremental: bool,
+}
+
+/// One described track.
+#[derive(Debug, Clone, Copy, Default)]
+struct DescribedTrack<'a> {
+    name: &'a [u8],
+    parent: u64,
+    process: Option<(i32, &'a [u8])>,
+    thread: Option<(DescribedThread, &'a [u8])>,
+    counter: Option<CounterSpec>,
+}
+
+/// What a track is found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum TrackKey<'a> {
+    /// A uuid; 0 is the track of events that name none.
+    Uuid(u64),
+    /// A thread that a `ThreadDescriptor` of the packet sequence names.
+    Thread(DescribedThread),
+    /// An asynchronous slice of Chrome's old kind: its process, id and name.
+    Async(Option<i32>, u64, &'a [u8]),
+}
+
+/// Everything about the tracks of a trace.
+#[derive(Default)]
+pub(super) struct TrackTable<'a> {
+    described: HashMap<u64, DescribedTrack<'a>>,
+    ids: HashMap<TrackKey<'a>, TrackId>,
+    /// The tracks with events, in the order of their ids.
+    pub(super) tracks: Vec<Track<'a>>,
+}
+
+impl<'a> TrackTable<'a> {
+    /// Reads a `TrackDescriptor`.
+    pub(super) fn describe(&mut self, descriptor: &'a [u8]) {
+        let uuid = number(descriptor, track_descriptor::UUID).unwrap_or(0);
+        let track = self.described.entry(uuid).or_default();
+        for (field, value) in fields(descriptor) {
+            let body = value.bytes();
+            match field {
+                track_descriptor::NAME | track_descriptor::STATIC_NAME | track_descriptor::ATRACE_NAME => {
+                    track.name = body;
+                }
+                track_descriptor::PARENT_UUID => track.parent = value.number(),
+                track_descriptor::PROCESS => {
+                    let pid = number(body, process_descriptor::PID).unwrap_or(0) as i32;
+                    track.process = Some((pid, text(body, process_descriptor::PROCESS_NAME)));
+                }
+                track_descriptor::THREAD => {
+                    let thread = described_thread(body);
+                    track.thread = thread.map(|thread| (thread, text(body, thread_descriptor::THREAD_NAME)));
+                }
+                track_descriptor::COUNTER => {
+                    let multiplier = number(body, counter_descriptor::UNIT_MULTIPLIER);
+                    track.counter = Some(CounterSpec {
+                        multiplier: multiplier.map_or(1, |m| m as i64),
+                        is_incremental: number(body, counter_descriptor::IS_INCREMENTAL) == Some(1),
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// How the values of the counter track `uuid` are to be read.
+    pub(super) fn counter(&self, uuid: u64) -> CounterSpec {
+        let described = self.described.get(&uuid).and_then(|track| track.counter);
+        described.unwrap_or(CounterSpec { multiplier: 1, is_incremental: false })
+    }
+
+    /// The track's number. A track gets one with its first event.
+    pub(super) fn id(&mut self, key: TrackKey<'a>, is_counter: bool) -> TrackId {
+        if let Some(id) = self.ids.get(&key) {
+            return *id;
+        }
+        let id = TrackId(self.tracks.len() as u32);
+        let mut track = self.resolve(key);
+        track.id = id;
+        if is_counter {
+            track.kind = TrackKind::Counter;
+        }
+        self.tracks.push(track);
+        self.ids.insert(key, id);
+        id
+    }
+
+    fn resolve(&self, key: TrackKey<'a>) -> Track<'a> {
+        let mut track = Track {
+            id: TrackId(0),
+            name: b"",
+            owner_name: b"",
+            owner: TrackOwner::Machine,
+            kind: TrackKind::Slices,
+        };
+        match key {
+            TrackKey::Thread(DescribedThread { pid, tid }) => {
+                track.owner = TrackOwner::Thread { tid, tgid: pid }
+            }
+            TrackKey::Async(pid, _, name) => {
+                track.name = name;
+                track.owner = pid.map_or(TrackOwner::Machine, TrackOwner::Process);
+            }
+            TrackKey::Uuid(uuid) => {
+                let own = self.described.get(&uuid);
+                track.name = own.map_or(&b""[..], |own| own.name);
+                let mut at = own;
+                for _ in 0..MAX_PARENTS {
+                    let Some(described) = at else { break };
+                    if let Some((thread, name)) = described.thread {
+                        track.owner = TrackOwner::Thread { tid: thread.tid, tgid: thread.pid };
+                        track.owner_name = name;
+                        break;
+                    }
+                    if let Some((pid, name)) = described.process {
+                        (track.owner, track.owner_name) = (TrackOwner::Process(pid), name);
+                        break;
+                    }
+                    at = self.described.get(&described.parent).filter(|_| described.parent != 0);
+                }
+                // The track that stands for a thread or process has that one's name.
+                if own.is_some_and(|own| own.thread.is_some() || own.process.is_some()) {
+                    track.name = b"";
+                }
+                let rest = track.name.strip_prefix(METHOD_TRACK.as_bytes());
+                if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b": ")) {
+                    track.kind = TrackKind::Methods;
+                }
+            }
+        }
+        track
+    }
+}
+
+fn text(message: &[u8], field: u32) -> &[u8] {
+    super::wire::read::last_value(message, field).map_or(&[], WireValue::bytes)
+}
