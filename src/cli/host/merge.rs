@@ -218,7 +218,7 @@ fn print_output(to: &mut dyn Write, args: &OutputArgs, converted: &Converted) ->
     }
     if !losses.reduced.is_empty() {
         let list = ConversionLosses::list(&losses.reduced);
-        writeln!(to, "reduced: {} keeps no details of this kind, or in another form: {list}", format.name)?;
+        writeln!(to, "reduced: {list}: {} lacks these details, or holds them in another form", format.name)?;
     }
     if let Some(bytes) = converted.bytes {
         writeln!(to, "written: {} ({}, {})", args.output.display(), format.name, size(bytes))?;
