@@ -1,5 +1,5 @@
-//! Any bytes into the reader, in both orders, and through the writer that passes packets through: no panic, no
-//! hang, no memory beyond reason, and every whole packet of the first input in the output.
+//! Any bytes into the reader, in both orders, and through the writer that passes packets through: no panic,
+//! no hang, no memory beyond reason, and every whole packet of the first input in the output.
 #![no_main]
 
 use std::io::{self, Write};

@@ -40,7 +40,8 @@ pub enum ArchiveError {
     },
 }
 
-/// The files of the archive that the manifest lists, in its order; `None` if `input` is no zip with a manifest.
+/// The files of the archive that the manifest lists, in its order; `None` if `input` is no zip with a
+/// manifest.
 ///
 /// # Errors
 /// [`ArchiveError`].

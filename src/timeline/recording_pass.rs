@@ -258,8 +258,8 @@ impl<'o> Timeline<'o> {
         Ok(())
     }
 
-    /// Sorts what is held of tracks: the first `edges` and `events`, which are sorted, and what has been added
-    /// since in the order of its input.
+    /// Sorts what is held of tracks: the first `edges` and `events`, which are sorted, and what has been
+    /// added since in the order of its input.
     fn sort_held(&mut self, (edges, events): (usize, usize)) {
         let added = self.held_edges.split_off(edges);
         self.held_edges.reverse();

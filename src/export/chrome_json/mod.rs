@@ -138,8 +138,8 @@ impl ChromeJson {
         })
     }
 
-    /// The process id and thread id for the events of a track. The track of a thread itself is that thread; any
-    /// other track gets a thread id that no kernel thread has.
+    /// The process id and thread id for the events of a track. The track of a thread itself is that thread;
+    /// any other track gets a thread id that no kernel thread has.
     fn own_place(&mut self, track: &OwnTrack) -> (i64, i64) {
         match (track.name.as_str(), track.place()) {
             ("", (tgid, Some(tid))) => (tgid.unwrap_or(tid).into(), tid.into()),

@@ -102,8 +102,8 @@ impl MethodTracks {
         self.names[id] = format!("{}{dot}{}", name.class, name.name).into_bytes();
     }
 
-    /// Adds a thread, whose slices are in a packet sequence and on tracks with free `ids`. `clock` is the clock
-    /// of the timeline, a value of the enum `BuiltinClock`.
+    /// Adds a thread, whose slices are in a packet sequence and on tracks with free `ids`. `clock` is the
+    /// clock of the timeline, a value of the enum `BuiltinClock`.
     pub(super) fn thread(&mut self, thread: &MethodThread, ids: &mut FreeIds, clock: u64) {
         let index = thread.index as usize;
         if self.tracks.len() <= index {

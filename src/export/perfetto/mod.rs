@@ -127,8 +127,8 @@ impl<'a> PerfettoWriter<'a> {
         }
     }
 
-    /// The clock of the packets' timestamps, a value of the enum `BuiltinClock`. Where packets pass through, it
-    /// is the timeline's clock, so that Perfetto relates it to the clocks of those packets.
+    /// The clock of the packets' timestamps, a value of the enum `BuiltinClock`. Where packets pass through,
+    /// it is the timeline's clock, so that Perfetto relates it to the clocks of those packets.
     fn packet_clock(&self) -> u64 {
         match self.clock {
             Clock::Monotonic if self.passed.is_some() => builtin_clock::MONOTONIC,

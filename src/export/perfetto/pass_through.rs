@@ -1,23 +1,24 @@
 //! Perfetto traces whose packets pass through to a Perfetto trace.
 //!
 //! - **One trace, nothing added** ([`copy`]): every packet is written as it is, in order.
-//! - **Something is added** ([`PassedInputs`]): what tracebridge adds is written first, in packet sequences and
-//!   on tracks of its own, whose ids no input uses. The packets of the inputs follow, as they are and in order.
-//!   Perfetto sorts events by time, but in a trace that was written while it was recorded it does so piece by
-//!   piece, and drops an event that comes behind the piece it belongs to. An event at the beginning of the file
-//!   is behind nothing.
-//! - **Several traces**: the packets of one trace follow those of the other. In the second and later traces two
-//!   things change: the id of a packet sequence that an earlier trace has too, and the uuid of a track if an
-//!   earlier trace gives that uuid to another track. A process or thread that two traces describe by one uuid
-//!   stays one track.
+//! - **Something is added** ([`PassedInputs`]): what tracebridge adds is written first, in packet sequences
+//!   and on tracks of its own, whose ids no input uses. The packets of the inputs follow, as they are and in
+//!   order. Perfetto sorts events by time, but in a trace that was written while it was recorded it does so
+//!   piece by piece, and drops an event that comes behind the piece it belongs to. An event at the beginning
+//!   of the file is behind nothing.
+//! - **Several traces**: the packets of one trace follow those of the other. In the second and later traces
+//!   two things change: the id of a packet sequence that an earlier trace has too, and the uuid of a track if
+//!   an earlier trace gives that uuid to another track. A process or thread that two traces describe by one
+//!   uuid stays one track.
 //!
-//! **Timestamps never change.** Each packet says in which clock its time is. A clock of a packet sequence (64 to
-//! 127) stays with its sequence, whatever that sequence's id. The clocks of the machine (BOOTTIME, MONOTONIC …)
-//! are the same in all traces of one machine since it was booted, and Perfetto turns one into the other by the
-//! clock snapshots of all traces together: so an app's own trace, which has times in MONOTONIC and no snapshot,
-//! is placed by the snapshots of the system's trace. A clock of a sequence's own could not move a trace: the
-//! events of the kernel do not go by the clock of their sequence. Traces of different machines, or from before
-//! and after a reboot, have no clock in common, and are not related to each other here either.
+//! **Timestamps never change.** Each packet says in which clock its time is. A clock of a packet sequence (64
+//! to 127) stays with its sequence, whatever that sequence's id. The clocks of the machine (BOOTTIME,
+//! MONOTONIC …) are the same in all traces of one machine since it was booted, and Perfetto turns one into
+//! the other by the clock snapshots of all traces together: so an app's own trace, which has times in
+//! MONOTONIC and no snapshot, is placed by the snapshots of the system's trace. A clock of a sequence's own
+//! could not move a trace: the events of the kernel do not go by the clock of their sequence. Traces of
+//! different machines, or from before and after a reboot, have no clock in common, and are not related to
+//! each other here either.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -81,8 +82,8 @@ struct PassedInput<'a> {
 }
 
 impl<'a> PassedInputs<'a> {
-    /// Finds the Perfetto traces among `inputs`, and the ids that none of them uses. `mapping` gives obfuscated
-    /// names back.
+    /// Finds the Perfetto traces among `inputs`, and the ids that none of them uses. `mapping` gives
+    /// obfuscated names back.
     pub(super) fn new(inputs: &'a [Input], mapping: Option<&'a Mapping<'a>>) -> (PassedInputs<'a>, FreeIds) {
         let perfetto: Vec<(usize, &Input)> =
             inputs.iter().enumerate().filter(|(_, input)| is_perfetto_trace(input)).collect();

@@ -46,10 +46,30 @@ pub(super) struct BundleHead {
     pub(super) unparsed_pages: u32,
     /// A reading of the bundle's clock and one of the boot clock at the same moment, ns, where the bundle has
     /// them.
-    pub(super) sync: Option<(u64, u64)>,
+    ftrace_reading: Option<u64>,
+    boot_reading: Option<u64>,
 }
 
 impl BundleHead {
+    /// Reads a field, unless it is an event.
+    #[inline]
+    pub(super) fn field(&mut self, number: u32, value: WireValue<'_>) {
+        match number {
+            bundle_field::CPU => self.cpu = value.number() as u32,
+            bundle_field::FTRACE_CLOCK => self.clock = value.number(),
+            bundle_field::ERROR => self.unparsed_pages += 1,
+            bundle_field::FTRACE_TIMESTAMP => self.ftrace_reading = Some(value.number()),
+            bundle_field::BOOT_TIMESTAMP => self.boot_reading = Some(value.number()),
+            _ => {}
+        }
+    }
+
+    /// Readings of the bundle's clock and of the boot clock at the same moment, ns, where the bundle has
+    /// them.
+    pub(super) fn sync(&self) -> Option<(u64, u64)> {
+        self.ftrace_reading.zip(self.boot_reading)
+    }
+
     /// The clock of the bundle's events; `None` where the bundle names none, which means the boot clock.
     pub(super) fn clock(&self) -> Option<Clock> {
         match self.clock {
@@ -67,20 +87,10 @@ pub(super) fn unparsed_pages(count: u64) -> String {
     format!("the recorder could not parse {count} pages of the kernel's ring buffer")
 }
 
+/// Reads the fields of a bundle that are not events.
 pub(super) fn head(bundle: &[u8]) -> BundleHead {
     let mut out = BundleHead::default();
-    let (mut ftrace, mut boot) = (None, None);
-    for (number, value) in fields(bundle) {
-        match number {
-            bundle_field::CPU => out.cpu = value.number() as u32,
-            bundle_field::FTRACE_CLOCK => out.clock = value.number(),
-            bundle_field::ERROR => out.unparsed_pages += 1,
-            bundle_field::FTRACE_TIMESTAMP => ftrace = Some(value.number()),
-            bundle_field::BOOT_TIMESTAMP => boot = Some(value.number()),
-            _ => {}
-        }
-    }
-    out.sync = ftrace.zip(boot);
+    fields(bundle).for_each(|(number, value)| out.field(number, value));
     out
 }
 

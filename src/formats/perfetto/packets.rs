@@ -24,8 +24,8 @@ use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo};
 /// The largest total size of all decompressed packets of a file, bytes.
 pub(crate) const MAX_INFLATED_BYTES: u64 = 4 << 30;
 
-/// Unpacks at most `limit` bytes of the field `number` of a packet to `out`. Returns `None` if that field does
-/// not hold compressed packets.
+/// Unpacks at most `limit` bytes of the field `number` of a packet to `out`. Returns `None` if that field
+/// does not hold compressed packets.
 pub(crate) fn decompress(
     number: u32,
     body: &[u8],
@@ -141,7 +141,7 @@ impl<'a> PacketIndex<'a> {
                         let head = bundle::head(body);
                         unparsed += u64::from(head.unparsed_pages);
                         out.clock = head.clock().or(out.clock);
-                        if let (Some(clock), Some((ftrace, boottime))) = (head.clock(), head.sync) {
+                        if let (Some(clock), Some((ftrace, boottime))) = (head.clock(), head.sync()) {
                             out.snapshots.ftrace_clock = Some(clock);
                             let pair = Snapshot { ftrace: Some(ftrace), boottime, ..Snapshot::default() };
                             if out.snapshots.list.last().and_then(|s| s.ftrace) != pair.ftrace {
@@ -207,8 +207,8 @@ impl<'a> PacketIndex<'a> {
         }
     }
 
-    /// The clock of the recording: that of the kernel's events, or the only clock of a trace without them whose
-    /// clock nothing relates to BOOTTIME.
+    /// The clock of the recording: that of the kernel's events, or the only clock of a trace without them
+    /// whose clock nothing relates to BOOTTIME.
     pub(super) fn head_clock(&self) -> Clock {
         // A bundle names its clock only if that clock is not the boot clock.
         let mut named = self.named_clocks.iter().filter(|id| **id < FIRST_CUSTOM_CLOCK);

@@ -1,5 +1,5 @@
-//! Reads the kernel events and the track events of a Perfetto trace, its processes and threads, its clocks and
-//! its losses.
+//! Reads the kernel events and the track events of a Perfetto trace, its processes and threads, its clocks
+//! and its losses.
 //!
 //! Packets of other data sources are named and counted in the report ([`ReadReport::unread`]), but not read.
 

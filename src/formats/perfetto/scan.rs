@@ -1,7 +1,7 @@
 //! Counts what a trace holds without decoding its events: for copies of whole packets, which are written as
 //! fast as they can be read.
 
-use super::bundle;
+use super::bundle::{self, BundleHead};
 use super::fields::{
     compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field, print_ftrace_event, trace,
     trace_packet,
@@ -34,9 +34,9 @@ pub(crate) struct TraceScan {
 }
 
 impl TraceScan {
-    /// Counts packets from the beginning of `data`, which is the rest of the trace from byte `offset` on, until
-    /// they have `enough` bytes. Returns the number of bytes of these packets: 0 at the end of the trace, and
-    /// where no whole packet is left.
+    /// Counts packets from the beginning of `data`, which is the rest of the trace from byte `offset` on,
+    /// until they have `enough` bytes. Returns the number of bytes of these packets: 0 at the end of the
+    /// trace, and where no whole packet is left.
     pub(crate) fn packets(&mut self, data: &[u8], offset: u64, enough: usize) -> usize {
         let mut all = fields(data);
         let mut whole = 0;
@@ -100,9 +100,7 @@ impl TraceScan {
     }
 
     fn bundle(&mut self, bundle: &[u8]) {
-        let head = bundle::head(bundle);
-        self.unparsed_pages += u64::from(head.unparsed_pages);
-        self.clock = head.clock().or(self.clock);
+        let mut head = BundleHead::default();
         let (mut events, mut lost) = (0, 0);
         let (mut first, mut last) = (u64::MAX, 0);
         for (number, value) in fields(bundle) {
@@ -126,9 +124,11 @@ impl TraceScan {
                     let pids = last_value(value.bytes(), compact::SWITCH_NEXT_PID);
                     packed_varints(pids.map_or(&[][..], WireValue::bytes)).for_each(|pid| self.mark(pid));
                 }
-                _ => {}
+                _ => head.field(number, value),
             }
         }
+        self.unparsed_pages += u64::from(head.unparsed_pages);
+        self.clock = head.clock().or(self.clock);
         let cpu = self.report.cpus.entry(head.cpu).or_default();
         cpu.events += events;
         cpu.gaps += lost;

@@ -1,9 +1,9 @@
 //! The clocks of packets' timestamps.
 //!
-//! A packet names the clock of its timestamp, or has the clock that its sequence's defaults name, or BOOTTIME.
-//! Clocks 1 to 63 are the machine's. Clocks from 64 on are the writer's own: those below 128 belong to one
-//! packet sequence. A `ClockSnapshot` relates such a clock to a clock of the machine, and says whether its
-//! timestamps are differences, each to the one before (clock_snapshot.proto).
+//! A packet names the clock of its timestamp, or has the clock that its sequence's defaults name, or
+//! BOOTTIME. Clocks 1 to 63 are the machine's. Clocks from 64 on are the writer's own: those below 128 belong
+//! to one packet sequence. A `ClockSnapshot` relates such a clock to a clock of the machine, and says whether
+//! its timestamps are differences, each to the one before (clock_snapshot.proto).
 
 use std::collections::HashMap;
 
@@ -55,9 +55,9 @@ impl MachineClocks {
         MachineClocks { head, pairs, unrelated: HashMap::new() }
     }
 
-    /// The reading of the recording's clock, ns, when the clock `id` of the machine reads `ts` ns. Between two
-    /// snapshots both clocks are taken to run evenly. Where no snapshot relates the clocks, the reading is
-    /// taken as it is.
+    /// The reading of the recording's clock, ns, when the clock `id` of the machine reads `ts` ns. Between
+    /// two snapshots both clocks are taken to run evenly. Where no snapshot relates the clocks, the reading
+    /// is taken as it is.
     pub(super) fn convert(&mut self, id: u64, ts: u64) -> u64 {
         let clock = machine_clock(id);
         if clock == Some(self.head) {

@@ -40,6 +40,28 @@ impl<'a> WireValue<'a> {
 /// The varint at the start of `data`, and the bytes behind it.
 #[inline]
 pub(crate) fn varint(data: &[u8]) -> Option<(u64, &[u8])> {
+    match data {
+        [byte, rest @ ..] if *byte < 0x80 => Some((u64::from(*byte), rest)),
+        _ => long_varint(data),
+    }
+}
+
+/// [`varint`] of more than one byte. Up to eight bytes are decoded at once: the high bit of each byte but the
+/// last one is set, and the low seven bits of all bytes are moved together.
+#[inline]
+fn long_varint(data: &[u8]) -> Option<(u64, &[u8])> {
+    if let Some(chunk) = data.first_chunk::<8>() {
+        let word = u64::from_le_bytes(*chunk);
+        let ends = !word & 0x8080_8080_8080_8080;
+        if ends != 0 {
+            let bits = ends.trailing_zeros() + 1;
+            let sevens = word & (u64::MAX >> (64 - bits)) & 0x7f7f_7f7f_7f7f_7f7f;
+            let pairs = (sevens & 0x007f_007f_007f_007f) | ((sevens & 0x7f00_7f00_7f00_7f00) >> 1);
+            let fours = (pairs & 0x0000_3fff_0000_3fff) | ((pairs & 0x3fff_0000_3fff_0000) >> 2);
+            let value = (fours & 0x0fff_ffff) | ((fours & 0x0fff_ffff_0000_0000) >> 4);
+            return Some((value, data.get((bits / 8) as usize..)?));
+        }
+    }
     let mut value = 0;
     for (i, byte) in data.iter().take(MAX_VARINT_LEN).enumerate() {
         value |= u64::from(byte & 0x7f) << (7 * i);
