@@ -23,8 +23,8 @@ pub trait EventFiles {
     fn writable_members(&self, group: &str) -> Vec<String>;
 }
 
-/// What may be switched on for `path`, an event or a group: itself; of a group that may not be switched on as a
-/// whole, a recording takes the events that may be. atrace does not.
+/// What may be switched on for `path`, an event or a group: itself; of a group that may not be switched on as
+/// a whole, a recording takes the events that may be. atrace does not.
 fn usable(path: &str, files: &dyn EventFiles, event_set: EventSet) -> Vec<String> {
     if files.writable(&enable_path(path)) {
         return vec![path.to_owned()];

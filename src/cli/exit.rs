@@ -35,8 +35,8 @@ impl From<Exit> for ExitCode {
 #[error("{0}")]
 pub struct UsageError(pub &'static str);
 
-/// Formats an error and its causes on one line. A cause that the message before it already quotes is left out,
-/// because the errors of the library quote those of the system.
+/// Formats an error and its causes on one line. A cause that the message before it already quotes is left
+/// out, because the errors of the library quote those of the system.
 pub fn message(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
         "" => cause,

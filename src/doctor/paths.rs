@@ -36,8 +36,9 @@ struct UsedFile {
     what_for: &'static str,
     /// The kernel option, kernel version or system that provides the file.
     provided_by: &'static str,
-    /// The file without which this one is of no use, and which stands above it in the table. If that file cannot
-    /// be used, this one is not examined: on a locked phone each refusal adds a line to the device's log.
+    /// The file without which this one is of no use, and which stands above it in the table. If that file
+    /// cannot be used, this one is not examined: on a locked phone each refusal adds a line to the device's
+    /// log.
     only_with: Option<&'static str>,
 }
 
@@ -183,8 +184,8 @@ fn inspect(root: &Path, path: &str, file: &UsedFile, user: &UserIdentity) -> Pat
     PathReport { path: path.to_owned(), purpose: file.purpose, what_for: file.what_for, access, reason }
 }
 
-/// The report of a file that is of no use without the one of `gate`, which cannot be used. `None` if there is no
-/// such file.
+/// The report of a file that is of no use without the one of `gate`, which cannot be used. `None` if there is
+/// no such file.
 fn not_examined(root: &Path, file: &UsedFile, gate: &PathReport) -> Option<PathReport> {
     access(&root.join(file.path), AccessFlags::F_OK).ok()?;
     let access = FileAccess { exists: true, ..FileAccess::default() };

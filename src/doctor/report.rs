@@ -79,8 +79,8 @@ pub(crate) fn examine(tracefs: Option<&Path>, state_dir: &Path, scope: Scope) ->
     let identity = UserIdentity::here();
     let looked_in: Vec<PathBuf> =
         tracefs.map_or_else(|| TRACEFS_PLACES.map(PathBuf::from).to_vec(), |dir| vec![dir.to_owned()]);
-    // AOSP's atrace recognises a tracefs by its trace_marker, which every user may write. `access(2)` finds it
-    // where SELinux refuses `stat(2)`.
+    // AOSP's atrace recognises a tracefs by its trace_marker, which every user may write. `access(2)` finds
+    // it where SELinux refuses `stat(2)`.
     let has = |dir: &Path, name: &str| access(&dir.join(name), AccessFlags::F_OK).is_ok();
     let found = looked_in.iter().find(|dir| has(dir, "trace_marker") || has(dir, "tracing_on")).cloned();
     let closed = looked_in.iter().find(|dir| dir.is_dir() && fs::read_dir(dir).is_err()).cloned();

@@ -1,6 +1,6 @@
-//! The formats of three entries of the kernel's own, for systems where the files that describe them may not be
-//! read. Their numbers and fields are the same in every kernel since Linux 2.6.31 (`kernel/trace/trace_entries.h`;
-//! the arguments that Linux 6.13 appends to `function` are left out).
+//! The formats of three entries of the kernel's own, for systems where the files that describe them may not
+//! be read. Their numbers and fields are the same in every kernel since Linux 2.6.31
+//! (`kernel/trace/trace_entries.h`; the arguments that Linux 6.13 appends to `function` are left out).
 
 /// The formats of `function`, `print` and `bprint` in the kernel's notation, with their names. `long_size` is
 /// the size of the kernel's `long`, bytes.

@@ -1,6 +1,6 @@
-//! The lock of a trace buffer. It keeps two recorders of tracebridge from reading one buffer, each of which would
-//! get a part of the pages. The lock belongs to the buffer itself (to its file `tracing_on`), so that recorders
-//! find it whatever directories they keep their saved settings in.
+//! The lock of a trace buffer. It keeps two recorders of tracebridge from reading one buffer, each of which
+//! would get a part of the pages. The lock belongs to the buffer itself (to its file `tracing_on`), so that
+//! recorders find it whatever directories they keep their saved settings in.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -9,8 +9,8 @@ use nix::fcntl::{Flock, FlockArg};
 
 use super::Tracefs;
 
-/// The lock of one trace buffer, which is free again when the value is dropped. While it is held, its instance
-/// cannot be removed.
+/// The lock of one trace buffer, which is free again when the value is dropped. While it is held, its
+/// instance cannot be removed.
 #[derive(Debug)]
 pub(super) struct BufferLock {
     /// `None` where this user may not lock the file. Then only the file of saved settings keeps others out.
@@ -34,8 +34,8 @@ impl BufferLock {
     }
 }
 
-/// The process that has locked `file`, by the lines of `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 812 00:0b:25 0 EOF`,
-/// with device and inode in the sixth word.
+/// The process that has locked `file`, by the lines of `/proc/locks`: `1: FLOCK ADVISORY WRITE 812 00:0b:25 0
+/// EOF`, with device and inode in the sixth word.
 fn holder(file: &File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino().to_string();
     let device = file.metadata().ok()?.dev();

@@ -158,7 +158,8 @@ impl RecordError {
         RecordError::Knob { path: path.to_owned(), action: action.into(), cause: source, refused_by: None }
     }
 
-    /// The error as one that ends a command: what denies a file, and where to find out what would change that.
+    /// The error as one that ends a command: what denies a file, and where to find out what would change
+    /// that.
     pub(crate) fn fatal(self) -> RecordError {
         if self.is_denied() { RecordError::Denied(Box::new(self.explained())) } else { self }
     }

@@ -1,7 +1,7 @@
 //! Switches events on and off: one by one or, where only that is permitted, with their whole group.
 //!
-//! On a locked phone the shell user may write the `enable` of some events, and of a few groups whose events it
-//! may not switch one by one (`cgroup`, `irq`, `ipi`, `dma_fence`).
+//! On a locked phone the shell user may write the `enable` of some events, and of a few groups whose events
+//! it may not switch one by one (`cgroup`, `irq`, `ipi`, `dma_fence`).
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::categories::enable_path;
 /// More events of one group than this are named as `group/*` in a note.
 const MAX_EVENTS_NAMED: usize = 3;
 
-/// The events that are enabled now, as far as this user can see them. `set_event` lists them all. Where that file
-/// is not readable (a locked phone), only the events of the categories are looked at: those are the events that
-/// such a user may switch, looking at one takes a millisecond where the kernel makes its files on demand (Linux
-/// 6.6), and each refusal would be logged.
+/// The events that are enabled now, as far as this user can see them. `set_event` lists them all. Where that
+/// file is not readable (a locked phone), only the events of the categories are looked at. Those are the
+/// events that such a user may switch; looking at one takes a millisecond where the kernel makes its files on
+/// demand (since Linux 6.6), and each refusal would be logged.
 pub(super) fn enabled_events(tracefs: &Tracefs) -> Result<Vec<EventName>, RecordError> {
     if let Ok(text) = tracefs.read("set_event") {
         let names = text.lines().filter_map(|l| l.split_once(':'));
@@ -35,8 +35,8 @@ pub(super) fn enabled_events(tracefs: &Tracefs) -> Result<Vec<EventName>, Record
     Ok(enabled)
 }
 
-/// Enables the selected events and disables all others. Returns the events that are enabled afterwards, as far
-/// as this user can see them.
+/// Enables the selected events and disables all others. Returns the events that are enabled afterwards, as
+/// far as this user can see them.
 pub(super) fn switch_events(
     settings: &mut SettingsGuard,
     selected: &[SelectedEvent],

@@ -1,9 +1,9 @@
 //! Whether this user may read and write a file and, if not, what refuses: the file's mode, SELinux, or the
 //! kernel.
 //!
-//! On a locked phone SELinux refuses even `stat(2)` on most files of tracefs, and each refused call adds a line
-//! to the device's log. So the calls that are never refused come first: `access(2)` for existence, then for the
-//! access that is wanted, because the mode refuses most of it before SELinux is asked.
+//! On a locked phone SELinux refuses even `stat(2)` on most files of tracefs, and each refused call adds a
+//! line to the device's log. So the calls that are never refused come first: `access(2)` for existence, then
+//! for the access that is wanted, because the mode refuses most of it before SELinux is asked.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};

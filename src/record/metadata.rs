@@ -63,8 +63,8 @@ pub(crate) fn gather(
 }
 
 /// The formats of the kernel's own entries. On a locked phone only `print` can be read; each further attempt
-/// would be logged, so the first refusal ends them. In their place come the formats that no kernel has changed,
-/// for entries that somebody else's tracer or `trace_printk` writes.
+/// would be logged, so the first refusal ends them. In their place come the formats that no kernel has
+/// changed, for entries that somebody else's tracer or `trace_printk` writes.
 fn ftrace_formats(dir: &Path, long_size: u32) -> Vec<Vec<u8>> {
     let mut formats = Vec::new();
     // `print` comes first, because it may be the only one.

@@ -1,5 +1,5 @@
-//! Finds other programs that read the same trace buffer. The kernel gives each page to one reader, so that each
-//! of them gets a part of the events.
+//! Finds other programs that read the same trace buffer. The kernel gives each page to one reader, so that
+//! each of them gets a part of the events.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -32,8 +32,8 @@ pub(super) fn other_readers(tracefs: &Tracefs) -> Vec<String> {
     readers
 }
 
-/// Whether `path` is a pipe of this buffer. A tracefs may be mounted at several places, so only the part of the
-/// path below it counts.
+/// Whether `path` is a pipe of this buffer. A tracefs may be mounted at several places, so only the part of
+/// the path below it counts.
 fn is_pipe_of(tracefs: &Tracefs, path: &Path) -> bool {
     let Some(path) =
         path.to_str().filter(|path| path.ends_with("/trace_pipe_raw") || path.ends_with("/trace_pipe"))

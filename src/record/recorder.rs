@@ -152,8 +152,8 @@ impl<'a> PreparedRecording<'a> {
             summary.taken_over = Some(BufferTakeover { seconds: seconds.as_secs_f64(), changes });
         }
         session.snapshot();
-        // The rest of the buffers, partial pages included. After an error the output may take no more pages, and
-        // the events of a program that has taken the buffer over are not ours.
+        // The rest of the buffers, partial pages included. After an error the output may take no more pages,
+        // and the events of a program that has taken the buffer over are not ours.
         if ended.is_ok()
             && summary.taken_over.is_none()
             && let Err(error) = session.drain()

@@ -1,5 +1,6 @@
-//! Notices that another program has taken the trace buffer over while a recording runs. Perfetto's `traced_probes`
-//! and other tracers switch tracing off, clear and resize the buffer, and change the clock without asking.
+//! Notices that another program has taken the trace buffer over while a recording runs. Perfetto's
+//! `traced_probes` and other tracers switch tracing off, clear and resize the buffer, and change the clock
+//! without asking.
 
 use super::Tracefs;
 

@@ -65,13 +65,15 @@ pub(crate) struct RecordingSummary {
     pub(crate) seconds: f64,
     /// ftrace's name of the trace clock.
     pub(crate) clock: String,
-    /// Why the recording ended: `time`, `signal SIGINT`, `size`, `full`, `another program`, `an error`, `dump`.
+    /// Why the recording ended: `time`, `signal SIGINT`, `size`, `full`, `another program`, `an error`,
+    /// `dump`.
     pub(crate) ended_by: String,
     /// The counts of each CPU.
     pub(crate) cpus: Vec<CpuSummary>,
     /// Sentences about what was not available or went wrong without ending the recording.
     pub(crate) notes: Vec<String>,
-    /// What another program changed when it took the buffer over; `None` if none did. The recording ended there.
+    /// What another program changed when it took the buffer over; `None` if none did. The recording ended
+    /// there.
     pub(crate) taken_over: Option<BufferTakeover>,
     /// The error that ended the recording, if one did. The capture holds everything that was written before.
     pub(crate) error: Option<String>,

@@ -176,8 +176,8 @@ impl Tracefs {
             .map_err(|e| RecordError::knob(&path, "clear", e))
     }
 
-    /// The tracer that is on, as the first line of `trace` names it: `# tracer: nop`. More users may read that
-    /// file than `current_tracer`.
+    /// The tracer that is on, as the first line of `trace` names it: `# tracer: nop`. More users may read
+    /// that file than `current_tracer`.
     pub(crate) fn tracer_of_trace(&self) -> Option<String> {
         let mut head = [0; 128];
         let len = File::open(self.path("trace")).and_then(|mut trace| trace.read(&mut head)).ok()?;
@@ -185,8 +185,8 @@ impl Tracefs {
         Some(head.lines().next()?.strip_prefix("# tracer: ")?.trim().to_owned())
     }
 
-    /// Whether this user may read the kernel's lists of the names and processes of threads. They belong to the
-    /// top-level buffer.
+    /// Whether this user may read the kernel's lists of the names and processes of threads. They belong to
+    /// the top-level buffer.
     pub(crate) fn has_names(&self) -> bool {
         access(&self.top().join("saved_cmdlines"), AccessFlags::R_OK).is_ok()
     }

@@ -164,7 +164,8 @@ impl OptionalKnobs<'_> {
     fn set_watermark(&mut self) -> bool {
         let knob = "buffer_percent";
         let tracefs = self.settings.tracefs();
-        // The shell user of Android 9 to 14 may not use the file. Nobody is known to change it from its default.
+        // The shell user of Android 9 to 14 may not use the file. Nobody is known to change it from its
+        // default.
         if tracefs.has(knob) && !tracefs.may_write(knob) {
             return true;
         }

@@ -16,8 +16,8 @@ pub struct RecorderInfo {
     /// The other events then do not count as lost.
     #[serde(default)]
     pub excerpt: bool,
-    /// Whether the recorder's user could not see all of the trace buffer's settings, as on a locked phone: the
-    /// kernel's list of names is missing, and events may be on that another user had switched on.
+    /// Whether the recorder's user could not see all of the trace buffer's settings, as on a locked phone:
+    /// the kernel's list of names is missing, and events may be on that another user had switched on.
     #[serde(default)]
     pub restricted: bool,
     /// Snapshots of several clocks, taken during the recording.

@@ -31,7 +31,7 @@ fn calls(path: &Path) -> BTreeMap<String, u64> {
     for event in events.iter().filter(|e| e["cat"] == "method") {
         let thread = (event["pid"].to_string(), event["tid"].to_string());
         let name = threads.get(&thread).cloned().unwrap_or_default();
-        let call = format!("{thread:?} {name} {} {} {}", event["ts"], event["dur"], event["name"]);
+        let call = format!("{thread:?} {name} {} {} {}", event["ts"], event["ph"], event["name"]);
         *calls.entry(call).or_default() += 1;
     }
     calls
@@ -52,7 +52,8 @@ fn a_merge_written_for_perfetto_reads_back_with_every_call_at_its_time_on_its_th
         assert!(methods > 50);
         assert_eq!(back["outcome"]["methods"].as_u64(), Some(methods), "{era:?}");
         let (direct, back) = (calls(&path("direct.json")), calls(&path("back.json")));
-        assert_eq!(direct.values().sum::<u64>(), methods);
+        // A begin and an end for each call.
+        assert_eq!(direct.values().sum::<u64>(), 2 * methods);
         assert_eq!(direct, back, "{era:?}");
         // Written anew from what was read, and read again.
         run(dir.path(), &["convert", "app.pftrace", "--only-ftrace", "-o", "again.pftrace"]);
@@ -138,8 +139,15 @@ fn packets_of_unknown_types_stay_when_a_method_trace_joins_and_ids_are_kept_apar
 fn what_an_output_has_no_place_for_is_named_by_type() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("one.pftrace"), foreign(b"one")).unwrap();
-    let converted = run(dir.path(), &["convert", "one.pftrace", "-o", "one.json"]);
-    assert_eq!(converted["dropped"], serde_json::json!({ "packet_field_15": 1 }));
+    let refused =
+        tracebridge().args(["convert", "one.pftrace", "-o", "one.json"]).current_dir(dir.path()).output();
+    let refused = refused.unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("has no place for 1 packet field 15") && said.contains("perfetto (.pftrace)"),
+        "{said}"
+    );
     let info = run(dir.path(), &["info", "one.pftrace"]);
     assert_eq!(info["report"]["unread"], serde_json::json!({ "packet_field_15": 1 }));
 }

@@ -1,5 +1,5 @@
-//! Other programs at the same trace buffer: a second recorder, a plain reader of its pipes, and a tracer that takes
-//! the buffer over.
+//! Other programs at the same trace buffer: a second recorder, a plain reader of its pipes, and a tracer that
+//! takes the buffer over.
 
 use std::fs;
 use std::io::Read;

@@ -13,9 +13,10 @@ use crate::record::saved_settings::{SettingsFileReport, SettingsFileState, Unfin
 /// Say what this device or host permits: tracefs, clocks, files, categories, and why not the rest
 ///
 /// The report has every file that a recording uses, with what this user may do with it (r, w), its mode,
-/// owner and SELinux label, and what it is for. Files that are refused for the same reason stand together; the
-/// line below them says what refuses (mode, SELinux, or a kernel without the file) and what would change that. The report also shows what a
-/// killed recorder has left behind: changed settings, an unfinished capture.
+/// owner and SELinux label, and what it is for. Files that are refused for the same reason stand together;
+/// the line below them says what refuses (mode, SELinux, or a kernel without the file) and what would change
+/// that. The report also shows what a killed recorder has left behind: changed settings, an unfinished
+/// capture.
 #[derive(Parser)]
 #[command(after_help = "\
 Nothing is changed. Exit status: 0 where something can be recorded, else 1.

@@ -10,8 +10,8 @@ use crate::record::saved_settings::{RestoredSettings, restore_all, state_dir};
 
 /// Put back the kernel's settings after a recorder was killed (SIGKILL, a crash)
 ///
-/// Recorders that are still running are left alone. What cannot be put back is named; where a later attempt may
-/// succeed, because another tracer is using the buffer now, it stays saved and the exit status is 1.
+/// Recorders that are still running are left alone. What cannot be put back is named; where a later attempt
+/// may succeed, because another tracer is using the buffer now, it stays saved and the exit status is 1.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
     /// End flight recorders too (`tracebridge start` leaves their settings changed on purpose).

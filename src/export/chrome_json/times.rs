@@ -1,4 +1,5 @@
-//! Times as Chrome's JSON and the viewers of it have them: µs with three decimals, which viewers read as doubles.
+//! Times as Chrome's JSON and the viewers of it have them: µs with three decimals, which viewers read as
+//! doubles.
 
 use std::fmt::{self, Display};
 use std::hash::{DefaultHasher, Hash, Hasher};

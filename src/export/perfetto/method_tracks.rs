@@ -9,6 +9,7 @@ use crate::formats::perfetto::fields::{
     thread_descriptor, trace, trace_packet, trace_packet_defaults, track_descriptor, track_event,
     track_event_defaults, track_event_type,
 };
+use crate::formats::perfetto::track_table::METHOD_TRACK;
 use crate::formats::perfetto::wire::write::{bytes, length_prefixed, message, string, uint, varint};
 use crate::formats::perfetto::wire::{LENGTH_DELIMITED, VARINT, tag};
 use crate::timeline::{Edge, EdgeKind, MethodName, MethodThread};
@@ -198,8 +199,8 @@ impl MethodTrack {
         self.started = true;
         let parent = self.describe_parent(out);
         let name = match self.thread.tid {
-            Some(_) => "Java methods".to_owned(),
-            None => format!("Java methods: {} (id {})", self.thread.name, self.thread.trace_id),
+            Some(_) => METHOD_TRACK.to_owned(),
+            None => format!("{METHOD_TRACK}: {} (id {})", self.thread.name, self.thread.trace_id),
         };
         packet(out, self.sequence, |out| {
             message(out, trace_packet::TRACK_DESCRIPTOR, |out| {

@@ -40,6 +40,7 @@ use crate::formats::perfetto::fields::{
     ftrace_stats_phase, process_tree, process_tree_process, process_tree_thread, system_info, trace_packet,
     track_descriptor, track_event, track_event_type, utsname,
 };
+use crate::formats::perfetto::track_table::INPUTS_TRACK as INPUTS_TRACK_NAME;
 use crate::formats::perfetto::wire::write::{double, message, string, uint};
 use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent};
 use crate::ftrace::limits::MAX_CPUS;
@@ -237,7 +238,7 @@ impl<'a> PerfettoWriter<'a> {
         packet(&mut self.out, sequence, |out| {
             message(out, trace_packet::TRACK_DESCRIPTOR, |out| {
                 uint(out, track_descriptor::UUID, track);
-                string(out, track_descriptor::NAME, b"tracebridge: inputs and their clocks");
+                string(out, track_descriptor::NAME, INPUTS_TRACK_NAME.as_bytes());
             });
         });
         let left_out = self.left_out.join(" ");

@@ -13,6 +13,7 @@ use super::fields::ftrace_event;
 use super::packets::{IndexedBundle, PacketIndex, unpack};
 use super::track_clocks::{MachineClocks, machine_clock};
 use super::track_events::{self, PlacedTrackEvent, TrackEvents};
+use super::track_table::INPUTS_TRACK;
 use super::wire::read::fields;
 use crate::formats::input::Input;
 use crate::formats::{
@@ -145,6 +146,10 @@ impl<'a> PerfettoReader<'_, 'a> {
     fn track_event(&mut self, number: u32) -> io::Result<()> {
         let all = self.track_events;
         let Some(event) = all.events.get(number as usize) else { return Ok(()) };
+        let track = all.table.tracks.get(event.track.0 as usize);
+        if track.is_some_and(|track| track.name == INPUTS_TRACK.as_bytes()) {
+            return Ok(());
+        }
         let counts = &mut self.report.track_events;
         match event.kind {
             TrackEventKind::Begin { .. } => counts.slices += 1,

@@ -12,6 +12,9 @@ const MAX_PARENTS: usize = 64;
 /// The name of the tracks on which tracebridge writes method calls, and what precedes the thread's name where
 /// the thread is not known.
 pub(crate) const METHOD_TRACK: &str = "Java methods";
+/// The name of the track on which tracebridge tells how it has aligned the inputs. That is no part of what
+/// was recorded, so it is not read: the next conversion tells it anew.
+pub(crate) const INPUTS_TRACK: &str = "tracebridge: inputs and their clocks";
 
 /// A thread as a `ThreadDescriptor` describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,5 +1,5 @@
-//! Names threads by the events that hold names. A recorder on a locked phone may not read the kernel's list of
-//! names, so that the file's own list lacks the threads that ended before the recording did.
+//! Names threads by the events that hold names. A recorder on a locked phone may not read the kernel's list
+//! of names, so that the file's own list lacks the threads that ended before the recording did.
 
 use std::collections::HashSet;
 use std::io;
@@ -35,8 +35,8 @@ impl EventNames {
         EventNames { named: named.collect(), fields: Vec::new() }
     }
 
-    /// Pushes the names that an event holds, of threads that have none yet. `types` has the types of all events
-    /// so far.
+    /// Pushes the names that an event holds, of threads that have none yet. `types` has the types of all
+    /// events so far.
     pub(super) fn learn<S: Sink + ?Sized>(
         &mut self,
         event: &Event<'_>,

@@ -311,8 +311,8 @@ impl SettingsGuard {
         Ok(())
     }
 
-    /// Puts every setting back and removes the file. The file stays if a setting could not be put back but may
-    /// be later.
+    /// Puts every setting back and removes the file. The file stays if a setting could not be put back but
+    /// may be later.
     pub(crate) fn restore(mut self) -> PutBackReport {
         self.finish()
     }
