@@ -36,7 +36,7 @@ pub(super) const HELD: &[(DataKind, [Held; 7])] = &[
     (DataKind::Markers,               [ALL,      ALL,  ALL,       ALL,      ALL,         ALL,     ALL]),
     (DataKind::Methods,               [ALL,      ALL,  NONE,      ALL,      ALL,         SAMPLED, ALL]),
     (DataKind::TrackEvents,           [ALL,      ALL,  NONE,      NONE,     ALL,         ALL,     ALL]),
-    (DataKind::PerfettoPackets,       [ALL,      ALL,  NONE,      NONE,     NONE,        NONE,    NONE]),
+    (DataKind::PerfettoPackets,       [ALL,      NONE, NONE,      NONE,     NONE,        NONE,    NONE]),
     (DataKind::FieldValues,           [ALL,      ALL,  NO_SYMBOLS,ALL,      ALL,         ALL,     ALL]),
     (DataKind::LostEvents,            [ALL,      ALL,  ALL,       ALL,      ALL,         ALL,     ALL]),
     (DataKind::ThreadNames,           [ALL,      ALL,  ONE_NAME,  ALL,      ALL,         ALL,     ALL]),

@@ -18,7 +18,8 @@ use super::perfetto::PerfettoWriter;
 use crate::formats::input::Input;
 use crate::formats::{Head, Sink, SinkAdapter, art_method};
 use crate::timeline::{
-    Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineAdapter, TimelineSink,
+    DataCounts, DataKind, Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread,
+    TimelineAdapter, TimelineSink,
 };
 
 /// The name of the recording in the zip.
@@ -46,13 +47,16 @@ pub(super) fn check(inputs: &[Input]) -> Result<(), &'static str> {
 pub(super) fn create(out: File, inputs: &[Input]) -> io::Result<Box<dyn TimelineSink + '_>> {
     let mut zip = SharedZip(Arc::new(Mutex::new(Some(ZipWriter::new(out)))));
     zip.start(RECORDING)?;
-    Ok(Box::new(PerfettoZip { recording: PerfettoWriter::new(Box::new(zip.clone())), zip, inputs }))
+    let recording = PerfettoWriter::new(Box::new(zip.clone()));
+    Ok(Box::new(PerfettoZip { recording, zip, inputs, methods_of_recordings: 0 }))
 }
 
 struct PerfettoZip<'i> {
     recording: PerfettoWriter<'static>,
     zip: SharedZip,
     inputs: &'i [Input],
+    /// Methods that are on tracks of a recording, which the zip does not hold.
+    methods_of_recordings: u64,
 }
 
 /// The zip, shared with the recording's writer. Bytes go into the member that was started last. `None` once
@@ -130,11 +134,18 @@ impl TimelineAdapter for PerfettoZip<'_> {
         Ok(())
     }
 
+    fn not_written(&mut self) -> DataCounts {
+        let mut counts = self.recording.not_written();
+        counts.add(DataKind::Methods, self.methods_of_recordings);
+        counts
+    }
+
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
         self.recording.finish(summary)?;
         let mut methods: Vec<(String, &InputSummary)> = Vec::new();
         for (input, part) in self.inputs.iter().zip(&summary.inputs) {
             if !art_method::detect(input) {
+                self.methods_of_recordings += part.method_edges / 2;
                 continue;
             }
             let name = member_name(&input.name, methods.len());

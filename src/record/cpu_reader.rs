@@ -56,6 +56,29 @@ pub(crate) struct CpuReader {
     pub(crate) count: CpuReadCount,
 }
 
+/// A set of event ids: a bit for each.
+#[derive(Debug, Clone)]
+pub(crate) struct EventIds(Box<[u64; 1024]>);
+
+impl Default for EventIds {
+    fn default() -> EventIds {
+        EventIds(Box::new([0; 1024]))
+    }
+}
+
+impl EventIds {
+    /// Adds an id.
+    #[inline]
+    pub(crate) fn insert(&mut self, id: u16) {
+        self.0[usize::from(id >> 6)] |= 1 << (id & 63);
+    }
+
+    /// The ids in ascending order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u16> {
+        (0..=u16::MAX).filter(|id| self.0[usize::from(id >> 6)] >> (id & 63) & 1 != 0)
+    }
+}
+
 /// When [`CpuReaders::read_cpu`] stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadLimit {
@@ -73,6 +96,8 @@ pub(crate) struct CpuReaders {
     /// In ascending order of CPU ids.
     pub(crate) readers: Vec<CpuReader>,
     layout: PageLayout,
+    /// The ids of the events that were read.
+    pub(crate) seen_ids: EventIds,
     buffer: Vec<u8>,
     /// Offset of the first aligned byte of `buffer`.
     start: usize,
@@ -95,7 +120,7 @@ impl CpuReaders {
         }
         let buffer = vec![0u8; BATCH_BYTES + BATCH_ALIGN];
         let start = buffer.as_ptr().align_offset(BATCH_ALIGN).min(BATCH_ALIGN);
-        Ok(CpuReaders { readers, layout, buffer, start })
+        Ok(CpuReaders { readers, layout, seen_ids: EventIds::default(), buffer, start })
     }
 
     /// Moves pages of the reader at `index` of [`CpuReaders::readers`] to `output`. Returns the number of
@@ -106,7 +131,7 @@ impl CpuReaders {
         limit: ReadLimit,
         output: &mut dyn RecordingOutput,
     ) -> Result<u64, RecordError> {
-        let CpuReaders { readers, layout, buffer, start } = self;
+        let CpuReaders { readers, layout, seen_ids, buffer, start } = self;
         let Some(reader) = readers.get_mut(index) else { return Ok(0) };
         let buffer = &mut buffer[*start..*start + BATCH_BYTES];
         let page_size = layout.size as usize;
@@ -114,7 +139,7 @@ impl CpuReaders {
         let mut moved = 0;
         loop {
             let page = &mut buffer[filled..filled + page_size];
-            let used = match reader.read_page(page, layout) {
+            let used = match reader.read_page(page, layout, seen_ids) {
                 Ok(used) => used,
                 Err(e) => {
                     return Err(RecordError::knob(
@@ -149,9 +174,14 @@ impl CpuReaders {
 }
 
 impl CpuReader {
-    /// Reads one page. Returns the number of bytes of events in the page, or `None` when there is no page to
+    /// Reads one page, and adds the ids of its events to `seen_ids`. Returns the number of bytes of events in the page, or `None` when there is no page to
     /// read now.
-    fn read_page(&mut self, page: &mut [u8], layout: &PageLayout) -> io::Result<Option<usize>> {
+    fn read_page(
+        &mut self,
+        page: &mut [u8],
+        layout: &PageLayout,
+        seen_ids: &mut EventIds,
+    ) -> io::Result<Option<usize>> {
         let len = loop {
             match self.pipe.read(page) {
                 Ok(len) => break len,
@@ -180,7 +210,12 @@ impl CpuReader {
             self.count.missed += if let LostEvents::Count(count) = lost { count } else { 0 };
         }
         // The kernel counts what all readers have read. Only this count shows that another program reads too.
-        self.count.events += page.records().count() as u64;
+        for record in page.records() {
+            self.count.events += 1;
+            if let Some(id) = record.data.first_chunk() {
+                seen_ids.insert(u16::from_ne_bytes(*id));
+            }
+        }
         Ok(Some(page.data.len()))
     }
 }

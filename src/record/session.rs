@@ -58,6 +58,8 @@ pub(super) struct RecordingSession {
     stats: Vec<Slot>,
     /// Events of each CPU that an earlier dump has read already.
     read_before: Vec<u64>,
+    /// The ids of the events whose formats the head has.
+    described_ids: Vec<u16>,
 }
 
 impl RecordingSession {
@@ -73,7 +75,9 @@ impl RecordingSession {
         let cpu_ids: Vec<u32> = cpus.readers.iter().map(|r| r.count.cpu).collect();
         // The table is indexed by CPU id, so it has an entry for every id up to the highest.
         let table_len = cpu_ids.last().map_or(0, |last| *last as usize + 1);
-        let header = head(&tracefs, applied, target, &cpu_ids)?.v6(&vec![Default::default(); table_len]);
+        let metadata = head(&tracefs, applied, target, &cpu_ids)?;
+        let described_ids = metadata.event_ids();
+        let header = metadata.v6(&vec![Default::default(); table_len]);
         let DatHead { comms, ref options, .. } = header;
         let tgids = options.first().copied().unwrap_or_default();
         let slots = options[options.len() - cpu_ids.len()..].to_vec();
@@ -106,6 +110,7 @@ impl RecordingSession {
             tgids,
             stats: slots,
             read_before,
+            described_ids,
         })
     }
 
@@ -134,8 +139,10 @@ impl RecordingSession {
             tgids,
             stats: slots,
             read_before,
+            described_ids,
             restricted,
         } = self;
+        let foreign_ids = cpus.seen_ids.iter().filter(|id| !described_ids.contains(id)).collect();
         let cpus = cpus.readers.iter().zip(slots).zip(read_before);
         let cpus = cpus.map(|((reader, slot), before)| {
             let mut stats = cpu_stats::read(&tracefs, reader.count.cpu).unwrap_or_default();
@@ -144,7 +151,7 @@ impl RecordingSession {
         });
         let cpus = cpus.collect();
         let names = TaskNames::gather(&tracefs, restricted);
-        ClosedSession { output, snapshots, path, comms, tgids, cpus, names }
+        ClosedSession { output, snapshots, path, comms, tgids, cpus, names, foreign_ids }
     }
 }
 
@@ -157,6 +164,8 @@ pub(super) struct ClosedSession {
     tgids: Slot,
     cpus: Vec<(CpuReadCount, Slot, CpuStats)>,
     names: TaskNames,
+    /// The ids of events that were read and whose formats the head does not have.
+    foreign_ids: Vec<u16>,
 }
 
 impl ClosedSession {
@@ -166,7 +175,15 @@ impl ClosedSession {
         summary: &mut RecordingSummary,
         hurry: &dyn Fn() -> bool,
     ) -> Result<(), RecordError> {
-        let ClosedSession { mut output, snapshots, path, comms, tgids, cpus, names } = self;
+        let ClosedSession { mut output, snapshots, path, comms, tgids, cpus, names, foreign_ids } = self;
+        if !foreign_ids.is_empty() {
+            let ids: Vec<String> = foreign_ids.iter().map(u16::to_string).collect();
+            summary.notes.push(format!(
+                "another user had switched events on that this user may not see (ids {}): they are recorded, and \
+                 their fields cannot be read",
+                ids.join(", ")
+            ));
+        }
         for (count, slot, stats) in cpus {
             let text = format!("CPU: {}\n{}\n", count.cpu, stats.text);
             // The slot's last byte is the NUL that ends the text.

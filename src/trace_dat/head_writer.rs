@@ -1,6 +1,7 @@
 //! Encodes the head of a trace.dat v6: everything before the pages of the CPUs.
 
 use super::file_format::{HEADER_EVENT, HEADER_PAGE, MAGIC, V6_FLYRECORD, V6_OPTIONS, option};
+use crate::ftrace::EventFormat;
 
 /// The contents of the head of a trace.dat.
 #[derive(Debug, Clone, Default)]
@@ -108,6 +109,13 @@ pub struct HeadParts {
 }
 
 impl Metadata {
+    /// The ids of all events that the formats describe.
+    pub fn event_ids(&self) -> Vec<u16> {
+        let events = self.event_formats.iter().flat_map(|(_, texts)| texts);
+        let all = self.ftrace_formats.iter().chain(events);
+        all.filter_map(|text| EventFormat::id_of(&String::from_utf8_lossy(text))).collect()
+    }
+
     /// An upper bound for the bytes of the head, to allocate them at once.
     fn capacity(&self, cpus: usize) -> usize {
         let formats = |texts: &[Vec<u8>]| texts.iter().map(|t| t.len() + 8).sum::<usize>();

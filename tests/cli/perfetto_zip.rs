@@ -116,3 +116,23 @@ fn inputs_that_cannot_go_into_a_zip_are_refused() {
         assert!(!dir.path().join("out.zip").exists(), "nothing is left behind");
     }
 }
+
+#[test]
+fn methods_on_tracks_of_a_recording_are_told_as_dropped_by_the_zip() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = Scenario::new(13, Era::Art14).make();
+    fs::write(dir.path().join("app.dat"), &made.dat).unwrap();
+    fs::write(dir.path().join("app.trace"), &made.trace).unwrap();
+    let merge = |arguments: &[&str]| {
+        let out = tracebridge().arg("merge").args(arguments).arg("--json").current_dir(dir.path()).output();
+        let out = out.unwrap();
+        let told: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|_| panic!("{out:?}"));
+        (out.status.code(), told)
+    };
+    let (status, merged) = merge(&["app.dat", "app.trace", "-o", "app.pftrace"]);
+    assert_eq!(status, Some(0), "{merged}");
+    let (status, zipped) = merge(&["app.pftrace", "app.trace", "-o", "app.zip"]);
+    // The zip holds the method trace as a file, and its recording without the methods of its tracks.
+    assert_eq!(status, Some(3), "{zipped}");
+    assert_eq!(zipped["dropped"]["methods"], merged["outcome"]["methods"], "{zipped}");
+}
