@@ -174,8 +174,8 @@ impl CpuReaders {
 }
 
 impl CpuReader {
-    /// Reads one page, and adds the ids of its events to `seen_ids`. Returns the number of bytes of events in the page, or `None` when there is no page to
-    /// read now.
+    /// Reads one page, and adds the ids of its events to `seen_ids`. Returns the number of bytes of events in
+    /// the page, or `None` when there is no page to read now.
     fn read_page(
         &mut self,
         page: &mut [u8],
