@@ -1,6 +1,5 @@
 //! The destinations of a profile's results, and of the messages about the traces.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::ops::BitOrAssign;
 use std::path::Path;
@@ -9,6 +8,7 @@ use super::error::ProfileError;
 use crate::formats::art_method::{self, CallAnomalies, MethodTrace};
 use crate::formats::input::Input;
 use crate::formats::{self, OpenError, ReadReport};
+use crate::output_file::{OutputFile, Readers};
 
 /// The size of an output file's buffer, bytes: 256 KiB.
 const FILE_BUFFER_BYTES: usize = 1 << 18;
@@ -105,11 +105,15 @@ impl ProfileOutput<'_> {
         write: impl FnOnce(&mut BufWriter<Box<dyn Write + '_>>) -> io::Result<()>,
     ) -> Result<(), ProfileError> {
         let failed = |source| ProfileError::write_file(path, source);
-        let file: Box<dyn Write + '_> = match path == Path::new("-") {
-            true => Box::new(&mut *self.results),
-            false => Box::new(File::create(path).map_err(failed)?),
+        let begin = || OutputFile::create(path, Readers::AsTarget);
+        let file = if path == Path::new("-") { None } else { Some(begin().map_err(failed)?) };
+        let out: Box<dyn Write + '_> = match &file {
+            Some(file) => Box::new(file.file()),
+            None => Box::new(&mut *self.results),
         };
-        let mut out = BufWriter::with_capacity(FILE_BUFFER_BYTES, file);
-        write(&mut out).and_then(|()| out.flush()).map_err(failed)
+        let mut out = BufWriter::with_capacity(FILE_BUFFER_BYTES, out);
+        let written = write(&mut out).and_then(|()| out.flush());
+        drop(out);
+        written.and_then(|()| file.map_or(Ok(()), OutputFile::commit)).map_err(failed)
     }
 }
