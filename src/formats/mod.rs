@@ -18,6 +18,7 @@ pub mod perfetto_archive;
 mod recording;
 mod report;
 mod sink;
+mod thread_ids;
 pub mod trace_dat;
 mod track;
 
@@ -27,6 +28,7 @@ pub use input_format::{FORMATS, InputFormat, OpenError, UnreadFile, identify, is
 pub use recording::{FormatError, OpenedInput, Recording};
 pub use report::{CpuCount, Damage, ReadReport, TrackEventCounts};
 pub use sink::{Head, Order, ProcessInfo, Sink, SinkAdapter, ThreadInfo};
+pub(crate) use thread_ids::ThreadIds;
 pub use track::{CounterValue, Flow, Track, TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner};
 
 /// The name of the only field of an event type whose text cannot be split into fields. The field holds the

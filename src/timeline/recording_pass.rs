@@ -18,7 +18,7 @@ use super::track_pass::{HeldTrackEvent, NextNumbers, TrackOutput, TrackPass};
 use crate::formats::art_method::MethodTrace;
 use crate::formats::{
     Damage, Event, EventType, EventTypeId, Head, Order, ProcessInfo, ReadReport, Recording, Sink,
-    SinkAdapter, ThreadInfo, Track, TrackEvent,
+    SinkAdapter, ThreadIds, ThreadInfo, Track, TrackEvent,
 };
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::markers::Marker;
@@ -87,8 +87,8 @@ impl Sink for EvidencePass<'_> {
 /// events and edges that come too early for an exporter that wants everything in order of time.
 pub struct Timeline<'o> {
     summary: MergeSummary,
-    /// A bit for each thread id seen.
-    seen_tids: Vec<u64>,
+    /// The threads with an event or a method call.
+    tids: ThreadIds,
     next_event_type: u32,
     next: NextNumbers,
     /// Track events that are held, the latest first.
@@ -111,7 +111,7 @@ impl<'o> Timeline<'o> {
     ) -> Timeline<'o> {
         Timeline {
             summary,
-            seen_tids: Vec::new(),
+            tids: ThreadIds::default(),
             next_event_type: 0,
             next: NextNumbers::default(),
             held_track_events: Vec::new(),
@@ -134,7 +134,7 @@ impl<'o> Timeline<'o> {
 
     /// Hands the summary to the exporter, which ends the output.
     pub fn finish(mut self) -> io::Result<MergeSummary> {
-        self.summary.threads = self.seen_tids.iter().map(|word| u64::from(word.count_ones())).sum();
+        self.summary.threads = self.tids.count();
         let lost = self.summary.report.lost();
         self.add_contents(&[(DataKind::LostEvents, lost), (DataKind::Markers, self.summary.markers)]);
         self.out.finish(&self.summary)?;
@@ -344,7 +344,7 @@ impl<'o> Timeline<'o> {
         self.add_problems(index, report);
         for (thread, identity) in trace.threads().iter().zip(&placement.identities) {
             if let Some(tid) = identity.tid {
-                mark_tid(&mut self.seen_tids, tid);
+                self.tids.add(tid as u64);
             }
             if let Some(doubt) = &identity.doubt {
                 let name = thread.label();
@@ -383,18 +383,6 @@ fn push_held_tracks(
         event.push(out)?;
     }
     Ok(())
-}
-
-/// Sets the bit of a thread id. Thread ids go up to 2^22 (`PID_MAX_LIMIT`).
-fn mark_tid(seen: &mut Vec<u64>, tid: i32) {
-    let Ok(bit) = usize::try_from(tid) else { return };
-    if bit >= 1 << 22 {
-        return;
-    }
-    if seen.len() <= bit / 64 {
-        seen.resize(bit / 64 + 1, 0);
-    }
-    seen[bit / 64] |= 1 << (bit % 64);
 }
 
 /// Collects the edges of method traces in `held`, and passes every other call on.
@@ -576,7 +564,7 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
             }
             self.timeline.duplicates.remember(&event, kind);
         }
-        mark_tid(&mut self.timeline.seen_tids, event.tid);
+        self.timeline.tids.add(event.tid as u64);
         if let Some(buf) = self.marker_fields[index]
             && event.text(kind, buf).is_some_and(|text| Marker::parse(text).is_some())
         {

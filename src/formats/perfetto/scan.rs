@@ -9,13 +9,17 @@ use super::fields::{
 use super::losses::KernelLosses;
 use super::packet_types::{self, PacketTypes};
 use super::packets::{MAX_INFLATED_BYTES, decompress};
-use super::wire::read::{WireValue, fields, last_value, packed_varints};
+use super::wire::read::{WireValue, fields, last_value, packed_varints, varint};
+use super::wire::{LENGTH_DELIMITED, VARINT, tag};
 use crate::clock::Clock;
-use crate::formats::{Damage, ReadReport};
+use crate::formats::{Damage, ReadReport, ThreadIds};
 use crate::markers::Marker;
 
-/// Thread ids go up to 2^22 (`PID_MAX_LIMIT`).
-const MAX_TID: usize = 1 << 22;
+/// The tags in front of the time, the thread id and the text of a marker in an event.
+const TIMESTAMP_TAG: u8 = tag(ftrace_event::TIMESTAMP, VARINT) as u8;
+const PID_TAG: u8 = tag(ftrace_event::PID, VARINT) as u8;
+const PRINT_TAG: u8 = tag(ftrace_event::PRINT, LENGTH_DELIMITED) as u8;
+const COMMON_FLAGS_TAG: u8 = tag(ftrace_event::COMMON_FLAGS, VARINT) as u8;
 
 /// What has been counted of a trace so far.
 #[derive(Default)]
@@ -25,8 +29,8 @@ pub(crate) struct TraceScan {
     losses: KernelLosses,
     /// Markers of atrace among the events.
     pub(crate) markers: u64,
-    /// A bit for each thread with an event.
-    tids: Vec<u64>,
+    /// The threads with an event.
+    tids: ThreadIds,
     unparsed_pages: u64,
     clock: Option<Clock>,
     /// The unpacked size of all compressed packets so far, bytes.
@@ -63,11 +67,9 @@ impl TraceScan {
     }
 
     fn packet(&mut self, packet: &[u8], offset: u64) {
-        let mut content = None;
-        for (number, value) in fields(packet) {
-            if packet_types::is_content(number) {
-                content.get_or_insert(number);
-            }
+        // The contents of a packet exclude each other (`oneof data`).
+        let content = fields(packet).find(|(number, _)| packet_types::is_content(*number));
+        if let Some((number, value)) = content {
             match number {
                 trace_packet::FTRACE_EVENTS => self.bundle(value.bytes()),
                 trace_packet::FTRACE_STATS => self.losses.add_stats(value.bytes()),
@@ -77,7 +79,7 @@ impl TraceScan {
                 _ => {}
             }
         }
-        self.types.count_content(content);
+        self.types.count_content(content.map(|(number, _)| number));
     }
 
     fn compressed(&mut self, number: u32, body: &[u8], offset: u64) {
@@ -122,7 +124,7 @@ impl TraceScan {
                         }
                     }
                     let pids = last_value(value.bytes(), compact::SWITCH_NEXT_PID);
-                    packed_varints(pids.map_or(&[][..], WireValue::bytes)).for_each(|pid| self.mark(pid));
+                    packed_varints(pids.map_or(&[][..], WireValue::bytes)).for_each(|pid| self.tids.add(pid));
                 }
                 _ => head.field(number, value),
             }
@@ -133,19 +135,26 @@ impl TraceScan {
         cpu.events += events;
         cpu.gaps += lost;
         if events > 0 {
-            self.report.first_ts = Some(self.report.first_ts.map_or(first, |t| t.min(first)));
-            self.report.last_ts = self.report.last_ts.max(Some(last));
+            self.report.cover_range(Some(first), Some(last));
         }
     }
 
     /// Counts a marker and its thread. Returns the time of the event.
     #[inline]
     fn event(&mut self, event: &[u8]) -> u64 {
+        // Perfetto's recorder and tracebridge begin an event with its time and its thread id, and its own
+        // message or the flags follow.
+        if let Some((ts, pid, rest)) = leading_fields(event)
+            && !matches!(rest.first(), Some(&(PRINT_TAG | COMMON_FLAGS_TAG | TIMESTAMP_TAG | PID_TAG)))
+        {
+            self.tids.add(pid);
+            return ts;
+        }
         let mut ts = 0;
         for (number, value) in fields(event) {
             match number {
                 ftrace_event::TIMESTAMP => ts = value.number(),
-                ftrace_event::PID => self.mark(value.number()),
+                ftrace_event::PID => self.tids.add(value.number()),
                 ftrace_event::PRINT => {
                     let text = last_value(value.bytes(), print_ftrace_event::BUF).map(WireValue::bytes);
                     self.markers += u64::from(text.is_some_and(|text| Marker::parse(text).is_some()));
@@ -158,18 +167,6 @@ impl TraceScan {
         ts
     }
 
-    #[inline]
-    fn mark(&mut self, tid: u64) {
-        let tid = tid as usize;
-        if tid >= MAX_TID {
-            return;
-        }
-        if self.tids.is_empty() {
-            self.tids.resize(MAX_TID / 64, 0);
-        }
-        self.tids[tid / 64] |= 1 << (tid % 64);
-    }
-
     /// The number of packets that hold a track event.
     pub(crate) fn track_events(&self) -> u64 {
         self.types.of(trace_packet::TRACK_EVENT)
@@ -177,7 +174,7 @@ impl TraceScan {
 
     /// The number of threads with an event.
     pub(crate) fn threads(&self) -> u64 {
-        self.tids.iter().map(|word| u64::from(word.count_ones())).sum()
+        self.tids.count()
     }
 
     /// The report of the whole trace.
@@ -192,4 +189,14 @@ impl TraceScan {
         self.report.unread = self.types.unread();
         self.report
     }
+}
+
+/// The time and the thread id with which an event begins, and what follows.
+#[inline]
+fn leading_fields(event: &[u8]) -> Option<(u64, u64, &[u8])> {
+    let [TIMESTAMP_TAG, rest @ ..] = event else { return None };
+    let (ts, rest) = varint(rest)?;
+    let [PID_TAG, rest @ ..] = rest else { return None };
+    let (pid, rest) = varint(rest)?;
+    Some((ts, pid, rest))
 }
