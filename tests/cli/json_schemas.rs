@@ -1,27 +1,11 @@
 //! The output of `--json` has the form that the published schemas describe.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use crate::scenario::{Era, Scenario};
-use crate::support::{self, tracebridge};
-
-/// Runs the product in `dir`, and appends each line of its output, or the whole output, as a document of
-/// `schema`.
-fn add(documents: &mut Vec<u8>, dir: &Path, schema: &str, arguments: &[&str]) {
-    let out = tracebridge().current_dir(dir).args(arguments).output().unwrap();
-    assert!(!out.stdout.is_empty(), "{arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
-    let is_pretty = out.stdout.starts_with(b"{\n") || out.stdout.starts_with(b"[\n");
-    let lines: Vec<Vec<u8>> = match is_pretty {
-        true => vec![out.stdout.iter().copied().filter(|b| *b != b'\n').collect()],
-        false => out.stdout.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect(),
-    };
-    for line in lines.iter().filter(|line| !line.is_empty()) {
-        documents.extend([schema.as_bytes(), b"\t", line, b"\n"].concat());
-    }
-}
+use crate::schemas::Documents;
+use crate::support::tracebridge;
 
 /// A directory that stands for tracefs: enough files that `doctor` and `list` have something to report.
 fn stand_in_for_tracefs(dir: &Path) {
@@ -47,13 +31,7 @@ fn stand_in_for_tracefs(dir: &Path) {
 
 #[test]
 fn what_json_prints_has_the_form_of_the_published_schemas() {
-    let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
-    let has = Command::new(&python).args(["-c", "import jsonschema"]).output();
-    if !has.is_ok_and(|o| o.status.success()) {
-        let why =
-            format!("{python} has no package jsonschema: pip install jsonschema, or set TRACEBRIDGE_PYTHON");
-        return support::skip("python", &why);
-    }
+    let Some(mut documents) = Documents::new() else { return };
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let made = Scenario::new(14, Era::ArtMono).make();
@@ -68,10 +46,8 @@ fn what_json_prints_has_the_form_of_the_published_schemas() {
     put("bug/app.trace", &made.trace);
     put("bug/memory.hprof", b"JAVA PROFILE 1.0.3\0");
     stand_in_for_tracefs(&dir.join("tracefs"));
-    let mut documents = Vec::new();
     let mut check = |schema: &str, line: &str| {
-        let arguments: Vec<&str> = line.split(' ').collect();
-        add(&mut documents, dir, schema, &arguments);
+        documents.add(schema, tracebridge().current_dir(dir).args(line.split(' ')));
     };
     check("info", "info --json app.dat app.trace cut.dat before.trace a.txt notes.txt bug missing");
     for out in ["pftrace", "zip", "dat", "txt", "json", "firefox.json", "csv"] {
@@ -98,14 +74,6 @@ fn what_json_prints_has_the_form_of_the_published_schemas() {
     }
     #[cfg(target_os = "linux")]
     check("restore", "restore --json --state-dir bug");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/check_schemas.py");
-    let mut checker =
-        Command::new(python).arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    checker.stdin.take().unwrap().write_all(&documents).unwrap();
-    let done = checker.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success(), "{said}");
-    let expected = documents.iter().filter(|b| **b == b'\n').count();
-    assert_eq!(said, format!("{expected} documents checked\n"));
-    assert!(expected > 30, "{expected}");
+    let checked = documents.check();
+    assert!(checked > 30, "{checked}");
 }

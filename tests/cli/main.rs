@@ -12,6 +12,8 @@ mod dat_writer;
 mod foreign_dat;
 #[path = "../support/scenario.rs"]
 mod scenario;
+#[path = "../support/schemas.rs"]
+mod schemas;
 #[path = "../support/mod.rs"]
 mod support;
 

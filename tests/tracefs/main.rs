@@ -4,6 +4,8 @@
 mod capture;
 #[path = "../support/damage.rs"]
 mod damage;
+#[path = "../support/schemas.rs"]
+mod schemas;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -13,6 +15,7 @@ mod compressed;
 mod damaged_capture;
 mod doctor;
 mod failure_modes;
+mod json_schemas;
 mod knobs;
 mod launch;
 mod locked_down;
