@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use crate::settings::reset;
@@ -14,15 +14,29 @@ pub const DIR: &str = "/data/local/tmp";
 /// How long a program on the device may take to do what a test waits for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What one test at a time holds: the device, or both connections to a device that is dressed as a phone. The
-/// emulated devices share the processors of this machine, so that two tests would disturb each other on two
-/// devices, too.
-pub type Turn = MutexGuard<'static, ()>;
+/// What one test at a time holds of each device. The emulated devices share the processors of this machine,
+/// so that a test that measures holds all of them.
+pub struct Turn {
+    _device: MutexGuard<'static, ()>,
+    _machine: Result<RwLockReadGuard<'static, ()>, RwLockWriteGuard<'static, ()>>,
+}
 
-/// Waits until no other test uses a device.
-pub fn turn() -> Turn {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+/// Whether a test measures something that other work on this machine would change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Measures {
+    Nothing,
+    Time,
+}
+
+/// Waits until no other test uses this device, and until nothing measures or is disturbed.
+pub fn turn(device: &'static Mutex<()>, measures: Measures) -> Turn {
+    static MACHINE: RwLock<()> = RwLock::new(());
+    let _device = device.lock().unwrap_or_else(PoisonError::into_inner);
+    let _machine = match measures {
+        Measures::Nothing => Ok(MACHINE.read().unwrap_or_else(PoisonError::into_inner)),
+        Measures::Time => Err(MACHINE.write().unwrap_or_else(PoisonError::into_inner)),
+    };
+    Turn { _device, _machine }
 }
 
 /// The device, which one test at a time holds. A test that panics while it holds the device leaves no program
@@ -38,11 +52,17 @@ impl Device {
     /// The device that `TRACEBRIDGE_SERIAL` names. Without that variable the test is skipped, with a message:
     /// `None`.
     pub fn attached() -> Option<Device> {
+        Device::attached_for(Measures::Nothing)
+    }
+
+    /// As [`Device::attached`], for a test that may measure.
+    pub fn attached_for(measures: Measures) -> Option<Device> {
         let Ok(serial) = std::env::var("TRACEBRIDGE_SERIAL") else {
             support::skip("device", "no device: set TRACEBRIDGE_SERIAL (android/emulator/boot prints one)");
             return None;
         };
-        let turn = turn();
+        static DEVICE: Mutex<()> = Mutex::new(());
+        let turn = turn(&DEVICE, measures);
         static CONNECTED: OnceLock<()> = OnceLock::new();
         CONNECTED.get_or_init(|| connect(&serial));
         Some(Device { serial, turn: Some(turn) })

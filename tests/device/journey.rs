@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::adb::{self, DIR, Device};
+use crate::adb::{self, DIR, Device, Measures};
 use crate::capture;
 use crate::support;
 
@@ -28,12 +28,12 @@ pub struct Journey {
 /// The journey's results; `None` without a device.
 pub fn journey() -> Option<&'static Journey> {
     static JOURNEY: OnceLock<Option<Journey>> = OnceLock::new();
-    JOURNEY.get_or_init(|| Device::attached().map(|device| travel(&device))).as_ref()
+    JOURNEY.get_or_init(|| Device::attached_for(Measures::Time).map(|device| travel(&device))).as_ref()
 }
 
 /// Makes the journey once more; `None` without a device.
 pub fn another_journey() -> Option<Journey> {
-    Device::attached().map(|device| travel(&device))
+    Device::attached_for(Measures::Time).map(|device| travel(&device))
 }
 
 fn travel(device: &Device) -> Journey {

@@ -3,9 +3,9 @@
 //! test prepares and checks.
 
 use std::process::Output;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
-use crate::adb::{Device, Turn, connect, text, turn};
+use crate::adb::{Device, Measures, Turn, connect, text, turn};
 use crate::settings::{Settings, reset, settings};
 use crate::support;
 
@@ -32,6 +32,11 @@ impl LockedPhone {
     /// The phone that `TRACEBRIDGE_LOCKED_SERIAL` names, with the kernel's own settings. Without that
     /// variable the test is skipped, with a message: `None`.
     pub fn attached() -> Option<LockedPhone> {
+        LockedPhone::attached_for(Measures::Nothing)
+    }
+
+    /// As [`LockedPhone::attached`], for a test that may measure.
+    pub fn attached_for(measures: Measures) -> Option<LockedPhone> {
         let Ok(serial) = std::env::var("TRACEBRIDGE_LOCKED_SERIAL") else {
             support::skip(
                 "locked",
@@ -39,7 +44,8 @@ impl LockedPhone {
             );
             return None;
         };
-        let turn = turn();
+        static PHONE: Mutex<()> = Mutex::new(());
+        let turn = turn(&PHONE, measures);
         let (host, port) = serial.rsplit_once(':').expect("HOST:PORT");
         let port: u16 = port.parse().expect("a port");
         let root = format!("{host}:{}", port + 1);

@@ -7,7 +7,7 @@ use std::process::Child;
 
 use serde_json::Value;
 
-use crate::adb::{DIR, scratch, text};
+use crate::adb::{DIR, Measures, scratch, text};
 use crate::capture;
 use crate::fake_android::FakeAndroid;
 use crate::journey::json;
@@ -367,7 +367,7 @@ fn names_of_threads_that_ended_are_in_the_capture() {
 
 #[test]
 fn a_buffer_percent_that_is_denied_costs_no_wakeups() {
-    let Some(phone) = LockedPhone::attached() else { return };
+    let Some(phone) = LockedPhone::attached_for(Measures::Time) else { return };
     let binary = phone.program("tracebridge");
     let idle = || phone.shell.shell(&format!("{binary} record --json -t 5 -o {DIR}/idle.dat sched"));
     let allowed = idle();
