@@ -59,11 +59,12 @@ pub mod profile;
 #[cfg(feature = "host")]
 pub mod timeline;
 
-/// Decoders that the project's own fuzz targets and tests call. They are no part of the crate's interface.
+/// What the project's own fuzz targets, tests and examples call. They are no part of the crate's interface.
 #[cfg(feature = "host")]
 #[doc(hidden)]
 pub mod internals {
     pub use crate::android::property_area::PropertyArea;
+    pub use crate::cli::command_line;
     pub use crate::trace_dat::recorder_stream::decoder::RecorderStream;
     pub use crate::trace_dat::{CpuData, Metadata, file_format};
 }

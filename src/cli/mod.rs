@@ -37,6 +37,12 @@ enum Command {
     Host(host::HostCommand),
 }
 
+/// The definition of the command line, for manual pages and shell completions.
+#[cfg(feature = "host")]
+pub fn command_line() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
     #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -29,6 +29,7 @@ mod damaged_inputs;
 mod duplicates;
 mod inputs_in_hand;
 mod json_schemas;
+mod manuals;
 mod mapping;
 mod output;
 mod perfetto;
