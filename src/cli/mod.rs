@@ -53,6 +53,8 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
+            #[cfg(feature = "host")]
+            host::suggest_for_file(&error);
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Complete.into() };
         }
     };

@@ -158,3 +158,22 @@ fn an_error_of_the_system_is_printed_once() {
         );
     }
 }
+
+#[test]
+fn a_file_in_a_commands_place_is_answered_with_what_one_probably_wants() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = Scenario::new(3, Era::ArtMono).make();
+    std::fs::write(dir.path().join("app.trace"), &made.trace).unwrap();
+    std::fs::write(dir.path().join("app.dat"), &made.dat).unwrap();
+    for (file, command) in
+        [("app.trace", "tracebridge profile app.trace"), ("app.dat", "tracebridge merge app.dat")]
+    {
+        let out = tracebridge().current_dir(dir.path()).arg(file).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{said}");
+        assert!(said.contains(command), "{said}");
+    }
+    let out = tracebridge().current_dir(dir.path()).arg("app.txt").output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(!String::from_utf8_lossy(&out.stderr).contains("Perhaps"));
+}

@@ -5,9 +5,15 @@ mod info;
 mod merge;
 mod profile;
 
+use std::path::Path;
+
 use clap::Subcommand;
+use clap::error::{ContextKind, ContextValue};
 
 use super::Exit;
+use crate::console::complain;
+use crate::formats::input::Input;
+use crate::formats::{self, art_method};
 
 /// The commands of the host.
 #[derive(Subcommand)]
@@ -29,6 +35,25 @@ impl HostCommand {
             HostCommand::Profile(args) => profile::run(*args),
             HostCommand::Dmtracedump(args) => dmtracedump::run(args),
         }
+    }
+}
+
+/// Says what one probably wants where a file stands in a command's place (`tracebridge app.trace`).
+pub fn suggest_for_file(error: &clap::Error) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
+    let path = Path::new(word);
+    // What is read from a pipe would be missing later.
+    let Some(input) = path.is_file().then(|| Input::open(path).ok()).flatten() else { return };
+    let commands = match formats::identify(&input) {
+        Ok(_) if art_method::detect(&input) => {
+            ["info FILE", "profile FILE", "convert FILE -o OUT.pftrace"].as_slice()
+        }
+        Ok(_) => &["info FILE", "convert FILE -o OUT.pftrace", "merge FILE APP.trace -o OUT.pftrace"],
+        Err(_) => &["info FILE"],
+    };
+    complain(format_args!("\n{word} is a file, and no command comes before it. Perhaps:"));
+    for command in commands {
+        complain(format_args!("  tracebridge {}", command.replace("FILE", word)));
     }
 }
 
