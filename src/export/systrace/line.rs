@@ -11,7 +11,7 @@ use crate::export::thread_names::ThreadNames;
 use crate::formats::{Event, EventType, Payload, Value, event_catalog};
 use crate::ftrace::print_fmt::digits::{push_hex, push_i64, push_padded, two_digits};
 use crate::ftrace::print_fmt::inline_bytes::InlineBytes;
-use crate::ftrace::print_fmt::{PrintFmt, Symbolizer};
+use crate::ftrace::print_fmt::{PrintFmt, PrintFmtError, Symbolizer};
 use crate::ftrace::{Endian, Field, trace_flags, until_nul};
 
 /// The comment at the top of a text, which explains the columns of the lines.
@@ -200,6 +200,14 @@ impl EventPrinter {
             layout,
             name: InlineBytes::new(format!("{}: ", kind.name).as_bytes()),
             context: context.clone(),
+        }
+    }
+
+    /// Why arguments of the event's print format are printed as `?`, if a limit is the reason.
+    pub fn too_complex(&self) -> Option<&PrintFmtError> {
+        match &self.layout {
+            EventLayout::Format(format) => format.too_complex(),
+            _ => None,
         }
     }
 

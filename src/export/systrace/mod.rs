@@ -24,6 +24,8 @@ use crate::timeline::{Edge, EdgeKind, MergeSummary, MethodId, MethodName, Method
 
 /// How many characters of the name of a method thread are kept. The name only labels the thread in viewers.
 const MAX_THREAD_NAME_CHARS: usize = 48;
+/// The most notes about print formats.
+const MAX_NOTES: usize = 20;
 
 /// Writes a timeline as systrace text.
 pub struct SystraceWriter {
@@ -34,6 +36,8 @@ pub struct SystraceWriter {
     /// Prints the columns of events whose values do not outlive the call. Such events are printed at once,
     /// not in a batch.
     columns: LineColumns,
+    /// Notes about print formats that exceed a limit.
+    notes: Vec<String>,
     /// The names of methods, by method id.
     methods: Vec<Vec<u8>>,
     /// By [`MethodThread::index`].
@@ -56,6 +60,7 @@ impl SystraceWriter {
             printers: Arc::default(),
             context: Arc::default(),
             columns: LineColumns::default(),
+            notes: Vec::new(),
             methods: Vec::new(),
             method_threads: HashMap::new(),
         }
@@ -79,6 +84,12 @@ impl Sink for SystraceWriter {
 
     fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         let printer = EventPrinter::new(kind, &self.context);
+        if let Some(error) = printer.too_complex().filter(|_| self.notes.len() < MAX_NOTES) {
+            let event = format!("{}:{}", kind.system, kind.name);
+            self.notes.push(format!(
+                "{event}: the print format {error}: that argument is printed as `?`, and its fields behind it"
+            ));
+        }
         Arc::make_mut(&mut self.printers).push(Arc::new((printer, kind.clone())));
         Ok(())
     }
@@ -174,6 +185,10 @@ impl TimelineSink for SystraceWriter {
             self.flush_if_full()?;
         }
         Ok(())
+    }
+
+    fn notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {

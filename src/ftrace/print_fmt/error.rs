@@ -8,6 +8,9 @@ pub enum PrintFmtError {
     /// The format is not C, or uses parts of C that no print format of the kernel uses.
     #[error("not understood: {0}")]
     Syntax(String),
+    /// An argument of the format has more operators, or deeper brackets, than are evaluated.
+    #[error("has {0}")]
+    TooComplex(String),
     /// The format uses something that only the kernel has.
     #[error("uses {0}")]
     Unsupported(String),

@@ -60,13 +60,11 @@ impl<'r> Evaluator<'r> {
                 Num::new(n.v.wrapping_neg(), n.unsigned, n.wide)
             }
             Expr::Binary(op, a, b) => self.binary(*op, a, b)?,
-            Expr::Ternary(condition, a, b) => {
-                if self.int(condition)?.v != 0 {
-                    self.int(a)?
-                } else {
-                    self.int(b)?
-                }
-            }
+            Expr::Ternary(condition, then, other) => match (self.int(condition)?, then) {
+                (Num { v: 0, .. }, _) => self.int(other)?,
+                (value, None) => value,
+                (_, Some(then)) => self.int(then)?,
+            },
             Expr::Cast(ctype, inner) => self.cast(*ctype, inner)?,
             Expr::Len(inner) => Num { v: self.bytes(inner)?.len() as i64, unsigned: false, wide: false },
             Expr::Swap { value, bytes, always } => {
@@ -153,7 +151,7 @@ impl<'r> Evaluator<'r> {
                 let at = usize::try_from(self.int(index)?.v).ok()?.checked_mul(elem.bytes.into())?;
                 self.bytes(array)?.get(at..)
             }
-            Expr::Ternary(condition, a, b) => self.bytes(if self.int(condition)?.v != 0 { a } else { b }),
+            Expr::Ternary(condition, then, other) => self.bytes(self.branch(condition, then, other)?),
             Expr::Binary(BinaryOp::Add, a, b) => self.bytes(a)?.get(usize::try_from(self.int(b)?.v).ok()?..),
             _ => None,
         }
@@ -163,8 +161,8 @@ impl<'r> Evaluator<'r> {
     pub(super) fn text(&self, expr: &Expr, out: &mut Vec<u8>) -> Option<()> {
         match expr {
             Expr::Text(text) => out.extend_from_slice(text),
-            Expr::Ternary(condition, a, b) => {
-                return self.text(if self.int(condition)?.v != 0 { a } else { b }, out);
+            Expr::Ternary(condition, then, other) => {
+                return self.text(self.branch(condition, then, other)?, out);
             }
             Expr::Cast(_, inner) => return self.text(inner, out),
             Expr::Flags { value, delimiter, table } => {
@@ -200,6 +198,17 @@ impl<'r> Evaluator<'r> {
             _ => self.kernel_text(self.int(expr)?.v as u64, out),
         }
         Some(())
+    }
+
+    /// The branch of a conditional expression that its condition chooses.
+    fn branch<'e>(
+        &self,
+        condition: &'e Expr,
+        then: &'e Option<Box<Expr>>,
+        other: &'e Expr,
+    ) -> Option<&'e Expr> {
+        let holds = self.int(condition)?.v != 0;
+        Some(if holds { then.as_deref().unwrap_or(condition) } else { other })
     }
 
     fn unsigned(&self, expr: &Expr) -> Option<u64> {

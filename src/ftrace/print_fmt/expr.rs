@@ -90,7 +90,8 @@ pub(super) enum Expr {
     Complement(Box<Expr>),
     Negate(Box<Expr>),
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
-    Ternary(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// `condition ? then : other`, or `condition ?: other`, whose `then` is the condition's value.
+    Ternary(Box<Expr>, Option<Box<Expr>>, Box<Expr>),
     Cast(CType, Box<Expr>),
     Flags {
         value: Box<Expr>,
@@ -147,7 +148,10 @@ impl Expr {
             }
             Expr::Flags { value, .. } | Expr::Symbolic { value, .. } => value.depends_only_on(field),
             Expr::Binary(_, a, b) => a.depends_only_on(field) && b.depends_only_on(field),
-            Expr::Ternary(condition, a, b) => [condition, a, b].iter().all(|e| e.depends_only_on(field)),
+            Expr::Ternary(condition, then, other) => {
+                let mut parts = [Some(condition), then.as_ref(), Some(other)].into_iter().flatten();
+                parts.all(|e| e.depends_only_on(field))
+            }
             _ => false,
         }
     }

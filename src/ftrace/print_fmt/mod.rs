@@ -3,6 +3,7 @@
 
 mod bprint;
 mod byte_text;
+mod c_types;
 pub(crate) mod digits;
 mod error;
 mod eval;

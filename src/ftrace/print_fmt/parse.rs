@@ -1,5 +1,6 @@
 //! Parses a `print fmt:` line, which is a format string and its arguments. The arguments are C expressions.
 
+use super::c_types::ctype;
 use super::error::PrintFmtError;
 use super::expr::{BinaryOp, CType, Expr, IntType, NameTable, Num};
 use super::lex::{Token, lex};
@@ -9,6 +10,9 @@ type Result<T> = std::result::Result<T, PrintFmtError>;
 
 /// How deep brackets may nest. A format comes from a file and may nest them without end.
 const MAX_DEPTH: u32 = 64;
+/// The most operators in one argument, not counting those of constants. A chain `a+a+…` is as deep a tree as
+/// it has operators, and evaluation follows the tree with calls. The kernel's arguments have fewer than 100.
+const MAX_OPERATORS: u32 = 1000;
 
 /// Constants that the kernel's formats refer to by name (include/linux/hrtimer.h).
 const CONSTANTS: [(&str, i64); 14] = [
@@ -34,6 +38,8 @@ pub(super) struct Parser<'k> {
     kind: &'k EventType,
     long_size: u8,
     depth: u32,
+    /// The operators of the current argument that remained after constants were folded.
+    operators: u32,
     /// The fields that the parsed part of the format uses.
     used: Vec<usize>,
 }
@@ -45,21 +51,32 @@ pub(super) struct ParsedFormat {
     pub(super) arguments: Vec<Option<Expr>>,
     /// The fields that only arguments with `None` use.
     pub(super) unused: Vec<Field>,
+    /// Why an argument was refused that could be computed, but not within the limits.
+    pub(super) too_complex: Option<PrintFmtError>,
 }
 
 /// Parses a format string and its arguments.
 pub(super) fn parse(source: &str, kind: &EventType, long_size: u8) -> Result<ParsedFormat> {
-    let mut p = Parser { tokens: lex(source)?, at: 0, kind, long_size, depth: 0, used: Vec::new() };
+    let mut p =
+        Parser { tokens: lex(source)?, at: 0, kind, long_size, depth: 0, operators: 0, used: Vec::new() };
     let bracketed = p.take("(");
     let Some(format) = p.text() else {
         return Err(PrintFmtError::Syntax("no format string at its start".into()));
     };
     let mut arguments = Vec::new();
     let mut lacking = Vec::new();
+    let mut too_complex = None;
     while p.take(",") {
         let (start, used_before) = (p.at, p.used.len());
-        p.depth = 0;
-        let argument = p.expr().ok().filter(|_| p.is(",") || p.at_end(bracketed));
+        (p.depth, p.operators) = (0, 0);
+        let argument = match p.expr() {
+            Ok(argument) => Some(argument).filter(|_| p.is(",") || p.at_end(bracketed)),
+            Err(error) => {
+                too_complex =
+                    too_complex.or(Some(error).filter(|e| matches!(e, PrintFmtError::TooComplex(_))));
+                None
+            }
+        };
         if argument.is_none() {
             p.at = start;
             p.skip_argument();
@@ -76,13 +93,18 @@ pub(super) fn parse(source: &str, kind: &EventType, long_size: u8) -> Result<Par
     }
     lacking.sort_unstable();
     lacking.dedup();
-    lacking.retain(|field| !p.used.contains(field));
+    p.used.sort_unstable();
+    lacking.retain(|field| p.used.binary_search(field).is_err());
     let unused = lacking.into_iter().filter_map(|i| kind.fields.get(i).cloned()).collect();
-    Ok(ParsedFormat { format, arguments, unused })
+    Ok(ParsedFormat { format, arguments, unused, too_complex })
 }
 
 fn unsupported<T>(what: impl Into<String>) -> Result<T> {
     Err(PrintFmtError::Unsupported(what.into()))
+}
+
+fn too_complex<T>(what: String) -> Result<T> {
+    Err(PrintFmtError::TooComplex(what))
 }
 
 impl Parser<'_> {
@@ -163,30 +185,35 @@ impl Parser<'_> {
     fn expr(&mut self) -> Result<Expr> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return unsupported("brackets nested too deep");
+            return too_complex(format!("brackets inside each other more than {MAX_DEPTH} deep"));
         }
         let condition = self.binary(0)?;
         let out = if self.take("?") {
             // `a ?: b` is an extension of GNU C.
-            let then = if self.is(":") { condition.clone() } else { self.expr()? };
+            let then = if self.is(":") { None } else { Some(Box::new(self.expr()?)) };
             self.expect(":")?;
             let other = self.expr()?;
             match condition {
                 // The condition is a constant, which the kernel's configuration has decided.
-                Expr::Num(n) => {
-                    if n.v != 0 {
-                        then
-                    } else {
-                        other
-                    }
-                }
-                _ => Expr::Ternary(Box::new(condition), Box::new(then), Box::new(other)),
+                Expr::Num(n) if n.v != 0 => then.map_or(condition, |then| *then),
+                Expr::Num(_) => other,
+                _ => self.operator_node(Expr::Ternary(Box::new(condition), then, Box::new(other)))?,
             }
         } else {
             condition
         };
         self.depth -= 1;
         Ok(out)
+    }
+
+    /// Replaces an operator whose operands are all numbers by its value, and counts any other operator.
+    fn operator_node(&mut self, expr: Expr) -> Result<Expr> {
+        let expr = fold(expr);
+        self.operators += u32::from(!matches!(expr, Expr::Num(_)));
+        match self.operators > MAX_OPERATORS {
+            true => too_complex(format!("more than {MAX_OPERATORS} operators in one argument")),
+            false => Ok(expr),
+        }
     }
 
     fn operator(&self) -> Option<(BinaryOp, u8)> {
@@ -220,7 +247,7 @@ impl Parser<'_> {
         while let Some((op, tightness)) = self.operator().filter(|(_, t)| *t > least) {
             self.at += 1;
             let right = self.binary(tightness)?;
-            left = fold(Expr::Binary(op, Box::new(left), Box::new(right)));
+            left = self.operator_node(Expr::Binary(op, Box::new(left), Box::new(right)))?;
         }
         Ok(left)
     }
@@ -228,7 +255,7 @@ impl Parser<'_> {
     fn unary(&mut self) -> Result<Expr> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return unsupported("operators nested too deep");
+            return too_complex(format!("operators inside each other more than {MAX_DEPTH} deep"));
         }
         let out = self.unary_inner();
         self.depth -= 1;
@@ -423,10 +450,10 @@ impl Parser<'_> {
         let mut ended = false;
         while self.take(",") && !self.is(")") {
             self.expect("{")?;
-            let start = self.at;
+            let (start, depth) = (self.at, self.depth);
             let value = self.expr();
             if value.is_err() {
-                self.at = start;
+                (self.at, self.depth) = (start, depth);
                 while !self.is(",") && self.at < self.tokens.len() {
                     self.at += 1;
                 }
@@ -533,60 +560,6 @@ fn swapper(name: &str) -> Option<(u8, bool)> {
         "__fswab64" | "__swab64" => (8, true),
         _ => return None,
     })
-}
-
-/// The type that these words name with this many `*` behind them.
-fn ctype(words: &[&str], pointers: u32, long_size: u8) -> Option<CType> {
-    let word = |w: &str| words.contains(&w);
-    let int = |bytes, signed| Some(CType::Int(IntType { bytes, signed }));
-    let base = if word("struct") || word("union") {
-        Some(CType::Void)
-    } else if word("enum") {
-        int(4, false)
-    } else if word("char") {
-        int(1, !word("unsigned"))
-    } else if word("short") {
-        int(2, !word("unsigned"))
-    } else if word("long") {
-        let double = words.iter().filter(|w| **w == "long").count() > 1;
-        int(if double { 8 } else { long_size }, !word("unsigned"))
-    } else if word("int") || word("unsigned") || word("signed") {
-        int(4, !word("unsigned"))
-    } else if word("bool") || word("_Bool") {
-        Some(CType::Bool)
-    } else if word("void") {
-        Some(CType::Void)
-    } else {
-        let last = words.iter().rev().find(|w| !matches!(**w, "const" | "volatile" | "__force"))?;
-        named_type(last.trim_start_matches("__"), long_size).or_else(|| {
-            // The type is a driver's own. Behind a pointer only the address is used.
-            (pointers > 0).then_some(CType::Void)
-        })
-    }?;
-    Some(match (base, pointers) {
-        (base, 0) => base,
-        (CType::Int(elem), 1) => CType::Pointer(Some(elem)),
-        _ => CType::Pointer(None),
-    })
-}
-
-fn named_type(name: &str, long_size: u8) -> Option<CType> {
-    let (bytes, signed) = match name {
-        "u8" | "uint8_t" => (1, false),
-        "s8" | "int8_t" => (1, true),
-        "u16" | "le16" | "be16" | "uint16_t" | "umode_t" | "ushort" | "sum16" => (2, false),
-        "s16" | "int16_t" => (2, true),
-        "u32" | "le32" | "be32" | "uint32_t" | "dev_t" | "gfp_t" | "uid_t" | "gid_t" | "uint" | "fmode_t"
-        | "slab_flags_t" | "blk_opf_t" | "wsum" | "vm_fault_t" => (4, false),
-        "s32" | "int32_t" | "pid_t" | "clockid_t" => (4, true),
-        "u64" | "le64" | "be64" | "uint64_t" | "sector_t" | "blkcnt_t" | "phys_addr_t" | "dma_addr_t"
-        | "resource_size_t" | "xfs_ino_t" | "xfs_daddr_t" => (8, false),
-        "s64" | "int64_t" | "loff_t" | "time64_t" | "ktime_t" | "xfs_off_t" => (8, true),
-        "size_t" | "uintptr_t" | "ulong" | "ino_t" | "pgoff_t" | "kernel_ulong_t" => (long_size, false),
-        "ssize_t" | "off_t" | "ptrdiff_t" | "time_t" | "kernel_long_t" => (long_size, true),
-        _ => return None,
-    };
-    Some(CType::Int(IntType { bytes, signed }))
 }
 
 /// Replaces an expression whose operands are all numbers by its value.

@@ -14,6 +14,7 @@ use crate::ftrace::{Endian, EventType, Field, FieldType, Value, until_nul};
 #[derive(Debug, Clone)]
 pub struct PrintFmt {
     instructions: Vec<Instruction>,
+    too_complex: Option<PrintFmtError>,
 }
 
 impl PrintFmt {
@@ -52,13 +53,19 @@ impl PrintFmt {
         // Some formats of the kernel end with a line break, which does not belong to the text.
         instructions.push(Instruction { text: InlineBytes::new(text.trim_ascii_end()), op: Op::Nothing });
         instructions.extend(parsed.unused.into_iter().map(Instruction::pair));
-        Ok(PrintFmt { instructions })
+        Ok(PrintFmt { instructions, too_complex: parsed.too_complex })
     }
 
     /// A program that prints `name=value` for each field, for an event type whose print format cannot be
     /// followed.
     pub fn pairs(kind: &EventType) -> PrintFmt {
-        PrintFmt { instructions: kind.fields.iter().cloned().map(Instruction::pair).collect() }
+        let instructions = kind.fields.iter().cloned().map(Instruction::pair).collect();
+        PrintFmt { instructions, too_complex: None }
+    }
+
+    /// Why an argument of the format is printed as `?` although it could be computed: it exceeds a limit.
+    pub fn too_complex(&self) -> Option<&PrintFmtError> {
+        self.too_complex.as_ref()
     }
 
     /// Appends the text that the kernel would print for `record`. Returns `None` and appends nothing where
@@ -444,5 +451,30 @@ mod tests {
         let program = compile(&deep).unwrap();
         assert_eq!(program.print(&[], Endian::Big, &Symbolizer::default(), &mut out), Some(()));
         assert_eq!(out, b"?");
+    }
+
+    /// `a ?: b` nested this many times, in brackets on the left.
+    fn nested_conditions(levels: usize) -> String {
+        format!("\"%d\", {}REC->a{}", "(".repeat(levels), " ?: 1)".repeat(levels))
+    }
+
+    #[test]
+    fn c1_nested_conditions_without_a_middle_are_evaluated_once() {
+        for levels in [1, 20, 30] {
+            assert_eq!(print(&nested_conditions(levels)), "-2", "{levels} levels");
+        }
+        assert_eq!(print(&nested_conditions(10_000)), "? a=-2");
+    }
+
+    #[test]
+    fn c2_an_argument_of_25000_terms_is_unknown_and_its_fields_are_printed() {
+        let chain = |terms: usize| format!("\"%d %u\", REC->a{}, REC->b", " + REC->a".repeat(terms - 1));
+        assert_eq!(print(&chain(3)), "-6 2147483649");
+        assert_eq!(print(&chain(900)), "-1800 2147483649");
+        assert_eq!(print(&chain(25_000)), "? 2147483649 a=-2");
+        let constant = format!("\"%d\", 1{}", " + 1".repeat(24_999));
+        assert_eq!(print(&constant), "25000");
+        let unary = format!("\"%d\", {}REC->a", "-".repeat(25_000));
+        assert_eq!(print(&unary), "? a=-2");
     }
 }
