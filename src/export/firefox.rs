@@ -84,8 +84,25 @@ struct SampledThread {
     thread: ThreadHandle,
     /// For each open method: the time of its begin, ns, and the stack from the root to the method.
     stack: Vec<(u64, StackHandle)>,
+    /// The time at which `stack` was brought up to date, ns.
+    stack_at: u64,
     /// The time up to which the thread is sampled, ns.
     until: u64,
+}
+
+impl SampledThread {
+    /// The number of methods, from the root on, that `stack` shares with the stack in the profile. A method
+    /// that began before the last change of the profile's stack is in both, at the same depth. Only the other
+    /// methods are compared one by one, so that a deep stack costs no more than its changes.
+    fn common_depth(&self, stack: &[OpenMethod]) -> usize {
+        let is_same = |depth: usize| match (self.stack.get(depth), stack.get(depth)) {
+            (Some((begun, _)), Some(method)) => *begun == method.begun,
+            _ => false,
+        };
+        let earlier = stack.partition_point(|method| method.begun < self.stack_at);
+        let sure = if earlier > 0 && is_same(earlier - 1) { earlier } else { 0 };
+        (sure..).take_while(|depth| is_same(*depth)).count() + sure
+    }
 }
 
 /// A marker of the profile: an interval or an instant, with a name and one line of details.
@@ -287,7 +304,8 @@ impl TrackSink for FirefoxWriter {
             let tid = at.tid.unwrap_or(UNIDENTIFIED_THREAD | at.trace_id as i32);
             let thread = self.thread(at.tgid.unwrap_or(tid), tid);
             self.profile.set_thread_name(thread, &at.name);
-            self.method_threads.insert(at.index, SampledThread { thread, stack: Vec::new(), until });
+            self.method_threads
+                .insert(at.index, SampledThread { thread, stack: Vec::new(), stack_at: 0, until });
         }
         self.timestamp(until);
         let start = self.start.unwrap_or(until);
@@ -299,8 +317,9 @@ impl TrackSink for FirefoxWriter {
         if count == 0 {
             return Ok(());
         }
-        let same = sampled.stack.iter().zip(stack).take_while(|(a, b)| a.0 == b.begun).count();
+        let same = sampled.common_depth(stack);
         sampled.stack.truncate(same);
+        sampled.stack_at = until;
         for OpenMethod { begun, method, .. } in &stack[same..] {
             let name = methods.get(method.0 as usize).map_or("", |m| m.full.as_str());
             let frame = FrameInfo {

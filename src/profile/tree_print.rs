@@ -14,6 +14,9 @@ use crate::formats::art_method::Ticks;
 
 /// Levels below this depth are left out.
 const MAX_DEPTH: usize = 500;
+/// The most branches of a tree from the methods up to their callers. In a tree without a threshold every path
+/// of calls has one branch for each of its callers.
+const MAX_BRANCHES: usize = 1_000_000;
 
 /// A node of a printed tree; times in ticks.
 #[derive(Debug, Clone)]
@@ -104,7 +107,7 @@ pub(super) fn bottom_up(
     let least = threshold.ticks(&owns).max(1);
     let all = (0..tree.nodes.len() as u32).filter(|n| tree.nodes[*n as usize].method != ROOT);
     let start: Vec<(u32, u32)> = all.map(|n| (n, n)).collect();
-    up(tree, names, &start, least, threshold.clock, 0)
+    BottomUp { tree, names, least, clock: threshold.clock, left: MAX_BRANCHES }.branches(start, 0)
 }
 
 /// The calls and the time of the method at the outermost level that were made through one caller, and the
@@ -116,36 +119,43 @@ struct Callers {
     next: Vec<(u32, u32)>,
 }
 
-/// The callers on one level. Each pair in `at` is the node whose time counts, and its ancestor on this level.
-/// Callers with less time than `least` ticks are left out.
-fn up(
-    tree: &CallTree,
-    names: &TraceNames<'_, '_>,
-    at: &[(u32, u32)],
+struct BottomUp<'a> {
+    tree: &'a CallTree,
+    names: &'a TraceNames<'a, 'a>,
     least: u64,
     clock: usize,
-    depth: usize,
-) -> Vec<TreeBranch> {
-    let mut by_method: BTreeMap<u32, Callers> = BTreeMap::new();
-    for (leaf, reached) in at {
-        let (node, leaf_node) = (&tree.nodes[*reached as usize], &tree.nodes[*leaf as usize]);
-        if node.method == ROOT {
-            continue;
+    /// How many more branches the tree may have.
+    left: usize,
+}
+
+impl BottomUp<'_> {
+    /// The callers on one level. Each pair in `at` is the node whose time counts, and its ancestor on this
+    /// level. Callers with less time than `least` ticks are left out. The pairs are freed before those of the
+    /// next level are looked at, so that each node is in one pair at a time.
+    fn branches(&mut self, at: Vec<(u32, u32)>, depth: usize) -> Vec<TreeBranch> {
+        let mut by_method: BTreeMap<u32, Callers> = BTreeMap::new();
+        for (leaf, reached) in &at {
+            let (node, leaf_node) = (&self.tree.nodes[*reached as usize], &self.tree.nodes[*leaf as usize]);
+            if node.method == ROOT {
+                continue;
+            }
+            let here = by_method.entry(node.method).or_default();
+            here.calls += leaf_node.calls;
+            add(&mut here.own, leaf_node.own);
+            here.next.push((*leaf, node.parent));
         }
-        let here = by_method.entry(node.method).or_default();
-        here.calls += leaf_node.calls;
-        add(&mut here.own, leaf_node.own);
-        here.next.push((*leaf, node.parent));
-    }
-    let mut branches = Vec::new();
-    for (method, Callers { calls, own, next }) in by_method {
-        if own[clock] >= least && depth < MAX_DEPTH {
-            let children = up(tree, names, &next, least, clock, depth + 1);
-            branches.push(TreeBranch { name: names.full(method), calls, total: own, own, children });
+        drop(at);
+        by_method.retain(|_, callers| callers.own[self.clock] >= self.least && depth < MAX_DEPTH);
+        let mut branches = Vec::new();
+        for (method, Callers { calls, own, next }) in by_method {
+            let Some(left) = self.left.checked_sub(1) else { break };
+            self.left = left;
+            let children = self.branches(next, depth + 1);
+            branches.push(TreeBranch { name: self.names.full(method), calls, total: own, own, children });
         }
+        branches.sort_by_key(|branch| std::cmp::Reverse(branch.total[self.clock]));
+        branches
     }
-    branches.sort_by_key(|branch| std::cmp::Reverse(branch.total[clock]));
-    branches
 }
 
 /// Writes a tree for people, indented by depth; `whole` is the time of all threads, in ticks.

@@ -5,10 +5,11 @@ use std::io::Write;
 use super::call_events::call_events;
 use super::dmtracedump::{MethodDump, dot};
 use super::error::ProfileError;
+use super::folded::{self, FoldedStacks, MAX_DRAWN_BYTES};
 use super::output::{ProfileOutput, ProfileReport};
 use super::profile_run::ProfileRun;
 use super::writer::ProfileWriter;
-use super::{firefox, folded, speedscope};
+use super::{firefox, speedscope};
 use crate::formats::art_method::{CallAnomalies, WALL};
 
 /// Writes the requested output files.
@@ -46,17 +47,10 @@ impl ProfileWriter for ProfileFileWriter {
             return Err(ProfileError::NoComparisonInThisOutput);
         }
         let (before, after) = (earlier.tree(), later.tree());
-        let lines = folded::differential(
-            &folded::fold(&before, &earlier.names, earlier.clock, files.merge_threads),
-            &folded::fold(&after, &later.names, later.clock, files.merge_threads),
-        );
-        if let Some(path) = &files.folded {
-            output.write_file(path, |out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
-        }
-        if let Some(path) = &files.flamegraph {
-            let title = format!("{} against {}", later.input.name, earlier.input.name);
-            output.write_file(path, |out| folded::draw(&lines, &title, later.tick_unit(), out))?;
-        }
+        let mut stacks = FoldedStacks::of(&before, &earlier.names, earlier.clock, files.merge_threads);
+        stacks.add(&after, &later.names, later.clock, files.merge_threads, 1);
+        let title = format!("{} against {}", later.input.name, earlier.input.name);
+        write_folded_files(later, &stacks, true, &title, output)?;
         let (before, after) = (&before.anomalies, &after.anomalies);
         Ok(output.report_anomalies_of_both((earlier.input, before), (later.input, after)))
     }
@@ -73,17 +67,51 @@ fn write_stacks(
 ) -> Result<CallAnomalies, ProfileError> {
     let files = &profile.request.files;
     let tree = profile.tree();
-    let lines = folded::fold(&tree, &profile.names, profile.clock, files.merge_threads);
+    let stacks = FoldedStacks::of(&tree, &profile.names, profile.clock, files.merge_threads);
+    let clock = if profile.clock == WALL { "wall time" } else { "thread-CPU time" };
+    let title = format!("{}, {clock}", profile.input.name);
+    write_folded_files(profile, &stacks, false, &title, output)?;
+    Ok(tree.anomalies)
+}
+
+/// Writes folded stacks and the flame graph of one profile, or of two that are compared. A note says where
+/// paths end early.
+fn write_folded_files(
+    profile: &ProfileRun<'_, '_>,
+    stacks: &FoldedStacks,
+    compared: bool,
+    title: &str,
+    output: &mut ProfileOutput<'_>,
+) -> Result<(), ProfileError> {
+    let files = &profile.request.files;
     if let Some(path) = &files.folded {
-        output.write_file(path, |out| folded::write_folded(&lines, out))?;
+        let depth = stacks.written_depth();
+        output.write_file(path, |out| folded::write_folded(stacks, depth, compared, out))?;
+        report_cut_paths(profile, stacks, depth, "the file of folded stacks", output);
     }
     if let Some(path) = &files.flamegraph {
-        let clock = if profile.clock == WALL { "wall time" } else { "thread-CPU time" };
-        let lines: Vec<_> = lines.iter().map(|(path, time)| format!("{path} {time}")).collect();
-        let title = format!("{}, {clock}", profile.input.name);
-        output.write_file(path, |out| folded::draw(&lines, &title, profile.tick_unit(), out))?;
+        let depth = stacks.depth_within(MAX_DRAWN_BYTES);
+        let unit = profile.tick_unit();
+        output.write_file(path, |out| folded::draw(stacks, depth, compared, title, unit, out))?;
+        report_cut_paths(profile, stacks, depth, "the flame graph", output);
     }
-    Ok(tree.anomalies)
+    Ok(())
+}
+
+/// Says that paths of an output end at `depth`, if they do.
+fn report_cut_paths(
+    profile: &ProfileRun<'_, '_>,
+    stacks: &FoldedStacks,
+    depth: u32,
+    file: &str,
+    output: &mut ProfileOutput<'_>,
+) {
+    if stacks.is_deeper_than(depth) {
+        let name = &profile.input.name;
+        let rule =
+            "calls below that are added up as `(deeper calls)`, because each line names its whole path";
+        (output.message)(&format!("{name}: {file} has {depth} levels of calls; {rule}"));
+    }
 }
 
 /// Writes the call graph and draws it.

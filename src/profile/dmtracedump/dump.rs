@@ -221,6 +221,10 @@ fn signature(signature: &str, file: &str, line: Option<i32>) -> String {
     if file.is_empty() || line.is_some() { signature.to_owned() } else { format!("{signature}\t{file}") }
 }
 
+/// The most dots before a method's name in the output of option `-o`. A deeper call has this many dots and
+/// its depth.
+const MAX_DOTS: usize = 1_000;
+
 /// Writes the output of option `-o`: the threads, then every record in file order. Times are µs as recorded.
 pub(super) fn write_records(trace: &MethodTrace<'_>, clock: usize, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "VERSION: {}", trace.header().version)?;
@@ -245,11 +249,14 @@ pub(super) fn write_records(trace: &MethodTrace<'_>, clock: usize, out: &mut imp
         let depth = &mut depths[record.thread as usize];
         *depth += i64::from(record.action == Action::Enter);
         let note = if *depth < 0 { '-' } else { ' ' };
-        let dots = usize::try_from(*depth).unwrap_or(0);
+        let dots = usize::try_from(*depth).unwrap_or(0).min(MAX_DOTS);
         let time = if clock == CPU { record.cpu } else { record.wall };
         let thread = trace.threads()[record.thread as usize].id;
         let time = time.unwrap_or(0) / 1_000;
         write!(out, "{thread:2} {action}  {time:8}{note}{:.<dots$}", "")?;
+        if *depth > MAX_DOTS as i64 {
+            write!(out, "({depth}) ")?;
+        }
         let (signature, method) = &names[record.method as usize];
         match (method.declared, method.id) {
             (true, _) => writeln!(out, "{}.{} {signature}", method.class, method.name)?,
