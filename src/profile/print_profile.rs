@@ -123,7 +123,7 @@ fn print_rows(
     }
     let style = request.style;
     if titled {
-        writeln!(out, "\n{}", style.bold(&profile.input.name))?;
+        writeln!(out, "\n{}", style.bold(&style.fit(&profile.input.name)))?;
     }
     print_head(profile, rows, out)?;
     row_print::write_table(rows, shown, names, relations, style, out)?;

@@ -1,5 +1,6 @@
 //! The look of text that people read, and the form of numbers in it.
 
+use crate::console::printable;
 use crate::formats::art_method::{CPU, WALL};
 
 /// The look of text.
@@ -22,13 +23,14 @@ impl TextStyle {
         if self.colour { format!("\x1b[2m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    /// Cuts a line to the width of the terminal.
+    /// Cuts a line to the width of the terminal, and escapes the control characters of names in it.
     pub(super) fn fit(self, line: &str) -> String {
+        let line = printable(line);
         match self.width {
             Some(width) if line.chars().count() > width => {
                 line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
             }
-            _ => line.to_owned(),
+            _ => line.into_owned(),
         }
     }
 }

@@ -7,6 +7,7 @@ use clap::Parser;
 use serde::Serialize;
 
 use crate::cli::Exit;
+use crate::console::TerminalWriter;
 use crate::doctor::{self, CategoryReport, DoctorReport, FilePurpose, PathReport, Scope};
 use crate::record::saved_settings::{SettingsFileReport, SettingsFileState, UnfinishedCapture, state_dir};
 
@@ -60,7 +61,7 @@ impl DoctorArgs {
 /// Runs `doctor`.
 pub fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
     let report = args.examine(Scope::All);
-    let mut out = io::stdout().lock();
+    let mut out = TerminalWriter::new(io::stdout().lock());
     if args.json {
         print_json(&report, &mut out)?;
     } else {
@@ -73,7 +74,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
 /// Runs `list`.
 pub fn list(args: ListArgs) -> anyhow::Result<Exit> {
     let report = args.args.examine(Scope::Categories);
-    let mut out = io::stdout().lock();
+    let mut out = TerminalWriter::new(io::stdout().lock());
     if args.args.json {
         print_json(&report.categories, &mut out)?;
     } else if report.tracefs.is_none() {
@@ -135,11 +136,13 @@ fn print_report(report: &DoctorReport, out: &mut impl Write) -> io::Result<()> {
         (FilePurpose::Useful, "files without which something is missing"),
         (FilePurpose::Special, "files for special options"),
     ] {
-        writeln!(out, "\n{title}")?;
+        writeln!(out)?;
+        writeln!(out, "{title}")?;
         let paths: Vec<_> = report.paths.iter().filter(|p| p.purpose == purpose).collect();
         print_paths(paths, out)?;
     }
-    writeln!(out, "\ncategories")?;
+    writeln!(out)?;
+    writeln!(out, "categories")?;
     print_categories(&report.categories, out)?;
     writeln!(out)?;
     if report.can_record() {
