@@ -13,8 +13,13 @@ const ROUNDING_NS: i64 = 2_000;
 /// distances by the new maps.
 pub fn correct(segments: Vec<ClockMap>, pairs: &[MatchedPair]) -> (Vec<ClockMap>, Vec<MatchedPair>) {
     let mut all = Vec::with_capacity(pairs.len());
-    let corrected = segments.into_iter().enumerate().map(|(segment, map)| {
-        let own: Vec<MatchedPair> = pairs.iter().filter(|p| p.segment == segment).copied().collect();
+    let mut by_segment: Vec<Vec<MatchedPair>> = vec![Vec::new(); segments.len()];
+    for pair in pairs {
+        if let Some(own) = by_segment.get_mut(pair.segment) {
+            own.push(*pair);
+        }
+    }
+    let corrected = segments.into_iter().zip(by_segment).map(|(map, own)| {
         let corrections = corrections(&own);
         let new = if corrections.is_empty() { map.clone() } else { map.corrected(&corrections) };
         all.extend(own.iter().map(|p| {

@@ -5,6 +5,9 @@
 //! name: Android sets the last 15 of a name with a dot, else the first 15. Where ids and names leave
 //! several threads, a thread's markers and its times on a CPU decide.
 
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap};
+
 use super::clock_map::ClockMap;
 use super::evidence::Evidence;
 use super::kernel_evidence::{KernelEvidence, ThreadActivity};
@@ -20,68 +23,140 @@ const MIN_RATIO_TO_RUNNER_UP: f64 = 2.0;
 /// A kernel thread with a larger residual, ns, is not chosen by its markers and CPU times alone.
 const MAX_RESIDUAL_NS: f64 = 200_000.0;
 
-/// Whether `comm` may be the kernel's name of a thread whose full name is `full`.
-fn is_comm_of(comm: &[u8], full: &str) -> bool {
+/// The most kernel threads with which a traced thread is compared. Nothing tells more threads of one name
+/// apart.
+const MAX_CANDIDATES: usize = 64;
+
+/// The names that the kernel may have of a thread whose full name is `full`.
+fn comms_of(full: &str) -> [&[u8]; 3] {
     let full = full.as_bytes();
     let cut = full.len().saturating_sub(COMM_LEN);
-    !comm.is_empty() && (comm == full || comm == &full[..full.len().min(COMM_LEN)] || comm == &full[cut..])
+    [full, &full[..full.len().min(COMM_LEN)], &full[cut..]]
 }
 
-/// For each thread of the trace, the ids of the kernel threads that its process, name and id allow.
-pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec<i32>> {
-    let pid = trace.header().pid;
-    let in_process = |seen: &ThreadActivity| match (pid, seen.tgid) {
-        (Some(pid), Some(tgid)) => pid == tgid,
-        _ => true,
-    };
-    let of = |thread: &TracedThread<'_>| {
-        let has_name = |seen: &ThreadActivity| seen.comms.iter().any(|comm| is_comm_of(comm, &thread.name));
-        let mut found: Vec<i32> = Vec::new();
-        for (tid, seen) in observed.threads.iter().filter(|(_, seen)| in_process(seen)) {
-            // The main thread has the process's name in the kernel.
-            let is_main =
-                thread.name == "main" && (Some(*tid) == pid || (pid.is_none() && seen.tgid == Some(*tid)));
-            let is_id = *tid as u32 == thread.id || (*tid as u32 & 0xffff) == thread.id;
-            let nameless = thread.name.is_empty() && is_id && thread.id > 256;
-            if is_main || nameless || (has_name(seen) && !(thread.name == "main" && pid.is_some())) {
-                found.push(*tid);
+/// Whether `comm` may be the kernel's name of a thread whose full name is `full`.
+fn is_comm_of(comm: &[u8], full: &str) -> bool {
+    !comm.is_empty() && comms_of(full).contains(&comm)
+}
+
+/// Kernel threads by what a thread of a method trace has of them: names and ids.
+struct KernelThreads<'k> {
+    observed: &'k KernelEvidence,
+    pid: Option<i32>,
+    /// The threads that may belong to the traced process, by each of their names.
+    by_comm: HashMap<&'k [u8], Vec<i32>>,
+    /// The same threads by the lower 16 bits of their ids.
+    by_low_id: HashMap<u32, Vec<i32>>,
+    /// The threads of the process that have markers.
+    with_marks: Vec<i32>,
+    /// The threads whose id is their process's id.
+    leaders: Vec<i32>,
+}
+
+impl<'k> KernelThreads<'k> {
+    fn new(pid: Option<i32>, observed: &'k KernelEvidence) -> KernelThreads<'k> {
+        let (by_comm, by_low_id) = (HashMap::new(), HashMap::new());
+        let (with_marks, leaders) = (Vec::new(), Vec::new());
+        let mut threads = KernelThreads { observed, pid, by_comm, by_low_id, with_marks, leaders };
+        for (tid, seen) in &observed.threads {
+            if seen.tgid == pid && !seen.marks.is_empty() {
+                threads.with_marks.push(*tid);
+            }
+            if !threads.is_in_process(seen) {
+                continue;
+            }
+            for comm in &seen.comms {
+                threads.by_comm.entry(comm).or_default().push(*tid);
+            }
+            threads.by_low_id.entry(*tid as u32 & 0xffff).or_default().push(*tid);
+            if seen.tgid == Some(*tid) {
+                threads.leaders.push(*tid);
             }
         }
-        if found.is_empty() && pid.is_some() {
+        threads
+    }
+
+    fn is_in_process(&self, seen: &ThreadActivity) -> bool {
+        match (self.pid, seen.tgid) {
+            (Some(pid), Some(tgid)) => pid == tgid,
+            _ => true,
+        }
+    }
+
+    /// The kernel threads whose id is the thread's, whole or cut to 16 bits.
+    fn with_id(&self, thread: &TracedThread<'_>) -> impl Iterator<Item = i32> {
+        let same_low_bits = self.by_low_id.get(&(thread.id & 0xffff));
+        same_low_bits.into_iter().flatten().copied().filter(|tid| has_id(thread, *tid))
+    }
+
+    /// The ids of the kernel threads that the thread's process, name and id allow.
+    fn allowed(&self, thread: &TracedThread<'_>) -> Vec<i32> {
+        let mut found: Vec<i32> = Vec::new();
+        // The main thread has the process's name in the kernel.
+        if thread.name == "main" {
+            match self.pid {
+                Some(pid) => found
+                    .extend(self.observed.threads.get(&pid).filter(|s| self.is_in_process(s)).map(|_| pid)),
+                None => found.extend(&self.leaders),
+            }
+        }
+        if thread.name.is_empty() && thread.id > 256 {
+            found.extend(self.with_id(thread));
+        }
+        if !(thread.name == "main" && self.pid.is_some()) {
+            let comms = comms_of(&thread.name);
+            let named = comms.iter().filter(|comm| !comm.is_empty());
+            found.extend(named.filter_map(|comm| self.by_comm.get(comm)).flatten());
+        }
+        if found.is_empty() && self.pid.is_some() {
             // No kernel thread has this name: the thread was renamed, or was named before the recording
             // began. It may be any thread of the process that has markers.
-            found.extend(
-                observed
-                    .threads
-                    .iter()
-                    .filter(|(_, s)| s.tgid == pid && !s.marks.is_empty())
-                    .map(|(t, _)| *t),
-            );
+            found.clone_from(&self.with_marks);
         }
         found.sort_unstable();
+        found.dedup();
         found
-    };
-    let mut all: Vec<Vec<i32>> = trace.threads().iter().map(of).collect();
-    by_id(trace, &mut all);
-    all
+    }
 }
 
-/// Narrows the candidates by id. Ids are used only where at least 90 % of the threads with candidates have
-/// the id of a candidate, whole or cut to 16 bits: then the ids are the kernel's, and distinguish threads
-/// of one name.
-fn by_id(trace: &MethodTrace<'_>, all: &mut [Vec<i32>]) {
-    let is_own =
-        |thread: &TracedThread<'_>, tid: i32| tid as u32 == thread.id || (tid as u32 & 0xffff) == thread.id;
-    let checked = || trace.threads().iter().zip(&*all).filter(|(_, may)| !may.is_empty());
-    let own = checked().filter(|(t, may)| may.iter().any(|tid| is_own(t, *tid))).count();
-    if own == 0 || own * 10 < checked().count() * 9 {
-        return;
+/// Whether the kernel's thread id is that of the traced thread, whole or cut to 16 bits.
+fn has_id(thread: &TracedThread<'_>, tid: i32) -> bool {
+    tid as u32 == thread.id || (tid as u32 & 0xffff) == thread.id
+}
+
+/// For each thread of the trace, the ids of the kernel threads that its process, name and id allow. Ids are
+/// used only where at least 90 % of the threads with candidates have the id of a candidate, whole or cut to
+/// 16 bits: then the ids are the kernel's, and distinguish threads of one name. Empty for a thread with more
+/// than [`MAX_CANDIDATES`].
+pub fn candidates(trace: &MethodTrace<'_>, observed: &KernelEvidence) -> Vec<Vec<i32>> {
+    let kernel = KernelThreads::new(trace.header().pid, observed);
+    // Threads of one name have the same candidates. These are found once.
+    let mut by_name: HashMap<&str, Vec<i32>> = HashMap::new();
+    let (mut checked, mut own) = (0, 0);
+    let mut all: Vec<(Vec<i32>, Vec<i32>)> = Vec::with_capacity(trace.threads().len());
+    for thread in trace.threads() {
+        let nameless;
+        let allowed = match thread.name.is_empty() {
+            true => {
+                nameless = kernel.allowed(thread);
+                &nameless
+            }
+            false => by_name.entry(&thread.name).or_insert_with(|| kernel.allowed(thread)),
+        };
+        let with_id = kernel.with_id(thread).filter(|tid| allowed.binary_search(tid).is_ok());
+        let mut with_id: Vec<i32> = with_id.collect();
+        with_id.sort_unstable();
+        checked += usize::from(!allowed.is_empty());
+        own += usize::from(!with_id.is_empty());
+        let few = allowed.len() <= MAX_CANDIDATES;
+        all.push((if few { allowed.clone() } else { Vec::new() }, with_id));
     }
-    for (thread, may) in trace.threads().iter().zip(all) {
-        if may.iter().any(|tid| is_own(thread, *tid)) {
-            may.retain(|tid| is_own(thread, *tid));
-        }
-    }
+    let ids_are_the_kernels = own > 0 && own * 10 >= checked * 9;
+    let narrowed = |(allowed, with_id): (Vec<i32>, Vec<i32>)| match ids_are_the_kernels {
+        true if !with_id.is_empty() => with_id,
+        _ => allowed,
+    };
+    all.into_iter().map(narrowed).collect()
 }
 
 /// The identities where there is no recording to compare with: the process, if the trace names it, and ids
@@ -99,25 +174,71 @@ pub fn without_recording(trace: &MethodTrace<'_>) -> Vec<ThreadIdentity> {
     trace.threads().iter().map(of).collect()
 }
 
+/// The kernel thread that fits a traced thread best so far. The clearest choice is the largest.
+#[derive(Debug, Clone, Copy)]
+struct Choice {
+    /// The ratio of the second-best kernel thread's residual to the best one's.
+    ratio: f64,
+    /// Index of the traced thread.
+    thread: usize,
+    tid: i32,
+}
+
+impl Ord for Choice {
+    fn cmp(&self, other: &Choice) -> Ordering {
+        self.ratio.total_cmp(&other.ratio).then(self.thread.cmp(&other.thread)).then(self.tid.cmp(&other.tid))
+    }
+}
+
+impl PartialOrd for Choice {
+    fn partial_cmp(&self, other: &Choice) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Choice {
+    fn eq(&self, other: &Choice) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Choice {}
+
 /// Decides which kernel thread each thread is; `segments` turn the trace's clock into the timeline's.
 pub fn decide(evidence: &Evidence<'_, '_>, segments: &[ClockMap]) -> Vec<ThreadIdentity> {
     let count = evidence.threads.len();
     let mut fits: Vec<Vec<(i32, Residuals)>> =
         (0..count).map(|thread| evidence.fits(thread, segments)).collect();
     let mut decided: Vec<Option<ThreadIdentity>> = vec![None; count];
+    let mut may_be: HashMap<i32, Vec<usize>> = HashMap::new();
+    for (thread, fits) in fits.iter().enumerate() {
+        fits.iter().for_each(|(tid, _)| may_be.entry(*tid).or_default().push(thread));
+    }
     // The clearest decision comes first: a kernel thread that is assigned is no longer a candidate for traced
     // threads that ran at the same time.
-    loop {
-        let clearest = (0..count)
-            .filter(|thread| decided[*thread].is_none())
-            .filter_map(|thread| Some((thread, clearest(&fits[thread], evidence, thread)?)))
-            .max_by(|(_, (_, a)), (_, (_, b))| a.total_cmp(b));
-        let Some((thread, (tid, _))) = clearest else { break };
+    let choose = |fits: &[Vec<(i32, Residuals)>], thread: usize| {
+        clearest(&fits[thread], evidence, thread).map(|(tid, ratio)| Choice { ratio, thread, tid })
+    };
+    let mut choices: BinaryHeap<Choice> = (0..count).filter_map(|thread| choose(&fits, thread)).collect();
+    while let Some(choice) = choices.pop() {
+        let Choice { thread, tid, .. } = choice;
+        // The choice may be an earlier one of a thread that has lost candidates since.
+        if decided[thread].is_some() || choose(&fits, thread) != Some(choice) {
+            continue;
+        }
         let tgid = evidence.kernel.threads.get(&tid).and_then(|s| s.tgid).or(evidence.trace.header().pid);
         decided[thread] = Some(ThreadIdentity { tid: Some(tid), tgid, doubt: None });
-        for other in (0..count).filter(|other| *other != thread) {
-            if overlap(evidence, thread, other) {
-                fits[other].retain(|(t, _)| *t != tid);
+        for other in may_be.remove(&tid).unwrap_or_default() {
+            if other == thread {
+                continue;
+            }
+            if !overlap(evidence, thread, other) {
+                may_be.entry(tid).or_default().push(other);
+                continue;
+            }
+            fits[other].retain(|(t, _)| *t != tid);
+            if decided[other].is_none() {
+                choices.extend(choose(&fits, other));
             }
         }
     }

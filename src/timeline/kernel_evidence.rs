@@ -1,7 +1,7 @@
 //! Evidence from recordings, with which method traces are compared: the threads' names, their times on a CPU,
 //! and their markers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::formats::{Event, EventType, ThreadInfo};
 use crate::markers::Marker;
@@ -180,7 +180,7 @@ impl KernelEvidence {
     pub fn finish(&mut self) {
         let start =
             self.names.iter().filter(|(name, _)| name.starts_with(b"Mutator threads suspended for Start"));
-        let starts: Vec<u32> = start.map(|(_, number)| *number).collect();
+        let starts: HashSet<u32> = start.map(|(_, number)| *number).collect();
         for activity in self.threads.values_mut() {
             activity.finish();
             let mut open = None;

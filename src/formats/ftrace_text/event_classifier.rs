@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 
 use crate::formats::event_catalog::{self, CatalogEntry, MAX_FIELDS};
-use crate::formats::event_registry::{EventRegistry, is_shaped, type_of};
+use crate::formats::event_registry::{EventRegistry, TypesByShape, type_of};
 use crate::formats::{EventType, EventTypeId, Field, FieldType, Sink, TEXT_FIELD, Value};
 
 /// The values of one event, in the order of its type's fields.
@@ -31,7 +31,7 @@ struct TypesOfName {
     /// The event type of each entry of `catalog`; `None` until an event of that form occurs.
     catalog_ids: Vec<Option<EventTypeId>>,
     /// Types that were derived from the keys of `key=value` pairs.
-    from_pairs: Vec<EventTypeId>,
+    from_pairs: TypesByShape,
     /// The type for text that cannot be split into fields.
     text: Option<EventTypeId>,
 }
@@ -197,7 +197,12 @@ impl EventClassifier {
         }
         let catalog = event_catalog::lookup(name);
         let catalog_ids = vec![None; catalog.len()];
-        self.names.push(TypesOfName { catalog, catalog_ids, from_pairs: Vec::new(), text: None });
+        self.names.push(TypesOfName {
+            catalog,
+            catalog_ids,
+            from_pairs: TypesByShape::default(),
+            text: None,
+        });
         self.by_name.insert(name.to_vec(), self.names.len() - 1);
         self.names.len() - 1
     }
@@ -212,9 +217,8 @@ impl EventClassifier {
         sink: &mut dyn Sink,
     ) -> io::Result<EventTypeId> {
         let at = self.name_index(name);
-        let fits = |id: &&EventTypeId| is_shaped(self.kinds.get(**id), keys, &values.list);
-        if let Some(id) = self.names[at].from_pairs.iter().find(fits) {
-            return Ok(*id);
+        if let Some(id) = self.names[at].from_pairs.find(&self.kinds, keys, &values.list) {
+            return Ok(id);
         }
         let mut offset = event_catalog::COMMON_SIZE;
         let fields = keys
@@ -243,7 +247,7 @@ impl EventClassifier {
         let id = self
             .kinds
             .add(EventType { system: system.into(), name: name_text, fields, print_fmt: None }, sink)?;
-        self.names[at].from_pairs.push(id);
+        self.names[at].from_pairs.add(id, keys, &values.list);
         Ok(id)
     }
 }

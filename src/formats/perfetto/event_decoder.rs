@@ -11,7 +11,7 @@ use super::fields::{
 };
 use super::wire::read::{WireValue, fields, last_value, packed_varints};
 use crate::formats::event_catalog::{self, MAX_FIELDS};
-use crate::formats::event_registry::{EventRegistry, is_shaped, type_of};
+use crate::formats::event_registry::{EventRegistry, TypesByShape, type_of};
 use crate::formats::{EventType, EventTypeId, Field, FieldType, Sink, Value};
 
 /// The largest size of a repeated field that is kept for one event, bytes.
@@ -47,7 +47,7 @@ struct MessageLayout {
 pub(super) struct EventDecoder {
     types: EventRegistry,
     layouts: HashMap<u32, MessageLayout>,
-    generic: HashMap<Vec<u8>, Vec<EventTypeId>>,
+    generic: HashMap<Vec<u8>, TypesByShape>,
     /// Field numbers of `FtraceEvent` that neither Perfetto's protos nor the file describe.
     pub(super) unknown: Vec<u32>,
     switch: Option<EventTypeId>,
@@ -268,10 +268,9 @@ impl EventDecoder {
             }
         }
         values.len = len;
-        let same = |id: &&EventTypeId| is_shaped(self.types.get(**id), &keys[..len], &values.list);
         let known = self.generic.get(name);
-        if let Some(id) = known.and_then(|ids| ids.iter().find(same)) {
-            return Ok(*id);
+        if let Some(id) = known.and_then(|types| types.find(&self.types, &keys[..len], &values.list)) {
+            return Ok(id);
         }
         let text = String::from_utf8_lossy(name);
         let (system, event_name) = text.split_once('/').unwrap_or(("", &text));
@@ -283,7 +282,7 @@ impl EventDecoder {
             print_fmt: None,
         };
         let id = self.types.add(event_type, sink)?;
-        self.generic.entry(name.to_vec()).or_default().push(id);
+        self.generic.entry(name.to_vec()).or_default().add(id, &keys[..len], &values.list);
         Ok(id)
     }
 }

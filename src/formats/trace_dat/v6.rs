@@ -86,12 +86,14 @@ fn read_options(
 /// text of `trace_clock` follows behind its u64 length.
 fn read_cpu_table(dat: &mut TraceDat<'_>, c: &mut HeaderReader<'_>, cpus: u32, instance: &str) -> Result<()> {
     c.what = "the table of CPUs";
+    let settle = dat.options.recorder_info.settle.as_ref().filter(|_| instance.is_empty());
+    let settled = settle.and_then(|settle| settle.offsets_in(dat.file.len() as u64));
     for cpu in 0..cpus {
         let (mut offset, size) = (c.u64()?, c.u64()?);
         // A recorder that was killed while it removed the holes from its file left wrong offsets in the
         // table.
-        if let (Some(settle), true) = (&dat.options.recorder_info.settle, instance.is_empty()) {
-            offset = settle.offset(cpu as usize, dat.file.len() as u64).unwrap_or(offset);
+        if let Some(settled) = settled.as_ref().and_then(|offsets| offsets.get(cpu as usize)) {
+            offset = *settled;
         }
         let (page_size, compression) = (dat.layout.size, Compression::None);
         dat.cpu_data.push(CpuDataRange { cpu, offset, size, page_size, compression });
