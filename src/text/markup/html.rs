@@ -11,46 +11,49 @@ pub(crate) fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Writes `text` for the inside of a `<script>`. What would end the script, `</script`, gets a backslash
-/// before the slash; a text that has backslashes there already gets one more, so that [`unescape_script`]
-/// finds the text again.
+/// Writes `text` for the inside of a `<script>`. What would end the script, `</script`, gets a backslash behind
+/// the `<`, and so does `<!--`, behind which a browser takes `<script` for the start of another script. A text
+/// that has backslashes there already gets one more, so that [`unescape_script`] finds the text again.
 pub(crate) fn write_script_text(text: &[u8], out: &mut impl Write) -> io::Result<()> {
-    let mut rest = text;
-    while let Some(slash) = end_tag(rest) {
-        out.write_all(&rest[..slash])?;
-        out.write_all(b"\\/")?;
-        rest = &rest[slash + 1..];
+    let mut written = 0;
+    for place in script_syntax(text) {
+        out.write_all(&text[written..place])?;
+        out.write_all(b"\\")?;
+        written = place;
     }
-    out.write_all(rest)
+    out.write_all(&text[written..])
 }
 
 /// The text that [`write_script_text`] wrote into a script.
 pub(crate) fn unescape_script(text: &[u8]) -> Cow<'_, [u8]> {
     let mut out = Vec::new();
-    let mut rest = text;
-    while let Some(slash) = end_tag(rest) {
-        let before = &rest[..slash];
+    let mut copied = 0;
+    for place in script_syntax(text) {
+        let before = &text[copied..place];
         out.extend_from_slice(before.strip_suffix(b"\\").unwrap_or(before));
-        out.push(b'/');
-        rest = &rest[slash + 1..];
+        copied = place;
     }
-    if out.is_empty() {
+    if copied == 0 {
         return Cow::Borrowed(text);
     }
-    out.extend_from_slice(rest);
+    out.extend_from_slice(&text[copied..]);
     Cow::Owned(out)
 }
 
-/// The place of the slash in the first `</script`, which may have backslashes before the slash.
-fn end_tag(text: &[u8]) -> Option<usize> {
-    // Slashes are frequent in traces, and these two almost never occur.
-    if memmem::find(text, b"</").is_none() && memmem::find(text, b"<\\").is_none() {
-        return None;
-    }
-    memchr::memchr_iter(b'/', text).find(|slash| {
-        let name = text.get(slash + 1..slash + 7);
-        let before = text[..*slash].iter().rev().find(|b| **b != b'\\');
-        before == Some(&b'<') && name.is_some_and(|name| name.eq_ignore_ascii_case(b"script"))
+/// The places of the `/` of each `</script` and of the `!` of each `<!--`; between the `<` and the place there
+/// may be backslashes.
+fn script_syntax(text: &[u8]) -> impl Iterator<Item = usize> {
+    // `<` with one of these characters behind it almost never occurs in traces.
+    let occurs = [&b"</"[..], b"<\\", b"<!"].iter().any(|start| memmem::find(text, start).is_some());
+    let searched = if occurs { text } else { &[] };
+    memchr::memchr_iter(b'<', searched).filter_map(|less| {
+        let behind = &text[less + 1..];
+        let backslashes = behind.iter().take_while(|b| **b == b'\\').count();
+        let is_syntax = match &behind[backslashes..] {
+            [b'/', name @ ..] => name.get(..6).is_some_and(|name| name.eq_ignore_ascii_case(b"script")),
+            name => name.starts_with(b"!--"),
+        };
+        is_syntax.then_some(less + 1 + backslashes)
     })
 }
 
@@ -73,6 +76,8 @@ mod tests {
             b"</SCRIPT></script></scrip",
             b"<\\/script and <\\\\/Script",
             b"/script<",
+            b"<!--<script>",
+            b"<\\!-- and <\\\\!--",
             b"</",
         ] {
             let written = in_script(text);
