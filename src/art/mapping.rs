@@ -1,6 +1,18 @@
 //! Mapping files of R8 and ProGuard: the real names of obfuscated methods, and of names inside markers.
 
+//!
+//! The crate `proguard` parses the lines. A parsed file takes some 60 times the memory of its text, so only the
+//! lines of the method that is looked up are parsed.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
 use proguard::{ProguardMapper, ProguardMapping, StackFrame};
+
+/// The most member lines of classes whose lines are indexed at a time.
+const MAX_INDEXED_LINES: usize = 1 << 19;
 
 /// A method's real name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,9 +35,57 @@ pub enum MappingError {
     NotAMapping,
 }
 
-/// A parsed mapping file, in which names can be looked up.
+/// A mapping file, in which names can be looked up.
 #[derive(Debug)]
-pub struct Mapping<'m>(ProguardMapper<'m>);
+pub struct Mapping<'m> {
+    content: &'m [u8],
+    /// By obfuscated name.
+    classes: HashMap<&'m str, MappedClass<'m>>,
+    /// The lines of the classes that were looked up last.
+    indexed: RefCell<IndexedClasses>,
+}
+
+/// A class of a mapping file.
+#[derive(Debug, Clone)]
+struct MappedClass<'m> {
+    original: &'m str,
+    /// Where the class's own line lies in the file.
+    head: Range<usize>,
+    /// Where the lines of the class's members lie in the file.
+    members: Range<usize>,
+}
+
+/// For each obfuscated name of a member, where its lines lie in the file, together with the comments behind
+/// each line.
+type MemberLines = HashMap<Box<[u8]>, Vec<Range<usize>>>;
+
+/// The indexed classes, by the start of their members in the file.
+#[derive(Debug, Default)]
+struct IndexedClasses {
+    classes: HashMap<usize, Rc<MemberLines>>,
+    lines: usize,
+}
+
+/// The lines of `content` with their places, without line ends.
+fn lines(content: &[u8], within: Range<usize>) -> impl Iterator<Item = (Range<usize>, &[u8])> {
+    let mut at = within.start;
+    std::iter::from_fn(move || {
+        let rest = content.get(at..within.end).filter(|rest| !rest.is_empty())?;
+        let len = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+        let place = at..at + len;
+        at += len;
+        Some((place, rest[..len].trim_ascii_end()))
+    })
+}
+
+/// The original and the obfuscated name of a class's own line, `real.Class -> a.b:`.
+fn class_names(line: &[u8]) -> Option<(&str, &str)> {
+    if line.first().is_none_or(|first| first.is_ascii_whitespace() || *first == b'#') {
+        return None;
+    }
+    let (original, obfuscated) = std::str::from_utf8(line).ok()?.strip_suffix(':')?.split_once(" -> ")?;
+    Some((original.trim(), obfuscated.trim()))
+}
 
 impl<'m> Mapping<'m> {
     /// Reads the content of a mapping file.
@@ -33,11 +93,68 @@ impl<'m> Mapping<'m> {
     /// # Errors
     /// [`MappingError::NotAMapping`] if no line maps a class.
     pub fn parse(content: &'m [u8]) -> Result<Mapping<'m>, MappingError> {
-        let mapping = ProguardMapping::new(content);
-        if !mapping.is_valid() {
+        if !ProguardMapping::new(content).is_valid() {
             return Err(MappingError::NotAMapping);
         }
-        Ok(Mapping(ProguardMapper::new_with_param_mapping(mapping, true)))
+        let mut classes: HashMap<&str, MappedClass<'_>> = HashMap::new();
+        let mut open: Option<(&str, MappedClass<'_>)> = None;
+        for (place, line) in lines(content, 0..content.len()) {
+            if let Some((original, obfuscated)) = class_names(line) {
+                classes.extend(open.take());
+                let members = place.end..place.end;
+                open = Some((obfuscated, MappedClass { original, head: place, members }));
+            } else if let Some((_, class)) = &mut open {
+                class.members.end = place.end;
+            }
+        }
+        classes.extend(open);
+        Ok(Mapping { content, classes, indexed: RefCell::default() })
+    }
+
+    /// The real name of an obfuscated class.
+    fn class(&self, obfuscated: &str) -> Option<&'m str> {
+        self.classes.get(obfuscated).map(|class| class.original)
+    }
+
+    /// The lines of the class with this obfuscated name.
+    fn member_lines(&self, class: &MappedClass<'m>) -> Rc<MemberLines> {
+        let mut indexed = self.indexed.borrow_mut();
+        if let Some(lines) = indexed.classes.get(&class.members.start) {
+            return lines.clone();
+        }
+        let mut by_name: MemberLines = HashMap::new();
+        let (mut last, mut count) = (None, 0);
+        for (place, line) in lines(self.content, class.members.clone()) {
+            // A comment belongs to the member before it.
+            let name = match memchr::memmem::rfind(line, b" -> ") {
+                _ if line.trim_ascii_start().starts_with(b"#") => last,
+                Some(arrow) => Some(&line[arrow + 4..]),
+                None => None,
+            };
+            if let Some(name) = name {
+                by_name.entry(name.into()).or_default().push(place);
+                count += 1;
+            }
+            last = name;
+        }
+        if indexed.lines + count > MAX_INDEXED_LINES {
+            *indexed = IndexedClasses::default();
+        }
+        indexed.lines += count;
+        let lines = Rc::new(by_name);
+        indexed.classes.insert(class.members.start, lines.clone());
+        lines
+    }
+
+    /// The part of the file that maps the method: the class's line and the lines of the method.
+    fn method_lines(&self, class: &str, name: &str) -> Option<Vec<u8>> {
+        let class = self.classes.get(class)?;
+        let mut part = self.content.get(class.head.clone())?.to_vec();
+        let lines = self.member_lines(class);
+        for place in lines.get(name.as_bytes()).into_iter().flatten() {
+            part.extend_from_slice(self.content.get(place.clone())?);
+        }
+        Some(part)
     }
 
     /// The real name of `class.name` with this JNI signature (empty if unknown) at `line`; `None` if the
@@ -49,7 +166,8 @@ impl<'m> Mapping<'m> {
         signature: &str,
         line: Option<usize>,
     ) -> Option<MappedMethod> {
-        let mapper = &self.0;
+        let part = self.method_lines(class, name)?;
+        let mapper = ProguardMapper::new_with_param_mapping(ProguardMapping::new(&part), true);
         let of_frame = |frame: &StackFrame<'_>| {
             mapper
                 .remap_frame(frame)
@@ -61,7 +179,7 @@ impl<'m> Mapping<'m> {
             None => Vec::new(),
         };
         if frames.is_empty() && !signature.is_empty() {
-            let parameters = parameters(mapper, signature);
+            let parameters = self.parameters(signature);
             frames = of_frame(&StackFrame::with_parameters(class, name, &parameters));
         }
         let outermost = frames.pop();
@@ -72,7 +190,7 @@ impl<'m> Mapping<'m> {
         let inlined: Vec<_> = inlined.collect();
         let (class, name, line) = outermost
             .or_else(|| mapper.remap_method(class, name).map(|(c, m)| (c.to_owned(), m.to_owned(), None)))
-            .or_else(|| Some((mapper.remap_class(class)?.to_owned(), name.to_owned(), None)))?;
+            .or_else(|| Some((self.class(class)?.to_owned(), name.to_owned(), None)))?;
         Some(MappedMethod { class, name, line: line.filter(|line| *line > 0), inlined })
     }
 
@@ -98,48 +216,52 @@ impl<'m> Mapping<'m> {
 
     fn dotted(&self, name: &str) -> Option<String> {
         let (class, method) = name.rsplit_once('.')?;
-        if let Some(real) = self.0.remap_class(name) {
+        if let Some(real) = self.class(name) {
             return Some(real.to_owned());
         }
-        let real = self.0.remap_class(class)?;
-        let method = self.0.remap_method(class, method).map_or(method, |(_, real)| real);
+        let real = self.class(class)?;
+        let part = self.method_lines(class, method)?;
+        let mapper = ProguardMapper::new(ProguardMapping::new(&part));
+        let method = mapper.remap_method(class, method).map_or(method, |(_, real)| real);
         Some(format!("{real}.{method}"))
     }
-}
 
-/// The parameter types of a JNI signature in the form of mapping files, with real class names.
-fn parameters(mapper: &ProguardMapper<'_>, signature: &str) -> String {
-    let mut types = Vec::new();
-    let inner =
-        signature.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("", |(inner, _)| inner);
-    let mut rest = inner;
-    let mut arrays = 0;
-    while let Some(c) = rest.chars().next() {
-        rest = &rest[c.len_utf8()..];
-        let name = match c {
-            '[' => {
-                arrays += 1;
-                continue;
-            }
-            'L' => {
-                let (class, more) = rest.split_once(';').unwrap_or((rest, ""));
-                rest = more;
-                let class = class.replace('/', ".");
-                mapper.remap_class(&class).map_or(class.clone(), str::to_owned)
-            }
-            'Z' => "boolean".into(),
-            'B' => "byte".into(),
-            'C' => "char".into(),
-            'S' => "short".into(),
-            'I' => "int".into(),
-            'J' => "long".into(),
-            'F' => "float".into(),
-            'D' => "double".into(),
-            other => other.to_string(),
-        };
-        types.push(name + &"[]".repeat(std::mem::take(&mut arrays)));
+    /// The parameter types of a JNI signature in the form of mapping files, with real class names.
+    fn parameters(&self, signature: &str) -> String {
+        let mut types = Vec::new();
+        let inner = signature
+            .split_once('(')
+            .and_then(|(_, rest)| rest.split_once(')'))
+            .map_or("", |(inner, _)| inner);
+        let mut rest = inner;
+        let mut arrays = 0;
+        while let Some(c) = rest.chars().next() {
+            rest = &rest[c.len_utf8()..];
+            let name = match c {
+                '[' => {
+                    arrays += 1;
+                    continue;
+                }
+                'L' => {
+                    let (class, more) = rest.split_once(';').unwrap_or((rest, ""));
+                    rest = more;
+                    let class = class.replace('/', ".");
+                    self.class(&class).map_or(class.clone(), str::to_owned)
+                }
+                'Z' => "boolean".into(),
+                'B' => "byte".into(),
+                'C' => "char".into(),
+                'S' => "short".into(),
+                'I' => "int".into(),
+                'J' => "long".into(),
+                'F' => "float".into(),
+                'D' => "double".into(),
+                other => other.to_string(),
+            };
+            types.push(name + &"[]".repeat(std::mem::take(&mut arrays)));
+        }
+        types.join(",")
     }
-    types.join(",")
 }
 
 #[cfg(test)]
@@ -157,6 +279,21 @@ mod tests {
         );
         assert_eq!(mapping.text("RV OnLayout"), None);
         assert_eq!(mapping.text("x.y z 1.5 a."), None);
+    }
+
+    #[test]
+    fn inlined_methods_and_lines_come_from_the_lines_of_the_method_alone() {
+        let file = b"# compiler: R8\nreal.A -> a:\n# {\"id\":\"sourceFile\",\"fileName\":\"A.kt\"}\n\
+            \x20   1:4:void real.B.inner():20:23 -> m\n    1:4:void outer():7 -> m\n\
+            \x20   5:5:void other():9:9 -> n\r\nreal.C -> b:\n    int field -> x\n";
+        let mapping = Mapping::parse(file).unwrap();
+        let real = mapping.method("a", "m", "", Some(2)).unwrap();
+        assert_eq!((real.class.as_str(), real.name.as_str(), real.line), ("real.A", "outer", Some(7)));
+        assert_eq!(real.inlined, ["real.B.inner:21"]);
+        let real = mapping.method("a", "n", "()V", None).unwrap();
+        assert_eq!((real.class.as_str(), real.name.as_str()), ("real.A", "other"));
+        let real = mapping.method("b", "unknown", "()V", None).unwrap();
+        assert_eq!((real.class.as_str(), real.name.as_str()), ("real.C", "unknown"));
     }
 
     #[test]
