@@ -11,6 +11,7 @@ use crate::art::Mapping;
 use crate::formats::input::{Input, InputError};
 use crate::formats::perfetto::NAME as PERFETTO_FORMAT;
 use crate::formats::perfetto_archive::{self, ArchiveError};
+use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{self, OpenError, art_method};
 use crate::timeline::{
     self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, Verdict,
@@ -32,6 +33,8 @@ pub struct ConvertRequest<'a> {
     pub only_ftrace: bool,
     /// Compresses the output with gzip, whatever its ending.
     pub gzip: bool,
+    /// The user's limit on what each input may unpack to.
+    pub unpack_limit: UnpackLimit,
     /// The user's decisions about the place of method traces.
     pub options: MergeOptions,
 }
@@ -164,7 +167,7 @@ impl<'a> Conversion<'a> {
                 output: request.output.display().to_string(),
             })?,
         };
-        let (inputs, notes) = open_each_once(request.inputs)?;
+        let (inputs, notes) = open_each_once(request.inputs, request.unpack_limit)?;
         if let Some(same) = request.inputs.iter().find(|path| is_same_file(path, request.output)) {
             return Err(ConvertError::OutputIsInput { path: same.display().to_string() });
         }
@@ -172,7 +175,8 @@ impl<'a> Conversion<'a> {
             let not_read = |file| OpenError::NotRead { name: input.name.clone(), file };
             formats::identify(input).map_err(|file| MergeError::from(not_read(file)))?;
         }
-        let mapping = request.mapping.map(Input::open).transpose()?;
+        let mapping =
+            request.mapping.map(|path| Input::open_within(path, request.unpack_limit)).transpose()?;
         Ok(Conversion { request, format, inputs, mapping, notes })
     }
 
@@ -338,7 +342,7 @@ fn only_dropped_kind(format: &OutputFormat, summary: &MergeSummary) -> Option<Da
 }
 
 /// Opens the inputs. An input with the same bytes as one before it is left out, and a note says so.
-fn open_each_once(paths: &[PathBuf]) -> Result<(Vec<Input>, Vec<String>), ConvertError> {
+fn open_each_once(paths: &[PathBuf], limit: UnpackLimit) -> Result<(Vec<Input>, Vec<String>), ConvertError> {
     let (mut inputs, mut notes): (Vec<Input>, Vec<String>) = (Vec::new(), Vec::new());
     for (at, path) in paths.iter().enumerate() {
         let twice = |first: &Input| {
@@ -348,7 +352,7 @@ fn open_each_once(paths: &[PathBuf]) -> Result<(Vec<Input>, Vec<String>), Conver
             notes.extend(inputs.iter().find(|first| first.name == "-").map(twice));
             continue;
         }
-        let input = Input::open(path)?;
+        let input = Input::open_within(path, limit)?;
         let members = perfetto_archive::members(&input)?;
         for input in members.unwrap_or_else(|| vec![input]) {
             match inputs.iter().find(|first| first[..] == input[..]) {

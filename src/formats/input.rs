@@ -9,11 +9,12 @@ use std::path::Path;
 
 use super::Damage;
 use super::trace_dat::Release;
+use super::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
 use crate::trace_dat::recorder_stream;
 use crate::trace_dat::recorder_stream::decoder::{RecorderStream, StreamError};
 
-/// The largest size of a decompressed input, and of the data that is read from standard input, bytes.
-const MAX_IN_MEMORY: u64 = 4 << 30;
+/// Without a limit of the user's, the most data that is read from a pipe, bytes.
+const MAX_PIPE_BYTES: u64 = 4 << 30;
 
 /// The number of bytes at the start of a text or an unknown file that decide the file's format.
 pub(crate) const DETECTION_BYTES: usize = 64 << 10;
@@ -31,6 +32,8 @@ pub struct Input {
     pub damage: Vec<Damage>,
     /// The offset to add to the times of a method trace, ns, where the archive that it came in says so.
     pub offset_ns: Option<i64>,
+    /// What the file may still unpack to.
+    pub(crate) unpack_budget: UnpackBudget,
     bytes: Bytes,
 }
 
@@ -63,11 +66,13 @@ pub enum InputError {
         /// The path as given.
         name: String,
     },
-    /// The input decompresses to more than 4 GiB.
-    #[error("{name}: unpacks to more than {} GiB: unpack it to a file first", MAX_IN_MEMORY >> 30)]
+    /// The input decompresses to more than it may.
+    #[error("{name}: {source}")]
     TooBig {
         /// The path as given.
         name: String,
+        /// The limit.
+        source: OverUnpackLimit,
     },
     /// A stream of `record -o -` that cannot be read.
     #[error("{name}: {source}")]
@@ -119,12 +124,18 @@ impl Release for Input {
 }
 
 impl Input {
-    /// Opens `path` (`-` is standard input) and decompresses it if it is a gzip or zstd file.
+    /// Opens `path` (`-` is standard input) and decompresses it if it is a gzip or zstd file. The file may
+    /// unpack to as many bytes as are usual for its size.
     pub fn open(path: &Path) -> Result<Input, InputError> {
+        Input::open_within(path, UnpackLimit::default())
+    }
+
+    /// The same as [`Input::open`], with a limit on what the file may unpack to.
+    pub fn open_within(path: &Path, limit: UnpackLimit) -> Result<Input, InputError> {
         let name = path.display().to_string();
         let io_error = |source| InputError::Io { name: name.clone(), source };
         let bytes = if name == "-" {
-            Bytes::Owned(read_all(io::stdin().lock()).map_err(io_error)?)
+            Bytes::Owned(read_all(io::stdin().lock(), limit).map_err(io_error)?)
         } else {
             let file = File::open(path).map_err(io_error)?;
             let meta = file.metadata().map_err(io_error)?;
@@ -134,14 +145,20 @@ impl Input {
             match meta.is_file() {
                 true if meta.len() == 0 => Bytes::Owned(Vec::new()),
                 true => Bytes::Mapped(map(&file).map_err(io_error)?),
-                false => Bytes::Owned(read_all(file).map_err(io_error)?),
+                false => Bytes::Owned(read_all(file, limit).map_err(io_error)?),
             }
         };
-        let mut input = Input { name, size: 0, packed: None, damage: Vec::new(), offset_ns: None, bytes };
-        input.size = input.len() as u64;
-        if input.is_empty() {
-            return Err(InputError::Empty { name: input.name });
+        let size = match &bytes {
+            Bytes::Mapped(map) => map.len(),
+            Bytes::Owned(bytes) => bytes.len(),
+        };
+        if size == 0 {
+            return Err(InputError::Empty { name });
         }
+        let size = size as u64;
+        let unpack_budget = limit.budget(size);
+        let (packed, damage, offset_ns) = (None, Vec::new(), None);
+        let input = Input { name, size, packed, damage, offset_ns, unpack_budget, bytes };
         input.unpack()?.unstream()
     }
 
@@ -154,6 +171,7 @@ impl Input {
             packed: None,
             damage: Vec::new(),
             offset_ns: None,
+            unpack_budget: UnpackLimit::default().budget(size),
             bytes: Bytes::Owned(bytes),
         }
     }
@@ -167,15 +185,16 @@ impl Input {
         let mut out = Vec::new();
         let result = match packed {
             "gzip" => {
-                flate2::bufread::MultiGzDecoder::new(&self[..]).take(MAX_IN_MEMORY + 1).read_to_end(&mut out)
+                let decoder = flate2::bufread::MultiGzDecoder::new(&self[..]);
+                self.unpack_budget.read_to_end(decoder, &mut out)
             }
             _ => zstd::stream::read::Decoder::new(&self[..])
-                .and_then(|d| d.take(MAX_IN_MEMORY + 1).read_to_end(&mut out)),
+                .and_then(|decoder| self.unpack_budget.read_to_end(decoder, &mut out)),
         };
-        if out.len() as u64 > MAX_IN_MEMORY {
-            return Err(InputError::TooBig { name: self.name });
-        }
         match result {
+            Err(error) if is_over_limit(&error) => {
+                return Err(InputError::TooBig { name: self.name, source: self.unpack_budget.error() });
+            }
             Err(source) if out.is_empty() => {
                 return Err(InputError::Packed { name: self.name, packed, source });
             }
@@ -217,11 +236,15 @@ impl Input {
     }
 }
 
-fn read_all(from: impl Read) -> io::Result<Vec<u8>> {
+fn read_all(from: impl Read, limit: UnpackLimit) -> io::Result<Vec<u8>> {
+    let limit = limit.0.unwrap_or(MAX_PIPE_BYTES);
     let mut out = Vec::new();
-    from.take(MAX_IN_MEMORY + 1).read_to_end(&mut out)?;
-    match out.len() as u64 > MAX_IN_MEMORY {
-        true => Err(io::Error::other("more than can be kept in memory: write it to a file and name that")),
+    from.take(limit.saturating_add(1)).read_to_end(&mut out)?;
+    match out.len() as u64 > limit {
+        true => Err(io::Error::other(format!(
+            "more than {limit} bytes, the limit for data that is kept in memory: write it to a file and name \
+             that, or set another limit with --max-memory BYTES"
+        ))),
         false => Ok(out),
     }
 }

@@ -21,6 +21,7 @@ mod sink;
 mod thread_ids;
 pub mod trace_dat;
 mod track;
+pub mod unpack_budget;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
 pub use event::{Event, EventTypeId, Payload};

@@ -9,13 +9,12 @@ use serde_json::Value as Json;
 use zip::ZipArchive;
 
 use super::input::Input;
+use super::unpack_budget::{OverUnpackLimit, is_over_limit};
 
 /// The manifest's name in the archive.
 const MANIFEST: &str = "perfetto_manifest.json";
 /// The largest manifest that is read, bytes.
 const MAX_MANIFEST_BYTES: u64 = 16 << 20;
-/// The largest size of all files of an archive together, bytes.
-const MAX_ARCHIVE_BYTES: u64 = 4 << 30;
 /// The first bytes of a zip.
 const MAGIC: &[u8] = b"PK\x03\x04";
 
@@ -29,6 +28,14 @@ pub enum ArchiveError {
         name: String,
         /// The error of the zip's reader.
         source: zip::result::ZipError,
+    },
+    /// The files unpack to more than they may.
+    #[error("{name}: {source}")]
+    TooBig {
+        /// The archive's path as given, and the file in it.
+        name: String,
+        /// The limit.
+        source: OverUnpackLimit,
     },
     /// The manifest cannot be used.
     #[error("{name}/{MANIFEST}: {what}")]
@@ -54,14 +61,18 @@ pub fn members(input: &Input) -> Result<Option<Vec<Input>>, ArchiveError> {
     if zip.index_for_name(MANIFEST).is_none() {
         return Ok(None);
     }
-    let mut left = MAX_ARCHIVE_BYTES;
     let mut file = |path: &str, limit: u64| {
         let name = format!("/{path}");
         let mut bytes = Vec::new();
         let member = zip.by_name(path).map_err(|source| zip_error(&name, source))?;
-        let read = member.take(limit.min(left)).read_to_end(&mut bytes);
-        read.map_err(|source| zip_error(&name, source.into()))?;
-        left -= bytes.len() as u64;
+        let read = input.unpack_budget.read_to_end(member.take(limit), &mut bytes);
+        read.map_err(|source| match is_over_limit(&source) {
+            true => {
+                let source = input.unpack_budget.error();
+                ArchiveError::TooBig { name: format!("{}{name}", input.name), source }
+            }
+            false => zip_error(&name, source.into()),
+        })?;
         Ok(bytes)
     };
     let wrong = |what: String| ArchiveError::Manifest { name: input.name.clone(), what };
@@ -74,6 +85,7 @@ pub fn members(input: &Input) -> Result<Option<Vec<Input>>, ArchiveError> {
         let path = entry["path"].as_str().ok_or_else(|| wrong("a file has no path".into()))?;
         let bytes = file(path, u64::MAX)?;
         let mut member = Input::from_bytes(&format!("{}/{path}", input.name), bytes);
+        member.unpack_budget = input.unpack_budget.clone();
         member.offset_ns = entry["clocks"]["offset_ns"].as_i64();
         members.push(member);
     }

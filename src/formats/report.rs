@@ -84,7 +84,7 @@ impl ReadReport {
 
     /// The number of events known to be lost, of all CPUs.
     pub fn lost(&self) -> u64 {
-        self.cpus.values().map(|c| c.lost).sum::<u64>() + self.lost_anywhere
+        self.cpus.values().fold(self.lost_anywhere, |sum, cpu| sum.saturating_add(cpu.lost))
     }
 
     /// Counts an event at `ts`, ns of the file's clock.

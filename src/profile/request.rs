@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::rows::{RowKind, SortKey};
 use super::text_style::TextStyle;
+use crate::formats::unpack_budget::UnpackLimit;
 
 /// A request for a profile. Without an output file the profile is printed.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +16,8 @@ pub struct ProfileRequest {
     pub earlier: Option<PathBuf>,
     /// A mapping file of R8 or ProGuard.
     pub mapping: Option<PathBuf>,
+    /// The user's limit on what each file may unpack to.
+    pub unpack_limit: UnpackLimit,
     /// The clock to sort, draw and cut by: [`CPU`](crate::formats::art_method::CPU) or
     /// [`WALL`](crate::formats::art_method::WALL). `None` selects wall time where the trace has it.
     pub clock: Option<usize>,

@@ -12,9 +12,11 @@ use crate::formats::input::Input;
 
 /// Makes the profile that `request` describes and gives its results and messages to `output`.
 pub fn run(request: &ProfileRequest, output: &mut ProfileOutput<'_>) -> Result<ProfileReport, ProfileError> {
-    let mapping = request.mapping.as_deref().map(Input::open).transpose()?;
-    let inputs = open_files(&request.traces)?;
-    let earlier_input = request.earlier.as_deref().map(open_file).transpose()?;
+    let mapping =
+        request.mapping.as_deref().map(|path| Input::open_within(path, request.unpack_limit)).transpose()?;
+    let inputs = open_files(&request.traces, request.unpack_limit)?;
+    let earlier_input =
+        request.earlier.as_deref().map(|path| open_file(path, request.unpack_limit)).transpose()?;
     let several = inputs.len() > 1;
     if earlier_input.is_some() && several {
         return Err(ProfileError::SeveralTracesToCompare);

@@ -305,7 +305,7 @@ impl<'o> Timeline<'o> {
         for (cpu, count) in std::mem::take(&mut report.cpus) {
             let sum = total.cpus.entry(cpu).or_default();
             sum.events += count.events;
-            sum.lost += count.lost;
+            sum.lost = sum.lost.saturating_add(count.lost);
             sum.gaps += count.gaps;
         }
         total.track_events.add(report.track_events);

@@ -1,10 +1,10 @@
 //! `dmtracedump`: declares the flags of the old tool, and calls [`crate::profile::dmtracedump::run`].
 
-use std::io::BufWriter;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, ValueEnum};
 
+use super::MemoryArgs;
 use crate::cli::Exit;
 use crate::console::complain;
 use crate::formats::art_method::{CPU, WALL};
@@ -46,6 +46,8 @@ pub struct DmtracedumpArgs {
     /// The clock of a trace with two clocks [default: cpu, as in the old tool]
     #[arg(long, value_enum, value_name = "CLOCK")]
     clock: Option<ClockArg>,
+    #[command(flatten)]
+    memory: MemoryArgs,
     /// Exit with 3 also where irregular records had to be interpreted
     #[arg(long)]
     strict: bool,
@@ -72,9 +74,9 @@ impl ClockArg {
 
 /// Runs the command.
 pub fn run(args: DmtracedumpArgs) -> anyhow::Result<Exit> {
-    let mut results = BufWriter::new(std::io::stdout().lock());
+    let mut results = super::results();
     let mut message = |text: &str| complain(format_args!("tracebridge: {text}"));
-    let mut output = ProfileOutput { results: &mut results, message: &mut message };
+    let mut output = ProfileOutput { results: results.as_mut(), message: &mut message };
     let strict = args.strict;
     let report = dmtracedump::run(&args.into_request(), &mut output)?;
     Ok(if report.lossy || strict && report.irregular { Exit::Lossy } else { Exit::Complete })
@@ -84,6 +86,7 @@ impl DmtracedumpArgs {
     fn into_request(self) -> DumpRequest {
         DumpRequest {
             traces: self.traces,
+            unpack_limit: self.memory.limit(),
             earlier: self.diff,
             html: self.html,
             records: self.dump,

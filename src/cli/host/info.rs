@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use serde_json::json;
 
-use super::size;
+use super::{MemoryArgs, size};
 use crate::cli::{Exit, exit};
-use crate::console::complain;
+use crate::console::{TerminalWriter, complain};
 use crate::export::ConversionLosses;
 use crate::formats::input::Input;
 use crate::formats::{OpenError, ReadReport};
@@ -28,6 +28,8 @@ pub struct InfoArgs {
     /// The files; - is standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    memory: MemoryArgs,
     /// Write one JSON object a file (docs/schemas/info.json describes it)
     #[arg(long)]
     json: bool,
@@ -38,7 +40,7 @@ pub struct InfoArgs {
 
 /// Runs `info`.
 pub fn run(args: InfoArgs) -> anyhow::Result<Exit> {
-    let mut out = io::stdout().lock();
+    let mut out = TerminalWriter::new(io::stdout().lock());
     let mut exit = Exit::Complete;
     for path in &args.files {
         match container::search(path) {
@@ -57,7 +59,9 @@ pub fn run(args: InfoArgs) -> anyhow::Result<Exit> {
             // The reader of a single file finds the same error, or tells what is wrong with the archive.
             Ok(None) | Err(_) => {}
         }
-        let report = Input::open(path).map_err(OpenError::from).map_err(InspectError::from);
+        let report = Input::open_within(path, args.memory.limit())
+            .map_err(OpenError::from)
+            .map_err(InspectError::from);
         match report.and_then(|input| inspect::inspect(&input)) {
             Ok(report) => {
                 let is_lossy = report.is_lossy() || args.strict && report.is_irregular();

@@ -7,9 +7,10 @@ use std::time::Duration;
 use clap::Parser;
 use serde_json::json;
 
-use super::size;
+use super::{MemoryArgs, size};
 use crate::cli::Exit;
 use crate::clock::Clock;
+use crate::console::TerminalWriter;
 use crate::export::ConversionLosses;
 use crate::export::convert::{Conversion, ConvertRequest, Converted};
 use crate::timeline::{MergeOptions, MergeSummary};
@@ -72,6 +73,8 @@ struct OutputArgs {
     /// Pack the output with gzip, whatever OUT's ending
     #[arg(long)]
     gzip: bool,
+    #[command(flatten)]
+    memory: MemoryArgs,
     /// Write the summary as JSON (docs/schemas/convert.json describes it)
     #[arg(long)]
     json: bool,
@@ -109,6 +112,7 @@ fn run(inputs: &[PathBuf], args: &OutputArgs, options: MergeOptions, explain: bo
         mapping: args.mapping.as_deref(),
         only_ftrace: args.only_ftrace,
         gzip: args.gzip,
+        unpack_limit: args.memory.limit(),
         options,
     })?;
     let progress = progress(conversion.input_count(), conversion.input_bytes());
@@ -117,8 +121,8 @@ fn run(inputs: &[PathBuf], args: &OutputArgs, options: MergeOptions, explain: bo
     let converted = result?;
     // Where the file itself goes to standard output, the summary goes to standard error.
     let mut to: Box<dyn Write> = match args.output.as_os_str() == "-" {
-        true => Box::new(io::stderr().lock()),
-        false => Box::new(io::stdout().lock()),
+        true => Box::new(TerminalWriter::new(io::stderr().lock())),
+        false => Box::new(TerminalWriter::new(io::stdout().lock())),
     };
     if args.json {
         print_json(&mut to, args, &converted)?;

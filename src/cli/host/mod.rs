@@ -5,14 +5,16 @@ mod info;
 mod merge;
 mod profile;
 
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
-use clap::Subcommand;
 use clap::error::{ContextKind, ContextValue};
+use clap::{Args, Subcommand};
 
-use super::Exit;
-use crate::console::complain;
+use super::{Exit, units};
+use crate::console::{TerminalWriter, complain};
 use crate::formats::input::Input;
+use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{self, art_method};
 
 /// The commands of the host.
@@ -54,6 +56,31 @@ pub fn suggest_for_file(error: &clap::Error) {
     complain(format_args!("\n{word} is a file, and no command comes before it. Perhaps:"));
     for command in commands {
         complain(format_args!("  tracebridge {}", command.replace("FILE", word)));
+    }
+}
+
+/// The limit on memory that every command with input files has.
+#[derive(Args)]
+struct MemoryArgs {
+    /// Refuse a file, or the rest of it, that unpacks to more than this: 512M, 8G [default: 64 times the
+    /// file's size, and at least 256M]
+    #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
+    max_memory: Option<u64>,
+}
+
+impl MemoryArgs {
+    fn limit(&self) -> UnpackLimit {
+        UnpackLimit(self.max_memory)
+    }
+}
+
+/// Standard output for results. A terminal does not get the control characters of names; a file or a pipe gets
+/// the names as they are.
+fn results() -> Box<dyn Write> {
+    let out = io::stdout().lock();
+    match out.is_terminal() {
+        true => Box::new(BufWriter::new(TerminalWriter::new(out))),
+        false => Box::new(BufWriter::new(out)),
     }
 }
 

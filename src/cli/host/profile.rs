@@ -1,11 +1,12 @@
 //! `profile`: declares the flags, and calls [`crate::profile::run`].
 
-use std::io::{BufWriter, IsTerminal};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
+use super::MemoryArgs;
 use super::dmtracedump::ClockArg;
 use crate::cli::{Exit, units};
 use crate::console::complain;
@@ -68,6 +69,8 @@ pub struct ProfileArgs {
     /// Exit with 3 also where irregular records had to be interpreted
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    memory: MemoryArgs,
     /// Compare with this earlier trace: show which rows are slower, faster, new or gone, largest change first
     #[arg(long, value_name = "TRACE")]
     diff: Option<PathBuf>,
@@ -148,9 +151,9 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 
 /// Runs the command.
 pub fn run(args: ProfileArgs) -> anyhow::Result<Exit> {
-    let mut results = BufWriter::new(std::io::stdout().lock());
+    let mut results = super::results();
     let mut message = |text: &str| complain(format_args!("tracebridge: {text}"));
-    let mut output = ProfileOutput { results: &mut results, message: &mut message };
+    let mut output = ProfileOutput { results: results.as_mut(), message: &mut message };
     let strict = args.strict;
     let report = profile::run(&args.into_request(), &mut output)?;
     Ok(if report.lossy || strict && report.irregular { Exit::Lossy } else { Exit::Complete })
@@ -165,6 +168,7 @@ impl ProfileArgs {
             traces: self.traces,
             earlier: self.diff,
             mapping: self.mapping,
+            unpack_limit: self.memory.limit(),
             clock: self.clock.map(ClockArg::index),
             filter: RecordFilter { threads: self.thread, window_ns },
             rows: RowRequest {

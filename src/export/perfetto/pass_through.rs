@@ -30,7 +30,7 @@ use super::taken_ids::{IdFilter, TraceIds};
 use crate::art::Mapping;
 use crate::formats::input::Input;
 use crate::formats::perfetto::fields::trace;
-use crate::formats::perfetto::packets::{MAX_INFLATED_BYTES, cut_packet};
+use crate::formats::perfetto::packets::cut_packet;
 use crate::formats::perfetto::scan::TraceScan;
 use crate::formats::perfetto::wire::read::fields;
 use crate::formats::trace_dat::Release;
@@ -91,7 +91,9 @@ impl<'a> PassedInputs<'a> {
         let (mut sequences, mut uuids) = (IdFilter::for_bytes(bytes), IdFilter::for_bytes(bytes));
         let traces: Vec<(usize, &Input, TraceIds)> = perfetto
             .into_iter()
-            .map(|(index, input)| (index, input, TraceIds::of(input, &mut uuids)))
+            .map(|(index, input)| {
+                (index, input, TraceIds::of(input, input.unpack_budget.limit(), &mut uuids))
+            })
             .collect();
         for (_, _, ids) in &traces {
             ids.sequences.iter().for_each(|id| sequences.add(*id));
@@ -113,7 +115,7 @@ impl<'a> PassedInputs<'a> {
     /// Hands the packets of all traces to `write`, in pieces.
     pub(super) fn write(&self, write: &mut dyn FnMut(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
         for PassedInput { input, changes, .. } in &self.list {
-            let mut left = MAX_INFLATED_BYTES;
+            let mut left = input.unpack_budget.limit();
             let mut out = Vec::new();
             let mut all = fields(input);
             let (mut start, mut released) = (0, 0);

@@ -7,7 +7,7 @@ use crate::formats::perfetto::fields::{
     process_descriptor, thread_descriptor, trace, trace_packet, trace_packet_defaults, track_descriptor,
     track_event, track_event_defaults,
 };
-use crate::formats::perfetto::packets::{MAX_INFLATED_BYTES, decompress};
+use crate::formats::perfetto::packets::decompress;
 use crate::formats::perfetto::wire::read::{WireValue, fields, last_value};
 
 /// The least and the most bits of an [`IdFilter`]: 128 KiB and 8 MiB.
@@ -72,9 +72,10 @@ pub(super) struct TraceIds {
 impl TraceIds {
     /// Reads the ids of all packets of `data`, compressed packets among them. Adds every uuid of a track,
     /// described or not, to `uuids`.
-    pub(super) fn of(data: &[u8], uuids: &mut IdFilter) -> TraceIds {
+    /// Compressed packets are read up to `limit` unpacked bytes.
+    pub(super) fn of(data: &[u8], limit: u64, uuids: &mut IdFilter) -> TraceIds {
         let mut ids = TraceIds::default();
-        let mut left = MAX_INFLATED_BYTES;
+        let mut left = limit;
         ids.packets(data, uuids, Some(&mut left));
         ids
     }

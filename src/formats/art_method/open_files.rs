@@ -3,27 +3,28 @@
 use std::path::{Path, PathBuf};
 
 use crate::formats::input::{Input, InputError};
+use crate::formats::unpack_budget::UnpackLimit;
 
 /// Opens one trace. For `NAME.key` the function also reads `NAME.data` beside it.
-pub fn open_file(path: &Path) -> Result<Input, InputError> {
+pub fn open_file(path: &Path, limit: UnpackLimit) -> Result<Input, InputError> {
     match has_ending(path, "key") {
-        true => open_pair(path, &path.with_extension("data")),
-        false => Input::open(path),
+        true => open_pair(path, &path.with_extension("data"), limit),
+        false => Input::open_within(path, limit),
     }
 }
 
 /// Opens the traces in a list of paths. A key file and the data file right behind it are one trace.
-pub fn open_files(paths: &[PathBuf]) -> Result<Vec<Input>, InputError> {
+pub fn open_files(paths: &[PathBuf], limit: UnpackLimit) -> Result<Vec<Input>, InputError> {
     let mut inputs = Vec::new();
     let mut rest = paths;
     while let [path, after @ ..] = rest {
         match after {
             [data, after @ ..] if has_ending(path, "key") && has_ending(data, "data") => {
-                inputs.push(open_pair(path, data)?);
+                inputs.push(open_pair(path, data, limit)?);
                 rest = after;
             }
             _ => {
-                inputs.push(open_file(path)?);
+                inputs.push(open_file(path, limit)?);
                 rest = after;
             }
         }
@@ -32,9 +33,9 @@ pub fn open_files(paths: &[PathBuf]) -> Result<Vec<Input>, InputError> {
 }
 
 /// Joins a key file (the text section) and its data file (the records) into the content of one trace file.
-fn open_pair(key: &Path, data: &Path) -> Result<Input, InputError> {
-    let mut bytes = Input::open(key)?.to_vec();
-    bytes.extend_from_slice(&Input::open(data)?);
+fn open_pair(key: &Path, data: &Path, limit: UnpackLimit) -> Result<Input, InputError> {
+    let mut bytes = Input::open_within(key, limit)?.to_vec();
+    bytes.extend_from_slice(&Input::open_within(data, limit)?);
     Ok(Input::from_bytes(&key.display().to_string(), bytes))
 }
 

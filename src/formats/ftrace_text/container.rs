@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use super::lines::lines;
 use super::zlib::{base64_zlib, inflate, is_zlib};
 use super::{html, ps_table};
+use crate::formats::unpack_budget::UnpackBudget;
 use crate::formats::{Damage, ReadReport};
 use crate::text::markup::{unescape_javascript, unescape_script};
 
@@ -28,9 +29,9 @@ pub(super) struct TextContents<'a> {
 }
 
 /// Finds the texts in a file. Damage and parts that are not read go into `report`.
-pub(super) fn open<'a>(data: &'a [u8], report: &mut ReadReport) -> TextContents<'a> {
+pub(super) fn open<'a>(data: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport) -> TextContents<'a> {
     if html::is_page(data) {
-        return open_page(data, report);
+        return open_page(data, budget, report);
     }
     let mut contents = TextContents { format: "ftrace text", traces: Vec::new(), ps_tables: Vec::new() };
     let body = match trace_start(data) {
@@ -43,14 +44,14 @@ pub(super) fn open<'a>(data: &'a [u8], report: &mut ReadReport) -> TextContents<
     if is_zlib(body) {
         contents.format = "atrace text (zlib)";
         let offset = (data.len() - body.len()) as u64;
-        contents.traces.push(Text::Owned(inflate(body, offset, report)));
+        contents.traces.push(Text::Owned(inflate(body, offset, budget, report)));
     } else {
         contents.add(unescape_if_javascript(body), report);
     }
     contents
 }
 
-fn open_page<'a>(page: &'a [u8], report: &mut ReadReport) -> TextContents<'a> {
+fn open_page<'a>(page: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport) -> TextContents<'a> {
     let mut contents = TextContents { format: "systrace HTML", traces: Vec::new(), ps_tables: Vec::new() };
     let scripts = html::scripts(page);
     for section in scripts.sections {
@@ -60,7 +61,7 @@ fn open_page<'a>(page: &'a [u8], report: &mut ReadReport) -> TextContents<'a> {
                 .notes
                 .push("a section of the page was not read: it is JSON (a trace of the host itself)".into());
         } else if let Some(zlib) = base64_zlib(section) {
-            contents.add(inflate(&zlib, 0, report).into(), report);
+            contents.add(inflate(&zlib, 0, budget, report).into(), report);
         } else {
             let text = match unescape_if_javascript(section) {
                 Text::Borrowed(text) => unescape_script(text),
@@ -142,6 +143,11 @@ fn unescape_if_javascript(text: &[u8]) -> Text<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::unpack_budget::UnpackLimit;
+
+    fn budget() -> UnpackBudget {
+        UnpackLimit::default().budget(0)
+    }
 
     #[test]
     fn the_trace_starts_behind_its_line() {
@@ -157,7 +163,7 @@ mod tests {
             #subsys_name\thierarchy\tnum_cgroups\tenabled\ncpuset\t4\t7\t1\n/top-app (root=4) : 1 2\n</script>\
             <script class=\"trace-data\" type=\"application/text\">\n# tracer: nop\n a-1 [000] 1.5: 0: E\n</script>";
         let mut report = ReadReport::default();
-        let contents = open(page, &mut report);
+        let contents = open(page, &budget(), &mut report);
         assert_eq!(contents.traces, [&b"# tracer: nop\n a-1 [000] 1.5: 0: E\n"[..]]);
         assert!(contents.ps_tables.is_empty() && report.damage.is_empty(), "{report:?}");
         assert_eq!(report.notes.len(), 1, "{report:?}");
@@ -166,7 +172,7 @@ mod tests {
     #[test]
     fn a_table_behind_a_trace_is_cut_off_it() {
         let mut report = ReadReport::default();
-        let contents = open(b"# tracer: nop\nPROCESS DUMP\nUSER PID\n", &mut report);
+        let contents = open(b"# tracer: nop\nPROCESS DUMP\nUSER PID\n", &budget(), &mut report);
         assert_eq!(contents.traces, [&b"# tracer: nop\n"[..]]);
         assert_eq!(contents.ps_tables, [&b"PROCESS DUMP\nUSER PID\n"[..]]);
     }

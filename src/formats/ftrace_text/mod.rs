@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use super::event_catalog;
 use super::input::Input;
+use super::unpack_budget::{UnpackBudget, UnpackLimit};
 use super::{Damage, Event, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink};
 use crate::clock::{Clock, Snapshots};
 use container::TextContents;
@@ -44,7 +45,7 @@ pub struct TextRecording<'a> {
 
 /// Opens `input` as ftrace's text, or as an HTML page with such a text in it.
 pub(super) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
-    Ok(OpenedInput::Recording(Box::new(TextRecording::open(input))))
+    Ok(OpenedInput::Recording(Box::new(TextRecording::open_within(input, &input.unpack_budget))))
 }
 
 /// Opens a text or an HTML page and pushes all of it to `sink`.
@@ -60,8 +61,13 @@ impl<'a> TextRecording<'a> {
     /// Takes the text out of its container. Any bytes can be opened; each reading reports the faults of the
     /// file.
     pub fn open(data: &'a [u8]) -> TextRecording<'a> {
+        TextRecording::open_within(data, &UnpackLimit::default().budget(data.len() as u64))
+    }
+
+    /// The same as [`TextRecording::open`], with a limit on what compressed texts may unpack to.
+    pub fn open_within(data: &'a [u8], budget: &UnpackBudget) -> TextRecording<'a> {
         let mut opening_report = ReadReport::default();
-        let contents = container::open(data, &mut opening_report);
+        let contents = container::open(data, budget, &mut opening_report);
         let first = contents.traces.iter().flat_map(|t| lines(t)).find_map(|(_, l)| event_line::parse(l));
         let head = Head {
             format: contents.format.to_string(),
@@ -141,14 +147,15 @@ impl TextReader<'_> {
                     }
                     let entry = self.report.cpus.entry(cpu).or_default();
                     match count {
-                        Some(count) => entry.lost += count,
+                        Some(count) => entry.lost = entry.lost.saturating_add(count),
                         None => entry.gaps += 1,
                     }
                     self.sink.lost(cpu, count)?;
                 }
                 OtherLine::Entries { held, written } => {
-                    self.announced_events += held;
-                    self.report.lost_anywhere += written.saturating_sub(held);
+                    self.announced_events = self.announced_events.saturating_add(held);
+                    let lost = &mut self.report.lost_anywhere;
+                    *lost = lost.saturating_add(written.saturating_sub(held));
                 }
                 OtherLine::Unknown => match &mut pending {
                     Some((line, event_end)) if may_continue(line.rest) && end < text.len() => {

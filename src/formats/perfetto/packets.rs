@@ -19,6 +19,7 @@ use super::packet_types::{self, PacketTypes};
 use super::track_clocks::{FIRST_CUSTOM_CLOCK, machine_clock};
 use super::wire::read::{WireValue, fields, last_value, varint};
 use crate::clock::{Clock, Snapshot, Snapshots};
+use crate::formats::unpack_budget::UnpackBudget;
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo};
 
 /// The largest total size of all decompressed packets of a file, bytes.
@@ -44,8 +45,12 @@ pub(crate) fn decompress(
 }
 
 /// Returns the file and, for each compressed packet, the unpacked packets.
-pub(super) fn unpack<'a>(data: &'a [u8], report: &mut ReadReport) -> Vec<Cow<'a, [u8]>> {
-    let mut left = MAX_INFLATED_BYTES;
+pub(super) fn unpack<'a>(
+    data: &'a [u8],
+    budget: &UnpackBudget,
+    report: &mut ReadReport,
+) -> Vec<Cow<'a, [u8]>> {
+    let mut is_over_limit = false;
     let mut out: Vec<Cow<'a, [u8]>> = vec![Cow::Borrowed(data)];
     let mut packets = fields(data);
     while let Some((number, packet)) = packets.next() {
@@ -55,20 +60,21 @@ pub(super) fn unpack<'a>(data: &'a [u8], report: &mut ReadReport) -> Vec<Cow<'a,
         }
         for (number, compressed) in fields(packet.bytes()) {
             let mut bytes = Vec::new();
-            let Some(result) = decompress(number, compressed.bytes(), left, &mut bytes) else { continue };
-            left -= bytes.len() as u64;
-            if let Err(error) = result {
+            let left = budget.left();
+            let limit = left.saturating_add(1);
+            let Some(result) = decompress(number, compressed.bytes(), limit, &mut bytes) else { continue };
+            if let Err(error) = budget.take(bytes.len() as u64) {
+                bytes.truncate(left as usize);
+                if !std::mem::replace(&mut is_over_limit, true) {
+                    let what = format!("the file {error}; its compressed packets from here on are not read");
+                    report.damage.push(Damage { offset: at, what });
+                }
+            } else if let Err(error) = result {
                 let what = format!("the compressed packets can be unpacked in part only: {error}");
                 report.damage.push(Damage { offset: at, what });
             }
             out.push(Cow::Owned(bytes));
         }
-    }
-    if left == 0 {
-        let what = format!(
-            "the compressed packets unpack to more than {MAX_INFLATED_BYTES} bytes; the rest is not read"
-        );
-        report.damage.push(Damage { offset: 0, what });
     }
     if packets.broken {
         report.damage.push(cut_packet(data));

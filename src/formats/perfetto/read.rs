@@ -16,6 +16,7 @@ use super::track_events::{self, PlacedTrackEvent, TrackEvents};
 use super::track_table::INPUTS_TRACK;
 use super::wire::read::fields;
 use crate::formats::input::Input;
+use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{
     Damage, Event, EventTypeId, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink,
     TrackEvent, TrackEventKind, Value,
@@ -34,7 +35,7 @@ pub struct PerfettoRecording<'a> {
 
 /// Opens `input` as a Perfetto trace.
 pub(in crate::formats) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
-    Ok(OpenedInput::Recording(Box::new(PerfettoRecording::open(input))))
+    Ok(OpenedInput::Recording(Box::new(PerfettoRecording::open_within(input, &input.unpack_budget))))
 }
 
 /// Opens a Perfetto trace and pushes all of it to `sink`.
@@ -50,8 +51,13 @@ impl<'a> PerfettoRecording<'a> {
     /// Unpacks the compressed packets and indexes all packets without decoding events. Any bytes can be
     /// opened; each reading reports the faults of the file.
     pub fn open(data: &'a [u8]) -> PerfettoRecording<'a> {
+        PerfettoRecording::open_within(data, &UnpackLimit::default().budget(data.len() as u64))
+    }
+
+    /// The same as [`PerfettoRecording::open`], with a limit on what the packets may unpack to.
+    pub fn open_within(data: &'a [u8], budget: &UnpackBudget) -> PerfettoRecording<'a> {
         let mut unpacked = ReadReport::default();
-        let streams = unpack(data, &mut unpacked);
+        let streams = unpack(data, budget, &mut unpacked);
         let index = PacketIndex::of(&streams, &mut ReadReport::default());
         let head = Head {
             format: "Perfetto trace".into(),
@@ -291,7 +297,8 @@ impl<'a> PerfettoReader<'_, 'a> {
 
     fn finish(mut self, index: &PacketIndex<'_>, clocks: &MachineClocks) -> ReadReport {
         for (cpu, lost) in index.losses.by_cpu() {
-            self.report.cpus.entry(cpu).or_default().lost += lost;
+            let count = &mut self.report.cpus.entry(cpu).or_default().lost;
+            *count = count.saturating_add(lost);
         }
         let mut note = |count: u64, what: &str| {
             if count > 0 {

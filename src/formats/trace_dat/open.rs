@@ -9,6 +9,7 @@ use super::header_reader::HeaderReader;
 use super::options::DatOptions;
 use super::{v6, v7};
 use crate::formats::Damage;
+use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::ftrace::limits::is_sub_buffer_size;
 use crate::ftrace::{Endian, PageLayout};
 use crate::trace_dat::file_format::MAGIC;
@@ -25,6 +26,11 @@ impl<'a> TraceDat<'a> {
     /// # Errors
     /// Returns [`TraceDatError`] where no event of the file can be read.
     pub fn open(file: &'a [u8]) -> Result<TraceDat<'a>, TraceDatError> {
+        TraceDat::open_within(file, &UnpackLimit::default().budget(file.len() as u64))
+    }
+
+    /// The same as [`TraceDat::open`], with a limit on what the header's sections may unpack to.
+    pub fn open_within(file: &'a [u8], budget: &UnpackBudget) -> Result<TraceDat<'a>, TraceDatError> {
         if file.is_empty() {
             return Err(TraceDatError::Empty);
         }
@@ -34,11 +40,9 @@ impl<'a> TraceDat<'a> {
         }
         c.expect(MAGIC)?;
         let version = c.text()?;
-        let reader = match version {
-            b"6" => v6::read,
-            b"7" => v7::read,
-            other => return Err(TraceDatError::Version(String::from_utf8_lossy(other).into_owned())),
-        };
+        if !matches!(version, b"6" | b"7") {
+            return Err(TraceDatError::Version(String::from_utf8_lossy(version).into_owned()));
+        }
         c.endian = if c.u8()? == 0 { Endian::Little } else { Endian::Big };
         let long_size = c.u8()?;
         let page_size = c.u32()?;
@@ -61,7 +65,10 @@ impl<'a> TraceDat<'a> {
             damage: Vec::new(),
             notes: Vec::new(),
         };
-        reader(&mut dat, c)?;
+        match dat.version {
+            7 => v7::read(&mut dat, c, budget)?,
+            _ => v6::read(&mut dat, c)?,
+        }
         drop_overlapping_data(&mut dat);
         Ok(dat)
     }

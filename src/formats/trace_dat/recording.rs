@@ -13,7 +13,7 @@ struct DatRecording<'a> {
 
 /// Opens `input` as a trace.dat. Parts of the file that have been read are released from memory.
 pub(in crate::formats) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
-    let mut dat = TraceDat::open(input)?;
+    let mut dat = TraceDat::open_within(input, &input.unpack_budget)?;
     dat.set_release(input);
     let head = dat.head();
     Ok(OpenedInput::Recording(Box::new(DatRecording { dat, head })))

@@ -1,12 +1,14 @@
 //! Reads the header of a version 7 file: options that name the offsets of sections, which may be compressed.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use super::compression::Compression;
 use super::cpu_data::CpuDataRange;
 use super::error::TraceDatError;
 use super::header::{StoredText, TraceDat};
 use super::header_reader::HeaderReader;
+use crate::formats::unpack_budget::UnpackBudget;
 use crate::ftrace::limits::is_sub_buffer_size;
 use crate::trace_dat::file_format::{SECTION_COMPRESSED, SECTION_HEADER_BYTES, option};
 
@@ -19,7 +21,7 @@ const MAX_OPTION_SECTIONS: usize = 1024;
 const MAX_SECTION_BYTES: usize = 48 << 20;
 
 /// Reads the header from the page size on.
-pub(super) fn read<'a>(dat: &mut TraceDat<'a>, mut c: HeaderReader<'a>) -> Result<()> {
+pub(super) fn read<'a>(dat: &mut TraceDat<'a>, mut c: HeaderReader<'a>, budget: &UnpackBudget) -> Result<()> {
     c.what = "the compression's name";
     let name = String::from_utf8_lossy(c.text()?).into_owned();
     c.text()?;
@@ -30,13 +32,14 @@ pub(super) fn read<'a>(dat: &mut TraceDat<'a>, mut c: HeaderReader<'a>) -> Resul
     }
     c.what = "the options' offset";
     let mut next = c.u64()?;
+    let mut sections = Sections { compression, budget, read: HashSet::new(), repeated: 0 };
     let mut buffers = Vec::new();
     let mut first = true;
     for _ in 0..MAX_OPTION_SECTIONS {
         if next == 0 {
             break;
         }
-        match read_options(dat, compression, next, &mut buffers) {
+        match read_options(dat, &mut sections, next, &mut buffers) {
             Ok(following) => next = following,
             // The file cannot be read without its first options. Without later ones only a part is missing.
             Err(error) if first => return Err(error),
@@ -46,6 +49,13 @@ pub(super) fn read<'a>(dat: &mut TraceDat<'a>, mut c: HeaderReader<'a>) -> Resul
             }
         }
         first = false;
+    }
+    if sections.repeated > 0 {
+        let what = format!(
+            "{} options name a section that is named twice or more often: each section is read once",
+            sections.repeated
+        );
+        dat.note_damage(TraceDatError::Bad { offset: 0, what });
     }
     if buffers.is_empty() {
         return Err(TraceDatError::Cut {
@@ -86,14 +96,32 @@ fn stored<'a>(
     Ok(StoredText { data: Cow::Borrowed(data), section: Some((compression, unpacked)) })
 }
 
-/// The contents of the section at `offset`, decompressed.
+/// The sections that have been read.
+struct Sections<'b> {
+    compression: Compression,
+    /// What the sections may still unpack to. The contents of sections that are not compressed count too:
+    /// sections may overlap, so that they have more bytes together than the file.
+    budget: &'b UnpackBudget,
+    /// The offsets of the sections.
+    read: HashSet<u64>,
+    /// How many options name a section that an option before them has named.
+    repeated: u64,
+}
+
+/// The contents of the section at `offset`, decompressed. Each section is read once.
 fn section<'a>(
     dat: &TraceDat<'a>,
-    compression: Compression,
+    sections: &mut Sections<'_>,
     offset: u64,
     what: &'static str,
 ) -> Result<Cow<'a, [u8]>> {
-    let stored = stored(dat, compression, offset, what)?;
+    if !sections.read.insert(offset) {
+        return Err(TraceDatError::Bad { offset, what: format!("{what}: this section is named twice") });
+    }
+    let stored = stored(dat, sections.compression, offset, what)?;
+    let size = stored.section.map_or(stored.data.len(), |(_, size)| size);
+    let over_limit = |error| TraceDatError::Bad { offset, what: format!("{what}: the file {error}") };
+    sections.budget.take(size as u64).map_err(over_limit)?;
     match stored.section {
         Some((compression, size)) if compression != Compression::None => {
             let mut out = Vec::new();
@@ -110,11 +138,11 @@ fn section<'a>(
 /// Reads one section of options. Returns the offset of the next such section, or 0.
 fn read_options(
     dat: &mut TraceDat<'_>,
-    compression: Compression,
+    sections: &mut Sections<'_>,
     offset: u64,
     buffers: &mut Vec<Vec<u8>>,
 ) -> Result<u64> {
-    let contents = section(dat, compression, offset, "the options")?;
+    let contents = section(dat, sections, offset, "the options")?;
     let mut c =
         HeaderReader::new(&contents, offset + SECTION_HEADER_BYTES as u64, dat.layout.endian, "the options");
     loop {
@@ -128,7 +156,12 @@ fn read_options(
                 dat.notes.push("the file has an ftrace instance's trace as text, which is not read".into());
             }
             option::HEADER_INFO..=option::CMDLINES => {
-                let read = offset_in_payload().and_then(|offset| read_section(dat, compression, id, offset));
+                let place = offset_in_payload();
+                if place.as_ref().is_ok_and(|offset| sections.read.contains(offset)) {
+                    sections.repeated += 1;
+                    continue;
+                }
+                let read = place.and_then(|offset| read_section(dat, sections, id, offset));
                 if let Err(error) = read {
                     dat.note_damage(error);
                 }
@@ -138,15 +171,15 @@ fn read_options(
     }
 }
 
-fn read_section(dat: &mut TraceDat<'_>, compression: Compression, id: u16, offset: u64) -> Result<()> {
+fn read_section(dat: &mut TraceDat<'_>, sections: &mut Sections<'_>, id: u16, offset: u64) -> Result<()> {
     // kallsyms is large, and few readers need it or the printk formats. They are decompressed on demand.
     match id {
         option::KALLSYMS => {
-            dat.kallsyms = stored(dat, compression, offset, "kallsyms")?;
+            dat.kallsyms = stored(dat, sections.compression, offset, "kallsyms")?;
             return Ok(());
         }
         option::PRINTK => {
-            dat.printk_formats = stored(dat, compression, offset, "the printk formats")?;
+            dat.printk_formats = stored(dat, sections.compression, offset, "the printk formats")?;
             return Ok(());
         }
         _ => {}
@@ -157,7 +190,7 @@ fn read_section(dat: &mut TraceDat<'_>, compression: Compression, id: u16, offse
         option::EVENT_FORMATS => "the event formats",
         _ => "the saved command lines",
     };
-    let contents = section(dat, compression, offset, what)?;
+    let contents = section(dat, sections, offset, what)?;
     let mut c = HeaderReader::new(&contents, offset, dat.layout.endian, what);
     match id {
         option::HEADER_INFO => dat.read_header_info(&mut c)?,

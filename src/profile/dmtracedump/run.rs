@@ -7,6 +7,7 @@ use super::dot::{self, Picture};
 use super::dump::{MethodDump, default_clock, write_records};
 use super::{diff, html, text};
 use crate::formats::art_method::open_files::{open_file, open_files};
+use crate::formats::unpack_budget::UnpackLimit;
 use crate::profile::error::ProfileError;
 use crate::profile::output::{ProfileOutput, ProfileReport};
 
@@ -15,6 +16,8 @@ use crate::profile::output::{ProfileOutput, ProfileReport};
 pub struct DumpRequest {
     /// One trace; or a key file and its data file.
     pub traces: Vec<PathBuf>,
+    /// The user's limit on what each file may unpack to.
+    pub unpack_limit: UnpackLimit,
     /// Another trace to compare with. It is the first one in the listing.
     pub earlier: Option<PathBuf>,
     /// Prints HTML in place of text.
@@ -34,7 +37,7 @@ pub struct DumpRequest {
 
 /// Makes the outputs that `request` describes, and passes results and messages to `output`.
 pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<ProfileReport, ProfileError> {
-    let inputs = open_files(&request.traces)?;
+    let inputs = open_files(&request.traces, request.unpack_limit)?;
     let [input] = &inputs[..] else { return Err(ProfileError::SeveralTracesToDump) };
     let mut report = ProfileReport::default();
     let trace = output.read(input, &mut report)?;
@@ -47,7 +50,7 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
     report |= output.report_anomalies(input, &dump.anomalies);
     match &request.earlier {
         Some(path) => {
-            let input = open_file(path)?;
+            let input = open_file(path, request.unpack_limit)?;
             let trace = output.read(&input, &mut report)?;
             let earlier = MethodDump::of(&trace, clock);
             report |= output.report_anomalies(&input, &earlier.anomalies);
