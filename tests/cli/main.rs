@@ -24,6 +24,7 @@ mod markers;
 mod device_output;
 
 mod align;
+mod bounded;
 mod compressed_inputs;
 mod damaged_inputs;
 mod duplicates;
