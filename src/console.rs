@@ -34,7 +34,8 @@ fn is_layout(c: char) -> bool {
     matches!(c, '\n' | '\t')
 }
 
-/// Whether a terminal acts on the character: C0 and C1 controls, and Unicode's marks for the direction of text.
+/// Whether a terminal acts on the character: C0 and C1 controls, and Unicode's marks for the direction of
+/// text.
 fn is_control(c: char) -> bool {
     let turns_text =
         matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -59,9 +60,9 @@ fn escape(text: &str, keeps: impl Fn(char) -> bool) -> Cow<'_, str> {
 }
 
 /// A writer for lines that people read on a terminal. What one `write!` or `writeln!` formats is at most one
-/// line: a name in it cannot begin another line. Bytes that come by other ways are not formatted here; of them
-/// line feeds, tabs, and the sequences for bold, grey and plain text pass, and other control characters are
-/// escaped.
+/// line: a name in it cannot begin another line. Bytes that come by other ways are not formatted here; of
+/// them line feeds, tabs, and the sequences for bold, grey and plain text pass, and other control characters
+/// are escaped.
 #[derive(Debug)]
 pub struct TerminalWriter<W: Write> {
     out: W,

@@ -1,8 +1,8 @@
 //! Mapping files of R8 and ProGuard: the real names of obfuscated methods, and of names inside markers.
 
 //!
-//! The crate `proguard` parses the lines. A parsed file takes some 60 times the memory of its text, so only the
-//! lines of the method that is looked up are parsed.
+//! The crate `proguard` parses the lines. A parsed file takes some 60 times the memory of its text, so only
+//! the lines of the method that is looked up are parsed.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -74,8 +74,8 @@ impl MemoryArgs {
     }
 }
 
-/// Standard output for results. A terminal does not get the control characters of names; a file or a pipe gets
-/// the names as they are.
+/// Standard output for results. A terminal does not get the control characters of names; a file or a pipe
+/// gets the names as they are.
 fn results() -> Box<dyn Write> {
     let out = io::stdout().lock();
     match out.is_terminal() {

@@ -11,9 +11,10 @@ pub(crate) fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Writes `text` for the inside of a `<script>`. What would end the script, `</script`, gets a backslash behind
-/// the `<`, and so does `<!--`, behind which a browser takes `<script` for the start of another script. A text
-/// that has backslashes there already gets one more, so that [`unescape_script`] finds the text again.
+/// Writes `text` for the inside of a `<script>`. What would end the script, `</script`, gets a backslash
+/// behind the `<`, and so does `<!--`, behind which a browser takes `<script` for the start of another
+/// script. A text that has backslashes there already gets one more, so that [`unescape_script`] finds the
+/// text again.
 pub(crate) fn write_script_text(text: &[u8], out: &mut impl Write) -> io::Result<()> {
     let mut written = 0;
     for place in script_syntax(text) {
@@ -40,8 +41,8 @@ pub(crate) fn unescape_script(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// The places of the `/` of each `</script` and of the `!` of each `<!--`; between the `<` and the place there
-/// may be backslashes.
+/// The places of the `/` of each `</script` and of the `!` of each `<!--`; between the `<` and the place
+/// there may be backslashes.
 fn script_syntax(text: &[u8]) -> impl Iterator<Item = usize> {
     // `<` with one of these characters behind it almost never occurs in traces.
     let occurs = [&b"</"[..], b"<\\", b"<!"].iter().any(|start| memmem::find(text, start).is_some());
