@@ -7,6 +7,7 @@ use clap::Parser;
 
 use super::record::{RecordSelection, print_notice, print_summary};
 use crate::android::system::activity_manager::Profiler;
+use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
 use crate::console::complain;
 use crate::record::launch::{LaunchRequest, record_launch};
@@ -63,6 +64,12 @@ pub struct LaunchArgs {
 
 /// Runs `launch`.
 pub fn run(args: LaunchArgs) -> anyhow::Result<Exit> {
+    if !args.no_profile && args.output.extension().is_some_and(|ending| ending == "trace") {
+        return Err(UsageError(
+            "the method trace goes to FILE.trace, where -o puts the recording: end the name with .dat",
+        )
+        .into());
+    }
     let profiler = (!args.no_profile).then(|| Profiler {
         path: args.output.with_extension("trace"),
         sampling_us: args.sampling,
