@@ -8,20 +8,30 @@
 //!   under any name, a symbolic link, a FIFO, or a file of his own, is never opened: the new file is created
 //!   with `O_EXCL`, and renaming replaces a symbolic link itself, not the file that it points to.
 //!
-//! A target that exists and is no regular file (a FIFO, `/dev/stdout`, `/dev/null`) cannot be replaced like
-//! that; it is written to directly.
+//! Some targets cannot be replaced like that, and are written to directly: FIFOs and devices, and the names
+//! that the system gives to open descriptors (`/dev/stdout`, `/dev/fd/N`, `/proc/self/fd/N`), whatever is
+//! behind them. A FIFO is opened only if it belongs to the caller or to root.
+//!
+//! Of an output that is dropped nothing is left. A process that a signal ends calls [`abandon_all`] first.
+//! After SIGKILL or a power failure the `.part` file is left, and the target is as it was. (`O_TMPFILE` could
+//! avoid even that file, but `linkat` cannot replace a target, few file systems of a phone have it, and only
+//! Linux does. The directory is not synchronised: after a power failure the older file may be back, whole.)
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 /// Who may read a new output file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readers {
     /// The file's owner alone.
     Owner,
-    /// Whom the target's permissions allow, if it exists; else whom the process's umask allows.
+    /// Whom the target's permissions allow, if it exists; else whom the process's umask allows. The owner and
+    /// the group of the target are kept too, where the system permits it.
     AsTarget,
 }
 
@@ -36,24 +46,67 @@ pub(crate) struct OutputFile {
 
 /// How many random names are tried. One suffices unless the random numbers are broken.
 const MAX_NAMES: usize = 16;
+/// How much of the target's name is part of the temporary file's name, bytes. File systems permit names of
+/// 255 bytes.
+const MAX_NAME_BYTES: usize = 200;
+/// How long [`abandon_all`] waits for a file that is just being created or renamed.
+const MAX_WAIT_FOR_FILE_SYSTEM: Duration = Duration::from_millis(500);
+
+/// The `.part` files of this process. Whoever creates, renames or removes one holds the lock meanwhile.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes all unfinished outputs, for a process that is about to end. Afterwards no output can be created or
+/// completed: a thread that tries waits for the process's end.
+pub(crate) fn abandon_all() {
+    let give_up = Instant::now() + MAX_WAIT_FOR_FILE_SYSTEM;
+    let mut parts = loop {
+        match UNFINISHED.try_lock() {
+            Ok(parts) => break parts,
+            Err(TryLockError::Poisoned(parts)) => break parts.into_inner(),
+            Err(TryLockError::WouldBlock) if Instant::now() > give_up => return,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    for part in parts.drain(..) {
+        let _ = fs::remove_file(part);
+    }
+    std::mem::forget(parts);
+}
 
 impl OutputFile {
     /// Begins an output at `target`.
     ///
     /// # Errors
-    /// The system's error if no file can be created in the target's directory, or if `target` is a directory.
+    /// The system's error if no file can be created in the target's directory, if `target` is a directory, or
+    /// if nobody may write to the file that is there.
     pub(crate) fn create(target: &Path, readers: Readers) -> io::Result<OutputFile> {
         let existing = fs::metadata(target).ok();
+        if existing.as_ref().is_some_and(Metadata::is_dir) || has_empty_name(target) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
         if let Some(meta) = &existing
-            && !meta.is_file()
+            && let Some(file) = open_directly(target, meta)?
         {
-            let file = OpenOptions::new().write(true).open(target)?;
             return Ok(OutputFile { file, target: target.to_owned(), part: None });
         }
+        let existing = existing.filter(|meta| meta.is_file() && readers == Readers::AsTarget);
+        if existing.as_ref().is_some_and(|meta| meta.permissions().readonly()) {
+            let why = "is write-protected: permit writing to it, or name another output";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        // What only some may read is at no time readable by others.
+        let readers = if existing.is_some() { Readers::Owner } else { readers };
+        let mut parts = unfinished();
         let (file, part) = create_beside(target, readers)?;
+        parts.push(part.clone());
+        drop(parts);
         let output = OutputFile { file, target: target.to_owned(), part: Some(part) };
-        if let (Some(meta), Readers::AsTarget) = (existing, readers) {
-            output.file.set_permissions(meta.permissions())?;
+        if let Some(meta) = existing {
+            keep_permissions(&output.file, &meta)?;
         }
         Ok(output)
     }
@@ -63,6 +116,11 @@ impl OutputFile {
         &self.file
     }
 
+    /// Whether the target itself is written to, because it cannot be replaced.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.part.is_none()
+    }
+
     /// Makes the output appear under its name.
     ///
     /// # Errors
@@ -70,7 +128,9 @@ impl OutputFile {
     pub(crate) fn commit(mut self) -> io::Result<()> {
         let Some(part) = &self.part else { return Ok(()) };
         self.file.sync_all()?;
+        let mut parts = unfinished();
         fs::rename(part, &self.target)?;
+        parts.retain(|other| other != part);
         self.part = None;
         Ok(())
     }
@@ -79,9 +139,69 @@ impl OutputFile {
 impl Drop for OutputFile {
     fn drop(&mut self) {
         if let Some(part) = &self.part {
+            let mut parts = unfinished();
             let _ = fs::remove_file(part);
+            parts.retain(|other| other != part);
         }
     }
+}
+
+/// Whether the path names no file: it is empty, or ends in a slash.
+fn has_empty_name(target: &Path) -> bool {
+    target.file_name().is_none() || target.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// Opens a target that cannot be replaced. Returns `None` for a target that can. `meta` is what the target's
+/// name leads to.
+fn open_directly(target: &Path, meta: &Metadata) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    if is_name_of_descriptor(target) {
+        // Where a shell has opened a file to append to it (`>> FILE`), the output is appended too.
+        options.append(true);
+        return options.open(target).map(Some);
+    }
+    if meta.is_file() || fs::symlink_metadata(target)?.is_symlink() {
+        return Ok(None);
+    }
+    options.write(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+        let caller = nix::unistd::geteuid().as_raw();
+        if meta.file_type().is_fifo() && ![caller, 0].contains(&meta.uid()) {
+            let why = "is a FIFO of another user, which is not written to";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        options.custom_flags(nix::libc::O_NOFOLLOW);
+    }
+    options.open(target).map(Some)
+}
+
+/// Whether only the system gives names in the target's directory: `/dev` and `/proc/…`.
+fn is_name_of_descriptor(target: &Path) -> bool {
+    let dir = match target.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    };
+    fs::canonicalize(dir).is_ok_and(|dir| dir == Path::new("/dev") || dir.starts_with("/proc"))
+}
+
+/// Gives `file` the permissions of the file that it will replace.
+fn keep_permissions(file: &File, replaced: &Metadata) -> io::Result<()> {
+    #[cfg(unix)]
+    let permissions = {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+        let (uid, gid) = (replaced.uid(), replaced.gid());
+        let mode = replaced.mode() & 0o777;
+        let group_kept =
+            fchown(file, Some(uid), Some(gid)).or_else(|_| fchown(file, None, Some(gid))).is_ok();
+        // Another group gets no more rights than all others have.
+        let others = (mode & 0o007) << 3;
+        fs::Permissions::from_mode(if group_kept { mode } else { mode & (0o707 | others) })
+    };
+    #[cfg(not(unix))]
+    let permissions = replaced.permissions();
+    file.set_permissions(permissions)
 }
 
 /// Creates a new file in the directory of `target`, under a name that nobody can predict. The file may be read
@@ -93,8 +213,8 @@ pub(crate) fn create_beside(target: &Path, readers: Readers) -> io::Result<(File
     let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let mut tries = 0..MAX_NAMES;
     loop {
-        let mut part = std::ffi::OsString::from(".");
-        part.push(name);
+        let mut part = OsString::from(".");
+        part.push(shortened(name));
         part.push(format!(".{:016x}.part", RandomState::new().hash_one(std::process::id())));
         let part = target.with_file_name(part);
         let mut options = OpenOptions::new();
@@ -109,6 +229,88 @@ pub(crate) fn create_beside(target: &Path, readers: Readers) -> io::Result<(File
             opened => return opened.map(|file| (file, part)),
         }
     }
+}
+
+/// The name, or as much of its start as a temporary file's name has room for.
+fn shortened(name: &OsStr) -> OsString {
+    if name.len() <= MAX_NAME_BYTES {
+        return name.to_owned();
+    }
+    let text = name.to_string_lossy();
+    let end = (0..=MAX_NAME_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text[..end].into()
+}
+
+/// Two files of a command are the same file.
+#[derive(Debug, thiserror::Error)]
+pub enum SameFile {
+    /// Writing the output would destroy an input.
+    #[error("{output}: is an input and the output: name another output")]
+    InputIsOutput {
+        /// The output's path as given.
+        output: String,
+    },
+    /// One output would replace another.
+    #[error("{output}: is named for two outputs: give each a name of its own")]
+    TwoOutputs {
+        /// The path as given for the second of them.
+        output: String,
+    },
+}
+
+/// Checks that no output is an input, by whatever names and links, and that no two outputs have one name. `-`
+/// is standard input and standard output.
+///
+/// # Errors
+/// [`SameFile`] for the first output of which that is not true.
+pub(crate) fn check_distinct(inputs: &[&Path], outputs: &[&Path]) -> Result<(), SameFile> {
+    let read: Vec<_> = inputs.iter().filter_map(|input| identity(input, &io::stdin())).collect();
+    for (at, output) in outputs.iter().enumerate() {
+        let name = || output.display().to_string();
+        if identity(output, &io::stdout()).is_some_and(|written| read.contains(&written)) {
+            return Err(SameFile::InputIsOutput { output: name() });
+        }
+        if outputs[..at].iter().any(|other| is_same_target(other, output)) {
+            return Err(SameFile::TwoOutputs { output: name() });
+        }
+    }
+    Ok(())
+}
+
+/// Whether an output at `path` goes to standard output: by the name `-`, `/dev/stdout` or another.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    let stdout = Path::new("-");
+    path == stdout
+        || identity(path, &io::stdout()).is_some_and(|id| Some(id) == identity(stdout, &io::stdout()))
+}
+
+/// Whether writing one output would replace the other.
+fn is_same_target(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some((fs::canonicalize(dir).ok()?, path.file_name()?.to_owned()))
+    };
+    let replaced = |path: &Path| fs::metadata(path).map_or(true, |meta| meta.is_file());
+    match (is_stdout(a), is_stdout(b)) {
+        (false, false) => replaced(a) && place(a).is_some_and(|a| Some(a) == place(b)),
+        (a, b) => a && b,
+    }
+}
+
+/// What a path names, if that is something that a program can destroy or wait for by reading and writing it:
+/// a file or a FIFO. `-` is `stream`.
+#[cfg(unix)]
+fn identity(path: &Path, stream: &impl std::os::fd::AsFd) -> Option<(u64, u64)> {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let stream = || Some(File::from(stream.as_fd().try_clone_to_owned().ok()?));
+    let meta = if path == Path::new("-") { stream()?.metadata() } else { fs::metadata(path) }.ok()?;
+    (meta.is_file() || meta.file_type().is_fifo()).then_some((meta.dev(), meta.ino()))
+}
+
+/// The absolute path without links, if there is a file.
+#[cfg(not(unix))]
+fn identity<S>(path: &Path, _: &S) -> Option<PathBuf> {
+    fs::canonicalize(path).ok().filter(|path| path.is_file())
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! `merge` and `convert` as one library call: opens inputs, puts them on one clock, and writes one file.
 
-use std::fs::{self, File};
+use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::write::GzEncoder;
 
+use super::named_out::NamedOut;
 use super::{ConversionLosses, Create, FORMATS, Out, OutputFormat, formats_that_hold, perfetto};
 use crate::art::Mapping;
 use crate::formats::input::{Input, InputError};
@@ -13,6 +14,7 @@ use crate::formats::perfetto::NAME as PERFETTO_FORMAT;
 use crate::formats::perfetto_archive::{self, ArchiveError};
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{self, OpenError, art_method};
+use crate::output_file::{OutputFile, Readers, SameFile, check_distinct, is_stdout};
 use crate::timeline::{
     self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, Verdict,
 };
@@ -90,11 +92,8 @@ pub enum ConvertError {
         output: String,
     },
     /// Writing would destroy an input.
-    #[error("{path}: is an input and the output: name another output")]
-    OutputIsInput {
-        /// The input's path as given.
-        path: String,
-    },
+    #[error(transparent)]
+    SameFile(#[from] SameFile),
     /// An input cannot be opened or unpacked.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -135,9 +134,9 @@ pub enum ConvertError {
         /// The kind of the data.
         data_kind: DataKind,
     },
-    /// The output could not be created.
+    /// The output could not be created, or not be completed.
     #[error("{path}: {source}")]
-    Create {
+    Output {
         /// The output's path as given.
         path: String,
         /// The system's error.
@@ -167,10 +166,9 @@ impl<'a> Conversion<'a> {
                 output: request.output.display().to_string(),
             })?,
         };
+        let read: Vec<&Path> = request.inputs.iter().map(PathBuf::as_path).chain(request.mapping).collect();
+        check_distinct(&read, &[request.output])?;
         let (inputs, notes) = open_each_once(request.inputs, request.unpack_limit)?;
-        if let Some(same) = request.inputs.iter().find(|path| is_same_file(path, request.output)) {
-            return Err(ConvertError::OutputIsInput { path: same.display().to_string() });
-        }
         for input in &inputs {
             let not_read = |file| OpenError::NotRead { name: input.name.clone(), file };
             formats::identify(input).map_err(|file| MergeError::from(not_read(file)))?;
@@ -190,8 +188,8 @@ impl<'a> Conversion<'a> {
         self.inputs.iter().map(|input| input.size).sum()
     }
 
-    /// Writes the output. Where writing fails half-way, the output is removed, so that nobody takes half a
-    /// file for a whole one.
+    /// Writes the output. It appears under its name once it is complete; if anything fails, the file that had
+    /// the name before is as it was.
     ///
     /// # Errors
     /// [`ConvertError`].
@@ -206,41 +204,70 @@ impl<'a> Conversion<'a> {
             }
             None => None,
         };
-        if let Some(input) = self.unchanged() {
-            return self.copy(input);
+        if let Create::Archive(check, _) = self.format.create {
+            if self.is_stdout() || self.request.gzip {
+                return Err(ConvertError::ArchiveNeedsFile);
+            }
+            if mapping.is_some() {
+                return Err(ConvertError::ArchiveWithMapping);
+            }
+            check(&self.inputs).map_err(ConvertError::ArchiveInputs)?;
+        } else if self.is_stdout() && io::stdout().is_terminal() {
+            return Err(ConvertError::OutputIsTerminal);
         }
-        let mut writer = match self.format.create {
-            Create::PassThrough(_, create) if !self.request.only_ftrace => {
-                create(self.stream()?, &self.inputs, mapping.as_ref())
+        let begin = || OutputFile::create(self.request.output, Readers::AsTarget);
+        let file = if self.is_stdout() { None } else { Some(begin().map_err(|e| self.output_error(e))?) };
+        let written = match self.unchanged() {
+            Some(input) => self
+                .copy(input, self.stream(file.as_ref())?)
+                .map(|summary| (summary, ConversionLosses::default())),
+            None => self.merge(file.as_ref(), mapping.as_ref()),
+        };
+        // If an input has shrunk, that is the cause of other errors.
+        self.inputs.iter().chain(&self.mapping).try_for_each(Input::check_whole)?;
+        let (summary, losses) = written?;
+        let bytes = match file {
+            Some(file) => {
+                let meta = file.file().metadata().ok();
+                file.commit().map_err(|source| self.output_error(source))?;
+                meta.filter(Metadata::is_file).map(|meta| meta.len())
             }
-            Create::Stream(create) | Create::PassThrough(create, _) => create(self.stream()?),
-            Create::Archive(check, create) => {
-                if self.is_stdout() || self.request.gzip {
-                    return Err(ConvertError::ArchiveNeedsFile);
-                }
-                if mapping.is_some() {
-                    return Err(ConvertError::ArchiveWithMapping);
-                }
-                check(&self.inputs).map_err(ConvertError::ArchiveInputs)?;
-                create(self.file()?, &self.inputs).map_err(|source| self.create_error(source))?
+            None => None,
+        };
+        Ok(Converted { format: self.format, bytes, summary, losses })
+    }
+
+    /// Puts the inputs on one clock and writes them to `file`, or to standard output.
+    fn merge(
+        &self,
+        file: Option<&OutputFile>,
+        mapping: Option<&Mapping<'_>>,
+    ) -> Result<(MergeSummary, ConversionLosses), ConvertError> {
+        let mut writer = match (self.format.create, file) {
+            (Create::PassThrough(_, create), _) if !self.request.only_ftrace => {
+                create(self.stream(file)?, &self.inputs, mapping)
             }
+            (Create::Stream(create) | Create::PassThrough(create, _), _) => create(self.stream(file)?),
+            (Create::Archive(_, create), Some(file)) if !file.is_direct() => {
+                create(self.named(file)?, &self.inputs).map_err(MergeError::Io)?
+            }
+            (Create::Archive(..), _) => return Err(ConvertError::ArchiveNeedsFile),
         };
         let options = &self.request.options;
-        let result = match &mapping {
+        let result = match mapping {
             Some(mapping) => {
                 timeline::merge(&self.inputs, &mut Deobfuscator::new(writer.as_mut(), mapping), options)
             }
             None => timeline::merge(&self.inputs, writer.as_mut(), options),
         };
         drop(writer);
-        let mut summary = result.inspect_err(|_| self.remove_output())?;
+        let mut summary = result?;
         summary.report.notes.extend(self.notes.iter().cloned());
         let losses = ConversionLosses::of(self.format, &summary);
-        if let Some(kind) = only_dropped_kind(self.format, &summary) {
-            self.remove_output();
-            return Err(self.nothing_to_hold(kind, ConversionLosses::list(&losses.dropped)));
+        match only_dropped_kind(self.format, &summary) {
+            Some(kind) => Err(self.nothing_to_hold(kind, ConversionLosses::list(&losses.dropped))),
+            None => Ok((summary, losses)),
         }
-        Ok(Converted { format: self.format, bytes: self.output_bytes(), summary, losses })
     }
 
     fn nothing_to_hold(&self, data_kind: DataKind, data: String) -> ConvertError {
@@ -259,15 +286,8 @@ impl<'a> Conversion<'a> {
     }
 
     /// Writes the packets of `input` as they are.
-    fn copy(&self, input: &Input) -> Result<Converted, ConvertError> {
-        let mut out = self.stream()?;
-        let scan = match perfetto::copy(input, &mut out) {
-            Ok(scan) => scan,
-            Err(error) => {
-                self.remove_output();
-                return Err(MergeError::Io(error).into());
-            }
-        };
+    fn copy(&self, input: &Input, mut out: Out) -> Result<MergeSummary, ConvertError> {
+        let scan = perfetto::copy(input, &mut out).map_err(MergeError::Io)?;
         let (clock, markers, threads) = (scan.clock(), scan.markers, scan.threads());
         let track_events = scan.track_events();
         let mut report = scan.finish();
@@ -291,46 +311,30 @@ impl<'a> Conversion<'a> {
             duplicates: 0,
             method_edges: 0,
         };
-        let summary = MergeSummary { markers, threads, ..MergeSummary::new(clock, vec![copied], report) };
-        let bytes = self.output_bytes();
-        Ok(Converted { format: self.format, bytes, summary, losses: ConversionLosses::default() })
-    }
-
-    /// Size of the output, bytes; `None` where the output is no regular file.
-    fn output_bytes(&self) -> Option<u64> {
-        fs::metadata(self.request.output).ok().filter(|m| m.is_file()).map(|m| m.len())
-    }
-
-    /// Removes an output that is not complete.
-    fn remove_output(&self) {
-        if self.output_bytes().is_some() {
-            let _ = fs::remove_file(self.request.output);
-        }
+        Ok(MergeSummary { markers, threads, ..MergeSummary::new(clock, vec![copied], report) })
     }
 
     fn is_stdout(&self) -> bool {
-        self.request.output.as_os_str() == "-"
+        is_stdout(self.request.output)
     }
 
-    /// Creates the output for a writer that writes from front to back.
-    fn stream(&self) -> Result<Out, ConvertError> {
-        let out: Out = if !self.is_stdout() {
-            Box::new(self.file()?)
-        } else if io::stdout().is_terminal() {
-            return Err(ConvertError::OutputIsTerminal);
-        } else {
-            Box::new(io::stdout())
+    /// Creates the output for a writer that writes from front to back, to `file` or to standard output.
+    fn stream(&self, file: Option<&OutputFile>) -> Result<Out, ConvertError> {
+        let out: Out = match file {
+            Some(file) => Box::new(self.named(file)?),
+            None => Box::new(NamedOut { name: "standard output".to_owned(), out: io::stdout() }),
         };
         let gzip = self.request.gzip || self.request.output.extension().is_some_and(|e| e == "gz");
         Ok(if gzip { Box::new(GzipOut(GzEncoder::new(out, flate2::Compression::fast()))) } else { out })
     }
 
-    fn file(&self) -> Result<File, ConvertError> {
-        File::create(self.request.output).map_err(|source| self.create_error(source))
+    fn named(&self, file: &OutputFile) -> Result<NamedOut<File>, ConvertError> {
+        let out = file.file().try_clone().map_err(|source| self.output_error(source))?;
+        Ok(NamedOut { name: self.request.output.display().to_string(), out })
     }
 
-    fn create_error(&self, source: io::Error) -> ConvertError {
-        ConvertError::Create { path: self.request.output.display().to_string(), source }
+    fn output_error(&self, source: io::Error) -> ConvertError {
+        ConvertError::Output { path: self.request.output.display().to_string(), source }
     }
 }
 
@@ -362,10 +366,6 @@ fn open_each_once(paths: &[PathBuf], limit: UnpackLimit) -> Result<(Vec<Input>, 
         }
     }
     Ok((inputs, notes))
-}
-
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b && a.is_file())
 }
 
 /// A gzip stream whose end is written by `flush`, which exporters call once, at the end.

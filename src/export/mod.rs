@@ -9,6 +9,7 @@ mod csv;
 mod firefox;
 mod held;
 mod losses;
+mod named_out;
 mod perfetto;
 mod perfetto_zip;
 pub mod systrace;
@@ -23,6 +24,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use self::held::Column;
+use self::named_out::NamedOut;
 use crate::art::Mapping;
 use crate::formats::input::Input;
 use crate::timeline::TimelineSink;
@@ -66,7 +68,7 @@ pub enum Create {
 pub type CreatePassing = for<'a> fn(Out, &'a [Input], Option<&'a Mapping<'a>>) -> Box<dyn TimelineSink + 'a>;
 
 /// Makes the writer of an archive onto a file, with the inputs of the timeline.
-pub type CreateArchive = for<'a> fn(File, &'a [Input]) -> io::Result<Box<dyn TimelineSink + 'a>>;
+pub type CreateArchive = for<'a> fn(NamedOut<File>, &'a [Input]) -> io::Result<Box<dyn TimelineSink + 'a>>;
 
 /// Every format that can be written. Where two endings fit a file's name, the first row with such an ending
 /// counts.
@@ -172,7 +174,9 @@ mod tests {
             let out = file.reopen().unwrap();
             let mut sink = match format.create {
                 Create::Stream(create) | Create::PassThrough(create, _) => create(Box::new(out)),
-                Create::Archive(_, create) => create(out, &[]).unwrap(),
+                Create::Archive(_, create) => {
+                    create(NamedOut { name: format.name.to_owned(), out }, &[]).unwrap()
+                }
             };
             track_builder::tests::push_example(sink.as_mut(), "");
             sink.finish(&summary).unwrap();

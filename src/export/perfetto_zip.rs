@@ -7,13 +7,15 @@
 //! front of stored data.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value as Json, json};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
+use super::named_out::NamedOut;
 use super::perfetto::PerfettoWriter;
 use crate::formats::input::Input;
 use crate::formats::{Head, Sink, SinkAdapter, art_method};
@@ -44,11 +46,13 @@ pub(super) fn check(inputs: &[Input]) -> Result<(), &'static str> {
 ///
 /// # Errors
 /// Errors of writing to `out`.
-pub(super) fn create(out: File, inputs: &[Input]) -> io::Result<Box<dyn TimelineSink + '_>> {
-    let mut zip = SharedZip(Arc::new(Mutex::new(Some(ZipWriter::new(out)))));
+pub(super) fn create(out: NamedOut<File>, inputs: &[Input]) -> io::Result<Box<dyn TimelineSink + '_>> {
+    let abandoned = Arc::new(AtomicBool::new(false));
+    let file = ZipFile { out, abandoned: Arc::clone(&abandoned), position: 0, size: 0 };
+    let mut zip = SharedZip(Arc::new(Mutex::new(Some(ZipWriter::new(file)))));
     zip.start(RECORDING)?;
     let recording = PerfettoWriter::new(Box::new(zip.clone()));
-    Ok(Box::new(PerfettoZip { recording, zip, inputs, methods_of_recordings: 0 }))
+    Ok(Box::new(PerfettoZip { recording, zip, inputs, methods_of_recordings: 0, abandoned }))
 }
 
 struct PerfettoZip<'i> {
@@ -57,15 +61,70 @@ struct PerfettoZip<'i> {
     inputs: &'i [Input],
     /// Methods that are on tracks of a recording, which the zip does not hold.
     methods_of_recordings: u64,
+    /// See [`ZipFile`].
+    abandoned: Arc<AtomicBool>,
+}
+
+impl Drop for PerfettoZip<'_> {
+    fn drop(&mut self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The file of a zip. After an error, or if the zip is not finished, what is written is ignored. A dropped
+/// `ZipWriter` still writes a directory, and prints an error of its own if that fails.
+struct ZipFile {
+    out: NamedOut<File>,
+    abandoned: Arc<AtomicBool>,
+    position: u64,
+    size: u64,
+}
+
+impl ZipFile {
+    fn unless_abandoned<T>(
+        &mut self,
+        otherwise: T,
+        act: impl FnOnce(&mut NamedOut<File>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        if self.abandoned.load(Ordering::Relaxed) {
+            return Ok(otherwise);
+        }
+        act(&mut self.out).inspect_err(|_| self.abandoned.store(true, Ordering::Relaxed))
+    }
+}
+
+impl Write for ZipFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.unless_abandoned(bytes.len(), |out| out.write(bytes))?;
+        self.position += written as u64;
+        self.size = self.size.max(self.position);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.unless_abandoned((), |out| out.flush())
+    }
+}
+
+impl Seek for ZipFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let to = match to {
+            SeekFrom::Start(to) => to,
+            SeekFrom::Current(distance) => self.position.saturating_add_signed(distance),
+            SeekFrom::End(distance) => self.size.saturating_add_signed(distance),
+        };
+        self.position = self.unless_abandoned(to, |out| out.seek(SeekFrom::Start(to)))?;
+        Ok(to)
+    }
 }
 
 /// The zip, shared with the recording's writer. Bytes go into the member that was started last. `None` once
 /// the zip is finished.
 #[derive(Clone)]
-struct SharedZip(Arc<Mutex<Option<ZipWriter<File>>>>);
+struct SharedZip(Arc<Mutex<Option<ZipWriter<ZipFile>>>>);
 
 impl SharedZip {
-    fn lock(&self) -> MutexGuard<'_, Option<ZipWriter<File>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<ZipWriter<ZipFile>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,13 +1,12 @@
 //! Opens an input: maps a file into memory or reads standard input, and decompresses gzip and zstd.
 
-#![allow(unsafe_code)] // memory-mapping a file; see `map`
-
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::{Deref, Range};
 use std::path::Path;
 
 use super::Damage;
+use super::mapped_file::MappedFile;
 use super::trace_dat::Release;
 use super::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
 use crate::trace_dat::recorder_stream;
@@ -39,7 +38,7 @@ pub struct Input {
 
 #[derive(Debug)]
 enum Bytes {
-    Mapped(memmap2::Mmap),
+    Mapped(MappedFile),
     Owned(Vec<u8>),
 }
 
@@ -82,6 +81,12 @@ pub enum InputError {
         /// The offset and the cause.
         source: StreamError,
     },
+    /// Another program has shortened the file since it was opened.
+    #[error("{name}: another program shortened this file while it was read: run this again")]
+    Shrunk {
+        /// The path as given.
+        name: String,
+    },
     /// Compressed data of which not one byte could be decompressed.
     #[error("{name}: {packed} data that can't be unpacked: {source}")]
     Packed {
@@ -108,17 +113,8 @@ impl Release for Input {
     /// Releases the memory that holds `range` of a mapped file. The system reads the pages from the file
     /// again when they are accessed.
     fn release(&self, range: Range<usize>) {
-        // Only whole pages inside of the range are released. Linux has page sizes of up to 64 KiB.
-        const PAGE: usize = 64 << 10;
-        let (start, end) = (range.start.next_multiple_of(PAGE), range.end / PAGE * PAGE);
-        if let Bytes::Mapped(map) = &self.bytes
-            && start < end
-            && end <= map.len()
-        {
-            // SAFETY: the mapping is read-only and of a file: pages that are dropped are read from the file
-            // again, so every reference into them stays valid and sees the same bytes.
-            let _ =
-                unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, end - start) };
+        if let Bytes::Mapped(map) = &self.bytes {
+            map.release(range);
         }
     }
 }
@@ -144,7 +140,7 @@ impl Input {
             }
             match meta.is_file() {
                 true if meta.len() == 0 => Bytes::Owned(Vec::new()),
-                true => Bytes::Mapped(map(&file).map_err(io_error)?),
+                true => Bytes::Mapped(MappedFile::new(file, &name).map_err(io_error)?),
                 false => Bytes::Owned(read_all(file, limit).map_err(io_error)?),
             }
         };
@@ -173,6 +169,18 @@ impl Input {
             offset_ns: None,
             unpack_budget: UnpackLimit::default().budget(size),
             bytes: Bytes::Owned(bytes),
+        }
+    }
+
+    /// Checks that the file has not become shorter since it was opened. If it has, some of the bytes that were
+    /// read may be zeros.
+    ///
+    /// # Errors
+    /// [`InputError::Shrunk`].
+    pub(crate) fn check_whole(&self) -> Result<(), InputError> {
+        match &self.bytes {
+            Bytes::Mapped(map) if map.has_shrunk() => Err(InputError::Shrunk { name: self.name.clone() }),
+            _ => Ok(()),
         }
     }
 
@@ -247,16 +255,6 @@ fn read_all(from: impl Read, limit: UnpackLimit) -> io::Result<Vec<u8>> {
         ))),
         false => Ok(out),
     }
-}
-
-fn map(file: &File) -> io::Result<memmap2::Mmap> {
-    // SAFETY: the mapping is private and read-only. Should another program shorten the file meanwhile, the
-    // kernel ends this process with SIGBUS. Nothing is written through the mapping, so no other memory can be
-    // harmed.
-    let map = unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) }?;
-    #[cfg(unix)]
-    let _ = map.advise(memmap2::Advice::Sequential);
-    Ok(map)
 }
 
 #[cfg(test)]

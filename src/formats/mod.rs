@@ -13,6 +13,7 @@ mod event_registry;
 pub mod ftrace_text;
 pub mod input;
 mod input_format;
+pub(crate) mod mapped_file;
 pub mod perfetto;
 pub mod perfetto_archive;
 mod recording;

@@ -7,6 +7,7 @@ use std::process::ExitStatus;
 use crate::art::MappingError;
 use crate::formats::input::InputError;
 use crate::formats::{OpenError, art_method};
+use crate::output_file::SameFile;
 
 /// The reason why a profile cannot be made or written.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +75,9 @@ pub enum ProfileError {
     /// `dmtracedump` was given more than one trace.
     #[error("one trace at a time; -d OTHER compares two")]
     SeveralTracesToDump,
+    /// An output is an input, or is named twice.
+    #[error(transparent)]
+    SameFile(#[from] SameFile),
     /// An output file cannot be written.
     #[error("{path}: {source}")]
     WriteFile {
@@ -83,16 +87,8 @@ pub enum ProfileError {
         source: io::Error,
     },
     /// The results cannot be printed.
-    #[error("{0}")]
+    #[error("standard output: {0}")]
     Print(#[source] io::Error),
-    /// Graphviz cannot draw the call graph.
-    #[error("{path}: {source}")]
-    Draw {
-        /// The path of the picture.
-        path: String,
-        /// The reason.
-        source: DrawError,
-    },
 }
 
 impl ProfileError {
@@ -114,4 +110,16 @@ pub enum DrawError {
     /// The program has failed.
     #[error("Graphviz's dot failed: {0}")]
     Failed(ExitStatus),
+    /// The program has ended without an error, and has written nothing.
+    #[error("Graphviz's dot has drawn nothing")]
+    Empty,
+}
+
+impl From<DrawError> for io::Error {
+    fn from(error: DrawError) -> io::Error {
+        match error {
+            DrawError::Run(source) => source,
+            other => io::Error::other(other),
+        }
+    }
 }

@@ -2,13 +2,14 @@
 
 use std::io::{self, BufWriter, Write};
 use std::ops::BitOrAssign;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::ProfileError;
+use crate::formats::art_method::open_files::files_of;
 use crate::formats::art_method::{self, CallAnomalies, MethodTrace};
 use crate::formats::input::Input;
 use crate::formats::{self, OpenError, ReadReport};
-use crate::output_file::{OutputFile, Readers};
+use crate::output_file::{OutputFile, Readers, SameFile, check_distinct, is_stdout};
 
 /// The size of an output file's buffer, bytes: 256 KiB.
 const FILE_BUFFER_BYTES: usize = 1 << 18;
@@ -106,7 +107,7 @@ impl ProfileOutput<'_> {
     ) -> Result<(), ProfileError> {
         let failed = |source| ProfileError::write_file(path, source);
         let begin = || OutputFile::create(path, Readers::AsTarget);
-        let file = if path == Path::new("-") { None } else { Some(begin().map_err(failed)?) };
+        let file = if is_stdout(path) { None } else { Some(begin().map_err(failed)?) };
         let out: Box<dyn Write + '_> = match &file {
             Some(file) => Box::new(file.file()),
             None => Box::new(&mut *self.results),
@@ -116,4 +117,16 @@ impl ProfileOutput<'_> {
         drop(out);
         written.and_then(|()| file.map_or(Ok(()), OutputFile::commit)).map_err(failed)
     }
+}
+
+/// Checks that no output is an input, and that no two outputs have one name.
+///
+/// # Errors
+/// [`SameFile`].
+pub(super) fn check_outputs<'p>(
+    inputs: impl Iterator<Item = &'p PathBuf>,
+    outputs: &[&Path],
+) -> Result<(), SameFile> {
+    let inputs: Vec<PathBuf> = inputs.flat_map(|path| files_of(path)).collect();
+    check_distinct(&inputs.iter().map(PathBuf::as_path).collect::<Vec<_>>(), outputs)
 }

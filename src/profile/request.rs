@@ -1,7 +1,7 @@
 //! A request for a profile: the inputs, the records that count, and the outputs to write.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::rows::{RowKind, SortKey};
 use super::text_style::TextStyle;
@@ -108,7 +108,16 @@ pub struct ProfileFiles {
 impl ProfileFiles {
     /// Whether any file is requested.
     pub(super) fn any(&self) -> bool {
+        !self.paths().is_empty()
+    }
+
+    /// The paths of the requested files.
+    pub(super) fn paths(&self) -> Vec<&Path> {
         let ProfileFiles { folded, flamegraph, merge_threads: _, dot, png, svg, speedscope, firefox } = self;
-        [folded, flamegraph, dot, png, svg, speedscope, firefox].into_iter().any(Option::is_some)
+        [folded, flamegraph, dot, png, svg, speedscope, firefox]
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path)
+            .collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Makes the requested profile: opens the traces, profiles each, and prints or writes the results.
 
 use super::error::ProfileError;
-use super::output::{ProfileOutput, ProfileReport};
+use super::output::{ProfileOutput, ProfileReport, check_outputs};
 use super::print_profile::ProfilePrinter;
 use super::profile_run::ProfileRun;
 use super::request::ProfileRequest;
@@ -12,6 +12,8 @@ use crate::formats::input::Input;
 
 /// Makes the profile that `request` describes and gives its results and messages to `output`.
 pub fn run(request: &ProfileRequest, output: &mut ProfileOutput<'_>) -> Result<ProfileReport, ProfileError> {
+    let traces = request.traces.iter().chain(&request.earlier);
+    check_outputs(traces.chain(&request.mapping), &request.files.paths())?;
     let mapping =
         request.mapping.as_deref().map(|path| Input::open_within(path, request.unpack_limit)).transpose()?;
     let inputs = open_files(&request.traces, request.unpack_limit)?;
@@ -39,7 +41,9 @@ pub fn run(request: &ProfileRequest, output: &mut ProfileOutput<'_>) -> Result<P
             None => writer.write(&profile, output)?,
         };
         report |= calls;
+        input.check_whole()?;
     }
+    earlier_input.as_ref().map_or(Ok(()), Input::check_whole)?;
     writer.finish(output)?;
     Ok(report)
 }

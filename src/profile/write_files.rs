@@ -129,8 +129,7 @@ fn write_graphs(
     }
     for (path, picture) in [(&files.png, dot::Picture::Png), (&files.svg, dot::Picture::Svg)] {
         if let Some(path) = path {
-            dot::draw(&graph, picture, path)
-                .map_err(|source| ProfileError::Draw { path: path.display().to_string(), source })?;
+            output.write_file(path, |out| Ok(dot::draw(&graph, picture, out)?))?;
         }
     }
     Ok(dump.anomalies)

@@ -2,6 +2,9 @@
 
 #[path = "../support/art_blocks.rs"]
 mod art_blocks;
+#[allow(dead_code)] // the size of the README's figures
+#[path = "../support/art_generate.rs"]
+mod art_generate;
 #[path = "../support/art_writer.rs"]
 mod art_writer;
 #[path = "../support/damage.rs"]
@@ -22,6 +25,9 @@ mod markers;
 
 #[cfg(target_os = "linux")]
 mod device_output;
+
+#[cfg(target_os = "linux")]
+mod outputs_whole;
 
 mod align;
 mod bounded;

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::Parser;
 use serde_json::json;
 
@@ -40,12 +41,15 @@ pub struct InfoArgs {
 
 /// Runs `info`.
 pub fn run(args: InfoArgs) -> anyhow::Result<Exit> {
-    let mut out = TerminalWriter::new(io::stdout().lock());
+    print_reports(&args, &mut TerminalWriter::new(io::stdout().lock())).context("standard output")
+}
+
+fn print_reports(args: &InfoArgs, out: &mut dyn Write) -> io::Result<Exit> {
     let mut exit = Exit::Complete;
     for path in &args.files {
         match container::search(path) {
             Ok(Some(found)) => {
-                print_container(&mut out, &found, args.json)?;
+                print_container(out, &found, args.json)?;
                 if found.traces.is_empty() {
                     exit = Exit::Failed;
                 }
@@ -53,7 +57,7 @@ pub fn run(args: InfoArgs) -> anyhow::Result<Exit> {
             }
             Err(error) if path.is_dir() => {
                 exit = Exit::Failed;
-                print_error(&mut out, path, &format!("{}: {error}", path.display()), args.json)?;
+                print_error(out, path, &format!("{}: {error}", path.display()), args.json)?;
                 continue;
             }
             // The reader of a single file finds the same error, or tells what is wrong with the archive.
@@ -71,12 +75,12 @@ pub fn run(args: InfoArgs) -> anyhow::Result<Exit> {
                 if args.json {
                     writeln!(out, "{}", serde_json::to_value(&report)?)?;
                 } else {
-                    print_report(&mut out, &report)?;
+                    print_report(out, &report)?;
                 }
             }
             Err(error) => {
                 exit = Exit::Failed;
-                print_error(&mut out, path, &exit::message(&error.into()), args.json)?;
+                print_error(out, path, &exit::message(&error.into()), args.json)?;
             }
         }
     }

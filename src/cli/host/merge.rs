@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::Parser;
 use serde_json::json;
 
@@ -13,6 +14,7 @@ use crate::clock::Clock;
 use crate::console::TerminalWriter;
 use crate::export::ConversionLosses;
 use crate::export::convert::{Conversion, ConvertRequest, Converted};
+use crate::output_file::is_stdout;
 use crate::timeline::{MergeOptions, MergeSummary};
 
 /// Put recordings and method traces on one clock, and write them as one file
@@ -21,6 +23,8 @@ use crate::timeline::{MergeOptions, MergeSummary};
 /// Debug.startMethodTracing) of the same moments go in, in any number; one file comes out. The clock of a
 /// method trace is found by what both contain; the summary says which it is, why, and how far what should
 /// coincide is apart.
+///
+/// OUT appears when it is complete; after an error or a signal an older file of its name is as it was.
 ///
 /// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but events were lost, an input is damaged, or the
 /// output has no place for some of the data.
@@ -45,6 +49,8 @@ pub struct MergeArgs {
 /// Turn one file into another format
 ///
 /// The same as merge with one input: trace.dat, text, HTML or a method trace becomes what OUT's ending says.
+///
+/// OUT appears when it is complete; after an error or a signal an older file of its name is as it was.
 ///
 /// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but events were lost, the input is damaged, or the
 /// output has no place for some of the data.
@@ -120,19 +126,30 @@ fn run(inputs: &[PathBuf], args: &OutputArgs, options: MergeOptions, explain: bo
     progress.finish_and_clear();
     let converted = result?;
     // Where the file itself goes to standard output, the summary goes to standard error.
-    let mut to: Box<dyn Write> = match args.output.as_os_str() == "-" {
-        true => Box::new(TerminalWriter::new(io::stderr().lock())),
-        false => Box::new(TerminalWriter::new(io::stdout().lock())),
-    };
-    if args.json {
-        print_json(&mut to, args, &converted)?;
+    if is_stdout(&args.output) {
+        // The output is written: that nobody reads the summary does not change the result.
+        let _ = print(io::stderr(), args, &converted, explain);
     } else {
-        print_summary(&mut to, &converted.summary, explain)?;
-        print_output(&mut to, args, &converted)?;
+        match print(io::stdout().lock(), args, &converted, explain) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                return Err(error).context("standard output");
+            }
+            _ => {}
+        }
     }
-    to.flush()?;
     let is_lossy = converted.is_lossy() || args.strict && converted.is_irregular();
     Ok(if is_lossy { Exit::Lossy } else { Exit::Complete })
+}
+
+fn print(to: impl Write, args: &OutputArgs, converted: &Converted, explain: bool) -> io::Result<()> {
+    let to = &mut TerminalWriter::new(to);
+    if args.json {
+        print_json(to, args, converted)?;
+    } else {
+        print_summary(to, &converted.summary, explain)?;
+        print_output(to, args, converted)?;
+    }
+    to.flush()
 }
 
 fn progress(inputs: usize, bytes: u64) -> indicatif::ProgressBar {

@@ -2,6 +2,7 @@
 
 mod dmtracedump;
 mod info;
+mod interrupt;
 mod merge;
 mod profile;
 
@@ -30,6 +31,7 @@ pub enum HostCommand {
 impl HostCommand {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<Exit> {
+        interrupt::watch();
         match self {
             HostCommand::Merge(args) => merge::merge(args),
             HostCommand::Convert(args) => merge::convert(args),

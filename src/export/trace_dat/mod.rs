@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
 use crate::ftrace::limits::MAX_CPUS;
 use crate::ftrace::page_writer::{self, LONG_BYTES, MAX_RECORD_BYTES, PAGE_BYTES, PageWriter};
+use crate::output_file::{Readers, create_beside};
 use crate::timeline::{DataCounts, DataKind, MergeSummary, TimelineSink};
 use crate::trace_dat::file_format::option;
 use crate::trace_dat::{CpuData, Metadata, RecorderInfo, trace_clock_option};
@@ -69,7 +70,7 @@ impl DatWriter {
             empty => empty.insert(BufWriter::with_capacity(64 * PAGE_BYTES, temporary()?)),
         };
         self.page_cpus.push(cpu);
-        spool.write_all(&page)
+        spool.write_all(&page).map_err(temporary_error)
     }
 
     fn remember(&mut self, tid: i32, tgid: Option<i32>, name: Option<&[u8]>) {
@@ -80,7 +81,7 @@ impl DatWriter {
     /// Copies all pages from the temporary file to `out`, one CPU after the other.
     fn copy_pages_by_cpu(&mut self, out: &mut Out) -> io::Result<()> {
         let Some(spool) = self.spool.take() else { return Ok(()) };
-        let mut file = spool.into_inner()?;
+        let mut file = spool.into_inner().map_err(|error| temporary_error(error.into_error()))?;
         let mut order: Vec<(u32, u64)> = self.page_cpus.iter().copied().zip(0..).collect();
         order.sort_unstable();
         let mut page = [0; PAGE_BYTES];
@@ -163,14 +164,19 @@ impl DatWriter {
 
 /// Opens a temporary file that has no name and is gone once it is closed.
 fn temporary() -> io::Result<File> {
-    let dir = std::env::temp_dir();
-    let path = dir.join(format!("tracebridge-{}-{:p}.pages", std::process::id(), &dir));
-    let named = |e: io::Error| {
-        io::Error::new(e.kind(), format!("{}: {e} (set TMPDIR to a place with room)", path.display()))
-    };
-    let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(named)?;
-    std::fs::remove_file(&path).map_err(named)?;
+    let target = std::env::temp_dir().join("tracebridge.pages");
+    let (file, path) = create_beside(&target, Readers::Owner).map_err(temporary_error)?;
+    std::fs::remove_file(path).map_err(temporary_error)?;
     Ok(file)
+}
+
+/// An error of the temporary file, which names the file's directory.
+fn temporary_error(error: io::Error) -> io::Error {
+    let dir = std::env::temp_dir();
+    io::Error::new(
+        error.kind(),
+        format!("temporary file in {}: {error} (set TMPDIR to a place with room)", dir.display()),
+    )
 }
 
 impl Sink for DatWriter {

@@ -13,6 +13,12 @@ pub fn open_file(path: &Path, limit: UnpackLimit) -> Result<Input, InputError> {
     }
 }
 
+/// The files that [`open_file`] reads.
+pub(crate) fn files_of(path: &Path) -> Vec<PathBuf> {
+    let data = has_ending(path, "key").then(|| path.with_extension("data"));
+    [path.to_owned()].into_iter().chain(data).collect()
+}
+
 /// Opens the traces in a list of paths. A key file and the data file right behind it are one trace.
 pub fn open_files(paths: &[PathBuf], limit: UnpackLimit) -> Result<Vec<Input>, InputError> {
     let mut inputs = Vec::new();

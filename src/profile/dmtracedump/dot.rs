@@ -1,9 +1,10 @@
 //! The call graph in Graphviz's language, with dmtracedump's labels and threshold.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::io::{self, Write};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::dump::MethodDump;
 use crate::profile::error::DrawError;
@@ -59,22 +60,74 @@ fn escape(name: &str) -> String {
     name.chars().flat_map(|c| ("<>{}|\"\\ ".contains(c)).then_some('\\').into_iter().chain([c])).collect()
 }
 
-/// Runs Graphviz's `dot`, which draws `graph` into `path`.
-pub(crate) fn draw(graph: &str, picture: Picture, path: &Path) -> Result<(), DrawError> {
+/// The `dot` processes that run.
+static RUNNING: Mutex<Vec<Child>> = Mutex::new(Vec::new());
+
+/// How long to wait before looking again whether `dot`, which has closed its output, has ended.
+const END_CHECK_INTERVAL: Duration = Duration::from_millis(5);
+
+fn running() -> MutexGuard<'static, Vec<Child>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends all `dot` processes, for a process that is about to end itself. Who waits for one of them then waits
+/// for that end.
+pub(crate) fn end_all() {
+    let mut running = running();
+    running.iter_mut().for_each(|dot| drop(dot.kill()));
+    std::mem::forget(running);
+}
+
+/// Runs Graphviz's `dot`, which draws `graph`, and writes the picture to `out`.
+pub(crate) fn draw(graph: &str, picture: Picture, out: &mut dyn Write) -> Result<(), DrawError> {
     let format = match picture {
         Picture::Png => "-Tpng",
         Picture::Svg => "-Tsvg",
     };
     let mut command = Command::new("dot");
-    let mut dot = match command.arg(format).arg("-o").arg(path).stdin(Stdio::piped()).spawn() {
-        Ok(dot) => dot,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(DrawError::NotInstalled),
-        Err(error) => return Err(error.into()),
+    command.arg(format).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let (id, stdin, stdout) = {
+        // No process is started that `end_all` does not see.
+        let mut running = running();
+        let mut dot = match command.spawn() {
+            Ok(dot) => dot,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(DrawError::NotInstalled),
+            Err(error) => return Err(error.into()),
+        };
+        let pipes = (dot.id(), dot.stdin.take(), dot.stdout.take());
+        running.push(dot);
+        pipes
     };
-    let written = dot.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(graph.as_bytes()));
-    let status = dot.wait()?;
-    if !status.success() {
-        return Err(DrawError::Failed(status));
+    let copied = std::thread::scope(|scope| {
+        // If `dot` does not read the graph to its end, its exit status or its picture says so.
+        scope.spawn(|| stdin.map(|mut stdin| stdin.write_all(graph.as_bytes())));
+        let copied = stdout.map_or(Ok(0), |mut stdout| io::copy(&mut stdout, out));
+        if copied.is_err() {
+            end(id);
+        }
+        copied
+    });
+    let status = wait(id)?;
+    match copied? {
+        _ if !status.success() => Err(DrawError::Failed(status)),
+        0 => Err(DrawError::Empty),
+        _ => Ok(()),
     }
-    Ok(written?)
+}
+
+fn end(id: u32) {
+    running().iter_mut().filter(|dot| dot.id() == id).for_each(|dot| drop(dot.kill()));
+}
+
+/// Waits until the `dot` process has ended. Meanwhile [`end_all`] can end it.
+fn wait(id: u32) -> io::Result<ExitStatus> {
+    loop {
+        let mut running = running();
+        let at = running.iter().position(|dot| dot.id() == id).ok_or(io::ErrorKind::NotFound)?;
+        if running[at].try_wait()?.is_some() {
+            return running.swap_remove(at).wait();
+        }
+        drop(running);
+        std::thread::sleep(END_CHECK_INTERVAL);
+    }
 }

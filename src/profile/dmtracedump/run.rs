@@ -1,6 +1,7 @@
 //! Makes the outputs of dmtracedump's command line: a profile as text or HTML, a comparison, a list of
 //! records, or a picture.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::dot::{self, Picture};
@@ -9,7 +10,7 @@ use super::{diff, html, text};
 use crate::formats::art_method::open_files::{open_file, open_files};
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::profile::error::ProfileError;
-use crate::profile::output::{ProfileOutput, ProfileReport};
+use crate::profile::output::{ProfileOutput, ProfileReport, check_outputs};
 
 /// A request to profile one trace as dmtracedump did.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +38,9 @@ pub struct DumpRequest {
 
 /// Makes the outputs that `request` describes, and passes results and messages to `output`.
 pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<ProfileReport, ProfileError> {
+    let source = request.graph.as_deref().filter(|_| request.keep_graph_source).map(source_of);
+    let outputs: Vec<&Path> = request.graph.iter().chain(&source).map(PathBuf::as_path).collect();
+    check_outputs(request.traces.iter().chain(&request.earlier), &outputs)?;
     let inputs = open_files(&request.traces, request.unpack_limit)?;
     let [input] = &inputs[..] else { return Err(ProfileError::SeveralTracesToDump) };
     let mut report = ProfileReport::default();
@@ -44,16 +48,19 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
     let clock = request.clock.unwrap_or_else(|| default_clock(&trace));
     if request.records {
         output.print(|mut out| write_records(&trace, clock, &mut out))?;
+        input.check_whole()?;
         return Ok(report);
     }
     let dump = MethodDump::of(&trace, clock);
     report |= output.report_anomalies(input, &dump.anomalies);
+    input.check_whole()?;
     match &request.earlier {
         Some(path) => {
             let input = open_file(path, request.unpack_limit)?;
             let trace = output.read(&input, &mut report)?;
             let earlier = MethodDump::of(&trace, clock);
             report |= output.report_anomalies(&input, &earlier.anomalies);
+            input.check_whole()?;
             output.print(|mut out| match request.html {
                 true => html::write_diff(&earlier, &dump, &mut out),
                 false => diff::write_diff(&earlier, &dump, &mut out),
@@ -65,19 +72,18 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
         })?,
     }
     if let Some(path) = &request.graph {
-        draw_graph(request, &dump, path)?;
+        let graph = dot::to_dot(&dump, request.threshold_percent);
+        if let Some(source) = &source {
+            output.write_file(source, |out| out.write_all(graph.as_bytes()))?;
+        }
+        output.write_file(path, |out| Ok(dot::draw(&graph, Picture::Png, out)?))?;
     }
     Ok(report)
 }
 
-fn draw_graph(request: &DumpRequest, dump: &MethodDump, path: &Path) -> Result<(), ProfileError> {
-    let graph = dot::to_dot(dump, request.threshold_percent);
-    if request.keep_graph_source {
-        let mut source = path.to_path_buf().into_os_string();
-        source.push(".dot");
-        let source = PathBuf::from(source);
-        std::fs::write(&source, &graph).map_err(|error| ProfileError::write_file(&source, error))?;
-    }
-    dot::draw(&graph, Picture::Png, path)
-        .map_err(|source| ProfileError::Draw { path: path.display().to_string(), source })
+/// The path of a graph's source: that of the picture, with `.dot` behind it.
+fn source_of(picture: &Path) -> PathBuf {
+    let mut source = picture.to_owned().into_os_string();
+    source.push(".dot");
+    source.into()
 }

@@ -1,0 +1,54 @@
+//! Ends the host's commands when a signal comes, whatever they are waiting for, and leaves nothing half done.
+
+/// From now on, a signal that ends the process first removes unfinished outputs and ends Graphviz. The process
+/// then dies of the signal, so that a shell sees 128 + N. The same holds for a mapped input that shrinks.
+///
+/// Signals are blocked in all threads and awaited by one of their own. So a command that waits for a pipe, a FIFO
+/// or a program needs no care to be interruptible. To be called before other threads are started.
+#[cfg(unix)]
+pub(super) fn watch() {
+    use nix::sys::signal::{SigSet, Signal, raise};
+
+    crate::formats::mapped_file::end_on_bus_error();
+    let mut awaited = SigSet::empty();
+    // All signals that end a process and that another program, a terminal or a limit sends.
+    let ending = [
+        Signal::SIGHUP,
+        Signal::SIGINT,
+        Signal::SIGQUIT,
+        Signal::SIGTERM,
+        Signal::SIGUSR1,
+        Signal::SIGUSR2,
+        Signal::SIGALRM,
+        Signal::SIGXCPU,
+    ];
+    // A blocked signal is delivered even if the process was started to ignore it (nohup).
+    ending.into_iter().filter(|signal| !is_ignored(*signal)).for_each(|signal| awaited.add(signal));
+    let mut blocked = awaited;
+    // While SIGXFSZ is blocked, writing more than `ulimit -f` permits is an error like a full disk.
+    blocked.add(Signal::SIGXFSZ);
+    if blocked.thread_block().is_err() {
+        return;
+    }
+    std::thread::spawn(move || {
+        let Ok(signal) = awaited.wait() else { return };
+        crate::output_file::abandon_all();
+        crate::profile::dmtracedump::dot::end_all();
+        let _ = SigSet::from(signal).thread_unblock().and_then(|()| raise(signal));
+        // The first process of a container does not die of signals.
+        std::process::exit(128 + signal as i32)
+    });
+}
+
+/// Whether the process was started to ignore `signal`.
+#[cfg(unix)]
+fn is_ignored(signal: nix::sys::signal::Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal as i32 - 1) & 1 == 1
+}
+
+/// On other systems the program just ends, and a `.part` file may be left.
+#[cfg(not(unix))]
+pub(super) fn watch() {}
