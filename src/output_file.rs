@@ -4,9 +4,9 @@
 //! complete it is synchronised with the disk and renamed to the target's name. Until then the target is as it
 //! was, whatever fails. This has two reasons:
 //! - nobody takes half a file for a whole one, and an older file is lost only to a complete newer one;
-//! - another user who may write to the directory cannot choose what is written to. A file that he has prepared
-//!   under any name, a symbolic link, a FIFO, or a file of his own, is never opened: the new file is created
-//!   with `O_EXCL`, and renaming replaces a symbolic link itself, not the file that it points to.
+//! - another user who may write to the directory cannot choose what is written to. A file that he has
+//!   prepared, a symbolic link, a FIFO, or a file of his own, is never opened: the new file is created with
+//!   `O_EXCL`, and renaming replaces a symbolic link itself, not the file that it points to.
 //!
 //! Some targets cannot be replaced like that, and are written to directly: FIFOs and devices, and the names
 //! that the system gives to open descriptors (`/dev/stdout`, `/dev/fd/N`, `/proc/self/fd/N`), whatever is
@@ -14,8 +14,8 @@
 //!
 //! Of an output that is dropped nothing is left. A process that a signal ends calls [`abandon_all`] first.
 //! After SIGKILL or a power failure the `.part` file is left, and the target is as it was. (`O_TMPFILE` could
-//! avoid even that file, but `linkat` cannot replace a target, few file systems of a phone have it, and only
-//! Linux does. The directory is not synchronised: after a power failure the older file may be back, whole.)
+//! avoid even that file, but `linkat` cannot replace a target, and only some file systems of Linux have it.
+//! The directory is not synchronised: after a power failure the older file may be back, whole.)
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -204,8 +204,8 @@ fn keep_permissions(file: &File, replaced: &Metadata) -> io::Result<()> {
     file.set_permissions(permissions)
 }
 
-/// Creates a new file in the directory of `target`, under a name that nobody can predict. The file may be read
-/// and written by the caller.
+/// Creates a new file in the directory of `target`, under a name that nobody can predict. The file may be
+/// read and written by the caller.
 ///
 /// # Errors
 /// The system's error.

@@ -172,8 +172,8 @@ impl Input {
         }
     }
 
-    /// Checks that the file has not become shorter since it was opened. If it has, some of the bytes that were
-    /// read may be zeros.
+    /// Checks that the file has not become shorter since it was opened. If it has, some of the bytes that
+    /// were read may be zeros.
     ///
     /// # Errors
     /// [`InputError::Shrunk`].

@@ -1,10 +1,10 @@
 //! An input file that is mapped into memory, and what happens when such a file shrinks.
 //!
-//! A page of a mapping that the file no longer has, because another program has shortened the file or its disk
-//! has failed, cannot be read: the system sends SIGBUS to the thread that reads it. There is no value that the
-//! reader could go on with, so the process ends; [`end_on_bus_error`] has it say why, and leave no half output.
-//! Reading with `read(2)` instead would report such a file as an error of one input, but copies every byte:
-//! readers borrow names, fields and whole packets from the mapping.
+//! A page of a mapping that the file no longer has, because another program has shortened the file or its
+//! disk has failed, cannot be read: the system sends SIGBUS to the thread that reads it. There is no value
+//! that the reader could go on with, so the process ends; [`end_on_bus_error`] has it say why, and leave no
+//! half output. Reading with `read(2)` instead would report such a file as an error of one input, but copies
+//! every byte: readers borrow names, fields and whole packets from the mapping.
 
 #![allow(unsafe_code)] // maps files, releases pages that have been read, and installs the handler of SIGBUS
 
@@ -30,9 +30,9 @@ pub(super) struct MappedFile {
 impl MappedFile {
     /// Maps a file, whose path as given is `name`.
     pub(super) fn new(file: File, name: &str) -> io::Result<MappedFile> {
-        // SAFETY: the mapping is private and read-only. Should another program shorten the file meanwhile, the
-        // system sends SIGBUS (see the head of this file). Nothing is written through the mapping, so no other
-        // memory can be harmed.
+        // SAFETY: the mapping is private and read-only. Should another program shorten the file meanwhile,
+        // the system sends SIGBUS (see the head of this file). Nothing is written through the mapping, so no
+        // other memory can be harmed.
         let map = unsafe { memmap2::MmapOptions::new().map_copy_read_only(&file) }?;
         #[cfg(unix)]
         let _ = map.advise(memmap2::Advice::Sequential);
@@ -40,8 +40,8 @@ impl MappedFile {
         Ok(MappedFile { map, file })
     }
 
-    /// Whether the file is shorter than it was when it was mapped. What is missing of its last page is read as
-    /// zeros, without a SIGBUS.
+    /// Whether the file is shorter than it was when it was mapped. What is missing of its last page is read
+    /// as zeros, without a SIGBUS.
     pub(super) fn has_shrunk(&self) -> bool {
         self.file.metadata().is_ok_and(|meta| meta.len() < self.map.len() as u64)
     }
@@ -108,8 +108,8 @@ static HANDLER_BEFORE: std::sync::OnceLock<nix::sys::signal::SigAction> = std::s
 extern "C" fn on_bus_error(_: nix::libc::c_int, info: *mut nix::libc::siginfo_t, _: *mut nix::libc::c_void) {
     use std::os::fd::AsFd;
 
-    // SAFETY: the system passes a valid `siginfo_t`, whose address field is set if it is the system that sends
-    // SIGBUS. Positive codes are the system's own.
+    // SAFETY: the system passes a valid `siginfo_t`, whose address field is set if it is the system that
+    // sends SIGBUS. Positive codes are the system's own.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     // Another thread that gets here waits for this lock, until the process has ended.
     if code == nix::libc::BUS_ADRERR

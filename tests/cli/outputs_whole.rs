@@ -1,5 +1,5 @@
-//! An output appears under its name when it is complete, or not at all: after errors, full disks, signals, and
-//! inputs that change meanwhile. No output replaces an input.
+//! An output appears under its name when it is complete, or not at all: after errors, full disks, signals,
+//! and inputs that change meanwhile. No output replaces an input.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -138,7 +138,8 @@ const WRITERS: [&[&str]; 8] = [
     &["profile", "app.trace", "--flamegraph", "out.svg"],
 ];
 
-/// Checks that a command that had no room says so in one line that names the output, and leaves what was there.
+/// Checks that a command that had no room says so in one line that names the output, and leaves what was
+/// there.
 fn check_no_room(dir: &Path, output: &str, old: Option<&[u8]>, ran: &Output, before: &[String]) {
     let said = text(&ran.stderr);
     assert_eq!(ran.status.code(), Some(1), "{output}: {said}");

@@ -1,10 +1,11 @@
 //! Ends the host's commands when a signal comes, whatever they are waiting for, and leaves nothing half done.
 
-/// From now on, a signal that ends the process first removes unfinished outputs and ends Graphviz. The process
-/// then dies of the signal, so that a shell sees 128 + N. The same holds for a mapped input that shrinks.
+/// From now on, a signal that ends the process first removes unfinished outputs and ends Graphviz. The
+/// process then dies of the signal, so that a shell sees 128 + N. The same holds for a mapped input that
+/// shrinks.
 ///
-/// Signals are blocked in all threads and awaited by one of their own. So a command that waits for a pipe, a FIFO
-/// or a program needs no care to be interruptible. To be called before other threads are started.
+/// Signals are blocked in all threads and awaited by one of their own. So a command that waits for a pipe, a
+/// FIFO or a program needs no care to be interruptible. To be called before other threads are started.
 #[cfg(unix)]
 pub(super) fn watch() {
     use nix::sys::signal::{SigSet, Signal, raise};
