@@ -64,7 +64,7 @@ pub mod timeline;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::android::property_area::PropertyArea;
-    pub use crate::cli::command_line;
+    pub use crate::cli::host::command_line;
     pub use crate::trace_dat::recorder_stream::decoder::RecorderStream;
     pub use crate::trace_dat::{CpuData, Metadata, file_format};
 }

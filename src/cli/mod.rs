@@ -6,8 +6,8 @@
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod device;
 mod exit;
-#[cfg(feature = "host")]
-mod host;
+#[cfg_attr(not(feature = "host"), path = "no_host.rs")]
+pub(crate) mod host;
 mod units;
 
 use std::process::ExitCode;
@@ -32,15 +32,8 @@ enum Command {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[command(flatten)]
     Device(device::DeviceCommand),
-    #[cfg(feature = "host")]
     #[command(flatten)]
     Host(host::HostCommand),
-}
-
-/// The definition of the command line, for manual pages and shell completions.
-#[cfg(feature = "host")]
-pub fn command_line() -> clap::Command {
-    <Cli as clap::CommandFactory>::command()
 }
 
 /// Runs the program with the process's arguments.
@@ -53,7 +46,6 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
-            #[cfg(feature = "host")]
             host::suggest_for_file(&error);
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Complete.into() };
         }
@@ -61,7 +53,6 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         Command::Device(command) => command.run(),
-        #[cfg(feature = "host")]
         Command::Host(command) => command.run(),
     };
     match result {

@@ -45,9 +45,9 @@ impl UnpackBudget {
         self.limit.saturating_sub(self.used.load(Ordering::Relaxed))
     }
 
-    /// The limit, bytes, of which a part may be used.
-    pub fn limit(&self) -> u64 {
-        self.limit
+    /// The whole budget again, for another pass over the same file.
+    pub fn afresh(&self) -> UnpackBudget {
+        UnpackLimit(Some(self.limit)).budget(0)
     }
 
     /// The error for a file that exceeds this budget.

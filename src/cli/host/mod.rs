@@ -42,6 +42,11 @@ impl HostCommand {
     }
 }
 
+/// The definition of the command line, for manual pages and shell completions.
+pub fn command_line() -> clap::Command {
+    <super::Cli as clap::CommandFactory>::command()
+}
+
 /// Says what one probably wants where a file stands in a command's place (`tracebridge app.trace`).
 pub fn suggest_for_file(error: &clap::Error) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };

@@ -49,7 +49,7 @@ pub(in crate::export) fn is_perfetto_trace(input: &Input) -> bool {
 /// # Errors
 /// Errors of writing.
 pub(in crate::export) fn copy(input: &Input, out: &mut Out) -> io::Result<TraceScan> {
-    let mut scan = TraceScan::default();
+    let mut scan = TraceScan::new(input.unpack_budget.clone());
     let mut at = 0;
     loop {
         let whole = scan.packets(&input[at..], at as u64, PIECE_BYTES);
@@ -92,7 +92,7 @@ impl<'a> PassedInputs<'a> {
         let traces: Vec<(usize, &Input, TraceIds)> = perfetto
             .into_iter()
             .map(|(index, input)| {
-                (index, input, TraceIds::of(input, input.unpack_budget.limit(), &mut uuids))
+                (index, input, TraceIds::of(input, input.unpack_budget.afresh(), &mut uuids))
             })
             .collect();
         for (_, _, ids) in &traces {
@@ -115,7 +115,7 @@ impl<'a> PassedInputs<'a> {
     /// Hands the packets of all traces to `write`, in pieces.
     pub(super) fn write(&self, write: &mut dyn FnMut(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
         for PassedInput { input, changes, .. } in &self.list {
-            let mut left = input.unpack_budget.limit();
+            let budget = input.unpack_budget.afresh();
             let mut out = Vec::new();
             let mut all = fields(input);
             let (mut start, mut released) = (0, 0);
@@ -125,7 +125,7 @@ impl<'a> PassedInputs<'a> {
                 if changes.changes_nothing() || number != trace::PACKET {
                     out.extend_from_slice(encoded);
                 } else {
-                    changes.packet(encoded, value.bytes(), &mut out, &mut left);
+                    changes.packet(encoded, value.bytes(), &mut out, &budget);
                 }
                 start = end;
                 if out.len() >= PIECE_BYTES {

@@ -11,6 +11,7 @@ use crate::formats::perfetto::fields::{
 use crate::formats::perfetto::packets::decompress;
 use crate::formats::perfetto::wire::read::{WireValue, fields, packed_varints};
 use crate::formats::perfetto::wire::write::{bytes, string, uint, varint};
+use crate::formats::unpack_budget::UnpackBudget;
 
 /// The changes to the packets of one trace.
 #[derive(Default)]
@@ -57,12 +58,11 @@ impl PacketRewriter<'_> {
     }
 
     /// Appends a packet with its changes: the field of `Trace` that encodes it, and its content. A packet of
-    /// compressed packets is unpacked; `left` is how many bytes may still be unpacked.
-    pub(super) fn packet(&self, encoded: &[u8], packet: &[u8], out: &mut Vec<u8>, left: &mut u64) {
+    /// compressed packets is unpacked within `budget`.
+    pub(super) fn packet(&self, encoded: &[u8], packet: &[u8], out: &mut Vec<u8>, budget: &UnpackBudget) {
         for (number, value) in fields(packet) {
             let mut unpacked = Vec::new();
-            if decompress(number, value.bytes(), *left, &mut unpacked).is_some() {
-                *left -= (unpacked.len() as u64).min(*left);
+            if decompress(number, value.bytes(), budget, &mut unpacked).is_some() {
                 let mut inner = fields(&unpacked);
                 let mut start = 0;
                 while let Some((number, packet)) = inner.next() {

@@ -9,6 +9,7 @@ use crate::formats::perfetto::fields::{
 };
 use crate::formats::perfetto::packets::decompress;
 use crate::formats::perfetto::wire::read::{WireValue, fields, last_value};
+use crate::formats::unpack_budget::UnpackBudget;
 
 /// The least and the most bits of an [`IdFilter`]: 128 KiB and 8 MiB.
 const MIN_FILTER_BITS: u64 = 1 << 20;
@@ -71,17 +72,15 @@ pub(super) struct TraceIds {
 
 impl TraceIds {
     /// Reads the ids of all packets of `data`, compressed packets among them. Adds every uuid of a track,
-    /// described or not, to `uuids`.
-    /// Compressed packets are read up to `limit` unpacked bytes.
-    pub(super) fn of(data: &[u8], limit: u64, uuids: &mut IdFilter) -> TraceIds {
+    /// described or not, to `uuids`. Compressed packets are unpacked within `budget`.
+    pub(super) fn of(data: &[u8], budget: UnpackBudget, uuids: &mut IdFilter) -> TraceIds {
         let mut ids = TraceIds::default();
-        let mut left = limit;
-        ids.packets(data, uuids, Some(&mut left));
+        ids.packets(data, uuids, Some(&budget));
         ids
     }
 
-    /// `left` is how many bytes may still be unpacked; `None` inside of compressed packets.
-    fn packets(&mut self, data: &[u8], uuids: &mut IdFilter, mut left: Option<&mut u64>) {
+    /// `budget` is `None` inside of compressed packets.
+    fn packets(&mut self, data: &[u8], uuids: &mut IdFilter, budget: Option<&UnpackBudget>) {
         for (_, packet) in fields(data).filter(|(n, _)| *n == trace::PACKET) {
             for (number, value) in fields(packet.bytes()) {
                 match number {
@@ -99,10 +98,9 @@ impl TraceIds {
                     }
                     trace_packet::CLOCK_SNAPSHOT => self.has_clock_snapshots = true,
                     trace_packet::COMPRESSED_PACKETS | trace_packet::ZSTD_COMPRESSED_PACKETS => {
-                        let Some(left) = &mut left else { continue };
+                        let Some(budget) = budget else { continue };
                         let mut unpacked = Vec::new();
-                        let _ = decompress(number, value.bytes(), **left, &mut unpacked);
-                        **left -= (unpacked.len() as u64).min(**left);
+                        let _ = decompress(number, value.bytes(), budget, &mut unpacked);
                         self.packets(&unpacked, uuids, None);
                     }
                     _ => {}

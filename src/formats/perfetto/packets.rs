@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
-use std::io::{self, Read};
+use std::io;
 
 use super::bundle;
 use super::fields::{
@@ -19,29 +19,39 @@ use super::packet_types::{self, PacketTypes};
 use super::track_clocks::{FIRST_CUSTOM_CLOCK, machine_clock};
 use super::wire::read::{WireValue, fields, last_value, varint};
 use crate::clock::{Clock, Snapshot, Snapshots};
-use crate::formats::unpack_budget::UnpackBudget;
+use crate::formats::unpack_budget::{self, UnpackBudget};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo};
 
-/// The largest total size of all decompressed packets of a file, bytes.
-pub(crate) const MAX_INFLATED_BYTES: u64 = 4 << 30;
-
-/// Unpacks at most `limit` bytes of the field `number` of a packet to `out`. Returns `None` if that field
-/// does not hold compressed packets.
+/// Unpacks the field `number` of a packet to `out`, within the budget. Returns `None` if that field does not
+/// hold compressed packets.
 pub(crate) fn decompress(
     number: u32,
     body: &[u8],
-    limit: u64,
+    budget: &UnpackBudget,
     out: &mut Vec<u8>,
-) -> Option<io::Result<usize>> {
+) -> Option<io::Result<()>> {
     match number {
         trace_packet::COMPRESSED_PACKETS => {
-            Some(flate2::read::ZlibDecoder::new(body).take(limit).read_to_end(out))
+            Some(budget.read_to_end(flate2::read::ZlibDecoder::new(body), out))
         }
-        trace_packet::ZSTD_COMPRESSED_PACKETS => Some(
-            zstd::stream::read::Decoder::new(body).and_then(|decoder| decoder.take(limit).read_to_end(out)),
-        ),
+        trace_packet::ZSTD_COMPRESSED_PACKETS => {
+            Some(zstd::stream::read::Decoder::new(body).and_then(|decoder| budget.read_to_end(decoder, out)))
+        }
         _ => None,
     }
+}
+
+/// Describes the damage of a compressed packet that could not be unpacked wholly. `None` if all that there is
+/// to say of the limit has been said: `is_over_limit` remembers that.
+pub(super) fn unpack_damage(error: &io::Error, offset: u64, is_over_limit: &mut bool) -> Option<Damage> {
+    let what = if !unpack_budget::is_over_limit(error) {
+        format!("the compressed packets can be unpacked in part only: {error}")
+    } else if std::mem::replace(is_over_limit, true) {
+        return None;
+    } else {
+        format!("the file {error}; its compressed packets from here on are not read")
+    };
+    Some(Damage { offset, what })
 }
 
 /// Returns the file and, for each compressed packet, the unpacked packets.
@@ -60,18 +70,9 @@ pub(super) fn unpack<'a>(
         }
         for (number, compressed) in fields(packet.bytes()) {
             let mut bytes = Vec::new();
-            let left = budget.left();
-            let limit = left.saturating_add(1);
-            let Some(result) = decompress(number, compressed.bytes(), limit, &mut bytes) else { continue };
-            if let Err(error) = budget.take(bytes.len() as u64) {
-                bytes.truncate(left as usize);
-                if !std::mem::replace(&mut is_over_limit, true) {
-                    let what = format!("the file {error}; its compressed packets from here on are not read");
-                    report.damage.push(Damage { offset: at, what });
-                }
-            } else if let Err(error) = result {
-                let what = format!("the compressed packets can be unpacked in part only: {error}");
-                report.damage.push(Damage { offset: at, what });
+            let Some(result) = decompress(number, compressed.bytes(), budget, &mut bytes) else { continue };
+            if let Err(error) = result {
+                report.damage.extend(unpack_damage(&error, at, &mut is_over_limit));
             }
             out.push(Cow::Owned(bytes));
         }

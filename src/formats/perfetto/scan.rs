@@ -8,10 +8,11 @@ use super::fields::{
 };
 use super::losses::KernelLosses;
 use super::packet_types::{self, PacketTypes};
-use super::packets::{MAX_INFLATED_BYTES, decompress};
+use super::packets::{decompress, unpack_damage};
 use super::wire::read::{WireValue, fields, last_value, packed_varints, varint};
 use super::wire::{LENGTH_DELIMITED, VARINT, tag};
 use crate::clock::Clock;
+use crate::formats::unpack_budget::UnpackBudget;
 use crate::formats::{Damage, ReadReport, ThreadIds};
 use crate::markers::Marker;
 
@@ -22,7 +23,6 @@ const PRINT_TAG: u8 = tag(ftrace_event::PRINT, LENGTH_DELIMITED) as u8;
 const COMMON_FLAGS_TAG: u8 = tag(ftrace_event::COMMON_FLAGS, VARINT) as u8;
 
 /// What has been counted of a trace so far.
-#[derive(Default)]
 pub(crate) struct TraceScan {
     report: ReadReport,
     types: PacketTypes,
@@ -33,11 +33,26 @@ pub(crate) struct TraceScan {
     tids: ThreadIds,
     unparsed_pages: u64,
     clock: Option<Clock>,
-    /// The unpacked size of all compressed packets so far, bytes.
-    inflated: u64,
+    budget: UnpackBudget,
+    is_over_budget: bool,
 }
 
 impl TraceScan {
+    /// A scan that has seen nothing yet, and unpacks compressed packets within `budget`.
+    pub(crate) fn new(budget: UnpackBudget) -> TraceScan {
+        TraceScan {
+            report: ReadReport::default(),
+            types: PacketTypes::default(),
+            losses: KernelLosses::default(),
+            markers: 0,
+            tids: ThreadIds::default(),
+            unparsed_pages: 0,
+            clock: None,
+            budget,
+            is_over_budget: false,
+        }
+    }
+
     /// Counts packets from the beginning of `data`, which is the rest of the trace from byte `offset` on,
     /// until they have `enough` bytes. Returns the number of bytes of these packets: 0 at the end of the
     /// trace, and where no whole packet is left.
@@ -84,12 +99,9 @@ impl TraceScan {
 
     fn compressed(&mut self, number: u32, body: &[u8], offset: u64) {
         let mut unpacked = Vec::new();
-        let left = MAX_INFLATED_BYTES.saturating_sub(self.inflated);
-        let result = decompress(number, body, left, &mut unpacked);
-        self.inflated = self.inflated.saturating_add(unpacked.len() as u64);
+        let result = decompress(number, body, &self.budget, &mut unpacked);
         if let Some(Err(error)) = result {
-            let what = format!("the compressed packets can be unpacked in part only: {error}");
-            self.report.damage.push(Damage { offset, what });
+            self.report.damage.extend(unpack_damage(&error, offset, &mut self.is_over_budget));
         }
         // Compressed packets inside of compressed packets are not read by anybody.
         for (_, packet) in fields(&unpacked).filter(|(n, _)| *n == trace::PACKET) {

@@ -1,0 +1,19 @@
+//! The device build's place of `cli/host`: it has none of the host's commands.
+
+use clap::Subcommand;
+
+use super::Exit;
+
+/// No command.
+#[derive(Subcommand)]
+pub enum HostCommand {}
+
+impl HostCommand {
+    /// Never runs.
+    pub fn run(self) -> anyhow::Result<Exit> {
+        match self {}
+    }
+}
+
+/// Says nothing: the device build reads no files.
+pub fn suggest_for_file(_: &clap::Error) {}
