@@ -28,6 +28,11 @@ usage_error() {
 }
 # value "$@": fails unless the option $1 has a value after it.
 value() { (($# > 1)) || usage_error "$1 needs a value"; }
+# quoted WORD: prints the word so that every POSIX shell reads it as one word. (What `printf %q` prints for a line
+# feed is read by some shells only.)
+quoted() { printf "'%s'" "${1//\'/\'\\\'\'}"; }
+# json_string TEXT: prints the text as a JSON string.
+json_string() { python3 -c 'import json, sys; print(json.dumps(sys.argv[1]), end="")' "$1"; }
 have() { command -v "$1" >/dev/null; }
 
 # The Rust version that Cargo.toml asks for, as major.minor.
@@ -55,11 +60,15 @@ use_rust() {
 # pick_serial SERIAL: prints this serial, or the only device's if SERIAL is empty. Fails if that device is not
 # attached, or if there are none or several to choose from.
 pick_serial() {
-    local wanted=$1 found
+    local wanted=$1 found one
+    [[ $wanted =~ ^[A-Za-z0-9._:-]*$ && $wanted != -* ]] || die "not a serial: $(printf %q "$wanted")"
     have adb || die "adb is not installed: ./scripts/setup"
     # The adb server may have forgotten a network address since it was connected.
     if [[ $wanted == *:* ]]; then timeout 10 adb connect "$wanted" >/dev/null 2>&1 || true; fi
     mapfile -t found < <(adb devices 2>/dev/null | awk '$2 == "device" { print $1 }')
+    for one in "${found[@]}"; do
+        [[ $one =~ ^[A-Za-z0-9._:][A-Za-z0-9._:-]*$ ]] || die "adb names a device in a way that is not a serial: $(printf %q "$one")"
+    done
     if [[ -n $wanted ]]; then
         [[ " ${found[*]} " == *" $wanted "* ]] || die "no device $wanted in 'adb devices' (found: ${found[*]:-none})"
         echo "$wanted"
@@ -96,15 +105,21 @@ wait_for_recording() {
     done
 }
 
+# end_recording: ends the recording that record_on has started.
+end_recording() {
+    adb -s "$recording_serial" shell -n "kill -INT \$(cat $(quoted "$recording_pid_file"))" || true
+}
+
 # record_on SERIAL REMOTE COMMAND ARGUMENTS...: runs a recording command of the product on the device, which
 # writes its capture to the path REMOTE on the device. A signal to this script ends the recording and not the
 # script. Returns the command's status.
 record_on() {
     local serial=$1 remote=$2 command=$3 status=0 word words='' recorder
     shift 3
-    for word; do words+=" $(printf '%q' "$word")"; done
-    # shellcheck disable=SC2064  # expanded now: the variables are local
-    trap "adb -s $serial shell -n 'kill -INT \$(cat $remote.pid)' || true" INT TERM
+    for word; do words+=" $(quoted "$word")"; done
+    # What the trap ends is in variables of their own, so that no text is read as a command.
+    recording_serial=$serial recording_pid_file=$remote.pid
+    trap end_recording INT TERM
     # adb runs in a process group of its own, so that Ctrl-C reaches this script and not adb's connection.
     set -m
     adb -s "$serial" shell -n "echo \$\$ >$remote.pid; exec $on_device/tracebridge $command -o $remote$words" &
@@ -124,5 +139,5 @@ record_on() {
 # fetch SERIAL REMOTE LOCAL: moves a file from the device to this machine.
 fetch() {
     mkdir -p "$(dirname "$3")"
-    adb -s "$1" pull "$2" "$3" >&2 && adb -s "$1" shell -n "rm -f $2"
+    adb -s "$1" pull "$2" "$3" >&2 && adb -s "$1" shell -n "rm -f $(quoted "$2")"
 }

@@ -28,6 +28,7 @@ mod device_output;
 
 #[cfg(target_os = "linux")]
 mod outputs_whole;
+mod scripts;
 
 mod align;
 mod bounded;
