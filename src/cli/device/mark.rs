@@ -1,5 +1,6 @@
 //! `mark`: writes markers from shell scripts.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead};
 use std::path::PathBuf;
 
@@ -9,7 +10,7 @@ use clap::{Parser, Subcommand};
 use crate::android::tags::Tag;
 use crate::cli::Exit;
 use crate::console::complain;
-use crate::markers::Marker;
+use crate::markers::{MAX_LEN, Marker, Tracer};
 
 /// Write markers into the trace, from a shell script
 #[derive(Parser)]
@@ -27,7 +28,7 @@ More examples:
 several, or a marker in the kernel's own form, such as B|1234|boot.
 
 While nobody records, markers are dropped; that is not an error. Exit status: 0 done; 1 trace_marker cannot be
-written; 3 some lines were not markers (the other lines are written).")]
+written; 3 some lines were not markers, or were cut or not UTF-8 (all others are written).")]
 pub struct MarkArgs {
     #[command(subcommand)]
     marker: MarkerArg,
@@ -128,24 +129,77 @@ pub fn run(args: MarkArgs) -> anyhow::Result<Exit> {
         tracer.write(&args.marker.marker(&pids)).context("writing to trace_marker")?;
         return Ok(Exit::Complete);
     }
-    let mut bad = 0;
-    for (n, line) in io::stdin().lock().lines().enumerate() {
-        let line = line.context("reading standard input")?;
-        match MarkerLine::parse(&line) {
-            Ok(None) => {}
-            Ok(Some(MarkerLine::Raw(marker))) => {
-                tracer.write(&marker).context("writing to trace_marker")?;
+    let mut input = io::stdin().lock();
+    let (mut bad, mut number) = (0, 0);
+    while let Some(line) = InputLine::read(&mut input).context("reading standard input")? {
+        number += 1;
+        let text = String::from_utf8_lossy(&line.bytes);
+        let written = match MarkerLine::parse(&line.bytes, &text) {
+            Ok(None) => continue,
+            Ok(Some(MarkerLine::Raw(marker))) => write(&tracer, &marker)?,
+            Ok(Some(MarkerLine::Words(words))) if matches!(text, Cow::Owned(_)) => {
+                write(&tracer, &words.marker(&pids))?.and(Err("a byte that is no UTF-8 was replaced"))
             }
-            Ok(Some(MarkerLine::Words(what))) => {
-                tracer.write(&what.marker(&pids)).context("writing to trace_marker")?;
-            }
+            Ok(Some(MarkerLine::Words(words))) => write(&tracer, &words.marker(&pids))?,
             Err(error) => {
-                complain(format_args!("tracebridge: standard input, line {}: {error}", n + 1));
+                complain(format_args!("tracebridge: standard input, line {number}: {error}"));
                 bad += 1;
+                continue;
             }
+        };
+        let written = if line.is_cut { Err("the line was cut") } else { written };
+        if let Err(change) = written {
+            complain(format_args!("tracebridge: standard input, line {number}: {change}"));
+            bad += 1;
         }
     }
     Ok(if bad == 0 { Exit::Complete } else { Exit::Lossy })
+}
+
+/// Writes a marker. `Err` in the result says that the kernel's limit has cut it.
+fn write(tracer: &Tracer, marker: &Marker<'_>) -> anyhow::Result<Result<(), &'static str>> {
+    tracer.write(marker).context("writing to trace_marker")?;
+    // Only a cut makes a marker this long, give or take the last character.
+    let is_cut = marker.encode(&mut [0; MAX_LEN]).len() > MAX_LEN - 4;
+    Ok(if is_cut { Err("the marker was cut to the 1023 bytes that one may have") } else { Ok(()) })
+}
+
+/// The most of a line that is kept, bytes: more than a marker can hold.
+const MAX_LINE_BYTES: usize = 4096;
+
+/// A line of standard input, without its line feed.
+struct InputLine {
+    bytes: Vec<u8>,
+    /// Whether the line was longer than [`MAX_LINE_BYTES`]; the rest is skipped.
+    is_cut: bool,
+}
+
+impl InputLine {
+    /// Reads a line of any length, and keeps its beginning. `None` at the end of the input.
+    fn read(input: &mut impl BufRead) -> io::Result<Option<InputLine>> {
+        let mut line = InputLine { bytes: Vec::new(), is_cut: false };
+        let mut is_first = true;
+        loop {
+            let piece = match input.fill_buf() {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                piece => piece?,
+            };
+            if piece.is_empty() {
+                return Ok((!is_first).then_some(line));
+            }
+            is_first = false;
+            let end = piece.iter().position(|byte| *byte == b'\n');
+            let text = &piece[..end.unwrap_or(piece.len())];
+            let room = MAX_LINE_BYTES - line.bytes.len();
+            line.is_cut |= text.len() > room;
+            line.bytes.extend_from_slice(&text[..text.len().min(room)]);
+            let used = end.map_or(piece.len(), |end| end + 1);
+            input.consume(used);
+            if end.is_some() {
+                return Ok(Some(line));
+            }
+        }
+    }
 }
 
 impl MarkerArg {
@@ -187,12 +241,13 @@ enum MarkerLine<'a> {
 }
 
 impl MarkerLine<'_> {
-    fn parse(line: &str) -> anyhow::Result<Option<MarkerLine<'_>>> {
+    /// Parses a line, given as it was read, and as text.
+    fn parse<'l>(bytes: &'l [u8], line: &str) -> anyhow::Result<Option<MarkerLine<'l>>> {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             return Ok(None);
         }
-        if let Some(marker) = Marker::parse(line.as_bytes()) {
+        if let Some(marker) = Marker::parse(bytes.trim_ascii()) {
             return Ok(Some(MarkerLine::Raw(marker)));
         }
         let (verb, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -253,7 +308,7 @@ mod tests {
 
     fn encoded(line: &str) -> Result<String, String> {
         let mut buf = [0; crate::markers::MAX_LEN];
-        let marker = MarkerLine::parse(line).map_err(|e| e.to_string())?.ok_or("nothing")?;
+        let marker = MarkerLine::parse(line.as_bytes(), line).map_err(|e| e.to_string())?.ok_or("nothing")?;
         let pids = MarkerPids { writer: 1, process: 2 };
         let bytes = match &marker {
             MarkerLine::Raw(marker) => marker.encode(&mut buf),
@@ -279,6 +334,18 @@ mod tests {
         for (line, marker) in cases {
             assert_eq!(encoded(line).as_deref(), Ok(marker), "{line}");
         }
+    }
+
+    #[test]
+    fn e1_a_line_of_any_length_is_read_and_its_beginning_is_kept() {
+        let mut text = vec![b'x'; 3 * MAX_LINE_BYTES];
+        text.extend(b"\nend\n\nlast");
+        let mut input = io::BufReader::with_capacity(100, &text[..]);
+        let mut lines = Vec::new();
+        while let Some(line) = InputLine::read(&mut input).unwrap() {
+            lines.push((line.bytes.len(), line.is_cut));
+        }
+        assert_eq!(lines, [(MAX_LINE_BYTES, true), (3, false), (0, false), (4, false)]);
     }
 
     #[test]
