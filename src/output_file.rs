@@ -164,16 +164,9 @@ fn open_directly(target: &Path, meta: &Metadata) -> io::Result<Option<File>> {
         return Ok(None);
     }
     options.write(true);
+    check_fifo(target)?;
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-        let caller = nix::unistd::geteuid().as_raw();
-        if meta.file_type().is_fifo() && ![caller, 0].contains(&meta.uid()) {
-            let why = "is a FIFO of another user, which is not written to";
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-        }
-        options.custom_flags(nix::libc::O_NOFOLLOW);
-    }
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, nix::libc::O_NOFOLLOW);
     options.open(target).map(Some)
 }
 
@@ -204,6 +197,35 @@ fn keep_permissions(file: &File, replaced: &Metadata) -> io::Result<()> {
     file.set_permissions(permissions)
 }
 
+/// Fails if `target` is a FIFO of another user, who would receive what is written.
+///
+/// # Errors
+/// [`io::ErrorKind::PermissionDenied`].
+pub(crate) fn check_fifo(target: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    if fs::symlink_metadata(target)
+        .is_ok_and(|meta| std::os::unix::fs::FileTypeExt::is_fifo(&meta.file_type()) && is_foreign(&meta))
+    {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "is a FIFO of another user, which is not written to",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a file belongs neither to this user nor to root.
+#[cfg(unix)]
+fn is_foreign(meta: &fs::Metadata) -> bool {
+    let uid = std::os::unix::fs::MetadataExt::uid(meta);
+    uid != 0 && uid != nix::unistd::geteuid().as_raw()
+}
+
+#[cfg(not(unix))]
+fn is_foreign(_: &fs::Metadata) -> bool {
+    false
+}
+
 /// Creates a new file in the directory of `target`, under a name that nobody can predict. The file may be
 /// read and written by the caller.
 ///
@@ -215,7 +237,7 @@ pub(crate) fn create_beside(target: &Path, readers: Readers) -> io::Result<(File
     loop {
         let mut part = OsString::from(".");
         part.push(shortened(name));
-        part.push(format!(".{:016x}.part", RandomState::new().hash_one(std::process::id())));
+        part.push(format!(".{:016x}.part", unpredictable()));
         let part = target.with_file_name(part);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
@@ -311,6 +333,11 @@ fn identity(path: &Path, stream: &impl std::os::fd::AsFd) -> Option<(u64, u64)> 
 #[cfg(not(unix))]
 fn identity<S>(path: &Path, _: &S) -> Option<PathBuf> {
     fs::canonicalize(path).ok().filter(|path| path.is_file())
+}
+
+/// A number that nobody can predict, for the name of a file.
+pub(crate) fn unpredictable() -> u64 {
+    RandomState::new().hash_one(std::process::id())
 }
 
 #[cfg(test)]

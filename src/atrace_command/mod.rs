@@ -19,25 +19,29 @@ use crate::categories::{Catalog, EventSet, PDX, Support, TracefsEventFiles, VEND
 use crate::console::{complain, say};
 use crate::record::Tracefs;
 use crate::record::event_selection::load_catalog;
-use crate::record::saved_settings::state_dir;
 
 /// The exit status that AOSP's `exit(-1)` arrives as.
 const EXIT_USAGE: u8 = 255;
 /// Android 15, the last release with the category `pdx`.
 const LAST_SDK_WITH_PDX: u32 = 35;
 
+/// The directories of a run of atrace, where they are not the usual ones.
+#[derive(Debug, Default)]
+pub struct AtracePlaces {
+    /// The directory of tracefs.
+    pub tracefs: Option<PathBuf>,
+    /// The directory of the saved settings.
+    pub state_dir: Option<PathBuf>,
+}
+
 /// Runs atrace with the arguments behind the program's name. Returns the exit status.
-///
-/// The environment variables `TRACEBRIDGE_TRACEFS` and `TRACEBRIDGE_STATE_DIR` replace the flags `--tracefs`
-/// and `--state-dir` of the other commands, because atrace's own command line must stay as it is.
-pub fn run(program: &str, args: impl IntoIterator<Item = OsString>) -> u8 {
+pub fn run(program: &str, places: &AtracePlaces, args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<String> = args.into_iter().map(|a| a.to_string_lossy().into_owned()).collect();
     if args == ["--help"] {
         complain(format_args!("{}", help(program).trim_end()));
         return 0;
     }
-    let dir = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let Ok(tracefs) = Tracefs::find(dir("TRACEBRIDGE_TRACEFS").as_deref()) else {
+    let Ok(tracefs) = Tracefs::find(places.tracefs.as_deref()) else {
         complain(format_args!("Error: Did not find trace folder\nNo trace folder found"));
         return EXIT_USAGE;
     };
@@ -58,7 +62,7 @@ pub fn run(program: &str, args: impl IntoIterator<Item = OsString>) -> u8 {
             return EXIT_USAGE;
         }
     };
-    let state_dir = dir("TRACEBRIDGE_STATE_DIR").unwrap_or_else(state_dir);
+    let state_dir = places.state_dir.clone();
     session::AtraceSession { options, tracefs, state_dir, properties, catalog }.run()
 }
 

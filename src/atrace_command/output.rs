@@ -1,34 +1,76 @@
 //! The output of atrace: the kernel's text, plain, compressed, or as a live stream.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use nix::libc;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::AtraceOptions;
 use crate::console::complain;
+use crate::output_file::{OutputFile, Readers, check_fifo};
+use crate::record::interruptible_writer::{InterruptibleWriter, Patience};
 use crate::record::{Signals, Tracefs, cpu_stats};
 
 /// How many bytes one `read` asks for.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// The longest time in ms that an event waits in the kernel before `--stream` prints it.
-const MAX_LATENCY_MS: u16 = 100;
+/// The permissions of a new file that AOSP's atrace asks for.
+const NEW_FILE_MODE: u32 = 0o644;
+/// The longest time that an event waits in the kernel before `--stream` prints it.
+const MAX_LATENCY: Duration = Duration::from_millis(100);
 
-/// Writes the content of the ring buffer to the file of `-o`, or to standard output.
-pub fn dump(options: &AtraceOptions, tracefs: &Tracefs) -> io::Result<()> {
-    match &options.output {
-        Some(path) => {
-            let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(path);
-            let mut file = opened.map_err(|e| with_path(e, &format!("Failed to open '{path}'")))?;
-            write_trace(&mut file, tracefs, options.compress)
-        }
-        None => write_trace(&mut io::stdout().lock(), tracefs, options.compress),
+/// Writes the content of the ring buffer to the file of `-o`, or to standard output. A signal ends a wait for
+/// the reader of a pipe, unless signals are ignored.
+///
+/// A file appears under its name when it is complete, with the mode that AOSP's atrace gives it. Nothing that
+/// another user has put under that name beforehand is written to.
+pub fn dump(options: &AtraceOptions, tracefs: &Tracefs, signals: &Signals) -> io::Result<()> {
+    let patience = patience(signals, !options.ignore_signals);
+    let Some(path) = options.output.as_deref().map(Path::new) else {
+        let mut out = InterruptibleWriter::new(&io::stdout(), patience)?;
+        return write_trace(&mut out, tracefs, options.compress).map_err(told);
+    };
+    let failed = |e| with_path(e, &format!("Failed to open '{}'", path.display()));
+    let existing = fs::metadata(path).ok();
+    if existing.as_ref().is_some_and(|meta| meta.file_type().is_fifo()) {
+        check_fifo(path).map_err(failed)?;
+        let mut out = InterruptibleWriter::open_fifo(path, patience).map_err(told).map_err(failed)?;
+        return write_trace(&mut out, tracefs, options.compress).map_err(told);
     }
+    let file = match OutputFile::create(path, Readers::AsTarget) {
+        Err(e)
+            if e.kind() == io::ErrorKind::PermissionDenied
+                && existing.as_ref().is_some_and(fs::Metadata::is_file) =>
+        {
+            // A file that may be written in a directory where none may be made.
+            let mut direct = OpenOptions::new();
+            direct.write(true).truncate(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+            return write_trace(&mut direct.open(path).map_err(failed)?, tracefs, options.compress);
+        }
+        Err(e) => return Err(failed(e)),
+        Ok(file) => file,
+    };
+    if existing.is_none() {
+        let mode = file.file().metadata()?.permissions().mode();
+        file.file().set_permissions(fs::Permissions::from_mode(mode & NEW_FILE_MODE))?;
+    }
+    let mut out = InterruptibleWriter::new(file.file(), patience)?;
+    write_trace(&mut out, tracefs, options.compress)?;
+    file.commit()
+}
+
+fn patience(signals: &Signals, stoppable: bool) -> Rc<Patience> {
+    Rc::new(if stoppable { Patience::until_signal(signals) } else { Patience::default() })
+}
+
+/// The error of a write, where a signal has ended the wait for the reader.
+fn told(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::TimedOut { io::Error::other("a signal came") } else { error }
 }
 
 fn with_path(error: io::Error, what: &str) -> io::Error {
@@ -69,18 +111,24 @@ pub fn stream(tracefs: &Tracefs, signals: &Signals, stoppable: bool) -> io::Resu
     let path = tracefs.path("trace_pipe");
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
     let mut pipe = opened.map_err(|e| with_path(e, &path.display().to_string()))?;
-    let mut out = io::stdout().lock();
+    let mut out = InterruptibleWriter::new(&io::stdout(), patience(signals, stoppable))?;
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         match pipe.read(&mut chunk) {
             Ok(n) if n > 0 => match out.write_all(&chunk[..n]).and_then(|()| out.flush()) {
-                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::TimedOut) => {
+                    return Ok(());
+                }
                 written => written?,
             },
             // No events yet. A poll of the pipe would wait for buffer_percent, so the loop waits for a fixed
             // time.
-            Ok(_) => drop(wait(signals, MAX_LATENCY_MS)),
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => drop(wait(signals, MAX_LATENCY_MS)),
+            Ok(_) => {
+                signals.arrive_within(MAX_LATENCY);
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                signals.arrive_within(MAX_LATENCY);
+            }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(with_path(e, &path.display().to_string())),
         }
@@ -88,12 +136,6 @@ pub fn stream(tracefs: &Tracefs, signals: &Signals, stoppable: bool) -> io::Resu
             return Ok(());
         }
     }
-}
-
-/// Waits for a signal, at most `ms` milliseconds. Returns whether one came.
-pub fn wait(signals: &Signals, ms: u16) -> bool {
-    let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-    poll(&mut fds, PollTimeout::from(ms)).is_ok_and(|ready| ready > 0)
 }
 
 /// Prints the events that the kernel lost on standard error, unless that text would land in the trace

@@ -9,9 +9,13 @@ use crate::categories::{Catalog, CategorySelection, SelectionError, TracefsEvent
 use crate::clock::Snapshots;
 use crate::console::{complain, say};
 use crate::markers::{ClockSync, Marker, Tracer};
-use crate::record::event_selection::SelectedEvent;
+use crate::record::event_selection::{SelectedEvent, read_names};
+use crate::record::saved_settings::StateDir;
 use crate::record::tracefs_config::{self, AppliedConfig, TracefsConfig, WhenFull};
 use crate::record::{RecordError, SettingsGuard, Signals, Tracefs, snapshot};
+
+/// The longest wait at once.
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// One run of atrace.
 pub struct AtraceSession {
@@ -19,8 +23,8 @@ pub struct AtraceSession {
     pub options: AtraceOptions,
     /// The tracefs that is recorded.
     pub tracefs: Tracefs,
-    /// The directory of the saved settings.
-    pub state_dir: PathBuf,
+    /// The directory of the saved settings; `None` uses this user's own.
+    pub state_dir: Option<PathBuf>,
     /// Android's properties; `None` on a Linux without any.
     pub properties: Option<Properties>,
     /// The categories of this device.
@@ -63,7 +67,7 @@ impl AtraceSession {
                 return 1;
             }
         };
-        let finished = self.finish(settings, aborted);
+        let finished = self.finish(settings, aborted, &signals);
         if let Err(error) = &finished {
             complain(format_args!("{error}"));
         }
@@ -75,7 +79,7 @@ impl AtraceSession {
     fn select(&self) -> CategorySelection {
         let mut names = self.options.categories.clone();
         if let Some(path) = &self.options.categories_file {
-            match std::fs::read_to_string(path) {
+            match read_names(path.as_ref()) {
                 Ok(text) => names.extend(text.split_whitespace().map(str::to_owned)),
                 Err(error) => complain(format_args!("error: {path}: {error}")),
             }
@@ -148,8 +152,8 @@ impl AtraceSession {
                 return false;
             }
             // Rounded up: a wait of 0 ms would spin during the last millisecond.
-            let ms = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
-            if output::wait(signals, ms) && signals.take().is_some() && !self.options.ignore_signals {
+            let time = left.min(MAX_WAIT) + Duration::from_millis(1);
+            if signals.arrive_within(time) && signals.take().is_some() && !self.options.ignore_signals {
                 return true;
             }
         }
@@ -158,14 +162,15 @@ impl AtraceSession {
     /// Returns the guard that restores the settings. Like AOSP's atrace it takes over a recording that
     /// `--async_start` began, and then restores the settings of that recording too.
     fn settings(&self) -> Result<SettingsGuard, RecordError> {
-        match SettingsGuard::resume(&self.tracefs, &self.state_dir)? {
+        match SettingsGuard::resume(&self.tracefs, StateDir::find(self.state_dir.as_deref())?)? {
             Some(settings) if settings.flight().is_some() => Ok(settings),
             other => {
                 // A killed recorder left these settings; begin() restores them first.
                 if let Some(killed) = other {
                     killed.let_go();
                 }
-                SettingsGuard::begin(&self.tracefs, &self.state_dir, false).map(|(settings, _)| settings)
+                SettingsGuard::begin(&self.tracefs, StateDir::create(self.state_dir.as_deref())?, false)
+                    .map(|(settings, _)| settings)
             }
         }
     }
@@ -243,7 +248,7 @@ impl AtraceSession {
 
     /// Resumes the recording that `--async_start` began. Without saved settings another atrace began it.
     fn resume(&self) -> Result<(Option<SettingsGuard>, bool), RecordError> {
-        let settings = SettingsGuard::resume(&self.tracefs, &self.state_dir)?;
+        let settings = SettingsGuard::resume(&self.tracefs, StateDir::find(self.state_dir.as_deref())?)?;
         if self.options.stop {
             return Ok((settings, false));
         }
@@ -254,7 +259,12 @@ impl AtraceSession {
     }
 
     /// Stops tracing, writes the trace and restores the settings, as far as the options ask for it.
-    fn finish(&self, settings: Option<SettingsGuard>, aborted: bool) -> Result<(), RecordError> {
+    fn finish(
+        &self,
+        settings: Option<SettingsGuard>,
+        aborted: bool,
+        signals: &Signals,
+    ) -> Result<(), RecordError> {
         if self.options.stop {
             self.tracefs.write("tracing_on", "0")?;
         }
@@ -265,7 +275,7 @@ impl AtraceSession {
             } else {
                 say(format_args!(" done\n"));
                 let path = self.options.output.clone().unwrap_or_else(|| "stdout".to_owned());
-                result = output::dump(&self.options, &self.tracefs)
+                result = output::dump(&self.options, &self.tracefs, signals)
                     .map_err(|e| RecordError::output(path.as_ref(), e));
                 output::print_losses(&self.options, &self.tracefs);
             }

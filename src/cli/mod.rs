@@ -22,6 +22,10 @@ pub use exit::Exit;
 #[derive(Parser)]
 #[command(name = "tracebridge", version, about, subcommand_required = true, arg_required_else_help = true)]
 struct Cli {
+    /// Run the programs of the Android at this place instead of /system: stand-ins for tests
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[arg(long, global = true, hide = true, value_name = "DIR")]
+    android_root: Option<std::path::PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -50,6 +54,10 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Complete.into() };
         }
     };
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if let Some(root) = cli.android_root {
+        crate::android::system::use_android_root(root);
+    }
     let result = match cli.command {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         Command::Device(command) => command.run(),

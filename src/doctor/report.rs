@@ -12,7 +12,7 @@ use super::paths::{self, FilePurpose, PathReport};
 use crate::android::system::{Properties, UserIdentity, UserKind, atrace_properties};
 use crate::android::tags;
 use crate::markers::TRACEFS_PLACES;
-use crate::record::saved_settings::{SettingsFileReport, list_settings_files};
+use crate::record::saved_settings::{SettingsFileReport, StateDir, list_settings_files};
 use crate::record::tracefs_config::choose_clock;
 use crate::record::{Tracefs, parse_choices};
 
@@ -73,8 +73,8 @@ pub(crate) enum Scope {
 }
 
 /// Examines this device. `tracefs` is the directory of tracefs; without it the usual mount points are tried.
-/// `state_dir` is the directory where recorders keep saved settings.
-pub(crate) fn examine(tracefs: Option<&Path>, state_dir: &Path, scope: Scope) -> DoctorReport {
+/// `state_dir` is the directory where recorders keep saved settings; without it, this user's own.
+pub(crate) fn examine(tracefs: Option<&Path>, state_dir: Option<&Path>, scope: Scope) -> DoctorReport {
     let properties = Properties::here();
     let identity = UserIdentity::here();
     let looked_in: Vec<PathBuf> =
@@ -100,7 +100,7 @@ pub(crate) fn examine(tracefs: Option<&Path>, state_dir: &Path, scope: Scope) ->
         paths: match &found {
             Some(_) if scope == Scope::Categories => Vec::new(),
             Some(root) if is_app => vec![paths::examine_marker(root, &identity)],
-            Some(root) => paths::examine(root, state_dir, &identity),
+            Some(root) => paths::examine(root, &StateDir::likely_path(state_dir), &identity),
             None => Vec::new(),
         },
         categories: readable
@@ -129,7 +129,7 @@ mod tests {
     /// The clock that a recording in `dir` uses if none is asked for.
     fn recorded_clock(dir: &Path) -> String {
         let tracefs = Tracefs::find(Some(dir)).unwrap();
-        let (mut settings, _) = SettingsGuard::begin(&tracefs, dir, false).unwrap();
+        let (mut settings, _) = SettingsGuard::begin(&tracefs, StateDir::for_tests(dir), false).unwrap();
         let config = TracefsConfig {
             events: Vec::new(),
             userspace: None,
@@ -162,7 +162,7 @@ mod tests {
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, text).unwrap();
             }
-            let report = examine(Some(dir.path()), dir.path(), Scope::All);
+            let report = examine(Some(dir.path()), Some(dir.path()), Scope::All);
             assert_eq!(report.clock.as_deref(), Some(expected), "{offered}");
             assert_eq!(recorded_clock(dir.path()), expected, "{offered}");
         }
@@ -172,7 +172,7 @@ mod tests {
     fn without_a_readable_trace_clock_no_clock_is_recommended() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("trace_marker"), "").unwrap();
-        let report = examine(Some(dir.path()), dir.path(), Scope::All);
+        let report = examine(Some(dir.path()), Some(dir.path()), Scope::All);
         assert_eq!((report.tracefs.as_deref(), report.clock), (Some(dir.path()), None));
     }
 }

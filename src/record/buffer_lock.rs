@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 
 use nix::fcntl::{Flock, FlockArg};
 
-use super::Tracefs;
+use super::{RecordError, Tracefs};
 
 /// The lock of one trace buffer, which is free again when the value is dropped. While it is held, its
 /// instance cannot be removed.
@@ -23,20 +23,37 @@ impl BufferLock {
         BufferLock { _file: None }
     }
 
-    /// Locks the buffer. `Err` holds the id of the process that has locked it, or 0 if that is unknown.
-    pub(super) fn take(tracefs: &Tracefs) -> Result<BufferLock, u32> {
+    /// Locks the buffer. `Err` holds the process that has locked it.
+    pub(super) fn take(tracefs: &Tracefs) -> Result<BufferLock, BufferHolder> {
         let Ok(file) = File::open(tracefs.path("tracing_on")) else { return Ok(BufferLock::none()) };
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(file) => Ok(BufferLock { _file: Some(file) }),
-            Err((file, nix::errno::Errno::EWOULDBLOCK)) => Err(holder(&file).unwrap_or(0)),
+            Err((file, nix::errno::Errno::EWOULDBLOCK)) => {
+                Err(BufferHolder { pid: holder(&file).unwrap_or(0), file })
+            }
             Err(_) => Ok(BufferLock::none()),
         }
     }
 }
 
+/// The process that holds a lock.
+#[derive(Debug)]
+pub(super) struct BufferHolder {
+    /// Its id; 0 if it is unknown.
+    pub(super) pid: u32,
+    /// The locked file.
+    pub(super) file: File,
+}
+
+impl BufferHolder {
+    pub(super) fn busy(self) -> RecordError {
+        RecordError::Busy { pid: self.pid }
+    }
+}
+
 /// The process that has locked `file`, by the lines of `/proc/locks`: `1: FLOCK ADVISORY WRITE 812 00:0b:25 0
 /// EOF`, with device and inode in the sixth word.
-fn holder(file: &File) -> Option<u32> {
+pub(super) fn holder(file: &File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino().to_string();
     let device = file.metadata().ok()?.dev();
     let device = format!("{:02x}:{:02x}", nix::sys::stat::major(device), nix::sys::stat::minor(device));
@@ -59,7 +76,7 @@ mod tests {
         fs::write(dir.path().join("tracing_on"), "1\n").unwrap();
         let tracefs = Tracefs::find(Some(dir.path())).unwrap();
         let first = BufferLock::take(&tracefs).unwrap();
-        assert_eq!(BufferLock::take(&tracefs).unwrap_err(), std::process::id());
+        assert_eq!(BufferLock::take(&tracefs).unwrap_err().pid, std::process::id());
         drop(first);
         assert!(BufferLock::take(&tracefs).is_ok());
     }

@@ -18,7 +18,8 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -26,7 +27,9 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc;
 
 use super::RecordError;
+use super::capture_target::CaptureTarget;
 use super::output::{FinalState, FinishedOutput, RecordingOutput};
+use crate::output_file::{Readers, create_beside};
 use crate::trace_dat::{CpuData, DatHead, HeadParts, RecorderInfo, Settle, Slot, write_v7};
 
 /// Alignment of regions and holes in the file, bytes: a multiple of every file system's block size and of the
@@ -51,6 +54,8 @@ pub(crate) struct CaptureFile {
     /// Offset of the per-CPU table in the file, bytes.
     table_at: u64,
     extra: Slot,
+    /// See [`CaptureTarget::readable`].
+    readable: bool,
     /// The sections of the head; set if the capture is to be compressed at the end.
     parts: Option<HeadParts>,
 }
@@ -60,11 +65,16 @@ pub(crate) struct CaptureFile {
 #[error("another signal came")]
 struct CompressionInterrupted;
 
-/// The temporary name of a file that is not complete yet.
-fn part_path(path: &Path) -> PathBuf {
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    PathBuf::from(part)
+/// Creates a file beside the capture, under a name that nobody can predict, for its owner alone unless
+/// everybody may read it. The umask plays no part: the capture holds what other users' programs do.
+fn create_part(path: &Path, readable: bool) -> io::Result<(File, PathBuf)> {
+    let (file, part) = create_beside(path, Readers::Owner)?;
+    let mode = if readable { 0o644 } else { 0o600 };
+    if let Err(error) = file.set_permissions(fs::Permissions::from_mode(mode)) {
+        let _ = fs::remove_file(&part);
+        return Err(error);
+    }
+    Ok((file, part))
 }
 
 fn align_up(n: u64) -> u64 {
@@ -86,24 +96,18 @@ impl CaptureFile {
     /// `max_cpu_bytes` limits the data of each CPU; without it the free space of the file system is the
     /// limit.
     pub(crate) fn create(
-        path: &Path,
+        target: &CaptureTarget,
         mut header: DatHead,
         cpus: usize,
         page_size: usize,
         max_cpu_bytes: Option<u64>,
     ) -> Result<CaptureFile, RecordError> {
+        let CaptureTarget { path, readable, .. } = target;
         let failed = |source| output_error(path, source);
         if fs::metadata(path).is_ok_and(|m| !m.is_file()) {
             return Err(RecordError::NotRegularFile(path.to_owned()));
         }
-        let part = part_path(path);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&part)
-            .map_err(failed)?;
+        let (file, part) = create_part(path, *readable).map_err(failed)?;
         // No CPU can write more than the file system has room for, so no region reaches the next.
         let free = free_bytes(&part).unwrap_or(1 << 40);
         let spacing = align_up(max_cpu_bytes.unwrap_or(free).min(free).max(REGION_ALIGN)) + REGION_ALIGN;
@@ -119,7 +123,9 @@ impl CaptureFile {
             let _ = fs::remove_file(&part);
             failed(e)
         })?;
-        let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path).ok();
+        // The file is opened again through its descriptor: its name may be another file's by now.
+        let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let direct = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(own).ok();
         Ok(CaptureFile {
             path: path.to_owned(),
             file,
@@ -129,6 +135,7 @@ impl CaptureFile {
             spacing,
             table_at: header.table_at,
             extra: header.extra,
+            readable: *readable,
             parts: None,
         })
     }
@@ -202,9 +209,8 @@ impl CaptureFile {
             let offset = self.regions.get(cpu).map_or(0, |r| r.offset);
             self.file.read_exact_at(pages, offset + from)
         };
-        let part = part_path(&self.path);
-        let write = File::create(&part)
-            .and_then(|file| write_v7(BufWriter::new(file), &head, parts, &sizes, &mut read))
+        let (file, part) = create_part(&self.path, self.readable)?;
+        let write = write_v7(BufWriter::new(file), &head, parts, &sizes, &mut read)
             .and_then(|len| fs::rename(&part, &self.path).map(|()| len));
         if write.is_err() {
             let _ = fs::remove_file(&part);

@@ -46,6 +46,8 @@ pub(crate) struct CpuReadCount {
     pub(crate) gaps: u64,
     /// Events lost in these gaps, where the pages give a number.
     pub(crate) missed: u64,
+    /// Events in the last batch of pages that was handed to the output.
+    pub(crate) last_batch: u64,
 }
 
 /// Reads the ring buffer of one CPU.
@@ -82,8 +84,10 @@ impl EventIds {
 /// When [`CpuReaders::read_cpu`] stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadLimit {
-    /// After a page that is less than half full. Reading on would cost a system call for every few events.
-    HalfFullPage,
+    /// After a page that is less than half full, because reading on would cost a system call for every few
+    /// events; or after about this many bytes, so that a CPU that fills its buffer as fast as it is read does
+    /// not keep the others waiting.
+    HalfFullPage { max_bytes: u64 },
     /// After about this many bytes, or when the buffer is empty.
     Bytes(u64),
     /// When the buffer is empty, its last partial page included.
@@ -137,6 +141,7 @@ impl CpuReaders {
         let page_size = layout.size as usize;
         let mut filled = 0;
         let mut moved = 0;
+        let mut batch_start = reader.count.events;
         loop {
             let page = &mut buffer[filled..filled + page_size];
             let used = match reader.read_page(page, layout, seen_ids) {
@@ -155,12 +160,16 @@ impl CpuReaders {
             let last = match used {
                 None => true,
                 Some(used) => match limit {
-                    ReadLimit::HalfFullPage => used < page_size / 2,
+                    ReadLimit::HalfFullPage { max_bytes } => {
+                        used < page_size / 2 || moved + filled as u64 >= max_bytes
+                    }
                     ReadLimit::Bytes(most) => moved + filled as u64 >= most,
                     ReadLimit::Empty => false,
                 },
             };
             if filled > 0 && (last || filled + page_size > buffer.len()) {
+                reader.count.last_batch = reader.count.events - batch_start;
+                batch_start = reader.count.events;
                 output.pages(reader.count.cpu, &buffer[..filled])?;
                 reader.count.bytes += filled as u64;
                 moved += filled as u64;

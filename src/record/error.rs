@@ -69,6 +69,9 @@ pub(crate) enum RecordError {
         /// The number of free bytes, where the file system is full; otherwise empty.
         note: String,
     },
+    /// The reader of a stream takes nothing.
+    #[error("the reader of the stream took nothing more: the stream lacks its end")]
+    Stalled,
     /// The capture's name belongs to a directory, a device or a pipe.
     #[error("{}: not a regular file", .0.display())]
     NotRegularFile(PathBuf),
@@ -120,6 +123,17 @@ pub(crate) enum RecordError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// A file among the saved settings is not one that a recorder of this user wrote.
+    #[error("{}: not used as saved settings: {reason}: remove it", path.display())]
+    UnusableSettings {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The name of an instance is no single part of a path.
+    #[error("--instance {0:?}: the name of an instance is neither empty nor `.` or `..`, and has no `/`")]
+    InstanceName(String),
     /// The kernel described its ring buffer in a way that the recorder does not understand.
     #[error("{}: {what}", path.display())]
     Format {
@@ -133,6 +147,9 @@ pub(crate) enum RecordError {
 fn settings_file_cure(path: &Path, error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::PermissionDenied && path.is_file() {
         return "it is another user's (root's, mostly): run this as that user";
+    }
+    if error.kind() == io::ErrorKind::FileTooLarge {
+        return "the values to save are longer than 1 MiB in all: shorten the lists of functions in tracefs";
     }
     "name a writable directory with --state-dir"
 }

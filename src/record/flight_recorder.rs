@@ -1,17 +1,26 @@
 //! The flight recorder: the kernel keeps the latest events in its ring buffer without any process of ours,
 //! and a later command takes them out.
 
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
 use super::cpu_reader::ReadLimit;
 use super::event_switches::enabled_events;
+use super::interruptible_writer::Patience;
 use super::request::{BufferNotice, BufferRequest, RecordingRequest};
-use super::session::{CaptureTarget, ClosedSession, RecordingSession};
+use super::saved_settings::StateDir;
+use super::session::{ClosedSession, RecordingSession};
 use super::summary::RecordingSummary;
 use super::tracefs_config::{self, AppliedConfig, WhenFull};
-use super::{RecordError, SettingsGuard, clocks};
+use super::{CaptureTarget, RecordError, SettingsGuard, Signals, clocks};
 use crate::clock::Clock;
 
 /// The most that a dump reads per CPU where the size of the buffer is unknown, bytes.
 const DEFAULT_DUMP_BYTES: u64 = 1 << 20;
+/// The most that is read between two looks at whether a signal has come, bytes.
+const DUMP_STEP_BYTES: u64 = 4 << 20;
+/// How long the reader of a stream has for its end after a signal.
+const END_TIME: Duration = Duration::from_millis(200);
 
 /// Starts a flight recorder: configures the buffer as a ring and leaves tracing on. The file of saved
 /// settings stays for [`stop`].
@@ -34,8 +43,9 @@ pub(crate) fn start(
 /// Takes out what the ring holds now, and leaves the flight recorder running. These events are no longer in
 /// the ring afterwards: the next dump begins where this one ended.
 pub(crate) fn dump(buffer: &BufferRequest, target: &CaptureTarget) -> Result<RecordingSummary, RecordError> {
+    let signals = Signals::block().map_err(RecordError::Signals)?;
     let settings = resume(buffer)?;
-    let dumped = UnfinishedDump::take(&settings, target).and_then(UnfinishedDump::finish);
+    let dumped = UnfinishedDump::take(&settings, target, &signals).and_then(UnfinishedDump::finish);
     settings.let_go();
     dumped
 }
@@ -47,9 +57,11 @@ pub(crate) fn stop(
     target: Option<&CaptureTarget>,
     notify: &mut dyn FnMut(BufferNotice),
 ) -> Result<Option<RecordingSummary>, RecordError> {
+    // From here on a signal ends the command in order, with the settings put back.
+    let signals = Signals::block().map_err(RecordError::Signals)?;
     let settings = resume(buffer)?;
     tracefs_config::stop(&settings)?;
-    let dump = target.map(|target| UnfinishedDump::take(&settings, target)).transpose();
+    let dump = target.map(|target| UnfinishedDump::take(&settings, target, &signals)).transpose();
     // As at the end of a recording, the settings are put back before the file is finished.
     settings.restore().failures().for_each(|failure| notify(BufferNotice::NotPutBack { failure }));
     dump?.map(UnfinishedDump::finish).transpose()
@@ -63,7 +75,7 @@ fn resume(buffer: &BufferRequest) -> Result<SettingsGuard, RecordError> {
         }
         tracefs => tracefs.map_err(RecordError::fatal)?,
     };
-    match SettingsGuard::resume(&tracefs, &buffer.state_dir)? {
+    match SettingsGuard::resume(&tracefs, StateDir::find(buffer.state_dir.as_deref())?)? {
         Some(settings) if settings.flight().is_some() => Ok(settings),
         Some(settings) => {
             settings.let_go();
@@ -77,33 +89,60 @@ fn resume(buffer: &BufferRequest) -> Result<SettingsGuard, RecordError> {
 struct UnfinishedDump {
     session: ClosedSession,
     summary: RecordingSummary,
+    patience: Rc<Patience>,
 }
 
 impl UnfinishedDump {
-    fn take(settings: &SettingsGuard, target: &CaptureTarget) -> Result<UnfinishedDump, RecordError> {
+    /// Takes the events out of the ring, until a signal comes.
+    fn take(
+        settings: &SettingsGuard,
+        target: &CaptureTarget,
+        signals: &Signals,
+    ) -> Result<UnfinishedDump, RecordError> {
         let applied = current_config(settings)?;
-        let mut session = RecordingSession::open(settings, &applied, target)?;
+        let patience = Rc::new(Patience::until_signal(signals));
+        let mut session = RecordingSession::open(settings, &applied, target, &patience)?;
         if let Some(started) = settings.flight() {
             session.snapshots = started.clone();
         }
         session.snapshot();
         let buffer_kb = settings.tracefs().read("buffer_size_kb")?;
         // New events arrive while the ring is read, so the dump ends after as many bytes as a buffer holds.
-        let limit = ReadLimit::Bytes(buffer_kb.parse::<u64>().map_or(DEFAULT_DUMP_BYTES, |kb| kb * 1024));
-        for cpu in 0..session.cpus.readers.len() {
-            session.cpus.read_cpu(cpu, limit, session.output.as_mut())?;
+        let limit = buffer_kb.parse::<u64>().map_or(DEFAULT_DUMP_BYTES, |kb| kb.saturating_mul(1024));
+        let mut signal = None;
+        'cpus: for cpu in 0..session.cpus.readers.len() {
+            let mut left = limit;
+            while left > 0 {
+                let step = ReadLimit::Bytes(left.min(DUMP_STEP_BYTES));
+                let moved = match session.cpus.read_cpu(cpu, step, session.output.as_mut()) {
+                    Err(RecordError::Stalled) => 0,
+                    moved => moved?,
+                };
+                signal = signals.take();
+                if signal.is_some() {
+                    break 'cpus;
+                }
+                left = left.saturating_sub(moved);
+                if moved < DUMP_STEP_BYTES.min(left) {
+                    break;
+                }
+            }
         }
         session.snapshot();
         let summary = RecordingSummary {
             clock: applied.clock.name().to_owned(),
-            ended_by: "dump".into(),
+            ended_by: signal.map_or_else(|| "dump".into(), |signal| format!("signal {signal}")),
+            error: signal.map(|signal| format!("signal {signal} came: events are left in the kernel")),
             notes: applied.notes,
             ..RecordingSummary::default()
         };
-        Ok(UnfinishedDump { session: session.close(), summary })
+        Ok(UnfinishedDump { session: session.close(), summary, patience })
     }
 
     fn finish(mut self) -> Result<RecordingSummary, RecordError> {
+        if self.summary.error.is_some() {
+            self.patience.ignore_signals_until(Instant::now() + END_TIME);
+        }
         self.session.finish(&mut self.summary, &|| false)?;
         Ok(self.summary)
     }

@@ -1,6 +1,7 @@
 //! Records the start of an app: stops the app, starts recording, starts the app with its method profiler on,
 //! waits for the launch to end, and collects both files.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ use crate::android::system::system_bin;
 
 /// Time between two looks at whether the recording has ended.
 const END_CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// How long the profiler may take to stop after a signal. Then its stop is left to itself.
+const HURRY_TIME: Duration = Duration::from_millis(500);
 
 /// The start of an app that is to be recorded.
 #[derive(Debug, Clone)]
@@ -92,7 +95,7 @@ pub(crate) fn record_launch(
     activity.stop()?;
     let work = |_: &Tracefs, end: &RecordingEnd| launch(request, &activity, end);
     let RecordedWork { summary, result } =
-        record_while(&recording, &request.plan, "the launch ended", notify, work)?;
+        record_while(&recording, &request.plan, "the launch ended", notify, || (), work)?;
     let summary = summary?;
     let launch = result.unwrap_or(Err(LaunchError::NotStarted)).map_err(|error| match error {
         LaunchError::RecordingEndedFirst { component, .. } => {
@@ -110,6 +113,12 @@ fn launch(
     end: &RecordingEnd,
 ) -> Result<LaunchReport, LaunchError> {
     let profiler = request.profiler.as_ref();
+    let signalled = Cell::new(None);
+    let hurry = || {
+        let since = signalled.get().or_else(|| end.signal().map(|_| Instant::now()));
+        signalled.set(since);
+        since.is_some_and(|since: Instant| since.elapsed() > HURRY_TIME)
+    };
     let answer = activity.start(profiler, || end.has_come());
     let settled = Instant::now() + request.settle;
     while answer.is_ok() && !end.has_come() && Instant::now() < settled {
@@ -118,7 +127,7 @@ fn launch(
     if let Err(ActivityError::NoAnswer { .. }) = answer {
         if profiler.is_some() {
             // `am` gave no answer in time, but the app may be running and its methods may be traced.
-            let _ = activity.stop_profiler();
+            let _ = activity.stop_profiler(hurry);
         }
         // The reason is known only when the recording has ended: the caller fills it in.
         let (ended_by, component) = (String::new(), activity.component.clone());
@@ -127,8 +136,8 @@ fn launch(
     let answer = answer?;
     let method_trace = match profiler {
         Some(profiler) => {
-            activity.stop_profiler()?;
-            Some(MethodTraceFile { path: profiler.path.clone(), bytes: profiler.wait_until_written() })
+            activity.stop_profiler(hurry)?;
+            Some(MethodTraceFile { path: profiler.path.clone(), bytes: profiler.wait_until_written(hurry) })
         }
         None => None,
     };

@@ -6,6 +6,7 @@
 
 mod buffer_lock;
 mod capture;
+mod capture_target;
 mod clocks;
 mod cpu_reader;
 pub(crate) mod cpu_stats;
@@ -14,6 +15,7 @@ pub(crate) mod event_selection;
 mod event_switches;
 pub(crate) mod file_access;
 pub(crate) mod flight_recorder;
+pub(crate) mod interruptible_writer;
 pub(crate) mod launch;
 mod metadata;
 mod other_readers;
@@ -22,18 +24,20 @@ pub(crate) mod record_while;
 pub(crate) mod recorder;
 pub(crate) mod request;
 pub(crate) mod saved_settings;
+mod scheduling;
 mod session;
 mod settings_watch;
 mod signals;
 mod stream_output;
 mod summary;
+mod system_calls;
 mod tracefs;
 pub(crate) mod tracefs_config;
 
+pub(crate) use capture_target::CaptureTarget;
 pub(crate) use clocks::snapshot;
 pub(crate) use error::RecordError;
 pub(crate) use saved_settings::SettingsGuard;
-pub(crate) use session::CaptureTarget;
-pub(crate) use signals::Signals;
+pub(crate) use signals::{ReceivedSignal, Signals};
 pub(crate) use summary::RecordingSummary;
 pub(crate) use tracefs::{EventName, Tracefs, parse_choices};

@@ -8,6 +8,16 @@ use crate::trace_dat::{RecorderInfo, Slot};
 pub(crate) trait RecordingOutput {
     /// Writes whole pages of the CPU with this id.
     fn pages(&mut self, cpu: u32, pages: &[u8]) -> Result<(), RecordError>;
+    /// Completes what an earlier call has left undone with [`RecordError::Stalled`]: the reader of a stream
+    /// takes nothing. Until this succeeds, nothing else may be written.
+    fn resume(&mut self) -> Result<(), RecordError> {
+        Ok(())
+    }
+    /// Ends the output here, because its reader takes nothing. Returns the CPU whose last pages were not
+    /// taken.
+    fn give_up(&mut self) -> Option<u32> {
+        None
+    }
     /// Overwrites a slot of the head and fills the rest of the slot with `padding`. Returns whether all of
     /// `text` fitted.
     fn patch(&mut self, slot: Slot, text: &[u8], padding: u8) -> Result<bool, RecordError>;
@@ -42,4 +52,6 @@ pub(crate) enum FinalState {
     Sparse,
     /// Somebody deleted the file while it was written.
     Deleted,
+    /// The reader of a stream took nothing more, so that its last frames are missing.
+    Cut,
 }

@@ -1,5 +1,6 @@
 //! A recording around a piece of work: tracing starts before the work and ends with it.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
@@ -8,21 +9,33 @@ use nix::unistd::Pid;
 
 use super::recorder::{PreparedRecording, RecordingPlan};
 use super::request::{BufferNotice, RecordingRequest};
+use super::signals::ReceivedSignal;
 use super::{RecordError, RecordingSummary, Tracefs};
 
 /// Shows the work whether the recording has ended already: because its time was up, because a signal came, or
 /// because it failed.
 #[derive(Debug, Default)]
-pub(crate) struct RecordingEnd(AtomicBool);
+pub(crate) struct RecordingEnd {
+    has_come: AtomicBool,
+    signal: OnceLock<ReceivedSignal>,
+}
 
 impl RecordingEnd {
     /// Whether the recording has ended.
     pub(crate) fn has_come(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.has_come.load(Ordering::Acquire)
     }
 
-    fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
+    /// The signal that has ended the recording; `None` if it goes on or something else has ended it.
+    pub(crate) fn signal(&self) -> Option<ReceivedSignal> {
+        self.signal.get().copied()
+    }
+
+    fn set(&self, signal: Option<ReceivedSignal>) {
+        if let Some(signal) = signal {
+            let _ = self.signal.set(signal);
+        }
+        self.has_come.store(true, Ordering::Release);
     }
 }
 
@@ -36,7 +49,9 @@ pub(crate) struct RecordedWork<T> {
 }
 
 /// Records while `work` runs. The work starts on a thread of its own when tracing is on, and the recording
-/// ends when the work ends. The summary then gives `end_reason` as the reason.
+/// ends when the work ends. The summary then gives `end_reason` as the reason. `release` is called when the
+/// recording has ended, before the settings are put back: the work must not keep a file of the buffer open,
+/// or an instance cannot be removed.
 ///
 /// An error means that the recording could not be prepared, and nothing was started.
 pub(crate) fn record_while<T: Send>(
@@ -44,6 +59,7 @@ pub(crate) fn record_while<T: Send>(
     plan: &RecordingPlan,
     end_reason: &str,
     notify: &mut dyn FnMut(BufferNotice),
+    release: impl FnOnce(),
     work: impl FnOnce(&Tracefs, &RecordingEnd) -> T + Send,
 ) -> Result<RecordedWork<T>, RecordError> {
     let prepared = PreparedRecording::prepare(request, plan, notify)?;
@@ -65,8 +81,12 @@ pub(crate) fn record_while<T: Send>(
         let on_start = move || {
             let _ = started.send(());
         };
-        let mut summary = prepared.run(Box::new(on_start));
-        end.set();
+        let on_end = |signal| {
+            end.set(signal);
+            release();
+        };
+        let mut summary = prepared.run(Box::new(on_start), Box::new(on_end));
+        end.set(None);
         if let Ok(summary) = &mut summary
             && work_ended.load(Ordering::Relaxed)
             && summary.ended_by == "signal SIGTERM"

@@ -2,18 +2,22 @@
 //! counts.
 
 use std::os::fd::AsFd;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::cpu_reader::ReadLimit;
+use super::interruptible_writer::Patience;
 use super::other_readers::other_readers;
 use super::request::{BufferNotice, RecordingRequest};
-use super::session::{CaptureTarget, RecordingSession};
+use super::scheduling::Priority;
+use super::session::RecordingSession;
 use super::settings_watch::SettingsWatch;
+use super::signals::ReceivedSignal;
 use super::summary::BufferTakeover;
 use super::tracefs_config::{self, AppliedConfig, TracefsConfig, WhenFull};
-use super::{RecordError, RecordingSummary, SettingsGuard, Signals, Tracefs, cpu_stats};
+use super::{CaptureTarget, RecordError, RecordingSummary, SettingsGuard, Signals, Tracefs, cpu_stats};
 use crate::trace_dat::RecorderInfo;
 
 /// Where a recording goes, when its pages are read, and when it ends.
@@ -23,6 +27,8 @@ pub(crate) struct RecordingPlan {
     /// How long the recording lasts; without it the recording ends on a signal.
     pub(crate) duration: Option<Duration>,
     pub(crate) mode: RecordingMode,
+    /// The recorder's nice value; `None` asks for the best scheduling that there is.
+    pub(crate) nice: Option<i32>,
 }
 
 /// When pages are moved out of the kernel.
@@ -55,6 +61,10 @@ const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(5);
 /// After this many wake-ups in a row that found a nearly empty buffer, the kernel is taken not to support
 /// watermarks for raw pipes (before 6.1, and some 5.x), and the buffers are read at fixed intervals instead.
 const MAX_FALSE_WAKEUPS: u32 = 16;
+/// How long a stream's reader has for what is left when the recording has ended.
+const TAIL_TIME: Duration = Duration::from_millis(600);
+/// How long it then has for the names, counts and the end of the stream.
+const END_TIME: Duration = Duration::from_millis(200);
 /// The rate at which a CPU is assumed to fill its buffer where the buffers are read at fixed intervals.
 const MAX_BYTES_PER_SECOND: u64 = 200_000_000;
 
@@ -65,7 +75,7 @@ pub(crate) fn record(
     plan: &RecordingPlan,
     notify: &mut dyn FnMut(BufferNotice),
 ) -> Result<RecordingSummary, RecordError> {
-    PreparedRecording::prepare(request, plan, notify)?.run(Box::new(|| ()))
+    PreparedRecording::prepare(request, plan, notify)?.run(Box::new(|| ()), Box::new(|_| ()))
 }
 
 /// A recording whose trace buffer is locked and whose request is resolved. The kernel's settings are still
@@ -107,12 +117,21 @@ impl<'a> PreparedRecording<'a> {
         self.settings.tracefs()
     }
 
-    /// Records, and calls `on_start` once tracing is on. If tracing never comes on, `on_start` is dropped.
-    /// The closure is boxed so that the binary holds this function once, not once per caller.
-    pub(super) fn run(self, on_start: Box<dyn FnOnce()>) -> Result<RecordingSummary, RecordError> {
+    /// Records, and calls `on_start` once tracing is on. If tracing never comes on, both closures are
+    /// dropped. Calls `on_end` when tracing is off again, before the settings are put back, with the signal
+    /// that ended the recording. The closures are boxed so that the binary holds this function once, not once
+    /// per caller.
+    pub(super) fn run(
+        self,
+        on_start: Box<dyn FnOnce() + '_>,
+        on_end: Box<dyn FnOnce(Option<ReceivedSignal>) + '_>,
+    ) -> Result<RecordingSummary, RecordError> {
         let PreparedRecording { plan, config, notes, mut settings, signals } = self;
         let applied = tracefs_config::apply(&mut settings, &config).map_err(RecordError::fatal)?;
-        let mut session = RecordingSession::open(&settings, &applied, &plan.target)?;
+        let patience = Rc::new(Patience::until_signal(&signals));
+        // The reader of a stream must take the head before tracing begins.
+        patience.set_deadline(plan.duration.map(|duration| Instant::now() + duration));
+        let mut session = RecordingSession::open(&settings, &applied, &plan.target, &patience)?;
         if !plan.target.is_stream() {
             settings.set_capture(&plan.target.path)?;
         }
@@ -125,7 +144,9 @@ impl<'a> PreparedRecording<'a> {
         session.snapshot();
         tracefs_config::start(&mut settings)?;
         on_start();
+        let priority = Priority::raise(plan.nice);
         let started = Instant::now();
+        patience.set_deadline(plan.duration.map(|duration| started + duration));
         let watch = SettingsWatch::begin(settings.tracefs());
         let mut recording_loop = RecordingLoop {
             plan,
@@ -133,11 +154,18 @@ impl<'a> PreparedRecording<'a> {
             signals: &signals,
             session: &mut session,
             watch: &watch,
+            priority,
             has_watermark: applied.watermark.is_some(),
             false_wakeups: 0,
         };
         let mut ended = recording_loop.run(started);
+        let priority = recording_loop.priority;
         let seconds = started.elapsed();
+        // A reader that takes nothing, or little, must not keep the kernel's settings from being put back.
+        match plan.mode {
+            RecordingMode::Stream => patience.ignore_signals_until(Instant::now() + TAIL_TIME),
+            RecordingMode::Ring | RecordingMode::Fill => patience.set_max_stall(TAIL_TIME),
+        }
         // What came to pass in the last second: changes are looked for once a second.
         let mut changes = watch.changes(settings.tracefs());
         if let Ok(RecordingEndReason::TakenOver(earlier)) = &mut ended {
@@ -154,15 +182,25 @@ impl<'a> PreparedRecording<'a> {
         session.snapshot();
         // The rest of the buffers, partial pages included. After an error the output may take no more pages,
         // and the events of a program that has taken the buffer over are not ours.
-        if ended.is_ok()
-            && summary.taken_over.is_none()
-            && let Err(error) = session.drain()
-        {
-            ended = Err(error);
+        if ended.is_ok() && summary.taken_over.is_none() {
+            match session.drain() {
+                // What the reader did not take is counted below.
+                Ok(()) | Err(RecordError::Stalled) => {}
+                Err(error) => ended = Err(error),
+            }
         }
+        let (scheduling, too_busy) = priority.describe();
+        drop(priority);
+        summary.scheduling = scheduling;
+        summary.notes.extend(too_busy);
+        let signal = match &ended {
+            Ok(RecordingEndReason::Signal(signal)) => Some(*signal),
+            _ => None,
+        };
         match ended {
             Ok(RecordingEndReason::TakenOver(_)) => summary.ended_by = "another program".into(),
             Ok(RecordingEndReason::Planned(reason)) => summary.ended_by = reason,
+            Ok(RecordingEndReason::Signal(signal)) => summary.ended_by = format!("signal {signal}"),
             Err(error) => {
                 summary.ended_by = "an error".into();
                 summary.error = Some(error.to_string());
@@ -172,6 +210,8 @@ impl<'a> PreparedRecording<'a> {
             summary.notes.push(error.to_string());
         }
         let session = session.close();
+        // An instance can be removed only while nobody has its files open.
+        on_end(signal);
         // The settings are put back before the file is finished: the kernel is in its old state soon,
         // whatever happens to the file. The file of saved settings stays, so that after a SIGKILL it names
         // the unfinished capture.
@@ -183,6 +223,7 @@ impl<'a> PreparedRecording<'a> {
             let files = put_back.foreign.join(", ");
             summary.notes.push(format!("left as the other program has set them: {files}"));
         }
+        patience.ignore_signals_until(Instant::now() + END_TIME);
         session.finish(&mut summary, &|| signals.take().is_some())?;
         if put_back.refused.is_empty() {
             settings.restore();
@@ -211,8 +252,9 @@ fn begin_summary(
 
 /// Why the loop of a recording ended.
 enum RecordingEndReason {
-    /// The plan's end, or a signal.
+    /// The plan's end.
     Planned(String),
+    Signal(ReceivedSignal),
     /// Another program has changed the settings named.
     TakenOver(Vec<String>),
 }
@@ -225,6 +267,7 @@ struct RecordingLoop<'a> {
     signals: &'a Signals,
     session: &'a mut RecordingSession,
     watch: &'a SettingsWatch,
+    priority: Priority,
     /// Whether a CPU's pipe becomes readable when its buffer is filled to the watermark.
     has_watermark: bool,
     false_wakeups: u32,
@@ -233,7 +276,7 @@ struct RecordingLoop<'a> {
 impl RecordingLoop<'_> {
     /// Moves pages until something ends the recording. Returns the reason for the end.
     fn run(&mut self, started: Instant) -> Result<RecordingEndReason, RecordError> {
-        use RecordingEndReason::{Planned, TakenOver};
+        use RecordingEndReason::{Planned, Signal, TakenOver};
         let mut next_look = Instant::now() + MAX_WAIT;
         let mut next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
         // The time in which half of a buffer fills at the highest rate.
@@ -249,10 +292,14 @@ impl RecordingLoop<'_> {
             let left = deadline.map_or(max_wait, |d| d.saturating_duration_since(Instant::now()));
             let ready = self.wait(left.min(max_wait));
             if let Some(signal) = self.signals.take() {
-                return Ok(Planned(format!("signal {signal}")));
+                return Ok(Signal(signal));
             }
             match self.plan.mode {
-                RecordingMode::Stream => self.read_cpus(&ready)?,
+                RecordingMode::Stream => match self.read_cpus(&ready) {
+                    // The next round notices why the wait for the reader has ended.
+                    Err(RecordError::Stalled) => {}
+                    read => read?,
+                },
                 RecordingMode::Fill if self.is_full()? => return Ok(Planned("full".into())),
                 RecordingMode::Fill | RecordingMode::Ring => {}
             }
@@ -265,6 +312,7 @@ impl RecordingLoop<'_> {
             }
             if now >= next_look {
                 next_look = now + MAX_WAIT;
+                self.priority.check_share();
                 let changes = self.watch.changes(&self.session.tracefs);
                 if !changes.is_empty() {
                     return Ok(TakenOver(changes));
@@ -273,7 +321,10 @@ impl RecordingLoop<'_> {
             if now >= next_snapshot {
                 next_snapshot = now + SNAPSHOT_INTERVAL;
                 self.session.snapshot();
-                self.session.put_snapshots()?;
+                match self.session.put_snapshots() {
+                    Ok(()) | Err(RecordError::Stalled) => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
     }
@@ -298,10 +349,14 @@ impl RecordingLoop<'_> {
 
     fn read_cpus(&mut self, ready: &[usize]) -> Result<(), RecordError> {
         let RecordingSession { cpus, output, .. } = &mut *self.session;
+        output.resume()?;
         let all = ready.len() == cpus.readers.len();
         let mut moved = 0;
+        // A whole buffer at most: a CPU that fills its buffer as fast as it is read comes again in the next
+        // round, after the others whose buffers are filled to the watermark.
+        let limit = ReadLimit::HalfFullPage { max_bytes: self.buffer_kb * 1024 };
         for cpu in ready {
-            moved += cpus.read_cpu(*cpu, ReadLimit::HalfFullPage, output.as_mut())?;
+            moved += cpus.read_cpu(*cpu, limit, output.as_mut())?;
         }
         if self.has_watermark && !all {
             // At the watermark a good part of a buffer is filled. Much less means that the kernel woke us up

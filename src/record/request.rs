@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::event_selection::select_events;
-use super::saved_settings::LeftoverSettings;
+use super::saved_settings::{LeftoverSettings, StateDir};
 use super::tracefs_config::{FunctionTracing, TracefsConfig, WhenFull};
 use super::{RecordError, SettingsGuard, Tracefs};
 use crate::android::system::UserspaceRequest;
@@ -16,8 +16,8 @@ pub(crate) struct BufferRequest {
     pub(crate) tracefs: Option<PathBuf>,
     /// The name of an instance; `None` uses the top-level buffer.
     pub(crate) instance: Option<String>,
-    /// The directory for the file of saved settings.
-    pub(crate) state_dir: PathBuf,
+    /// The directory for the file of saved settings; `None` uses this user's own.
+    pub(crate) state_dir: Option<PathBuf>,
     /// Whether the buffer is taken from another recorder, which ends that recorder's recording.
     pub(crate) force: bool,
 }
@@ -72,10 +72,12 @@ impl BufferRequest {
         self.find(false).map(|(tracefs, _)| tracefs)
     }
 
-    /// Finds the trace buffer, and creates the instance if it does not exist. The second value is true if
-    /// the instance was created.
-    pub(crate) fn open_or_create(&self) -> Result<(Tracefs, bool), RecordError> {
-        self.find(true)
+    /// Finds the trace buffer, and creates the instance if it does not exist. The second value is the
+    /// instance if it was created.
+    pub(crate) fn open_or_create(&self) -> Result<(Tracefs, Option<CreatedInstance>), RecordError> {
+        let (tracefs, created) = self.find(true)?;
+        let created = created.then(|| CreatedInstance { root: Some(tracefs.root().to_owned()) });
+        Ok((tracefs, created))
     }
 
     fn find(&self, create: bool) -> Result<(Tracefs, bool), RecordError> {
@@ -87,21 +89,24 @@ impl BufferRequest {
     }
 
     /// Locks the buffer's settings for a recording. Settings that a killed recorder has left are put back
-    /// first. An instance that was `created` for the recording is removed at its end.
+    /// first. An instance that was created for the recording is removed at its end.
     pub(crate) fn lock(
         &self,
         tracefs: &Tracefs,
-        mut created: bool,
+        created: Option<CreatedInstance>,
         notify: &mut dyn FnMut(BufferNotice),
     ) -> Result<SettingsGuard, RecordError> {
+        let dir = StateDir::create(self.state_dir.as_deref())?;
+        let mut created = created;
         if self.force
-            && let Some(pid) = SettingsGuard::take_over(tracefs, &self.state_dir)?
+            && let Some(pid) = SettingsGuard::take_over(tracefs, &dir)?
         {
             notify(BufferNotice::TookOver { pid });
             // The other recorder has removed its instance.
-            created |= self.open_or_create()?.1;
+            let again = self.open_or_create()?.1;
+            created = created.or(again);
         }
-        let (mut settings, leftover) = SettingsGuard::begin(tracefs, &self.state_dir, self.force)?;
+        let (mut settings, leftover) = SettingsGuard::begin(tracefs, dir, self.force)?;
         if let Some(LeftoverSettings { flight_recorder, report }) = leftover {
             match flight_recorder {
                 Some(pid) => notify(BufferNotice::EndedFlightRecorder { pid }),
@@ -110,10 +115,32 @@ impl BufferRequest {
             }
             report.failures().for_each(|failure| notify(BufferNotice::NotPutBack { failure }));
         }
-        if created {
+        if let Some(created) = created {
             settings.remove_instance_at_end()?;
+            created.hand_over();
         }
         Ok(settings)
+    }
+}
+
+/// An instance that was created for a recording. It is removed when this value is dropped, until a
+/// [`SettingsGuard`] has the task.
+#[derive(Debug)]
+pub(crate) struct CreatedInstance {
+    root: Option<PathBuf>,
+}
+
+impl CreatedInstance {
+    fn hand_over(mut self) {
+        self.root = None;
+    }
+}
+
+impl Drop for CreatedInstance {
+    fn drop(&mut self) {
+        if let Some(root) = &self.root {
+            let _ = std::fs::remove_dir(root);
+        }
     }
 }
 

@@ -1,10 +1,13 @@
 //! A trace buffer that is read into one output: first the head, then the pages, last the kernel's counts.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::rc::Rc;
 
 use super::capture::CaptureFile;
+use super::capture_target::CaptureTarget;
 use super::cpu_reader::{CpuReadCount, CpuReaders, ReadLimit};
 use super::cpu_stats::{self, CpuStats};
+use super::interruptible_writer::Patience;
 use super::metadata::{self, TaskNames};
 use super::output::{FinalState, RecordingOutput};
 use super::stream_output::StreamOutput;
@@ -14,27 +17,6 @@ use super::{RecordError, SettingsGuard, Tracefs, clocks};
 use crate::clock::Snapshots;
 use crate::trace_dat::file_format::option;
 use crate::trace_dat::{CpuLoss, CpuRecorded, DatHead, Metadata, RecorderInfo, Slot, trace_clock_option};
-
-/// Where a recording goes, and what it includes beside the events.
-#[derive(Debug, Clone)]
-pub(crate) struct CaptureTarget {
-    /// The capture's path; `-` is a stream of frames on stdout.
-    pub(crate) path: PathBuf,
-    /// Ends the recording when the capture holds this many bytes of events.
-    pub(crate) max_bytes: Option<u64>,
-    /// Whether the capture includes `/proc/kallsyms` (several MiB).
-    pub(crate) kallsyms: bool,
-    /// Whether the capture is compressed at the end. A stream is never compressed here: the receiver can do
-    /// that.
-    pub(crate) compress: bool,
-}
-
-impl CaptureTarget {
-    /// Whether the recording is a stream on stdout rather than a file.
-    pub(crate) fn is_stream(&self) -> bool {
-        self.path == Path::new("-")
-    }
-}
 
 /// Bytes reserved in the head for names of threads that start during the recording. They suffice for the 8192
 /// threads that the kernel remembers.
@@ -68,6 +50,7 @@ impl RecordingSession {
         settings: &SettingsGuard,
         applied: &AppliedConfig,
         target: &CaptureTarget,
+        patience: &Rc<Patience>,
     ) -> Result<RecordingSession, RecordError> {
         let tracefs = settings.tracefs().clone();
         let layout = metadata::page_layout(&tracefs)?;
@@ -82,14 +65,14 @@ impl RecordingSession {
         let tgids = options.first().copied().unwrap_or_default();
         let slots = options[options.len() - cpu_ids.len()..].to_vec();
         let output: Box<dyn RecordingOutput> = if target.is_stream() {
-            Box::new(StreamOutput::begin(std::io::stdout(), &header, table_len, layout.size as usize)?)
+            Box::new(StreamOutput::begin(&header, table_len, layout.size as usize, patience)?)
         } else {
             // The size is checked between two rounds of reading, and one round may bring a whole buffer: 4
             // GiB at most.
             let max_cpu_bytes = target.max_bytes.map(|max| max.saturating_add(4 << 30));
             let parts = target.compress.then(|| header.parts.clone());
             let mut capture =
-                CaptureFile::create(&target.path, header, table_len, layout.size as usize, max_cpu_bytes)?;
+                CaptureFile::create(target, header, table_len, layout.size as usize, max_cpu_bytes)?;
             if let Some(parts) = parts {
                 capture.compress_at_end(parts);
             }
@@ -122,6 +105,7 @@ impl RecordingSession {
     /// Moves everything from the kernel's buffers to the output, partial pages included. Tracing should be
     /// off: otherwise new events may come as fast as they are read.
     pub(crate) fn drain(&mut self) -> Result<(), RecordError> {
+        self.output.resume()?;
         (0..self.cpus.readers.len())
             .try_for_each(|n| self.cpus.read_cpu(n, ReadLimit::Empty, self.output.as_mut()).map(drop))
     }
@@ -184,13 +168,16 @@ impl ClosedSession {
                 ids.join(", ")
             ));
         }
+        let unsent = if output.resume().is_err() { output.give_up() } else { None };
         for (count, slot, stats) in cpus {
             let text = format!("CPU: {}\n{}\n", count.cpu, stats.text);
             // The slot's last byte is the NUL that ends the text.
-            output.patch(Slot { len: slot.len - 1, ..slot }, text.as_bytes(), b' ')?;
+            unless_stalled(output.patch(Slot { len: slot.len - 1, ..slot }, text.as_bytes(), b' '))?;
+            let unsent = if unsent == Some(count.cpu) { count.last_batch } else { 0 };
             summary.cpus.push(CpuSummary {
                 cpu: count.cpu,
-                events: count.events,
+                events: count.events - unsent,
+                unsent,
                 taken: stats.read.saturating_sub(count.events),
                 bytes: count.bytes,
                 overrun: stats.overrun,
@@ -202,7 +189,7 @@ impl ClosedSession {
             });
         }
         for (slot, text) in [(comms, names.comms()), (tgids, names.tgids())] {
-            if !output.patch(slot, &text, b'\n')? {
+            if !unless_stalled(output.patch(slot, &text, b'\n'))? {
                 let note = "there were more threads than the head has room for: some have no name";
                 summary.notes.push(note.into());
             }
@@ -237,6 +224,9 @@ impl ClosedSession {
                     "the file keeps holes (no room to close them): copy it with a tool that preserves holes";
                 summary.notes.push(note.into());
             }
+            FinalState::Cut => {
+                summary.error.get_or_insert(RecordError::Stalled.to_string());
+            }
             FinalState::Deleted => {
                 let gone = format!("{} was deleted while it was written", summary.output.display());
                 summary.error.get_or_insert(gone);
@@ -245,6 +235,11 @@ impl ClosedSession {
         summary.add_usage();
         Ok(())
     }
+}
+
+/// A stream whose reader takes nothing lacks its end. [`RecordingOutput::finish`] notices it.
+fn unless_stalled(patched: Result<bool, RecordError>) -> Result<bool, RecordError> {
+    if matches!(patched, Err(RecordError::Stalled)) { Ok(true) } else { patched }
 }
 
 /// The head, with room for what is known only at the end. Its first option holds the tgids, its last options

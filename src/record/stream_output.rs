@@ -1,59 +1,148 @@
 //! A recording as a stream of frames on stdout. The receiving side makes a capture file of the frames; their
 //! format is in [`crate::trace_dat::recorder_stream`].
+//!
+//! A reader that takes nothing does not hold the recorder up: when the patience of the writer is over, the
+//! rest of the frame is kept, and the next call continues with it. The events that come meanwhile are lost in
+//! the kernel, which counts them.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use super::RecordError;
+use super::interruptible_writer::{InterruptibleWriter, Patience};
 use super::output::{FinalState, FinishedOutput, RecordingOutput};
 use crate::trace_dat::recorder_stream::{FrameKind, HeadInfo, MAGIC, frame_head};
 use crate::trace_dat::{DatHead, RecorderInfo, Slot};
 
-/// Writes a recording to `W` as a stream of frames.
-pub(crate) struct StreamOutput<W> {
-    to: W,
+/// Writes a recording to stdout as a stream of frames.
+pub(crate) struct StreamOutput {
+    to: InterruptibleWriter,
     name: PathBuf,
     extra: Slot,
     pages_bytes: u64,
     bytes: u64,
+    /// The rest of a frame that the reader has not taken yet.
+    rest: Vec<u8>,
+    /// The CPU whose pages the rest belongs to.
+    rest_of: Option<u32>,
+    /// Whether the stream ends here, without its last frames.
+    given_up: bool,
 }
 
-impl<W: Write> StreamOutput<W> {
+impl StreamOutput {
     /// Begins the stream with the head of the recording.
     pub(crate) fn begin(
-        to: W,
         header: &DatHead,
         cpus: usize,
         page_size: usize,
-    ) -> Result<StreamOutput<W>, RecordError> {
-        let mut stream = StreamOutput { to, name: "-".into(), extra: header.extra, pages_bytes: 0, bytes: 0 };
+        patience: &Rc<Patience>,
+    ) -> Result<StreamOutput, RecordError> {
+        let name = PathBuf::from("-");
+        let to = InterruptibleWriter::new(&io::stdout(), patience.clone());
+        let mut stream = StreamOutput {
+            to: to.map_err(|e| RecordError::output(&name, e))?,
+            name,
+            extra: header.extra,
+            pages_bytes: 0,
+            bytes: 0,
+            rest: Vec::new(),
+            rest_of: None,
+            given_up: false,
+        };
         let info = HeadInfo {
             page_size: page_size as u32,
             cpus: cpus as u32,
             table_at: header.table_at,
             extra: (header.extra.at, header.extra.len as u64),
         };
-        stream.write(MAGIC)?;
-        stream.frame(FrameKind::Head, 0, &info.encode(), &header.bytes)?;
+        let info = info.encode();
+        let head = frame_head(FrameKind::Head, 0, info.len() + header.bytes.len());
+        stream.send(None, &[&MAGIC[..], &head, &info, &header.bytes])?;
         Ok(stream)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
-        self.bytes += bytes.len() as u64;
-        self.to.write_all(bytes).map_err(|e| RecordError::output(&self.name, e))
+    /// Sends the parts of a frame, after the rest of the frame before. If the reader takes only a beginning,
+    /// the rest is kept, and the error is [`RecordError::Stalled`].
+    fn send(&mut self, cpu: Option<u32>, parts: &[&[u8]]) -> Result<(), RecordError> {
+        if self.given_up {
+            return Ok(());
+        }
+        self.resume()?;
+        let mut stalled = Ok(());
+        for part in parts {
+            let mut left = *part;
+            while stalled.is_ok() && !left.is_empty() {
+                match self.write(left) {
+                    Ok(written) => left = &left[written..],
+                    Err(error @ RecordError::Stalled) => {
+                        self.rest_of = cpu;
+                        stalled = Err(error);
+                    }
+                    Err(error) => {
+                        self.rest_of = cpu;
+                        return Err(error);
+                    }
+                }
+            }
+            self.rest.extend_from_slice(left);
+        }
+        stalled
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, RecordError> {
+        match self.to.write(bytes) {
+            Ok(0) => Err(RecordError::output(&self.name, io::ErrorKind::WriteZero.into())),
+            Ok(written) => {
+                self.bytes += written as u64;
+                Ok(written)
+            }
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(RecordError::Stalled),
+            Err(error) => {
+                // The reader has gone. The recording still has its counts.
+                self.given_up = true;
+                Err(RecordError::output(&self.name, error))
+            }
+        }
     }
 
     fn frame(&mut self, kind: FrameKind, cpu: u32, first: &[u8], rest: &[u8]) -> Result<(), RecordError> {
         let head = frame_head(kind, cpu, first.len() + rest.len());
-        self.write(&[&head[..], first].concat())?;
-        self.write(rest)
+        self.send((kind == FrameKind::Pages).then_some(cpu), &[&head, first, rest])
     }
 }
 
-impl<W: Write> RecordingOutput for StreamOutput<W> {
+impl RecordingOutput for StreamOutput {
     fn pages(&mut self, cpu: u32, pages: &[u8]) -> Result<(), RecordError> {
         self.pages_bytes += pages.len() as u64;
         self.frame(FrameKind::Pages, cpu, &[], pages)
+    }
+
+    fn resume(&mut self) -> Result<(), RecordError> {
+        if self.given_up {
+            return Err(RecordError::Stalled);
+        }
+        let mut sent = 0;
+        while sent < self.rest.len() {
+            let left = std::mem::take(&mut self.rest);
+            let written = self.write(&left[sent..]);
+            self.rest = left;
+            match written {
+                Ok(written) => sent += written,
+                Err(error) => {
+                    self.rest.drain(..sent);
+                    return Err(error);
+                }
+            }
+        }
+        self.rest.clear();
+        self.rest_of = None;
+        Ok(())
+    }
+
+    fn give_up(&mut self) -> Option<u32> {
+        self.given_up = true;
+        self.rest_of
     }
 
     fn patch(&mut self, slot: Slot, text: &[u8], padding: u8) -> Result<bool, RecordError> {
@@ -78,8 +167,11 @@ impl<W: Write> RecordingOutput for StreamOutput<W> {
     ) -> Result<FinishedOutput, RecordError> {
         let extra = RecorderInfo { complete: true, ..extra };
         let text = extra.to_json(self.extra.len);
-        self.frame(FrameKind::End, 0, &[], &text)?;
-        self.to.flush().map_err(|e| RecordError::output(&self.name, e))?;
-        Ok(FinishedOutput { bytes: self.bytes, state: FinalState::Compact, not_compressed: None })
+        match self.frame(FrameKind::End, 0, &[], &text) {
+            Err(RecordError::Stalled) => self.given_up = true,
+            sent => sent?,
+        }
+        let state = if self.given_up { FinalState::Cut } else { FinalState::Compact };
+        Ok(FinishedOutput { bytes: self.bytes, state, not_compressed: None })
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct CpuSummary {
     /// Events that another program has read out of the same buffer: what the kernel counts as read and the
     /// capture does not hold.
     pub(crate) taken: u64,
+    /// Events that were read out of the buffer, and that the reader of a stream did not take before the end.
+    pub(crate) unsent: u64,
     /// Bytes of pages written to the capture.
     pub(crate) bytes: u64,
     /// Events that were overwritten before they were read.
@@ -35,7 +37,7 @@ impl CpuSummary {
     /// headers. In a recording that is read only at its end, these are not losses but the events that the
     /// ring has overwritten or the full buffer has refused.
     pub(crate) fn lost(&self) -> u64 {
-        self.overwritten() + self.taken
+        self.overwritten() + self.taken + self.unsent
     }
 
     fn overwritten(&self) -> u64 {
@@ -77,6 +79,8 @@ pub(crate) struct RecordingSummary {
     pub(crate) taken_over: Option<BufferTakeover>,
     /// The error that ended the recording, if one did. The capture holds everything that was written before.
     pub(crate) error: Option<String>,
+    /// How the recorder was scheduled while it recorded: `real-time 1`, `nice -19`, `ordinary`.
+    pub(crate) scheduling: String,
     /// The recorder's user and system time, seconds.
     pub(crate) cpu_seconds: f64,
     /// The recorder's peak resident memory, KiB.
@@ -92,7 +96,7 @@ impl RecordingSummary {
     /// The number of lost events, all CPUs together. In a recording that is read only at its end, only what
     /// another program has taken is lost.
     pub(crate) fn lost(&self) -> u64 {
-        self.cpus.iter().map(|cpu| if self.streaming { cpu.lost() } else { cpu.taken }).sum()
+        self.cpus.iter().map(|cpu| if self.streaming { cpu.lost() } else { cpu.taken + cpu.unsent }).sum()
     }
 
     /// Whether anything is missing from the capture; the exit code is 3 then.
@@ -136,14 +140,23 @@ impl RecordingSummary {
             if c.taken > 0 {
                 out += &format!(", {} taken by another program", c.taken);
             }
+            if c.unsent > 0 {
+                out += &format!(", {} not taken by the reader of the stream", c.unsent);
+            }
             if c.left > 0 {
                 out += &format!(", {} left in the kernel", c.left);
             }
             out.push('\n');
         }
         out += &format!(
-            "  recorder: {:.2} CPU-seconds, at most {} KiB of memory\n",
-            self.cpu_seconds, self.peak_rss_kb
+            "  recorder: {:.2} CPU-seconds, at most {} KiB of memory{}\n",
+            self.cpu_seconds,
+            self.peak_rss_kb,
+            if self.scheduling.is_empty() {
+                String::new()
+            } else {
+                format!(", {} scheduling", self.scheduling)
+            }
         );
         if let Some(BufferTakeover { seconds, changes }) = &self.taken_over {
             out += &format!(

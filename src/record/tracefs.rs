@@ -3,10 +3,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
+use serde::{Deserialize, Serialize};
 
 use super::RecordError;
 use crate::markers::TRACEFS_PLACES;
@@ -14,6 +16,19 @@ use crate::markers::TRACEFS_PLACES;
 /// Files that hold a list: a write adds to the list, and opening the file with O_TRUNC empties it.
 const LIST_FILES: [&str; 4] =
     ["set_ftrace_filter", "set_graph_function", "set_event_notrace_pid", "set_ftrace_notrace_pid"];
+
+/// What tells one trace buffer from all others since the boot, however it is reached: device and inode of its
+/// `tracing_on`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BufferId {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+/// Whether an instance may have this name: a single part of a path.
+pub(crate) fn is_instance_name(name: &str) -> bool {
+    !["", ".", ".."].contains(&name) && !name.contains('/')
+}
 
 /// A trace buffer with its settings: the top-level buffer of a tracefs, or one of its instances.
 #[derive(Debug, Clone)]
@@ -78,6 +93,9 @@ impl Tracefs {
     /// Opens the instance called `name`, and creates it first if `create` is set and it does not exist. The
     /// second value is true if the instance was created. An instance has its own buffer, clock and events.
     pub(crate) fn instance(&self, name: &str, create: bool) -> Result<(Tracefs, bool), RecordError> {
+        if !is_instance_name(name) {
+            return Err(RecordError::InstanceName(name.to_owned()));
+        }
         let root = self.path("instances").join(name);
         let created = create && access(&root, AccessFlags::F_OK).is_err();
         if created {
@@ -91,6 +109,12 @@ impl Tracefs {
     /// The trace buffer that a file of saved settings names; the buffer need not exist any more.
     pub(super) fn of_saved_settings(root: PathBuf, instance: Option<String>) -> Tracefs {
         Tracefs { root, instance }
+    }
+
+    /// The buffer itself; `None` if it does not exist or this user may not look at it.
+    pub(crate) fn buffer_id(&self) -> Option<BufferId> {
+        let meta = fs::metadata(self.path("tracing_on")).ok()?;
+        Some(BufferId { device: meta.dev(), inode: meta.ino() })
     }
 
     /// The name of the instance; `None` for the top-level buffer.

@@ -308,6 +308,7 @@ mod tests {
 
     use super::super::Tracefs;
     use super::*;
+    use crate::record::saved_settings::StateDir;
 
     #[test]
     fn the_best_clock_that_the_kernel_offers_is_chosen() {
@@ -344,7 +345,8 @@ mod tests {
     fn a_configuration_is_applied_and_put_back() {
         let dir = fake_tracefs();
         let tracefs = Tracefs::find(Some(dir.path())).unwrap();
-        let (mut settings, _) = SettingsGuard::begin(&tracefs, dir.path(), false).unwrap();
+        let (mut settings, _) =
+            SettingsGuard::begin(&tracefs, StateDir::for_tests(dir.path()), false).unwrap();
         let config = TracefsConfig {
             events: vec![SelectedEvent { event: EventName::new("sched", "sched_switch"), filter: None }],
             userspace: None,
@@ -378,7 +380,8 @@ mod tests {
     fn a_clock_that_the_kernel_does_not_offer_is_refused() {
         let dir = fake_tracefs();
         let tracefs = Tracefs::find(Some(dir.path())).unwrap();
-        let (mut settings, _) = SettingsGuard::begin(&tracefs, dir.path(), false).unwrap();
+        let (mut settings, _) =
+            SettingsGuard::begin(&tracefs, StateDir::for_tests(dir.path()), false).unwrap();
         let error = set_clock(&mut settings, Some("sundial")).unwrap_err().to_string();
         assert_eq!(error, "trace_clock does not offer \"sundial\": it has local global");
     }

@@ -22,7 +22,7 @@ fn tracefs(events: &[&str]) -> tempfile::TempDir {
     dir
 }
 
-/// A directory for `$ANDROID_ROOT` with a stand-in for Android's `getprop`.
+/// A directory for `--android-root` with a stand-in for Android's `getprop`.
 fn android(properties: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let script = format!("#!/bin/sh\ncase $1 in\n{properties}\nesac\n");
@@ -73,7 +73,9 @@ fn a_marker_with_a_tag_is_written_only_while_the_tag_is_on() {
     let android = android("debug.atrace.tags.enableflags) echo 0x8;;");
     let run = |tag| {
         let mut mark = tracebridge();
-        mark.env("ANDROID_ROOT", android.path()).args(["mark", "instant", "x", "--pid", "1", "--tag", tag]);
+        mark.arg("--android-root")
+            .arg(android.path())
+            .args(["mark", "instant", "x", "--pid", "1", "--tag", tag]);
         assert!(mark.arg("--tracefs").arg(tracefs.path()).status().unwrap().success());
     };
     run("gfx");
@@ -107,7 +109,7 @@ fn list_shows_which_categories_work_and_why_others_do_not() {
     assert!(text.contains("no  irq            IRQ Events (not in this kernel: irq)"), "{text}");
     assert!(text.contains("this is no Android"), "{text}");
     let android = android("ro.atrace.core.services) echo com.android.phone;;");
-    let text = list().env("ANDROID_ROOT", android.path()).output().unwrap().stdout;
+    let text = list().arg("--android-root").arg(android.path()).output().unwrap().stdout;
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("ok  gfx ") && text.contains("ok  core_services "), "{text}");
 }
@@ -124,4 +126,35 @@ fn doctor_names_file_and_kernel_option_for_scripts() {
     assert_eq!(path("tracing_on")["reason"], serde_json::Value::Null);
     assert_eq!(path("buffer_percent")["obstacle"], "kernel");
     assert_eq!(path("buffer_percent")["reason"], "not there: needs Linux 5.0");
+}
+
+#[test]
+fn e1_a_stream_goes_on_after_bytes_that_are_no_text_and_lines_without_an_end() {
+    let tracefs = tracefs(&[]);
+    let mut child = tracebridge()
+        .args(["mark", "-", "--pid", "9", "--tracefs"])
+        .arg(tracefs.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"begin a\xffb\nB|9|raw\xff\ninstant ").unwrap();
+    let piece = vec![b'x'; 1 << 20];
+    for _ in 0..64 {
+        stdin.write_all(&piece).unwrap();
+    }
+    let resident = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let resident = resident.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kib < 32 << 10, "{kib} KiB");
+    stdin.write_all(b"\nend\n").unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("line 1: ") && said.contains("line 3: ") && !said.contains("line 2"), "{said}");
+    let written = fs::read(tracefs.path().join("trace_marker")).unwrap();
+    assert!(written.starts_with("B|9|a\u{fffd}b".as_bytes()), "{written:?}");
+    assert!(written.windows(10).any(|w| w == b"B|9|raw\xffI|") && written.ends_with(b"xE|9"));
 }

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// A directory with a stand-in for `adb`. `devices` lists a device of this serial; `shell` runs a command here.
+/// A directory with a stand-in for `adb`. `devices` lists a device of this serial; `shell` runs a command
+/// here.
 fn adb(serial: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let script = r#"#!/bin/bash

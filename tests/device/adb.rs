@@ -203,7 +203,7 @@ impl Device {
             format!("for e in /proc/[0-9]*/exe; do case $(readlink $e) in {DIR}/*) p=${{e%/exe}};");
         self.shell(&format!(
             "{processes} kill ${{p#/proc/}};; esac; done; sleep 3; {processes} kill -9 ${{p#/proc/}};; esac; done; \
-             for b in {DIR}/tracebridge-*; do if [ -x $b ]; then $b restore; $b restore --flight; fi; done"
+             for b in {DIR}/tracebridge-*; do if [ -f $b ] && [ -x $b ]; then $b restore; $b restore --flight; fi; done"
         ));
     }
 

@@ -58,7 +58,7 @@ fn assert_quiet(denials: &[Denial], what: &str) {
 
 /// Fails if the recorder left anything that bars the next recording.
 fn assert_not_jammed(phone: &LockedPhone, binary: &str, what: &str) {
-    let left = phone.as_root(&format!("ls {DIR} | grep saved || true"));
+    let left = phone.as_root(&format!("ls {DIR} {DIR}/tracebridge-*/ | grep saved || true"));
     assert!(left.is_empty(), "{what}: left behind: {left}");
     let restored = phone.shell.shell(&format!("{binary} restore"));
     assert_status(&restored, 0, &format!("restore after {what}"));
@@ -287,9 +287,9 @@ fn fifty_killed_recorders_are_cleared_by_restore() {
          if [ $((i % 2)) = 0 ]; then sleep 0.$(printf %02d $i); else \
          n=0; until grep -q 1 /sys/kernel/tracing/tracing_on || [ $n -gt 400 ]; do sleep 0.02; n=$((n + 1)); done; fi; \
          kill -9 $p; wait $p 2>/dev/null; \
-         if [ -e {DIR}/tracebridge-top.saved ]; then records=$((records + 1)); fi; \
+         if ls {DIR}/tracebridge-2000/*.saved >/dev/null 2>&1; then records=$((records + 1)); fi; \
          {binary} restore >{DIR}/restored 2>&1 || {{ failed=$((failed + 1)); tail -n 1 {DIR}/restored; }}; \
-         if [ -e {DIR}/tracebridge-top.saved ]; then failed=$((failed + 1)); fi; \
+         if ls {DIR}/tracebridge-2000/*.saved >/dev/null 2>&1; then failed=$((failed + 1)); fi; \
          i=$((i + 1)); done; rm -f {DIR}/killed.dat {DIR}/restored; echo $failed failed of $records"
     ));
     let (failed, records) = printed.lines().last().unwrap().split_once(" failed of ").expect("the counts");

@@ -15,9 +15,14 @@ use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine};
 
 /// atrace on this machine's tracefs, with its saved settings in `state`.
 pub fn atrace(machine: &Machine, state: &Path, args: &[&str]) -> Command {
+    atrace_with(machine, state, &[], args)
+}
+
+/// As [`atrace`], with further flags before the word `atrace`.
+pub fn atrace_with(machine: &Machine, state: &Path, flags: &[&Path], args: &[&str]) -> Command {
     let mut command = tracebridge();
-    command.env("TRACEBRIDGE_TRACEFS", &machine.root).env("TRACEBRIDGE_STATE_DIR", state);
-    command.arg("atrace").args(args);
+    command.arg("--tracefs").arg(&machine.root).arg("--state-dir").arg(state);
+    command.args(flags).arg("atrace").args(args);
     command
 }
 
@@ -148,22 +153,26 @@ fn a_failure_changes_the_exit_status() {
     assert_eq!(done.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&done.stderr).contains("/nonexistent/x"));
     assert_eq!(before.changed(&machine.root), Vec::<String>::new());
-    let mut nowhere = atrace(&machine, state.path(), &["sched"]);
-    nowhere.env("TRACEBRIDGE_TRACEFS", state.path());
+    let mut nowhere = tracebridge();
+    nowhere.arg("--tracefs").arg(state.path()).args(["atrace", "sched"]);
     let (_, done) = output(nowhere);
     assert_eq!(done.status.code(), Some(255), "AOSP's exit(-1)");
 }
 
 #[test]
 fn the_binary_acts_as_atrace_if_that_is_its_name() {
-    let Some(machine) = machine() else { return };
     let state = tempfile::tempdir().unwrap();
     let link = state.path().join("atrace");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tracebridge"), &link).unwrap();
-    let mut command = Command::new(&link);
-    command.env("TRACEBRIDGE_TRACEFS", &machine.root).args(["--list_cat", "whatever"]);
-    let (text, done) = output(command);
-    assert!(done.status.success() && text.contains("\n       sched - CPU Scheduling\n"), "{text}");
+    // atrace's own options: nothing of the command line of tracebridge is known under this name.
+    for (args, expected) in [(&["--help"][..], 0), (&["record", "--tracefs"], 255)] {
+        let mut command = Command::new(&link);
+        command.args(args);
+        let (_, done) = output(command);
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(expected), "{said}");
+        assert!(said.contains("usage: atrace [options]") || said.contains("No trace folder found"), "{said}");
+    }
 }
 
 #[test]
@@ -176,9 +185,9 @@ fn categories_from_a_file_set_the_tags_and_every_property_is_put_back() {
         chmod 755 bin/* && printf 'gfx view\nam\n' >categories"#;
     assert!(Command::new("sh").args(["-c", script]).current_dir(state.path()).status().unwrap().success());
     let file = state.path().join("categories");
-    let mut command =
-        atrace(&machine, state.path(), &["-t", "0", "-f", file.to_str().unwrap(), "-a", "com.a,com.b"]);
-    command.env("ANDROID_ROOT", state.path());
+    let flags = ["--android-root".as_ref(), state.path()];
+    let args = ["-t", "0", "-f", file.to_str().unwrap(), "-a", "com.a,com.b"];
+    let command = atrace_with(&machine, state.path(), &flags, &args);
     assert!(output(command).1.status.success());
     let log = fs::read_to_string(state.path().join("log")).unwrap().replace("debug.atrace.", "");
     assert!(

@@ -188,12 +188,14 @@ fn a_user_without_permission_gets_an_error_that_names_the_remedy() {
         );
         assert!(told.contains("doctor"), "{command}: {told}");
     }
-    // Only root may put back the settings that root's flight recorder has changed.
+    // Only root may put back the settings that root's flight recorder has changed: in a directory that
+    // everybody may write to, each user has saved settings of its own.
     assert_eq!(run(&machine, dir.path(), &["start", "sched"]).status.code(), Some(0));
     let restore = as_shell(&["restore", "--flight"]);
     let stopped = run(&machine, dir.path(), &["stop"]);
-    assert_eq!(restore.status.code(), Some(1), "{restore:?}");
-    assert!(said(&restore).contains("another user's"), "{restore:?}");
+    assert_eq!(restore.status.code(), Some(0), "{restore:?}");
+    let told = String::from_utf8_lossy(&restore.stdout).into_owned();
+    assert!(told.contains("nothing to put back"), "{told}");
     assert_eq!(stopped.status.code(), Some(0), "{stopped:?}");
 }
 

@@ -41,7 +41,8 @@ fn an_apps_start_is_recorded_with_its_method_trace_beside_it() {
     let capture = android.path().join("start.dat");
     let mut launch = command(&machine, android.path(), "launch");
     launch
-        .env("ANDROID_ROOT", android.path())
+        .arg("--android-root")
+        .arg(android.path())
         .args(["com.app", "sched", "--settle", "0", "-o"])
         .arg(&capture);
     let out = launch.output().unwrap();
@@ -80,7 +81,7 @@ impl Launch {
         assert!(Command::new("sh").arg("-c").arg(write).arg(&am).arg(script).status().unwrap().success());
         fs::set_permissions(&am, fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = command(machine, android.path(), "launch");
-        command.env("ANDROID_ROOT", android.path()).arg("-o").arg(android.path().join("start.dat"));
+        command.arg("--android-root").arg(android.path()).arg("-o").arg(android.path().join("start.dat"));
         Launch { android, knobs, command }
     }
 
@@ -98,7 +99,8 @@ impl Launch {
         let stderr = String::from_utf8_lossy(&out.stderr);
         assert!(stderr.contains(said), "{stderr}");
         assert_eq!(self.knobs.changed(&machine.root), [""; 0]);
-        assert!(!self.android.path().join("tracebridge-top.saved").exists());
+        let names = fs::read_dir(self.android.path()).unwrap().flatten().map(|entry| entry.file_name());
+        assert!(!names.into_iter().any(|name| name.to_string_lossy().ends_with(".saved")));
     }
 }
 
@@ -129,7 +131,7 @@ fn an_app_that_is_not_installed_is_an_error_before_anything_is_done() {
 fn launch_on_a_linux_without_android_is_an_error() {
     let Some(machine) = machine() else { return };
     let mut launch = Launch::new(&machine, "");
-    launch.command.env("ANDROID_ROOT", "/nonexistent");
+    launch.command = command(&machine, launch.android.path(), "launch");
     let out = launch.command.args(["com.app", "sched"]).output().unwrap();
     launch.failed(&machine, &out, "starting an app needs Android");
 }

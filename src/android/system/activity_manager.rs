@@ -4,8 +4,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
+
+use super::properties::system_program;
 
 /// How long `am` and `cmd` may take to answer. A start of an activity may take as long as its caller allows.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
@@ -56,6 +58,9 @@ pub enum ActivityError {
         /// The name of the program and its first argument.
         command: String,
     },
+    /// The name is neither a package nor a package and an activity.
+    #[error("{0:?} is no app: PACKAGE or PACKAGE/ACTIVITY, of letters, digits, `_`, `.` and `$`")]
+    BadName(String),
     /// The package has no activity that can be started.
     #[error(
         "{package} has no activity to start ({answer}): is it installed? Name one as {package}/.ClassName"
@@ -81,6 +86,9 @@ impl Activity {
     /// `bin` is the directory of Android's programs.
     pub fn find(name: &str, bin: &Path) -> Result<Activity, ActivityError> {
         let bin = bin.to_owned();
+        if !is_app(name) {
+            return Err(ActivityError::BadName(name.to_owned()));
+        }
         if let Some((package, _)) = name.split_once('/') {
             return Ok(Activity { package: package.to_owned(), component: name.to_owned(), bin });
         }
@@ -92,7 +100,7 @@ impl Activity {
             answer_deadline(),
         )?;
         match answer.lines().rev().map(str::trim).find(|line| !line.is_empty()) {
-            Some(component) if component.contains('/') => {
+            Some(component) if component.contains('/') && is_app(component) => {
                 Ok(Activity { package: name.to_owned(), component: component.to_owned(), bin })
             }
             _ => {
@@ -133,19 +141,33 @@ impl Activity {
         Err(ActivityError::NotStarted { component: self.component.clone(), answer })
     }
 
-    /// Stops the profiler. The runtime then writes the method trace.
-    pub fn stop_profiler(&self) -> Result<(), ActivityError> {
-        run(&self.bin, "am", ["profile", "stop", &self.package], answer_deadline()).map(drop)
+    /// Stops the profiler. The runtime then writes the method trace. When `hurry` returns true, `am` is left
+    /// to do that by itself.
+    pub fn stop_profiler(&self, hurry: impl Fn() -> bool) -> Result<(), ActivityError> {
+        let mut command = system_program(&self.bin.join("am"));
+        command.args(["profile", "stop", &self.package]).stdout(Stdio::null()).stderr(Stdio::null());
+        let failed = |source| ActivityError::NoProgram { program: self.bin.join("am"), source };
+        let mut am = command.spawn().map_err(failed)?;
+        let is_late = answer_deadline();
+        while am.try_wait().map_err(failed)?.is_none() && !hurry() {
+            if is_late() {
+                let _ = am.kill();
+                let _ = am.wait();
+                return Err(ActivityError::NoAnswer { command: "am profile".to_owned() });
+            }
+            std::thread::sleep(EXIT_POLL_INTERVAL);
+        }
+        Ok(())
     }
 }
 
 impl Profiler {
     /// Waits until the runtime has written the method trace. Returns its length in bytes, or 0 if there is
-    /// none.
-    pub fn wait_until_written(&self) -> u64 {
+    /// none yet when `hurry` returns true.
+    pub fn wait_until_written(&self, hurry: impl Fn() -> bool) -> u64 {
         let end = Instant::now() + METHOD_TRACE_TIMEOUT;
         let mut last = 0;
-        while Instant::now() < end {
+        while Instant::now() < end && !hurry() {
             let size = fs::metadata(&self.path).map_or(0, |m| m.len());
             // The app writes the file after `am` has returned. A size that no longer changes means that it is
             // whole.
@@ -157,6 +179,16 @@ impl Profiler {
         }
         last
     }
+}
+
+/// Whether `name` is a package, or a package and an activity. Nothing else may reach `am`, which would take
+/// `-x` for an option.
+fn is_app(name: &str) -> bool {
+    let is_name = |part: &str| {
+        part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.$".contains(&b)) && !part.is_empty()
+    };
+    let (package, activity) = name.split_once('/').map_or((name, None), |(p, a)| (p, Some(a)));
+    is_name(package) && activity.is_none_or(is_name)
 }
 
 /// Returns a function that becomes true after [`ANSWER_TIMEOUT`].
@@ -173,8 +205,8 @@ fn run<S: AsRef<OsStr>>(
     give_up: impl Fn() -> bool,
 ) -> Result<String, ActivityError> {
     let program = bin.join(name);
-    let mut command = Command::new(&program);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = system_program(&program);
+    command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
     let failed = |source| ActivityError::NoProgram { program: program.clone(), source };
     let mut child = command.spawn().map_err(failed)?;
     // The answer is a few lines, which fit into the pipes.
@@ -189,4 +221,21 @@ fn run<S: AsRef<OsStr>>(
     }
     let output = child.wait_with_output().map_err(failed)?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_app_cannot_be_an_option_or_a_command() {
+        for name in ["com.app", "com.app/.Main", "com.app/com.app.Main$Inner", "android"] {
+            assert!(is_app(name), "{name}");
+        }
+        for name in ["-x/y", "a/-x", "", "a/", "/a", "a b", "a;b", "a/b/c", "--user", "a\nb"] {
+            assert!(!is_app(name), "{name}");
+        }
+        let error = Activity::find("-x/y", Path::new("/nonexistent")).unwrap_err().to_string();
+        assert!(error.contains("\"-x/y\" is no app"), "{error}");
+    }
 }

@@ -1,11 +1,11 @@
 //! Switches userspace tags on for a recording through the properties `debug.atrace.*`, and restores them
 //! afterwards.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde::{Deserialize, Serialize};
 
-use super::properties::{Properties, PropertyError};
+use super::properties::{Properties, PropertyError, system_program};
 use crate::android::tags::{self, APP_NUMBER_PROPERTY, MAX_APP_PATTERNS, TAGS_PROPERTY, app_property};
 
 const USER_INITIATED: &str = "debug.atrace.user_initiated";
@@ -31,6 +31,13 @@ pub struct UserspaceRequest {
     /// Whether to announce that a user records: init then stops Perfetto's `traced_probes` until the end. A
     /// recording in the kernel's top-level buffer needs this.
     pub user_initiated: bool,
+}
+
+/// Whether a recording sets this property.
+pub fn is_set_here(name: &str) -> bool {
+    let is_number = |n: &str| !n.is_empty() && n.bytes().all(|digit| digit.is_ascii_digit());
+    [TAGS_PROPERTY, APP_NUMBER_PROPERTY, PREFER_SDK, USER_INITIATED].contains(&name)
+        || app_property(0).strip_suffix('0').and_then(|app| name.strip_prefix(app)).is_some_and(is_number)
 }
 
 /// The values of properties before a recording. They can be stored and restored by another process.
@@ -203,7 +210,7 @@ fn notify_services(properties: &Properties) {
         return;
     }
     let service = properties.bin().join("service");
-    let Ok(list) = Command::new(&service).arg("list").stdin(Stdio::null()).output() else { return };
+    let Ok(list) = system_program(&service).arg("list").output() else { return };
     let list = String::from_utf8_lossy(&list.stdout).into_owned();
     let names: Vec<&str> =
         list.lines().filter_map(|line| line.split_once('\t')?.1.split(':').next()).collect();
@@ -211,9 +218,8 @@ fn notify_services(properties: &Properties) {
         let calls: Vec<_> = batch
             .iter()
             .filter_map(|name| {
-                Command::new(&service)
+                system_program(&service)
                     .args(["call", name, &SYSPROPS_TRANSACTION.to_string()])
-                    .stdin(Stdio::null())
                     .stdout(Stdio::null())
                     .stderr(Stdio::null())
                     .spawn()
@@ -230,6 +236,7 @@ fn notify_services(properties: &Properties) {
 mod tests {
     use super::*;
     use std::path::Path;
+    use std::process::Command;
 
     /// Makes stand-ins for `getprop`, `setprop` and `service` that work on one file per property, and log
     /// each change.

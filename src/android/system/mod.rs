@@ -8,5 +8,5 @@ pub(crate) mod selinux;
 mod user;
 
 pub(crate) use atrace_properties::{NO_PROPERTIES, SavedProperties, UserspaceRequest, UserspaceTags};
-pub(crate) use properties::{Properties, PropertyError, system_bin};
+pub(crate) use properties::{Properties, PropertyError, system_bin, use_android_root};
 pub(crate) use user::{UserIdentity, UserKind};

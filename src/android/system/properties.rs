@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The socket on which init listens (bionic `system_property_set.cpp`).
@@ -40,10 +41,51 @@ pub enum PropertyError {
     },
 }
 
-/// Returns the directory of Android's own programs: `$ANDROID_ROOT/bin`, usually `/system/bin`.
+/// Where Android is installed.
+const ANDROID_ROOT: &str = "/system";
+/// The directories in which Android's programs find others.
+const PROGRAM_PATH: &str = "/system/bin:/system/xbin:/usr/bin:/bin";
+/// Variables that Android's programs need, with the values that init gives them.
+const PROGRAM_ENVIRONMENT: [(&str, &str); 5] = [
+    ("PATH", PROGRAM_PATH),
+    ("ANDROID_DATA", "/data"),
+    ("ANDROID_ART_ROOT", "/apex/com.android.art"),
+    ("ANDROID_I18N_ROOT", "/apex/com.android.i18n"),
+    ("ANDROID_TZDATA_ROOT", "/apex/com.android.tzdata"),
+];
+/// Variables with lists of files, which init makes on the device. They are passed on if all files are of the
+/// system.
+const CLASS_PATHS: [&str; 2] = ["BOOTCLASSPATH", "DEX2OATBOOTCLASSPATH"];
+const SYSTEM_DIRS: [&str; 4] = ["/apex/", "/system/", "/system_ext/", "/product/"];
+
+static OTHER_ROOT: OnceLock<PathBuf> = OnceLock::new();
+
+/// Uses the programs of another Android than that of `/system`. The command line says so with
+/// `--android-root`. An environment variable cannot: it would decide what a recorder runs that is root.
+pub(crate) fn use_android_root(root: PathBuf) {
+    let _ = OTHER_ROOT.set(root);
+}
+
+/// Returns the directory of Android's own programs.
 pub fn system_bin() -> PathBuf {
-    let root = std::env::var_os("ANDROID_ROOT").unwrap_or_else(|| "/system".into());
-    Path::new(&root).join("bin")
+    OTHER_ROOT.get().map_or(Path::new(ANDROID_ROOT), PathBuf::as_path).join("bin")
+}
+
+/// One of Android's own programs, with the environment that Android gives it and no other variable.
+pub(super) fn system_program(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().envs(PROGRAM_ENVIRONMENT).env("ANDROID_ROOT", ANDROID_ROOT).stdin(Stdio::null());
+    for name in CLASS_PATHS {
+        command.envs(std::env::var(name).ok().filter(|list| is_of_system(list)).map(|list| (name, list)));
+    }
+    command
+}
+
+/// Whether all files of a list belong to the system.
+fn is_of_system(list: &str) -> bool {
+    list.split(':').all(|file| {
+        SYSTEM_DIRS.iter().any(|dir| file.starts_with(dir)) && file.split('/').all(|part| part != "..")
+    })
 }
 
 /// The properties of a system.
@@ -73,7 +115,7 @@ impl Properties {
     /// Reads a property. The value of a property that was never set is empty.
     pub fn get(&self, name: &str) -> Result<String, PropertyError> {
         let program = self.bin.join("getprop");
-        match Command::new(&program).arg(name).stdin(Stdio::null()).output() {
+        match system_program(&program).arg(name).output() {
             Ok(output) => {
                 Ok(String::from_utf8_lossy(&output.stdout).trim_end_matches(['\n', '\r']).to_owned())
             }
@@ -97,8 +139,7 @@ impl Properties {
             value: value.to_owned(),
             reason,
         };
-        let output =
-            Command::new(self.bin.join("setprop")).arg(name).arg(value).stdin(Stdio::null()).output();
+        let output = system_program(&self.bin.join("setprop")).arg(name).arg(value).output();
         match output {
             Ok(output) if output.status.success() => Ok(()),
             Ok(output) => Err(refused(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
@@ -156,6 +197,17 @@ mod tests {
         expected.extend(3u32.to_ne_bytes());
         expected.extend(b"0x2");
         assert_eq!(request, expected);
+    }
+
+    #[test]
+    fn the_environment_does_not_reach_androids_programs() {
+        let command = system_program(Path::new("/usr/bin/env"));
+        let names: Vec<_> = command.get_envs().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+        assert!(names.contains(&"PATH".to_owned()) && !names.contains(&"HOME".to_owned()), "{names:?}");
+        assert!(is_of_system("/apex/com.android.art/javalib/core-oj.jar:/system/framework/framework.jar"));
+        for list in ["/data/local/tmp/x.jar", "/system/a.jar:x.jar", "/system/../data/x.jar", ""] {
+            assert!(!is_of_system(list), "{list}");
+        }
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::atrace_command;
+use crate::android::system::use_android_root;
+use crate::atrace_command::{self, AtracePlaces};
 
 /// Record as AOSP's atrace does: same options, same output (also under the name atrace, by link or copy)
 ///
@@ -24,12 +25,25 @@ pub struct AtraceArgs {
 
 /// Runs atrace if the program was called as `atrace` or with the subcommand `atrace`. Returns `None`
 /// otherwise.
+///
+/// The flags `--tracefs`, `--state-dir` and `--android-root` stand before the word `atrace`, because atrace's
+/// own command line must stay as it is.
 pub fn dispatch() -> Option<ExitCode> {
     let mut args = env::args_os();
     let program = args.next()?;
+    let mut places = AtracePlaces::default();
     let is_atrace = Path::new(&program).file_name().is_some_and(|name| name == "atrace");
-    if !is_atrace && args.next()? != "atrace" {
-        return None;
+    loop {
+        if is_atrace {
+            break;
+        }
+        match args.next()?.to_str()? {
+            "atrace" => break,
+            "--tracefs" => places.tracefs = Some(args.next()?.into()),
+            "--state-dir" => places.state_dir = Some(args.next()?.into()),
+            "--android-root" => use_android_root(args.next()?.into()),
+            _ => return None,
+        }
     }
-    Some(ExitCode::from(atrace_command::run("atrace", args)))
+    Some(ExitCode::from(atrace_command::run("atrace", &places, args)))
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::cli::Exit;
 use crate::console::TerminalWriter;
 use crate::doctor::{self, CategoryReport, DoctorReport, FilePurpose, PathReport, Scope};
-use crate::record::saved_settings::{SettingsFileReport, SettingsFileState, UnfinishedCapture, state_dir};
+use crate::record::saved_settings::{SettingsFileReport, SettingsFileState, UnfinishedCapture};
 
 /// Say what this device or host permits: tracefs, clocks, files, categories, and why not the rest
 ///
@@ -28,8 +28,8 @@ pub struct DoctorArgs {
     /// Where tracefs is mounted. Without it, /sys/kernel/tracing, then /sys/kernel/debug/tracing
     #[arg(long, value_name = "DIR")]
     tracefs: Option<PathBuf>,
-    /// Where recorders keep the kernel's saved settings. Default: the first writable of /data/local/tmp,
-    /// /run, /tmp
+    /// Where recorders keep the kernel's saved settings. Default: this user's directory in /run, /data/adb,
+    /// /data/local/tmp or /tmp
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
     /// Print the report as JSON, for scripts
@@ -53,8 +53,7 @@ pub struct ListArgs {
 
 impl DoctorArgs {
     fn examine(&self, scope: Scope) -> DoctorReport {
-        let state_dir = self.state_dir.clone().unwrap_or_else(state_dir);
-        doctor::examine(self.tracefs.as_deref(), &state_dir, scope)
+        doctor::examine(self.tracefs.as_deref(), self.state_dir.as_deref(), scope)
     }
 }
 
@@ -203,7 +202,10 @@ fn print_no_tracefs(report: &DoctorReport, out: &mut impl Write) -> io::Result<(
 }
 
 fn print_settings_file(file: &SettingsFileReport, out: &mut impl Write) -> io::Result<()> {
-    let SettingsFileReport { path, pid, settings, capture, .. } = file;
+    let SettingsFileReport { path, pid, settings, capture, reason, .. } = file;
+    if let Some(reason) = reason {
+        return writeln!(out, "record   {reason}");
+    }
     let what = match file.state {
         SettingsFileState::Running => format!("recorder {pid} is running"),
         SettingsFileState::Flight => {
@@ -219,12 +221,13 @@ fn print_settings_file(file: &SettingsFileReport, out: &mut impl Write) -> io::R
         SettingsFileState::EarlierBoot => {
             "left by a recorder before the last boot: there is nothing to put back".to_owned()
         }
+        SettingsFileState::Unusable => "not a file of a recorder".to_owned(),
     };
     writeln!(out, "record   {}: {what}", path.display())?;
     let Some(UnfinishedCapture { path, bytes }) = capture else { return Ok(()) };
     let what = match file.state {
         SettingsFileState::Running | SettingsFileState::Flight => "is being written",
-        SettingsFileState::Killed | SettingsFileState::EarlierBoot => {
+        SettingsFileState::Killed | SettingsFileState::EarlierBoot | SettingsFileState::Unusable => {
             "was not finished; what is in it can be read: `tracebridge info` counts its events, `convert` converts them"
         }
     };

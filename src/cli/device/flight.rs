@@ -53,7 +53,9 @@ struct DumpCaptureArgs {
 impl DumpCaptureArgs {
     fn target(&self, path: &Path) -> Result<CaptureTarget, UsageError> {
         let compress = self.flags.compress_for(path)?;
-        Ok(CaptureTarget { path: path.to_owned(), max_bytes: None, kallsyms: self.flags.kallsyms, compress })
+        let CaptureArgs { kallsyms, ref access, .. } = self.flags;
+        let readable = access.readable;
+        Ok(CaptureTarget { path: path.to_owned(), max_bytes: None, kallsyms, readable, compress })
     }
 }
 

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use super::record::{RecordSelection, print_notice, print_summary};
+use super::record::{AccessArgs, RecordSelection, SchedulingArgs, print_notice, print_summary};
 use crate::android::system::activity_manager::Profiler;
 use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
 use crate::console::complain;
+use crate::record::CaptureTarget;
 use crate::record::launch::{LaunchRequest, record_launch};
 use crate::record::recorder::{RecordingMode, RecordingPlan};
 
@@ -57,6 +58,10 @@ pub struct LaunchArgs {
     /// Stop recording at this time at the latest, counted from its start (30, 1m)
     #[arg(short = 't', long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     time: Duration,
+    #[command(flatten)]
+    access: AccessArgs,
+    #[command(flatten)]
+    scheduling: SchedulingArgs,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -64,23 +69,26 @@ pub struct LaunchArgs {
 
 /// Runs `launch`.
 pub fn run(args: LaunchArgs) -> anyhow::Result<Exit> {
-    if !args.no_profile && args.output.extension().is_some_and(|ending| ending == "trace") {
+    if args.output.extension().is_some_and(|ending| ending == "trace") && !args.no_profile {
         return Err(UsageError(
-            "the method trace goes to FILE.trace, where -o puts the recording: end the name with .dat",
+            "-o FILE.trace is the method trace's name: choose another ending, such as .dat",
         )
         .into());
     }
+    // `am` has the path opened by a process with another working directory.
+    let output = std::path::absolute(&args.output)?;
     let profiler = (!args.no_profile).then(|| Profiler {
-        path: args.output.with_extension("trace"),
+        path: output.with_extension("trace"),
         sampling_us: args.sampling,
         streaming: args.streaming,
     });
     let request = LaunchRequest {
         recording: args.selection.request(&DEFAULT_CATEGORIES)?,
         plan: RecordingPlan {
-            target: args.selection.target(&args.output),
+            target: CaptureTarget { readable: args.access.readable, ..args.selection.target(&args.output) },
             duration: Some(args.time),
             mode: RecordingMode::Stream,
+            nice: args.scheduling.nice,
         },
         app: args.app,
         profiler,

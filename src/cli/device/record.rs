@@ -3,7 +3,8 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -11,11 +12,15 @@ use clap::{Args, ValueEnum};
 use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
 use crate::console::complain;
+use crate::record::event_selection::read_names;
+use crate::record::interruptible_writer::{InterruptibleWriter, Patience};
 use crate::record::recorder::{self, RecordingMode, RecordingPlan};
 use crate::record::request::{BufferNotice, BufferRequest, RecordingRequest};
-use crate::record::saved_settings::state_dir;
 use crate::record::tracefs_config::FunctionTracing;
 use crate::record::{CaptureTarget, RecordingSummary};
+
+/// How long a reader that takes nothing has for the summary.
+const PRINT_TIME: Duration = Duration::from_millis(300);
 
 /// Record the kernel's trace events and the apps' atrace markers to a trace.dat
 ///
@@ -44,6 +49,8 @@ pub struct RecordArgs {
     #[arg(long, value_enum, default_value_t = ModeArg::Stream)]
     mode: ModeArg,
     #[command(flatten)]
+    scheduling: SchedulingArgs,
+    #[command(flatten)]
     capture: CaptureArgs,
 }
 
@@ -58,9 +65,29 @@ pub struct CaptureArgs {
     /// x.stream.zst, which `convert` reads)
     #[arg(long)]
     compress: bool,
+    #[command(flatten)]
+    pub access: AccessArgs,
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Who may read a capture: `record`, `dump`, `stop`, `wrap` and `launch` share this flag.
+#[derive(Debug, Args)]
+pub struct AccessArgs {
+    /// Let every user read the capture (mode 0644). Without it the capture is for its owner alone (0600): it
+    /// shows what other users' programs do
+    #[arg(long)]
+    pub readable: bool,
+}
+
+/// How the recorder is scheduled: `record`, `wrap` and `launch` share this flag.
+#[derive(Debug, Args)]
+pub struct SchedulingArgs {
+    /// Record with this nice value (-20 to 19). Without it the recorder asks for real-time scheduling, so
+    /// that a busy device does not keep it from reading, and gives it up if it uses too much of a CPU
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    pub nice: Option<i32>,
 }
 
 impl CaptureArgs {
@@ -146,8 +173,8 @@ pub struct TraceBufferArgs {
     /// the end
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
-    /// Where the kernel's saved settings are kept for `restore`. Default: the first writable of
-    /// /data/local/tmp, /run, /tmp
+    /// Where the kernel's saved settings are kept for `restore`. Default: a directory of this user's own in
+    /// /run, /data/adb, /data/local/tmp or /tmp
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 }
@@ -158,7 +185,7 @@ impl TraceBufferArgs {
         BufferRequest {
             tracefs: self.tracefs.clone(),
             instance: self.instance.clone(),
-            state_dir: self.state_dir.clone().unwrap_or_else(state_dir),
+            state_dir: self.state_dir.clone(),
             force,
         }
     }
@@ -169,7 +196,7 @@ impl RecordSelection {
     pub fn request(&self, default_names: &[&str]) -> anyhow::Result<RecordingRequest> {
         let mut names = self.names.clone();
         for file in &self.files {
-            let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+            let text = read_names(file).with_context(|| file.display().to_string())?;
             names.extend(text.split_whitespace().map(str::to_owned));
         }
         if self.names.is_empty() && self.files.is_empty() && self.functions.is_empty() {
@@ -194,6 +221,7 @@ impl RecordSelection {
             path: path.to_owned(),
             max_bytes: None,
             kallsyms: !self.functions.is_empty(),
+            readable: false,
             compress: false,
         }
     }
@@ -204,8 +232,10 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     let compress = args.capture.compress_for(&args.output)?;
     let target = args.selection.target(&args.output);
     let kallsyms = args.capture.kallsyms || target.kallsyms;
-    let target = CaptureTarget { max_bytes: args.max_size, kallsyms, compress, ..target };
-    let plan = RecordingPlan { target, duration: args.time, mode: args.mode.into() };
+    let readable = args.capture.access.readable;
+    let target = CaptureTarget { max_bytes: args.max_size, kallsyms, readable, compress, ..target };
+    let nice = args.scheduling.nice;
+    let plan = RecordingPlan { target, duration: args.time, mode: args.mode.into(), nice };
     let summary = recorder::record(&args.selection.request(&[])?, &plan, &mut print_notice)?;
     print_summary(&summary, args.capture.json)
 }
@@ -218,10 +248,12 @@ pub fn print_notice(notice: BufferNotice) {
 /// Prints the summary: on stdout, or on stderr if stdout is the capture.
 pub fn print_summary(summary: &RecordingSummary, json: bool) -> anyhow::Result<Exit> {
     let text = if json { serde_json::to_string(summary)? + "\n" } else { summary.text() };
-    // A reader who has gone away (`record … | head`) does not change the result of the recording.
-    let _ = match summary.output == Path::new("-") {
-        true => io::stderr().write_all(text.as_bytes()),
-        false => io::stdout().write_all(text.as_bytes()),
+    // A reader who has gone away (`record … | head`) or takes nothing does not change the result.
+    let patience = Rc::new(Patience::until(Instant::now() + PRINT_TIME));
+    let out = match summary.output == Path::new("-") {
+        true => InterruptibleWriter::new(&io::stderr(), patience),
+        false => InterruptibleWriter::new(&io::stdout(), patience),
     };
+    let _ = out.and_then(|mut out| out.write_all(text.as_bytes()));
     Ok(if summary.is_lossy() { Exit::Lossy } else { Exit::Complete })
 }

@@ -1,21 +1,26 @@
 //! `wrap`: runs a command inside of a slice, with a recording around it.
 
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Parser;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 
 use super::marker_target;
-use super::record::{RecordSelection, print_notice};
+use super::record::{AccessArgs, RecordSelection, SchedulingArgs, print_notice};
 use crate::android::tags::Tag;
 use crate::cli::{Exit, units};
 use crate::console::complain;
 use crate::markers::{Marker, Tracer};
-use crate::record::CaptureTarget;
-use crate::record::record_while::{RecordedWork, record_while};
+use crate::record::record_while::{RecordedWork, RecordingEnd, record_while};
 use crate::record::recorder::{RecordingMode, RecordingPlan};
+use crate::record::{CaptureTarget, ReceivedSignal};
 
 /// The categories that are recorded if none is named.
 const DEFAULT_CATEGORIES: [&str; 3] = ["sched", "freq", "idle"];
@@ -38,6 +43,10 @@ pub struct WrapArgs {
     /// on
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     max_size: Option<u64>,
+    #[command(flatten)]
+    access: AccessArgs,
+    #[command(flatten)]
+    scheduling: SchedulingArgs,
     /// The section's name. Without it, the command
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -53,46 +62,105 @@ pub struct WrapArgs {
     command: Vec<String>,
 }
 
+/// How long the command may take to end after a signal was passed on to it. Then it is left running.
+const HURRY_TIME: Duration = Duration::from_millis(500);
+/// Time between two looks at whether the command or the recording has ended.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
 /// Runs `wrap`.
 pub fn run(args: WrapArgs) -> anyhow::Result<Exit> {
     if args.no_record {
         let tracer = marker_target::open_tracer(args.selection.buffer_args.tracefs.as_deref(), args.tag)?;
-        return Ok(exit_of(run_in_section(&args, &tracer)?));
+        return run_in_section(&args, &Mutex::new(Some(tracer)), &RecordingEnd::default());
     }
-    let target = CaptureTarget { max_bytes: args.max_size, ..args.selection.target(&args.output) };
-    let plan = RecordingPlan { target, duration: None, mode: RecordingMode::Stream };
+    let readable = args.access.readable;
+    let target = CaptureTarget { max_bytes: args.max_size, readable, ..args.selection.target(&args.output) };
+    let nice = args.scheduling.nice;
+    let plan = RecordingPlan { target, duration: None, mode: RecordingMode::Stream, nice };
     let request = args.selection.request(&DEFAULT_CATEGORIES)?;
-    // The recording switches tags on, so the tracer is opened once the recording has started.
-    let RecordedWork { summary, result } =
-        record_while(&request, &plan, "the command ended", &mut print_notice, |tracefs, _| {
-            run_in_section(&args, &marker_target::open_tracer(Some(tracefs.root()), args.tag)?)
-        })?;
-    let Some(status) = result else {
+    // The recording switches tags on, so the tracer is opened once the recording has started. It is closed
+    // when the recording ends, even if the command goes on.
+    let tracer = Mutex::new(None);
+    let close_tracer = || drop(tracer.lock().map(|mut tracer| tracer.take()));
+    let RecordedWork { summary, result } = record_while(
+        &request,
+        &plan,
+        "the command ended",
+        &mut print_notice,
+        close_tracer,
+        |tracefs, end| {
+            let opened = marker_target::open_tracer(Some(tracefs.root()), args.tag)?;
+            if let Ok(mut tracer) = tracer.lock() {
+                *tracer = Some(opened).filter(|_| !end.has_come());
+            }
+            run_in_section(&args, &tracer, end)
+        },
+    )?;
+    let Some(exit) = result else {
         return summary.map(|_| Exit::Failed).context("nothing was run, since the recording did not start");
     };
     match summary {
         Ok(summary) => complain(format_args!("{}", summary.text().trim_end())),
         Err(error) => complain(format_args!("tracebridge: the recording: {error}")),
     }
-    Ok(exit_of(status?))
+    exit
 }
 
 /// Runs the command inside of a slice. The slice is written twice: for the thread that waits here, and as an
-/// async slice of the command's process, where viewers show it beside the command's own threads.
-fn run_in_section(args: &WrapArgs, tracer: &Tracer) -> anyhow::Result<ExitStatus> {
+/// async slice of the command's process, where viewers show it beside the command's own threads. Markers are
+/// written as long as there is a tracer.
+fn run_in_section(
+    args: &WrapArgs,
+    tracer: &Mutex<Option<Tracer>>,
+    end: &RecordingEnd,
+) -> anyhow::Result<Exit> {
+    // The command runs even if a marker cannot be written.
+    let mark = |write: &dyn Fn(&Tracer)| {
+        if let Some(tracer) = tracer.lock().ok().as_deref().and_then(Option::as_ref) {
+            write(tracer);
+        }
+    };
     let program = &args.command[0];
     let file = Path::new(program).file_name().map(|f| f.to_string_lossy().into_owned());
     let name = args.name.clone().or(file).unwrap_or_else(|| program.clone());
-    let _section = tracer.section(&name);
-    let mut child =
-        Command::new(program).args(&args.command[1..]).spawn().with_context(|| program.clone())?;
-    let pid = child.id() as i32;
-    let (name, cookie) = (name.as_bytes(), i64::from(pid));
-    // The command runs even if a marker cannot be written.
-    let _ = tracer.write(&Marker::AsyncBegin { pid, name, cookie });
-    let status = child.wait().with_context(|| program.clone())?;
-    let _ = tracer.write(&Marker::AsyncEnd { pid, name, cookie });
-    Ok(status)
+    mark(&|tracer| {
+        tracer.begin(&name);
+    });
+    let spawned = Command::new(program).args(&args.command[1..]).spawn().with_context(|| program.clone());
+    let exit = spawned.and_then(|child| {
+        let pid = child.id() as i32;
+        let (name, cookie) = (name.as_bytes(), i64::from(pid));
+        mark(&|tracer| drop(tracer.write(&Marker::AsyncBegin { pid, name, cookie })));
+        let exit = wait_for(child, end).with_context(|| program.clone());
+        mark(&|tracer| drop(tracer.write(&Marker::AsyncEnd { pid, name, cookie })));
+        exit
+    });
+    mark(&|tracer| {
+        tracer.end();
+    });
+    exit
+}
+
+/// Waits until the command ends. A signal that has ended the recording is passed on to the command, unless
+/// the terminal has sent it to both. A command that goes on all the same is left running.
+fn wait_for(mut child: Child, end: &RecordingEnd) -> io::Result<Exit> {
+    let mut given_up = None;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(exit_of(status));
+        }
+        if given_up.is_none()
+            && let Some(ReceivedSignal { signal, from_terminal: false }) = end.signal()
+        {
+            let _ = kill(Pid::from_raw(child.id() as i32), signal);
+            given_up = Some((Instant::now() + HURRY_TIME, signal));
+        }
+        if let Some((_, signal)) = given_up.filter(|(time, _)| Instant::now() >= *time) {
+            complain(format_args!("tracebridge: the command (pid {}) goes on after {signal}", child.id()));
+            return Ok(Exit::Child(128 + signal as u8));
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+    }
 }
 
 /// The exit status that a shell gives for a command with this status.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 
+use super::super::tracefs::BufferId;
 use super::super::{RecordError, Tracefs};
 use super::settings_file::{SavedKnob, SavedSetting};
 use crate::android::system::Properties;
@@ -35,14 +36,15 @@ impl PutBackReport {
 }
 
 /// Writes the saved values in reverse order. Of `saved`, the settings remain that could not be put back but
-/// may be later. If somebody has removed the instance, only settings of the top-level buffer are left to put
-/// back. A file in `own` is put back only if it has the value given there.
+/// may be later. If the trace buffer that they were saved of, `buffer`, is gone, only settings of the
+/// top-level buffer are left to put back. A file in `own` is put back only if it has the value given there.
 pub(super) fn put_back(
     tracefs: &Tracefs,
+    buffer: Option<BufferId>,
     saved: &mut Vec<SavedSetting>,
     own: &HashMap<String, String>,
 ) -> PutBackReport {
-    let is_gone = tracefs.instance_name().is_some() && !tracefs.exists();
+    let is_gone = is_gone(tracefs, buffer);
     let mut report = PutBackReport::default();
     let mut remaining = Vec::new();
     for setting in saved.drain(..).rev() {
@@ -73,6 +75,15 @@ pub(super) fn put_back(
     report
 }
 
+/// Whether the trace buffer does not exist any more. An instance that was removed and made again is another
+/// buffer.
+fn is_gone(tracefs: &Tracefs, buffer: Option<BufferId>) -> bool {
+    match buffer {
+        Some(_) => tracefs.buffer_id() != buffer,
+        None => tracefs.instance_name().is_some() && !tracefs.exists(),
+    }
+}
+
 /// Whether a retry cannot help.
 fn is_final(error: &RecordError) -> bool {
     let kind = error.kernel_error().map(io::Error::kind);
@@ -93,8 +104,11 @@ fn put_knob_back(tracefs: &Tracefs, saved: &SavedKnob) -> Result<bool, RecordErr
     tracefs.write(&saved.knob, &saved.value).map(|()| true)
 }
 
-/// Removes the instance that was created for a recording.
-pub(super) fn remove_instance(tracefs: &Tracefs) -> Result<(), RecordError> {
+/// Removes the instance that was created for a recording, unless its name is another buffer's by now.
+pub(super) fn remove_instance(tracefs: &Tracefs, buffer: Option<BufferId>) -> Result<(), RecordError> {
+    if is_gone(tracefs, buffer) {
+        return Ok(());
+    }
     match fs::remove_dir(tracefs.root()) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => {
             Err(RecordError::knob(tracefs.root(), "remove this instance", e))
@@ -104,8 +118,10 @@ pub(super) fn remove_instance(tracefs: &Tracefs) -> Result<(), RecordError> {
 }
 
 /// The number of settings that do not have their saved value now.
-pub(super) fn count_changed(tracefs: &Tracefs, saved: &[SavedSetting]) -> usize {
+pub(super) fn count_changed(tracefs: &Tracefs, buffer: Option<BufferId>, saved: &[SavedSetting]) -> usize {
+    let is_gone = is_gone(tracefs, buffer);
     let is_changed = |setting: &&SavedSetting| match setting {
+        SavedSetting::Knob(saved) if is_gone && !saved.knob.starts_with("../..") => false,
         SavedSetting::Knob(saved) => {
             tracefs.read(&saved.knob).map_or(true, |now| restorable(&now) != saved.value)
         }
@@ -162,8 +178,8 @@ mod tests {
         };
         let mut saved =
             vec![knob("tracing_on", "0"), knob("refused", "x"), knob("gone", "1"), knob("same", "5")];
-        assert_eq!(count_changed(&tracefs, &saved), 3);
-        let report = put_back(&tracefs, &mut saved, &HashMap::new());
+        assert_eq!(count_changed(&tracefs, None, &saved), 3);
+        let report = put_back(&tracefs, None, &mut saved, &HashMap::new());
         assert_eq!((report.written, report.unchanged), (1, 1), "{report:?}");
         assert_eq!((report.given_up.len(), report.refused.len()), (1, 1), "{report:?}");
         assert_eq!(tracefs.read("tracing_on").unwrap(), "0");
@@ -180,7 +196,7 @@ mod tests {
             |name: &&str| SavedSetting::Knob(SavedKnob { knob: (*name).to_owned(), value: "0".to_owned() });
         let mut saved = names.iter().map(knob).collect();
         let own = [("ours", "1"), ("theirs", "7")].map(|(knob, value)| (knob.to_owned(), value.to_owned()));
-        let report = put_back(&tracefs, &mut saved, &HashMap::from(own));
+        let report = put_back(&tracefs, None, &mut saved, &HashMap::from(own));
         assert_eq!((report.written, &report.foreign[..]), (2, &["theirs".to_owned()][..]), "{report:?}");
         assert_eq!(names.map(|name| tracefs.read(name).unwrap()), ["0", "0", "1"]);
     }

@@ -3,26 +3,28 @@
 //!
 //! The file has one JSON value per line: first a [`SettingsOwner`], then one [`SavedSetting`] per setting.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
+use super::super::tracefs::{BufferId, is_instance_name};
 use super::super::{RecordError, Tracefs};
-use crate::android::system::SavedProperties;
+use super::state_dir::StateDir;
+use crate::android::system::{SavedProperties, atrace_properties};
 use crate::clock::Snapshots;
-
-/// Directories for the file of saved settings, best first: the first is Android's, the others are Linux's.
-const STATE_DIRS: [&str; 3] = ["/data/local/tmp", "/run", "/tmp"];
 
 /// The first line of the file: the trace buffer, and the recorder that changed its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SettingsOwner {
     /// The recorder's process id.
     pub(super) pid: u32,
+    /// When the recorder started, in clock ticks after the boot. It tells the process from a later one of the
+    /// same id.
+    #[serde(default)]
+    pub(super) started: Option<u64>,
     /// The kernel's id of the boot in which the settings were saved. After another boot there is nothing to
     /// put back.
     pub(super) boot_id: String,
@@ -30,6 +32,9 @@ pub(super) struct SettingsOwner {
     pub(super) tracefs: PathBuf,
     /// The instance's name, if the trace buffer is an instance.
     pub(super) instance: Option<String>,
+    /// The trace buffer itself. An instance that was removed and made again is another buffer.
+    #[serde(default)]
+    pub(super) buffer: Option<BufferId>,
     /// Whether the instance is removed when the settings are put back.
     pub(super) remove_instance: bool,
     /// The clocks at the start of a flight recorder, whose settings are meant to outlive the process. `None`
@@ -57,31 +62,17 @@ pub(super) enum SavedSetting {
     Properties(SavedProperties),
 }
 
-/// The default directory for files of saved settings: the first of [`STATE_DIRS`] that this user may write
-/// to.
-pub(crate) fn state_dir() -> PathBuf {
-    let is_usable = |dir: &&str| {
-        nix::unistd::access(*dir, nix::unistd::AccessFlags::W_OK | nix::unistd::AccessFlags::X_OK).is_ok()
-    };
-    STATE_DIRS.into_iter().find(is_usable).map_or_else(std::env::temp_dir, PathBuf::from)
-}
+/// The content of a file of saved settings.
+pub(super) type SavedSettings = (SettingsOwner, Vec<SavedSetting>);
 
-/// The path of the file in `dir` for this trace buffer. There is one top-level buffer, wherever tracefs is
-/// mounted.
-pub(super) fn path_of(dir: &Path, tracefs: &Tracefs) -> PathBuf {
-    dir.join(format!(
-        "tracebridge-{}.saved",
-        tracefs.instance_name().map_or("top".into(), |i| format!("in-{i}"))
-    ))
-}
-
-/// The paths of all files of saved settings in `dir`.
-pub(super) fn paths_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let is_settings_file = |path: &PathBuf| {
-        let name = path.file_name().and_then(|n| n.to_str());
-        name.is_some_and(|n| n.starts_with("tracebridge-") && n.ends_with(".saved"))
-    };
-    Ok(fs::read_dir(dir)?.flatten().map(|entry| entry.path()).filter(is_settings_file).collect())
+/// The name of the file for this trace buffer. It tells buffers apart by the kernel's number for each,
+/// however they are reached.
+pub(super) fn name_of(tracefs: &Tracefs) -> String {
+    let buffer = tracefs.buffer_id().map_or_else(
+        || tracefs.instance_name().map_or("top".to_owned(), |instance| format!("in-{instance}")),
+        |BufferId { device, inode }| format!("{device:x}-{inode:x}"),
+    );
+    format!("tracebridge-{buffer}.saved")
 }
 
 /// The kernel's id of the current boot.
@@ -89,39 +80,84 @@ pub(super) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Opens the file at `path`, creates it if necessary, and locks it. `Ok(None)`: another process holds the
-/// lock.
-pub(super) fn lock(path: &Path) -> Result<Option<Flock<File>>, RecordError> {
-    let failed = |source| RecordError::SettingsFile { path: path.to_owned(), source };
+/// Opens a file of saved settings, creates it if necessary, and locks it. `Ok(None)`: another process holds
+/// the lock.
+pub(super) fn lock(dir: &StateDir, name: &str) -> Result<Option<Flock<File>>, RecordError> {
     loop {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(failed)?;
-        let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        let file = match Flock::lock(dir.open(name, true)?, FlockArg::LockExclusiveNonblock) {
             Ok(file) => file,
             Err((_, nix::errno::Errno::EWOULDBLOCK)) => return Ok(None),
-            Err((_, errno)) => return Err(failed(errno.into())),
+            Err((_, errno)) => {
+                return Err(RecordError::SettingsFile { path: dir.path_of(name), source: errno.into() });
+            }
         };
         // The file's owner may have removed it between the open and the lock here. Then the locked file has
         // no name, and the lock keeps nobody out.
-        let is_same = |m: fs::Metadata| file.metadata().is_ok_and(|f| f.ino() == m.ino());
-        if fs::metadata(path).is_ok_and(is_same) {
+        if dir.has(name, &file) {
             return Ok(Some(file));
         }
     }
 }
 
-/// Reads the file at `path`. `None` if it does not exist, may not be read, or has no complete first line.
-pub(super) fn parse(path: &Path) -> Option<(SettingsOwner, Vec<SavedSetting>)> {
-    let text = fs::read_to_string(path).ok()?;
+/// Reads a file of saved settings. `None` if it does not exist or has no complete first line. What the file
+/// names was checked: it is a setting of a tracefs, or a property that a recording changes.
+pub(super) fn parse(dir: &StateDir, name: &str) -> Result<Option<SavedSettings>, RecordError> {
+    let Some(bytes) = dir.read(name)? else { return Ok(None) };
+    let text = String::from_utf8_lossy(&bytes);
     let mut lines = text.lines();
-    let owner = serde_json::from_str(lines.next()?).ok()?;
+    let Some(owner) = lines.next().and_then(|line| serde_json::from_str::<SettingsOwner>(line).ok()) else {
+        return Ok(None);
+    };
     // A last line that is incomplete was cut by a kill, and its setting was not changed yet.
-    Some((owner, lines.map_while(|l| serde_json::from_str(l).ok()).collect()))
+    let saved = lines.map_while(|l| serde_json::from_str(l).ok()).collect();
+    match check(dir, &owner, &saved) {
+        Ok(()) => Ok(Some((owner, saved))),
+        Err(reason) => Err(dir.unusable(name, reason)),
+    }
+}
+
+/// Checks what a file of saved settings would have written. Of an earlier boot nothing is written.
+fn check(dir: &StateDir, owner: &SettingsOwner, saved: &Vec<SavedSetting>) -> Result<(), String> {
+    if owner.boot_id != boot_id() {
+        return Ok(());
+    }
+    let root = &owner.tracefs;
+    let is_plain = root.is_absolute() && !root.components().any(|part| part == Component::ParentDir);
+    let is_instance = owner
+        .instance
+        .as_deref()
+        .is_none_or(|name| is_instance_name(name) && root.ends_with(Path::new("instances").join(name)));
+    if !is_plain || !is_instance || (owner.remove_instance && owner.instance.is_none()) {
+        return Err(format!("{} is not the directory of a trace buffer", root.display()));
+    }
+    let tracefs = Tracefs::of_saved_settings(root.clone(), owner.instance.clone());
+    let there = if tracefs.exists() { tracefs.root() } else { tracefs.top() };
+    if there.exists() && !dir.is_tracefs(there) {
+        return Err(format!("{} is not a tracefs", there.display()));
+    }
+    for setting in saved {
+        match setting {
+            SavedSetting::Knob(SavedKnob { knob, .. }) if !is_knob(knob, owner.instance.is_some()) => {
+                return Err(format!("{knob:?} is not a file of tracefs"));
+            }
+            SavedSetting::Properties(properties) => {
+                let foreign =
+                    properties.values.iter().find(|(name, _)| !atrace_properties::is_set_here(name));
+                if let Some((name, _)) = foreign {
+                    return Err(format!("{name:?} is not a property that a recording changes"));
+                }
+            }
+            SavedSetting::Knob(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether `knob` is a path within a trace buffer or, from an instance, `../../` and a path within the
+/// top-level buffer.
+fn is_knob(knob: &str, in_instance: bool) -> bool {
+    let path = knob.strip_prefix("../../").filter(|_| in_instance).unwrap_or(knob);
+    path.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
 }
 
 /// One line of the file, its newline included.
@@ -138,32 +174,40 @@ mod tests {
     fn owner() -> SettingsOwner {
         SettingsOwner {
             pid: 7,
-            boot_id: "b".into(),
+            started: Some(9),
+            boot_id: boot_id(),
             tracefs: "/t/instances/x".into(),
             instance: Some("x".into()),
+            buffer: Some(BufferId { device: 1, inode: 2 }),
             remove_instance: true,
             flight: Some(Snapshots::default()),
             capture: Some("/d/x.dat".into()),
         }
     }
 
+    fn knob(knob: &str) -> SavedSetting {
+        SavedSetting::Knob(SavedKnob { knob: knob.into(), value: "1".into() })
+    }
+
+    fn properties(name: &str) -> SavedSetting {
+        SavedSetting::Properties(SavedProperties { values: vec![(name.into(), "c\n".into())] })
+    }
+
     #[test]
     fn a_written_file_is_read_up_to_the_line_that_a_kill_has_cut() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("tracebridge-in-x.saved");
-        let settings = [
-            SavedSetting::Knob(SavedKnob { knob: "tracing_on".into(), value: "1".into() }),
-            SavedSetting::Properties(SavedProperties { values: vec![("a.b".into(), "c\n".into())] }),
-        ];
+        let (state, name) = (StateDir::for_tests(dir.path()), "tracebridge-in-x.saved");
+        let settings = [knob("tracing_on"), properties("debug.atrace.app_0")];
         let mut text = json_line(&owner()).unwrap();
         settings.iter().for_each(|setting| text.extend(json_line(setting).unwrap()));
-        fs::write(&path, &text).unwrap();
-        assert_eq!(parse(&path), Some((owner(), settings.to_vec())));
-        fs::write(&path, &text[..text.len() - 5]).unwrap();
-        assert_eq!(parse(&path), Some((owner(), settings[..1].to_vec())));
-        fs::write(&path, &text[..20]).unwrap();
-        assert_eq!(parse(&path), None);
-        assert_eq!(paths_in(dir.path()).unwrap(), [path]);
+        let write = |text: &[u8]| fs::write(dir.path().join(name), text).unwrap();
+        write(&text);
+        assert_eq!(parse(&state, name).unwrap(), Some((owner(), settings.to_vec())));
+        write(&text[..text.len() - 5]);
+        assert_eq!(parse(&state, name).unwrap(), Some((owner(), settings[..1].to_vec())));
+        write(&text[..20]);
+        assert_eq!(parse(&state, name).unwrap(), None);
+        assert_eq!(state.names().unwrap(), [name]);
     }
 
     #[test]
@@ -171,5 +215,39 @@ mod tests {
         let old =
             r#"{"pid":7,"boot_id":"b","tracefs":"/t","instance":null,"remove_instance":false,"flight":null}"#;
         assert_eq!(serde_json::from_str::<SettingsOwner>(old).unwrap().capture, None);
+    }
+
+    #[test]
+    fn a1_only_settings_of_a_tracefs_and_properties_of_atrace_are_taken_from_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::for_tests(dir.path());
+        let verdict = |owner: SettingsOwner, setting: SavedSetting| check(&state, &owner, &vec![setting]);
+        let top = SettingsOwner { tracefs: "/t".into(), instance: None, remove_instance: false, ..owner() };
+        assert_eq!(verdict(owner(), knob("../../options/record-tgid")), Ok(()));
+        assert_eq!(verdict(top.clone(), knob("events/sched/enable")), Ok(()));
+        let bad = ["/proc/sys/kernel/core_pattern", "../../x", "../x", "a/../b", "a//b", "./a", "", "a/"];
+        for bad in bad {
+            assert!(verdict(top.clone(), knob(bad)).is_err(), "{bad}");
+        }
+        for bad in ["../../../x", "../../", "../../a/../../b", "..", "../.."] {
+            assert!(verdict(owner(), knob(bad)).is_err(), "{bad}");
+        }
+        for bad in ["persist.sys.usb.config", "debug.atrace", "debug.other", "ro.atrace.core.services"] {
+            assert!(verdict(top.clone(), properties(bad)).is_err(), "{bad}");
+        }
+        let bad_owners = [
+            SettingsOwner { remove_instance: true, ..top.clone() },
+            SettingsOwner { tracefs: "t".into(), ..top.clone() },
+            SettingsOwner { tracefs: "/t/../etc".into(), ..top.clone() },
+            SettingsOwner { instance: Some("..".into()), tracefs: "/t/instances/..".into(), ..owner() },
+            SettingsOwner { tracefs: "/home/x".into(), ..owner() },
+        ];
+        for bad in bad_owners {
+            assert!(verdict(bad.clone(), knob("tracing_on")).is_err(), "{bad:?}");
+        }
+        // A directory that exists and is no tracefs.
+        let real = StateDir::create(Some(dir.path())).unwrap();
+        let foreign = SettingsOwner { tracefs: dir.path().to_owned(), ..top };
+        assert!(check(&real, &foreign, &vec![knob("x")]).unwrap_err().contains("is not a tracefs"));
     }
 }

@@ -1,0 +1,208 @@
+//! Writing to a pipe, a terminal or a socket whose reader may stall, so that a signal or a deadline ends the
+//! wait.
+//!
+//! A pipe or a terminal is opened once more, through `/proc/self/fd`, because the flag O_NONBLOCK of the
+//! descriptor that was inherited would hold for all processes that share it. Where it cannot be opened again
+//! (a socket, another user's pipe) at most [`PIPE_BUF`] bytes are written after each poll that finds room:
+//! that much never waits, as long as no other process writes to the same pipe.
+
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::Signals;
+
+/// The most that is written at once where a write may wait, bytes.
+const PIPE_BUF: usize = 4096;
+/// The longest wait between two looks at the deadline.
+const MAX_POLL: Duration = Duration::from_secs(1);
+/// Time between two attempts to open a FIFO that has no reader yet.
+const OPEN_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long writers wait for a reader that takes nothing. The writers of a recording share one value.
+#[derive(Debug, Default)]
+pub(crate) struct Patience {
+    signals: Option<Signals>,
+    /// Whether a signal that has arrived ends a wait. The signal stays to be taken.
+    until_signal: Cell<bool>,
+    deadline: Cell<Option<Instant>>,
+    max_stall: Cell<Option<Duration>>,
+}
+
+impl Patience {
+    /// Waits until a signal arrives.
+    pub(crate) fn until_signal(signals: &Signals) -> Patience {
+        Patience { signals: Some(signals.clone()), until_signal: Cell::new(true), ..Patience::default() }
+    }
+
+    /// Waits until `deadline`.
+    pub(crate) fn until(deadline: Instant) -> Patience {
+        Patience { deadline: Cell::new(Some(deadline)), ..Patience::default() }
+    }
+
+    pub(crate) fn set_deadline(&self, deadline: Option<Instant>) {
+        self.deadline.set(deadline);
+    }
+
+    /// Waits until `deadline`, whatever signals arrive.
+    pub(crate) fn ignore_signals_until(&self, deadline: Instant) {
+        self.until_signal.set(false);
+        self.deadline.set(Some(deadline));
+    }
+
+    /// Waits as long as the reader takes something in each interval of this length.
+    pub(crate) fn set_max_stall(&self, max_stall: Duration) {
+        self.deadline.set(None);
+        self.max_stall.set(Some(max_stall));
+    }
+
+    /// Waits until `file` has room. `Err(TimedOut)`: the patience is over.
+    fn wait_for_room(&self, file: &File) -> io::Result<()> {
+        let stall_end = self.max_stall.get().map(|stall| Instant::now() + stall);
+        loop {
+            let mut fds = vec![PollFd::new(file.as_fd(), PollFlags::POLLOUT)];
+            if let Some(signals) = self.signals.as_ref().filter(|_| self.until_signal.get()) {
+                fds.push(PollFd::new(signals.as_fd(), PollFlags::POLLIN));
+            }
+            let now = Instant::now();
+            let end = [self.deadline.get(), stall_end].into_iter().flatten().min();
+            let left = end.map_or(MAX_POLL, |end| end.saturating_duration_since(now).min(MAX_POLL));
+            // Rounded up, so that the last millisecond is not spent in a loop.
+            let timeout =
+                PollTimeout::try_from(left + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX);
+            match poll(&mut fds, timeout) {
+                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            if fds.get(1).is_some_and(|signal| signal.any() == Some(true)) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            if fds[0].any() == Some(true) {
+                return Ok(());
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+    }
+}
+
+/// Writes to a file as long as the patience lasts; then a write fails with [`io::ErrorKind::TimedOut`].
+#[derive(Debug)]
+pub(crate) struct InterruptibleWriter {
+    file: File,
+    /// The most that one write may take without waiting, bytes.
+    max_bytes: usize,
+    patience: Rc<Patience>,
+}
+
+impl InterruptibleWriter {
+    /// Writes to `file`, which others may share.
+    pub(crate) fn new(file: &impl AsFd, patience: Rc<Patience>) -> io::Result<InterruptibleWriter> {
+        let shared = File::from(file.as_fd().try_clone_to_owned()?);
+        let kind = shared.metadata()?.file_type();
+        let may_wait = kind.is_fifo() || kind.is_char_device() || kind.is_socket();
+        let own = (kind.is_fifo() || kind.is_char_device()).then(|| {
+            let path = format!("/proc/self/fd/{}", shared.as_raw_fd());
+            OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
+        });
+        Ok(match own {
+            Some(Ok(own)) => InterruptibleWriter { file: own, max_bytes: usize::MAX, patience },
+            _ if may_wait => InterruptibleWriter { file: shared, max_bytes: PIPE_BUF, patience },
+            _ => InterruptibleWriter { file: shared, max_bytes: usize::MAX, patience },
+        })
+    }
+
+    /// Opens a FIFO, and waits for its reader.
+    pub(crate) fn open_fifo(path: &Path, patience: Rc<Patience>) -> io::Result<InterruptibleWriter> {
+        loop {
+            match OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path) {
+                Ok(file) => return Ok(InterruptibleWriter { file, max_bytes: usize::MAX, patience }),
+                Err(e) if e.raw_os_error() == Some(libc::ENXIO) => patience.sleep(OPEN_INTERVAL)?,
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+impl Patience {
+    /// Sleeps. `Err(TimedOut)`: the patience is over.
+    fn sleep(&self, time: Duration) -> io::Result<()> {
+        match self.signals.as_ref().filter(|_| self.until_signal.get()) {
+            Some(signals) if signals.arrive_within(time) => return Err(io::ErrorKind::TimedOut.into()),
+            Some(_) => {}
+            None => std::thread::sleep(time),
+        }
+        Ok(())
+    }
+}
+
+impl Write for InterruptibleWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let piece = &bytes[..bytes.len().min(self.max_bytes)];
+        loop {
+            self.patience.wait_for_room(&self.file)?;
+            match self.file.write(piece) {
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                written => return written,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn b1_a_write_ends_at_the_deadline_and_what_was_taken_arrives() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let patience = Rc::new(Patience::until(Instant::now() + Duration::from_millis(100)));
+        let mut out = InterruptibleWriter::new(&writer, patience.clone()).unwrap();
+        let bytes: Vec<u8> = (0..1_000_000u32).map(|n| n as u8).collect();
+        let (begun, mut sent) = (Instant::now(), 0);
+        let error = loop {
+            match out.write(&bytes[sent..]) {
+                Ok(n) => sent += n,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() < Duration::from_secs(5) && (1..bytes.len()).contains(&sent));
+        // A reader that goes on gets everything.
+        patience.set_deadline(None);
+        let all = bytes.clone();
+        let reading = std::thread::spawn(move || {
+            let mut got = Vec::new();
+            reader.read_to_end(&mut got).unwrap();
+            assert!(got == all);
+        });
+        out.write_all(&bytes[sent..]).unwrap();
+        drop((out, writer));
+        reading.join().unwrap();
+    }
+
+    #[test]
+    fn b1_a_socket_is_not_waited_for_either() {
+        let (_reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+        let patience = Rc::new(Patience::until(Instant::now() + Duration::from_millis(100)));
+        let mut out = InterruptibleWriter::new(&writer, patience).unwrap();
+        let begun = Instant::now();
+        assert_eq!(out.write_all(&vec![1; 8 << 20]).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+}
