@@ -93,7 +93,9 @@ impl OutputFile {
         {
             return Ok(OutputFile { file, target: target.to_owned(), part: None });
         }
-        let existing = existing.filter(|meta| meta.is_file() && readers == Readers::AsTarget);
+        // The file of another user may have been put there to receive what this user writes.
+        let existing =
+            existing.filter(|meta| meta.is_file() && readers == Readers::AsTarget && !is_foreign(meta));
         if existing.as_ref().is_some_and(|meta| meta.permissions().readonly()) {
             let why = "is write-protected: permit writing to it, or name another output";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
@@ -179,15 +181,14 @@ fn is_name_of_descriptor(target: &Path) -> bool {
     fs::canonicalize(dir).is_ok_and(|dir| dir == Path::new("/dev") || dir.starts_with("/proc"))
 }
 
-/// Gives `file` the permissions of the file that it will replace.
+/// Gives `file` the group and the permissions of the file that it will replace.
 fn keep_permissions(file: &File, replaced: &Metadata) -> io::Result<()> {
     #[cfg(unix)]
     let permissions = {
         use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-        let (uid, gid) = (replaced.uid(), replaced.gid());
+        let gid = replaced.gid();
         let mode = replaced.mode() & 0o777;
-        let group_kept =
-            fchown(file, Some(uid), Some(gid)).or_else(|_| fchown(file, None, Some(gid))).is_ok();
+        let group_kept = fchown(file, None, Some(gid)).is_ok();
         // Another group gets no more rights than all others have.
         let others = (mode & 0o007) << 3;
         fs::Permissions::from_mode(if group_kept { mode } else { mode & (0o707 | others) })

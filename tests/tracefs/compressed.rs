@@ -36,7 +36,8 @@ fn trace_cmd_reads_a_compressed_capture_too() {
     // A compressed capture has clock snapshots, as an uncompressed one has.
     assert!(told["snapshots"].as_u64() >= Some(2), "{told}");
     let pages: u64 = summary["cpus"].as_array().unwrap().iter().map(|c| c["bytes"].as_u64().unwrap()).sum();
-    assert!(summary["bytes"].as_u64().unwrap() * 2 < pages, "{pages} bytes of pages: {summary}");
+    // The file has the formats of the events too, which weigh most where few events came.
+    assert!(summary["bytes"].as_u64().unwrap() < pages, "{pages} bytes of pages: {summary}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the capture is left");
     if reported(&capture).is_some() {
         let ours = capture::read(&capture);
