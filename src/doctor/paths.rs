@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::android::system::{UserIdentity, UserKind};
 use crate::record::file_access::{self, FileAccess, Obstacle, WantedAccess};
+use crate::record::is_option_on;
 
 /// How much a recording depends on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -172,7 +173,7 @@ pub(super) fn examine_marker(root: &Path, user: &UserIdentity) -> PathReport {
 
 fn names_are_recorded(root: &Path) -> bool {
     fs::read_to_string(root.join("trace_options"))
-        .is_ok_and(|options| options.lines().any(|o| o == "record-cmd"))
+        .is_ok_and(|options| is_option_on(&options, "record-cmd") == Some(true))
 }
 
 fn inspect(root: &Path, path: &str, file: &UsedFile, user: &UserIdentity) -> PathReport {

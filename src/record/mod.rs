@@ -40,4 +40,4 @@ pub(crate) use error::RecordError;
 pub(crate) use saved_settings::SettingsGuard;
 pub(crate) use signals::{ReceivedSignal, Signals};
 pub(crate) use summary::RecordingSummary;
-pub(crate) use tracefs::{EventName, Tracefs, parse_choices};
+pub(crate) use tracefs::{EventName, Tracefs, is_option_on, parse_choices};

@@ -6,9 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::Tracefs;
-
-/// The lowest uid of Android's apps, none of which may open a trace pipe. Their many files are not looked at.
-const FIRST_APP_UID: u32 = 10_000;
+use crate::android::system::FIRST_APP_UID;
 
 /// The programs that have a pipe of this buffer open, as `name (pid N)`, as far as this user may see that.
 pub(super) fn other_readers(tracefs: &Tracefs) -> Vec<String> {
@@ -18,6 +16,7 @@ pub(super) fn other_readers(tracefs: &Tracefs) -> Vec<String> {
         let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
+        // No app may open a trace pipe, and apps have many files.
         let is_app = process.metadata().is_ok_and(|meta| meta.uid() >= FIRST_APP_UID);
         if pid == std::process::id() || is_app {
             continue;
@@ -41,6 +40,5 @@ fn is_pipe_of(tracefs: &Tracefs, path: &Path) -> bool {
         return false;
     };
     let instance = path.split_once("/instances/").and_then(|(_, below)| below.split('/').next());
-    let is_trace = path.starts_with("/sys/") || path.contains("/per_cpu/cpu") || path.contains("trac");
-    is_trace && instance == tracefs.instance_name()
+    instance == tracefs.instance_name()
 }

@@ -167,10 +167,10 @@ impl<'a> PreparedRecording<'a> {
             RecordingMode::Ring | RecordingMode::Fill => patience.set_max_stall(TAIL_TIME),
         }
         // What came to pass in the last second: changes are looked for once a second.
-        let mut changes = watch.changes(settings.tracefs());
-        if let Ok(RecordingEndReason::TakenOver(earlier)) = &mut ended {
-            changes = std::mem::take(earlier);
-        }
+        let changes = match &mut ended {
+            Ok(RecordingEndReason::TakenOver(changes)) => std::mem::take(changes),
+            _ => watch.changes(settings.tracefs()),
+        };
         let mut stopped = Ok(());
         let mut summary = begin_summary(notes, applied, plan.mode, seconds);
         if changes.is_empty() {

@@ -272,6 +272,15 @@ pub(crate) fn parse_choices(text: &str) -> (Vec<String>, Option<String>) {
     (text.split_whitespace().map(bare).collect(), current)
 }
 
+/// Whether an option is on by the text of `trace_options`, which has `NAME` or `noNAME`. `None` if the kernel
+/// does not have the option.
+pub(crate) fn is_option_on(trace_options: &str, name: &str) -> Option<bool> {
+    trace_options.lines().find_map(|line| match line.strip_prefix("no") {
+        Some(off) if off == name => Some(false),
+        _ => (line == name).then_some(true),
+    })
+}
+
 /// Reads a whole file with large reads. `fs::read` starts with a read of 32 bytes for a file whose size is
 /// unknown, and some files of tracefs (`events/header_page`) return nothing more after the first read.
 pub(super) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {

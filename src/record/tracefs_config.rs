@@ -3,7 +3,7 @@
 
 use super::event_selection::SelectedEvent;
 use super::event_switches::switch_events;
-use super::{EventName, RecordError, SettingsGuard};
+use super::{EventName, RecordError, SettingsGuard, is_option_on};
 use crate::android::system::{NO_PROPERTIES, Properties, UserspaceRequest};
 use crate::clock::Clock;
 
@@ -176,10 +176,7 @@ impl OptionalKnobs<'_> {
     /// the file of the option. `None` if this user may not read it either.
     fn is_option_on(&self, top: &str, name: &str) -> Option<bool> {
         let options = self.settings.tracefs().read(format!("{top}trace_options")).ok()?;
-        options.lines().find_map(|line| match line.strip_prefix("no") {
-            Some(off) if off == name => Some(false),
-            _ => (line == name).then_some(true),
-        })
+        is_option_on(&options, name)
     }
 
     /// Makes the kernel remember the names and processes of threads. These settings belong to the top-level

@@ -9,4 +9,4 @@ mod user;
 
 pub(crate) use atrace_properties::{NO_PROPERTIES, SavedProperties, UserspaceRequest, UserspaceTags};
 pub(crate) use properties::{Properties, PropertyError, system_bin, use_android_root};
-pub(crate) use user::{UserIdentity, UserKind};
+pub(crate) use user::{FIRST_APP_UID, UserIdentity, UserKind};

@@ -11,7 +11,7 @@ const SHELL_UID: u32 = 2000;
 /// Android gives each of its users a range of this many uids.
 const UIDS_PER_USER: u32 = 100_000;
 /// The lowest uid of an app within the range of its user.
-const FIRST_APP_UID: u32 = 10_000;
+pub(crate) const FIRST_APP_UID: u32 = 10_000;
 
 /// The kinds of users. Android gives each kind different permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
