@@ -13,6 +13,8 @@ pub(super) struct DatOptions {
     pub(super) cpus: Option<u32>,
     pub(super) stats: Vec<RecordedCpuStats>,
     pub(super) recorder_info: RecorderInfo,
+    /// Whether tracebridge's recorder has begun this file and not ended it.
+    pub(super) is_unfinished: bool,
     pub(super) time: TimeCorrection,
     /// Text of `saved_tgids`: lines of a thread id and its process id.
     pub(super) tgids: Vec<u8>,
@@ -88,8 +90,8 @@ impl DatOptions {
                 ));
             }
             option::SAVED_TGIDS => self.tgids = data.to_vec(),
-            option::CLOCK_SNAPSHOTS => match serde_json::from_str(&text()) {
-                Ok(info) => self.recorder_info = info,
+            option::CLOCK_SNAPSHOTS => match serde_json::from_str::<RecorderInfo>(&text()) {
+                Ok(info) => (self.is_unfinished, self.recorder_info) = (!info.complete, info),
                 Err(error) => notes.push(format!("the file's clock snapshots cannot be read: {error}")),
             },
             _ => {}

@@ -227,6 +227,11 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
                 ));
             }
         }
+        if self.dat.options.is_unfinished {
+            let what = "the recorder was killed, or is still recording: the file has only the events that were \
+                        written to it until then";
+            report.damage.push(Damage { offset: 0, what: what.into() });
+        }
         report.damage.splice(0..0, self.dat.damage.iter().cloned());
         let unknown = self.types.damage;
         if self.dat.options.recorder_info.restricted {
