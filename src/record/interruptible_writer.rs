@@ -48,7 +48,9 @@ impl Patience {
         Patience { deadline: Cell::new(Some(deadline)), ..Patience::default() }
     }
 
+    /// Waits until `deadline`, however little the reader takes; without a deadline for ever.
     pub(crate) fn set_deadline(&self, deadline: Option<Instant>) {
+        self.max_stall.set(None);
         self.deadline.set(deadline);
     }
 

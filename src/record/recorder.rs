@@ -61,6 +61,8 @@ const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(5);
 /// After this many wake-ups in a row that found a nearly empty buffer, the kernel is taken not to support
 /// watermarks for raw pipes (before 6.1, and some 5.x), and the buffers are read at fixed intervals instead.
 const MAX_FALSE_WAKEUPS: u32 = 16;
+/// How long the reader of a stream may take nothing of its head, at least.
+const MIN_HEAD_STALL: Duration = Duration::from_secs(1);
 /// How long a stream's reader has for what is left when the recording has ended.
 const TAIL_TIME: Duration = Duration::from_millis(600);
 /// How long it then has for the names, counts and the end of the stream.
@@ -129,8 +131,11 @@ impl<'a> PreparedRecording<'a> {
         let PreparedRecording { plan, config, notes, mut settings, signals } = self;
         let applied = tracefs_config::apply(&mut settings, &config).map_err(RecordError::fatal)?;
         let patience = Rc::new(Patience::until_signal(&signals));
-        // The reader of a stream must take the head before tracing begins.
-        patience.set_deadline(plan.duration.map(|duration| Instant::now() + duration));
+        // The reader of a stream must take the head before tracing begins. The time in which it takes nothing
+        // counts, not the time that collecting the head takes.
+        if let Some(duration) = plan.duration {
+            patience.set_max_stall(duration.max(MIN_HEAD_STALL));
+        }
         let mut session = RecordingSession::open(&settings, &applied, &plan.target, &patience)?;
         if !plan.target.is_stream() {
             settings.set_capture(&plan.target.path)?;

@@ -99,8 +99,13 @@ impl StreamOutput {
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(RecordError::Stalled),
             Err(error) => {
-                // The reader has gone. The recording still has its counts.
+                // The recording still has its counts.
                 self.given_up = true;
+                // A command that only prints is done when its reader goes away; a recording has failed.
+                let error = match error.kind() {
+                    io::ErrorKind::BrokenPipe => io::Error::other("the reader of the stream has gone away"),
+                    _ => error,
+                };
                 Err(RecordError::output(&self.name, error))
             }
         }
