@@ -28,13 +28,15 @@ pub(super) struct WriterThread {
     full: Option<Sender<Chunk>>,
     empty: Receiver<Vec<u8>>,
     thread: Option<JoinHandle<io::Result<()>>>,
+    /// Why the thread could not be started: no memory, or too many threads.
+    not_started: Option<io::Error>,
 }
 
 impl WriterThread {
     pub(super) fn new(mut out: Out) -> WriterThread {
         let (full, to_write) = bounded::<Chunk>(MAX_WAITING_CHUNKS);
         let (back, empty) = bounded::<Vec<u8>>(MAX_WAITING_CHUNKS);
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             let mut made = Vec::new();
             for chunk in to_write {
                 match chunk {
@@ -50,7 +52,11 @@ impl WriterThread {
             write(&mut out, &mut made, 1)?;
             out.flush()
         });
-        WriterThread { full: Some(full), empty, thread: Some(thread) }
+        let (thread, not_started) = match thread {
+            Ok(thread) => (Some(thread), None),
+            Err(error) => (None, Some(error)),
+        };
+        WriterThread { full: Some(full), empty, thread, not_started }
     }
 
     /// Hands `bytes` over if they are at least [`CHUNK_BYTES`]; `bytes` is then empty afterwards.
@@ -82,6 +88,9 @@ impl WriterThread {
     /// latest.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.full = None;
+        if let Some(error) = self.not_started.take() {
+            return Err(error);
+        }
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             Some(Err(_)) => Err(io::Error::other("the writer thread panicked")),

@@ -31,7 +31,7 @@ pub(super) fn watch() {
     if blocked.thread_block().is_err() {
         return;
     }
-    std::thread::spawn(move || {
+    let watcher = std::thread::Builder::new().spawn(move || {
         let Ok(signal) = awaited.wait() else { return };
         crate::output_file::abandon_all();
         crate::profile::dmtracedump::dot::end_all();
@@ -39,6 +39,10 @@ pub(super) fn watch() {
         // The first process of a container does not die of signals.
         std::process::exit(128 + signal as i32)
     });
+    if watcher.is_err() {
+        // Without room for a thread, a signal ends the process at once, and a `.part` file may be left.
+        let _ = awaited.thread_unblock();
+    }
 }
 
 /// Whether the process was started to ignore `signal`.

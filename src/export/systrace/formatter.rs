@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
@@ -141,6 +141,8 @@ pub(super) struct LineFormatter {
     free: Receiver<EventBatch>,
     printing: Vec<JoinHandle<()>>,
     writing: Option<JoinHandle<io::Result<()>>>,
+    /// Why a thread could not be started: no memory, or too many threads.
+    not_started: Option<io::Error>,
 }
 
 impl LineFormatter {
@@ -155,7 +157,7 @@ impl LineFormatter {
         }
         let printing = (0..threads).map(|_| {
             let (to_print, printed) = (to_print.clone(), printed.clone());
-            std::thread::spawn(move || {
+            Builder::new().spawn(move || {
                 let mut columns = LineColumns::default();
                 for (number, mut batch) in to_print {
                     batch.print(&mut columns);
@@ -165,9 +167,24 @@ impl LineFormatter {
                 }
             })
         });
-        let printing = printing.collect();
-        let writing = Some(std::thread::spawn(move || write(out, &to_write, &freed)));
-        LineFormatter { batch: EventBatch::default(), next: 0, jobs: Some(jobs), free, printing, writing }
+        let mut formatter = LineFormatter {
+            batch: EventBatch::default(),
+            next: 0,
+            jobs: Some(jobs),
+            free,
+            printing: Vec::new(),
+            writing: None,
+            not_started: None,
+        };
+        match printing.collect::<io::Result<_>>() {
+            Ok(printing) => formatter.printing = printing,
+            Err(error) => formatter.not_started = Some(error),
+        }
+        match Builder::new().spawn(move || write(out, &to_write, &freed)) {
+            Ok(writing) => formatter.writing = Some(writing),
+            Err(error) => formatter.not_started = Some(error),
+        }
+        formatter
     }
 
     /// Hands the batch to the printing threads. Its lines show the names and processes that `threads` holds
@@ -189,6 +206,9 @@ impl LineFormatter {
     /// Waits until everything is written. An error of the output is returned here at the latest.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.jobs = None;
+        if let Some(error) = self.not_started.take() {
+            return Err(error);
+        }
         let gone = || io::Error::other("a thread that prints lines ended unexpectedly");
         let printed = self.printing.drain(..).try_for_each(|thread| thread.join().map_err(|_| gone()));
         let written = match self.writing.take() {
