@@ -21,6 +21,8 @@ mod schemas;
 mod support;
 
 #[cfg(target_os = "linux")]
+mod faults;
+#[cfg(target_os = "linux")]
 mod markers;
 
 #[cfg(target_os = "linux")]

@@ -38,3 +38,22 @@ pub fn skip(what: &str, why: &str) {
 pub fn has_program(name: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|p| std::env::split_paths(&p).any(|d| d.join(name).is_file()))
 }
+
+/// Runs `scripts/faults`, which injects `count` faults into commands of this kind at random moments, and fails
+/// unless everything held. What failed can be seen again with the seed that the message has.
+pub fn inject_faults(jobs: &str, count: u32) {
+    if !has_program("python3") || !has_program("cc") {
+        return skip("python", "scripts/faults needs python3 and cc");
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/faults");
+    let mut command = Command::new(script);
+    command.args(["--jobs", jobs, "--count", &count.to_string()]);
+    command.args(["--binary", env!("CARGO_BIN_EXE_tracebridge")]);
+    let out = command.output().unwrap();
+    let (table, said) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    if said.contains("SKIPPED (tracefs)") {
+        return skip("tracefs", "no tracefs to be had: needs root and a kernel with it");
+    }
+    assert!(out.status.success(), "{table}\n{said}");
+    assert!(said.contains(&format!("{count} faults in ")) && said.contains(" 0 failures"), "{said}");
+}

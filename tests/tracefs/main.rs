@@ -15,6 +15,7 @@ mod compressed;
 mod damaged_capture;
 mod doctor;
 mod failure_modes;
+mod faults;
 mod interruption;
 mod json_schemas;
 mod knobs;

@@ -1,0 +1,139 @@
+"""The machine's tracefs: the settings that tracebridge changes, their baseline, and the lock that keeps other
+tests away."""
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import tempfile
+
+INSTANCE = "tb-faults"
+# Every test of the project that uses this machine's tracefs holds this lock (tests/tracefs/tracefs_fixture.rs).
+TESTS_LOCK = os.path.join(tempfile.gettempdir(), "tracebridge-tests.lock")
+# Files at the top of the buffer that are no settings: the trace, counts, lists, and files that only take writes.
+NO_SETTINGS = {
+    "trace", "trace_pipe", "trace_marker", "trace_marker_raw", "free_buffer", "stats", "saved_cmdlines",
+    "saved_tgids", "README", "available_events", "available_filter_functions",
+    "available_filter_functions_addrs", "available_tracers", "printk_formats", "error_log", "snapshot",
+    "touched_functions", "enabled_functions", "dyn_ftrace_total_info", "function_profile_enabled",
+    "buffer_total_size_kb", "buffer_subbuf_size_kb", "timestamp_mode", "user_events_status", "user_events_data",
+    "stack_max_size", "stack_trace", "set_ftrace_notrace_pid", "kprobe_profile", "uprobe_profile",
+}
+# Groups of events whose every event is looked at; of the others the group's own `enable` is.
+GROUPS = ("sched", "irq", "raw_syscalls", "task")
+# What the baseline has other than the kernel's own values, so that restoring differs from resetting.
+UNUSUAL = {
+    "trace_clock": "mono", "buffer_size_kb": "1600", "options/overwrite": "0", "tracing_on": "0",
+    "events/irq/softirq_raise/enable": "1",
+}
+
+
+def read(path):
+    """The text of a file, or None."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read(1 << 16).decode(errors="replace").strip()
+    except OSError:
+        return None
+
+
+def write(path, text):
+    """Writes to a setting; returns whether the kernel accepted the value."""
+    try:
+        fd = os.open(path, os.O_WRONLY)
+    except OSError:
+        return False
+    try:
+        os.write(fd, text.encode())
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+class Tracefs:
+    """A mounted tracefs."""
+
+    def __init__(self, root):
+        self.root = root
+        self.files = self._settings()
+
+    @staticmethod
+    def find():
+        """The tracefs of this machine, mounted if it is not; None without root or without a tracefs."""
+        if os.geteuid() != 0:
+            return None
+        for line in open("/proc/mounts"):
+            words = line.split(" ")
+            if words[2] == "tracefs" and os.access(words[1] + "/tracing_on", os.W_OK):
+                return Tracefs(words[1])
+        place = os.path.join(tempfile.gettempdir(), "tracebridge-tests-tracefs")
+        os.makedirs(place, exist_ok=True)
+        if subprocess.run(["mount", "-t", "tracefs", "nodev", place], capture_output=True).returncode:
+            return None
+        return Tracefs(place)
+
+    def _settings(self):
+        names = [n for n in os.listdir(self.root) if os.path.isfile(f"{self.root}/{n}") and n not in NO_SETTINGS]
+        names += [f"options/{n}" for n in os.listdir(self.root + "/options")]
+        names += [f"per_cpu/{n}/buffer_size_kb" for n in os.listdir(self.root + "/per_cpu")]
+        for group in os.listdir(self.root + "/events"):
+            names.append(f"events/{group}/enable" if group != "enable" else "events/enable")
+            if group in GROUPS:
+                for event in os.listdir(f"{self.root}/events/{group}"):
+                    names += [f"events/{group}/{event}/{file}" for file in ("enable", "filter", "trigger")]
+        return sorted(n for n in names if os.access(f"{self.root}/{n}", os.R_OK) and self._can_be_read(n))
+
+    def _can_be_read(self, name):
+        return read(f"{self.root}/{name}") is not None
+
+    def settings(self):
+        """Every setting and its value; a further entry tells of the campaign's instance."""
+        values = {name: read(f"{self.root}/{name}") for name in self.files}
+        values["instances"] = str(os.path.isdir(self.instance()))
+        return values
+
+    def instance(self):
+        """The directory of the campaign's instance."""
+        return f"{self.root}/instances/{INSTANCE}"
+
+    def differences(self, before):
+        """The settings that differ now: {name: (before, now)}."""
+        now = self.settings()
+        return {name: (before[name], now[name]) for name in now if before.get(name) != now[name]}
+
+    def put_back(self, before):
+        """Writes the old values of all settings that differ."""
+        with contextlib.suppress(OSError):
+            os.rmdir(self.instance())
+        if read(self.root + "/current_tracer") != "nop":
+            write(self.root + "/current_tracer", "nop")
+        for _ in range(3):
+            changed = self.differences(before)
+            # A buffer's own size comes before the sizes of its CPUs, an event's own state after its group's.
+            for name, (value, _) in sorted(changed.items(), key=lambda item: item[0].count("/")):
+                if "[" in (value or "") and "]" in value and name != "instances":
+                    value = value.split("[", 1)[1].split("]", 1)[0]
+                # A buffer that was never used shows the size that it will have: `7 (expanded: 1408)`.
+                if "(expanded: " in (value or ""):
+                    value = value.split("(expanded: ", 1)[1].rstrip(")")
+                if value not in (None, "X"):
+                    write(f"{self.root}/{name}", "0" if value == "none" else value)
+            if not changed:
+                return
+
+    def make_unusual(self):
+        """Expands the buffer, and sets the settings of UNUSUAL."""
+        for name, value in UNUSUAL.items():
+            write(f"{self.root}/{name}", value)
+
+
+@contextlib.contextmanager
+def alone(locks):
+    """Holds the locks of this machine's tracefs."""
+    with contextlib.ExitStack() as stack:
+        for path in locks:
+            file = stack.enter_context(open(path, "a"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
