@@ -134,17 +134,8 @@ impl EventClassifier {
             return self.type_of_pairs(&name, "syscalls", &[b"ret"], values, sink).map(Some);
         }
         let mut keys: [&[u8]; MAX_FIELDS] = [b""; MAX_FIELDS];
-        values.len = 0;
-        for pair in text.split(|b| *b == b',').take(MAX_FIELDS) {
-            let pair = pair.trim_ascii();
-            let Some(colon) = pair.iter().position(|b| *b == b':') else { continue };
-            let value = pair[colon + 1..].trim_ascii_start();
-            let hex = std::str::from_utf8(value).ok().and_then(|v| u64::from_str_radix(v, 16).ok());
-            keys[values.len] = &pair[..colon];
-            values.list[values.len] = hex.map_or(Value::Str(value), Value::Uint);
-            values.len += 1;
-        }
-        let len = values.len;
+        let Some(len) = arguments(text, &mut keys, &mut values.list) else { return Ok(None) };
+        values.len = len;
         self.type_of_pairs(&name, "syscalls", &keys[..len], values, sink).map(Some)
     }
 
@@ -300,6 +291,40 @@ fn integer<'a>(text: &[u8]) -> Option<Value<'a>> {
         Some(hex) => u64::from_str_radix(hex, 16).ok().map(Value::Uint),
         None => text.parse().ok().map(Value::Int),
     }
+}
+
+/// Splits the arguments of a system call, `dfd: 3, filename: 7ff`, and returns how many there are. A part
+/// without a name in front belongs to the argument before it, whose text then holds a comma. `None` where the
+/// first part has no name.
+fn arguments<'a>(
+    text: &'a [u8],
+    keys: &mut [&'a [u8]; MAX_FIELDS],
+    values: &mut [Value<'a>; MAX_FIELDS],
+) -> Option<usize> {
+    let is_key = |key: &[u8]| !key.is_empty() && key.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    let (mut at, mut n) = (0, 0);
+    let mut value_starts = [0; MAX_FIELDS];
+    let mut value_ends = [0; MAX_FIELDS];
+    for part in text.split(|b| *b == b',') {
+        let colon = part.iter().position(|b| *b == b':').filter(|colon| is_key(part[..*colon].trim_ascii()));
+        match colon {
+            Some(colon) if n < MAX_FIELDS => {
+                (keys[n], value_starts[n]) = (part[..colon].trim_ascii(), at + colon + 1);
+                n += 1;
+            }
+            _ if n == 0 && !text.is_empty() => return None,
+            _ => {}
+        }
+        at += part.len();
+        value_ends[n.saturating_sub(1)] = at;
+        at += 1;
+    }
+    for (value, (start, end)) in values[..n].iter_mut().zip(value_starts.into_iter().zip(value_ends)) {
+        let text = text[start..end].trim_ascii();
+        let hex = std::str::from_utf8(text).ok().and_then(|text| u64::from_str_radix(text, 16).ok());
+        *value = hex.map_or(Value::Str(text), Value::Uint);
+    }
+    Some(n)
 }
 
 /// Splits `key=value` pairs that make up all of `text`, and returns how many there are. A value runs up to

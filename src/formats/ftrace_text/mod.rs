@@ -355,6 +355,19 @@ mod tests {
     }
 
     #[test]
+    fn names_of_arguments_that_are_no_names_do_not_become_fields() {
+        let line = |call: &str| format!("# tracer: nop\n a-1 [000] 1.5: {call}\n");
+        for (call, last) in [
+            ("sys_read(fd: 3, path: 7f \"a, b; c: d\")", "sys_enter_read 7f \"a, b; c: d\""),
+            ("sys_getpid()", "sys_enter_getpid None"),
+            ("sys_openat(: 3, filename: 7ff)", "unknown sys_openat(: 3, filename: 7ff)"),
+            ("sys_openat(a;\tfield:int b: 3)", "unknown sys_openat(a;\tfield:int b: 3)"),
+        ] {
+            assert_eq!(read_log(line(call).as_bytes(), Order::Any).0, [format!("1500000000 {last}")]);
+        }
+    }
+
+    #[test]
     fn a_cut_zlib_stream_gives_the_events_that_it_holds_and_is_reported() {
         let mut z = flate2::write::ZlibEncoder::new(b"TRACE:\n".to_vec(), flate2::Compression::none());
         io::Write::write_all(&mut z, TWO.as_bytes()).unwrap();

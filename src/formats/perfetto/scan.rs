@@ -203,6 +203,13 @@ impl TraceScan {
     }
 }
 
+/// Counts what a whole trace holds.
+pub fn count(data: &[u8]) -> ReadReport {
+    let mut scan = TraceScan::default();
+    scan.packets(data, 0, data.len());
+    scan.finish()
+}
+
 /// The time and the thread id with which an event begins, and what follows.
 #[inline]
 fn leading_fields(event: &[u8]) -> Option<(u64, u64, &[u8])> {
