@@ -294,8 +294,8 @@ fn integer<'a>(text: &[u8]) -> Option<Value<'a>> {
 }
 
 /// Splits the arguments of a system call, `dfd: 3, filename: 7ff`, and returns how many there are. A part
-/// without a name in front belongs to the argument before it, whose text then holds a comma. `None` where the
-/// first part has no name.
+/// without a new name in front belongs to the argument before it, whose text then holds a comma. `None` where
+/// the first part has no name.
 fn arguments<'a>(
     text: &'a [u8],
     keys: &mut [&'a [u8]; MAX_FIELDS],
@@ -308,7 +308,7 @@ fn arguments<'a>(
     for part in text.split(|b| *b == b',') {
         let colon = part.iter().position(|b| *b == b':').filter(|colon| is_key(part[..*colon].trim_ascii()));
         match colon {
-            Some(colon) if n < MAX_FIELDS => {
+            Some(colon) if n < MAX_FIELDS && !keys[..n].contains(&part[..colon].trim_ascii()) => {
                 (keys[n], value_starts[n]) = (part[..colon].trim_ascii(), at + colon + 1);
                 n += 1;
             }
@@ -328,8 +328,8 @@ fn arguments<'a>(
 }
 
 /// Splits `key=value` pairs that make up all of `text`, and returns how many there are. A value runs up to
-/// the next ` key=`. `None` where the text does not start with a pair, or has more than [`MAX_FIELDS`] of
-/// them.
+/// the next ` key=`. `None` where the text does not start with a pair, has more than [`MAX_FIELDS`] of them,
+/// or has two with one key.
 fn pairs<'a>(
     text: &'a [u8],
     keys: &mut [&'a [u8]; MAX_FIELDS],
@@ -356,6 +356,9 @@ fn pairs<'a>(
         }
         let value = text[end + 1..value_end].trim_ascii();
         let value = value.strip_suffix(b",").unwrap_or(value);
+        if keys.get(..n)?.contains(&&text[start..end]) {
+            return None;
+        }
         *keys.get_mut(n)? = &text[start..end];
         values[n] = integer(value).unwrap_or(Value::Str(value));
         n += 1;

@@ -355,11 +355,13 @@ mod tests {
     }
 
     #[test]
-    fn names_of_arguments_that_are_no_names_do_not_become_fields() {
+    fn names_that_are_no_names_or_occur_twice_do_not_become_fields() {
         let line = |call: &str| format!("# tracer: nop\n a-1 [000] 1.5: {call}\n");
         for (call, last) in [
             ("sys_read(fd: 3, path: 7f \"a, b; c: d\")", "sys_enter_read 7f \"a, b; c: d\""),
             ("sys_getpid()", "sys_enter_getpid None"),
+            ("sys_read(fd: 3, path: 7f, path: 8)", "sys_enter_read 7f, path: 8"),
+            ("made_up: pid=1 pid=2", "made_up pid=1 pid=2"),
             ("sys_openat(: 3, filename: 7ff)", "unknown sys_openat(: 3, filename: 7ff)"),
             ("sys_openat(a;\tfield:int b: 3)", "unknown sys_openat(a;\tfield:int b: 3)"),
         ] {
