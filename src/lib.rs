@@ -64,7 +64,14 @@ pub mod timeline;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::android::property_area::PropertyArea;
+    pub use crate::art::Mapping;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub use crate::atrace_command::options as atrace_options;
     pub use crate::cli::host::command_line;
+    pub use crate::formats::perfetto::scan::count as count_perfetto;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub use crate::record::{SettingsText, read_settings_text};
+    pub use crate::text::glob_matches;
     pub use crate::trace_dat::recorder_stream::decoder::RecorderStream;
-    pub use crate::trace_dat::{CpuData, Metadata, file_format};
+    pub use crate::trace_dat::{CpuData, Metadata, file_format, write_v7};
 }

@@ -4,10 +4,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use tracebridge::formats::art_method::MethodTrace;
-use tracebridge::profile::record_stream::ProfileSelection;
+use tracebridge::profile::call_events::call_events;
 use tracebridge::profile::flat::FlatProfile;
 use tracebridge::profile::graph::CallGraph;
-use tracebridge::profile::call_events::call_events;
+use tracebridge::profile::record_stream::ProfileSelection;
 use tracebridge::profile::tree::{CallTree, TreeOptions};
 
 fuzz_target!(|data: &[u8]| {

@@ -2,29 +2,12 @@
 //! no hang, no memory beyond reason, and every whole packet of the first input in the output.
 #![no_main]
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
-
 use libfuzzer_sys::fuzz_target;
 use tracebridge::export::{Create, OutputFormat};
 use tracebridge::formats::input::Input;
 use tracebridge::formats::{Order, perfetto};
 use tracebridge::timeline::{self, MergeOptions};
-use tracebridge_fuzz::Render;
-
-/// A destination whose bytes can be looked at afterwards.
-#[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Written {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+use tracebridge_fuzz::{Render, Written};
 
 /// Merges the traces, each of which passes through if it is a Perfetto trace.
 fn pass_through(inputs: &[Input]) -> Option<Vec<u8>> {
@@ -33,8 +16,7 @@ fn pass_through(inputs: &[Input]) -> Option<Vec<u8>> {
     let mut sink = create(Box::new(written.clone()), inputs, None);
     timeline::merge(inputs, sink.as_mut(), &MergeOptions::default()).ok()?;
     drop(sink);
-    let bytes = written.0.lock().unwrap().clone();
-    Some(bytes)
+    Some(written.take())
 }
 
 /// The length of the whole fields of `Trace` at the beginning of `data`.

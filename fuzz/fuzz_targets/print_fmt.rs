@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracebridge::ftrace::print_fmt::{Symbolizer, PrintFmt};
+use tracebridge::ftrace::print_fmt::{PrintFmt, Symbolizer};
 use tracebridge::ftrace::{Endian, EventType, Field, FieldType};
 
 fuzz_target!(|data: &[u8]| {

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracebridge::internals::RecorderStream;
 use tracebridge::formats::trace_dat::TraceDat;
+use tracebridge::internals::RecorderStream;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(stream) = RecorderStream::parse(bytes) {

@@ -1,6 +1,9 @@
 //! What several targets share.
 
-use std::io;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use tracebridge::formats::{Event, EventType, Sink, event_catalog};
 
@@ -13,5 +16,47 @@ impl Sink for Render {
         self.0.clear();
         event_catalog::render(event, kind, &mut self.0);
         Ok(())
+    }
+}
+
+/// A destination whose bytes can be looked at afterwards.
+#[derive(Clone, Default)]
+pub struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Written {
+    /// The bytes that were written so far.
+    pub fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A file in memory, for functions that open files; removed on drop.
+pub struct InputFile {
+    /// Where the file is.
+    pub path: PathBuf,
+}
+
+impl InputFile {
+    /// Writes the file. Only one of this name exists at a time in this process.
+    pub fn new(name: &str, bytes: &[u8]) -> InputFile {
+        let path = PathBuf::from(format!("/dev/shm/tracebridge-fuzz-{name}-{}", std::process::id()));
+        fs::write(&path, bytes).expect("a file in memory");
+        InputFile { path }
+    }
+}
+
+impl Drop for InputFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
     }
 }

@@ -5,7 +5,7 @@
 
 mod functions;
 mod getopt;
-mod options;
+pub mod options;
 mod output;
 mod session;
 

@@ -38,6 +38,7 @@ pub(crate) use capture_target::CaptureTarget;
 pub(crate) use clocks::snapshot;
 pub(crate) use error::RecordError;
 pub(crate) use saved_settings::SettingsGuard;
+pub use saved_settings::{SettingsText, read_settings_text};
 pub(crate) use signals::{ReceivedSignal, Signals};
 pub(crate) use summary::RecordingSummary;
 pub(crate) use tracefs::{EventName, Tracefs, is_option_on, parse_choices};

@@ -3,7 +3,7 @@
 
 /// Whether `text` matches `pattern`, in which `*` stands for any number of bytes, `?` for one, `[a-z]` and
 /// `[!a-z]` for one of a set. No character escapes another, and `/` is a byte like any other.
-pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
+pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     // Where to try again when the text behind the last `*` does not match: the `*` then takes one byte more.
     let mut retry: Option<(usize, usize)> = None;

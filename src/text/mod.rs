@@ -7,4 +7,4 @@ pub(crate) mod markup;
 
 pub(crate) use csv::{csv_field, push_csv_field};
 pub(crate) use glob::contains as contains_pattern;
-pub(crate) use glob::matches as glob_matches;
+pub use glob::matches as glob_matches;

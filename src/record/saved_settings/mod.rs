@@ -62,6 +62,7 @@ pub(crate) use restore::{
     RestoredSettings, SettingsFileReport, SettingsFileState, UnfinishedCapture, list_settings_files,
     restore_all,
 };
+pub use settings_file::{SettingsText, read_settings_text};
 pub(crate) use state_dir::StateDir;
 
 /// The settings of one trace buffer while a recording changes them. Dropping the guard puts every setting

@@ -103,17 +103,19 @@ pub(super) fn lock(dir: &StateDir, name: &str) -> Result<Option<Flock<File>>, Re
 /// names was checked: it is a setting of a tracefs, or a property that a recording changes.
 pub(super) fn parse(dir: &StateDir, name: &str) -> Result<Option<SavedSettings>, RecordError> {
     let Some(bytes) = dir.read(name)? else { return Ok(None) };
-    let text = String::from_utf8_lossy(&bytes);
-    let mut lines = text.lines();
-    let Some(owner) = lines.next().and_then(|line| serde_json::from_str::<SettingsOwner>(line).ok()) else {
-        return Ok(None);
-    };
-    // A last line that is incomplete was cut by a kill, and its setting was not changed yet.
-    let saved = lines.map_while(|l| serde_json::from_str(l).ok()).collect();
+    let Some((owner, saved)) = parse_text(&String::from_utf8_lossy(&bytes)) else { return Ok(None) };
     match check(dir, &owner, &saved) {
         Ok(()) => Ok(Some((owner, saved))),
         Err(reason) => Err(dir.unusable(name, reason)),
     }
+}
+
+/// Reads the content of a file of saved settings. `None` if it has no complete first line.
+fn parse_text(text: &str) -> Option<SavedSettings> {
+    let mut lines = text.lines();
+    let owner = serde_json::from_str(lines.next()?).ok()?;
+    // A last line that is incomplete was cut by a kill, and its setting was not changed yet.
+    Some((owner, lines.map_while(|l| serde_json::from_str(l).ok()).collect()))
 }
 
 /// Checks what a file of saved settings would have written. Of an earlier boot nothing is written.
@@ -158,6 +160,29 @@ fn check(dir: &StateDir, owner: &SettingsOwner, saved: &Vec<SavedSetting>) -> Re
 fn is_knob(knob: &str, in_instance: bool) -> bool {
     let path = knob.strip_prefix("../../").filter(|_| in_instance).unwrap_or(knob);
     path.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+}
+
+/// What a fuzz target sees of a file of saved settings.
+pub struct SettingsText {
+    /// The content, written again.
+    pub written: Vec<u8>,
+    /// The paths, relative to the buffer, that may be written to if it is an instance.
+    pub knobs: Vec<String>,
+}
+
+/// Reads `text` as the content of a file of saved settings. `None` if it has no complete first line.
+pub fn read_settings_text(text: &str) -> Option<SettingsText> {
+    let (owner, saved) = parse_text(text)?;
+    let mut read = SettingsText { written: json_line(&owner).ok()?, knobs: Vec::new() };
+    for setting in saved {
+        read.written.extend(json_line(&setting).ok()?);
+        if let SavedSetting::Knob(SavedKnob { knob, .. }) = setting
+            && is_knob(&knob, true)
+        {
+            read.knobs.push(knob);
+        }
+    }
+    Some(read)
 }
 
 /// One line of the file, its newline included.

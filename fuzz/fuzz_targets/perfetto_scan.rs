@@ -1,0 +1,18 @@
+//! Any bytes as a Perfetto trace, counted twice: by the reader, which decodes every event, and by the scan
+//! that a copy of whole packets uses. Where the reader finds no damage, both counts agree.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tracebridge::formats::{Order, perfetto};
+use tracebridge::internals::count_perfetto;
+use tracebridge_fuzz::Render;
+
+fuzz_target!(|data: &[u8]| {
+    let read = perfetto::read(data, Order::Any, &mut Render::default()).expect("the sink never fails");
+    let counted = count_perfetto(data);
+    if read.damage.is_empty() && read.notes.is_empty() {
+        let of = |report: &tracebridge::formats::ReadReport| (report.events(), report.lost());
+        assert_eq!(of(&read), of(&counted));
+        assert_eq!(read.unread, counted.unread);
+    }
+});
