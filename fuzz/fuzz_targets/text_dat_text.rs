@@ -1,5 +1,5 @@
-//! A text becomes a trace.dat and a text again. Both texts have as many events, and from there on nothing
-//! changes: the second trace.dat gives the second text byte for byte.
+//! A text becomes a trace.dat and a text again. From there on nothing changes: the second trace.dat has as many
+//! events, and gives the second text word for word. (Line breaks and blanks inside of a value are not kept.)
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -30,9 +30,7 @@ fuzz_target!(|data: &[u8]| {
     let Some((dat, third)) = convert(text.clone(), "trace-dat") else { panic!("our own text") };
     assert_eq!(second.report.events(), third.report.events());
     let (again, _) = convert(dat, "systrace").expect("our own trace.dat");
-    if text != again {
-        let (text, again) = (String::from_utf8_lossy(&text), String::from_utf8_lossy(&again));
-        let differing = text.lines().zip(again.lines()).find(|(text, again)| text != again);
-        panic!("{differing:?}");
-    }
+    let (text, again) = (String::from_utf8_lossy(&text), String::from_utf8_lossy(&again));
+    let mut words = text.split_whitespace().zip(again.split_whitespace());
+    assert_eq!(words.find(|(first, second)| first != second), None, "\n{text}\n---\n{again}");
 });

@@ -108,6 +108,24 @@ fn the_builds_are_told_apart_by_rooms() {
     assert!(lines.len() <= 20, "{} lines choose code by feature: {lines:#?}", lines.len());
 }
 
+#[test]
+fn every_fuzz_target_is_built_described_and_has_inputs() {
+    let fuzz = root().join("fuzz");
+    let manifest = fs::read_to_string(fuzz.join("Cargo.toml")).unwrap();
+    let table = fs::read_to_string(fuzz.join("README.md")).unwrap();
+    for entry in fs::read_dir(fuzz.join("fuzz_targets")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        assert!(
+            manifest.contains(&format!("[[bin]]\nname = \"{name}\"\n")),
+            "{name}: not in fuzz/Cargo.toml"
+        );
+        assert!(table.contains(&format!("\n| `{name}` | ")), "{name}: not in fuzz/README.md");
+        let inputs = fs::read_dir(fuzz.join("corpus").join(name)).map_or(0, Iterator::count);
+        assert!(inputs > 0, "{name}: no inputs in fuzz/corpus");
+    }
+}
+
 fn for_each_source(dir: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
