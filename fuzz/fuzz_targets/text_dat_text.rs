@@ -1,5 +1,6 @@
 //! A text becomes a trace.dat and a text again. From there on nothing changes: the second trace.dat has as
-//! many events, and gives the second text letter for letter. (Blanks and line breaks around a value are not kept.)
+//! many events, and gives the second text letter for letter.
+//! (Blanks and line breaks around a value are not kept.)
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

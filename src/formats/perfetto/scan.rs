@@ -12,7 +12,7 @@ use super::packets::{decompress, unpack_damage};
 use super::wire::read::{WireValue, fields, last_value, packed_varints, varint};
 use super::wire::{LENGTH_DELIMITED, VARINT, tag};
 use crate::clock::Clock;
-use crate::formats::unpack_budget::UnpackBudget;
+use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{Damage, ReadReport, ThreadIds};
 use crate::markers::Marker;
 
@@ -205,7 +205,7 @@ impl TraceScan {
 
 /// Counts what a whole trace holds.
 pub fn count(data: &[u8]) -> ReadReport {
-    let mut scan = TraceScan::default();
+    let mut scan = TraceScan::new(UnpackLimit::default().budget(data.len() as u64));
     scan.packets(data, 0, data.len());
     scan.finish()
 }
