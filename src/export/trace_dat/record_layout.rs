@@ -1,6 +1,8 @@
 //! The layout of the records of each event type: the places of the fields, the `format` text that describes
 //! them, and the encoder.
 
+use std::borrow::Cow;
+
 use crate::formats::{Event, EventType, Field, FieldType, Payload, Value, event_catalog};
 use crate::ftrace::Endian;
 
@@ -177,10 +179,10 @@ fn print_fmt(fields: &[Field]) -> String {
     for field in fields {
         let name = &field.name;
         let (how, arg) = match field.ty {
-            FieldType::Int => ("%ld", format!("REC->{name}")),
-            FieldType::Uint => ("%lu", format!("REC->{name}")),
-            FieldType::DataLocStr => ("%s", format!("__get_str({name})")),
-            FieldType::FixedStr | FieldType::TailStr => ("%s", format!("REC->{name}")),
+            FieldType::Int => ("%ld", format!("REC->{}", identifier(name))),
+            FieldType::Uint => ("%lu", format!("REC->{}", identifier(name))),
+            FieldType::DataLocStr => ("%s", format!("__get_str({})", identifier(name))),
+            FieldType::FixedStr | FieldType::TailStr => ("%s", format!("REC->{}", identifier(name))),
             _ => continue,
         };
         let is_text = fields.len() == 1 && *name == crate::formats::TEXT_FIELD;
@@ -190,6 +192,17 @@ fn print_fmt(fields: &[Field]) -> String {
         args.push_str(&arg);
     }
     format!("\"{fmt}\"{args}")
+}
+
+/// The name of a field as C permits it: a text may have `.ext_prio=7`.
+fn identifier(name: &str) -> Cow<'_, str> {
+    let starts_with_digit = name.starts_with(|first: char| first.is_ascii_digit());
+    match (starts_with_digit, name.contains('.')) {
+        (false, false) => name.into(),
+        (starts_with_digit, _) => {
+            format!("{}{}", if starts_with_digit { "_" } else { "" }, name.replace('.', "_dot_")).into()
+        }
+    }
 }
 
 /// The text of `events/SYSTEM/NAME/format`.
@@ -207,8 +220,8 @@ fn format_text(name: &str, id: u16, fields: &[Field], print_fmt: &str) -> String
     out.push('\n');
     for f in fields {
         let decl = match f.ctype.split_once('[') {
-            Some((base, len)) if !f.ctype.starts_with("__") => format!("{base} {}[{len}", f.name),
-            _ => format!("{} {}", f.ctype, f.name),
+            Some((base, len)) if !f.ctype.starts_with("__") => format!("{base} {}[{len}", identifier(&f.name)),
+            _ => format!("{} {}", f.ctype, identifier(&f.name)),
         };
         out += &line(&decl, f.offset, f.size, f.ty == FieldType::Int);
     }
@@ -220,6 +233,7 @@ mod tests {
     use super::*;
     use crate::formats::EventTypeId;
     use crate::ftrace::EventFormat;
+    use crate::ftrace::print_fmt::{PrintFmt, Symbolizer};
 
     fn field(name: &str, ctype: &str, ty: FieldType, offset: u32, size: u32) -> Field {
         Field { name: name.into(), ctype: ctype.into(), ty, offset, size }
@@ -246,6 +260,21 @@ mod tests {
         let mut record = Vec::new();
         let unfit = layout.encode(&event, kind, &mut record);
         (unfit, record, EventFormat::parse(&layout.system, &layout.format).unwrap())
+    }
+
+    #[test]
+    fn a_key_that_c_does_not_permit_as_a_name_keeps_its_value_and_its_label() {
+        let kind = event_type(vec![
+            field(".ext_prio", "", FieldType::Int, 0, 0),
+            field("2nd", "", FieldType::DataLocStr, 0, 0),
+        ]);
+        let (unfit, record, format) = round_trip(&kind, &[Value::Int(7), Value::Str(b"x")]);
+        assert_eq!(unfit, 0);
+        let print = PrintFmt::compile(&format.kind, 8).unwrap();
+        let symbols = Symbolizer::new(8, Box::new(Vec::new), Box::new(Vec::new));
+        let mut text = Vec::new();
+        print.print(&record, Endian::Little, &symbols, &mut text).unwrap();
+        assert_eq!(String::from_utf8_lossy(&text), ".ext_prio=7 2nd=x");
     }
 
     #[test]
