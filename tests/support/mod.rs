@@ -39,8 +39,8 @@ pub fn has_program(name: &str) -> bool {
     std::env::var_os("PATH").is_some_and(|p| std::env::split_paths(&p).any(|d| d.join(name).is_file()))
 }
 
-/// Runs `scripts/faults`, which injects `count` faults into commands of this kind at random moments, and fails
-/// unless everything held. What failed can be seen again with the seed that the message has.
+/// Runs `scripts/faults`, which injects `count` faults into commands of this kind at random moments, and
+/// fails unless everything held. What failed can be seen again with the seed that the message has.
 pub fn inject_faults(jobs: &str, count: u32) {
     if !has_program("python3") || !has_program("cc") {
         return skip("python", "scripts/faults needs python3 and cc");

@@ -1,5 +1,5 @@
-//! Faults at random moments of commands that record: signals, errors of the disk and of tracefs, limits, other
-//! programs at the same buffer.
+//! Faults at random moments of commands that record: signals, errors of the disk and of tracefs, limits,
+//! other programs at the same buffer.
 
 use crate::recording::record;
 use crate::support::{inject_faults, tracebridge};
