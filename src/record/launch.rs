@@ -87,11 +87,6 @@ pub(crate) fn record_launch(
     if !recording.apps.contains(&activity.package) {
         recording.apps.push(activity.package.clone());
     }
-    if let Some(profiler) = &request.profiler {
-        // An old method trace would be taken for the new one as long as the runtime has not written the new
-        // one.
-        let _ = std::fs::remove_file(&profiler.path);
-    }
     activity.stop()?;
     let work = |_: &Tracefs, end: &RecordingEnd| launch(request, &activity, end);
     let RecordedWork { summary, result } =
@@ -113,6 +108,11 @@ fn launch(
     end: &RecordingEnd,
 ) -> Result<LaunchReport, LaunchError> {
     let profiler = request.profiler.as_ref();
+    if let Some(profiler) = profiler {
+        // An old method trace would be taken for the new one as long as the runtime has not written the new
+        // one. It is kept until the recording has begun.
+        let _ = std::fs::remove_file(&profiler.path);
+    }
     let signalled = Cell::new(None);
     let hurry = || {
         let since = signalled.get().or_else(|| end.signal().map(|_| Instant::now()));
