@@ -220,7 +220,9 @@ fn format_text(name: &str, id: u16, fields: &[Field], print_fmt: &str) -> String
     out.push('\n');
     for f in fields {
         let decl = match f.ctype.split_once('[') {
-            Some((base, len)) if !f.ctype.starts_with("__") => format!("{base} {}[{len}", identifier(&f.name)),
+            Some((base, len)) if !f.ctype.starts_with("__") => {
+                format!("{base} {}[{len}", identifier(&f.name))
+            }
             _ => format!("{} {}", f.ctype, identifier(&f.name)),
         };
         out += &line(&decl, f.offset, f.size, f.ty == FieldType::Int);
