@@ -1,0 +1,61 @@
+// The state that the panels share. A panel changes it with `set`, and is told of every change.
+
+import type { Trace } from "./data/trace";
+
+/** A period, ns from the trace's start. */
+export interface Range { from: number; to: number }
+
+/** What is selected. A click in one panel selects in all. */
+export type Selection =
+  | { kind: "span"; track: number; item: number }
+  | { kind: "state"; track: number; item: number }
+  | { kind: "instant"; track: number; item: number }
+  | { kind: "counter"; track: number; item: number }
+  | { kind: "method"; method: number }
+  | { kind: "name"; name: string }
+  | { kind: "thread"; thread: number };
+
+export type Panel = "timeline" | "profile" | "comparison" | "summary";
+
+export interface Bookmark { at: number; label: string }
+
+export interface State {
+  trace: Trace;
+  /** The panel below the timeline (`timeline`: none, the timeline has the whole page). */
+  panel: Panel;
+  /** The period that the timeline shows. */
+  view: Range;
+  /** The period that the user has chosen or measured; the profile follows it. `null`: the profile follows `view`. */
+  range: Range | null;
+  selection: Selection | null;
+  /** The text of the search field. */
+  query: string;
+  bookmarks: Bookmark[];
+  theme: "auto" | "light" | "dark";
+}
+
+export class Store {
+  private readonly listeners = new Set<(state: State, changed: Set<keyof State>) => void>();
+
+  constructor(private current: State) {}
+
+  get state(): State {
+    return this.current;
+  }
+
+  set(change: Partial<State>): void {
+    const changed = new Set<keyof State>();
+    for (const key of Object.keys(change) as (keyof State)[]) {
+      if (change[key] !== this.current[key]) changed.add(key);
+    }
+    if (changed.size === 0) return;
+    this.current = { ...this.current, ...change };
+    for (const listener of this.listeners) listener(this.current, changed);
+  }
+
+  /** Has `listener` called after every change; returns the function that ends this. */
+  subscribe(listener: (state: State, changed: Set<keyof State>) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+}
