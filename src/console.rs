@@ -7,13 +7,24 @@
 use std::borrow::Cow;
 use std::fmt::{Arguments, Write as _};
 use std::io::{self, Write};
+use std::sync::OnceLock;
 
 /// Prints `text` on standard output and flushes. Control characters other than line feeds and tabs are
-/// escaped. Errors are ignored.
+/// escaped. The first error is kept for [`output_error`].
 pub fn say(text: Arguments<'_>) {
     let mut out = io::stdout();
     let text = text.to_string();
-    let _ = out.write_all(escape(&text, is_layout).as_bytes()).and_then(|()| out.flush());
+    if let Err(error) = out.write_all(escape(&text, is_layout).as_bytes()).and_then(|()| out.flush()) {
+        let _ = OUTPUT_ERROR.set(error);
+    }
+}
+
+static OUTPUT_ERROR: OnceLock<io::Error> = OnceLock::new();
+
+/// The first error of [`say`], if text that was to be printed is lost: a full disk, but not a reader who has
+/// seen enough.
+pub fn output_error() -> Option<&'static io::Error> {
+    OUTPUT_ERROR.get().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
 
 /// Prints `text` and a line feed on standard error. Control characters other than line feeds and tabs are

@@ -31,6 +31,8 @@ pub mod clock;
 #[cfg(feature = "device")]
 pub mod ftrace;
 #[cfg(feature = "device")]
+mod ignored_signals;
+#[cfg(feature = "device")]
 mod output_file;
 #[cfg(feature = "device")]
 mod trace_dat;

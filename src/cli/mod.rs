@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::console::complain;
+use crate::console::{complain, output_error};
 
 pub use exit::Exit;
 
@@ -64,7 +64,13 @@ pub fn main() -> ExitCode {
         Command::Host(command) => command.run(),
     };
     match result {
-        Ok(exit) => exit.into(),
+        Ok(exit) => match output_error() {
+            Some(error) if exit == Exit::Complete => {
+                complain(format_args!("tracebridge: standard output: {error}"));
+                Exit::Failed.into()
+            }
+            _ => exit.into(),
+        },
         Err(error) if exit::is_broken_pipe(&error) => Exit::Complete.into(),
         Err(error) => {
             complain(format_args!("tracebridge: {}", exit::message(&error)));

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use crate::art::MappingError;
 use crate::formats::input::InputError;
@@ -110,6 +111,18 @@ pub enum DrawError {
     /// The program has failed.
     #[error("Graphviz's dot failed: {0}")]
     Failed(ExitStatus),
+    /// The program was ended because it took too long.
+    #[error(
+        "Graphviz's dot had not drawn the graph of {calls} calls after {} s: a higher --threshold leaves more of \
+         them out",
+        limit.as_secs()
+    )]
+    TooSlow {
+        /// The time that the program had.
+        limit: Duration,
+        /// The number of arrows of the graph.
+        calls: usize,
+    },
     /// The program has ended without an error, and has written nothing.
     #[error("Graphviz's dot has drawn nothing")]
     Empty,

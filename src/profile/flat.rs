@@ -15,7 +15,7 @@ use super::ticks::{add, since};
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::ids::IdHasher;
 use crate::formats::art_method::{CallAnomalies, MAX_WORKERS, MethodTrace, Ticks};
-use crate::workers::worker_count;
+use crate::workers::{run_parts, worker_count};
 
 /// The figures of one method; times in ticks of the trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -106,15 +106,7 @@ impl FlatProfile {
             counter
         };
         let parts = selection.partition(trace, workers);
-        let counters = std::thread::scope(|scope| {
-            let spawned: Vec<_> = parts[1..].iter().map(|part| scope.spawn(move || run(part))).collect();
-            let mut all = vec![run(&parts[0])];
-            all.extend(
-                spawned.into_iter().map(|s| s.join().unwrap_or_else(|e| std::panic::resume_unwind(e))),
-            );
-            all
-        });
-        collect(counters)
+        collect(run_parts(&parts, run))
     }
 }
 

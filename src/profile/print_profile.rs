@@ -15,7 +15,7 @@ use super::row_print::{self, CallRelations};
 use super::rows::{ProfileRow, ProfileRows, RowKind, clocks};
 use super::text_style::{CLOCKS, ms};
 use super::tree::CallTree;
-use super::tree_print::{self, TreeThreshold};
+use super::tree_print::{self, TreeBranch, TreeThreshold};
 use super::writer::ProfileWriter;
 
 /// Call trees leave out nodes below this share of the whole time, percent, unless the request gives a share.
@@ -46,7 +46,23 @@ impl ProfileWriter for ProfilePrinter {
         let anomalies = match profile.request.tree {
             Some(direction) => {
                 let tree = profile.tree();
-                output.print(|mut out| print_tree(profile, &tree, direction, &mut self.json, &mut out))?;
+                let percent = profile.request.threshold_percent.unwrap_or(TREE_THRESHOLD_PERCENT);
+                let threshold = TreeThreshold { percent, clock: profile.clock };
+                let branches = match direction {
+                    TreeDirection::TopDown => tree_print::top_down(&tree, &profile.names, threshold),
+                    TreeDirection::BottomUp => {
+                        let (branches, is_cut) = tree_print::bottom_up(&tree, &profile.names, threshold);
+                        if is_cut {
+                            let (name, most) = (&profile.input.name, tree_print::MAX_BRANCHES);
+                            (output.message)(&format!(
+                                "{name}: the tree has more than {most} branches, and lacks the others: a higher \
+                                 --threshold leaves more of them out"
+                            ));
+                        }
+                        branches
+                    }
+                };
+                output.print(|mut out| print_tree(profile, &tree, &branches, &mut self.json, &mut out))?;
                 tree.anomalies
             }
             None => {
@@ -153,25 +169,19 @@ fn print_head(profile: &ProfileRun<'_, '_>, rows: &ProfileRows, out: &mut impl W
 fn print_tree(
     profile: &ProfileRun<'_, '_>,
     tree: &CallTree,
-    direction: TreeDirection,
+    branches: &[TreeBranch],
     json: &mut Vec<Value>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let (request, clock) = (profile.request, profile.clock);
-    let percent = request.threshold_percent.unwrap_or(TREE_THRESHOLD_PERCENT);
-    let threshold = TreeThreshold { percent, clock };
-    let branches = match direction {
-        TreeDirection::TopDown => tree_print::top_down(tree, &profile.names, threshold),
-        TreeDirection::BottomUp => tree_print::bottom_up(tree, &profile.names, threshold),
-    };
     let (has, tick_ns) = (clocks(profile.trace), profile.trace.header().tick_ns);
     if request.form == PrintForm::Json {
-        let tree = tree_print::to_json(&branches, has, tick_ns);
+        let tree = tree_print::to_json(branches, has, tick_ns);
         json.push(json!({ "file": profile.input.name, "tree": tree }));
         return Ok(());
     }
     let whole = tree.nodes.iter().map(|node| node.own[clock]).sum();
-    tree_print::write_tree(&branches, has, clock, whole, tick_ns, request.style, out)
+    tree_print::write_tree(branches, has, clock, whole, tick_ns, request.style, out)
 }
 
 fn print_changes(

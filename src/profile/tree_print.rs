@@ -16,7 +16,7 @@ use crate::formats::art_method::Ticks;
 const MAX_DEPTH: usize = 500;
 /// The most branches of a tree from the methods up to their callers. In a tree without a threshold every path
 /// of calls has one branch for each of its callers.
-const MAX_BRANCHES: usize = 1_000_000;
+pub(super) const MAX_BRANCHES: usize = 1_000_000;
 
 /// A node of a printed tree; times in ticks.
 #[derive(Debug, Clone)]
@@ -97,58 +97,82 @@ impl TopDown<'_> {
     }
 }
 
-/// The methods by exclusive time, each with the paths of its callers.
+/// The methods by exclusive time, each with the paths of its callers; and whether the tree lacks branches
+/// because it would have more than [`MAX_BRANCHES`].
 pub(super) fn bottom_up(
     tree: &CallTree,
     names: &TraceNames<'_, '_>,
     threshold: TreeThreshold,
-) -> Vec<TreeBranch> {
+) -> (Vec<TreeBranch>, bool) {
     let owns: Vec<Ticks> = tree.nodes.iter().map(|n| n.own).collect();
     let least = threshold.ticks(&owns).max(1);
     let all = (0..tree.nodes.len() as u32).filter(|n| tree.nodes[*n as usize].method != ROOT);
-    let start: Vec<(u32, u32)> = all.map(|n| (n, n)).collect();
-    BottomUp { tree, names, least, clock: threshold.clock, left: MAX_BRANCHES }.branches(start, 0)
+    let path = |n| {
+        let node = &tree.nodes[n as usize];
+        CallerPath { calls: node.calls, own: node.own, reached: n }
+    };
+    let start: Vec<CallerPath> = all.map(path).collect();
+    let steps = tree.nodes.iter().map(|n| (n.method, n.parent)).collect();
+    let clock = threshold.clock;
+    let mut up = BottomUp { steps, names, least, clock, left: MAX_BRANCHES, is_cut: false };
+    let branches = up.branches(start, 0);
+    (branches, up.is_cut)
+}
+
+/// The way from a node up to one of its ancestors, with the node's calls and time. The level above reads
+/// these one behind the other, where reading the nodes themselves would be a cache miss each.
+struct CallerPath {
+    calls: u64,
+    own: Ticks,
+    /// The ancestor.
+    reached: u32,
 }
 
 /// The calls and the time of the method at the outermost level that were made through one caller, and the
-/// pairs of nodes for the next level.
+/// paths for the next level.
 #[derive(Default)]
 struct Callers {
     calls: u64,
     own: Ticks,
-    next: Vec<(u32, u32)>,
+    next: Vec<CallerPath>,
 }
 
 struct BottomUp<'a> {
-    tree: &'a CallTree,
+    /// The method and the parent of each node: what each level reads at random, in as few cache lines as
+    /// possible.
+    steps: Vec<(u32, u32)>,
     names: &'a TraceNames<'a, 'a>,
     least: u64,
     clock: usize,
     /// How many more branches the tree may have.
     left: usize,
+    /// Whether branches were left out because of that.
+    is_cut: bool,
 }
 
 impl BottomUp<'_> {
-    /// The callers on one level. Each pair in `at` is the node whose time counts, and its ancestor on this
-    /// level. Callers with less time than `least` ticks are left out. The pairs are freed before those of the
-    /// next level are looked at, so that each node is in one pair at a time.
-    fn branches(&mut self, at: Vec<(u32, u32)>, depth: usize) -> Vec<TreeBranch> {
+    /// The callers on one level. Those with less time than `least` ticks are left out. The paths of this
+    /// level are freed before those of the next are looked at, so that each node is in one path at a time.
+    fn branches(&mut self, at: Vec<CallerPath>, depth: usize) -> Vec<TreeBranch> {
         let mut by_method: BTreeMap<u32, Callers> = BTreeMap::new();
-        for (leaf, reached) in &at {
-            let (node, leaf_node) = (&self.tree.nodes[*reached as usize], &self.tree.nodes[*leaf as usize]);
-            if node.method == ROOT {
+        for path in &at {
+            let (method, parent) = self.steps[path.reached as usize];
+            if method == ROOT {
                 continue;
             }
-            let here = by_method.entry(node.method).or_default();
-            here.calls += leaf_node.calls;
-            add(&mut here.own, leaf_node.own);
-            here.next.push((*leaf, node.parent));
+            let here = by_method.entry(method).or_default();
+            here.calls += path.calls;
+            add(&mut here.own, path.own);
+            here.next.push(CallerPath { reached: parent, ..*path });
         }
         drop(at);
         by_method.retain(|_, callers| callers.own[self.clock] >= self.least && depth < MAX_DEPTH);
         let mut branches = Vec::new();
         for (method, Callers { calls, own, next }) in by_method {
-            let Some(left) = self.left.checked_sub(1) else { break };
+            let Some(left) = self.left.checked_sub(1) else {
+                self.is_cut = true;
+                break;
+            };
             self.left = left;
             let children = self.branches(next, depth + 1);
             branches.push(TreeBranch { name: self.names.full(method), calls, total: own, own, children });

@@ -115,6 +115,9 @@ pub(crate) enum RecordError {
     /// The signals that end a recording could not be blocked.
     #[error("cannot block the signals that end a recording: {0}")]
     Signals(#[source] io::Error),
+    /// The system starts no further thread for the work during which to record.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] io::Error),
     /// The file of saved settings could not be read or written.
     #[error("{}: cannot keep the record of the kernel's settings: {source}: {}", path.display(), settings_file_cure(path, source))]
     SettingsFile {

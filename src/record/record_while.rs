@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::thread::Builder;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -68,7 +69,7 @@ pub(crate) fn record_while<T: Send>(
     let (end, work_ended) = (RecordingEnd::default(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let (end, work_ended) = (&end, &work_ended);
-        let worker = scope.spawn(move || {
+        let worker = Builder::new().spawn_scoped(scope, move || {
             wait_for_start.recv().ok()?;
             let result = work(&tracefs, end);
             if !end.has_come() {
@@ -78,6 +79,7 @@ pub(crate) fn record_while<T: Send>(
             }
             Some(result)
         });
+        let worker = worker.map_err(RecordError::Thread)?;
         let on_start = move || {
             let _ = started.send(());
         };

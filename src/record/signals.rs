@@ -12,6 +12,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+use crate::ignored_signals::is_ignored;
+
 /// The signals that end a recording: blocked, and readable from this value instead.
 #[derive(Debug, Clone)]
 pub(crate) struct Signals(Rc<SignalFd>);
@@ -33,10 +35,16 @@ impl fmt::Display for ReceivedSignal {
 impl Signals {
     /// Blocks the signals for this thread and for the threads that it will start. `std::process` unblocks all
     /// signals in the processes that it starts.
+    ///
+    /// Under `nohup`, SIGHUP does not end the recording. SIGINT and SIGQUIT do even where they are ignored: a
+    /// shell starts every background job so, and scripts end recordings with `kill -INT`.
     pub(crate) fn block() -> io::Result<Signals> {
         let mut set = SigSet::empty();
-        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGQUIT] {
             set.add(signal);
+        }
+        if !is_ignored(Signal::SIGHUP as i32) {
+            set.add(Signal::SIGHUP);
         }
         // Where a limit of file sizes ends a write, the write fails, and the recorder is not killed.
         let mut blocked = set;

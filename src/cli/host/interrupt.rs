@@ -10,6 +10,8 @@
 pub(super) fn watch() {
     use nix::sys::signal::{SigSet, Signal, raise};
 
+    use crate::ignored_signals::is_ignored;
+
     crate::formats::mapped_file::end_on_bus_error();
     let mut awaited = SigSet::empty();
     // All signals that end a process and that another program, a terminal or a limit sends.
@@ -23,8 +25,7 @@ pub(super) fn watch() {
         Signal::SIGALRM,
         Signal::SIGXCPU,
     ];
-    // A blocked signal is delivered even if the process was started to ignore it (nohup).
-    ending.into_iter().filter(|signal| !is_ignored(*signal)).for_each(|signal| awaited.add(signal));
+    ending.into_iter().filter(|signal| !is_ignored(*signal as i32)).for_each(|signal| awaited.add(signal));
     let mut blocked = awaited;
     // While SIGXFSZ is blocked, writing more than `ulimit -f` permits is an error like a full disk.
     blocked.add(Signal::SIGXFSZ);
@@ -43,15 +44,6 @@ pub(super) fn watch() {
         // Without room for a thread, a signal ends the process at once, and a `.part` file may be left.
         let _ = awaited.thread_unblock();
     }
-}
-
-/// Whether the process was started to ignore `signal`.
-#[cfg(unix)]
-fn is_ignored(signal: nix::sys::signal::Signal) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (signal as i32 - 1) & 1 == 1
 }
 
 /// On other systems the program just ends, and a `.part` file may be left.

@@ -1,6 +1,7 @@
 //! Times as Chrome's JSON and the viewers of it have them: µs with three decimals, which viewers read as
 //! doubles.
 
+use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -30,8 +31,8 @@ pub(super) struct SliceTrack {
     last: u64,
     /// Whether a slice has begun at the time `last`.
     has_begun: bool,
-    /// The hashes of the names of the slices that have ended at the time `last`.
-    ended: Vec<u64>,
+    /// By the hash of a slice's name, the time at which such a slice has last ended, ns.
+    ended: HashMap<u64, u64>,
     /// For each open slice the process id and the thread id with which its begin was written. The process of
     /// a thread may become known while a slice is open.
     open: Vec<(i64, i64)>,
@@ -42,7 +43,7 @@ impl SliceTrack {
     pub(super) fn begin(&mut self, ts: u64, place: (i64, i64), name: &[u8]) -> u64 {
         self.open.push(place);
         self.advance(ts);
-        if self.ended.contains(&hash(name)) {
+        if self.ended.get(&hash(name)) == Some(&self.last) {
             self.step();
         }
         self.has_begun = true;
@@ -56,7 +57,7 @@ impl SliceTrack {
         if self.has_begun {
             self.step();
         }
-        self.ended.push(hash(name));
+        self.ended.insert(hash(name), self.last);
         Some((self.last, place))
     }
 
@@ -65,7 +66,6 @@ impl SliceTrack {
         if as_double(ts) > as_double(self.last) {
             self.last = ts;
             self.has_begun = false;
-            self.ended.clear();
         }
     }
 

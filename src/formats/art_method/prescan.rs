@@ -7,7 +7,7 @@ use super::MAX_WORKERS;
 use super::body::{FixedBody, Segment, ThreadTable, decode};
 use super::ids::{IdMap, NONE};
 use crate::art::{ClockMode, FixedRecord, RecordLayout};
-use crate::workers::worker_count;
+use crate::workers::{run_parts, worker_count};
 
 /// With fewer records than this a second thread costs more than it saves.
 const PARALLEL_FROM_RECORDS: u64 = 200_000;
@@ -51,14 +51,8 @@ pub(super) fn prescan(
     let records = body.records();
     let workers = if records < PARALLEL_FROM_RECORDS { 1 } else { worker_count(MAX_WORKERS) as u64 };
     let share = |n: u64| body.slice(records * n / workers, records * (n + 1) / workers);
-    let parts = std::thread::scope(|scope| {
-        let spawned: Vec<_> = (1..workers)
-            .map(|n| scope.spawn(move || scan_part(bytes, &share(n), body.layout, clock, threads)))
-            .collect();
-        let mut parts = vec![scan_part(bytes, &share(0), body.layout, clock, threads)];
-        parts.extend(spawned.into_iter().map(|s| s.join().unwrap_or_else(|e| std::panic::resume_unwind(e))));
-        parts
-    });
+    let shares: Vec<_> = (0..workers).map(share).collect();
+    let parts = run_parts(&shares, |part| scan_part(bytes, part, body.layout, clock, threads));
     merge(parts, threads.count, clock)
 }
 

@@ -1,11 +1,12 @@
 //! Decompresses chunks on extra threads before a reader needs them, so that decompressing and reading
 //! overlap.
 
-use std::thread::Scope;
+use std::thread::{Builder, Scope};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::compression::Compression;
+use crate::workers::worker_count;
 
 /// The largest number of threads. More threads would decompress faster than a reader can read the chunks.
 const MAX_THREADS: usize = 4;
@@ -51,12 +52,13 @@ impl<'a> DecompressPool<'a> {
         'a: 'scope,
     {
         let (jobs, queue) = unbounded::<DecompressJob<'a>>();
-        let threads = crate::workers::worker_count(MAX_THREADS);
-        for _ in 0..threads {
+        let start = |_| {
             let queue = queue.clone();
-            scope.spawn(move || queue.iter().for_each(DecompressJob::run));
-        }
-        DecompressPool { jobs: Some(jobs) }
+            Builder::new().spawn_scoped(scope, move || queue.iter().for_each(DecompressJob::run))
+        };
+        let started = (0..worker_count(MAX_THREADS)).filter_map(|n| start(n).ok()).count();
+        // Where the system starts no thread, the reader decompresses by itself.
+        DecompressPool { jobs: (started > 0).then_some(jobs) }
     }
 
     /// Begins to decompress `data`, which becomes `unpacked` bytes, into `buffer`.

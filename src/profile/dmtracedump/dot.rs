@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use super::dump::MethodDump;
@@ -78,8 +80,15 @@ pub(crate) fn end_all() {
     std::mem::forget(running);
 }
 
+/// The time after which `dot` is ended. The time that Graphviz takes grows much faster than the graph.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
 /// Runs Graphviz's `dot`, which draws `graph`, and writes the picture to `out`.
 pub(crate) fn draw(graph: &str, picture: Picture, out: &mut dyn Write) -> Result<(), DrawError> {
+    draw_within(TIME_LIMIT, graph, picture, out)
+}
+
+fn draw_within(limit: Duration, graph: &str, picture: Picture, out: &mut dyn Write) -> Result<(), DrawError> {
     let format = match picture {
         Picture::Png => "-Tpng",
         Picture::Svg => "-Tsvg",
@@ -98,17 +107,35 @@ pub(crate) fn draw(graph: &str, picture: Picture, out: &mut dyn Write) -> Result
         running.push(dot);
         pipes
     };
-    let copied = std::thread::scope(|scope| {
+    let (copied, is_too_slow) = std::thread::scope(|scope| {
         // If `dot` does not read the graph to its end, its exit status or its picture says so.
-        scope.spawn(|| stdin.map(|mut stdin| stdin.write_all(graph.as_bytes())));
-        let copied = stdout.map_or(Ok(0), |mut stdout| io::copy(&mut stdout, out));
+        let feeding =
+            Builder::new().spawn_scoped(scope, || stdin.map(|mut stdin| stdin.write_all(graph.as_bytes())));
+        let (done, is_done) = mpsc::channel::<()>();
+        let watching = Builder::new().spawn_scoped(scope, move || {
+            let is_too_slow = is_done.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+            if is_too_slow {
+                end(id);
+            }
+            is_too_slow
+        });
+        let copied = match (feeding, &watching) {
+            (Ok(_), Ok(_)) => stdout.map_or(Ok(0), |mut stdout| io::copy(&mut stdout, out)),
+            (Err(error), _) => Err(error),
+            (_, Err(error)) => Err(error.kind().into()),
+        };
         if copied.is_err() {
             end(id);
         }
-        copied
+        drop(done);
+        (copied, watching.is_ok_and(|watching| watching.join().unwrap_or(false)))
     });
     let status = wait(id)?;
     match copied? {
+        _ if is_too_slow => Err(DrawError::TooSlow {
+            limit,
+            calls: graph.lines().filter(|line| line.contains(" -> ")).count(),
+        }),
         _ if !status.success() => Err(DrawError::Failed(status)),
         0 => Err(DrawError::Empty),
         _ => Ok(()),

@@ -156,6 +156,7 @@ pub(crate) fn restore_all(
 }
 
 pub(super) fn restore_in(dir: &StateDir, flight_too: bool) -> Result<Vec<RestoredSettings>, RecordError> {
+    dir.remove_left_parts();
     let names = dir.names();
     let names = names.map_err(|source| RecordError::SettingsFile { path: dir.path().to_owned(), source })?;
     let restored = names.iter().filter_map(|name| match restore(dir, name, flight_too) {

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, renameat};
@@ -18,6 +19,8 @@ use crate::output_file::unpredictable;
 
 /// The most of a file of saved settings that is read or written, bytes. A recording saves some 10 KiB.
 pub(super) const MAX_FILE_BYTES: u64 = 1 << 20;
+/// The age from which on a `.part` file belongs to no running recorder.
+const PART_MAX_AGE: Duration = Duration::from_secs(60);
 
 /// Directories in which root's directory of saved settings may be, best first. In the first two nobody else
 /// may write; `/data/adb` is there on rooted phones.
@@ -100,6 +103,20 @@ impl StateDir {
         let mut names: Vec<String> = names.filter(is_settings_file).collect();
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// Removes the files that killed recorders have left under the names that [`StateDir::create_part`]
+    /// gives. A recorder has such a file for an instant only; one that is younger than [`PART_MAX_AGE`] may
+    /// be in use.
+    pub(super) fn remove_left_parts(&self) {
+        let is_part = |name: &String| name.starts_with("tracebridge-") && name.ends_with(".part");
+        let names = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        for name in names.filter_map(|entry| entry.file_name().into_string().ok()).filter(is_part) {
+            let age = self.open(&name, false).ok().and_then(|file| file.metadata().ok()?.modified().ok());
+            if age.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > PART_MAX_AGE) {
+                self.remove(&name);
+            }
+        }
     }
 
     /// Opens one of its files for reading and writing; `create` makes it if it does not exist. Never waits,
@@ -277,6 +294,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
         dir
+    }
+
+    #[test]
+    fn part_files_of_killed_recorders_are_removed_once_they_are_old() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::for_tests(dir.path());
+        let (_, young) = state.create_part(b"x").unwrap();
+        let (file, old) = state.create_part(b"x").unwrap();
+        file.set_modified(std::time::SystemTime::now() - PART_MAX_AGE * 2).unwrap();
+        fs::write(dir.path().join("other.part"), "").unwrap();
+        state.remove_left_parts();
+        let left = |name: &str| dir.path().join(name).exists();
+        assert!(left(&young) && !left(&old) && left("other.part"));
     }
 
     #[test]
