@@ -185,20 +185,10 @@ impl Input {
     }
 
     fn unpack(mut self) -> Result<Input, InputError> {
-        let packed = match self.get(..4) {
-            Some([0x1f, 0x8b, 8, _]) => "gzip",
-            Some([0x28, 0xb5, 0x2f, 0xfd]) => "zstd",
-            _ => return Ok(self),
-        };
+        let Some(packing) = Packing::of(&self) else { return Ok(self) };
         let mut out = Vec::new();
-        let result = match packed {
-            "gzip" => {
-                let decoder = flate2::bufread::MultiGzDecoder::new(&self[..]);
-                self.unpack_budget.read_to_end(decoder, &mut out)
-            }
-            _ => zstd::stream::read::Decoder::new(&self[..])
-                .and_then(|decoder| self.unpack_budget.read_to_end(decoder, &mut out)),
-        };
+        let result = packing.decoder(&self).and_then(|d| self.unpack_budget.read_to_end(d, &mut out));
+        let packed = packing.name();
         match result {
             Err(error) if is_over_limit(&error) => {
                 return Err(InputError::TooBig { name: self.name, source: self.unpack_budget.error() });
@@ -219,6 +209,39 @@ impl Input {
         self.packed = Some(packed);
         self.bytes = Bytes::Owned(out);
         Ok(self)
+    }
+}
+
+/// How a whole file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    /// The compression that the first bytes of a file show.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Packing> {
+        match bytes.get(..4)? {
+            [0x1f, 0x8b, 8, _] => Some(Packing::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd] => Some(Packing::Zstd),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Packing::Gzip => "gzip",
+            Packing::Zstd => "zstd",
+        }
+    }
+
+    /// A reader of what is compressed in `bytes`.
+    pub(crate) fn decoder(self, bytes: &[u8]) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match self {
+            Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(bytes)),
+            Packing::Zstd => Box::new(zstd::stream::read::Decoder::new(bytes)?),
+        })
     }
 }
 

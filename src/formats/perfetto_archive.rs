@@ -9,14 +9,13 @@ use serde_json::Value as Json;
 use zip::ZipArchive;
 
 use super::input::Input;
+use super::is_zip;
 use super::unpack_budget::{OverUnpackLimit, is_over_limit};
 
 /// The manifest's name in the archive.
 const MANIFEST: &str = "perfetto_manifest.json";
 /// The largest manifest that is read, bytes.
 const MAX_MANIFEST_BYTES: u64 = 16 << 20;
-/// The first bytes of a zip.
-const MAGIC: &[u8] = b"PK\x03\x04";
 
 /// Why an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +52,7 @@ pub enum ArchiveError {
 /// # Errors
 /// [`ArchiveError`].
 pub fn members(input: &Input) -> Result<Option<Vec<Input>>, ArchiveError> {
-    if !input.starts_with(MAGIC) {
+    if !is_zip(input) {
         return Ok(None);
     }
     let zip_error = |file: &str, source| ArchiveError::Zip { name: format!("{}{file}", input.name), source };

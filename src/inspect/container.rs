@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use zip::ZipArchive;
 
-use crate::formats::input::DETECTION_BYTES;
+use crate::formats::input::{DETECTION_BYTES, Packing};
 use crate::formats::{self, UnreadFile};
 
 /// The most files that are searched in one container.
@@ -113,15 +113,9 @@ fn first_bytes(content: impl Read) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     content.take(limit).read_to_end(&mut start)?;
     let mut unpacked = Vec::new();
+    let Some(packing) = Packing::of(&start) else { return Ok(start) };
     // The data is cut here, so that an error at its end means nothing.
-    let _ = match start.get(..4) {
-        Some([0x1f, 0x8b, 8, _]) => {
-            flate2::read::GzDecoder::new(&start[..]).take(limit).read_to_end(&mut unpacked)
-        }
-        Some([0x28, 0xb5, 0x2f, 0xfd]) => zstd::stream::read::Decoder::new(&start[..])
-            .and_then(|decoder| decoder.take(limit).read_to_end(&mut unpacked)),
-        _ => return Ok(start),
-    };
+    let _ = packing.decoder(&start).and_then(|decoder| decoder.take(limit).read_to_end(&mut unpacked));
     Ok(unpacked)
 }
 

@@ -17,6 +17,9 @@ mod foreign_dat;
 mod scenario;
 #[path = "../support/schemas.rs"]
 mod schemas;
+#[cfg(target_os = "linux")]
+#[path = "../support/small_disk.rs"]
+mod small_disk;
 #[path = "../support/mod.rs"]
 mod support;
 

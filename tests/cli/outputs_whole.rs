@@ -14,6 +14,7 @@ use nix::unistd::{Pid, mkfifo};
 
 use crate::art_generate::{self, Size};
 use crate::scenario::{Era, Scenario};
+use crate::small_disk::SmallDisk;
 use crate::support::{has_program, skip, tracebridge};
 
 const OLD: &[u8] = b"an older file";
@@ -180,35 +181,12 @@ fn d2_a_file_larger_than_the_limit_leaves_the_old_output() {
     }
 }
 
-/// A file system in memory with little room, unmounted when dropped.
-struct SmallDisk(tempfile::TempDir);
-
-impl SmallDisk {
-    fn mount(size: &str) -> Option<SmallDisk> {
-        let dir = tempfile::tempdir().unwrap();
-        let options = format!("size={size}");
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", &options, "small"]).arg(dir.path()).output();
-        if !mounted.is_ok_and(|mounted| mounted.status.success()) {
-            skip("root", "mounting a small tmpfs is not permitted");
-            return None;
-        }
-        Some(SmallDisk(dir))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
-    }
-}
-
 #[test]
 fn d2_a_full_disk_leaves_the_old_output_and_is_told_once() {
     let Some(disk) = SmallDisk::mount("64k") else { return };
     let inputs = tempfile::tempdir().unwrap();
     small_inputs(inputs.path());
-    let dir = disk.0.path();
+    let dir = disk.path();
     for name in ["app.dat", "app.trace"] {
         symlink(inputs.path().join(name), dir.join(name)).unwrap();
     }

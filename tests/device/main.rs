@@ -9,6 +9,7 @@ mod capture;
 mod support;
 
 mod adb;
+mod adb_cut;
 mod atrace;
 mod boot;
 mod doctor;

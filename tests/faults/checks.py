@@ -54,7 +54,7 @@ def judge_ending(run):
     expected = {os.path.basename(name) for name in run.job.outputs} | {"stop.dat", "end.txt", "x.trace", "start.dat"}
     names = os.listdir(f"{run.directory}/out") if os.path.isdir(f"{run.directory}/out") else []
     for name in sorted(set(names) - expected):
-        unlink_failed = "unlink" in fault.details
+        unlink_failed = "unlink" in fault.details or fault.kind == "disk pulled"
         if name.startswith("tracebridge") or name.endswith(".saved"):
             continue
         if not ((killed or unlink_failed) and PART.match(name)):

@@ -252,6 +252,27 @@ class ReadOnlyDisk(Disk):
         subprocess.run(["mount", "-o", "remount,ro", run.disk], check=True)
 
 
+class PulledDisk(Disk):
+    """A disk that is pulled out: an ext4 on a loop device whose blocks are gone from one moment on. What it held
+    is gone too, so nothing is said about the outputs, and nothing can be removed from it."""
+
+    kind, changes_output = "disk pulled", True
+
+    def arm(self, run):
+        run.disk, self.image = f"{run.directory}/out", f"{run.directory}/disk"
+        with open(self.image, "wb") as image:
+            image.truncate(24 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", self.image], check=True)
+        subprocess.run(["mount", "-o", "loop,errors=remount-ro", self.image, run.disk], check=True)
+        os.rmdir(f"{run.disk}/lost+found")
+        run.place_old()
+
+    def strike(self, run):
+        self.details = f"after {time.monotonic() - run.began:.3f} s"
+        os.truncate(self.image, 0)
+        return run.is_running()
+
+
 class Input(Fault):
     """An input changes while it is read."""
 
@@ -475,7 +496,7 @@ class SecondRecorderForce(SecondRecorder):
 
 
 FAULTS = SIGNALS + CALLS + [
-    TwiceHup, StopContinue, FileSize, OpenFiles, Memory, FullDisk, ReadOnlyDisk, Truncated, Replaced, Grown,
+    TwiceHup, StopContinue, FileSize, OpenFiles, Memory, FullDisk, ReadOnlyDisk, PulledDisk, Truncated, Replaced, Grown,
     Overwritten, DirectoryRemoved, TargetSymlink, ReaderGone, ReaderStalled, ReaderSlow, ClockStep, CpuOffline,
     TracingOff, BufferResized, ClockChanged, InstanceRemoved, SecondRecorder, SecondRecorderForce,
 ]

@@ -90,11 +90,12 @@ class Run:
                 file.write(OLD)
 
     def command(self):
-        """The command line of this run: a command that is to be ended goes on for long."""
+        """The command line of this run: a command that is to be ended at a moment goes on for long."""
         words = self.job.command(self.binary)
         if self.job.kind == "recording":
             words = [self.state if word == "state" else word for word in words]
-            if self.fault and self.fault.must_end and "-t" in words:
+            # A signal at a call comes with that call, which may be at the command's end.
+            if self.fault and self.fault.must_end and self.fault.moment is not None and "-t" in words:
                 words[words.index("-t") + 1] = "20"
         return words
 

@@ -7,7 +7,8 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 
 use crate::capture;
-use crate::recording::{Busy, SmallDisk, events, record, reported, summary};
+use crate::recording::{Busy, events, record, reported, summary};
+use crate::small_disk::SmallDisk;
 use crate::support::{has_program, skip, tracebridge};
 use crate::tracefs_fixture::{Knobs, Recorder, expand, machine, wait_for_tracing};
 
@@ -110,12 +111,12 @@ fn without_room_to_compress_the_capture_stays_whole_with_a_note() {
     assert_eq!(out.status.code(), Some(0), "{out:?}");
     let raw = summary(&out)["bytes"].as_u64().unwrap();
     let Some(disk) = SmallDisk::mount(&format!("{}k", raw / 1024 + 48)) else { return };
-    let capture = disk.0.path().join("x.dat");
-    let out = record(&machine, disk.0.path(), &ring).arg("--compress").output().unwrap();
+    let capture = disk.path().join("x.dat");
+    let out = record(&machine, disk.path(), &ring).arg("--compress").output().unwrap();
     assert_eq!(out.status.code(), Some(0), "{out:?}");
     let notes = summary(&out)["notes"].to_string();
     assert!(notes.contains("not compressed, but whole") && notes.contains("bytes free"), "{notes}");
-    assert_eq!(fs::read_dir(disk.0.path()).unwrap().count(), 1, "only the capture is left");
+    assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 1, "only the capture is left");
     let told = info(&capture);
     assert_eq!(
         (&told["format"], told["events"].as_u64()),

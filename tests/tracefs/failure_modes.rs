@@ -203,15 +203,15 @@ fn a_user_without_permission_gets_an_error_that_names_the_remedy() {
 fn a_full_disk_names_the_path_and_the_free_bytes_also_when_compressing() {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
-    let Some(disk) = crate::recording::SmallDisk::mount("2m") else { return };
+    let Some(disk) = crate::small_disk::SmallDisk::mount("2m") else { return };
     let _busy = Busy::start();
     // The saved settings are on the full disk too, as on a phone.
-    let dir = &disk.0;
+    let dir = disk.path();
     let before = Knobs::read(&machine.root);
-    let capture = disk.0.path().join("x.dat");
+    let capture = disk.path().join("x.dat");
     let out = run(
         &machine,
-        dir.path(),
+        dir,
         &[
             "record",
             "sched",
@@ -229,7 +229,7 @@ fn a_full_disk_names_the_path_and_the_free_bytes_also_when_compressing() {
     );
     assert_eq!(out.status.code(), Some(3), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the capture is left");
+    assert_eq!(fs::read_dir(dir).unwrap().count(), 1, "only the capture is left");
     let error = summary(&out)["error"].to_string();
     assert!(error.contains(capture.to_str().unwrap()) && error.contains("bytes free"), "{error}");
     assert!(events(&summary(&out)) > 1000);

@@ -1,6 +1,8 @@
 //! Faults at random moments of commands that record: signals, errors of the disk and of tracefs, limits,
 //! other programs at the same buffer.
 
+use std::process::Command;
+
 use crate::recording::record;
 use crate::support::{inject_faults, tracebridge};
 use crate::tracefs_fixture::{Knobs, Recorder, expand, machine, wait_for_tracing};
@@ -49,4 +51,29 @@ fn a_stream_whose_reader_has_gone_before_its_head_is_a_failure() {
         "{out:?}"
     );
     assert_eq!(before.changed(&machine.root), [""; 0]);
+}
+
+/// With six descriptors the recorder could open, but not look again at its file of saved settings, and tried
+/// for ever.
+#[test]
+fn a_recorder_with_few_file_descriptors_ends_and_changes_no_setting() {
+    let Some(machine) = machine() else { return };
+    let before = Knobs::read(&machine.root);
+    for limit in 4..14 {
+        let dir = tempfile::tempdir().unwrap();
+        let output = Command::new("sh")
+            .args(["-c", &format!("ulimit -n {limit}; exec timeout -s KILL 10 \"$@\""), "sh"])
+            .arg(env!("CARGO_BIN_EXE_tracebridge"))
+            .args(["record", "sched", "-t", "0.1", "--tracefs"])
+            .arg(&machine.root)
+            .arg("--state-dir")
+            .arg(dir.path())
+            .arg("-o")
+            .arg(dir.path().join("x.dat"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{limit}: {}: {said}", output.status);
+        assert_eq!(before.changed(&machine.root), Vec::<String>::new(), "{limit}: {said}");
+    }
 }

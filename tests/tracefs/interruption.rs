@@ -160,12 +160,12 @@ fn b3_a_start_that_fails_leaves_no_instance() {
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
     let instance = machine.root.join("instances/tb-b3");
     let capture = dir.path().join("none/x.dat");
-    let full = crate::recording::SmallDisk::mount("4k");
+    let full = crate::small_disk::SmallDisk::mount("4k");
     if let Some(full) = &full {
-        let _ = fs::write(full.0.path().join("fill"), [0; 8192]);
+        let _ = fs::write(full.path().join("fill"), [0; 8192]);
         let mut start = tracebridge();
         start.args(["start", "sched", "--instance", "tb-b3", "--tracefs"]).arg(&machine.root);
-        let out = start.arg("--state-dir").arg(full.0.path()).output().unwrap();
+        let out = start.arg("--state-dir").arg(full.path()).output().unwrap();
         assert_eq!(out.status.code(), Some(1), "{out:?}");
         assert!(!instance.exists(), "{out:?}");
     }

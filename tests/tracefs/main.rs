@@ -6,6 +6,8 @@ mod capture;
 mod damage;
 #[path = "../support/schemas.rs"]
 mod schemas;
+#[path = "../support/small_disk.rs"]
+mod small_disk;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
+use crate::small_disk::SmallDisk;
 use crate::support::{has_program, skip, tracebridge};
 use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine, wait_for_tracing};
 
@@ -328,29 +329,6 @@ fn a_stream_whose_reader_closes_the_pipe_ends_and_puts_every_knob_back() {
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
 
-/// A file system in memory of this size, unmounted on drop.
-pub struct SmallDisk(pub tempfile::TempDir);
-
-impl SmallDisk {
-    pub fn mount(size: &str) -> Option<SmallDisk> {
-        let dir = tempfile::tempdir().unwrap();
-        let option = format!("size={size},mode=0700");
-        let mount =
-            Command::new("mount").args(["-t", "tmpfs", "-o", &option, "tmpfs"]).arg(dir.path()).status();
-        if !mount.is_ok_and(|s| s.success()) {
-            skip("tracefs", "cannot mount a tmpfs");
-            return None;
-        }
-        Some(SmallDisk(dir))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
-    }
-}
-
 #[test]
 fn a_full_file_system_ends_a_recording_and_keeps_the_pages_that_fitted() {
     let Some(machine) = machine() else { return };
@@ -358,7 +336,7 @@ fn a_full_file_system_ends_a_recording_and_keeps_the_pages_that_fitted() {
     let Some(disk) = SmallDisk::mount("2m") else { return };
     let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
     let busy = Busy::start();
-    let capture = disk.0.path().join("x.dat");
+    let capture = disk.path().join("x.dat");
     let out = tracebridge()
         .args(["record", "sched", "irq/*", "raw_syscalls/*", "-t", "120", "-b", "128", "--json", "--tracefs"])
         .args([machine.root.as_os_str(), "--state-dir".as_ref(), dir.path().as_os_str()])

@@ -162,7 +162,7 @@ impl SettingsGuard {
         let mut remove_instance = false;
         let mut saved = Vec::new();
         let mut leftover = None;
-        if let Some((owner, left)) = parse(&dir, &name)?.filter(|(owner, _)| owner.boot_id == boot_id()) {
+        if let Some((owner, left)) = parse(&dir, &name)?.filter(|(owner, _)| !owner.is_of_earlier_boot()) {
             if owner.flight.is_some() && !force {
                 return Err(RecordError::FlightRecorder { pid: owner.pid });
             }
@@ -255,7 +255,7 @@ impl SettingsGuard {
         let (Some(dir), name) = (dir, name_of(tracefs)) else { return Ok(None) };
         let Some((owner, saved)) = parse(&dir, &name)? else { return Ok(None) };
         let Some(file) = lock(&dir, &name)? else { return Err(RecordError::Busy { pid: owner.pid }) };
-        if owner.boot_id != boot_id() {
+        if owner.is_of_earlier_boot() {
             dir.remove(&name);
             return Ok(None);
         }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::buffer_lock::BufferLock;
 use super::super::{RecordError, Tracefs};
 use super::put_back::count_changed;
-use super::settings_file::{SettingsOwner, boot_id, lock, parse};
+use super::settings_file::{SettingsOwner, lock, parse};
 use super::state_dir::StateDir;
 use super::{LockedFile, SettingsGuard};
 use crate::markers::TRACEFS_PLACES;
@@ -114,7 +114,7 @@ fn describe(dir: &StateDir, name: &str) -> Option<SettingsFileReport> {
         }
     };
     let state = match lock(dir, name).ok()? {
-        _ if owner.boot_id != boot_id() => SettingsFileState::EarlierBoot,
+        _ if owner.is_of_earlier_boot() => SettingsFileState::EarlierBoot,
         None => SettingsFileState::Running,
         Some(_) if owner.flight.is_some() => SettingsFileState::Flight,
         Some(_) => SettingsFileState::Killed,
@@ -185,7 +185,7 @@ fn restore(dir: &StateDir, name: &str, flight_too: bool) -> Result<Option<Restor
     }
     let Some(file) = lock(dir, name)? else { return Ok(Some(done)) };
     let tracefs = buffer_of(&owner);
-    let stale = owner.boot_id != boot_id();
+    let stale = owner.is_of_earlier_boot();
     if !stale && is_unmounted(&tracefs) {
         let place = tracefs.root().display();
         done.failures.push(format!("no tracefs is mounted at {place} now: mount it and try again"));

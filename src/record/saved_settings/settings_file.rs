@@ -46,6 +46,19 @@ pub(super) struct SettingsOwner {
     pub(super) capture: Option<PathBuf>,
 }
 
+impl SettingsOwner {
+    /// Whether the machine has been booted since. Where one of the two ids could not be read the answer is no,
+    /// so that nothing is thrown away that may still be put back.
+    pub(super) fn is_of_earlier_boot(&self) -> bool {
+        differ(&self.boot_id, &boot_id())
+    }
+}
+
+/// Whether two ids of boots are known, and those of two boots.
+fn differ(one: &str, other: &str) -> bool {
+    !one.is_empty() && !other.is_empty() && one != other
+}
+
 /// A file of tracefs, and the value to write to it to have the old setting back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SavedKnob {
@@ -75,7 +88,7 @@ pub(super) fn name_of(tracefs: &Tracefs) -> String {
     format!("tracebridge-{buffer}.saved")
 }
 
-/// The kernel's id of the current boot.
+/// The kernel's id of the current boot; empty if it cannot be read.
 pub(super) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
@@ -93,7 +106,7 @@ pub(super) fn lock(dir: &StateDir, name: &str) -> Result<Option<Flock<File>>, Re
         };
         // The file's owner may have removed it between the open and the lock here. Then the locked file has
         // no name, and the lock keeps nobody out.
-        if dir.has(name, &file) {
+        if dir.has(name, &file)? {
             return Ok(Some(file));
         }
     }
@@ -120,7 +133,7 @@ fn parse_text(text: &str) -> Option<SavedSettings> {
 
 /// Checks what a file of saved settings would have written. Of an earlier boot nothing is written.
 fn check(dir: &StateDir, owner: &SettingsOwner, saved: &Vec<SavedSetting>) -> Result<(), String> {
-    if owner.boot_id != boot_id() {
+    if owner.is_of_earlier_boot() {
         return Ok(());
     }
     let root = &owner.tracefs;
@@ -216,6 +229,12 @@ mod tests {
 
     fn properties(name: &str) -> SavedSetting {
         SavedSetting::Properties(SavedProperties { values: vec![(name.into(), "c\n".into())] })
+    }
+
+    #[test]
+    fn settings_are_of_an_earlier_boot_only_if_both_ids_are_known() {
+        assert!(differ("a", "b"));
+        assert!(!differ("a", "a") && !differ("a", "") && !differ("", "b"));
     }
 
     #[test]

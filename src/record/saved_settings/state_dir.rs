@@ -159,10 +159,20 @@ impl StateDir {
     }
 
     /// Whether `name` still is the file `file`.
-    pub(super) fn has(&self, name: &str, file: &File) -> bool {
-        let same = |a: Metadata, b: Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
-        let now = self.open(name, false).ok().and_then(|now| now.metadata().ok());
-        now.zip(file.metadata().ok()).is_some_and(|(now, then)| same(now, then))
+    ///
+    /// # Errors
+    /// `name` cannot be opened, for another reason than that it is gone or is no file of saved settings.
+    pub(super) fn has(&self, name: &str, file: &File) -> Result<bool, RecordError> {
+        let failed = |source| RecordError::SettingsFile { path: self.path_of(name), source };
+        let now = match self.open(name, false) {
+            Ok(now) => now.metadata().map_err(failed)?,
+            Err(RecordError::SettingsFile { source, .. }) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(failed(source));
+            }
+            Err(_) => return Ok(false),
+        };
+        let then = file.metadata().map_err(failed)?;
+        Ok((now.dev(), now.ino()) == (then.dev(), then.ino()))
     }
 
     /// Creates a file under a name of its own. Returns the name too.

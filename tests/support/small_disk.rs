@@ -1,0 +1,35 @@
+//! A file system that is soon full.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::skip;
+
+/// A file system in memory, unmounted on drop.
+pub struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    /// Mounts one of this size, as in `size=64k`. Without root the test is skipped, with a message: `None`.
+    pub fn mount(size: &str) -> Option<SmallDisk> {
+        let dir = tempfile::tempdir().unwrap();
+        let options = format!("size={size},mode=0700");
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &options, "small"]).arg(dir.path()).output();
+        if !mounted.is_ok_and(|mounted| mounted.status.success()) {
+            skip("root", "mounting a small tmpfs is not permitted");
+            return None;
+        }
+        Some(SmallDisk(dir))
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
