@@ -254,6 +254,26 @@ pub(crate) fn create_beside(target: &Path, readers: Readers) -> io::Result<(File
     }
 }
 
+/// Creates a new directory in `parent` that only this user can read, under a name that begins with `prefix`
+/// and that nobody can predict.
+///
+/// # Errors
+/// The system's error.
+pub(crate) fn create_private_dir(parent: &Path, prefix: &str) -> io::Result<PathBuf> {
+    let mut tries = 0..MAX_NAMES;
+    loop {
+        let dir = parent.join(format!("{prefix}-{:016x}", unpredictable()));
+        #[cfg_attr(not(unix), allow(unused_mut))]
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        match builder.create(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries.next().is_some() => {}
+            created => return created.map(|()| dir),
+        }
+    }
+}
+
 /// The name, or as much of its start as a temporary file's name has room for.
 fn shortened(name: &OsStr) -> OsString {
     if name.len() <= MAX_NAME_BYTES {

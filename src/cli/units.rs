@@ -16,6 +16,33 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|e| e.to_string())
 }
 
+/// Parses a place in a trace such as `1.5s`, `200ms`, `350us` or `80ns`, in ns. A number without a unit is in
+/// seconds.
+pub fn nanoseconds(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let unit_ns: u64 = match unit {
+        "" | "s" => 1_000_000_000,
+        "ms" => 1_000_000,
+        "us" | "µs" => 1_000,
+        "ns" => 1,
+        "m" => 60_000_000_000,
+        _ => return Err("a time is a number with s, ms, us, ns or m: 1.5s, 200ms, 350us".into()),
+    };
+    let wrong = || format!("{number:?} is not a number");
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
+        return Err(wrong());
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| wrong())? };
+    // Digits behind the nanosecond are left out.
+    let (mut ns, mut place) = (whole.checked_mul(unit_ns).ok_or("the time is too long")?, unit_ns);
+    for digit in fraction.bytes() {
+        place /= 10;
+        ns = ns.checked_add(place * u64::from(digit - b'0')).ok_or("the time is too long")?;
+    }
+    Ok(ns)
+}
+
 /// Parses a size in bytes such as `4096`, `64k`, `20m` or `2g`. The units are powers of 1024.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
@@ -44,6 +71,13 @@ mod tests {
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(nanoseconds("1.5s"), Ok(1_500_000_000));
+        assert_eq!((nanoseconds("200ms"), nanoseconds("350us")), (Ok(200_000_000), Ok(350_000)));
+        assert_eq!((nanoseconds("0.000000001"), nanoseconds("1.0000000019")), (Ok(1), Ok(1_000_000_001)));
+        assert_eq!(
+            (nanoseconds("8ns"), nanoseconds(".5us"), nanoseconds("2m")),
+            (Ok(8), Ok(500), Ok(120_000_000_000))
+        );
         assert_eq!(bytes("4096"), Ok(4096));
         assert_eq!(bytes("20MB"), Ok(20 << 20));
         assert_eq!(bytes("2g"), Ok(2 << 30));
@@ -52,6 +86,7 @@ mod tests {
     #[test]
     fn text_that_is_not_a_time_or_size_is_refused() {
         assert!(duration("5 days").is_err() && duration("").is_err() && duration("-1").is_err());
+        assert!(["", ".", "1.2.3s", "-1s", "5h", "s"].iter().all(|text| nanoseconds(text).is_err()));
         assert!(bytes("1.5k").is_err() && bytes("20t").is_err() && bytes("99999999999g").is_err());
     }
 }

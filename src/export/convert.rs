@@ -16,7 +16,8 @@ use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{self, OpenError, art_method};
 use crate::output_file::{OutputFile, Readers, SameFile, check_distinct, is_stdout};
 use crate::timeline::{
-    self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, Verdict,
+    self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, TimelineSink,
+    Verdict, WindowError, WindowFilter, WindowRequest,
 };
 
 /// A request to convert inputs to one output file.
@@ -39,6 +40,8 @@ pub struct ConvertRequest<'a> {
     pub unpack_limit: UnpackLimit,
     /// The user's decisions about the place of method traces.
     pub options: MergeOptions,
+    /// The part of the timeline to write.
+    pub window: WindowRequest,
 }
 
 /// A request whose inputs are open: nothing is written yet.
@@ -142,6 +145,9 @@ pub enum ConvertError {
         /// The system's error.
         source: io::Error,
     },
+    /// The timeline has no such part.
+    #[error(transparent)]
+    Window(#[from] WindowError),
     /// The merge failed; no output is left behind.
     #[error(transparent)]
     Merge(#[from] MergeError),
@@ -244,29 +250,50 @@ impl<'a> Conversion<'a> {
         mapping: Option<&Mapping<'_>>,
     ) -> Result<(MergeSummary, ConversionLosses), ConvertError> {
         let mut writer = match (self.format.create, file) {
-            (Create::PassThrough(_, create), _) if !self.request.only_ftrace => {
+            (Create::PassThrough(_, create), _) if self.passes_packets() => {
                 create(self.stream(file)?, &self.inputs, mapping)
             }
             (Create::Stream(create) | Create::PassThrough(create, _), _) => create(self.stream(file)?),
+            (Create::OfInputs(create), _) => create(self.stream(file)?, &self.inputs),
             (Create::Archive(_, create), Some(file)) if !file.is_direct() => {
                 create(self.named(file)?, &self.inputs).map_err(MergeError::Io)?
             }
             (Create::Archive(..), _) => return Err(ConvertError::ArchiveNeedsFile),
         };
-        let options = &self.request.options;
-        let result = match mapping {
-            Some(mapping) => {
-                timeline::merge(&self.inputs, &mut Deobfuscator::new(writer.as_mut(), mapping), options)
+        let (options, window) = (&self.request.options, self.request.window);
+        let mut summary = match window.is_whole() {
+            true => self.push(writer.as_mut(), mapping)?,
+            false => {
+                let (first, last) = timeline::extent(&self.inputs, options)?;
+                let mut part = WindowFilter::new(writer.as_mut(), window.of_timeline(first, last)?);
+                let mut summary = self.push(&mut part, mapping)?;
+                part.restrict(&mut summary);
+                summary
             }
-            None => timeline::merge(&self.inputs, writer.as_mut(), options),
         };
         drop(writer);
-        let mut summary = result?;
         summary.report.notes.extend(self.notes.iter().cloned());
-        let losses = ConversionLosses::of(self.format, &summary);
+        let mut losses = ConversionLosses::of(self.format, &summary);
+        if matches!(self.format.create, Create::PassThrough(..)) && !window.is_whole() {
+            // The format would hold them, but nothing says which part of the timeline they belong to.
+            losses.dropped.extend(summary.report.unread.clone());
+        }
         match only_dropped_kind(self.format, &summary) {
             Some(kind) => Err(self.nothing_to_hold(kind, ConversionLosses::list(&losses.dropped))),
             None => Ok((summary, losses)),
+        }
+    }
+
+    /// Puts the inputs on one clock and pushes them to `writer`.
+    fn push(
+        &self,
+        writer: &mut dyn TimelineSink,
+        mapping: Option<&Mapping<'_>>,
+    ) -> Result<MergeSummary, MergeError> {
+        let options = &self.request.options;
+        match mapping {
+            Some(mapping) => timeline::merge(&self.inputs, &mut Deobfuscator::new(writer, mapping), options),
+            None => timeline::merge(&self.inputs, writer, options),
         }
     }
 
@@ -274,9 +301,14 @@ impl<'a> Conversion<'a> {
         ConvertError::NothingToHold { format: self.format.name, data, data_kind }
     }
 
+    /// Whether Perfetto's packets may pass through whole. Of a part of the timeline they cannot.
+    fn passes_packets(&self) -> bool {
+        !self.request.only_ftrace && self.request.window.is_whole()
+    }
+
     /// The only input, if the output is to hold the input's packets and nothing else.
     fn unchanged(&self) -> Option<&Input> {
-        let passes = matches!(self.format.create, Create::PassThrough(..)) && !self.request.only_ftrace;
+        let passes = matches!(self.format.create, Create::PassThrough(..)) && self.passes_packets();
         match self.inputs.as_slice() {
             [input] if passes && self.mapping.is_none() => {
                 Some(input).filter(|i| perfetto::is_perfetto_trace(i))
@@ -310,6 +342,7 @@ impl<'a> Conversion<'a> {
             events: report.events(),
             duplicates: 0,
             method_edges: 0,
+            header: Vec::new(),
         };
         Ok(MergeSummary { markers, threads, ..MergeSummary::new(clock, vec![copied], report) })
     }

@@ -17,7 +17,7 @@ use std::io::{self, Write};
 
 use super::Out;
 use super::track_builder::{
-    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, OwnTrack, Span, Task, Tasks,
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, OwnTrack, Span, Task, Tasks, ThreadState,
     TrackBuilder, TrackSink, counter_number,
 };
 use super::writer_thread::WriterThread;
@@ -163,8 +163,8 @@ impl TrackSink for CsvWriter {
         self.thread_row(names, at, CsvRow { cpu: Some(cpu), value: Some(prio), ..row })
     }
 
-    fn state(&mut self, names: &Tasks, at: Task, state: &'static str, span: Span) -> io::Result<()> {
-        self.thread_row(names, at, CsvRow::of("state", span, state.as_bytes()))
+    fn state(&mut self, names: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
+        self.thread_row(names, at, CsvRow::of("state", state.span, state.state.as_bytes()))
     }
 
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {

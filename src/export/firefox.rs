@@ -19,7 +19,7 @@ use fxprof_processed_profile::{
 use super::Out;
 use super::track_builder::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
-    Task, Tasks, TrackBuilder, TrackSink,
+    Task, Tasks, ThreadState, TrackBuilder, TrackSink,
 };
 use crate::formats::{CounterValue, Event, EventType};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
@@ -276,9 +276,9 @@ impl TrackSink for FirefoxWriter {
         Ok(())
     }
 
-    fn state(&mut self, _: &Tasks, at: Task, state: &'static str, span: Span) -> io::Result<()> {
+    fn state(&mut self, _: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
         let thread = self.task_thread(at);
-        self.add_marker(thread, interval(span), state, "", self.categories.sched);
+        self.add_marker(thread, interval(state.span), state.state, "", self.categories.sched);
         Ok(())
     }
 

@@ -12,8 +12,8 @@ mod losses;
 mod named_out;
 mod perfetto;
 mod perfetto_zip;
+mod report_page;
 pub mod systrace;
-mod systrace_html;
 mod thread_names;
 mod trace_dat;
 mod track_builder;
@@ -54,6 +54,8 @@ pub struct OutputFormat {
 pub enum Create {
     /// The writer writes from front to back: to a file, a pipe, or a compressor.
     Stream(fn(Out) -> Box<dyn TimelineSink>),
+    /// The writer writes from front to back, and is told the inputs.
+    OfInputs(fn(Out, &[Input]) -> Box<dyn TimelineSink>),
     /// The writer writes from front to back. The other function makes a writer that also passes through the
     /// packets of inputs that have the output's format.
     PassThrough(fn(Out) -> Box<dyn TimelineSink>, CreatePassing),
@@ -106,10 +108,17 @@ pub static FORMATS: &[OutputFormat] = &[
     },
     OutputFormat {
         name: "systrace-html",
-        endings: &[".html", ".htm"],
+        endings: &[".systrace.html"],
         viewers: "any browser, offline; https://ui.perfetto.dev reads it too",
-        column: Column::Systrace,
-        create: Create::Stream(systrace_html::create),
+        column: Column::SystraceHtml,
+        create: Create::OfInputs(report_page::create_with_text),
+    },
+    OutputFormat {
+        name: "report",
+        endings: &[".html", ".htm"],
+        viewers: "any browser, offline",
+        column: Column::Report,
+        create: Create::OfInputs(report_page::create),
     },
     OutputFormat {
         name: "trace-dat",
@@ -155,6 +164,7 @@ impl OutputFormat {
 pub fn create(name: &str, out: Out) -> Option<Box<dyn TimelineSink>> {
     match OutputFormat::of_name(name)?.create {
         Create::Stream(create) | Create::PassThrough(create, _) => Some(create(out)),
+        Create::OfInputs(create) => Some(create(out, &[])),
         Create::Archive(..) => None,
     }
 }
@@ -174,6 +184,7 @@ mod tests {
             let out = file.reopen().unwrap();
             let mut sink = match format.create {
                 Create::Stream(create) | Create::PassThrough(create, _) => create(Box::new(out)),
+                Create::OfInputs(create) => create(Box::new(out), &[]),
                 Create::Archive(_, create) => {
                     create(NamedOut { name: format.name.to_owned(), out }, &[]).unwrap()
                 }

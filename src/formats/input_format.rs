@@ -11,6 +11,8 @@ use super::{art_method, ftrace_text, perfetto, trace_dat};
 pub struct InputFormat {
     /// The format's name for people: `trace.dat`.
     pub name: &'static str,
+    /// Whether files of this format hold the text of ftrace, as systrace's pages do.
+    pub is_text: bool,
     /// Whether a file with these bytes has this format. Most formats are recognized by their first bytes,
     /// texts by their first lines.
     pub detect: fn(&[u8]) -> bool,
@@ -21,11 +23,16 @@ pub struct InputFormat {
 /// Every format that is read. The first row whose `detect` accepts the bytes is the file's format, so formats
 /// with a magic number stand before those that are recognized by their contents.
 pub static FORMATS: &[InputFormat] = &[
-    InputFormat { name: "trace.dat", detect: trace_dat::detect, open: trace_dat::open },
-    InputFormat { name: "method trace", detect: art_method::detect, open: open_method_trace },
-    InputFormat { name: perfetto::NAME, detect: perfetto::detect, open: perfetto::open },
-    InputFormat { name: "systrace HTML", detect: ftrace_text::detect_html, open: ftrace_text::open },
-    InputFormat { name: "ftrace text", detect: ftrace_text::detect, open: ftrace_text::open },
+    InputFormat { name: "trace.dat", is_text: false, detect: trace_dat::detect, open: trace_dat::open },
+    InputFormat { name: "method trace", is_text: false, detect: art_method::detect, open: open_method_trace },
+    InputFormat { name: perfetto::NAME, is_text: false, detect: perfetto::detect, open: perfetto::open },
+    InputFormat {
+        name: "systrace HTML",
+        is_text: true,
+        detect: ftrace_text::detect_html,
+        open: ftrace_text::open,
+    },
+    InputFormat { name: "ftrace text", is_text: true, detect: ftrace_text::detect, open: ftrace_text::open },
 ];
 
 fn open_method_trace(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
@@ -120,7 +127,9 @@ pub fn identify(bytes: &[u8]) -> Result<&'static InputFormat, UnreadFile> {
 /// Describes a file that matches neither [`FORMATS`] nor [`UNREAD_FILES`].
 fn unknown(bytes: &[u8]) -> UnreadFile {
     let start = bytes.get(..DETECTION_BYTES).unwrap_or(bytes);
-    let (what, cure) = if ftrace_text::is_html_page(start) {
+    let (what, cure) = if is_report_page(bytes) {
+        ("a report page of tracebridge without the trace's text", "give the files that the page was made of")
+    } else if ftrace_text::is_html_page(start) {
         ("an HTML page without a trace in it", "only systrace's pages hold one")
     } else if start.contains(&0) {
         ("binary data of an unknown kind", "see what wrote it")
@@ -129,6 +138,16 @@ fn unknown(bytes: &[u8]) -> UnreadFile {
     };
     no_trace(what, cure)
 }
+
+/// Whether a file is a page that `tracebridge report` has written.
+pub(crate) fn is_report_page(bytes: &[u8]) -> bool {
+    let start = bytes.get(..DETECTION_BYTES).unwrap_or(bytes);
+    let directory = format!("id=\"{REPORT_DIRECTORY_ID}\"");
+    ftrace_text::is_html_page(start) && memchr::memmem::find(bytes, directory.as_bytes()).is_some()
+}
+
+/// The id of the element that holds the directory of a report page (docs/report-format.md).
+pub(crate) const REPORT_DIRECTORY_ID: &str = "tracebridge-directory";
 
 /// Why an input cannot be read. Every error names the input.
 #[derive(Debug, thiserror::Error)]

@@ -27,6 +27,7 @@ pub mod unpack_budget;
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
 pub use event::{Event, EventTypeId, Payload};
 pub use input_format::{FORMATS, InputFormat, OpenError, UnreadFile, identify, is_zip, open};
+pub(crate) use input_format::{REPORT_DIRECTORY_ID, is_report_page};
 pub use recording::{FormatError, OpenedInput, Recording};
 pub use report::{CpuCount, Damage, ReadReport, TrackEventCounts};
 pub use sink::{Head, Order, ProcessInfo, Sink, SinkAdapter, ThreadInfo};

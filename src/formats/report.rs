@@ -25,6 +25,16 @@ pub struct CpuCount {
     pub gaps: u64,
 }
 
+impl CpuCount {
+    /// Counts missing events; `count` is how many, where the kernel counted them.
+    pub fn add_loss(&mut self, count: Option<u64>) {
+        match count {
+            Some(count) => self.lost = self.lost.saturating_add(count),
+            None => self.gaps += 1,
+        }
+    }
+}
+
 /// How many events of tracks there are: slices, instants and counters that programs write themselves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TrackEventCounts {

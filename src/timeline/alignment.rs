@@ -16,7 +16,7 @@ use super::residuals::{self, MatchedPair, Residuals, WINDOW_NS, geometric_mean, 
 use super::summary::Verdict;
 use super::{identity, offset_histogram};
 use crate::clock::{Clock, Snapshots};
-use crate::formats::art_method::MethodTrace;
+use crate::formats::art_method::{MethodTrace, YEAR_2001_NS};
 
 /// The timeline's clock, and the snapshots that tie other clocks to it.
 #[derive(Debug, Clone)]
@@ -41,9 +41,6 @@ pub struct AlignError {
     pub why: String,
 }
 
-/// The year 2001, ns since 1970. A larger start time is in CLOCK_REALTIME: no machine has been up for 31
-/// years.
-const YEAR_2001_NS: u64 = 1_000_000_000_000_000_000;
 /// How far a trace may begin after the recording's end, or end before the recording's begin, and still be
 /// tried: ns.
 const MAX_OUTSIDE_RECORDING_NS: u64 = 1_000_000_000;

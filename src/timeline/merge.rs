@@ -136,7 +136,8 @@ fn push_all(
     placed: &[(usize, &MethodTrace<'_>, Placement)],
 ) -> io::Result<()> {
     let in_order = timeline.order() == Order::Time;
-    if in_order {
+    let edges_in_order = timeline.edge_order() == Order::Time;
+    if edges_in_order {
         timeline.hold_method_traces(placed)?;
     }
     for input in recordings.iter().skip(1) {
@@ -146,7 +147,7 @@ fn push_all(
         timeline.push_recording(first, false, false)?;
     }
     timeline.push_held_until(u64::MAX)?;
-    if in_order { Ok(()) } else { timeline.push_method_traces(placed) }
+    if edges_in_order { Ok(()) } else { timeline.push_method_traces(placed) }
 }
 
 /// The timeline's clock: BOOTTIME where snapshots convert the recordings' clock to BOOTTIME, else the
@@ -204,6 +205,7 @@ fn blank_summary(input: &Input, clock: Clock) -> InputSummary {
         events: 0,
         duplicates: 0,
         method_edges: 0,
+        header: Vec::new(),
     }
 }
 

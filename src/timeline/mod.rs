@@ -24,6 +24,7 @@ mod summary;
 #[cfg(test)]
 mod test_data;
 mod track_pass;
+mod window;
 
 pub use alignment::AlignError;
 pub use data_kind::{DataCounts, DataKind};
@@ -31,4 +32,5 @@ pub use deobfuscate::Deobfuscator;
 pub use merge::{MergeError, merge};
 pub use placement::MergeOptions;
 pub use sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineAdapter, TimelineSink};
-pub use summary::{InputSummary, MergeSummary, Verdict};
+pub use summary::{InputSummary, MergeSummary, Verdict, Window};
+pub use window::{WindowError, WindowFilter, WindowRequest, extent};

@@ -127,6 +127,11 @@ impl<'o> Timeline<'o> {
         self.out.order()
     }
 
+    /// The order in which the exporter wants edges.
+    pub fn edge_order(&mut self) -> Order {
+        self.out.edge_order()
+    }
+
     /// Pushes the timeline's head.
     pub fn head(&mut self, head: &Head) -> io::Result<()> {
         self.out.head(head)
@@ -219,7 +224,7 @@ impl<'o> Timeline<'o> {
             passes_through: input.passes_through,
             tracks: TrackPass::default(),
             edges: BTreeMap::new(),
-            at_once: order == Order::Time,
+            at_once: self.out.edge_order() == Order::Time,
             hold,
             duplicates: BTreeMap::new(),
             buffer: (hold && !input.passes_through).then(EventBuffer::default),
@@ -326,6 +331,7 @@ impl<'o> Timeline<'o> {
         let summary = &mut self.summary.inputs[index];
         summary.format = trace.format();
         summary.clock = finding.clock;
+        summary.header = trace.header().described();
         summary.verdict = finding.verdict;
         summary.why = finding.why.clone();
         summary.offset_ns = placement.time(0, 0, placement.start).wrapping_sub(placement.start) as i64;
@@ -443,7 +449,7 @@ impl PushPass<'_, '_> {
         if self.passes_through {
             return Ok(());
         }
-        if self.hold {
+        if self.hold && self.at_once {
             self.timeline.held_edges.push((thread, edge));
             return Ok(());
         }

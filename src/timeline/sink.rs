@@ -76,6 +76,11 @@ pub trait TimelineSink: Sink {
     fn order(&mut self) -> Order {
         Order::Any
     }
+    /// The order in which the exporter wants the edges of method traces, where it wants events in order of
+    /// time: with [`Order::Any`] each thread's edges are in order by itself.
+    fn edge_order(&mut self) -> Order {
+        self.order()
+    }
     /// Whether the exporter itself takes the contents of the recording with this number among the inputs from
     /// the input's bytes. Its contents are then read and counted, but not pushed.
     fn passes_through(&mut self, input: usize) -> bool {
@@ -121,6 +126,10 @@ pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
     fn order(&mut self) -> Order {
         self.next().order()
     }
+    /// See [`TimelineSink::edge_order`].
+    fn edge_order(&mut self) -> Order {
+        self.next().edge_order()
+    }
     /// See [`TimelineSink::passes_through`].
     fn passes_through(&mut self, input: usize) -> bool {
         self.next().passes_through(input)
@@ -154,6 +163,9 @@ pub trait TimelineAdapter: SinkAdapter<Next: TimelineSink> {
 impl<A: TimelineAdapter + ?Sized> TimelineSink for A {
     fn order(&mut self) -> Order {
         TimelineAdapter::order(self)
+    }
+    fn edge_order(&mut self) -> Order {
+        TimelineAdapter::edge_order(self)
     }
     fn passes_through(&mut self, input: usize) -> bool {
         TimelineAdapter::passes_through(self, input)
@@ -226,6 +238,9 @@ mod tests {
     impl TimelineSink for CallLog {
         fn order(&mut self) -> Order {
             Order::Time
+        }
+        fn edge_order(&mut self) -> Order {
+            Order::Any
         }
         fn passes_through(&mut self, input: usize) -> bool {
             input == 3
@@ -309,6 +324,7 @@ mod tests {
         assert_eq!(direct.0.len(), 11, "every method is called: {:?}", direct.0);
         assert_eq!(adapter.0.0, direct.0);
         assert_eq!(TimelineSink::order(&mut adapter), Order::Time);
+        assert_eq!(TimelineSink::edge_order(&mut adapter), Order::Any);
         assert!(TimelineSink::passes_through(&mut adapter, 3));
         assert_eq!(TimelineSink::notes(&mut adapter), ["a note"]);
         assert_eq!(TimelineSink::not_written(&mut adapter).get(DataKind::FieldValues), 2);

@@ -32,6 +32,17 @@ impl Verdict {
     }
 }
 
+/// A part of a timeline, ns of the timeline's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Window {
+    /// Where the whole timeline begins.
+    pub start: u64,
+    /// Where the part begins.
+    pub from: u64,
+    /// Where the part ends.
+    pub to: u64,
+}
+
 /// The summary of one input.
 #[derive(Debug, Clone, Serialize)]
 pub struct InputSummary {
@@ -63,6 +74,9 @@ pub struct InputSummary {
     pub duplicates: u64,
     /// Method enters and exits; 0 for a kernel recording.
     pub method_edges: u64,
+    /// What a method trace's header says, for people: keys and values.
+    #[serde(skip)]
+    pub header: Vec<(String, String)>,
 }
 
 /// The summary of a whole timeline.
@@ -70,6 +84,9 @@ pub struct InputSummary {
 pub struct MergeSummary {
     /// The timeline's clock.
     pub clock: Clock,
+    /// The part of the timeline that was chosen; `None` is the whole timeline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
     /// The inputs, in the order given.
     pub inputs: Vec<InputSummary>,
     /// Events, losses and damage of all inputs together.
@@ -96,6 +113,7 @@ impl MergeSummary {
     pub(crate) fn new(clock: Clock, inputs: Vec<InputSummary>, report: ReadReport) -> MergeSummary {
         MergeSummary {
             clock,
+            window: None,
             inputs,
             report,
             markers: 0,

@@ -1,21 +1,21 @@
 //! `merge` and `convert`: put inputs on one clock and write them in a format that people open.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{Args, Parser};
 use serde_json::json;
 
 use super::{MemoryArgs, size};
-use crate::cli::Exit;
+use crate::cli::{Exit, units};
 use crate::clock::Clock;
 use crate::console::TerminalWriter;
 use crate::export::ConversionLosses;
 use crate::export::convert::{Conversion, ConvertRequest, Converted};
 use crate::output_file::is_stdout;
-use crate::timeline::{MergeOptions, MergeSummary};
+use crate::timeline::{MergeOptions, MergeSummary, Window, WindowRequest};
 
 /// Put recordings and method traces on one clock, and write them as one file
 ///
@@ -35,6 +35,15 @@ pub struct MergeArgs {
     inputs: Vec<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    write: WriteArgs,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// The user's decisions about the place of method traces.
+#[derive(Args, Default)]
+pub(super) struct PlaceArgs {
     /// ns to add to the method trace's own times, instead of finding it out (may be negative)
     #[arg(long, value_name = "NS", allow_hyphen_values = true)]
     offset: Option<i64>,
@@ -60,9 +69,11 @@ pub struct ConvertArgs {
     input: PathBuf,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    write: WriteArgs,
 }
 
-#[derive(Parser)]
+#[derive(Args)]
 struct OutputArgs {
     /// Where to write; its ending names the format, a further .gz packs it; - is standard output
     #[arg(long, short, value_name = "OUT")]
@@ -70,15 +81,26 @@ struct OutputArgs {
     /// The format to write, whatever OUT's ending
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// R8's or ProGuard's mapping.txt: gives obfuscated names back, of methods and inside markers
-    #[arg(long, value_name = "MAPPING.TXT")]
-    mapping: Option<PathBuf>,
     /// Perfetto to Perfetto: write only events, slices and counters anew, and leave out all other packets
     #[arg(long)]
     only_ftrace: bool,
     /// Pack the output with gzip, whatever OUT's ending
     #[arg(long)]
     gzip: bool,
+}
+
+/// How the output is written and the summary printed, for every command that writes a timeline.
+#[derive(Args)]
+pub(super) struct WriteArgs {
+    /// R8's or ProGuard's mapping.txt: gives obfuscated names back, of methods and inside markers
+    #[arg(long, value_name = "MAPPING.TXT")]
+    mapping: Option<PathBuf>,
+    /// Begin at this time after the trace's begin (1.5s, 200ms, 350us); what began before begins here
+    #[arg(long, value_name = "TIME", value_parser = units::nanoseconds)]
+    from: Option<u64>,
+    /// End at this time after the trace's begin
+    #[arg(long, value_name = "TIME", value_parser = units::nanoseconds)]
+    to: Option<u64>,
     #[command(flatten)]
     memory: MemoryArgs,
     /// Write the summary as JSON (docs/schemas/convert.json describes it)
@@ -101,36 +123,63 @@ fn clock(name: &str) -> Result<Clock, String> {
 
 /// Runs `merge`.
 pub fn merge(args: MergeArgs) -> anyhow::Result<Exit> {
-    let options = MergeOptions { offset_ns: args.offset, clock: args.clock };
-    run(&args.inputs, &args.output, options, args.explain)
+    run(&args.inputs, &args.output, &args.write, &args.place)
 }
 
 /// Runs `convert`.
 pub fn convert(args: ConvertArgs) -> anyhow::Result<Exit> {
-    run(&[args.input], &args.output, MergeOptions::default(), false)
+    run(&[args.input], &args.output, &args.write, &PlaceArgs::default())
 }
 
-fn run(inputs: &[PathBuf], args: &OutputArgs, options: MergeOptions, explain: bool) -> anyhow::Result<Exit> {
-    let conversion = Conversion::prepare(ConvertRequest {
+fn run(
+    inputs: &[PathBuf],
+    output: &OutputArgs,
+    write: &WriteArgs,
+    place: &PlaceArgs,
+) -> anyhow::Result<Exit> {
+    let request = request(inputs, &output.output, write, place);
+    let (format, only_ftrace, gzip) = (output.format.as_deref(), output.only_ftrace, output.gzip);
+    write_timeline(ConvertRequest { format, only_ftrace, gzip, ..request }, write, place)
+}
+
+/// The request to write `inputs` to `output` in the format that its ending names.
+pub(super) fn request<'a>(
+    inputs: &'a [PathBuf],
+    output: &'a Path,
+    write: &'a WriteArgs,
+    place: &PlaceArgs,
+) -> ConvertRequest<'a> {
+    ConvertRequest {
         inputs,
-        output: &args.output,
-        format: args.format.as_deref(),
-        mapping: args.mapping.as_deref(),
-        only_ftrace: args.only_ftrace,
-        gzip: args.gzip,
-        unpack_limit: args.memory.limit(),
-        options,
-    })?;
+        output,
+        format: None,
+        mapping: write.mapping.as_deref(),
+        only_ftrace: false,
+        gzip: false,
+        unpack_limit: write.memory.limit(),
+        options: MergeOptions { offset_ns: place.offset, clock: place.clock },
+        window: WindowRequest { from_ns: write.from, to_ns: write.to },
+    }
+}
+
+/// Writes a timeline, and prints the summary.
+pub(super) fn write_timeline(
+    request: ConvertRequest<'_>,
+    args: &WriteArgs,
+    place: &PlaceArgs,
+) -> anyhow::Result<Exit> {
+    let (output, explain) = (request.output, place.explain);
+    let conversion = Conversion::prepare(request)?;
     let progress = progress(conversion.input_count(), conversion.input_bytes());
     let result = conversion.run();
     progress.finish_and_clear();
     let converted = result?;
     // Where the file itself goes to standard output, the summary goes to standard error.
-    if is_stdout(&args.output) {
+    if is_stdout(output) {
         // The output is written: that nobody reads the summary does not change the result.
-        let _ = print(io::stderr(), args, &converted, explain);
+        let _ = print(io::stderr(), output, args, &converted, explain);
     } else {
-        match print(io::stdout().lock(), args, &converted, explain) {
+        match print(io::stdout().lock(), output, args, &converted, explain) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 return Err(error).context("standard output");
             }
@@ -141,13 +190,19 @@ fn run(inputs: &[PathBuf], args: &OutputArgs, options: MergeOptions, explain: bo
     Ok(if is_lossy { Exit::Lossy } else { Exit::Complete })
 }
 
-fn print(to: impl Write, args: &OutputArgs, converted: &Converted, explain: bool) -> io::Result<()> {
+fn print(
+    to: impl Write,
+    output: &Path,
+    args: &WriteArgs,
+    converted: &Converted,
+    explain: bool,
+) -> io::Result<()> {
     let to = &mut TerminalWriter::new(to);
     if args.json {
-        print_json(to, args, converted)?;
+        print_json(to, output, converted)?;
     } else {
         print_summary(to, &converted.summary, explain)?;
-        print_output(to, args, converted)?;
+        print_output(to, output, converted)?;
     }
     to.flush()
 }
@@ -163,9 +218,9 @@ fn progress(inputs: usize, bytes: u64) -> indicatif::ProgressBar {
     bar
 }
 
-fn print_json(to: &mut dyn Write, args: &OutputArgs, converted: &Converted) -> io::Result<()> {
+fn print_json(to: &mut dyn Write, path: &Path, converted: &Converted) -> io::Result<()> {
     let output = json!({
-        "path": args.output, "format": converted.format.name, "bytes": converted.bytes,
+        "path": path, "format": converted.format.name, "bytes": converted.bytes,
     });
     let ConversionLosses { dropped, reduced } = &converted.losses;
     let value = json!({
@@ -216,6 +271,10 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
         writeln!(to, "track events: {slices} slices, {instants} instants, {values} counter values")?;
     }
     if let (Some(first), Some(last)) = (report.first_ts, report.last_ts) {
+        if let Some(window) = summary.window.map(Window::in_trace) {
+            let [from, to_time] = [window.from_ns, window.to_ns].map(|ns| ns as f64 / 1e9);
+            writeln!(to, "part: from {from:.6} s to {to_time:.6} s after the trace's begin")?;
+        }
         writeln!(to, "time: {:.6} s, clock {}", last.saturating_sub(first) as f64 / 1e9, summary.clock)?;
     }
     for line in &report.irregular {
@@ -231,7 +290,7 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
 }
 
 /// Prints what the output has no place for, how large it is, and how to open it.
-fn print_output(to: &mut dyn Write, args: &OutputArgs, converted: &Converted) -> io::Result<()> {
+fn print_output(to: &mut dyn Write, output: &Path, converted: &Converted) -> io::Result<()> {
     let (format, losses) = (converted.format, &converted.losses);
     if !losses.dropped.is_empty() {
         let list = ConversionLosses::list(&losses.dropped);
@@ -242,7 +301,7 @@ fn print_output(to: &mut dyn Write, args: &OutputArgs, converted: &Converted) ->
         writeln!(to, "reduced: {list}: {} lacks these details, or holds them in another form", format.name)?;
     }
     if let Some(bytes) = converted.bytes {
-        writeln!(to, "written: {} ({}, {})", args.output.display(), format.name, size(bytes))?;
+        writeln!(to, "written: {} ({}, {})", output.display(), format.name, size(bytes))?;
         writeln!(to, "open it: {}", format.viewers)?;
     }
     Ok(())

@@ -5,6 +5,7 @@ mod info;
 mod interrupt;
 mod merge;
 mod profile;
+mod report;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -23,6 +24,8 @@ use crate::formats::{self, art_method};
 pub enum HostCommand {
     Merge(merge::MergeArgs),
     Convert(merge::ConvertArgs),
+    Report(report::ReportArgs),
+    Open(report::OpenArgs),
     Info(info::InfoArgs),
     Profile(Box<profile::ProfileArgs>),
     Dmtracedump(dmtracedump::DmtracedumpArgs),
@@ -35,6 +38,8 @@ impl HostCommand {
         match self {
             HostCommand::Merge(args) => merge::merge(args),
             HostCommand::Convert(args) => merge::convert(args),
+            HostCommand::Report(args) => report::report(args),
+            HostCommand::Open(args) => report::open(args),
             HostCommand::Info(args) => info::run(args),
             HostCommand::Profile(args) => profile::run(*args),
             HostCommand::Dmtracedump(args) => dmtracedump::run(args),
@@ -55,9 +60,11 @@ pub fn suggest_for_file(error: &clap::Error) {
     let Some(input) = path.is_file().then(|| Input::open(path).ok()).flatten() else { return };
     let commands = match formats::identify(&input) {
         Ok(_) if art_method::detect(&input) => {
-            ["info FILE", "profile FILE", "convert FILE -o OUT.pftrace"].as_slice()
+            ["open FILE", "info FILE", "profile FILE", "convert FILE -o OUT.pftrace"].as_slice()
         }
-        Ok(_) => &["info FILE", "convert FILE -o OUT.pftrace", "merge FILE APP.trace -o OUT.pftrace"],
+        Ok(_) => {
+            &["open FILE", "info FILE", "convert FILE -o OUT.pftrace", "merge FILE APP.trace -o OUT.pftrace"]
+        }
         Err(_) => &["info FILE"],
     };
     complain(format_args!("\n{word} is a file, and no command comes before it. Perhaps:"));

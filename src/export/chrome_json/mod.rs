@@ -26,7 +26,7 @@ use super::Out;
 use super::thread_names::{SECOND_TRACK, method_track_id};
 use super::track_builder::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
-    Task, Tasks, TrackBuilder, TrackSink, counter_number,
+    Task, Tasks, ThreadState, TrackBuilder, TrackSink, counter_number,
 };
 use super::writer_thread::WriterThread;
 use crate::formats::{CounterValue, Event, EventType, Flow, Value};
@@ -246,7 +246,8 @@ impl TrackSink for ChromeJson {
         self.event(b'E', place, end, name.as_bytes(), "sched", args)
     }
 
-    fn state(&mut self, _: &Tasks, at: Task, state: &'static str, span: Span) -> io::Result<()> {
+    fn state(&mut self, _: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
+        let (span, state) = (state.span, state.state);
         let id = |out: &mut Vec<u8>| {
             let _ = write!(out, ",\"id2\":{{\"local\":\"state of {}\"}}", at.tid);
         };

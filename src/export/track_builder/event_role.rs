@@ -12,6 +12,9 @@ pub(super) enum EventRole {
     IrqEntry { name: usize },
     SoftirqEntry { vec: usize },
     IrqExit,
+    BlockedReason { pid: usize, io_wait: usize },
+    BinderSend { id: usize },
+    BinderReceive { id: usize },
     Other,
 }
 
@@ -39,6 +42,11 @@ impl EventRole {
             "irq_handler_entry" => field("name").map(|name| EventRole::IrqEntry { name }),
             "softirq_entry" => field("vec").map(|vec| EventRole::SoftirqEntry { vec }),
             "irq_handler_exit" | "softirq_exit" => Some(EventRole::IrqExit),
+            "sched_blocked_reason" => field("pid")
+                .zip(field("io_wait"))
+                .map(|(pid, io_wait)| EventRole::BlockedReason { pid, io_wait }),
+            "binder_transaction" => field("debug_id").map(|id| EventRole::BinderSend { id }),
+            "binder_transaction_received" => field("debug_id").map(|id| EventRole::BinderReceive { id }),
             _ => None,
         };
         found.unwrap_or(EventRole::Other)

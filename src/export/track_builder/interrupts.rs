@@ -7,19 +7,26 @@ use crate::formats::{Event, EventType};
 use crate::ftrace::softirq;
 
 impl<S: TrackSink> TrackBuilder<S> {
-    pub(super) fn irq_entry(&mut self, event: &Event<'_>, kind: &EventType, name: usize) {
+    pub(super) fn irq_entry(&mut self, event: &Event<'_>, kind: &EventType, name: usize) -> io::Result<()> {
         let name = String::from_utf8_lossy(event.text(kind, name).unwrap_or(b"irq")).into_owned();
-        self.begin_irq(event, name);
+        self.begin_irq(event, name)
     }
 
-    pub(super) fn softirq_entry(&mut self, event: &Event<'_>, kind: &EventType, vec: usize) {
+    pub(super) fn softirq_entry(
+        &mut self,
+        event: &Event<'_>,
+        kind: &EventType,
+        vec: usize,
+    ) -> io::Result<()> {
         let vec = event.int(kind, vec).unwrap_or(-1);
         let name = softirq::name(vec).unwrap_or("softirq");
-        self.begin_irq(event, format!("softirq {name}"));
+        self.begin_irq(event, format!("softirq {name}"))
     }
 
-    fn begin_irq(&mut self, event: &Event<'_>, name: String) {
+    fn begin_irq(&mut self, event: &Event<'_>, name: String) -> io::Result<()> {
+        self.sink.irq_begin(event.cpu, event.ts, &name)?;
         self.irqs.entry(event.cpu).or_default().push((event.ts, name));
+        Ok(())
     }
 
     /// Ends the innermost interrupt of the event's CPU.

@@ -7,6 +7,7 @@
 mod counters;
 mod event_role;
 mod interrupts;
+mod losses;
 mod own_track;
 mod slices;
 mod thread_states;
@@ -51,6 +52,16 @@ struct RunningTask {
     prio: i64,
 }
 
+/// The state of a thread since the time `since`, ns.
+struct OpenState {
+    state: &'static str,
+    since: u64,
+    /// The CPU on which the thread runs.
+    cpu: Option<u32>,
+    /// The uninterruptible sleep before this state: `sched_blocked_reason` comes after its end.
+    sleep_before: Option<ThreadState>,
+}
+
 /// What a counter belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum CounterScope {
@@ -60,7 +71,7 @@ pub(super) enum CounterScope {
 }
 
 /// The names of threads and processes. The names are complete only at the end of the timeline.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tasks {
     pub threads: ThreadNames,
     pub processes: BTreeMap<i32, String>,
@@ -88,7 +99,10 @@ impl Tasks {
 /// threads are also passed on when they begin.
 pub(super) trait TrackSink {
     /// A slice begins on a thread.
-    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()>;
+    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        let _ = (at, ts, name);
+        Ok(())
+    }
     /// A slice of a thread ended.
     fn end(&mut self, names: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()>;
     /// A slice that belongs to a process, not to a thread, begins or ends.
@@ -97,8 +111,18 @@ pub(super) trait TrackSink {
     fn counter(&mut self, names: &Tasks, scope: CounterScope, at: CounterSample<'_>) -> io::Result<()>;
     /// A thread had a CPU.
     fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()>;
-    /// A thread was in a state: `Running`, `Runnable`, `Sleeping` …
-    fn state(&mut self, names: &Tasks, at: Task, state: &'static str, span: Span) -> io::Result<()>;
+    /// A thread was in a state.
+    fn state(&mut self, names: &Tasks, at: Task, state: &ThreadState) -> io::Result<()>;
+    /// A thread woke another one, or sent a message to it.
+    fn arrow(&mut self, arrow: &Arrow) -> io::Result<()> {
+        let _ = arrow;
+        Ok(())
+    }
+    /// A CPU begins to serve an interrupt.
+    fn irq_begin(&mut self, cpu: u32, ts: u64, name: &str) -> io::Result<()> {
+        let _ = (cpu, ts, name);
+        Ok(())
+    }
     /// A CPU served an interrupt.
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()>;
     /// A method begins on a thread.
@@ -120,6 +144,11 @@ pub(super) trait TrackSink {
         let _ = (at, stack, methods, until);
         Ok(())
     }
+    /// A slice begins on a program's own track.
+    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        let _ = (track, ts, name);
+        Ok(())
+    }
     /// A slice of a program's own track ended. `depth` is the number of slices that stay open on the track.
     fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], depth: usize) -> io::Result<()>;
     /// An instant of a program's own track.
@@ -136,8 +165,46 @@ pub(super) trait TrackSink {
     fn other(&mut self, names: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
     /// Events of a CPU are missing after the time `ts`, the latest time so far; `count` is how many, where
     /// the kernel counted them.
-    fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()>;
+    fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {
+        let _ = (cpu, ts, count);
+        Ok(())
+    }
+    /// Events of a CPU are missing between its events at the begin and at the end of `span`; `count` is how
+    /// many, where the kernel counted them. A loss before the CPU's first event begins at 0.
+    fn lost_between(&mut self, cpu: u32, span: Span, count: Option<u64>) -> io::Result<()> {
+        let _ = (cpu, span, count);
+        Ok(())
+    }
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()>;
+}
+
+/// A period in which a thread was in one state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ThreadState {
+    /// `Running`, `Runnable`, `Sleeping` …
+    pub state: &'static str,
+    pub span: Span,
+    /// The CPU on which the thread ran.
+    pub cpu: Option<u32>,
+    /// The thread that ended this state by a wake-up; 0 is the idle task, where an interrupt woke the thread.
+    pub waker: Option<i32>,
+}
+
+/// What an [`Arrow`] stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum ArrowKind {
+    /// A thread woke another one.
+    Wakeup,
+    /// A thread sent a binder transaction, and another one received it.
+    Binder,
+}
+
+/// Something that leads from one thread to another: each end has its time, ns, and its thread id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Arrow {
+    pub kind: ArrowKind,
+    pub from: (u64, i32),
+    pub to: (u64, i32),
 }
 
 /// The begin or the end of an asynchronous slice.
@@ -213,8 +280,12 @@ pub(super) struct TrackBuilder<S> {
     /// The begin of each open asynchronous slice, by process, track (or name) and cookie.
     asyncs: HashMap<(i32, Vec<u8>, i64), u64>,
     cpus: BTreeMap<u32, RunningTask>,
-    /// The state of each thread, and when it began.
-    states: HashMap<i32, (&'static str, u64)>,
+    /// The state of each thread.
+    states: HashMap<i32, OpenState>,
+    /// The time and the sender of each binder transaction that nobody has received yet, by its number.
+    binder_sent: HashMap<i64, (u64, i32)>,
+    /// By CPU: the time of the last event, and the counts of the losses behind it.
+    cpu_losses: BTreeMap<u32, (u64, Vec<Option<u64>>)>,
     /// Open interrupts by CPU: the time of the begin, and the name.
     irqs: HashMap<u32, Vec<(u64, String)>>,
     /// Indexed by method id.
@@ -238,6 +309,8 @@ impl<S: TrackSink> TrackBuilder<S> {
             asyncs: HashMap::new(),
             cpus: BTreeMap::new(),
             states: HashMap::new(),
+            binder_sent: HashMap::new(),
+            cpu_losses: BTreeMap::new(),
             irqs: HashMap::new(),
             methods: Vec::new(),
             method_threads: HashMap::new(),
@@ -245,6 +318,18 @@ impl<S: TrackSink> TrackBuilder<S> {
             last_ts: 0,
             unmatched_ends: 0,
         }
+    }
+}
+
+impl<S: TrackSink> TrackBuilder<S> {
+    pub fn sink(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// Passes on an event that has no other role.
+    fn other(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        let at = self.tasks.task(event.tid);
+        self.sink.other(&self.tasks, at, event, kind)
     }
 }
 
@@ -281,6 +366,7 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
 
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.last_ts = self.last_ts.max(event.ts);
+        self.end_losses(event)?;
         if event.tid > 0 && (event.comm.is_some() || event.tgid.is_some()) {
             self.tasks.threads.learn(event.tid, event.tgid, event.comm);
         }
@@ -290,23 +376,32 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
             EventRole::Print { buf } => self.marker(event, event.text(kind, buf).unwrap_or(b"")),
             EventRole::CpuCounter { name, value, cpu } => self.cpu_counter(event, kind, name, value, cpu),
             EventRole::Clock { name, value } => self.clock_rate(event, kind, name, value),
-            EventRole::IrqEntry { name } => {
-                self.irq_entry(event, kind, name);
-                Ok(())
-            }
-            EventRole::SoftirqEntry { vec } => {
-                self.softirq_entry(event, kind, vec);
-                Ok(())
-            }
+            EventRole::IrqEntry { name } => self.irq_entry(event, kind, name),
+            EventRole::SoftirqEntry { vec } => self.softirq_entry(event, kind, vec),
             EventRole::IrqExit => self.irq_exit(event),
-            EventRole::Other => {
-                let at = self.tasks.task(event.tid);
-                self.sink.other(&self.tasks, at, event, kind)
+            EventRole::BlockedReason { pid, io_wait } => {
+                self.blocked_reason(event, kind, pid, io_wait);
+                self.other(event, kind)
             }
+            EventRole::BinderSend { id } => {
+                if let Some(id) = event.int(kind, id) {
+                    self.binder_sent.insert(id, (event.ts, event.tid));
+                }
+                self.other(event, kind)
+            }
+            EventRole::BinderReceive { id } => {
+                let sent = event.int(kind, id).and_then(|id| self.binder_sent.remove(&id));
+                if let Some(from) = sent {
+                    self.sink.arrow(&Arrow { kind: ArrowKind::Binder, from, to: (event.ts, event.tid) })?;
+                }
+                self.other(event, kind)
+            }
+            EventRole::Other => self.other(event, kind),
         }
     }
 
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+        self.cpu_losses.entry(cpu).or_default().1.push(count);
         self.sink.lost(cpu, self.last_ts, count)
     }
 }
@@ -343,7 +438,9 @@ impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
     }
 
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
-        let end = self.last_ts;
+        // What is open at the end of a part goes on behind it.
+        let end = summary.window.map_or(self.last_ts, |window| self.last_ts.max(window.to));
+        self.close_losses(end)?;
         self.close_slices(end)?;
         self.close_track_slices(end)?;
         self.close_thread_states(end)?;

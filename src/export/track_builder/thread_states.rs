@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::{RunningTask, Span, TrackBuilder, TrackSink};
+use super::{Arrow, ArrowKind, OpenState, RunningTask, Span, ThreadState, TrackBuilder, TrackSink};
 use crate::formats::{Event, EventType};
 use crate::ftrace::task_state;
 
@@ -11,6 +11,9 @@ const RUNNING: &str = "Running";
 const RUNNABLE: &str = "Runnable";
 const PREEMPTED: &str = "Runnable (Preempted)";
 const DEAD: &str = "Dead";
+const UNINTERRUPTIBLE: &str = "Uninterruptible Sleep";
+/// An uninterruptible sleep that `sched_blocked_reason` calls a wait for I/O.
+const IO_WAIT: &str = "Uninterruptible Sleep (IO)";
 
 impl<S: TrackSink> TrackBuilder<S> {
     /// Handles a `sched_switch`: `prev` are the fields comm, pid and state, `next` the fields comm, pid and
@@ -35,8 +38,8 @@ impl<S: TrackSink> TrackBuilder<S> {
             self.end_on_cpu(cpu, &task, Span { start: task.since, end: ts, open: false })?;
         }
         let state = task_state::words(event.int(kind, prev[2]).unwrap_or(0) as u64);
-        self.change_state(left, state, ts)?;
-        self.change_state(entered, RUNNING, ts)
+        self.change_state(left, state, ts, None, None)?;
+        self.change_state(entered, RUNNING, ts, Some(cpu), None)
     }
 
     /// Passes the time that a thread had a CPU on to the sink.
@@ -57,24 +60,60 @@ impl<S: TrackSink> TrackBuilder<S> {
     ) -> io::Result<()> {
         let tid = event.int(kind, pid).unwrap_or(-1) as i32;
         self.tasks.threads.learn(tid, None, event.text(kind, comm));
-        match self.states.get(&tid) {
-            Some((RUNNING | RUNNABLE | PREEMPTED, _)) => Ok(()),
-            _ => self.change_state(tid, RUNNABLE, event.ts),
+        let is_runnable = |open: &OpenState| matches!(open.state, RUNNING | RUNNABLE | PREEMPTED);
+        if tid <= 0 || self.states.get(&tid).is_some_and(is_runnable) {
+            return Ok(());
+        }
+        let (ts, waker) = (event.ts, event.tid);
+        self.sink.arrow(&Arrow { kind: ArrowKind::Wakeup, from: (ts, waker), to: (ts, tid) })?;
+        self.change_state(tid, RUNNABLE, ts, None, Some(waker))
+    }
+
+    /// Handles a `sched_blocked_reason`, which says of what kind the thread's last sleep was.
+    pub(super) fn blocked_reason(&mut self, event: &Event<'_>, kind: &EventType, pid: usize, io_wait: usize) {
+        let tid = event.int(kind, pid).unwrap_or(-1) as i32;
+        if event.int(kind, io_wait) != Some(1) {
+            return;
+        }
+        let Some(open) = self.states.get_mut(&tid) else { return };
+        match &mut open.sleep_before {
+            Some(sleep) => sleep.state = IO_WAIT,
+            None if open.state == UNINTERRUPTIBLE => open.state = IO_WAIT,
+            None => {}
         }
     }
 
-    /// Ends the thread's state and begins the next one.
-    fn change_state(&mut self, tid: i32, state: &'static str, ts: u64) -> io::Result<()> {
+    /// Ends the thread's state and begins the next one, on `cpu` where the thread runs. `waker` is the thread
+    /// that ended the state by a wake-up.
+    fn change_state(
+        &mut self,
+        tid: i32,
+        state: &'static str,
+        ts: u64,
+        cpu: Option<u32>,
+        waker: Option<i32>,
+    ) -> io::Result<()> {
         if tid <= 0 {
             return Ok(());
         }
-        if let Some((was, start)) = self.states.insert(tid, (state, ts))
-            && ts > start
-        {
-            let at = self.tasks.task(tid);
-            self.sink.state(&self.tasks, at, was, Span { start, end: ts, open: false })?;
+        let next = OpenState { state, since: ts, cpu, sleep_before: None };
+        let Some(was) = self.states.insert(tid, next) else { return Ok(()) };
+        let at = self.tasks.task(tid);
+        if let Some(sleep) = was.sleep_before {
+            self.sink.state(&self.tasks, at, &sleep)?;
         }
-        Ok(())
+        let span = Span { start: was.since, end: ts, open: false };
+        let ended = ThreadState { state: was.state, span, cpu: was.cpu, waker };
+        match (ts > was.since, was.state) {
+            (false, _) => Ok(()),
+            (true, UNINTERRUPTIBLE) => {
+                if let Some(next) = self.states.get_mut(&tid) {
+                    next.sleep_before = Some(ended);
+                }
+                Ok(())
+            }
+            (true, _) => self.sink.state(&self.tasks, at, &ended),
+        }
     }
 
     /// Ends at `end` the times on a CPU and the thread states that no event ended.
@@ -84,9 +123,15 @@ impl<S: TrackSink> TrackBuilder<S> {
         }
         // In the order of thread ids, so that the same input always gives the same output.
         let states: BTreeMap<i32, _> = std::mem::take(&mut self.states).into_iter().collect();
-        for (tid, (state, start)) in states {
-            if end > start && state != DEAD {
-                self.sink.state(&self.tasks, self.tasks.task(tid), state, Span { start, end, open: true })?;
+        for (tid, open) in states {
+            let at = self.tasks.task(tid);
+            if let Some(sleep) = open.sleep_before {
+                self.sink.state(&self.tasks, at, &sleep)?;
+            }
+            if end > open.since && open.state != DEAD {
+                let span = Span { start: open.since, end, open: true };
+                let state = ThreadState { state: open.state, span, cpu: open.cpu, waker: None };
+                self.sink.state(&self.tasks, at, &state)?;
             }
         }
         Ok(())

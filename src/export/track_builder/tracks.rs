@@ -28,7 +28,10 @@ impl<S: TrackSink> TrackBuilder<S> {
         self.last_ts = self.last_ts.max(event.ts);
         let Some(track) = self.own_tracks.get_mut(event.track.0 as usize) else { return Ok(()) };
         match event.kind {
-            TrackEventKind::Begin { name } => track.open.push((event.ts, name.to_vec())),
+            TrackEventKind::Begin { name } => {
+                self.sink.track_begin(track, event.ts, name)?;
+                track.open.push((event.ts, name.to_vec()));
+            }
             TrackEventKind::End => {
                 // Without a begin, the slice began before the recording.
                 if let Some((start, name)) = track.open.pop() {

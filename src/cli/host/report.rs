@@ -1,0 +1,162 @@
+//! `report` and `open`: write a page that shows a trace offline, and open it in a browser.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, io};
+
+use anyhow::{Context, bail};
+use clap::Parser;
+
+use super::merge::{PlaceArgs, WriteArgs, request, write_timeline};
+use crate::cli::Exit;
+use crate::console::complain;
+use crate::export::convert::ConvertRequest;
+use crate::formats::input::Input;
+use crate::formats::is_report_page;
+use crate::output_file::create_private_dir;
+
+/// How long a browser's command is watched for a failure. A command that runs longer is the browser itself.
+const MAX_WAIT_FOR_FAILURE: Duration = Duration::from_secs(3);
+
+/// Write a page that shows recordings and method traces in any browser, offline
+///
+/// The page is one file with everything in it: it can be mailed, attached to a bug, and opened without a
+/// network. Inputs and options are those of merge. OUT appears when it is complete.
+///
+/// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but events were lost, an input is damaged, or the page
+/// has no place for some of the data.
+#[derive(Parser)]
+pub struct ReportArgs {
+    /// The files to show together; - is standard input
+    #[arg(required = true)]
+    inputs: Vec<PathBuf>,
+    /// Where to write [default: the first file's name with .html, in this directory]
+    #[arg(long, short, value_name = "OUT.html")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    write: WriteArgs,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Show recordings and method traces in the browser
+///
+/// Writes the page of `report` into a new directory that only you can read, and opens it with $BROWSER, or
+/// else with the system's own way to open a page. A page that report has written is opened as it is.
+///
+/// Exit status: that of report; 1 also where no browser could be started.
+#[derive(Parser)]
+pub struct OpenArgs {
+    /// The files to show together; - is standard input
+    #[arg(required = true)]
+    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    write: WriteArgs,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Runs `report`.
+pub fn report(args: ReportArgs) -> anyhow::Result<Exit> {
+    let output = args.output.unwrap_or_else(|| page_name(&args.inputs).into());
+    write_page(&args.inputs, &output, &args.write, &args.place)
+}
+
+/// Runs `open`.
+pub fn open(args: OpenArgs) -> anyhow::Result<Exit> {
+    if let [page] = args.inputs.as_slice()
+        && page.is_file()
+        && is_report_page(&Input::open(page)?)
+    {
+        start_browser(&fs::canonicalize(page).with_context(|| page.display().to_string())?)?;
+        return Ok(Exit::Complete);
+    }
+    let dir =
+        create_private_dir(&env::temp_dir(), "tracebridge").context(env::temp_dir().display().to_string())?;
+    let page = dir.join(page_name(&args.inputs));
+    let written = write_page(&args.inputs, &page, &args.write, &args.place);
+    if written.is_err() {
+        let _ = fs::remove_dir(&dir);
+    }
+    let exit = written?;
+    start_browser(&page)?;
+    Ok(exit)
+}
+
+fn write_page(
+    inputs: &[PathBuf],
+    output: &Path,
+    write: &WriteArgs,
+    place: &PlaceArgs,
+) -> anyhow::Result<Exit> {
+    let request = request(inputs, output, write, place);
+    write_timeline(ConvertRequest { format: Some("report"), ..request }, write, place)
+}
+
+/// The name of a page: that of the first input, with `.html` in place of its ending.
+fn page_name(inputs: &[PathBuf]) -> OsString {
+    let stem = inputs.first().filter(|input| input.as_os_str() != "-").and_then(|input| input.file_stem());
+    let mut name = stem.unwrap_or(OsStr::new("report")).to_owned();
+    name.push(".html");
+    name
+}
+
+/// Opens a page in a browser.
+fn start_browser(page: &Path) -> anyhow::Result<()> {
+    for mut command in browsers(page) {
+        match run(&mut command) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => complain(format_args!("{}: {error}", command.get_program().display())),
+        }
+    }
+    bail!("no browser could be started: open {} in one", page.display())
+}
+
+/// The commands that may open a page, the first choice first.
+fn browsers(page: &Path) -> Vec<Command> {
+    let mut commands = Vec::new();
+    // A list of commands, in which %s stands for the page.
+    let chosen = env::var("BROWSER").unwrap_or_default();
+    for line in chosen.split(':') {
+        let mut words = line.split_whitespace();
+        let Some(program) = words.next() else { continue };
+        let mut command = Command::new(program);
+        for word in words.clone() {
+            command.arg(if word == "%s" { page.as_os_str() } else { OsStr::new(word) });
+        }
+        if words.all(|word| word != "%s") {
+            command.arg(page);
+        }
+        commands.push(command);
+    }
+    let mut system = match env::consts::OS {
+        "macos" => Command::new("open"),
+        "windows" => {
+            let mut command = Command::new("cmd");
+            // The first text in quotes would be the title of a window.
+            command.args(["/C", "start", ""]);
+            command
+        }
+        _ => Command::new("xdg-open"),
+    };
+    system.arg(page);
+    commands.push(system);
+    commands
+}
+
+/// Starts a command, and returns whether it has not failed.
+fn run(command: &mut Command) -> io::Result<bool> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+    let give_up = Instant::now() + MAX_WAIT_FOR_FAILURE;
+    while Instant::now() < give_up {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.success());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(true)
+}

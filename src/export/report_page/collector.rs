@@ -1,0 +1,294 @@
+//! Collects the tracks of a page from the slices, states, counters and events of a timeline.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use super::strings::Strings;
+use super::tracks::{Name, Owner, PageTracks, Role, method_thread_id};
+use crate::export::systrace::EventPrinter;
+use crate::export::track_builder::{
+    Arrow, ArrowKind, AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel,
+    OpenMethod, OwnTrack, Span, Task, Tasks, ThreadState, TrackSink, counter_number,
+};
+use crate::formats::{CounterValue, Event, EventType, Flow, TrackOwner};
+use crate::ftrace::print_fmt::Symbolizer;
+use crate::markers::{ClockSync, Marker};
+use crate::timeline::{MergeSummary, MethodId, MethodName, MethodThread};
+
+/// What a page shows, as it is collected.
+#[derive(Default)]
+pub(super) struct Collector {
+    pub strings: Strings,
+    pub methods: MethodTable,
+    pub tracks: PageTracks,
+    /// By [`MethodThread::index`]: the thread, and the number of its track of calls.
+    pub method_threads: Vec<Option<(MethodThread, usize)>>,
+    pub arrows: Vec<Arrow>,
+    /// The arrows of flows: the times of both ends, and the numbers of their tracks.
+    pub flows: Vec<(u64, u64, usize, usize)>,
+    /// The last event of each flow: its time, and its track.
+    open_flows: HashMap<u64, (u64, usize)>,
+    /// The time that each thread had a CPU, ns.
+    pub on_cpu_ns: HashMap<i32, u64>,
+    /// A time of the timeline, ns, and what CLOCK_REALTIME was then, ns, as a marker says.
+    pub wall: Option<(u64, u64)>,
+    /// Names of threads and processes, which are complete at the end.
+    pub tasks: Tasks,
+    printers: Printers,
+}
+
+/// Prints the fields of the events that the page shows as texts.
+#[derive(Default)]
+struct Printers {
+    kernel: Arc<Symbolizer>,
+    /// By event type: the kernel that recorded it, and the printer, once there is an event of this type.
+    kinds: Vec<(Arc<Symbolizer>, Option<EventPrinter>)>,
+    line: Vec<u8>,
+}
+
+/// The methods of all method traces, by method id: string ids.
+#[derive(Default, serde::Serialize)]
+pub(super) struct MethodTable {
+    class: Vec<u32>,
+    name: Vec<u32>,
+    signature: Vec<u32>,
+    file: Vec<u32>,
+}
+
+impl MethodTable {
+    pub fn is_empty(&self) -> bool {
+        self.class.is_empty()
+    }
+}
+
+impl Collector {
+    pub fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) {
+        self.printers.kernel = symbolizer.clone();
+    }
+
+    pub fn event_type(&mut self) {
+        self.printers.kinds.push((self.printers.kernel.clone(), None));
+    }
+
+    pub fn method_name(&mut self, id: MethodId, name: &MethodName<'_>) {
+        let texts = [name.class, name.name, name.signature, name.file];
+        let ids = texts.map(|text| self.strings.id(text.as_bytes()));
+        let nothing = self.strings.id(b"");
+        let table = &mut self.methods;
+        let columns = [&mut table.class, &mut table.name, &mut table.signature, &mut table.file];
+        for (column, text) in columns.into_iter().zip(ids) {
+            if column.len() <= id.0 as usize {
+                column.resize(id.0 as usize + 1, nothing);
+            }
+            column[id.0 as usize] = text;
+        }
+    }
+
+    pub fn method_thread(&mut self, thread: &MethodThread) {
+        let index = thread.index as usize;
+        if self.method_threads.len() <= index {
+            self.method_threads.resize(index + 1, None);
+        }
+        let owner = Owner::Thread(thread.tid.unwrap_or_else(|| method_thread_id(thread.index)));
+        self.method_threads[index] = Some((thread.clone(), self.tracks.add_calls(owner)));
+    }
+
+    /// The number of the track that holds the calls of a thread.
+    #[inline]
+    fn calls_of(&self, thread: u32) -> Option<usize> {
+        self.method_threads.get(thread as usize)?.as_ref().map(|(_, track)| *track)
+    }
+}
+
+/// What a program's own track belongs to.
+fn owner_of(track: &OwnTrack) -> Owner {
+    match track.owner {
+        TrackOwner::Thread { tid, .. } => Owner::Thread(tid),
+        TrackOwner::Process(pid) => Owner::Process(pid),
+        TrackOwner::Machine => Owner::Machine,
+    }
+}
+
+impl TrackSink for Collector {
+    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        let label = self.strings.id(name);
+        self.tracks.slices(Role::Atrace, Owner::Thread(at.tid), Name::Main).begin(ts, label);
+        Ok(())
+    }
+
+    fn end(&mut self, _: &Tasks, at: Task, span: Span, _: &[u8]) -> io::Result<()> {
+        self.tracks.slices(Role::Atrace, Owner::Thread(at.tid), Name::Main).end(span.end, span.open);
+        Ok(())
+    }
+
+    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+        let label = self.strings.id(slice.name);
+        let track = slice.track.unwrap_or(slice.name);
+        if slice.edge == AsyncEdge::Instant {
+            self.tracks
+                .instants(Role::Markers, Owner::Process(pid), Name::Named(track))
+                .push(slice.ts, label, None);
+            return Ok(());
+        }
+        // The slices of `S` and `F` do not end those of `G` and `H`, even where the names are the same.
+        let key = (u32::from(slice.track.is_some()), slice.cookie);
+        let lanes = self.tracks.lanes(Role::Async, Owner::Process(pid), Name::Named(track));
+        match slice.edge {
+            AsyncEdge::Begin => lanes.begin(slice.ts, label, key),
+            _ => lanes.end(slice.ts, label, key),
+        }
+        Ok(())
+    }
+
+    fn instant(&mut self, _: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        if let Some(Marker::ClockSync(ClockSync::Realtime { ms })) = Marker::parse(name) {
+            self.wall = Some((ts, ms.saturating_mul(1_000_000)));
+        }
+        let label = self.strings.id(name);
+        self.tracks.instants(Role::Markers, Owner::Thread(at.tid), Name::Main).push(ts, label, None);
+        Ok(())
+    }
+
+    fn counter(&mut self, _: &Tasks, scope: CounterScope, at: CounterSample<'_>) -> io::Result<()> {
+        let named = Name::Named(at.name.as_bytes());
+        let (role, owner, name) = match scope {
+            CounterScope::Cpu(cpu) if at.name.starts_with("frequency") => {
+                (Role::Frequency, Owner::Cpu(cpu), Name::Main)
+            }
+            CounterScope::Cpu(cpu) => (Role::Idle, Owner::Cpu(cpu), Name::Main),
+            CounterScope::Process(pid) if at.name.starts_with("VSYNC") => {
+                (Role::Vsync, Owner::Process(pid), named)
+            }
+            CounterScope::Process(pid) => (Role::Counter, Owner::Process(pid), named),
+            CounterScope::System => (Role::Counter, Owner::Machine, named),
+        };
+        self.tracks.counter(role, owner, name).push(at.ts, Ok(at.value));
+        Ok(())
+    }
+
+    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, _: i64) -> io::Result<()> {
+        let name = names.thread_name(at.tid);
+        let label = match name.is_empty() {
+            true => self.strings.id(format!("thread {}", at.tid).as_bytes()),
+            false => self.strings.id(name.as_bytes()),
+        };
+        *self.on_cpu_ns.entry(at.tid).or_default() += span.end.saturating_sub(span.start);
+        self.tracks.running(cpu).add_running(span.start, span.end, label, at.tid, span.open);
+        Ok(())
+    }
+
+    fn state(&mut self, _: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
+        let name = self.strings.id(state.state.as_bytes());
+        let states = self.tracks.states(Role::States, Owner::Thread(at.tid), Name::Main);
+        states.push((state.span.start, state.span.end), name, state.cpu, state.waker);
+        Ok(())
+    }
+
+    fn arrow(&mut self, arrow: &Arrow) -> io::Result<()> {
+        // Interrupts wake threads in the idle task, which has no track.
+        if arrow.kind == ArrowKind::Binder || arrow.from.1 > 0 {
+            self.arrows.push(*arrow);
+        }
+        Ok(())
+    }
+
+    fn irq_begin(&mut self, cpu: u32, ts: u64, name: &str) -> io::Result<()> {
+        let label = self.strings.id(name.as_bytes());
+        self.tracks.slices(Role::Irq, Owner::Cpu(cpu), Name::Main).begin(ts, label);
+        Ok(())
+    }
+
+    fn irq(&mut self, cpu: u32, _: &str, span: Span) -> io::Result<()> {
+        self.tracks.slices(Role::Irq, Owner::Cpu(cpu), Name::Main).end(span.end, span.open);
+        Ok(())
+    }
+
+    #[inline]
+    fn method_begin(&mut self, at: &MethodThread, _: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
+        let track = self.calls_of(at.index);
+        if let Some(calls) = track.and_then(|track| self.tracks.calls(track)) {
+            calls.begin_call(open.begun, open.method.0, open.cpu);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn method(&mut self, _: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
+        let track = self.calls_of(call.at.index);
+        if let Some(calls) = track.and_then(|track| self.tracks.calls(track)) {
+            calls.end_call(call.span.end, call.cpu.map(|(_, end)| end));
+        }
+        Ok(())
+    }
+
+    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        let label = self.strings.id(name);
+        self.tracks.slices(Role::Own, owner_of(track), Name::Own(track.id, &track.name)).begin(ts, label);
+        Ok(())
+    }
+
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, _: &[u8], _: usize) -> io::Result<()> {
+        self.tracks
+            .slices(Role::Own, owner_of(track), Name::Own(track.id, &track.name))
+            .end(span.end, span.open);
+        Ok(())
+    }
+
+    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        let label = self.strings.id(name);
+        self.tracks
+            .instants(Role::Own, owner_of(track), Name::Own(track.id, &track.name))
+            .push(ts, label, None);
+        Ok(())
+    }
+
+    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+        let counter = self.tracks.counter(Role::Own, owner_of(track), Name::Own(track.id, &track.name));
+        counter.push(ts, counter_number(value));
+        Ok(())
+    }
+
+    fn track_flow(&mut self, track: &OwnTrack, ts: u64, flow: Flow) -> io::Result<()> {
+        let Some(at) = self.tracks.of_own_track(track.id) else { return Ok(()) };
+        let before = match flow.ends {
+            true => self.open_flows.remove(&flow.id),
+            false => self.open_flows.insert(flow.id, (ts, at)),
+        };
+        self.flows.extend(before.map(|(from, from_track)| (from, ts, from_track, at)));
+        Ok(())
+    }
+
+    fn other(&mut self, _: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        let name = self.strings.id(kind.name.as_bytes());
+        let args = self.printers.print(event, kind).map(|text| self.strings.id(text));
+        self.tracks.instants(Role::Events, Owner::Thread(at.tid), Name::Main).push(event.ts, name, args);
+        Ok(())
+    }
+
+    fn lost_between(&mut self, cpu: u32, span: Span, count: Option<u64>) -> io::Result<()> {
+        self.tracks.losses(Role::Losses, Owner::Cpu(cpu), Name::Main).push(span.start, span.end, count);
+        Ok(())
+    }
+
+    fn finish(&mut self, tasks: &Tasks, _: &MergeSummary) -> io::Result<()> {
+        self.tasks = tasks.clone();
+        Ok(())
+    }
+}
+
+impl Printers {
+    /// The fields of an event as text, as the kernel prints them; `None` where there is no text.
+    fn print(&mut self, event: &Event<'_>, kind: &EventType) -> Option<&[u8]> {
+        let (kernel, printer) = self.kinds.get_mut(event.kind.0 as usize)?;
+        self.line.clear();
+        printer.get_or_insert_with(|| EventPrinter::new(kind, kernel)).push(event, kind, &mut self.line);
+        // Most lines begin with the event's name.
+        let name = kind.name.len();
+        let fields = match self.line.strip_prefix(kind.name.as_bytes()).and_then(|l| l.strip_prefix(b":")) {
+            Some(_) => &self.line[name + 1..],
+            None => &self.line,
+        };
+        Some(fields.trim_ascii()).filter(|fields| !fields.is_empty())
+    }
+}

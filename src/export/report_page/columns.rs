@@ -1,0 +1,492 @@
+//! The columns of a page's tracks: they are collected in memory in the encodings of docs/report-format.md, as
+//! far as their values are final, and appended to a block at the end.
+//!
+//! Times are collected as they are; [`Base`] is the trace's start, which is known only at the end. Columns of
+//! differences need it for their first value alone.
+
+/// The deepest level that the page's column holds.
+const MAX_DEPTH: usize = u16::MAX as usize;
+
+/// A slice's begin was not recorded.
+pub(super) const NO_BEGIN: u8 = 1;
+/// A slice's end was not recorded.
+pub(super) const NO_END: u8 = 2;
+
+/// The encodings of columns, as the index names them.
+pub(super) mod encoding {
+    pub const VARINT: &str = "varint";
+    pub const ZIGZAG: &str = "zigzag";
+    pub const DELTA: &str = "delta";
+    pub const ZIGZAG_DELTA: &str = "zigzag-delta";
+    pub const F64: &str = "f64";
+}
+
+/// The name and the encoding of a column.
+pub(super) type ColumnName = (&'static str, &'static str);
+
+/// What is known at the end only: the trace's start, ns, and the index of each thread on the page.
+pub(super) struct Base<'a> {
+    pub start: u64,
+    pub thread: &'a dyn Fn(i32) -> Option<usize>,
+}
+
+impl Base<'_> {
+    /// The thread's index plus 1, or 0 where there is none.
+    fn thread_or_none(&self, tid: i32) -> u64 {
+        (self.thread)(tid).map_or(0, |index| index as u64 + 1)
+    }
+}
+
+/// Appends unsigned LEB128.
+#[inline]
+pub(super) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// The zigzag number of a value: 0, -1, 1, -2 … are 0, 1, 2, 3 …
+#[inline]
+pub(super) fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+/// A column of times that never decrease.
+#[derive(Default)]
+pub(super) struct Times {
+    /// The first time and the last one, ns.
+    range: Option<(u64, u64)>,
+    /// The differences behind the first time.
+    deltas: Vec<u8>,
+}
+
+impl Times {
+    /// Appends a time; one that lies before the last one is taken as equal to it. Returns what was appended.
+    #[inline]
+    pub fn push(&mut self, ts: u64) -> u64 {
+        match &mut self.range {
+            Some((_, last)) => {
+                let ts = ts.max(*last);
+                push_varint(&mut self.deltas, ts - *last);
+                *last = ts;
+                ts
+            }
+            None => {
+                self.range = Some((ts, ts));
+                ts
+            }
+        }
+    }
+
+    pub fn first(&self) -> Option<u64> {
+        self.range.map(|(first, _)| first)
+    }
+
+    pub fn last(&self) -> Option<u64> {
+        self.range.map(|(_, last)| last)
+    }
+
+    fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
+        if let Some(first) = self.first() {
+            push_varint(out, first.saturating_sub(base.start));
+            out.extend_from_slice(&self.deltas);
+        }
+    }
+}
+
+/// What the columns of a track begin and end with, for all kinds of tracks.
+pub(super) trait Columns {
+    /// How many values each column has.
+    fn count(&self) -> usize;
+    /// The earliest and the latest time, ns.
+    fn range(&self) -> Option<(u64, u64)>;
+    /// The columns, in the order in which [`Columns::encode`] appends them.
+    fn names(&self) -> Vec<ColumnName>;
+    fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>);
+    /// The number of nested levels; 0 where there is no nesting.
+    fn depth(&self) -> usize {
+        0
+    }
+}
+
+/// Slices and calls, in the order of their begins.
+#[derive(Default)]
+pub(super) struct Spans {
+    starts: Times,
+    /// For a slice that has ended its length, for an open one its begin, ns.
+    durations: Vec<u64>,
+    depths: Vec<u8>,
+    last_depth: i64,
+    levels: usize,
+    labels: Vec<u8>,
+    /// Thread CPU time: of a call that has ended what it took, of an open one the time at its begin, ns.
+    cpu: Vec<u64>,
+    has_cpu: bool,
+    /// The flags of those slices that have any.
+    flags: Vec<(u32, u8)>,
+    /// Thread ids, of slices that say who had a CPU.
+    tids: Option<Vec<i32>>,
+    /// The open slices, the innermost one last.
+    open: Vec<u32>,
+    end: u64,
+    outermost_ns: u64,
+    /// Slices that lie deeper than the page's column can say.
+    pub clamped: u64,
+}
+
+impl Spans {
+    /// Spans that say who had a CPU.
+    pub fn of_cpu() -> Spans {
+        Spans { tids: Some(Vec::new()), ..Spans::default() }
+    }
+
+    /// Appends an open span at level `depth`, and returns its number.
+    fn add(&mut self, ts: u64, depth: usize, label: u32) -> u32 {
+        let number = self.durations.len() as u32;
+        let ts = self.starts.push(ts);
+        self.durations.push(ts);
+        self.clamped += u64::from(depth > MAX_DEPTH);
+        let depth = depth.min(MAX_DEPTH);
+        push_varint(&mut self.depths, zigzag(depth as i64 - self.last_depth));
+        self.last_depth = depth as i64;
+        self.levels = self.levels.max(depth + 1);
+        push_varint(&mut self.labels, label.into());
+        number
+    }
+
+    /// Ends the span with this number; returns its length, ns.
+    fn close(&mut self, number: u32, ts: u64, open: bool) -> u64 {
+        let duration = &mut self.durations[number as usize];
+        *duration = ts.saturating_sub(*duration);
+        self.end = self.end.max(ts);
+        if open {
+            self.flags.push((number, NO_END));
+        }
+        *duration
+    }
+
+    /// Begins a slice inside of the innermost open one.
+    pub fn begin(&mut self, ts: u64, label: u32) {
+        let number = self.add(ts, self.open.len(), label);
+        self.open.push(number);
+    }
+
+    /// Begins a call; `cpu` is the thread's CPU time, ns.
+    #[inline]
+    pub fn begin_call(&mut self, ts: u64, method: u32, cpu: Option<u64>) {
+        self.begin(ts, method);
+        self.cpu.push(cpu.unwrap_or(0));
+    }
+
+    /// Ends the innermost open slice. `open` says that no end was recorded.
+    pub fn end(&mut self, ts: u64, open: bool) {
+        let Some(number) = self.open.pop() else { return };
+        let duration = self.close(number, ts, open);
+        if self.open.is_empty() {
+            self.outermost_ns += duration;
+        }
+    }
+
+    /// Ends the innermost open call; `cpu` is the thread's CPU time, ns.
+    #[inline]
+    pub fn end_call(&mut self, ts: u64, cpu: Option<u64>) {
+        let Some(number) = self.open.last().map(|number| *number as usize) else { return };
+        self.has_cpu |= cpu.is_some();
+        self.cpu[number] = cpu.map_or(0, |cpu| cpu.saturating_sub(self.cpu[number]));
+        self.end(ts, false);
+    }
+
+    /// Appends the time in which a thread had the CPU.
+    pub fn add_running(&mut self, start: u64, end: u64, label: u32, tid: i32, open: bool) {
+        let number = self.add(start, 0, label);
+        self.close(number, end, open);
+        self.tids.get_or_insert_default().push(tid);
+    }
+
+    /// Appends a whole slice at a level of its own choice.
+    pub fn add_slice(&mut self, slice: &LaneSlice) {
+        let number = self.add(slice.start, slice.lane, slice.label);
+        self.close(number, slice.end, false);
+        if slice.flags != 0 {
+            self.flags.push((number, slice.flags));
+        }
+    }
+
+    /// The time inside of the outermost slices, ns.
+    pub fn outermost_ns(&self) -> u64 {
+        self.outermost_ns
+    }
+
+    pub fn has_cpu(&self) -> bool {
+        self.has_cpu
+    }
+}
+
+impl Columns for Spans {
+    fn count(&self) -> usize {
+        self.durations.len()
+    }
+
+    fn range(&self) -> Option<(u64, u64)> {
+        self.starts.first().map(|first| (first, self.end.max(self.starts.last().unwrap_or(first))))
+    }
+
+    fn depth(&self) -> usize {
+        self.levels
+    }
+
+    fn names(&self) -> Vec<ColumnName> {
+        let is_call = !self.cpu.is_empty();
+        let mut names = vec![
+            ("start", encoding::DELTA),
+            ("duration", encoding::VARINT),
+            ("depth", encoding::ZIGZAG_DELTA),
+            (if is_call { "method" } else { "name" }, encoding::VARINT),
+        ];
+        let optional =
+            [("cpu", self.has_cpu), ("flags", !self.flags.is_empty()), ("thread", self.tids.is_some())];
+        names.extend(optional.iter().filter(|(_, is_there)| *is_there).map(|(n, _)| (*n, encoding::VARINT)));
+        names
+    }
+
+    fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
+        self.starts.encode(base, out);
+        self.durations.iter().for_each(|duration| push_varint(out, *duration));
+        out.extend_from_slice(&self.depths);
+        out.extend_from_slice(&self.labels);
+        if self.has_cpu {
+            self.cpu.iter().for_each(|cpu| push_varint(out, *cpu));
+        }
+        if !self.flags.is_empty() {
+            let start = out.len();
+            out.resize(start + self.durations.len(), 0);
+            self.flags.iter().for_each(|(number, flags)| out[start + *number as usize] |= flags);
+        }
+        for tid in self.tids.iter().flatten() {
+            push_varint(out, base.thread_or_none(*tid));
+        }
+    }
+}
+
+/// An asynchronous slice: slices that overlap lie on different lanes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LaneSlice {
+    pub start: u64,
+    pub end: u64,
+    pub label: u32,
+    pub lane: usize,
+    pub flags: u8,
+}
+
+/// One thread's states.
+#[derive(Default)]
+pub(super) struct States {
+    starts: Times,
+    durations: Vec<u8>,
+    states: Vec<u8>,
+    cpus: Vec<u8>,
+    /// Thread ids; 0 is none.
+    wakers: Vec<i32>,
+    end: u64,
+}
+
+impl States {
+    pub fn push(&mut self, (start, end): (u64, u64), state: u32, cpu: Option<u32>, waker: Option<i32>) {
+        let start = self.starts.push(start);
+        push_varint(&mut self.durations, end.saturating_sub(start));
+        push_varint(&mut self.states, state.into());
+        push_varint(&mut self.cpus, cpu.map_or(0, |cpu| u64::from(cpu) + 1));
+        self.wakers.push(waker.unwrap_or(0));
+        self.end = self.end.max(end);
+    }
+}
+
+impl Columns for States {
+    fn count(&self) -> usize {
+        self.wakers.len()
+    }
+
+    fn range(&self) -> Option<(u64, u64)> {
+        self.starts.first().map(|first| (first, self.end))
+    }
+
+    fn names(&self) -> Vec<ColumnName> {
+        let varint = ["duration", "state", "cpu", "waker"].map(|name| (name, encoding::VARINT));
+        [&[("start", encoding::DELTA)][..], &varint].concat()
+    }
+
+    fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
+        self.starts.encode(base, out);
+        [&self.durations, &self.states, &self.cpus]
+            .into_iter()
+            .for_each(|column| out.extend_from_slice(column));
+        for waker in &self.wakers {
+            push_varint(out, if *waker > 0 { base.thread_or_none(*waker) } else { 0 });
+        }
+    }
+}
+
+/// Instants, with texts about them.
+#[derive(Default)]
+pub(super) struct Instants {
+    times: Times,
+    count: usize,
+    labels: Vec<u8>,
+    args: Vec<u8>,
+    has_args: bool,
+}
+
+impl Instants {
+    pub fn push(&mut self, ts: u64, label: u32, args: Option<u32>) {
+        self.times.push(ts);
+        self.count += 1;
+        push_varint(&mut self.labels, label.into());
+        push_varint(&mut self.args, args.map_or(0, |args| u64::from(args) + 1));
+        self.has_args |= args.is_some();
+    }
+}
+
+impl Columns for Instants {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn range(&self) -> Option<(u64, u64)> {
+        self.times.first().zip(self.times.last())
+    }
+
+    fn names(&self) -> Vec<ColumnName> {
+        let mut names = vec![("time", encoding::DELTA), ("name", encoding::VARINT)];
+        names.extend(self.has_args.then_some(("args", encoding::VARINT)));
+        names
+    }
+
+    fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
+        self.times.encode(base, out);
+        out.extend_from_slice(&self.labels);
+        if self.has_args {
+            out.extend_from_slice(&self.args);
+        }
+    }
+}
+
+/// The values of a counter.
+#[derive(Default)]
+pub(super) struct Counter {
+    times: Times,
+    /// The values, as long as all are whole numbers whose differences are 64-bit numbers.
+    whole: Vec<i64>,
+    fractions: Option<Vec<f64>>,
+}
+
+impl Counter {
+    pub fn push(&mut self, ts: u64, value: Result<i64, f64>) {
+        self.times.push(ts);
+        let fits = |value: i64| self.whole.last().is_none_or(|last| value.checked_sub(*last).is_some());
+        match (value, &mut self.fractions) {
+            (Ok(value), None) if fits(value) => self.whole.push(value),
+            (value, fractions) => {
+                let whole = &mut self.whole;
+                let all = fractions.get_or_insert_with(|| whole.drain(..).map(|v| v as f64).collect());
+                all.push(value.map_or_else(|fraction| fraction, |whole| whole as f64));
+            }
+        }
+    }
+}
+
+impl Columns for Counter {
+    fn count(&self) -> usize {
+        self.fractions.as_ref().map_or(self.whole.len(), Vec::len)
+    }
+
+    fn range(&self) -> Option<(u64, u64)> {
+        self.times.first().zip(self.times.last())
+    }
+
+    fn names(&self) -> Vec<ColumnName> {
+        let values = if self.fractions.is_some() { encoding::F64 } else { encoding::ZIGZAG_DELTA };
+        vec![("time", encoding::DELTA), ("value", values)]
+    }
+
+    fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
+        self.times.encode(base, out);
+        let mut last = 0;
+        for value in &self.whole {
+            push_varint(out, zigzag(value.wrapping_sub(last)));
+            last = *value;
+        }
+        self.fractions.iter().flatten().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
+    }
+}
+
+/// Periods in which events of a CPU are missing.
+#[derive(Default)]
+pub(super) struct Losses {
+    /// Begin, end, and how many, where that is known.
+    periods: Vec<(u64, u64, Option<u64>)>,
+}
+
+impl Losses {
+    pub fn push(&mut self, start: u64, end: u64, count: Option<u64>) {
+        self.periods.push((start, end, count));
+    }
+}
+
+impl Columns for Losses {
+    fn count(&self) -> usize {
+        self.periods.len()
+    }
+
+    /// Where a loss begins is the time of another event.
+    fn range(&self) -> Option<(u64, u64)> {
+        let ends = self.periods.iter().map(|(_, end, _)| *end);
+        ends.clone().min().zip(ends.max())
+    }
+
+    fn names(&self) -> Vec<ColumnName> {
+        vec![("start", encoding::DELTA), ("duration", encoding::VARINT), ("count", encoding::VARINT)]
+    }
+
+    fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
+        let mut starts = Times::default();
+        // A loss before the CPU's first event begins with the trace.
+        let start = |period: &(u64, u64, _)| period.0.max(base.start);
+        self.periods.iter().for_each(|period| _ = starts.push(start(period)));
+        starts.encode(base, out);
+        self.periods.iter().for_each(|period| push_varint(out, period.1.saturating_sub(start(period))));
+        self.periods.iter().for_each(|(_, _, count)| push_varint(out, count.unwrap_or(0)));
+    }
+}
+
+/// Arrows between tracks of the page, ordered by their begins.
+#[derive(Default)]
+pub(super) struct Arrows {
+    /// The times of both ends, ns, and the numbers of their tracks.
+    pub list: Vec<(u64, u64, usize, usize)>,
+}
+
+impl Columns for Arrows {
+    fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    fn range(&self) -> Option<(u64, u64)> {
+        None
+    }
+
+    fn names(&self) -> Vec<ColumnName> {
+        let tracks = ["from_track", "to_track"].map(|name| (name, encoding::VARINT));
+        [&[("from", encoding::DELTA), ("to", encoding::ZIGZAG)][..], &tracks].concat()
+    }
+
+    fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
+        let mut from = Times::default();
+        self.list.iter().for_each(|arrow| _ = from.push(arrow.0));
+        from.encode(base, out);
+        self.list.iter().for_each(|arrow| push_varint(out, zigzag(arrow.1.wrapping_sub(arrow.0) as i64)));
+        self.list.iter().for_each(|arrow| push_varint(out, arrow.2 as u64));
+        self.list.iter().for_each(|arrow| push_varint(out, arrow.3 as u64));
+    }
+}

@@ -1,0 +1,225 @@
+//! The index of a trace on a page: its processes, threads and tracks, and the summary.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::blocks::Place;
+use super::collector::Collector;
+use super::columns::ColumnName;
+use super::tracks::{Owner, PageTrack, Role, TrackColumns, method_thread_id};
+
+/// A process of the page.
+#[derive(Serialize)]
+pub(super) struct Process {
+    pid: i32,
+    name: String,
+}
+
+/// A thread of the page.
+#[derive(Serialize)]
+pub(super) struct Thread {
+    /// The kernel's thread id; `None` where it is not known.
+    tid: Option<i32>,
+    /// Index of the process.
+    process: Option<usize>,
+    name: String,
+    /// Whether it is its process's first thread.
+    main: bool,
+    busy_ns: u64,
+    /// Why it is not certain which of the kernel's threads this is.
+    doubt: Option<String>,
+}
+
+/// The processes and threads of a page in their order, and the index of each thread by its number.
+pub(super) struct People {
+    pub processes: Vec<Process>,
+    pub threads: Vec<Thread>,
+    process_index: HashMap<i32, usize>,
+    thread_index: HashMap<i32, usize>,
+}
+
+impl People {
+    pub fn thread(&self, number: i32) -> Option<usize> {
+        self.thread_index.get(&number).copied()
+    }
+
+    /// All processes and threads that the collector has met, the busiest first.
+    pub fn of(page: &Collector) -> People {
+        let threads = found_threads(page);
+        let mut busy: BTreeMap<i32, u64> = threads.values().filter_map(|t| Some((t.pid?, 0))).collect();
+        busy.extend(page.tasks.processes.keys().map(|pid| (*pid, 0)));
+        let owners = page.tracks.list.iter().map(|track| track.owner);
+        busy.extend(owners.filter_map(|owner| match owner {
+            Owner::Process(pid) => Some((pid, 0)),
+            _ => None,
+        }));
+        for thread in threads.values() {
+            if let Some(sum) = thread.pid.and_then(|pid| busy.get_mut(&pid)) {
+                *sum += thread.busy_ns;
+            }
+        }
+        let mut pids: Vec<(i32, u64)> = busy.into_iter().collect();
+        pids.sort_by_key(|(pid, busy)| (std::cmp::Reverse(*busy), *pid));
+        let process_index: HashMap<i32, usize> = pids.iter().enumerate().map(|(at, p)| (p.0, at)).collect();
+        let process =
+            |(pid, _): &(i32, u64)| Process { pid: *pid, name: page.tasks.process_name(*pid).into() };
+        let mut order: Vec<(i32, FoundThread)> = threads.into_iter().collect();
+        order.sort_by_key(|(number, thread)| {
+            let process = thread.pid.map_or(usize::MAX, |pid| process_index[&pid]);
+            (process, std::cmp::Reverse(thread.busy_ns), *number < 0, number.unsigned_abs())
+        });
+        let thread_index = order.iter().enumerate().map(|(at, (number, _))| (*number, at)).collect();
+        let thread = |(number, found): (i32, FoundThread)| Thread {
+            tid: (number >= 0).then_some(number),
+            process: found.pid.map(|pid| process_index[&pid]),
+            main: match number >= 0 {
+                true => found.pid == Some(number),
+                false => found.name == "main",
+            },
+            name: found.name,
+            busy_ns: found.busy_ns,
+            doubt: found.doubt,
+        };
+        let processes = pids.iter().map(process).collect();
+        let threads = order.into_iter().map(thread).collect();
+        People { processes, threads, process_index, thread_index }
+    }
+}
+
+/// A thread as it is found, before threads have their order.
+#[derive(Default)]
+struct FoundThread {
+    pid: Option<i32>,
+    name: String,
+    busy_ns: u64,
+    doubt: Option<String>,
+}
+
+/// Every thread with a name, an event or a track, by the kernel's id or the number for method threads.
+fn found_threads(page: &Collector) -> BTreeMap<i32, FoundThread> {
+    let mut threads: BTreeMap<i32, FoundThread> = BTreeMap::new();
+    for (tid, known) in page.tasks.threads.sorted().into_iter().filter(|(tid, _)| *tid > 0) {
+        let name = known.name_text().unwrap_or_default().into_owned();
+        threads.insert(tid, FoundThread { pid: known.tgid, name, ..FoundThread::default() });
+    }
+    for (thread, _) in page.method_threads.iter().flatten() {
+        let number = thread.tid.unwrap_or_else(|| method_thread_id(thread.index));
+        let found = threads.entry(number).or_default();
+        found.pid = found.pid.or(thread.tgid);
+        // The kernel keeps 15 characters of a name.
+        found.name.clone_from(&thread.name);
+        found.doubt.clone_from(&thread.doubt);
+    }
+    let has_switches = !page.on_cpu_ns.is_empty();
+    for track in &page.tracks.list {
+        let Owner::Thread(number) = track.owner else { continue };
+        let found = threads.entry(number).or_default();
+        if number == 0 {
+            found.name = "idle".to_owned();
+        }
+        if !has_switches {
+            found.busy_ns = found.busy_ns.max(track.columns.outermost_ns());
+        }
+    }
+    for (tid, ns) in &page.on_cpu_ns {
+        threads.entry(*tid).or_default().busy_ns = *ns;
+    }
+    threads
+}
+
+/// A track in the index.
+#[derive(Serialize)]
+pub(super) struct TrackEntry<'a> {
+    kind: &'static str,
+    role: &'static str,
+    name: &'a str,
+    thread: Option<usize>,
+    process: Option<usize>,
+    cpu: Option<u32>,
+    unit: &'static str,
+    depth: usize,
+    count: usize,
+    block: usize,
+    offset: usize,
+    columns: Vec<ColumnName>,
+}
+
+impl<'a> TrackEntry<'a> {
+    pub fn new(track: &'a PageTrack, people: &People, place: Place) -> TrackEntry<'a> {
+        let (mut thread, mut process, mut cpu) = (None, None, None);
+        match track.owner {
+            Owner::Machine => {}
+            Owner::Cpu(number) => cpu = Some(number),
+            Owner::Process(pid) => process = people.process_index.get(&pid).copied(),
+            Owner::Thread(number) => {
+                thread = people.thread(number);
+                process = thread.and_then(|at| people.threads[at].process);
+            }
+        }
+        let columns = track.columns.columns();
+        TrackEntry {
+            kind: track.columns.kind(),
+            role: track.role.name(),
+            name: &track.name,
+            thread,
+            process,
+            cpu,
+            unit: if track.role == Role::Frequency { "kHz" } else { "" },
+            depth: columns.depth(),
+            count: columns.count(),
+            block: place.block,
+            offset: place.offset,
+            columns: columns.names(),
+        }
+    }
+}
+
+/// The order of the tracks on the page: by owner, as far as owners have an order, then by role and name.
+pub(super) fn track_order(tracks: &[PageTrack], people: &People) -> Vec<usize> {
+    let owner = |track: &PageTrack| match track.owner {
+        Owner::Cpu(cpu) => (0, cpu as usize),
+        Owner::Machine => (1, 0),
+        Owner::Process(pid) => (2, people.process_index.get(&pid).copied().unwrap_or(usize::MAX)),
+        Owner::Thread(number) => (3, people.thread(number).unwrap_or(usize::MAX)),
+    };
+    let mut order: Vec<usize> = (0..tracks.len()).collect();
+    order.sort_by(|a, b| {
+        let (a, b) = (&tracks[*a], &tracks[*b]);
+        let is_arrows = |track: &PageTrack| matches!(track.columns, TrackColumns::Arrows(_));
+        let key = |track| (is_arrows(track), owner(track), track.role);
+        key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
+    });
+    order
+}
+
+/// The last part of a path. People send pages to each other, and the directories say who they are.
+pub(super) fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().filter(|name| !name.is_empty()).unwrap_or(path)
+}
+
+/// Takes the directories of inputs out of all texts of a summary that begin with the name of an input.
+pub(super) fn without_directories(value: &mut Value, inputs: &[String]) {
+    match value {
+        Value::String(text) => {
+            if let Some(path) = inputs.iter().find(|path| text.starts_with(path.as_str())) {
+                *text = format!("{}{}", file_name(path), &text[path.len()..]);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| without_directories(item, inputs)),
+        Value::Object(members) => members.values_mut().for_each(|item| without_directories(item, inputs)),
+        _ => {}
+    }
+}
+
+/// The entry of a trace in the directory.
+pub(super) fn directory(index: usize) -> Value {
+    json!({
+        "format": "tracebridge-report",
+        "version": 1,
+        "generator": concat!("tracebridge ", env!("CARGO_PKG_VERSION")),
+        "traces": [{ "role": "trace", "index": index }],
+        "comparison": null,
+    })
+}
