@@ -203,13 +203,7 @@ impl<'a> Conversion<'a> {
         if !self.format.holds(DataKind::Methods) && self.inputs.iter().all(|i| art_method::detect(i)) {
             return Err(self.nothing_to_hold(DataKind::Methods, DataKind::Methods.name().to_owned()));
         }
-        let mapping = match &self.mapping {
-            Some(file) => {
-                let parsed = Mapping::parse(file);
-                Some(parsed.map_err(|source| ConvertError::Mapping { name: file.name.clone(), source })?)
-            }
-            None => None,
-        };
+        let mapping = self.parse_mapping()?;
         if let Create::Archive(check, _) = self.format.create {
             if self.is_stdout() || self.request.gzip {
                 return Err(ConvertError::ArchiveNeedsFile);
@@ -260,21 +254,10 @@ impl<'a> Conversion<'a> {
             }
             (Create::Archive(..), _) => return Err(ConvertError::ArchiveNeedsFile),
         };
-        let (options, window) = (&self.request.options, self.request.window);
-        let mut summary = match window.is_whole() {
-            true => self.push(writer.as_mut(), mapping)?,
-            false => {
-                let (first, last) = timeline::extent(&self.inputs, options)?;
-                let mut part = WindowFilter::new(writer.as_mut(), window.of_timeline(first, last)?);
-                let mut summary = self.push(&mut part, mapping)?;
-                part.restrict(&mut summary);
-                summary
-            }
-        };
+        let summary = self.push_part(writer.as_mut(), mapping)?;
         drop(writer);
-        summary.report.notes.extend(self.notes.iter().cloned());
         let mut losses = ConversionLosses::of(self.format, &summary);
-        if matches!(self.format.create, Create::PassThrough(..)) && !window.is_whole() {
+        if matches!(self.format.create, Create::PassThrough(..)) && !self.request.window.is_whole() {
             // The format would hold them, but nothing says which part of the timeline they belong to.
             losses.dropped.extend(summary.report.unread.clone());
         }
@@ -282,6 +265,34 @@ impl<'a> Conversion<'a> {
             Some(kind) => Err(self.nothing_to_hold(kind, ConversionLosses::list(&losses.dropped))),
             None => Ok((summary, losses)),
         }
+    }
+
+    /// The mapping file's contents.
+    pub(super) fn parse_mapping(&self) -> Result<Option<Mapping<'_>>, ConvertError> {
+        let Some(file) = &self.mapping else { return Ok(None) };
+        let parsed = Mapping::parse(file);
+        parsed.map(Some).map_err(|source| ConvertError::Mapping { name: file.name.clone(), source })
+    }
+
+    /// Puts the inputs on one clock, and pushes the part that the request asks for to `writer`.
+    pub(super) fn push_part(
+        &self,
+        writer: &mut dyn TimelineSink,
+        mapping: Option<&Mapping<'_>>,
+    ) -> Result<MergeSummary, ConvertError> {
+        let (options, window) = (&self.request.options, self.request.window);
+        let mut summary = match window.is_whole() {
+            true => self.push(writer, mapping)?,
+            false => {
+                let (first, last) = timeline::extent(&self.inputs, options)?;
+                let mut part = WindowFilter::new(writer, window.of_timeline(first, last)?);
+                let mut summary = self.push(&mut part, mapping)?;
+                part.restrict(&mut summary);
+                summary
+            }
+        };
+        summary.report.notes.extend(self.notes.iter().cloned());
+        Ok(summary)
     }
 
     /// Puts the inputs on one clock and pushes them to `writer`.

@@ -4,6 +4,8 @@
 //! [`FORMATS`].
 
 mod chrome_json;
+pub mod compare;
+mod comparison;
 pub mod convert;
 mod csv;
 mod firefox;

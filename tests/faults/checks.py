@@ -267,8 +267,8 @@ def judge_unfinished(run, read, status):
         return "says what it lacks"
     if "killed" in said or "unfinished" in said:
         return "says what it lacks"
-    # A compressed capture has its name only when it is whole.
-    if "v7" in read["format"] or b'"complete":true' in head_of(f"{run.directory}/{run.job.output}"):
+    # A compressed capture has its name only when it is whole, and a stream that lacks its end was judged above.
+    if run.job.is_stream or "v7" in read["format"] or b'"complete":true' in head_of(f"{run.directory}/{run.job.output}"):
         return "whole"
     return fail(run, "the capture of a killed recorder does not say what it lacks")
 

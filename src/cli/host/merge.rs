@@ -105,7 +105,7 @@ pub(super) struct WriteArgs {
     memory: MemoryArgs,
     /// Write the summary as JSON (docs/schemas/convert.json describes it)
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// Exit with 3 also where nothing is missing, but calls had to be completed or the output lacks details
     #[arg(long)]
     strict: bool,

@@ -8,14 +8,17 @@ use std::{env, fs, io};
 
 use anyhow::{Context, bail};
 use clap::Parser;
+use serde_json::json;
 
 use super::merge::{PlaceArgs, WriteArgs, request, write_timeline};
+use super::size;
 use crate::cli::Exit;
-use crate::console::complain;
+use crate::console::{complain, say};
+use crate::export::compare::compare;
 use crate::export::convert::ConvertRequest;
 use crate::formats::input::Input;
 use crate::formats::is_report_page;
-use crate::output_file::create_private_dir;
+use crate::output_file::{create_private_dir, is_stdout};
 
 /// How long a browser's command is watched for a failure. A command that runs longer is the browser itself.
 const MAX_WAIT_FOR_FAILURE: Duration = Duration::from_secs(3);
@@ -32,6 +35,12 @@ pub struct ReportArgs {
     /// The files to show together; - is standard input
     #[arg(required = true)]
     inputs: Vec<PathBuf>,
+    /// Compare with these older runs of the same program: the page says what got slower or faster, and why
+    ///
+    /// Files whose names differ in their endings alone are one run (launch.dat, launch.trace). With three runs
+    /// or more on each side, changes are told from noise.
+    #[arg(long, value_name = "OLD", num_args = 1..)]
+    diff: Vec<PathBuf>,
     /// Where to write [default: the first file's name with .html, in this directory]
     #[arg(long, short, value_name = "OUT.html")]
     output: Option<PathBuf>,
@@ -61,6 +70,9 @@ pub struct OpenArgs {
 /// Runs `report`.
 pub fn report(args: ReportArgs) -> anyhow::Result<Exit> {
     let output = args.output.unwrap_or_else(|| page_name(&args.inputs).into());
+    if !args.diff.is_empty() {
+        return write_comparison(&args.inputs, &args.diff, &output, &args.write, &args.place);
+    }
     write_page(&args.inputs, &output, &args.write, &args.place)
 }
 
@@ -93,6 +105,38 @@ fn write_page(
 ) -> anyhow::Result<Exit> {
     let request = request(inputs, output, write, place);
     write_timeline(ConvertRequest { format: Some("report"), ..request }, write, place)
+}
+
+fn write_comparison(
+    new: &[PathBuf],
+    old: &[PathBuf],
+    output: &Path,
+    write: &WriteArgs,
+    place: &PlaceArgs,
+) -> anyhow::Result<Exit> {
+    let request = ConvertRequest { format: Some("report"), ..request(new, output, write, place) };
+    let compared = compare(request, old)?;
+    let lines = match write.json {
+        true => {
+            let output = json!({ "path": output, "format": "report", "bytes": compared.bytes });
+            let value =
+                json!({ "output": output, "comparison": compared.to_json()?, "lossy": compared.is_lossy });
+            vec![value.to_string()]
+        }
+        false => {
+            let written =
+                compared.bytes.map(|bytes| format!("written: {} ({})", output.display(), size(bytes)));
+            compared.lines().into_iter().chain(written).collect()
+        }
+    };
+    for line in lines {
+        // Where the page itself goes to standard output, the summary goes to standard error.
+        match is_stdout(output) {
+            true => complain(format_args!("{line}")),
+            false => say(format_args!("{line}\n")),
+        }
+    }
+    Ok(if compared.is_lossy { Exit::Lossy } else { Exit::Complete })
 }
 
 /// The name of a page: that of the first input, with `.html` in place of its ending.

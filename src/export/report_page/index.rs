@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::blocks::Place;
 use super::collector::Collector;
@@ -211,15 +211,4 @@ pub(super) fn without_directories(value: &mut Value, inputs: &[String]) {
         Value::Object(members) => members.values_mut().for_each(|item| without_directories(item, inputs)),
         _ => {}
     }
-}
-
-/// The entry of a trace in the directory.
-pub(super) fn directory(index: usize) -> Value {
-    json!({
-        "format": "tracebridge-report",
-        "version": 1,
-        "generator": concat!("tracebridge ", env!("CARGO_PKG_VERSION")),
-        "traces": [{ "role": "trace", "index": index }],
-        "comparison": null,
-    })
 }

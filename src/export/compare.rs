@@ -1,0 +1,150 @@
+//! `report NEW --diff OLD` as one library call: measures every run of both sets, and writes a page with the
+//! typical run of each and the comparison.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use super::Out;
+use super::comparison::{Comparison, Run, RunMeter, RunSet};
+use super::convert::{Conversion, ConvertError, ConvertRequest};
+use super::named_out::NamedOut;
+use super::report_page::{PageData, PageTrace, TraceRole, begin_page, end_page};
+use super::track_builder::TrackBuilder;
+use crate::output_file::{OutputFile, Readers, is_stdout};
+use crate::timeline::{MergeError, MergeSummary};
+
+/// What a comparison gave.
+pub struct Compared {
+    comparison: Comparison,
+    /// Size of the page, bytes; `None` where the output is no regular file.
+    pub bytes: Option<u64>,
+    /// Whether anything is missing in an input.
+    pub is_lossy: bool,
+}
+
+impl Compared {
+    /// The comparison as the page holds it (docs/report-format.md).
+    pub fn to_json(&self) -> serde_json::Result<serde_json::Value> {
+        serde_json::to_value(&self.comparison)
+    }
+
+    /// What changed, in lines for people.
+    pub fn lines(&self) -> Vec<String> {
+        self.comparison.lines()
+    }
+}
+
+/// Compares two sets of runs, and writes the page. `request.inputs` are the files of the new set. Files of one
+/// directory whose names differ in their endings alone are one run: `launch` names a recording and its method
+/// trace so.
+///
+/// # Errors
+/// [`ConvertError`]; no output is left behind.
+pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared, ConvertError> {
+    if is_stdout(request.output) && io::stdout().is_terminal() {
+        return Err(ConvertError::OutputIsTerminal);
+    }
+    let groups = [runs_of(request.inputs), runs_of(old)];
+    let mut is_lossy = false;
+    let mut sets = Vec::new();
+    for files in &groups {
+        let mut runs = Vec::new();
+        for files in files {
+            let (run, summary) = measure(ConvertRequest { inputs: files, ..request })?;
+            is_lossy |= summary.report.is_lossy() || summary.problems.are_lossy();
+            runs.push(run);
+        }
+        let shown = RunSet::typical(&runs);
+        sets.push(RunSet { title: title(&files[shown]), runs, shown, start: 0 });
+    }
+    let output_error = |source| ConvertError::Output { path: request.output.display().to_string(), source };
+    let file = match is_stdout(request.output) {
+        true => None,
+        false => Some(OutputFile::create(request.output, Readers::AsTarget).map_err(output_error)?),
+    };
+    let mut out: Out = match &file {
+        Some(file) => {
+            let name = request.output.display().to_string();
+            Box::new(NamedOut { name, out: file.file().try_clone().map_err(output_error)? })
+        }
+        None => Box::new(NamedOut { name: "standard output".to_owned(), out: io::stdout() }),
+    };
+    begin_page(&mut *out).map_err(MergeError::Io)?;
+    let mut page = PageData::new(out).map_err(MergeError::Io)?;
+    for ((files, set), role) in groups.iter().zip(&mut sets).zip([TraceRole::New, TraceRole::Old]) {
+        let conversion = Conversion::prepare(ConvertRequest { inputs: &files[set.shown], ..request })?;
+        let mut trace = PageTrace::new();
+        let summary = conversion.push_part(&mut trace, conversion.parse_mapping()?.as_ref())?;
+        page.add(role, &mut trace, &summary).map_err(MergeError::Io)?;
+        set.start = trace.start();
+    }
+    let comparison = Comparison::of(&sets[1], &sets[0]);
+    let mut out = page.finish(Some(&comparison)).map_err(MergeError::Io)?;
+    end_page(&mut out).map_err(MergeError::Io)?;
+    drop(out);
+    let bytes = match file {
+        Some(file) => {
+            let meta = file.file().metadata().ok();
+            file.commit().map_err(output_error)?;
+            meta.filter(|meta| meta.is_file()).map(|meta| meta.len())
+        }
+        None => None,
+    };
+    Ok(Compared { comparison, bytes, is_lossy })
+}
+
+fn measure(request: ConvertRequest<'_>) -> Result<(Run, MergeSummary), ConvertError> {
+    let conversion = Conversion::prepare(request)?;
+    let mut meter = TrackBuilder::new(RunMeter::default());
+    let summary = conversion.push_part(&mut meter, conversion.parse_mapping()?.as_ref())?;
+    Ok((std::mem::take(meter.sink()).into_run(), summary))
+}
+
+/// The files of each run, in the order of the first file of each.
+fn runs_of(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+    let mut numbers: BTreeMap<OsString, usize> = BTreeMap::new();
+    let mut runs: Vec<Vec<PathBuf>> = Vec::new();
+    for file in files {
+        let number = *numbers.entry(run_name(file)).or_insert(runs.len());
+        match runs.get_mut(number) {
+            Some(run) => run.push(file.clone()),
+            None => runs.push(vec![file.clone()]),
+        }
+    }
+    runs
+}
+
+/// The path without all endings of the file's name.
+fn run_name(file: &Path) -> OsString {
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    let text = name.as_encoded_bytes();
+    // A name that begins with a dot is no ending.
+    let end = text.iter().skip(1).position(|byte| *byte == b'.').map_or(text.len(), |dot| dot + 1);
+    let stem = String::from_utf8_lossy(&text[..end]).into_owned();
+    file.parent().unwrap_or(Path::new("")).join(stem).into_os_string()
+}
+
+fn title(files: &[PathBuf]) -> String {
+    let name = |file: &PathBuf| file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
+    files.iter().map(name).collect::<Vec<_>>().join(" + ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_base_name_are_one_run() {
+        let files =
+            ["a/run1.dat", "a/run2.pftrace", "b/run1.dat", "a/run1.trace", "a/.x.y"].map(PathBuf::from);
+        let runs = runs_of(&files);
+        let names: Vec<Vec<&str>> =
+            runs.iter().map(|run| run.iter().map(|file| file.to_str().unwrap()).collect()).collect();
+        assert_eq!(
+            names,
+            [vec!["a/run1.dat", "a/run1.trace"], vec!["a/run2.pftrace"], vec!["b/run1.dat"], vec!["a/.x.y"]]
+        );
+    }
+}

@@ -1,0 +1,234 @@
+//! What one run of a program took: its stages, the states of its main thread, its methods and its slices.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use crate::export::track_builder::{
+    AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span, Task,
+    Tasks, ThreadState, TrackSink,
+};
+use crate::formats::{CounterValue, Event, EventType};
+use crate::timeline::{MergeSummary, MethodThread};
+
+/// The slice with which Android binds a new process to its app: the thread that has it is the main thread of
+/// the program that was launched.
+const LAUNCH_SLICE: &str = "bindApplication";
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// A slice of the main thread that lies in no other one, with all that is in it.
+    Stage,
+    /// A state of the main thread.
+    State,
+    /// A method, without the methods that it calls, on all threads.
+    Method,
+    /// A slice, without the slices in it, on all threads.
+    Slice,
+}
+
+/// How long something took in one run, all times together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Measure {
+    pub ns: u64,
+    pub count: u64,
+    /// Length and begin of the longest time, ns of the timeline.
+    pub longest: (u64, u64),
+}
+
+impl Measure {
+    fn add(&mut self, ns: u64, longest: (u64, u64)) {
+        self.ns += ns;
+        self.count += 1;
+        self.longest = self.longest.max(longest);
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone, Default)]
+pub(in crate::export) struct Run {
+    /// From the begin of the first stage to the end of the last one; without stages from the first event to the
+    /// last one, ns.
+    pub total_ns: u64,
+    pub(super) measures: BTreeMap<(Kind, String), Measure>,
+}
+
+type Measures = HashMap<String, Measure>;
+
+/// Adds one time to the measure of this name. Nothing is copied for a name that has been met before.
+fn add(measures: &mut Measures, name: &str, ns: u64, longest: (u64, u64)) {
+    if let Some(measure) = measures.get_mut(name) {
+        measure.add(ns, longest);
+    } else {
+        measures.insert(name.to_owned(), Measure { ns, count: 1, longest });
+    }
+}
+
+/// Measures a run while its timeline passes.
+#[derive(Default)]
+pub(in crate::export) struct RunMeter {
+    /// By thread: for each open slice the time of the slices in it that have ended, ns.
+    slices: HashMap<i32, Vec<u64>>,
+    /// By method thread: the same for open methods.
+    methods: HashMap<u32, Vec<u64>>,
+    /// By name, methods and slices of all threads.
+    method_times: Measures,
+    slice_times: Measures,
+    stages: HashMap<i32, Measures>,
+    /// By thread: the begin of its first stage, and the end of its last one, ns.
+    staged: HashMap<i32, (u64, u64)>,
+    states: HashMap<i32, BTreeMap<&'static str, Measure>>,
+    /// The threads of method traces called `main`, and how long their outermost calls took, ns.
+    method_mains: HashMap<i32, u64>,
+    run: Run,
+}
+
+impl RunMeter {
+    /// The run, when the timeline has ended.
+    pub fn into_run(self) -> Run {
+        self.run
+    }
+
+    /// The main thread of the program: of the launched one, else of the one with a method trace, else the main
+    /// thread with the longest stages.
+    fn main_thread(&self, tasks: &Tasks) -> Option<i32> {
+        let is_main = |tid: &i32| tasks.threads.tgid(*tid) == Some(*tid);
+        let time = |tid: &i32| self.stages[tid].values().map(|stage| stage.ns).sum::<u64>();
+        let launched = self.stages.keys().filter(|tid| self.stages[tid].contains_key(LAUNCH_SLICE));
+        let traced = || self.method_mains.iter().max_by_key(|(tid, ns)| (**ns, **tid)).map(|(tid, _)| *tid);
+        let longest = || self.stages.keys().filter(|tid| is_main(tid)).max_by_key(|tid| (time(tid), **tid));
+        let any = || self.stages.keys().max_by_key(|tid| (time(tid), **tid));
+        launched
+            .max_by_key(|tid| (time(tid), **tid))
+            .copied()
+            .or_else(traced)
+            .or_else(|| longest().or_else(any).copied())
+    }
+}
+
+/// Ends the innermost of the open spans, which took `ns`. Returns what it took without the spans in it, and
+/// whether it was in no other one.
+fn end_span(open: &mut Vec<u64>, ns: u64) -> (u64, bool) {
+    let inside = open.pop().unwrap_or(0);
+    if let Some(outer) = open.last_mut() {
+        *outer += ns;
+    }
+    (ns.saturating_sub(inside), open.is_empty())
+}
+
+/// The four states that people tell apart, and the rest by its own name.
+fn state_name(state: &'static str) -> &'static str {
+    match state {
+        "Runnable" | "Runnable (Preempted)" => "runnable",
+        "Running" => "running",
+        "Sleeping" => "sleeping",
+        "Uninterruptible Sleep (IO)" => "I/O",
+        "Uninterruptible Sleep" => "uninterruptible sleep",
+        other => other,
+    }
+}
+
+impl TrackSink for RunMeter {
+    fn begin(&mut self, at: Task, _: u64, _: &[u8]) -> io::Result<()> {
+        self.slices.entry(at.tid).or_default().push(0);
+        Ok(())
+    }
+
+    fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+        let name = String::from_utf8_lossy(name);
+        let ns = span.end.saturating_sub(span.start);
+        let (own, is_outermost) = end_span(self.slices.entry(at.tid).or_default(), ns);
+        add(&mut self.slice_times, &name, own, (ns, span.start));
+        if is_outermost {
+            let stages = self.stages.entry(at.tid).or_default();
+            add(stages, &name, ns, (ns, span.start));
+            let staged = self.staged.entry(at.tid).or_insert((span.start, span.end));
+            *staged = (staged.0.min(span.start), staged.1.max(span.end));
+        }
+        Ok(())
+    }
+
+    fn async_edge(&mut self, _: &Tasks, _: i32, _: &AsyncSlice<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn instant(&mut self, _: &Tasks, _: Task, _: u64, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn counter(&mut self, _: &Tasks, _: CounterScope, _: CounterSample<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn on_cpu(&mut self, _: &Tasks, _: u32, _: Task, _: Span, _: i64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn state(&mut self, _: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
+        let ns = state.span.end.saturating_sub(state.span.start);
+        let states = self.states.entry(at.tid).or_default();
+        states.entry(state_name(state.state)).or_default().add(ns, (ns, state.span.start));
+        Ok(())
+    }
+
+    fn irq(&mut self, _: u32, _: &str, _: Span) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn method_begin(&mut self, at: &MethodThread, _: &MethodLabel, _: &OpenMethod) -> io::Result<()> {
+        self.methods.entry(at.index).or_default().push(0);
+        Ok(())
+    }
+
+    fn method(&mut self, _: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
+        let ns = call.span.end.saturating_sub(call.span.start);
+        let (own, is_outermost) = end_span(self.methods.entry(call.at.index).or_default(), ns);
+        add(&mut self.method_times, &call.method.full, own, (ns, call.span.start));
+        if is_outermost
+            && call.at.name == "main"
+            && let Some(tid) = call.at.tid
+        {
+            *self.method_mains.entry(tid).or_default() += ns;
+        }
+        Ok(())
+    }
+
+    fn track_slice(&mut self, _: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
+        let ns = span.end.saturating_sub(span.start);
+        add(&mut self.slice_times, &String::from_utf8_lossy(name), ns, (ns, span.start));
+        Ok(())
+    }
+
+    fn track_instant(&mut self, _: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn track_counter(&mut self, _: &OwnTrack, _: u64, _: CounterValue) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn other(&mut self, _: &Tasks, _: Task, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
+        let main = self.main_thread(tasks);
+        let all = summary.report.last_ts.zip(summary.report.first_ts).map(|(last, first)| (first, last));
+        let staged = main.and_then(|tid| self.staged.get(&tid).copied());
+        self.run.total_ns = staged.or(all).map_or(0, |(from, to)| to.saturating_sub(from));
+        let of_main = main.and_then(|tid| self.stages.remove(&tid)).unwrap_or_default();
+        let states = main.and_then(|tid| self.states.remove(&tid)).unwrap_or_default();
+        let states = states.into_iter().map(|(name, measure)| (name.to_owned(), measure)).collect();
+        let of_kind = [
+            (Kind::Stage, of_main),
+            (Kind::State, states),
+            (Kind::Method, std::mem::take(&mut self.method_times)),
+            (Kind::Slice, std::mem::take(&mut self.slice_times)),
+        ];
+        for (kind, measures) in of_kind {
+            let measures = measures.into_iter().map(|(name, measure)| ((kind, name), measure));
+            self.run.measures.extend(measures);
+        }
+        Ok(())
+    }
+}

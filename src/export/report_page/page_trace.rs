@@ -1,0 +1,268 @@
+//! One trace of a page: collects it, and writes its blocks and its index.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::blocks::BlockWriter;
+use super::collector::Collector;
+use super::columns::{Arrows, Base};
+use super::index::{People, TrackEntry, file_name, track_order, without_directories};
+use super::tracks::{Owner, PageTrack, Role, TrackColumns};
+use crate::clock::Clock;
+use crate::export::track_builder::{ArrowKind, TrackBuilder};
+use crate::formats::{
+    Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
+};
+use crate::ftrace::print_fmt::Symbolizer;
+use crate::timeline::{
+    DataCounts, Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink, Window,
+};
+
+/// A trace as it is collected.
+pub(in crate::export) struct PageTrace {
+    builder: TrackBuilder<Collector>,
+    head: Option<Head>,
+    notes: Vec<String>,
+    /// The trace's start, ns of its clock, once it is written.
+    start: u64,
+}
+
+impl PageTrace {
+    pub fn new() -> PageTrace {
+        let builder = TrackBuilder::new(Collector::default());
+        PageTrace { builder, head: None, notes: Vec::new(), start: 0 }
+    }
+
+    /// The trace's start, ns of its clock. Known when the trace has been written.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Adds sentences to the trace's notes.
+    pub fn add_notes(&mut self, notes: Vec<String>) {
+        self.notes.extend(notes);
+    }
+
+    /// Writes the trace's blocks, and returns the number of the index's block.
+    pub(super) fn write<W: Write>(
+        &mut self,
+        summary: &MergeSummary,
+        blocks: &mut BlockWriter<W>,
+    ) -> io::Result<usize> {
+        let page = self.builder.sink();
+        let first = page.tracks.first();
+        let start = first.into_iter().chain(summary.report.first_ts).min().unwrap_or(0);
+        let start = summary.window.map_or(start, |window| first.unwrap_or(window.from).max(window.from));
+        let ends =
+            [summary.window.map_or(summary.report.last_ts, |window| Some(window.to)), page.tracks.last()];
+        let end = ends.into_iter().flatten().max().unwrap_or(start).max(start);
+        page.tracks.finish(start, end);
+        self.start = start;
+        add_arrows(page);
+        let people = People::of(page);
+        self.notes.extend(depth_note(page));
+        let base = Base { start, thread: &|number| people.thread(number) };
+        let mut entries = Vec::new();
+        let mut order = track_order(&page.tracks.list, &people);
+        order.retain(|number| page.tracks.list[*number].columns.columns().count() > 0);
+        renumber_arrows(&mut page.tracks.list, &order);
+        for number in &order {
+            let track = &page.tracks.list[*number];
+            let columns = track.columns.columns();
+            entries.push(TrackEntry::new(track, &people, blocks.place()));
+            columns.encode(&base, &mut blocks.block);
+            blocks.end_if_full()?;
+        }
+        let strings = blocks.json(&page.strings)?;
+        let methods = (!page.methods.is_empty()).then(|| blocks.json(&page.methods)).transpose()?;
+        let names: Vec<&str> = summary.inputs.iter().map(|input| file_name(&input.name)).collect();
+        let has_cpu_time = page.tracks.list.iter().any(|track| match &track.columns {
+            TrackColumns::Calls(calls) => calls.has_cpu(),
+            _ => false,
+        });
+        let head = self.head.as_ref();
+        let index = json!({
+            "title": names.join(" + "),
+            "clock": summary.clock.name(),
+            "start_ns": start.to_string(),
+            "duration_ns": end - start,
+            "wall_start_ns": wall_start(head, summary.clock, page.wall, start).map(|ns| ns.to_string()),
+            "machine": head.and_then(|head| head.machine.as_ref()),
+            "device": null,
+            "cpus": head.and_then(|head| head.cpus),
+            "times": if only_cpu_times(summary) { "cpu" } else { "wall" },
+            "has_cpu_time": has_cpu_time,
+            "window": summary.window.map(Window::in_trace),
+            "strings": strings,
+            "methods": methods,
+            "processes": people.processes,
+            "threads": people.threads,
+            "tracks": entries,
+            "summary": summary_of(summary, &self.notes, self.builder.not_written())?,
+            "launch": null,
+        });
+        blocks.json(&index)
+    }
+}
+
+/// Makes the tracks of arrows.
+fn add_arrows(page: &mut Collector) {
+    for (role, kind) in [(Role::Wakeup, ArrowKind::Wakeup), (Role::Binder, ArrowKind::Binder)] {
+        let of_kind = page.arrows.iter().filter(|arrow| arrow.kind == kind);
+        let tracks = &page.tracks;
+        let ends = of_kind.filter_map(|arrow| {
+            let (from, to) = tracks.of_thread(arrow.from.1).zip(tracks.of_thread(arrow.to.1))?;
+            Some((arrow.from.0, arrow.to.0, from, to))
+        });
+        let ends = ends.collect();
+        add_arrow_track(page, role, ends);
+    }
+    let flows = std::mem::take(&mut page.flows);
+    add_arrow_track(page, Role::Flow, flows);
+}
+
+fn add_arrow_track(page: &mut Collector, role: Role, mut list: Vec<(u64, u64, usize, usize)>) {
+    if list.is_empty() {
+        return;
+    }
+    list.sort_by_key(|arrow| arrow.0);
+    let columns = TrackColumns::Arrows(Arrows { list });
+    page.tracks.list.push(PageTrack { role, owner: Owner::Machine, name: String::new(), columns });
+}
+
+/// Gives the ends of arrows the numbers that their tracks have on the page. `order` holds for each place on the
+/// page the track that has it.
+fn renumber_arrows(tracks: &mut [PageTrack], order: &[usize]) {
+    let mut place = vec![0; tracks.len()];
+    order.iter().enumerate().for_each(|(at, number)| place[*number] = at);
+    for track in tracks {
+        let TrackColumns::Arrows(arrows) = &mut track.columns else { continue };
+        for (_, _, from, to) in &mut arrows.list {
+            (*from, *to) = (place[*from], place[*to]);
+        }
+    }
+}
+
+/// What the page says about calls that lie too deep for it.
+fn depth_note(page: &Collector) -> Option<String> {
+    let clamped = page.tracks.list.iter().map(|track| match &track.columns {
+        TrackColumns::Calls(spans) | TrackColumns::Slices(spans) => spans.clamped,
+        _ => 0,
+    });
+    let clamped: u64 = clamped.sum();
+    (clamped > 0)
+        .then(|| format!("{clamped} calls lie deeper than 65,536 levels: the page shows them at that level"))
+}
+
+/// Whether the inputs are method traces that have the CPU times of threads alone.
+fn only_cpu_times(summary: &MergeSummary) -> bool {
+    let is_cpu = |header: &[(String, String)]| header.iter().any(|(k, v)| k == "clock" && v == "thread-cpu");
+    !summary.inputs.is_empty() && summary.inputs.iter().all(|input| is_cpu(&input.header))
+}
+
+/// The time of day at `start`, ns since 1970-01-01 UTC.
+fn wall_start(head: Option<&Head>, clock: Clock, marker: Option<(u64, u64)>, start: u64) -> Option<u64> {
+    let by_snapshots = || head?.snapshots.convert(start, clock, Clock::Realtime);
+    let by_marker = || marker.map(|(ts, wall)| wall.saturating_add_signed(start.wrapping_sub(ts) as i64));
+    match clock {
+        Clock::Realtime => Some(start),
+        _ => by_snapshots().filter(|wall| *wall > 0).or_else(by_marker),
+    }
+}
+
+/// The summary as the page holds it.
+fn summary_of(summary: &MergeSummary, notes: &[String], not_written: DataCounts) -> io::Result<Value> {
+    let mut value = serde_json::to_value(summary)?;
+    for (entry, input) in value["inputs"].as_array_mut().into_iter().flatten().zip(&summary.inputs) {
+        if !input.header.is_empty() {
+            entry["header"] = json!(input.header);
+        }
+    }
+    if let Some(all) = value["report"]["notes"].as_array_mut() {
+        all.extend(notes.iter().map(|note| json!(note)));
+    }
+    value["not_written"] = json!(not_written);
+    let paths: Vec<String> = summary.inputs.iter().map(|input| input.name.clone()).collect();
+    without_directories(&mut value, &paths);
+    Ok(value)
+}
+
+impl Sink for PageTrace {
+    fn head(&mut self, head: &Head) -> io::Result<()> {
+        self.head = Some(head.clone());
+        self.builder.head(head)
+    }
+
+    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
+        self.builder.sink().event_type();
+        self.builder.event_type(id, kind)
+    }
+
+    fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
+        self.builder.sink().kernel(symbolizer);
+        self.builder.kernel(symbolizer)
+    }
+
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
+        self.builder.thread(thread)
+    }
+
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
+        self.builder.process(process)
+    }
+
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        self.builder.event(event, kind)
+    }
+
+    fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
+        self.builder.track(track)
+    }
+
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        self.builder.track_event(event)
+    }
+
+    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+        self.builder.lost(cpu, count)
+    }
+}
+
+impl TimelineSink for PageTrace {
+    fn order(&mut self) -> Order {
+        Order::Time
+    }
+
+    /// The page needs the calls of each thread in their order, and no order over all threads.
+    fn edge_order(&mut self) -> Order {
+        Order::Any
+    }
+
+    fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
+        self.builder.sink().method_name(id, name);
+        self.builder.method(id, name)
+    }
+
+    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
+        self.builder.sink().method_thread(thread);
+        self.builder.method_thread(thread)
+    }
+
+    fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
+        self.builder.edges(thread, edges)
+    }
+
+    fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
+        self.builder.finish(summary)
+    }
+
+    fn notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    fn not_written(&mut self) -> DataCounts {
+        self.builder.not_written()
+    }
+}
