@@ -181,7 +181,7 @@ impl<'a> Conversion<'a> {
         }
         let mapping =
             request.mapping.map(|path| Input::open_within(path, request.unpack_limit)).transpose()?;
-        Ok(Conversion { request, format, inputs, mapping, notes })
+        Ok(Conversion { request, format: format.for_inputs(&inputs), inputs, mapping, notes })
     }
 
     /// How many inputs there are.
@@ -248,7 +248,6 @@ impl<'a> Conversion<'a> {
                 create(self.stream(file)?, &self.inputs, mapping)
             }
             (Create::Stream(create) | Create::PassThrough(create, _), _) => create(self.stream(file)?),
-            (Create::OfInputs(create), _) => create(self.stream(file)?, &self.inputs),
             (Create::Archive(_, create), Some(file)) if !file.is_direct() => {
                 create(self.named(file)?, &self.inputs).map_err(MergeError::Io)?
             }

@@ -33,24 +33,24 @@ const NONE: Held = Held::Nothing;
 /// For each kind of data how each format holds it, in the order of [`Column`].
 #[rustfmt::skip]
 pub(super) const HELD: &[(DataKind, [Held; 9])] = &[
-    // kind                             perfetto  zip   trace-dat  systrace  chrome-json  firefox  csv     report  systrace-html
-    (DataKind::KernelEvents,          [ALL,      ALL,  ALL,       ALL,      ALL,         ALL,     ALL, ALL, ALL]),
-    (DataKind::Markers,               [ALL,      ALL,  ALL,       ALL,      ALL,         ALL,     ALL, ALL, ALL]),
-    (DataKind::Methods,               [ALL,      ALL,  NONE,      ALL,      ALL,         SAMPLED, ALL, ALL, ALL]),
-    (DataKind::TrackEvents,           [ALL,      ALL,  NONE,      NONE,     ALL,         ALL,     ALL, ALL, ALL]),
-    (DataKind::PerfettoPackets,       [ALL,      NONE, NONE,      NONE,     NONE,        NONE,    NONE, NONE, NONE]),
-    (DataKind::FieldValues,           [ALL,      ALL,  NO_SYMBOLS,ALL,      ALL,         ALL,     ALL, ALL, ALL]),
-    (DataKind::LostEvents,            [ALL,      ALL,  ALL,       ALL,      ALL,         ALL,     ALL, ALL, ALL]),
-    (DataKind::ThreadNames,           [ALL,      ALL,  ONE_NAME,  ALL,      ALL,         ALL,     ALL, ALL, ALL]),
-    (DataKind::ProcessNames,          [ALL,      ALL,  ALL,       NONE,     ALL,         ALL,     ALL, ALL, ALL]),
-    (DataKind::TimesBelowMicrosecond, [ALL,      ALL,  ALL,       NONE,     ALL,         ALL,     ALL, ALL, ALL]),
-    (DataKind::Flags,                 [ALL,      ALL,  ALL,       ALL,      NONE,        NONE,    NONE, NONE, ALL]),
-    (DataKind::PreemptCounts,         [NONE,     NONE, ALL,       ALL,      NONE,        NONE,    NONE, NONE, ALL]),
-    (DataKind::Wakeups,               [ALL,      ALL,  ALL,       ALL,      STATES,      STATES,  STATES, ALL, ALL]),
-    (DataKind::ClockSnapshots,        [ALL,      NO_MONOTONIC, ALL, NONE,   NONE,        NONE,    NONE, NONE, NONE]),
-    (DataKind::MethodSignatures,      [NONE,     ALL,  NONE,      NONE,     NONE,        NONE,    ALL, ALL, ALL]),
-    (DataKind::MethodCpuTimes,        [NONE,     ALL,  NONE,      NONE,     ALL,         NONE,    ALL, ALL, ALL]),
-    (DataKind::UnmatchedEnds,         [ALL,      ALL,  ALL,       ALL,      ALL,         ALL,     ALL, ALL, ALL]),
+    // perfetto, zip, trace-dat, systrace, chrome-json, firefox, csv, report, systrace-html
+    (DataKind::KernelEvents,          [ALL,     ALL,          ALL,        ALL,     ALL,        ALL,     ALL,    ALL,   ALL]),
+    (DataKind::Markers,               [ALL,     ALL,          ALL,        ALL,     ALL,        ALL,     ALL,    ALL,   ALL]),
+    (DataKind::Methods,               [ALL,     ALL,          NONE,       ALL,     ALL,        SAMPLED, ALL,    ALL,   ALL]),
+    (DataKind::TrackEvents,           [ALL,     ALL,          NONE,       NONE,    ALL,        ALL,     ALL,    ALL,   ALL]),
+    (DataKind::PerfettoPackets,       [ALL,     NONE,         NONE,       NONE,    NONE,       NONE,    NONE,   NONE,  NONE]),
+    (DataKind::FieldValues,           [ALL,     ALL,          NO_SYMBOLS, ALL,     ALL,        ALL,     ALL,    ALL,   ALL]),
+    (DataKind::LostEvents,            [ALL,     ALL,          ALL,        ALL,     ALL,        ALL,     ALL,    ALL,   ALL]),
+    (DataKind::ThreadNames,           [ALL,     ALL,          ONE_NAME,   ALL,     ALL,        ALL,     ALL,    ALL,   ALL]),
+    (DataKind::ProcessNames,          [ALL,     ALL,          ALL,        NONE,    ALL,        ALL,     ALL,    ALL,   ALL]),
+    (DataKind::TimesBelowMicrosecond, [ALL,     ALL,          ALL,        NONE,    ALL,        ALL,     ALL,    ALL,   ALL]),
+    (DataKind::Flags,                 [ALL,     ALL,          ALL,        ALL,     NONE,       NONE,    NONE,   NONE,  ALL]),
+    (DataKind::PreemptCounts,         [NONE,    NONE,         ALL,        ALL,     NONE,       NONE,    NONE,   NONE,  ALL]),
+    (DataKind::Wakeups,               [ALL,     ALL,          ALL,        ALL,     STATES,     STATES,  STATES, ALL,   ALL]),
+    (DataKind::ClockSnapshots,        [ALL,     NO_MONOTONIC, ALL,        NONE,    NONE,       NONE,    NONE,   NONE,  NONE]),
+    (DataKind::MethodSignatures,      [NONE,    ALL,          NONE,       NONE,    NONE,       NONE,    ALL,    ALL,   ALL]),
+    (DataKind::MethodCpuTimes,        [NONE,    ALL,          NONE,       NONE,    ALL,        NONE,    ALL,    ALL,   ALL]),
+    (DataKind::UnmatchedEnds,         [ALL,     ALL,          ALL,        ALL,     ALL,        ALL,     ALL,    ALL,   ALL]),
 ];
 
 const SAMPLED: Held = Held::Changed("samples of 0.1 ms");

@@ -28,6 +28,7 @@ use std::path::Path;
 use self::held::Column;
 use self::named_out::NamedOut;
 use crate::art::Mapping;
+use crate::formats;
 use crate::formats::input::Input;
 use crate::timeline::TimelineSink;
 
@@ -56,8 +57,6 @@ pub struct OutputFormat {
 pub enum Create {
     /// The writer writes from front to back: to a file, a pipe, or a compressor.
     Stream(fn(Out) -> Box<dyn TimelineSink>),
-    /// The writer writes from front to back, and is told the inputs.
-    OfInputs(fn(Out, &[Input]) -> Box<dyn TimelineSink>),
     /// The writer writes from front to back. The other function makes a writer that also passes through the
     /// packets of inputs that have the output's format.
     PassThrough(fn(Out) -> Box<dyn TimelineSink>, CreatePassing),
@@ -113,14 +112,14 @@ pub static FORMATS: &[OutputFormat] = &[
         endings: &[".systrace.html"],
         viewers: "any browser, offline; https://ui.perfetto.dev reads it too",
         column: Column::SystraceHtml,
-        create: Create::OfInputs(report_page::create_with_text),
+        create: Create::Stream(report_page::create_with_text),
     },
     OutputFormat {
         name: "report",
         endings: &[".html", ".htm"],
         viewers: "any browser, offline",
         column: Column::Report,
-        create: Create::OfInputs(report_page::create),
+        create: Create::Stream(report_page::create),
     },
     OutputFormat {
         name: "trace-dat",
@@ -155,6 +154,18 @@ impl OutputFormat {
         FORMATS.iter().find(|format| format.endings.iter().any(|ending| name.ends_with(ending)))
     }
 
+    /// The format in which this one is written if the inputs are such: a page of texts of ftrace also holds
+    /// these texts, for other programs.
+    fn for_inputs(&'static self, inputs: &[Input]) -> &'static OutputFormat {
+        let is_text = |input: &Input| formats::identify(input).is_ok_and(|format| format.is_text);
+        match self.column {
+            Column::Report if inputs.iter().all(is_text) => {
+                OutputFormat::of_name("systrace-html").unwrap_or(self)
+            }
+            _ => self,
+        }
+    }
+
     /// The format called `name`.
     pub fn of_name(name: &str) -> Option<&'static OutputFormat> {
         FORMATS.iter().find(|format| format.name == name)
@@ -166,7 +177,6 @@ impl OutputFormat {
 pub fn create(name: &str, out: Out) -> Option<Box<dyn TimelineSink>> {
     match OutputFormat::of_name(name)?.create {
         Create::Stream(create) | Create::PassThrough(create, _) => Some(create(out)),
-        Create::OfInputs(create) => Some(create(out, &[])),
         Create::Archive(..) => None,
     }
 }
@@ -186,7 +196,6 @@ mod tests {
             let out = file.reopen().unwrap();
             let mut sink = match format.create {
                 Create::Stream(create) | Create::PassThrough(create, _) => create(Box::new(out)),
-                Create::OfInputs(create) => create(Box::new(out), &[]),
                 Create::Archive(_, create) => {
                     create(NamedOut { name: format.name.to_owned(), out }, &[]).unwrap()
                 }

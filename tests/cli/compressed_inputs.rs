@@ -21,10 +21,10 @@ fn inputs(dir: &Path) -> Vec<&'static str> {
     let made = Scenario { threads: 2, length: 100_000_000, ..Scenario::new(51, Era::ArtMono) }.make();
     fs::write(dir.join("in.dat"), &made.dat).unwrap();
     fs::write(dir.join("in.trace"), &made.trace).unwrap();
-    for ending in ["txt", "html", "pftrace"] {
+    for ending in ["txt", "systrace.html", "pftrace"] {
         run(tracebridge().current_dir(dir).args(["convert", "in.dat", "-o"]).arg(format!("in.{ending}")));
     }
-    vec!["dat", "txt", "html", "pftrace", "trace"]
+    vec!["dat", "txt", "systrace.html", "pftrace", "trace"]
 }
 
 /// Every way to pass the input `in.ENDING`: the argument, and the file for standard input if the argument is

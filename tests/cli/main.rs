@@ -13,6 +13,8 @@ mod damage;
 mod dat_writer;
 #[path = "../support/foreign_dat.rs"]
 mod foreign_dat;
+#[path = "../support/report_page.rs"]
+mod report_page;
 #[path = "../support/scenario.rs"]
 mod scenario;
 #[path = "../support/schemas.rs"]
@@ -49,6 +51,7 @@ mod perfetto;
 mod perfetto_round_trip;
 mod perfetto_zip;
 mod profile;
+mod report;
 mod trace_dat;
 mod viewers;
 

@@ -1,12 +1,15 @@
 //! Reads every real file of the corpus and compares the result with what other programs read from the same
 //! file.
 
+#[path = "../support/report_page.rs"]
+mod report_page;
 #[path = "../support/mod.rs"]
 mod support;
 
 mod dmtracedump;
 mod method_trace;
 mod perfetto;
+mod report;
 mod round_trip;
 mod texts;
 mod trace_dat;

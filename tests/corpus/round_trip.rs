@@ -115,7 +115,7 @@ fn a_trace_dat_becomes_text_and_a_page_and_comes_back_with_the_same_events() {
             1000,
             &format!("{name} to text to trace.dat to Perfetto"),
         );
-        let page = convert(&pftrace, "d.html", dir.path());
+        let page = convert(&pftrace, "d.systrace.html", dir.path());
         assert_same(&source, &read_trace(&page), 1000, &format!("{name} on to a page"));
     }
 }

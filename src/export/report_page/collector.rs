@@ -1,6 +1,6 @@
 //! Collects the tracks of a page from the slices, states, counters and events of a timeline.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
@@ -24,6 +24,10 @@ pub(super) struct Collector {
     pub tracks: PageTracks,
     /// By [`MethodThread::index`]: the thread, and the number of its track of calls.
     pub method_threads: Vec<Option<(MethodThread, usize)>>,
+    /// The threads with an event.
+    pub tids: HashSet<i32>,
+    /// The kernel's names of main threads, which method traces call `main`: the names of their processes.
+    main_comms: HashMap<i32, String>,
     pub arrows: Vec<Arrow>,
     /// The arrows of flows: the times of both ends, and the numbers of their tracks.
     pub flows: Vec<(u64, u64, usize, usize)>,
@@ -85,13 +89,26 @@ impl Collector {
         }
     }
 
-    pub fn method_thread(&mut self, thread: &MethodThread) {
+    /// Adds a thread of a method trace; `comm` is the name that the kernel gives it, as far as that is known.
+    pub fn method_thread(&mut self, thread: &MethodThread, comm: String) {
         let index = thread.index as usize;
         if self.method_threads.len() <= index {
             self.method_threads.resize(index + 1, None);
         }
+        if let Some(tid) = thread.tid.filter(|tid| thread.tgid == Some(*tid)) {
+            self.main_comms.insert(tid, comm);
+        }
         let owner = Owner::Thread(thread.tid.unwrap_or_else(|| method_thread_id(thread.index)));
         self.method_threads[index] = Some((thread.clone(), self.tracks.add_calls(owner)));
+    }
+
+    /// A process's own name, or that of its main thread; empty where neither is known.
+    pub fn process_name(&self, pid: i32) -> String {
+        let name = self.tasks.process_name(pid);
+        match self.main_comms.get(&pid) {
+            Some(comm) if name == "main" => comm.clone(),
+            _ => name.into_owned(),
+        }
     }
 
     /// The number of the track that holds the calls of a thread.

@@ -63,8 +63,7 @@ impl People {
         let mut pids: Vec<(i32, u64)> = busy.into_iter().collect();
         pids.sort_by_key(|(pid, busy)| (std::cmp::Reverse(*busy), *pid));
         let process_index: HashMap<i32, usize> = pids.iter().enumerate().map(|(at, p)| (p.0, at)).collect();
-        let process =
-            |(pid, _): &(i32, u64)| Process { pid: *pid, name: page.tasks.process_name(*pid).into() };
+        let process = |(pid, _): &(i32, u64)| Process { pid: *pid, name: page.process_name(*pid) };
         let mut order: Vec<(i32, FoundThread)> = threads.into_iter().collect();
         order.sort_by_key(|(number, thread)| {
             let process = thread.pid.map_or(usize::MAX, |pid| process_index[&pid]);
@@ -104,6 +103,7 @@ fn found_threads(page: &Collector) -> BTreeMap<i32, FoundThread> {
         let name = known.name_text().unwrap_or_default().into_owned();
         threads.insert(tid, FoundThread { pid: known.tgid, name, ..FoundThread::default() });
     }
+    page.tids.iter().filter(|tid| **tid > 0).for_each(|tid| _ = threads.entry(*tid).or_default());
     for (thread, _) in page.method_threads.iter().flatten() {
         let number = thread.tid.unwrap_or_else(|| method_thread_id(thread.index));
         let found = threads.entry(number).or_default();

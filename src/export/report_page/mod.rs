@@ -1,8 +1,7 @@
 //! Writes a report page: one HTML file that shows a trace offline. docs/report-format.md defines its data; the
 //! page itself is built from `web/`, and `page.html` is what that gives.
 //!
-//! Where all inputs are texts of ftrace or systrace, the page also holds the trace as text, where every reader
-//! of systrace's pages looks for it.
+//! A page may also hold the trace as text, where every reader of systrace's pages looks for it.
 
 mod base64;
 mod blocks;
@@ -21,9 +20,8 @@ pub(super) use self::page_data::{PageData, TraceRole};
 pub(super) use self::page_trace::PageTrace;
 use super::Out;
 use super::systrace::SystraceWriter;
-use crate::formats::input::Input;
 use crate::formats::{
-    self, Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
+    Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
 };
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::text::markup::write_script_text;
@@ -33,14 +31,13 @@ const PAGE: &str = include_str!("page.html");
 /// The placeholder in [`PAGE`] that the data replaces.
 const DATA_MARK: &str = "@TRACEBRIDGE_DATA@";
 
-/// Makes the writer of a page, which also holds the trace as text where all inputs are such texts.
-pub(super) fn create(out: Out, inputs: &[Input]) -> Box<dyn TimelineSink> {
-    let is_text = |input: &Input| formats::identify(input).is_ok_and(|format| format.is_text);
-    ReportWriter::boxed(out, !inputs.is_empty() && inputs.iter().all(is_text))
+/// Makes the writer of a page.
+pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
+    ReportWriter::boxed(out, false)
 }
 
 /// Makes the writer of a page that also holds the trace as text.
-pub(super) fn create_with_text(out: Out, _: &[Input]) -> Box<dyn TimelineSink> {
+pub(super) fn create_with_text(out: Out) -> Box<dyn TimelineSink> {
     ReportWriter::boxed(out, true)
 }
 

@@ -214,6 +214,7 @@ impl Sink for PageTrace {
     }
 
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        self.builder.sink().tids.insert(event.tid);
         self.builder.event(event, kind)
     }
 
@@ -246,7 +247,8 @@ impl TimelineSink for PageTrace {
     }
 
     fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
-        self.builder.sink().method_thread(thread);
+        let comm = self.builder.tasks().thread_name(thread.tid.unwrap_or(0)).into_owned();
+        self.builder.sink().method_thread(thread, comm);
         self.builder.method_thread(thread)
     }
 

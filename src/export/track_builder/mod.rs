@@ -326,6 +326,11 @@ impl<S: TrackSink> TrackBuilder<S> {
         &mut self.sink
     }
 
+    /// The names of threads and processes as far as they are known.
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
     /// Passes on an event that has no other role.
     fn other(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let at = self.tasks.task(event.tid);
