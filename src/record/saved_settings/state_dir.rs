@@ -5,10 +5,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, openat, renameat};
+use nix::fcntl::{Flock, FlockArg, OFlag, openat, renameat};
 use nix::libc;
 use nix::sys::stat::{Mode, mkdirat};
 use nix::sys::statfs::{DEBUGFS_MAGIC, TRACEFS_MAGIC, statfs};
@@ -19,8 +18,6 @@ use crate::output_file::unpredictable;
 
 /// The most of a file of saved settings that is read or written, bytes. A recording saves some 10 KiB.
 pub(super) const MAX_FILE_BYTES: u64 = 1 << 20;
-/// The age from which on a `.part` file belongs to no running recorder.
-const PART_MAX_AGE: Duration = Duration::from_secs(60);
 
 /// Directories in which root's directory of saved settings may be, best first. In the first two nobody else
 /// may write; `/data/adb` is there on rooted phones.
@@ -105,15 +102,14 @@ impl StateDir {
         Ok(names)
     }
 
-    /// Removes the files that killed recorders have left under the names that [`StateDir::create_part`]
-    /// gives. A recorder has such a file for an instant only; one that is younger than [`PART_MAX_AGE`] may
-    /// be in use.
+    /// Removes the files that killed recorders have left under the names that [`StateDir::create_part`] gives. A
+    /// recorder that runs has locked its file.
     pub(super) fn remove_left_parts(&self) {
         let is_part = |name: &String| name.starts_with("tracebridge-") && name.ends_with(".part");
         let names = fs::read_dir(&self.path).into_iter().flatten().flatten();
         for name in names.filter_map(|entry| entry.file_name().into_string().ok()).filter(is_part) {
-            let age = self.open(&name, false).ok().and_then(|file| file.metadata().ok()?.modified().ok());
-            if age.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > PART_MAX_AGE) {
+            let Ok(file) = self.open(&name, false) else { continue };
+            if Flock::lock(file, FlockArg::LockExclusiveNonblock).is_ok() {
                 self.remove(&name);
             }
         }
@@ -307,16 +303,16 @@ mod tests {
     }
 
     #[test]
-    fn part_files_of_killed_recorders_are_removed_once_they_are_old() {
+    fn part_files_of_killed_recorders_are_removed_and_those_of_running_ones_stay() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::for_tests(dir.path());
-        let (_, young) = state.create_part(b"x").unwrap();
-        let (file, old) = state.create_part(b"x").unwrap();
-        file.set_modified(std::time::SystemTime::now() - PART_MAX_AGE * 2).unwrap();
+        let (file, running) = state.create_part(b"x").unwrap();
+        let _lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).unwrap();
+        let (_, killed) = state.create_part(b"x").unwrap();
         fs::write(dir.path().join("other.part"), "").unwrap();
         state.remove_left_parts();
-        let left = |name: &str| dir.path().join(name).exists();
-        assert!(left(&young) && !left(&old) && left("other.part"));
+        let is_left = |name: &str| dir.path().join(name).exists();
+        assert!(is_left(&running) && !is_left(&killed) && is_left("other.part"));
     }
 
     #[test]
