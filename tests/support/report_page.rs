@@ -61,7 +61,8 @@ fn from_base64(text: &str) -> Vec<u8> {
 
 impl Page {
     pub fn read(path: &Path) -> Page {
-        Page::parse(String::from_utf8(std::fs::read(path).unwrap()).unwrap())
+        // The text of a trace may hold any bytes.
+        Page::parse(String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned())
     }
 
     pub fn parse(text: String) -> Page {
@@ -168,7 +169,7 @@ impl Page {
                 starts.iter().zip(durations).all(|(start, length)| start + length <= duration),
                 "{about}"
             );
-            // A slice lies inside of the one that is one level above it, unless its lane means something else.
+            // A slice lies inside of the one that is one level above it. Lanes are no levels.
             if track.columns.contains_key("depth") && about["role"] != "async" {
                 let mut ends: Vec<i64> = Vec::new();
                 for (at, depth) in track.columns["depth"].iter().enumerate() {

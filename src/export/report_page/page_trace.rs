@@ -54,7 +54,8 @@ impl PageTrace {
         let page = self.builder.sink();
         let first = page.tracks.first();
         let start = first.into_iter().chain(summary.report.first_ts).min().unwrap_or(0);
-        let start = summary.window.map_or(start, |window| first.unwrap_or(window.from).max(window.from));
+        // Times of a part count from its begin, whatever it begins with.
+        let start = summary.window.map_or(start, |window| window.from);
         let ends =
             [summary.window.map_or(summary.report.last_ts, |window| Some(window.to)), page.tracks.last()];
         let end = ends.into_iter().flatten().max().unwrap_or(start).max(start);
@@ -132,8 +133,8 @@ fn add_arrow_track(page: &mut Collector, role: Role, mut list: Vec<(u64, u64, us
     page.tracks.list.push(PageTrack { role, owner: Owner::Machine, name: String::new(), columns });
 }
 
-/// Gives the ends of arrows the numbers that their tracks have on the page. `order` holds for each place on the
-/// page the track that has it.
+/// Gives the ends of arrows the numbers that their tracks have on the page. `order` holds for each place on
+/// the page the track that has it.
 fn renumber_arrows(tracks: &mut [PageTrack], order: &[usize]) {
     let mut place = vec![0; tracks.len()];
     order.iter().enumerate().for_each(|(at, number)| place[*number] = at);

@@ -14,9 +14,9 @@ use crate::timeline::event_counts::EventCounts;
 use crate::timeline::sink::{Edge, EdgeKind, TimelineAdapter, TimelineSink};
 use crate::timeline::summary::{MergeSummary, Window};
 
-/// Passes on what overlaps a part of a timeline. Slices, calls, states and counters that began before the part
-/// begin with it: the events that set them are passed on with the time of its begin. Calls that end behind it
-/// end with it.
+/// Passes on what overlaps a part of a timeline. Slices, calls, states and counters that began before the
+/// part begin with it: the events that set them are passed on with the time of its begin. Calls that end
+/// behind it end with it.
 pub struct WindowFilter<'a> {
     to: &'a mut dyn TimelineSink,
     window: Window,
