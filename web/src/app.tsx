@@ -1,11 +1,22 @@
 // The page's frame: the header, the timeline, and the panel below it.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
+import { ComparisonPanel } from "./compare/comparison_panel";
 import type { Comparison } from "./data/format";
 import type { Trace } from "./data/trace";
-import type { Store } from "./store";
+import { firstOptions, type ProfileOptions } from "./profile/options";
+import { ProfilePanel } from "./profile/profile_panel";
+import type { Panel, State, Store } from "./store";
+import { SummaryPanel } from "./summary/summary_panel";
 import { mountTimeline } from "./timeline/timeline";
+import { Banner } from "./ui/banner";
+import { switchTrace } from "./ui/fragment";
+import { Help } from "./ui/help";
+import { Search } from "./ui/search";
+import { Splitter } from "./ui/splitter";
+import { visibleName } from "./ui/text";
+import { useStore } from "./ui/use_store";
 
 export interface AppProps {
   store: Store;
@@ -14,8 +25,110 @@ export interface AppProps {
   generator: string;
 }
 
-export function App({ store }: AppProps) {
+const ROLES = { trace: "trace", new: "new", old: "old" };
+
+export function App({ store, traces, comparison, generator }: AppProps) {
+  const { trace, panel, theme } = useStore(store, "trace", "panel", "theme");
   const timeline = useRef<HTMLDivElement>(null);
+  const search = useRef<HTMLInputElement>(null);
+  const [part, setPart] = useState(0.55);
+  const [help, setHelp] = useState(false);
+  const [options, setOptions] = useState<ProfileOptions>(() => firstOptions(store.state));
   useEffect(() => mountTimeline(timeline.current!, store), []);
-  return <main><div class="timeline" ref={timeline} /></main>;
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme;
+  }, [theme]);
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      const writing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+      const find = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "f" && !event.shiftKey;
+      if (find || (event.key === "/" && !writing)) {
+        search.current!.focus();
+        search.current!.select();
+        event.preventDefault();
+      } else if (event.key === "?" && !writing) {
+        setHelp(true);
+        event.preventDefault();
+      }
+    };
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
+  }, []);
+
+  const panels: [Panel, string][] = [["profile", "Profile"], ["summary", "Summary"]];
+  if (comparison) panels.splice(1, 0, ["comparison", "Comparison"]);
+  const shown = panels.some(([name]) => name === panel) ? panel : panel === "timeline" ? panel : "profile";
+  const set = (change: Partial<ProfileOptions>) => setOptions((before) => ({ ...before, ...change }));
+  const toggle = () => store.set({ panel: shown === "timeline" ? "profile" : "timeline" });
+  const open = shown !== "timeline";
+  return (
+    <>
+      <header>
+        <h1 title={visibleName(trace.index.title)}>{visibleName(trace.index.title)}</h1>
+        {traces.length > 1 &&
+          <div class="choice" role="group" aria-label="Trace">
+            {traces.map((other) => (
+              <button type="button" aria-pressed={other === trace} title={visibleName(other.index.title)}
+                onClick={() => switchTrace(store, other)}>{ROLES[other.role]}</button>
+            ))}
+          </div>}
+        <Search store={store} field={search} />
+        <ThemeSwitch store={store} theme={theme} />
+        <button type="button" class="round" aria-label="Keys" title="Keys (?)" onClick={() => setHelp(true)}>?</button>
+      </header>
+      <Banner trace={trace} store={store} />
+      <main class="panels" style={{ "--timeline": open ? `${100 * part}%` : "100%" }}>
+        <section class="timeline" aria-label="Timeline" ref={timeline} />
+        <Splitter part={open ? part : 1} onMove={(to) => { setPart(to); if (!open) toggle(); }} onToggle={toggle}>
+          <Tabs store={store} panels={panels} shown={shown} />
+        </Splitter>
+        {open &&
+          <section class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${shown}`}>
+            {shown === "profile" && <ProfilePanel store={store} options={options} set={set} />}
+            {shown === "summary" && <SummaryPanel trace={trace} traces={traces} generator={generator} />}
+            {shown === "comparison" && comparison &&
+              <ComparisonPanel store={store} traces={traces} comparison={comparison} />}
+          </section>}
+      </main>
+      {help && <Help onClose={() => setHelp(false)} />}
+    </>
+  );
+}
+
+function Tabs({ store, panels, shown }: { store: Store; panels: [Panel, string][]; shown: Panel }) {
+  const onKeyDown = (event: KeyboardEvent) => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (step === 0) return;
+    const at = panels.findIndex(([name]) => name === shown);
+    const [name] = panels[(at + step + panels.length) % panels.length];
+    store.set({ panel: name });
+    document.getElementById(`tab-${name}`)?.focus();
+    event.preventDefault();
+  };
+  return (
+    <>
+      <div class="tabs" role="tablist" aria-label="Panel" onKeyDown={onKeyDown}>
+        {panels.map(([name, title], n) => (
+          <button type="button" role="tab" id={`tab-${name}`} aria-selected={name === shown}
+            aria-controls={name === shown ? "panel" : undefined}
+            tabIndex={name === shown || (n === 0 && shown === "timeline") ? 0 : -1}
+            onClick={() => store.set({ panel: name })}>{title}</button>
+        ))}
+      </div>
+      <button type="button" class="only" aria-pressed={shown === "timeline"}
+        onClick={() => store.set({ panel: shown === "timeline" ? "profile" : "timeline" })}>Timeline alone</button>
+    </>
+  );
+}
+
+function ThemeSwitch({ store, theme }: { store: Store; theme: State["theme"] }) {
+  return (
+    <label class="field"><span>Theme</span>
+      <select value={theme} onChange={(e) => store.set({ theme: e.currentTarget.value as State["theme"] })}>
+        <option value="auto">auto</option>
+        <option value="light">light</option>
+        <option value="dark">dark</option>
+      </select>
+    </label>
+  );
 }

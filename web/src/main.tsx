@@ -6,32 +6,35 @@ import { App } from "./app";
 import { Blocks, type Comparison, readDirectory } from "./data/format";
 import { Trace } from "./data/trace";
 import { Store } from "./store";
+import { followFragment } from "./ui/follow_fragment";
+import { fromFragment } from "./ui/fragment";
+import { visibleName } from "./ui/text";
 
 async function open(root: HTMLElement): Promise<void> {
+  const opening = root.firstElementChild!;
   const directory = readDirectory(document);
   const blocks = new Blocks(document);
   const traces: Trace[] = [];
   for (const { role, index } of directory.traces) traces.push(await Trace.open(blocks, role, index));
   if (!traces[0]) throw new Error("This page holds no trace.");
-  for (const trace of traces) await trace.loadAll();
+  document.title = `${visibleName(traces[0].index.title)} · tracebridge`;
+  for (const trace of traces) {
+    await trace.loadAll((done, total) => {
+      opening.textContent = `Opening the trace … ${done} of ${total} tracks`;
+    });
+  }
   const comparison = directory.comparison === null ? null : await blocks.json<Comparison>(directory.comparison);
-  document.title = `${traces[0].index.title} · tracebridge`;
-  const store = new Store({
-    trace: traces[0],
-    panel: "profile",
-    view: { from: 0, to: Math.max(traces[0].duration, 1) },
-    range: null,
-    selection: null,
-    query: "",
-    bookmarks: [],
-    theme: "auto",
-  });
+  const store = new Store(fromFragment(location.hash, traces));
+  followFragment(store, traces);
   root.replaceChildren();
   render(<App store={store} traces={traces} comparison={comparison} generator={directory.generator} />, root);
 }
 
 const root = document.getElementById("app")!;
 open(root).catch((error: unknown) => {
-  root.textContent = error instanceof Error ? error.message : String(error);
-  root.className = "failed";
+  const problem = document.createElement("p");
+  problem.className = "failed";
+  problem.setAttribute("role", "alert");
+  problem.textContent = error instanceof Error ? error.message : String(error);
+  root.replaceChildren(problem);
 });

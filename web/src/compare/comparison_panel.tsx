@@ -1,0 +1,197 @@
+// The comparison panel: what got slower or faster from the old to the new trace, and by how much.
+
+import { useMemo, useState } from "preact/hooks";
+
+import type { Comparison, ComparisonRow } from "../data/format";
+import type { Trace } from "../data/trace";
+import { around } from "../profile/select";
+import { lowerBound } from "../profile/spans";
+import type { Store } from "../store";
+import { formatDuration } from "../timeline/time";
+import { Choice, Field } from "../ui/controls";
+import { switchTrace } from "../ui/fragment";
+import { Grid, type GridColumn, type GridRow } from "../ui/grid";
+import { counted, countText, folded, visibleName } from "../ui/text";
+import { useStore } from "../ui/use_store";
+
+type Part = "stages" | "states" | "methods" | "slices";
+
+const PARTS: [Part, string][] = [["stages", "Stages"], ["states", "States"], ["methods", "Methods"],
+  ["slices", "Slices"]];
+
+const MEANING: Record<Part, string> = {
+  stages: "Stages of the launch, or the slices of the main thread that nothing encloses.",
+  states: "Time of the main thread by its state.",
+  methods: "Exclusive time of methods, all threads.",
+  slices: "Exclusive time of slices by name, all threads.",
+};
+
+const COLUMNS: GridColumn[] = [
+  { id: "name", title: "Name", meaning: "Enter or a click shows the longest one in the timeline", sortable: true },
+  { id: "old_ns", title: "Old", meaning: "Time in the old trace; the median of several runs", width: 96,
+    sortable: true },
+  { id: "new_ns", title: "New", meaning: "Time in the new trace; the median of several runs", width: 96,
+    sortable: true },
+  { id: "delta_ns", title: "Change", meaning: "New minus old", width: 104, sortable: true },
+  { id: "percent", title: "%", meaning: "The change in percent of the old time", width: 84, sortable: true },
+  { id: "bar", title: "faster ◂ ▸ slower", meaning: "The change, to the right where it became slower", width: 200 },
+  { id: "calls", title: "Old → new calls", meaning: "How often, in the old and in the new trace", width: 128 },
+  { id: "p", title: "Sure?", meaning: "Whether the change is more than the runs vary by: p-value of the Mann-Whitney "
+    + "test; it needs three runs on each side", width: 132, sortable: true },
+];
+
+export function ComparisonPanel({ store, traces, comparison }: {
+  store: Store; traces: Trace[]; comparison: Comparison;
+}) {
+  const { trace } = useStore(store, "trace");
+  const [part, setPart] = useState<Part>(() => PARTS.find(([name]) => comparison[name].length > 0)?.[0] ?? "stages");
+  const [filter, setFilter] = useState("");
+  const [sort, setSort] = useState({ id: "delta_ns", down: true });
+  const [chosen, setChosen] = useState<ComparisonRow | null>(null);
+  const rows = useMemo(() => sorted(comparison[part], filter, sort), [comparison, part, filter, sort]);
+  const most = useMemo(() => rows.reduce((most, row) => Math.max(most, Math.abs(row.delta_ns)), 1), [rows]);
+
+  const show = (row: ComparisonRow, role: "old" | "new") => {
+    const to = traces.find((other) => other.role === role);
+    const at = role === "old" ? row.old_at_ns : row.new_at_ns;
+    if (!to || at === null) return;
+    setChosen(row);
+    jump(store, to, row, part, at, (role === "old" ? row.old_ns : row.new_ns) ?? 0);
+  };
+  const choose = (at: number) => {
+    const row = rows[at];
+    const here = trace.role === "old" ? "old" : "new";
+    const place = here === "old" ? row.old_at_ns : row.new_at_ns;
+    show(row, place === null ? (here === "old" ? "new" : "old") : here);
+  };
+  const onSort = (id: string) => setSort({ id, down: sort.id === id ? !sort.down : id !== "name" && id !== "p" });
+  return (
+    <div class="comparison">
+      <Total comparison={comparison} />
+      <div class="toolbar" role="toolbar" aria-label="Comparison">
+        <Choice label="Compare" value={part} onChange={(to) => { setPart(to); setChosen(null); }}
+          choices={PARTS.map(([name, title]) => [name, `${title} (${countText(comparison[name].length)})`])} />
+        <Field label="Filter">
+          <input type="search" value={filter} placeholder="part of a name"
+            onInput={(e) => setFilter(e.currentTarget.value)} />
+        </Field>
+        <span class="choice" role="group" aria-label="Show in timeline">
+          <button type="button" disabled={!chosen || chosen.old_at_ns === null}
+            onClick={() => show(chosen!, "old")}>Show in old</button>
+          <button type="button" disabled={!chosen || chosen.new_at_ns === null}
+            onClick={() => show(chosen!, "new")}>Show in new</button>
+        </span>
+        <span class="muted">{MEANING[part]}</span>
+      </div>
+      <Grid label={`Comparison of ${part}`} columns={COLUMNS} count={rows.length} sort={sort} onSort={onSort}
+        row={(at) => gridRow(rows[at], at, most, rows[at] === chosen)} onChoose={choose} onOpen={choose}
+        empty={filter ? "No row has such a name." : "The traces have nothing of this kind."} />
+    </div>
+  );
+}
+
+/** Shows where a row's longest one lies: it begins at `at`. */
+function jump(store: Store, trace: Trace, row: ComparisonRow, part: Part, at: number, time: number): void {
+  const found = part === "states" ? null : spanAt(trace, row.name, at);
+  const length = found ? found.length : Math.max(time, 1e6);
+  switchTrace(store, trace, { view: around(trace, at, Math.min(at + length, trace.duration)),
+    selection: found ? { kind: "span", track: found.track, item: found.item } : null });
+}
+
+/** The span that begins at `at` and has the name; where several do, the longest. */
+function spanAt(trace: Trace, name: string, at: number): { track: number; item: number; length: number } | null {
+  let best: { track: number; item: number; length: number } | null = null;
+  for (const track of trace.tracks) {
+    if (!track.spans || track.role === "running" || track.role === "irq") continue;
+    const { start, end } = track.spans;
+    for (let item = lowerBound(start, at); item < start.length && start[item] === at; item++) {
+      const length = end[item] - at;
+      if ((!best || length > best.length) && name.startsWith(trace.spanName(track, item))) {
+        best = { track: track.id, item, length };
+      }
+    }
+  }
+  return best;
+}
+
+function sorted(rows: ComparisonRow[], filter: string, sort: { id: string; down: boolean }): ComparisonRow[] {
+  const wanted = folded(filter.trim());
+  const found = wanted ? rows.filter((row) => folded(row.name).includes(wanted)) : [...rows];
+  const direction = sort.down ? -1 : 1;
+  if (sort.id === "name") return found.sort((a, b) => direction * (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  const value = (row: ComparisonRow): number => {
+    if (sort.id === "delta_ns") return Math.abs(row.delta_ns);
+    if (sort.id === "percent") return percent(row) ?? -Infinity;
+    return row[sort.id as "old_ns" | "new_ns" | "p"] ?? (sort.id === "p" ? Infinity : -Infinity);
+  };
+  return found.sort((a, b) => direction * (value(a) - value(b) || 0));
+}
+
+/** The change in percent of the old time; null where there is no old time. */
+function percent({ old_ns, delta_ns }: ComparisonRow): number | null {
+  return old_ns ? (100 * delta_ns) / old_ns : null;
+}
+
+function percentCell(row: ComparisonRow): string {
+  const change = percent(row);
+  if (change === null) return row.old_ns === null ? "new" : "–";
+  if (row.new_ns === null) return "gone";
+  return `${signed(change, change.toFixed(1))} %`;
+}
+
+function signed(value: number, text: string): string {
+  return value > 0 ? `+${text}` : text.replace("-", "−");
+}
+
+export function changeText(ns: number): string {
+  return signed(ns, formatDuration(ns));
+}
+
+function sureText({ p, noise }: ComparisonRow): string {
+  if (noise === null && p === null) return "too few runs";
+  const value = p === null ? "" : p < 0.001 ? " (p < 0.001)" : ` (p = ${p.toFixed(3)})`;
+  return `${noise ? "noise" : noise === false ? "yes" : "not known"}${value}`;
+}
+
+function gridRow(row: ComparisonRow, at: number, most: number, selected: boolean): GridRow {
+  const time = (ns: number | null) => ({ text: ns === null ? "–" : formatDuration(ns), className: "number",
+    exact: ns === null ? undefined : `${ns} ns` });
+  const side = row.noise ? "noise" : row.delta_ns > 0 ? "slower" : "faster";
+  const width = `${(50 * Math.abs(row.delta_ns)) / most}%`;
+  return { id: String(at), level: 0, selected, className: side, cells: [
+    { text: visibleName(row.name), exact: row.name },
+    time(row.old_ns), time(row.new_ns),
+    { text: changeText(row.delta_ns), exact: `${row.delta_ns} ns`, className: "number change" },
+    { text: percentCell(row), className: "number change" },
+    { text: <span class="change-bar"><span style={{ width, [row.delta_ns > 0 ? "left" : "right"]: "50%" }} /></span> },
+    { text: `${countText(row.old_count)} → ${countText(row.new_count)}`, className: "number" },
+    { text: sureText(row), className: "number" },
+  ] };
+}
+
+function Total({ comparison }: { comparison: Comparison }) {
+  const { total, old, new: now } = comparison;
+  const change = percent(total);
+  const word = total.delta_ns > 0 ? "slower" : "faster";
+  return (
+    <div class={`total ${total.noise ? "noise" : word}`}>
+      <p>
+        <b>{total.delta_ns === 0 ? "No change" : `${changeText(total.delta_ns)} ${word}`}</b>
+        {change !== null && ` (${percentCell(total)})`}: {visibleName(total.name)} took{" "}
+        {total.new_ns === null ? "–" : formatDuration(total.new_ns)}, before{" "}
+        {total.old_ns === null ? "–" : formatDuration(total.old_ns)}.
+        {" "}{total.noise === null ? "Fewer than three runs on a side: whether this is noise cannot be said."
+          : total.noise ? `This is within what the runs vary by${pText(total)}.`
+            : `This is more than the runs vary by${pText(total)}.`}
+      </p>
+      <p class="muted">
+        Old: {visibleName(old.title)} ({counted(old.runs, "run")}). New: {visibleName(now.title)}{" "}
+        ({counted(now.runs, "run")}).
+      </p>
+    </div>
+  );
+}
+
+function pText({ p }: ComparisonRow): string {
+  return p === null ? "" : ` (p = ${p < 0.001 ? "below 0.001" : p.toFixed(3)})`;
+}

@@ -1,0 +1,124 @@
+// The call tree of a window: calls with the same callers are one node. Columns instead of objects, because a trace
+// may have millions of nodes.
+
+import type { Grouping } from "./grouping";
+import { type SpanSource, walk, type Window } from "./spans";
+
+/** A node of a thread has the row -1 - thread index. */
+export class CallTree {
+  size = 0;
+  parent = new Int32Array(1024);
+  row = new Int32Array(1024);
+  calls = new Float64Array(1024);
+  wall = new Float64Array(1024);
+  cpu = new Float64Array(1024);
+  /** The time outside of the node's children. */
+  ownWall = new Float64Array(1024);
+  ownCpu = new Float64Array(1024);
+  private slots = new Int32Array(4096);
+  private childList: Int32Array | null = null;
+  private childFrom: Int32Array | null = null;
+
+  static of(sources: SpanSource[], rows: Grouping, window: Window): CallTree {
+    const tree = new CallTree();
+    const open: number[] = [];
+    for (const source of sources) {
+      const { label, base, thread } = source;
+      const root = tree.node(-1, -1 - thread);
+      walk(source, window, (item, depth, wall, cpu) => {
+        const above = depth > 0 ? open[depth - 1] : root;
+        const node = tree.node(above, rows.rowOf[base + label[item]]);
+        tree.calls[node]++;
+        tree.wall[node] += wall;
+        tree.cpu[node] += cpu;
+        tree.ownWall[node] += wall;
+        tree.ownCpu[node] += cpu;
+        if (above === root) {
+          tree.wall[root] += wall;
+          tree.cpu[root] += cpu;
+        } else {
+          tree.ownWall[above] -= wall;
+          tree.ownCpu[above] -= cpu;
+        }
+        open[depth] = node;
+      });
+    }
+    return tree;
+  }
+
+  isThread(node: number): boolean {
+    return this.row[node] < 0;
+  }
+
+  /** The nodes below `node` (-1: the threads), in the order of their first calls. */
+  children(node: number): Int32Array {
+    if (!this.childList) this.index();
+    return this.childList!.subarray(this.childFrom![node + 1], this.childFrom![node + 2]);
+  }
+
+  private index(): void {
+    const from = new Int32Array(this.size + 2);
+    for (let node = 0; node < this.size; node++) from[this.parent[node] + 2]++;
+    for (let n = 1; n < from.length; n++) from[n] += from[n - 1];
+    const next = from.slice();
+    const list = new Int32Array(this.size);
+    for (let node = 0; node < this.size; node++) list[next[this.parent[node] + 1]++] = node;
+    this.childList = list;
+    this.childFrom = from;
+  }
+
+  /** The child of `parent` with the row; made where it is new. */
+  private node(parent: number, row: number): number {
+    const mask = this.slots.length - 1;
+    let slot = hash(parent, row) & mask;
+    for (;;) {
+      const node = this.slots[slot] - 1;
+      if (node < 0) break;
+      if (this.parent[node] === parent && this.row[node] === row) return node;
+      slot = (slot + 1) & mask;
+    }
+    if (this.size === this.parent.length) this.grow();
+    const node = this.size++;
+    this.parent[node] = parent;
+    this.row[node] = row;
+    this.slots[slot] = node + 1;
+    if (this.size * 2 > this.slots.length) this.rehash();
+    return node;
+  }
+
+  private rehash(): void {
+    const slots = new Int32Array(this.slots.length * 4);
+    const mask = slots.length - 1;
+    for (let node = 0; node < this.size; node++) {
+      let slot = hash(this.parent[node], this.row[node]) & mask;
+      while (slots[slot] !== 0) slot = (slot + 1) & mask;
+      slots[slot] = node + 1;
+    }
+    this.slots = slots;
+  }
+
+  private grow(): void {
+    const ints = (old: Int32Array) => {
+      const larger = new Int32Array(old.length * 2);
+      larger.set(old);
+      return larger;
+    };
+    const floats = (old: Float64Array) => {
+      const larger = new Float64Array(old.length * 2);
+      larger.set(old);
+      return larger;
+    };
+    this.parent = ints(this.parent);
+    this.row = ints(this.row);
+    this.calls = floats(this.calls);
+    this.wall = floats(this.wall);
+    this.cpu = floats(this.cpu);
+    this.ownWall = floats(this.ownWall);
+    this.ownCpu = floats(this.ownCpu);
+  }
+}
+
+function hash(parent: number, row: number): number {
+  const mixed = Math.imul(parent + 1, 0x9e3779b1) ^ Math.imul(row + 1, 0x85ebca6b);
+  return (mixed ^ (mixed >>> 15)) >>> 0;
+}

@@ -1,0 +1,120 @@
+// The profile panel: what was called in the time window, as a table, a tree or a flame graph.
+
+import type { State, Store } from "../store";
+import { formatDuration, formatMoment } from "../timeline/time";
+import { Choice, Field } from "../ui/controls";
+import { counted, visibleName } from "../ui/text";
+import { FlameGraph } from "./flame";
+import { keyName, threadName } from "./grouping";
+import { MethodTable } from "./method_table";
+import type { ProfileOptions, ProfileView } from "./options";
+import { selectedRow, showLongest } from "./select";
+import type { SpanKind } from "./spans";
+import { TreeTable } from "./tree_table";
+import { type Profile, useProfile } from "./use_profile";
+
+const VIEWS: [ProfileView, string][] = [["table", "Methods"], ["tree", "Call tree"], ["bottom-up", "Bottom up"],
+  ["flame", "Flame graph"]];
+
+export interface ProfilePanelProps {
+  store: Store;
+  options: ProfileOptions;
+  set(change: Partial<ProfileOptions>): void;
+}
+
+export function ProfilePanel({ store, options, set }: ProfilePanelProps) {
+  const { state } = store;
+  const profile = useProfile(store, options);
+  const { rows } = profile;
+  const selected = selectedRow(state.trace, rows, state.selection);
+  const key = selected >= 0 ? rows.keyOf(selected) : -1;
+  const focus = options.onlySelected ? selected : -1;
+  const kinds = spanKinds(state);
+  const views: [ProfileView, string][] = VIEWS.map(([view, title]) =>
+    [view, view === "table" && options.kind === "slices" ? "Slices" : title]);
+  return (
+    <div class="profile">
+      <div class="toolbar" role="toolbar" aria-label="Profile">
+        <Choice label="View" value={options.view} choices={views} onChange={(view) => set({ view })} />
+        {kinds.length > 1 &&
+          <Choice label="Count" value={options.kind} choices={kinds} onChange={(kind) => set({ kind })} />}
+        <Field label="Threads">
+          <select value={options.threads} onChange={(e) => set({ threads: e.currentTarget.value })}>
+            {threadChoices(state, options.kind).map(([value, text]) => <option value={value}>{text}</option>)}
+          </select>
+        </Field>
+        {options.view === "table"
+          ? <>
+              <Field label="Rows">
+                <select value={options.by} onChange={(e) => set({ by: e.currentTarget.value as ProfileOptions["by"] })}>
+                  <option value="method">{options.kind === "slices" ? "by name" : "by method"}</option>
+                  {options.kind !== "slices" && <option value="class">by class</option>}
+                  {options.kind !== "slices" && <option value="package">by package</option>}
+                  <option value="thread">by thread</option>
+                </select>
+              </Field>
+              <Field label="Filter">
+                <input type="search" value={options.filter} placeholder="part of a name"
+                  onInput={(e) => set({ filter: e.currentTarget.value })} />
+              </Field>
+            </>
+          : <label class="check"><input type="checkbox" checked={options.onlySelected} disabled={key < 0}
+              onChange={(e) => set({ onlySelected: e.currentTarget.checked })} /> only the selected one</label>}
+        <button type="button" disabled={key < 0} title="Flame chart: the longest call of the selected row, in time order"
+          onClick={() => showLongest(store, key, profile.window)}>Show in timeline</button>
+      </div>
+      <WindowLine store={store} profile={profile} selected={key < 0 ? null : keyName(state.trace, key)} />
+      {options.view === "table" && <MethodTable {...{ store, options, set, profile }} />}
+      {(options.view === "tree" || options.view === "bottom-up")
+        && <TreeTable key={`${options.view} ${focus}`} {...{ store, options, set, profile, focus }} />}
+      {options.view === "flame" && <FlameGraph key={focus} {...{ store, options, set, profile, focus }} />}
+    </div>
+  );
+}
+
+/** Says what the figures below cover, and how calls at the window's edges count. */
+function WindowLine({ store, profile, selected }: { store: Store; profile: Profile; selected: string | null }) {
+  const { trace, range } = store.state;
+  const { from, to } = profile.window;
+  const whole = from <= 0 && to >= trace.duration;
+  const calls = profile.flat.calls.reduce((sum, n, row) => sum + n + profile.flat.recursive[row], 0);
+  return (
+    <p class="window-line" data-took={profile.took.toFixed(1)}>
+      {whole ? <b>Whole trace</b> : <b>{range ? "Chosen range" : "Visible part"}</b>}
+      {whole ? `, ${formatDuration(trace.duration)}: `
+        : ` ${formatMoment(from)} – ${formatMoment(to)} (${formatDuration(to - from)}): `}
+      {counted(calls, "call")}, {formatDuration(profile.flat.wallTotal)}.
+      {!whole && " Calls that the edges cut count with their part inside; the number of calls has all that overlap."}
+      {range && <button type="button" onClick={() => store.set({ range: null })}>Drop the range</button>}
+      {selected !== null && <span class="chosen"> Selected: {visibleName(selected)}</span>}
+    </p>
+  );
+}
+
+function spanKinds({ trace }: State): [SpanKind, string][] {
+  const has = (kind: string) => trace.tracks.some((t) => t.kind === kind && t.thread !== null && t.count > 0
+    && t.role !== "running" && t.role !== "async");
+  if (!has("calls") || !has("slices")) return [];
+  return [["calls", "Methods"], ["slices", "Slices"], ["both", "Both"]];
+}
+
+function threadChoices({ trace }: State, kind: SpanKind): [string, string][] {
+  const choices: [string, string][] = [["all", "all threads"]];
+  const threads = new Set<number>();
+  for (const track of trace.tracks) {
+    const counts = track.kind === "calls" ? kind !== "slices" : track.kind === "slices" && kind !== "calls";
+    if (counts && track.thread !== null && track.role !== "running" && track.count > 0) threads.add(track.thread);
+  }
+  const processes = new Set([...threads].map((thread) => trace.threads[thread].process));
+  if (processes.size > 1) {
+    for (const process of processes) {
+      if (process === null) continue;
+      const { name, pid } = trace.index.processes[process];
+      choices.push([`p${process}`, `process ${visibleName(name) || pid} (${pid})`]);
+    }
+  }
+  for (const thread of [...threads].sort((a, b) => trace.threads[b].busy_ns - trace.threads[a].busy_ns)) {
+    choices.push([`t${thread}`, visibleName(threadName(trace, thread))]);
+  }
+  return choices;
+}

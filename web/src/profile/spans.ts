@@ -1,0 +1,177 @@
+// The spans of each thread that a profile counts, and the walk over those of a time window.
+
+import type { Trace, Track } from "../data/trace";
+import { cutCpuTimes } from "./cut_cpu";
+
+/** Which spans a profile counts. */
+export type SpanKind = "calls" | "slices" | "both";
+
+/** The spans of one thread in preorder: the children of a span follow it. */
+export interface SpanSource {
+  /** Thread index. */
+  thread: number;
+  /** The number of the track; -1 for two tracks merged. */
+  track: number;
+  start: Float64Array;
+  end: Float64Array;
+  /** The item that encloses each; -1 is none. */
+  parent: Int32Array;
+  /** The key of item i is `base + label[i]`: a method id, or the number of methods + a string id. */
+  label: Uint32Array;
+  base: number;
+  cpu?: Float64Array;
+}
+
+/** A time window, ns from the trace's start. Spans that begin at `to` or later are outside. */
+export interface Window { from: number; to: number }
+
+/** The number of keys below those of slices. */
+export function methodCount(trace: Trace): number {
+  return trace.methods?.name.length ?? 0;
+}
+
+const DEEPEST = 65_535;
+const parentsOf = new WeakMap<Float64Array, Int32Array>();
+
+/** The item that encloses each item of a track; -1 is none. */
+export function parents(track: Track): Int32Array {
+  const { start, end, depth } = track.spans!;
+  let parent = parentsOf.get(start);
+  if (parent) return parent;
+  parent = new Int32Array(start.length);
+  const open: number[] = [];
+  for (let i = 0; i < parent.length; i++) {
+    let level = depth[i];
+    // Deeper levels are not recorded, so that there the times must tell.
+    if (level === DEEPEST) {
+      level = open.length;
+      while (level > DEEPEST && end[open[level - 1]] <= start[i]) level--;
+    }
+    if (level > open.length) level = open.length;
+    open.length = level;
+    parent[i] = level > 0 ? open[level - 1] : -1;
+    open.push(i);
+  }
+  parentsOf.set(start, parent);
+  return parent;
+}
+
+/** The sources of a kind; tracks that are not decoded yet are left out. */
+export function spanSources(trace: Trace, kind: SpanKind): SpanSource[] {
+  const slices = trace.tracks.filter((t) => t.kind === "slices" && t.spans && t.thread !== null
+    && (t.role === "atrace" || t.role === "own"));
+  const calls = trace.tracks.filter((t) => t.kind === "calls" && t.spans && t.thread !== null);
+  if (kind === "calls") return calls.map((track) => ofTrack(trace, track));
+  if (kind === "slices") return slices.map((track) => ofTrack(trace, track));
+  const sources: SpanSource[] = [];
+  const markers = new Map(slices.filter((t) => t.role === "atrace").map((t) => [t.thread, t]));
+  for (const track of calls) {
+    const enclosing = markers.get(track.thread);
+    sources.push(enclosing ? merged(trace, enclosing, track) : ofTrack(trace, track));
+    markers.delete(track.thread);
+  }
+  const rest = slices.filter((t) => t.role !== "atrace" || markers.get(t.thread) === t);
+  return [...sources, ...rest.map((track) => ofTrack(trace, track))];
+}
+
+function ofTrack(trace: Trace, track: Track): SpanSource {
+  const { start, end, label, cpu } = track.spans!;
+  const base = track.kind === "calls" ? 0 : methodCount(trace);
+  return { thread: track.thread!, track: track.id, start, end, parent: parents(track), label, base, cpu };
+}
+
+const mergedOf = new WeakMap<Float64Array, SpanSource>();
+
+/** A thread's slices and calls as one tree. A span that outlasts the one that it began in ends with it. */
+function merged(trace: Trace, slices: Track, calls: Track): SpanSource {
+  const a = slices.spans!;
+  const b = calls.spans!;
+  const cached = mergedOf.get(b.start);
+  if (cached) return cached;
+  const count = a.start.length + b.start.length;
+  const base = methodCount(trace);
+  const source: SpanSource = {
+    thread: calls.thread!, track: -1, start: new Float64Array(count), end: new Float64Array(count),
+    parent: new Int32Array(count), label: new Uint32Array(count), base: 0,
+  };
+  const { start, end, parent, label } = source;
+  const open: { item: number; from: number; depth: number }[] = [];
+  for (let i = 0, ia = 0, ib = 0; i < count; i++) {
+    const slice = ib >= b.start.length || (ia < a.start.length
+      && (a.start[ia] < b.start[ib] || (a.start[ia] === b.start[ib] && a.end[ia] >= b.end[ib])));
+    const from = slice ? 0 : 1;
+    const track = slice ? a : b;
+    const at = slice ? ia++ : ib++;
+    start[i] = track.start[at];
+    label[i] = slice ? base + track.label[at] : track.label[at];
+    // Of the own track the depth tells which spans have ended; of the other one the time.
+    let kept = open.length;
+    for (let n = open.length - 1; n >= 0; n--) {
+      if (open[n].from !== from) continue;
+      if (open[n].depth < track.depth[at]) break;
+      kept = n;
+    }
+    open.length = kept;
+    while (open.length > 0) {
+      const top = open[open.length - 1];
+      if (top.from === from || end[top.item] > start[i] || start[top.item] === start[i]) break;
+      open.pop();
+    }
+    const enclosing = open.length > 0 ? open[open.length - 1].item : -1;
+    parent[i] = enclosing;
+    end[i] = enclosing < 0 ? track.end[at] : Math.min(track.end[at], end[enclosing]);
+    if (end[i] < start[i]) end[i] = start[i];
+    open.push({ item: i, from, depth: track.depth[at] });
+  }
+  mergedOf.set(b.start, source);
+  return source;
+}
+
+/** The first index at or behind `low` whose value is at least `value`. */
+export function lowerBound(sorted: Float64Array, value: number, low = 0): number {
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (sorted[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The spans that are open at `time`, the outermost first: begun before it and ended after it. */
+export function openAt(source: SpanSource, time: number): number[] {
+  const chain: number[] = [];
+  let item = lowerBound(source.start, time) - 1;
+  for (; item >= 0; item = source.parent[item]) if (source.end[item] > time) chain.push(item);
+  return chain.reverse();
+}
+
+/**
+ * Calls `visit` for each span of the window in preorder: the item, the number of its open ancestors, and the wall
+ * and CPU time of its part inside of the window. The CPU time of a span that the window cuts is shared out evenly
+ * over the span's own time, because the trace does not tell when in it the CPU ran.
+ */
+export function walk(
+  source: SpanSource,
+  { from, to }: Window,
+  visit: (item: number, depth: number, wall: number, cpu: number) => void,
+): void {
+  const { start, end, parent, cpu } = source;
+  const open: number[] = openAt(source, from);
+  const cut = cpu ? cutCpuTimes(source, cpu, { from, to }) : null;
+  let depth = 0;
+  for (const item of open) visit(item, depth++, Math.min(end[item], to) - from, cut?.get(item) ?? 0);
+  for (let item = lowerBound(start, from); item < start.length && start[item] < to; item++) {
+    const enclosing = parent[item];
+    while (depth > 0 && open[depth - 1] !== enclosing) depth--;
+    const whole = end[item] <= to;
+    const spent = cpu ? (whole ? cpu[item] : cut!.get(item) ?? 0) : 0;
+    visit(item, depth, (whole ? end[item] : to) - start[item], spent);
+    open[depth++] = item;
+  }
+}
+
+/** The window as the walk takes it: one that reaches the trace's end has all that begins there. */
+export function windowOf(trace: Trace, { from, to }: Window): Window {
+  return { from: from <= 0 ? 0 : from, to: to >= trace.duration ? Infinity : to };
+}

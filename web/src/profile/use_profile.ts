@@ -1,0 +1,91 @@
+// The profile of the time window: computed again when the window moves, and no more often than it can be.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+
+import type { State, Store } from "../store";
+import { CallTree } from "./call_tree";
+import { type FlatProfile, flatProfile } from "./flat";
+import { type Grouping, grouping } from "./grouping";
+import { type ProfileOptions, threadChosen } from "./options";
+import { type SpanSource, spanSources, type Window, windowOf } from "./spans";
+
+/** A profile that takes longer than this is computed only when the window has come to rest. */
+const AT_ONCE_MS = 14;
+const REST_MS = 120;
+
+export interface Profile {
+  window: Window;
+  sources: SpanSource[];
+  rows: Grouping;
+  flat: FlatProfile;
+  /** The call tree; built when it is asked for. */
+  tree(): CallTree;
+  /** How long the computing took, ms. */
+  took: number;
+}
+
+/** The chosen range, else what the timeline shows. */
+export function chosenWindow({ range, view }: State): Window {
+  return range ?? view;
+}
+
+export function useProfile(store: Store, options: ProfileOptions): Profile {
+  const cost = useRef(0);
+  const window = useWindow(store, cost);
+  const { trace } = store.state;
+  const decoded = trace.tracks.reduce((n, track) => n + (track.spans ? 1 : 0), 0);
+  const sources = useMemo(() => {
+    const chosen = threadChosen(store.state, options.threads);
+    return spanSources(trace, options.kind).filter((source) => chosen(source.thread));
+  }, [trace, options.kind, options.threads, decoded]);
+  const rows = useMemo(() => grouping(trace, options.view === "table" ? options.by : "method"),
+    [trace, options.by, options.view, decoded]);
+  return useMemo(() => {
+    const began = performance.now();
+    const within = windowOf(trace, window);
+    const flat = flatProfile(sources, rows, within);
+    let tree: CallTree | null = null;
+    const profile: Profile = { window, sources, rows, flat, took: performance.now() - began,
+      tree: () => {
+        if (tree) return tree;
+        const start = performance.now();
+        tree = CallTree.of(sources, rows, within);
+        cost.current = profile.took += performance.now() - start;
+        return tree;
+      } };
+    cost.current = profile.took;
+    return profile;
+  }, [trace, sources, rows, window.from, window.to]);
+}
+
+/** Follows the window of the store: at once where profiles are quick, else when it has come to rest. */
+function useWindow(store: Store, cost: { current: number }): Window {
+  const [window, setWindow] = useState(chosenWindow(store.state));
+  const [, draw] = useState(0);
+  useEffect(() => {
+    let frame = 0;
+    let timer = 0;
+    const take = () => {
+      frame = timer = 0;
+      setWindow(chosenWindow(store.state));
+    };
+    const stop = store.subscribe((_, changed) => {
+      if (changed.has("trace") || changed.has("selection")) draw((n) => n + 1);
+      if (changed.has("trace")) take();
+      if (!changed.has("view") && !changed.has("range")) return;
+      if (cost.current < AT_ONCE_MS) {
+        frame ||= requestAnimationFrame(take);
+      } else {
+        clearTimeout(timer);
+        timer = setTimeout(take, REST_MS) as unknown as number;
+      }
+    });
+    setWindow(chosenWindow(store.state));
+    return () => {
+      stop();
+      cancelAnimationFrame(frame);
+      clearTimeout(timer);
+    };
+  }, [store]);
+  return window;
+}

@@ -1,0 +1,38 @@
+// Keeps the store and the URL's fragment the same.
+
+import type { Trace } from "../data/trace";
+import type { Store } from "../store";
+import { fromFragment, toFragment } from "./fragment";
+
+/** The view changes with every step of the wheel; browsers refuse too many changes of the URL. */
+const WRITE_MS = 250;
+
+/** Writes each change of the store into the fragment, and takes a changed fragment into the store. */
+export function followFragment(store: Store, traces: Trace[]): () => void {
+  let timer = 0;
+  let written = location.hash.slice(1);
+  const write = () => {
+    timer = 0;
+    written = toFragment(store.state, traces);
+    try {
+      history.replaceState(null, "", `#${written}`);
+    } catch {
+      // A browser that does not let a page change its own URL shows the page all the same.
+    }
+  };
+  const read = () => {
+    if (location.hash.slice(1) === written) return;
+    written = location.hash.slice(1);
+    store.set(fromFragment(location.hash, traces));
+  };
+  const stop = store.subscribe(() => {
+    clearTimeout(timer);
+    timer = setTimeout(write, WRITE_MS) as unknown as number;
+  });
+  addEventListener("hashchange", read);
+  return () => {
+    stop();
+    clearTimeout(timer);
+    removeEventListener("hashchange", read);
+  };
+}

@@ -1,0 +1,142 @@
+// The state in the URL's fragment, so that a link or a reload shows the same: by names where something is selected,
+// because the numbers of tracks and methods belong to one file.
+
+import { methodCount, lowerBound } from "../profile/spans";
+import type { Trace } from "../data/trace";
+import type { Bookmark, Panel, Range, Selection, State, Store } from "../store";
+
+const PANELS: Panel[] = ["timeline", "profile", "comparison", "summary"];
+const THEMES: State["theme"][] = ["auto", "light", "dark"];
+
+/** The fragment, without `#`. What is as in a page just opened is left out. */
+export function toFragment(state: State, traces: Trace[]): string {
+  const { trace, view, range, selection, panel, bookmarks, theme, query } = state;
+  const parts = new URLSearchParams();
+  if (trace !== traces[0]) parts.set("trace", trace.role);
+  if (view.from > 0 || view.to < trace.duration) parts.set("view", rangeText(view));
+  if (range) parts.set("range", rangeText(range));
+  const selected = selection && selectionText(trace, selection);
+  if (selected) parts.set("select", selected);
+  if (panel !== "profile") parts.set("panel", panel);
+  if (theme !== "auto") parts.set("theme", theme);
+  if (query) parts.set("q", query);
+  for (const { at, label } of bookmarks) parts.append("mark", `${Math.round(at)} ${label}`);
+  return parts.toString();
+}
+
+/** The state that a fragment tells. What it does not tell, or what does not fit the trace, is as at the opening. */
+export function fromFragment(fragment: string, traces: Trace[]): State {
+  const parts = new URLSearchParams(fragment.replace(/^#/, ""));
+  const trace = traces.find(({ role }) => role === parts.get("trace")) ?? traces[0];
+  const one = <T extends string>(of: T[], name: string, otherwise: T): T => {
+    const value = parts.get(name) as T;
+    return of.includes(value) ? value : otherwise;
+  };
+  const selected = parts.get("select");
+  return {
+    trace,
+    view: parseRange(parts.get("view"), trace) ?? { from: 0, to: Math.max(trace.duration, 1) },
+    range: parseRange(parts.get("range"), trace),
+    selection: selected ? parseSelection(trace, selected) : null,
+    panel: one(PANELS, "panel", "profile"),
+    theme: one(THEMES, "theme", "auto"),
+    query: parts.get("q") ?? "",
+    bookmarks: parts.getAll("mark").map(parseBookmark).filter((mark) => mark !== null),
+  };
+}
+
+function rangeText({ from, to }: Range): string {
+  return `${Math.round(from)}-${Math.round(to)}`;
+}
+
+function parseRange(text: string | null, trace: Trace): Range | null {
+  const match = /^(\d{1,16})-(\d{1,16})$/.exec(text ?? "");
+  if (!match) return null;
+  const to = Math.min(Number(match[2]), Math.max(trace.duration, 1));
+  const from = Number(match[1]);
+  return from < to ? { from, to } : null;
+}
+
+function parseBookmark(text: string): Bookmark | null {
+  const match = /^(\d{1,16}) ?([^]*)$/.exec(text);
+  return match && { at: Number(match[1]), label: match[2] };
+}
+
+/** A selection by names, as JSON of a few strings and numbers; null where it has none. */
+export function selectionText(trace: Trace, selection: Selection): string | null {
+  switch (selection.kind) {
+    case "method": {
+      const { methods, strings } = trace;
+      if (!methods || selection.method >= methodCount(trace)) return null;
+      const text = (column: number[]) => strings[column[selection.method]];
+      return JSON.stringify(["method", text(methods.class), text(methods.name), text(methods.signature)]);
+    }
+    case "name":
+      return JSON.stringify(["name", selection.name]);
+    case "thread": {
+      const thread = trace.threads[selection.thread];
+      return thread ? JSON.stringify(["thread", thread.tid, thread.name]) : null;
+    }
+    default: {
+      const track = trace.tracks[selection.track];
+      const times = track && timesOf(trace, selection.track);
+      if (!times) return null;
+      const at = times[selection.item];
+      const nth = selection.item - lowerBound(times, at);
+      return JSON.stringify([selection.kind, track.kind, track.role, track.name,
+        track.thread === null ? null : trace.threads[track.thread].tid,
+        track.process === null ? null : trace.index.processes[track.process].pid, track.cpu, at, nth]);
+    }
+  }
+}
+
+/** The selection that a text tells; null where the trace has nothing like it. */
+export function parseSelection(trace: Trace, text: string): Selection | null {
+  let parts: unknown;
+  try {
+    parts = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (!Array.isArray(parts)) return null;
+  const [kind] = parts as [string];
+  if (kind === "name") return typeof parts[1] === "string" ? { kind, name: parts[1] } : null;
+  if (kind === "thread") {
+    const thread = trace.threads.findIndex(({ tid, name }) => tid === parts[1] && name === parts[2]);
+    return thread < 0 ? null : { kind, thread };
+  }
+  if (kind === "method") return findMethod(trace, parts[1], parts[2], parts[3]);
+  if (kind !== "span" && kind !== "state" && kind !== "instant" && kind !== "counter") return null;
+  const track = trace.tracks.find((t) => t.kind === parts[1] && t.role === parts[2] && t.name === parts[3]
+    && (t.thread === null ? null : trace.threads[t.thread].tid) === parts[4]
+    && (t.process === null ? null : trace.index.processes[t.process].pid) === parts[5] && t.cpu === parts[6]);
+  const times = track && timesOf(trace, track.id);
+  if (!times) return null;
+  const item = lowerBound(times, parts[7]) + Number(parts[8]);
+  return times[item] === parts[7] ? { kind, track: track.id, item } : null;
+}
+
+function findMethod(trace: Trace, owner: unknown, name: unknown, signature: unknown): Selection | null {
+  const { methods, strings } = trace;
+  for (let method = 0; method < methodCount(trace); method++) {
+    if (strings[methods!.name[method]] === name && strings[methods!.class[method]] === owner
+      && strings[methods!.signature[method]] === signature) return { kind: "method", method };
+  }
+  return null;
+}
+
+/** The times of a track's items, in order. */
+function timesOf(trace: Trace, id: number): Float64Array | undefined {
+  const track = trace.tracks[id];
+  return track.spans?.start ?? track.states?.start ?? track.instants?.time ?? track.counter?.time;
+}
+
+/** Shows another trace of the page. What is selected is selected there too, where that trace has it. */
+export function switchTrace(store: Store, trace: Trace, change: Partial<State> = {}): void {
+  const { state } = store;
+  if (trace === state.trace) return store.set(change);
+  const whole = { from: 0, to: Math.max(trace.duration, 1) };
+  const text = state.selection && selectionText(state.trace, state.selection);
+  const selection = text ? parseSelection(trace, text) : null;
+  store.set({ trace, view: whole, range: null, selection, bookmarks: [], ...change });
+}

@@ -1,0 +1,53 @@
+// The dialog that lists the keys.
+
+import { useEffect, useRef } from "preact/hooks";
+
+import { KEYS as TIMELINE_KEYS } from "../timeline/keys";
+
+const PAGE_KEYS: [string, string][] = [
+  ["?", "shows these keys"],
+  ["/ or Ctrl+F", "goes to the search field"],
+  ["Enter, Shift+Enter", "in the search field: next and previous match"],
+  ["Escape", "in the search field: ends the search"],
+  ["Tab, Shift+Tab", "goes to the next and previous control, panel or table"],
+];
+
+const PANEL_KEYS: [string, string][] = [
+  ["↑ ↓ Page Up, Page Down, Home, End", "in a table: moves by rows"],
+  ["→ ←", "in a table: unfolds and folds a row, or goes to the row above"],
+  ["Enter or Space", "selects the row, in the timeline too"],
+  ["Shift+Enter or double click", "shows the longest call of the row in the timeline"],
+  ["↑ ↓ ← →", "in the flame graph: caller, longest callee, neighbours"],
+  ["Enter, Escape", "in the flame graph: zooms in, shows the whole graph"],
+  ["↑ ↓ on the bar between the panels", "makes the timeline smaller or larger; Enter shows it alone"],
+];
+
+export function Help({ onClose }: { onClose(): void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current!.showModal(), []);
+  return (
+    <dialog ref={dialog} class="help" aria-labelledby="help-title" onClose={onClose}
+      onClick={(event) => { if (event.target === dialog.current) dialog.current!.close(); }}>
+      <form method="dialog">
+        <h2 id="help-title">Keys</h2>
+        <div class="help-columns">
+          <KeyList title="Timeline" keys={TIMELINE_KEYS} />
+          <div>
+            <KeyList title="Page" keys={PAGE_KEYS} />
+            <KeyList title="Profile and tables" keys={PANEL_KEYS} />
+          </div>
+        </div>
+        <button autofocus>Close</button>
+      </form>
+    </dialog>
+  );
+}
+
+function KeyList({ title, keys }: { title: string; keys: readonly (readonly [string, string])[] }) {
+  return (
+    <section>
+      <h3>{title}</h3>
+      <dl>{keys.map(([key, what]) => <div><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
+    </section>
+  );
+}

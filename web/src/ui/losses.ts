@@ -1,0 +1,50 @@
+// What is missing from a trace, in sentences for the banner and the summary.
+
+import type { TraceIndex } from "../data/format";
+import type { Trace } from "../data/trace";
+import { counted } from "./text";
+
+/** The members of `merge --json` that tell what is missing, as far as the page reads them. */
+export interface Report {
+  cpus?: Record<string, { events: number; lost: number; gaps: number }>;
+  lost_anywhere?: number;
+  damage?: { offset?: number; what?: string }[];
+  irregular?: string[];
+  notes?: string[];
+}
+
+export function reportOf(index: TraceIndex): Report {
+  return (index.summary.report ?? {}) as Report;
+}
+
+/** Losses and damage, each in one sentence; empty where nothing is missing. */
+export function missing(trace: Trace): string[] {
+  const report = reportOf(trace.index);
+  const sentences: string[] = [];
+  const cpus = Object.values(report.cpus ?? {});
+  const lost = cpus.reduce((sum, cpu) => sum + (cpu.lost || 0), report.lost_anywhere ?? 0);
+  const gaps = cpus.reduce((sum, cpu) => sum + (cpu.gaps || 0), 0);
+  if (lost > 0) sentences.push(`The kernel lost ${counted(lost, "event")}.`);
+  if (gaps > 0) sentences.push(`${counted(gaps, "gap")} of which the kernel did not count the events.`);
+  const damage = damageOf(trace.index);
+  if (damage.length === 1) sentences.push(`Damaged data: ${damage[0]}`);
+  if (damage.length > 1) sentences.push(`${counted(damage.length, "damaged place")}; the first: ${damage[0]}`);
+  const unmatched = Number(trace.index.summary.problems?.unmatched_exits ?? 0);
+  if (unmatched > 0) sentences.push(`${counted(unmatched, "method exit")} matched no call and were left out.`);
+  for (const [kind, count] of notWritten(trace.index)) sentences.push(`Not in this page: ${count} ${kind}.`);
+  return sentences;
+}
+
+/** The damaged places, each with what is missing there. */
+export function damageOf(index: TraceIndex): string[] {
+  return (reportOf(index).damage ?? []).map(({ offset, what }) =>
+    `${offset === undefined ? "" : `at byte ${offset}: `}${what ?? "damaged data"}`);
+}
+
+/** Kinds of data of the inputs that the page does not hold, with their counts. */
+export function notWritten(index: TraceIndex): [string, string][] {
+  const found = index.summary.not_written;
+  if (!found || typeof found !== "object") return [];
+  return Object.entries(found).filter(([, count]) => count !== 0)
+    .map(([kind, count]) => [kind.replace(/_/g, " "), String(count)]);
+}

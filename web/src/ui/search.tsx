@@ -1,0 +1,52 @@
+// The search field: what it finds, and the way from match to match.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { RefObject } from "preact";
+
+import type { Store } from "../store";
+import { searchMatches } from "../timeline/search";
+import { counted } from "./text";
+import { useStore } from "./use_store";
+
+/** Matches are counted when the typing rests. */
+const REST_MS = 150;
+
+export function Search({ store, field }: { store: Store; field: RefObject<HTMLInputElement> }) {
+  const { trace, query } = useStore(store, "trace", "query");
+  const [typed, setTyped] = useState(query);
+  useEffect(() => setTyped(query), [query]);
+  useEffect(() => {
+    const timer = setTimeout(() => store.set({ query: typed }), REST_MS);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  const matches = useMemo(() => (query.trim() ? searchMatches(trace, query) : null), [trace, query]);
+  const go = (back: boolean) => {
+    const selection = back ? matches?.previous() : matches?.next();
+    if (selection) store.set({ selection });
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Enter") {
+      if (typed !== query) store.set({ query: typed });
+      else go(event.shiftKey);
+    } else if (event.key === "Escape") {
+      setTyped("");
+      store.set({ query: "" });
+    } else return;
+    event.preventDefault();
+  };
+  const none = matches?.count === 0;
+  return (
+    <div class="search" role="search">
+      <input ref={field} type="search" value={typed} aria-label="Search slices, methods, threads and processes"
+        placeholder="Search slices, methods, threads  ( / )" onInput={(e) => setTyped(e.currentTarget.value)}
+        onKeyDown={onKeyDown} />
+      <span class="count" role="status">
+        {matches ? (none ? "nothing found" : counted(matches.count, "match", "matches")) : ""}
+      </span>
+      <button type="button" aria-label="Previous match" title="Previous match (Shift+Enter)"
+        disabled={!matches || none} onClick={() => go(true)}>▲</button>
+      <button type="button" aria-label="Next match" title="Next match (Enter)"
+        disabled={!matches || none} onClick={() => go(false)}>▼</button>
+    </div>
+  );
+}
