@@ -1,9 +1,491 @@
-// The timeline panel.
+// The timeline panel: its elements, what it shows, and what changes that.
 
-import type { Store } from "../store";
+import type { Trace } from "../data/trace";
+import type { Range, Selection, State, Store } from "../store";
+import { drawArrows } from "./arrows";
+import type { Theme } from "./colors";
+import { exposeToTests } from "./debug";
+import { announcement, details } from "./details";
+import { Drawing, type Scene } from "./draw";
+import { attachInput } from "./input";
+import { handleKey } from "./keys";
+import { Labels } from "./labels";
+import { type Hit, Layout, type Scale } from "./layout";
+import { Marks } from "./marks";
+import { Model } from "./model";
+import { Navigator, periodOf } from "./navigate";
+import { makePainter, type Painter } from "./painter";
+import type { Row } from "./rows";
+import { drawOverview, drawRuler } from "./ruler";
+import { matchFlags } from "./search";
+import { formatClock, formatDuration, formatMoment, formatWall } from "./time";
+
+/** No zoom shows less than this, ns. */
+const LEAST_SPAN = 20;
+const OVERVIEW_HEIGHT = 34;
+const RULER_HEIGHT = 25;
+const KEYS_HINT = "Timeline. W and S zoom, A and D pan, arrow keys step between slices, Enter zooms to the "
+  + "selection, Page Up and Page Down scroll, F shows all, question mark lists all keys.";
+
+/** What is kept of a trace while another one is shown. */
+interface Shown { model: Model; layout: Layout; scrolled: number }
+
+export interface Elements {
+  root: HTMLElement; corner: HTMLElement; overview: HTMLElement; ruler: HTMLElement; labels: HTMLElement;
+  plot: HTMLElement; bar: HTMLElement; extent: HTMLElement; cursor: HTMLElement; hover: HTMLElement; tip: HTMLElement;
+  note: HTMLElement; live: HTMLElement;
+}
 
 /** Mounts the timeline in `container`; returns the function that unmounts it. */
 export function mountTimeline(container: HTMLElement, store: Store): () => void {
-  container.textContent = `${store.state.trace.tracks.length} tracks`;
-  return () => container.replaceChildren();
+  const timeline = new Timeline(container, store);
+  return () => timeline.unmount();
+}
+
+export class Timeline {
+  readonly elements: Elements;
+  readonly navigator = new Navigator(this);
+  /** How long each of the last pictures took, ms of the processor. */
+  readonly frameTimes: number[] = [];
+  readonly painter: Painter;
+  private readonly shown = new WeakMap<Trace, Shown>();
+  private current: Shown;
+  private theme!: Theme;
+  private readonly drawing: Drawing;
+  private readonly labels: Labels;
+  private readonly overviewCanvas = document.createElement("canvas");
+  private readonly rulerCanvas = document.createElement("canvas");
+  private readonly undo: (() => void)[] = [];
+  private width = 1;
+  private height = 1;
+  private requested = 0;
+  private allArrows = false;
+  private marks: { of: Selection | null; marks: Marks | null } = { of: null, marks: null };
+  private found: { query: string; model: Model | null; marks: Marks | null } = { query: "", model: null, marks: null };
+  private ownSelection: Selection | null = null;
+  private zoomPeriod: Range | null = null;
+
+  constructor(container: HTMLElement, readonly store: Store) {
+    this.elements = makeElements();
+    const { root, plot, overview, ruler, labels, bar } = this.elements;
+    this.current = this.open(store.state.trace);
+    this.painter = makePainter(!(window as { __tracebridgeNoGl?: boolean }).__tracebridgeNoGl);
+    this.drawing = new Drawing(this.painter, document.createElement("canvas"));
+    plot.prepend(this.painter.canvas, this.drawing.overlay);
+    overview.append(this.overviewCanvas);
+    ruler.append(this.rulerCanvas);
+    this.labels = new Labels(labels, (row) => this.toggle(row), (thread) => this.select({ kind: "thread", thread }, false));
+    container.replaceChildren(root);
+    this.retheme();
+    const sizes = new ResizeObserver(() => this.resize());
+    sizes.observe(plot);
+    const themes = new MutationObserver(() => this.retheme());
+    themes.observe(document.documentElement, { attributes: true });
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    const retheme = () => this.retheme();
+    scheme.addEventListener("change", retheme);
+    bar.addEventListener("scroll", () => this.scrollTo(bar.scrollTop));
+    plot.addEventListener("keydown", (event) => {
+      if (handleKey(this, event)) {
+        event.preventDefault();
+        event.stopPropagation();
+      }
+    });
+    this.undo.push(attachInput(this), store.subscribe((state, changed) => this.changed(state, changed)),
+      () => sizes.disconnect(), () => themes.disconnect(), () => scheme.removeEventListener("change", retheme),
+      exposeToTests(this));
+    this.resize();
+    if (store.state.selection) this.reveal(store.state.selection);
+  }
+
+  unmount(): void {
+    cancelAnimationFrame(this.requested);
+    for (const undo of this.undo) undo();
+    this.elements.root.remove();
+  }
+
+  get model(): Model {
+    return this.current.model;
+  }
+
+  get layout(): Layout {
+    return this.current.layout;
+  }
+
+  get scrolled(): number {
+    return this.current.scrolled;
+  }
+
+  get view(): Range {
+    return this.store.state.view;
+  }
+
+  get bodyHeight(): number {
+    return this.height;
+  }
+
+  get scale(): Scale {
+    const { from, to } = this.view;
+    return { from, quantum: Math.max(to - from, 1) / this.width, width: this.width };
+  }
+
+  setView(from: number, to: number): void {
+    const duration = Math.max(this.model.trace.duration, 1);
+    const span = Math.min(Math.max(to - from, Math.min(LEAST_SPAN, duration)), duration);
+    const begin = Math.min(Math.max(from + (to - from - span) / 2, 0), duration - span);
+    if (begin === this.view.from && begin + span === this.view.to) return;
+    this.store.set({ view: { from: begin, to: begin + span } });
+  }
+
+  /** Zooms by `factor` (less than 1: in), with `at` staying where it is; without `at` the pointer or the middle. */
+  zoom(factor: number, at = this.hoverTime ?? (this.view.from + this.view.to) / 2): void {
+    const { from, to } = this.view;
+    const duration = Math.max(this.model.trace.duration, 1);
+    const wanted = Math.min(Math.max((to - from) * factor, Math.min(LEAST_SPAN, duration)), duration);
+    const begin = at - ((at - from) / (to - from)) * wanted;
+    this.setView(begin, begin + wanted);
+  }
+
+  pan(by: number): void {
+    this.panTo(this.view.from + by);
+  }
+
+  panTo(from: number): void {
+    const span = this.view.to - this.view.from;
+    const begin = Math.min(Math.max(from, 0), Math.max(this.model.trace.duration, 1) - span);
+    this.setView(begin, begin + span);
+  }
+
+  fit(): void {
+    this.setView(0, Math.max(this.model.trace.duration, 1));
+  }
+
+  scrollBy(by: number): void {
+    this.scrollTo(this.scrolled + by);
+  }
+
+  scrollTo(y: number): void {
+    const scrolled = Math.round(Math.min(Math.max(y, 0), Math.max(0, this.layout.height - this.height)));
+    if (scrolled === this.scrolled) return;
+    this.current.scrolled = scrolled;
+    this.elements.bar.scrollTop = scrolled;
+    this.request();
+  }
+
+  click(x: number, y: number, asRange: boolean): void {
+    const hit = this.hitAt(x, y);
+    if (asRange && hit) this.store.set({ range: { from: hit.start, to: hit.end } });
+    else this.select(hit?.selection ?? null, false);
+  }
+
+  /** Selects; with `reveal`, brings the selection into view. */
+  select(selection: Selection | null, reveal: boolean): void {
+    this.ownSelection = selection;
+    this.store.set({ selection });
+    if (reveal && selection) this.reveal(selection);
+  }
+
+  zoomToSelection(): void {
+    const period = periodOf(this, this.store.state.selection) ?? this.store.state.range;
+    if (!period) return;
+    const margin = Math.max((period.to - period.from) * 0.1, LEAST_SPAN);
+    this.setView(period.from - margin, period.to + margin);
+  }
+
+  rangeOfSelection(): void {
+    const period = periodOf(this, this.store.state.selection);
+    if (period && period.to > period.from) this.store.set({ range: period });
+  }
+
+  toggleBookmark(): void {
+    const { bookmarks, selection } = this.store.state;
+    const at = Math.round(periodOf(this, selection)?.from ?? this.hoverTime ?? (this.view.from + this.view.to) / 2);
+    const near = bookmarks.find((one) => Math.abs(one.at - at) < 6 * this.scale.quantum);
+    const label = String(1 + bookmarks.reduce((most, one) => Math.max(most, Number(one.label) || 0), 0));
+    this.store.set({ bookmarks: near ? bookmarks.filter((one) => one !== near) : [...bookmarks, { at, label }] });
+    this.say(near ? `Bookmark ${near.label} removed` : `Bookmark ${label} set at ${formatMoment(at)}`);
+  }
+
+  toggleArrows(): void {
+    this.allArrows = !this.allArrows;
+    this.request();
+  }
+
+  /** Drops the chosen period, or where none is chosen the selection. */
+  drop(): void {
+    if (this.store.state.range) this.store.set({ range: null });
+    else this.select(null, false);
+  }
+
+  /** While a drag chooses a period, to keep (`range`) or to zoom into; null when it is over. */
+  dragPeriod(kind: "range" | "zoom" | null, from: number, to: number): void {
+    if (kind === "range") {
+      const duration = Math.max(this.model.trace.duration, 1);
+      this.store.set({ range: { from: Math.max(0, Math.round(from)), to: Math.min(duration, Math.round(to)) } });
+      return;
+    }
+    this.zoomPeriod = kind === "zoom" ? { from, to } : null;
+    this.request();
+  }
+
+  private hoverTime: number | null = null;
+
+  /** Says what lies under the pointer; `x` less than 0: the pointer left. */
+  hoverAt(x: number, y: number): void {
+    const { cursor, hover, tip } = this.elements;
+    const inside = x >= 0 && x < this.width && y >= 0;
+    this.hoverTime = inside ? this.scale.from + x * this.scale.quantum : null;
+    cursor.style.display = inside ? "block" : "none";
+    cursor.style.transform = `translateX(${x}px)`;
+    this.corner();
+    const hit = inside ? this.hitAt(x, y) : null;
+    const found = hit && details(this.model, hit.selection, this.hoverTime);
+    hover.style.display = tip.style.display = found ? "block" : "none";
+    if (!hit || !found) return;
+    const x0 = Math.max((hit.start - this.scale.from) / this.scale.quantum, -2);
+    const x1 = Math.min((hit.end - this.scale.from) / this.scale.quantum, this.width + 2);
+    hover.style.transform = `translate(${x0}px, ${hit.y - this.scrolled}px)`;
+    hover.style.width = `${Math.max(x1 - x0, 3)}px`;
+    hover.style.height = `${hit.height}px`;
+    showTip(tip, found);
+    const { offsetLeft, offsetTop } = this.elements.plot;
+    const [wide, tall] = [tip.offsetWidth, tip.offsetHeight];
+    const left = offsetLeft + x + 16 + wide > offsetLeft + this.width ? offsetLeft + x - wide - 12 : offsetLeft + x + 16;
+    const top = Math.min(offsetTop + y + 18, this.elements.root.clientHeight - tall - 4);
+    tip.style.transform = `translate(${Math.max(left, 4)}px, ${Math.max(top, 4)}px)`;
+  }
+
+  hitAt(x: number, y: number): Hit | null {
+    return this.layout.hit(x, y + this.scrolled, this.scale);
+  }
+
+  /** Draws at once; for tests, which read pixels right after it. */
+  draw(): void {
+    cancelAnimationFrame(this.requested);
+    this.requested = 0;
+    const began = performance.now();
+    const { state } = this.store;
+    const scene = this.scene(state);
+    this.drawing.draw(scene);
+    this.decorate(scene, state);
+    const head = { model: this.model, state, theme: this.theme, scale: scene.scale, ratio: scene.ratio };
+    drawOverview(this.overviewCanvas, head, OVERVIEW_HEIGHT);
+    drawRuler(this.rulerCanvas, head, RULER_HEIGHT);
+    const { selection } = state;
+    this.labels.update(this.layout, this.scrolled, this.height, selection?.kind === "thread" ? selection.thread : null);
+    this.frameTimes.push(performance.now() - began);
+    if (this.frameTimes.length > 2000) this.frameTimes.shift();
+  }
+
+  private scene(state: State): Scene {
+    return { model: this.model, layout: this.layout, theme: this.theme, scale: this.scale, ratio: devicePixelRatio || 1,
+      height: this.height, scrolled: this.scrolled, selected: this.selectedMarks(state.selection),
+      found: this.foundMarks(state.query), selection: state.selection };
+  }
+
+  /** Periods, bookmarks, arrows, and the selection's outline, above all rows. */
+  private decorate(scene: Scene, state: State): void {
+    const { context } = this.drawing;
+    const { scale, theme, height } = scene;
+    const place = (time: number) => (time - scale.from) / scale.quantum;
+    for (const period of [state.range, this.zoomPeriod]) {
+      if (!period) continue;
+      const [x0, x1] = [place(period.from), place(period.to)];
+      context.globalAlpha = 0.45;
+      context.fillStyle = theme.bg;
+      context.fillRect(0, 0, Math.max(0, x0), height);
+      context.fillRect(Math.min(x1, scale.width), 0, Math.max(0, scale.width - x1), height);
+      context.globalAlpha = 1;
+      context.fillStyle = theme.accent;
+      context.fillRect(x0 - 1, 0, 1, height);
+      context.fillRect(x1, 0, 1, height);
+    }
+    context.fillStyle = theme.danger;
+    for (const { at } of state.bookmarks) context.fillRect(place(at), 0, 1, height);
+    const { drawn, left } = drawArrows(context, scene, this.allArrows);
+    this.elements.note.textContent = !this.allArrows ? "" : left > 0 ? `${drawn} arrows in view, ${left} more not drawn`
+      : `${drawn} ${drawn === 1 ? "arrow" : "arrows"} in view`;
+    const box = state.selection && this.layout.box(state.selection);
+    if (!box) return;
+    const x0 = Math.max(place(box.start), -4);
+    const x1 = Math.min(place(box.end), scale.width + 4);
+    context.strokeStyle = theme.fg;
+    context.lineWidth = 2;
+    context.strokeRect(x0, box.y - this.scrolled, Math.max(x1 - x0, 3), box.height - 1);
+  }
+
+  request(): void {
+    this.requested ||= requestAnimationFrame(() => this.draw());
+  }
+
+  private changed(state: State, changed: Set<keyof State>): void {
+    if (changed.has("trace")) {
+      this.current = this.open(state.trace);
+      this.model.setTheme(this.elements.root);
+      this.resize();
+    }
+    if (changed.has("selection")) {
+      if (state.selection) {
+        this.say(announcement(this.model, state.selection));
+        if (state.selection !== this.ownSelection) this.reveal(state.selection);
+      }
+      this.ownSelection = null;
+    }
+    if (changed.has("range") && state.range) {
+      const { from, to } = state.range;
+      this.say(`Period of ${formatDuration(to - from)} chosen, from ${formatMoment(from)}`);
+    }
+    if (changed.has("view")) this.corner();
+    this.request();
+  }
+
+  /** Opens the row of a selection, scrolls to it, and moves the view to it. */
+  private reveal(selection: Selection): void {
+    if (selection.kind === "method" || selection.kind === "name") return;
+    if (selection.kind === "thread") {
+      if (this.layout.unfold({ id: -1, thread: selection.thread, process: null, cpu: null, kind: "slices" })) this.resize();
+      const row = this.layout.threadRow(selection.thread);
+      if (row) this.scrollIntoView(row.y, Math.min(row.height, 60));
+      return;
+    }
+    const track = this.model.trace.tracks[selection.track];
+    if (!track || selection.item >= track.count) return;
+    if (this.layout.unfold(track)) this.resize();
+    const box = this.layout.box(selection);
+    if (!box) return;
+    this.scrollIntoView(box.y, box.height);
+    const { from, to } = this.view;
+    const length = box.end - box.start;
+    const tooSmall = length < (to - from) / this.width && length > 0;
+    if (tooSmall) this.setView(box.start - length * 20, box.end + length * 20);
+    else if (box.end < from || box.start > to || (length < to - from && (box.start < from || box.end > to))) {
+      const span = Math.max(to - from, length);
+      const begin = length > span * 0.8 ? box.start - span * 0.1 : (box.start + box.end - span) / 2;
+      this.setView(begin, begin + span);
+    }
+  }
+
+  private scrollIntoView(y: number, height: number): void {
+    if (y < this.scrolled) this.scrollTo(y - 30);
+    else if (y + height > this.scrolled + this.height) this.scrollTo(y + height - this.height + 30);
+  }
+
+  private toggle(row: Row): void {
+    this.layout.toggle(row);
+    this.resize();
+  }
+
+  private open(trace: Trace): Shown {
+    let shown = this.shown.get(trace);
+    if (!shown) {
+      const model = new Model(trace);
+      shown = { model, layout: new Layout(model), scrolled: 0 };
+      this.shown.set(trace, shown);
+    }
+    return shown;
+  }
+
+  private selectedMarks(selection: Selection | null): Marks | null {
+    if (this.marks.of === selection) return this.marks.marks;
+    const { trace } = this.model;
+    const [names, methods, threads] = Marks.none(this.model);
+    let any = true;
+    if (selection?.kind === "method") methods[selection.method] = 1;
+    else if (selection?.kind === "name") {
+      trace.strings.forEach((name, id) => (names[id] = name === selection.name ? 1 : 0));
+    } else if (selection?.kind === "span" && trace.tracks[selection.track]?.role !== "running") {
+      const track = trace.tracks[selection.track];
+      if (track?.spans) (track.kind === "calls" ? methods : names)[track.spans.label[selection.item]] = 1;
+    } else any = false;
+    this.marks = { of: selection, marks: any ? new Marks(names, methods, threads) : null };
+    return this.marks.marks;
+  }
+
+  private foundMarks(query: string): Marks | null {
+    if (this.found.query !== query || this.found.model !== this.model) {
+      const flags = matchFlags(this.model.trace, query);
+      const marks = flags && new Marks(flags.names, flags.methods, flags.threads);
+      this.found = { query, model: this.model, marks };
+    }
+    return this.found.marks;
+  }
+
+  private resize(): void {
+    const { plot, bar, extent } = this.elements;
+    this.width = Math.max(1, plot.clientWidth);
+    this.height = Math.max(1, plot.clientHeight);
+    extent.style.height = `${this.layout.height}px`;
+    this.current.scrolled = Math.min(this.scrolled, Math.max(0, this.layout.height - this.height));
+    bar.scrollTop = this.scrolled;
+    this.corner();
+    this.request();
+  }
+
+  private retheme(): void {
+    this.theme = this.model.setTheme(this.elements.root);
+    this.request();
+  }
+
+  /** Says in the corner where the pointer is, on all clocks; without a pointer, what the view shows. */
+  private corner(): void {
+    const { index } = this.model.trace;
+    const at = this.hoverTime;
+    const lines = at !== null
+      ? [formatMoment(at), `${index.clock} ${formatClock(index, at)}`, formatWall(index, at) ?? ""]
+      : [formatDuration(this.view.to - this.view.from), `from ${formatMoment(this.view.from)}`,
+        `of ${formatDuration(this.model.trace.duration)}`];
+    const [first, ...rest] = this.elements.corner.children;
+    first.textContent = lines[0];
+    rest.forEach((element, i) => (element.textContent = lines[i + 1]));
+  }
+
+  private say(text: string): void {
+    this.elements.live.textContent = text;
+  }
+}
+
+function makeElements(): Elements {
+  const make = (name: string, parent?: HTMLElement, tag = "div") => {
+    const element = document.createElement(tag);
+    element.className = name;
+    parent?.append(element);
+    return element;
+  };
+  const root = make("tl");
+  const corner = make("tl-corner", root);
+  corner.append(document.createElement("b"), document.createElement("div"), document.createElement("div"));
+  const overview = make("tl-overview", root);
+  overview.setAttribute("aria-hidden", "true");
+  const ruler = make("tl-ruler", root);
+  ruler.setAttribute("aria-hidden", "true");
+  make("tl-end", root);
+  const labels = make("tl-labels", root);
+  labels.setAttribute("role", "group");
+  labels.setAttribute("aria-label", "Rows of the timeline");
+  const plot = make("tl-plot", root);
+  plot.tabIndex = 0;
+  plot.setAttribute("role", "application");
+  plot.setAttribute("aria-label", KEYS_HINT);
+  const bar = make("tl-bar", root);
+  bar.tabIndex = 0;
+  bar.setAttribute("role", "group");
+  bar.setAttribute("aria-label", "Scroll the rows");
+  const extent = make("", bar);
+  const live = make("tl-live", root);
+  live.setAttribute("aria-live", "polite");
+  return { root, corner, overview, ruler, labels, plot, bar, extent, live, cursor: make("tl-cursor", plot),
+    hover: make("tl-hover", plot), note: make("tl-note", root), tip: make("tl-tip", root) };
+}
+
+function showTip(tip: HTMLElement, { title, lines }: { title: string; lines: [string, string][] }): void {
+  const heading = document.createElement("strong");
+  heading.textContent = title || "(no name)";
+  const list = document.createElement("dl");
+  for (const [name, value] of lines) {
+    const [term, text] = [document.createElement("dt"), document.createElement("dd")];
+    term.textContent = name;
+    text.textContent = value;
+    list.append(term, text);
+  }
+  tip.replaceChildren(heading, list);
 }

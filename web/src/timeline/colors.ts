@@ -1,0 +1,99 @@
+// Colours: palettes that people with colour-blindness can tell apart, and how they are dealt.
+//
+// A packed colour is a number whose bytes in memory are red, green, blue, alpha (as ImageData and WebGL have them).
+
+/** Paul Tol's "light" scheme: made for filled areas with dark text on them. */
+const FILLS = ["#77aadd", "#ee8866", "#44bb99", "#eedd88", "#ffaabb", "#99ddff", "#bbcc33", "#cc99cc", "#aaaa00"];
+
+/** Text on any of the fills. */
+export const INK = "#10141a";
+
+export interface Theme {
+  bg: string; fg: string; muted: string; line: string; accent: string; danger: string; panel: string;
+}
+
+const FALLBACK: Theme = { bg: "#ffffff", fg: "#1b1f24", muted: "#5c6570", line: "#dde1e6", accent: "#0b62c4",
+  danger: "#b3261e", panel: "#f4f6f8" };
+
+/** The document's colours, as its style sheet gives them at this moment. */
+export function readTheme(element: Element): Theme {
+  const style = getComputedStyle(element);
+  const probe = document.createElement("canvas").getContext("2d")!;
+  const read = (name: keyof Theme): string => {
+    const value = style.getPropertyValue(`--${name}`).trim();
+    probe.fillStyle = FALLBACK[name];
+    if (value) probe.fillStyle = value;
+    return probe.fillStyle;
+  };
+  return { bg: read("bg"), fg: read("fg"), muted: read("muted"), line: read("line"), accent: read("accent"),
+    danger: read("danger"), panel: read("panel") };
+}
+
+type Rgb = [number, number, number];
+
+function rgb(color: string): Rgb {
+  const hex = /^#([0-9a-f]{6})/i.exec(color);
+  if (hex) return [0, 2, 4].map((at) => parseInt(hex[1].slice(at, at + 2), 16)) as Rgb;
+  const parts = color.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0];
+  return [parts[0], parts[1], parts[2]];
+}
+
+const packRgb = ([r, g, b]: Rgb): number => ((255 << 24) | (Math.round(b) << 16) | (Math.round(g) << 8)
+  | Math.round(r)) >>> 0;
+const blend = (a: Rgb, b: Rgb, part: number): Rgb => a.map((v, i) => v + (b[i] - v) * part) as Rgb;
+
+export const pack = (color: string): number => packRgb(rgb(color));
+
+/** `part` of the way from one colour to the other. */
+export const mix = (from: string, to: string, part: number): number => packRgb(blend(rgb(from), rgb(to), part));
+
+/** The fill of rank `rank`: the fills in turn, then lighter, then darker. */
+function fill(rank: number): Rgb {
+  const base = rgb(FILLS[rank % FILLS.length]);
+  const turn = Math.floor(rank / FILLS.length) % 3;
+  if (turn === 0) return base;
+  return turn === 1 ? blend(base, [255, 255, 255], 0.4) : blend(base, [0, 0, 0], 0.16);
+}
+
+/** Deals a colour to each key: the keys with the largest totals get the fills in turn. */
+export function deal(totals: Float64Array): Uint32Array {
+  const ranked = Array.from(totals.keys()).filter((key) => totals[key] > 0);
+  ranked.sort((a, b) => totals[b] - totals[a]);
+  const colors = new Uint32Array(totals.length).fill(packRgb(fill(0)));
+  ranked.forEach((key, rank) => (colors[key] = packRgb(fill(rank))));
+  return colors;
+}
+
+/** A colour per thread index + 1: that of its process, a little lighter or darker by thread. */
+export function threadColors(threads: { process: number | null }[]): Uint32Array {
+  const colors = new Uint32Array(threads.length + 1).fill(packRgb([170, 170, 170]));
+  const ranks = new Map<number | null, [number, number]>();
+  threads.forEach(({ process }, i) => {
+    const rank = ranks.get(process) ?? [ranks.size, 0];
+    ranks.set(process, [rank[0], rank[1] + 1]);
+    const base = fill(rank[0]);
+    const shade = rank[1] % 4;
+    colors[i + 1] = packRgb(blend(base, shade % 2 ? [255, 255, 255] : [0, 0, 0], 0.08 * shade));
+  });
+  return colors;
+}
+
+/** The same colours, faded into the background: what does not match a search. */
+export function faded(colors: Uint32Array, theme: Theme): Uint32Array {
+  const back = rgb(theme.bg);
+  return colors.map((color) => {
+    const [r, g, b] = [color & 255, (color >> 8) & 255, (color >> 16) & 255];
+    const grey = (r + g + b) / 3;
+    return packRgb(blend([grey, grey, grey], back, 0.75));
+  });
+}
+
+/** The colour of a thread state, by its text. */
+export function stateColor(state: string, theme: Theme): number {
+  if (state === "Running") return pack("#009e73");
+  if (state.startsWith("Runnable (")) return pack("#0072b2");
+  if (state === "Runnable" || state === "Waking") return pack("#56b4e9");
+  if (state.includes("(IO)")) return pack("#d55e00");
+  if (state.startsWith("Uninterruptible")) return pack("#e69f00");
+  return mix(theme.bg, theme.muted, 0.22);
+}

@@ -1,0 +1,40 @@
+// What the tests see of the timeline.
+
+import type { Selection } from "../store";
+import type { Timeline } from "./timeline";
+
+/** Puts the timeline where tests find it; returns the function that takes it away. */
+export function exposeToTests(timeline: Timeline): () => void {
+  const page = window as { __tracebridge?: Record<string, unknown> };
+  page.__tracebridge = {
+    ...page.__tracebridge,
+    timeline: {
+      painter: timeline.painter.kind,
+      store: timeline.store,
+      frameTimes: timeline.frameTimes,
+      rows: () => timeline.layout.rows.map(({ id, kind, label, detail, y, height, open, bands }) => ({ id, kind, label,
+        detail, y, height, open, bands: bands.map((band) => band.kind) })),
+      /** Where an item is in the page's coordinates; null where it is not in view. */
+      box: (selection: Selection) => {
+        const box = timeline.layout.box(selection);
+        if (!box) return null;
+        const { left, top } = timeline.elements.plot.getBoundingClientRect();
+        const { from, quantum } = timeline.scale;
+        return { x: left + (box.start - from) / quantum, y: top + box.y - timeline.scrolled,
+          width: (box.end - box.start) / quantum, height: box.height };
+      },
+      /** The drawn colour at the page's coordinates, as red, green, blue. */
+      pixel: (x: number, y: number) => {
+        timeline.draw();
+        const { left, top } = timeline.elements.plot.getBoundingClientRect();
+        const ratio = devicePixelRatio || 1;
+        const color = timeline.painter.pixel(Math.floor((x - left) * ratio), Math.floor((y - top) * ratio));
+        return [color & 255, (color >> 8) & 255, (color >> 16) & 255];
+      },
+      draw: () => timeline.draw(),
+      scrolled: () => timeline.scrolled,
+      scrollTo: (y: number) => timeline.scrollTo(y),
+    },
+  };
+  return () => delete page.__tracebridge?.timeline;
+}

@@ -1,0 +1,130 @@
+// What the page says about an item: under the pointer, and to screen readers.
+
+import { FLAG_NO_BEGIN, FLAG_NO_END, type SpanColumns, type Track } from "../data/trace";
+import type { Selection } from "../store";
+import { itemTimes, lastBefore } from "./layout";
+import type { Model } from "./model";
+import { formatClock, formatDuration, formatMoment, formatValue, formatWall } from "./time";
+
+export interface Details { title: string; lines: [string, string][] }
+
+/** A longer text is cut in the tooltip. */
+const LONGEST = 600;
+const cut = (text: string) => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
+
+export function threadName(model: Model, thread: number): string {
+  const { name, tid, process } = model.trace.threads[thread];
+  const owner = process === null ? null : model.trace.index.processes[process];
+  return `${cut(name) || "unnamed thread"}${tid === null ? "" : ` (${tid})`}`
+    + (owner && owner.name !== name ? ` of ${cut(owner.name)}` : "");
+}
+
+/** The time of a slice or call without what is nested in it on its own track. */
+export function selfTime(spans: SpanColumns, item: number): number {
+  const { start, end, depth } = spans;
+  let self = end[item] - start[item];
+  for (let i = item + 1; i < start.length && depth[i] > depth[item]; i++) {
+    if (depth[i] === depth[item] + 1) self -= end[i] - start[i];
+  }
+  return self;
+}
+
+/** How long a thread had a CPU within a period, or null where the trace does not say. */
+export function runningTime(model: Model, thread: number, from: number, to: number): number | null {
+  const track = model.byThread[thread].find(({ states }) => states);
+  if (!track) return null;
+  const { start, end, cpu } = track.states!;
+  let sum = 0;
+  for (let i = model.strip(track).after(from); i < start.length && start[i] < to; i++) {
+    if (cpu[i]) sum += Math.min(end[i], to) - Math.max(start[i], from);
+  }
+  return sum;
+}
+
+function stateAt(model: Model, thread: number, time: number): [string, string][] {
+  const track = model.byThread[thread].find(({ states }) => states);
+  if (!track) return [];
+  const item = lastBefore(track.states!.start, time);
+  if (item < 0 || track.states!.end[item] < time) return [];
+  return stateLines(model, track, item);
+}
+
+function stateLines(model: Model, track: Track, item: number): [string, string][] {
+  const { state, cpu, waker, start, end } = track.states!;
+  const on = cpu[item] ? ` on CPU ${cpu[item] - 1}` : "";
+  const lines: [string, string][] = [["State", `${model.trace.strings[state[item]]}${on}, ${formatDuration(end[item] - start[item])}`]];
+  // The wake-up that led to a state ended the state before it.
+  const at = waker?.[item] ? item : item > 0 && waker?.[item - 1] ? item - 1 : -1;
+  if (at >= 0) lines.push([at === item ? "Ended by" : "Woken by", threadName(model, waker![at] - 1)]);
+  return lines;
+}
+
+export function details(model: Model, selection: Selection, pointer: number | null): Details | null {
+  const { trace } = model;
+  const { index, strings } = trace;
+  if (selection.kind === "thread") return { title: threadName(model, selection.thread), lines: [] };
+  if (selection.kind === "method") return { title: cut(trace.methodName(selection.method)), lines: [] };
+  if (selection.kind === "name") return { title: cut(selection.name), lines: [] };
+  const track = trace.tracks[selection.track];
+  if (!track || selection.item >= track.count) return null;
+  const { item } = selection;
+  const [start, end] = itemTimes(track, item);
+  const lines: [string, string][] = [["Start", formatMoment(start)], ["Clock", `${formatClock(index, start)} (${index.clock})`]];
+  const wall = formatWall(index, start);
+  if (wall) lines.push(["Wall time", wall]);
+  let title = track.name;
+  if (track.spans) {
+    const { cpu, depth, flags, args, thread } = track.spans;
+    title = trace.spanName(track, item);
+    lines.push(["Duration", formatDuration(end - start)]);
+    if (track.role === "running" && thread?.[item]) {
+      title = threadName(model, thread[item] - 1);
+    } else {
+      lines.push(["Self", formatDuration(selfTime(track.spans, item))]);
+      const running = track.thread === null ? null : runningTime(model, track.thread, start, end);
+      if (cpu) lines.push(["CPU time", formatDuration(cpu[item])]);
+      if (running !== null) {
+        lines.push(["On a CPU", `${formatDuration(running)} (${((100 * running) / Math.max(1, end - start)).toFixed(0)} %)`]);
+      }
+      lines.push(["Depth", String(depth[item])]);
+    }
+    if (args?.[item]) lines.push(["Arguments", cut(strings[args[item] - 1])]);
+    const flag = flags?.[item] ?? 0;
+    if (flag & FLAG_NO_BEGIN) lines.push(["Note", "its begin was not recorded"]);
+    if (flag & FLAG_NO_END) lines.push(["Note", "its end was not recorded"]);
+    if (track.kind === "calls" && trace.methods) {
+      const method = track.spans.label[item];
+      lines.push(["Signature", cut(strings[trace.methods.signature[method]])]);
+    }
+  } else if (track.states) {
+    title = strings[track.states.state[item]];
+    lines.push(["Duration", formatDuration(end - start)], ...stateLines(model, track, item).slice(track.states.cpu[item] ? 0 : 1));
+  } else if (track.counter) {
+    const unit = track.unit;
+    title = `${track.name || track.role}: ${formatValue(track.counter.value[item], unit)}`;
+    if (end > start) lines.push(["For", formatDuration(end - start)]);
+  } else if (track.instants) {
+    title = strings[track.instants.label[item]];
+    const args = track.instants.args?.[item];
+    if (args) lines.push(["Arguments", cut(strings[args - 1])]);
+  } else if (track.losses) {
+    const count = track.losses.count[item];
+    title = count ? `${count} events lost` : "Events lost, how many is not known";
+  }
+  if (track.thread !== null) {
+    lines.push(["Thread", threadName(model, track.thread)]);
+    if (!track.states) lines.push(...stateAt(model, track.thread, pointer ?? start));
+    const { doubt } = trace.threads[track.thread];
+    if (doubt) lines.push(["Doubt", cut(doubt)]);
+  }
+  return { title: cut(title), lines };
+}
+
+/** One sentence for screen readers. */
+export function announcement(model: Model, selection: Selection): string {
+  const found = details(model, selection, null);
+  if (!found) return "";
+  const wanted = ["Duration", "Self", "Start", "Thread", "Woken by"];
+  const parts = found.lines.filter(([name]) => wanted.includes(name)).map(([name, value]) => `${name} ${value}`);
+  return `Selected ${[found.title, ...parts].join(", ")}`;
+}

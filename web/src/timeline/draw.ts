@@ -1,0 +1,258 @@
+// Draws the rows in view: areas as painted lines below, and text, plots and outlines on a canvas above them.
+
+import type { Selection } from "../store";
+import { INK, mix, pack, type Theme } from "./colors";
+import { drawCounter } from "./counter";
+import type { Intervals } from "./intervals";
+import type { Layout, Scale } from "./layout";
+import type { Marks } from "./marks";
+import type { Model } from "./model";
+import type { Painter } from "./painter";
+import type { Band, Row } from "./rows";
+import type { Stack } from "./stack";
+import { rulerStep } from "./time";
+
+/** All that a picture depends on. Lengths are CSS pixels. */
+export interface Scene {
+  model: Model;
+  layout: Layout;
+  theme: Theme;
+  scale: Scale;
+  /** Device pixels to a CSS pixel. */
+  ratio: number;
+  height: number;
+  scrolled: number;
+  selected: Marks | null;
+  found: Marks | null;
+  selection: Selection | null;
+}
+
+const FONT = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
+/** Intervals narrower than this have no text. */
+const LEAST_TEXT = 22;
+/** VSYNC lines closer than this are not drawn. */
+const LEAST_VSYNC = 6;
+/** Distance of the ruler's ticks and the gridlines, at least. */
+export const TICK_DISTANCE = 110;
+/** A longer name is cut before it is measured. */
+const LONGEST_TEXT = 300;
+
+const nothing = () => {};
+
+export class Drawing {
+  readonly context: CanvasRenderingContext2D;
+  private template = new Uint32Array(0);
+  private line = new Uint32Array(0);
+  private readonly widths = new Map<string, number>();
+  private hatch: CanvasPattern | null = null;
+  private hatchColor = "";
+
+  constructor(private readonly painter: Painter, readonly overlay: HTMLCanvasElement) {
+    this.context = overlay.getContext("2d")!;
+  }
+
+  draw(scene: Scene): void {
+    const { scale, ratio, height, layout, scrolled, theme } = scene;
+    const width = Math.max(1, Math.round(scale.width * ratio));
+    const tall = Math.max(1, Math.round(height * ratio));
+    if (this.overlay.width !== width || this.overlay.height !== tall) {
+      this.overlay.width = width;
+      this.overlay.height = tall;
+    }
+    if (this.line.length !== width) {
+      this.line = new Uint32Array(width);
+      this.template = new Uint32Array(width);
+    }
+    const { context } = this;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, scale.width, height);
+    context.font = FONT;
+    context.textBaseline = "middle";
+    this.background(scene);
+    this.painter.begin(width, tall);
+    this.painter.line(this.template, 0, tall);
+    for (let at = layout.firstRow(scrolled); at < layout.rows.length; at++) {
+      const row = layout.rows[at];
+      const y = row.y - scrolled;
+      if (y > height) break;
+      if (row.kind !== "row") {
+        this.line.fill(pack(theme.panel));
+        this.put(y, row.height - 1, scene);
+      }
+      for (const band of row.bands) this.band(band, row, y + band.y, scene);
+      if (row.losses.length > 0) this.losses(row, y, scene);
+      context.fillStyle = theme.line;
+      context.fillRect(0, y + row.height - 1, scale.width, 0.5);
+    }
+    this.painter.end();
+  }
+
+  /** The background's line: gridlines, and VSYNC lines where they are far enough from each other. */
+  private background({ scale, ratio, theme, model }: Scene): void {
+    this.template.fill(pack(theme.bg));
+    const put = (time: number, color: number) => {
+      const x = Math.round(((time - scale.from) / scale.quantum) * ratio);
+      if (x >= 0 && x < this.template.length) this.template[x] = color;
+    };
+    const to = scale.from + scale.width * scale.quantum;
+    const { vsync } = model;
+    if (vsync.length > 1 && model.frameNs / scale.quantum >= LEAST_VSYNC) {
+      const color = mix(theme.bg, theme.accent, 0.3);
+      for (const time of vsync) if (time >= scale.from && time <= to) put(time, color);
+    }
+    const step = rulerStep(TICK_DISTANCE * scale.quantum);
+    const color = mix(theme.bg, theme.line, 0.7);
+    for (let tick = Math.ceil(scale.from / step); tick * step <= to; tick++) put(tick * step, color);
+  }
+
+  /** Puts the current line at `y`, CSS pixels. */
+  private put(y: number, height: number, { ratio }: Scene): void {
+    const top = Math.round(y * ratio);
+    this.painter.line(this.line, top, Math.max(1, Math.round((y + height) * ratio) - top));
+  }
+
+  private band(band: Band, row: Row, y: number, scene: Scene): void {
+    if (y > scene.height || y + band.height < 0) return;
+    const { scale, theme, model } = scene;
+    switch (band.kind) {
+      case "stack":
+        this.stack(band.stack, band.lineHeight, band.height, row, y, scene);
+        break;
+      case "states":
+        this.strip(model.strip(band.track), band.track.states!.state, model.palette("states"), y, band.height, scene);
+        break;
+      case "ticks": {
+        const { label } = band.track.instants ?? { label: new Uint32Array(band.track.count) };
+        this.strip(model.strip(band.track), label, model.palette("names", scene.found !== null), y, band.height, scene);
+        break;
+      }
+      case "frames": {
+        const colors = Uint32Array.of(pack("#56b4e9"), pack(theme.danger));
+        this.strip(band.frames.intervals, band.frames.over, colors, y, band.height, scene);
+        break;
+      }
+      case "counter":
+        drawCounter(this.context, band.track, scale, 0, y, band.height, theme);
+        break;
+    }
+  }
+
+  private strip(row: Intervals, key: Uint32Array, palette: Uint32Array, y: number, height: number, scene: Scene): void {
+    const { from, quantum } = scene.scale;
+    this.line.set(this.template);
+    row.paint(this.line, from, quantum / scene.ratio, key, palette, Infinity, nothing);
+    this.put(y, height, scene);
+  }
+
+  private stack(stack: Stack, lineHeight: number, height: number, row: Row, y: number, scene: Scene): void {
+    const { ratio, model, found, selected, theme } = scene;
+    const { from, quantum } = scene.scale;
+    const pixel = quantum / ratio;
+    const tall = lineHeight >= 12;
+    const marked = found?.levels(stack) ?? null;
+    const underlined = selected?.levels(stack) ?? null;
+    const palette = model.palette(stack.space, found !== null);
+    const first = Math.max(0, Math.floor(-y / lineHeight));
+    const last = Math.min(Math.ceil(height / lineHeight), Math.ceil((scene.height - y) / lineHeight), stack.levels);
+    for (let level = first; level < last; level++) {
+      const top = y + level * lineHeight;
+      const text = (item: number, x0: number, x1: number) => this.text(stack, item, x0 / ratio, x1 / ratio, top,
+        lineHeight, scene);
+      this.line.set(this.template);
+      stack.row(level).paint(this.line, from, pixel, stack.key, palette, tall ? LEAST_TEXT * ratio : Infinity, text);
+      marked?.[level]?.paint(this.line, from, pixel, stack.key, model.palette(stack.space), Infinity, nothing);
+      this.put(top, tall ? lineHeight - 1 : lineHeight, scene);
+      const marks = underlined?.[level];
+      if (!marks) continue;
+      marks.paint(this.line, from, pixel, stack.key, selected!.plain(stack.space, pack(theme.fg)), Infinity, nothing);
+      this.put(top + lineHeight - (tall ? 4 : 2), tall ? 3 : 2, scene);
+    }
+    if (row.process !== null && tall) this.lateFrames(stack, row.process, y, lineHeight, scene);
+  }
+
+  /** Marks the top of frames that took longer than a VSYNC period. */
+  private lateFrames(stack: Stack, process: number, y: number, lineHeight: number, { model, scale, theme }: Scene): void {
+    const frames = model.framesOf(process);
+    if (!frames || model.frameNs / scale.quantum < 2) return;
+    const { intervals, over, track, item } = frames;
+    const to = scale.from + scale.width * scale.quantum;
+    this.context.fillStyle = theme.danger;
+    for (let i = intervals.after(scale.from); i < intervals.count && intervals.start[i] <= to; i++) {
+      const at = over[i] ? stack.find(track[i], item[i]) : -1;
+      if (at < 0) continue;
+      const x = (stack.start[at] - scale.from) / scale.quantum;
+      const width = (stack.end[at] - stack.start[at]) / scale.quantum;
+      this.context.fillRect(x, y + stack.level[at] * lineHeight, width, 3);
+    }
+  }
+
+  private text(stack: Stack, item: number, x0: number, x1: number, y: number, height: number, scene: Scene): void {
+    const key = stack.key[item];
+    const name = scene.model.name(stack.space, key);
+    const text = this.fitted(name, x1 - x0 - 6, stack.space === "methods" || stack.space === "joint");
+    if (!text) return;
+    const dim = scene.found !== null && !scene.found.has(stack.space, key);
+    this.context.fillStyle = dim ? scene.theme.muted : INK;
+    this.context.fillText(text, x0 + 3, y + height / 2);
+  }
+
+  /** `name`, or what of it fits into `room`: of a method's name first the class, then the method alone. */
+  private fitted(name: string, room: number, isMethod: boolean): string {
+    const text = name.length > LONGEST_TEXT ? name.slice(0, LONGEST_TEXT) : name;
+    const width = this.width(text);
+    if (width <= room) return text;
+    if (isMethod) {
+      const dot = text.lastIndexOf(".");
+      const before = text.lastIndexOf(".", dot - 1);
+      if (dot > 0) return this.fitted(text.slice((before >= 0 ? before : dot) + 1), room, before >= 0);
+    }
+    const letters = Math.floor(room / (width / text.length)) - 1;
+    return letters >= 2 ? `${text.slice(0, letters)}…` : "";
+  }
+
+  private width(text: string): number {
+    let width = this.widths.get(text);
+    if (width === undefined) {
+      if (this.widths.size > 50000) this.widths.clear();
+      this.widths.set(text, width = this.context.measureText(text).width);
+    }
+    return width;
+  }
+
+  /** Hatches the periods in which events are missing. */
+  private losses(row: Row, y: number, scene: Scene): void {
+    for (const track of row.losses) {
+      this.hatchPeriods(track.losses!.start, track.losses!.end, scene, y, row.height - 1);
+    }
+  }
+
+  hatchPeriods(start: Float64Array, end: Float64Array, { scale, theme }: Scene, y: number, height: number): void {
+    const { context } = this;
+    context.fillStyle = this.hatching(theme.danger);
+    let drawn = -1;
+    for (let i = 0; i < start.length; i++) {
+      const x0 = Math.max((start[i] - scale.from) / scale.quantum, drawn, 0);
+      const x1 = Math.min(Math.max((end[i] - scale.from) / scale.quantum, x0 + 2), scale.width);
+      if (x1 <= x0 || (end[i] - scale.from) / scale.quantum < 0) continue;
+      context.fillRect(x0, y, x1 - x0, height);
+      drawn = x1;
+    }
+  }
+
+  private hatching(color: string): CanvasPattern | string {
+    if (this.hatch && this.hatchColor === color) return this.hatch;
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 8;
+    const pen = tile.getContext("2d")!;
+    pen.strokeStyle = color;
+    pen.lineWidth = 1.5;
+    for (const x of [-8, 0, 8]) {
+      pen.moveTo(x, 8);
+      pen.lineTo(x + 8, 0);
+    }
+    pen.stroke();
+    this.hatchColor = color;
+    this.hatch = this.context.createPattern(tile, "repeat");
+    return this.hatch ?? color;
+  }
+}

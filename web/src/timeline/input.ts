@@ -1,0 +1,129 @@
+// Wheel, mouse, pen and fingers.
+
+import type { Timeline } from "./timeline";
+
+/** A press that moves less is a click, CSS pixels. */
+const CLICK = 4;
+const LINE_PIXELS = 18;
+
+type Drag = { kind: "pan" | "range" | "zoom"; x: number; y: number; from: number; scrolled: number; moved: boolean };
+
+/** Has the elements of the timeline obey pointer and wheel; returns the function that ends this. */
+export function attachInput(timeline: Timeline): () => void {
+  const { plot, root, overview, ruler } = timeline.elements;
+  const fingers = new Map<number, { x: number; y: number }>();
+  let drag: Drag | null = null;
+  const ended = new AbortController();
+  const { signal } = ended;
+  const at = (event: MouseEvent) => {
+    const box = plot.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
+  };
+  const timeAt = (x: number) => timeline.scale.from + x * timeline.scale.quantum;
+
+  root.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    const unit = event.deltaMode === 1 ? LINE_PIXELS : event.deltaMode === 2 ? timeline.bodyHeight : 1;
+    const [dx, dy] = [event.deltaX * unit, event.deltaY * unit];
+    if (event.ctrlKey || event.metaKey) timeline.zoom(Math.exp(Math.max(-1, Math.min(1, dy * 0.003))), timeAt(at(event).x));
+    else if (event.shiftKey) timeline.pan((dy || dx) * timeline.scale.quantum);
+    else if (Math.abs(dx) > Math.abs(dy)) timeline.pan(dx * timeline.scale.quantum);
+    else timeline.scrollBy(dy);
+  }, { passive: false, signal });
+
+  plot.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0 && event.button !== 1) return;
+    plot.setPointerCapture(event.pointerId);
+    const { x, y } = at(event);
+    if (event.pointerType === "touch") fingers.set(event.pointerId, { x, y });
+    const kind = event.shiftKey ? "range" : event.altKey ? "zoom" : "pan";
+    drag = { kind, x, y, from: timeline.view.from, scrolled: timeline.scrolled, moved: false };
+    if (event.button === 1) event.preventDefault();
+  }, { signal });
+
+  plot.addEventListener("pointermove", (event) => {
+    const { x, y } = at(event);
+    const other = [...fingers].find(([id]) => id !== event.pointerId)?.[1];
+    const before = fingers.get(event.pointerId);
+    if (other && before) {
+      pinch(timeline, before, { x }, other);
+      fingers.set(event.pointerId, { x, y });
+      if (drag) drag.moved = true;
+      return;
+    }
+    if (!drag) {
+      timeline.hoverAt(x, y);
+      return;
+    }
+    if (!drag.moved && Math.hypot(x - drag.x, y - drag.y) < CLICK) return;
+    drag.moved = true;
+    if (drag.kind === "pan") {
+      plot.classList.add("tl-dragging");
+      timeline.panTo(drag.from - (x - drag.x) * timeline.scale.quantum);
+      timeline.scrollTo(drag.scrolled - (y - drag.y));
+    } else {
+      const [a, b] = [timeAt(drag.x), timeAt(x)];
+      timeline.dragPeriod(drag.kind, Math.min(a, b), Math.max(a, b));
+    }
+    timeline.hoverAt(x, y);
+  }, { signal });
+
+  const release = (event: PointerEvent) => {
+    fingers.delete(event.pointerId);
+    plot.classList.remove("tl-dragging");
+    const done = drag;
+    drag = null;
+    if (!done || event.type === "pointercancel") {
+      timeline.dragPeriod(null, 0, 0);
+      return;
+    }
+    const { x, y } = at(event);
+    if (done.moved) {
+      if (done.kind === "zoom") timeline.setView(Math.min(timeAt(done.x), timeAt(x)), Math.max(timeAt(done.x), timeAt(x)));
+      timeline.dragPeriod(null, 0, 0);
+      return;
+    }
+    timeline.click(x, y, event.shiftKey);
+  };
+  plot.addEventListener("pointerup", release, { signal });
+  plot.addEventListener("pointercancel", release, { signal });
+  plot.addEventListener("pointerleave", () => timeline.hoverAt(-1, -1), { signal });
+  plot.addEventListener("dblclick", () => timeline.zoomToSelection(), { signal });
+
+  // In the overview a press puts the view there, and a drag moves it.
+  const toOverview = (event: PointerEvent) => {
+    const box = overview.getBoundingClientRect();
+    const { from, to } = timeline.view;
+    timeline.panTo(((event.clientX - box.left) / box.width) * timeline.model.trace.duration - (to - from) / 2);
+  };
+  dragOn(overview, toOverview, toOverview, signal);
+
+  // On the ruler a drag chooses a period.
+  let began = 0;
+  dragOn(ruler, (event) => (began = timeAt(at(event).x)), (event) => {
+    const now = timeAt(at(event).x);
+    timeline.dragPeriod("range", Math.min(began, now), Math.max(began, now));
+  }, signal);
+  return () => ended.abort();
+}
+
+function dragOn(element: HTMLElement, press: (event: PointerEvent) => void, move: (event: PointerEvent) => void,
+  signal: AbortSignal): void {
+  element.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    element.setPointerCapture(event.pointerId);
+    press(event);
+  }, { signal });
+  element.addEventListener("pointermove", (event) => {
+    if (element.hasPointerCapture(event.pointerId)) move(event);
+  }, { signal });
+}
+
+/** One of two fingers moved: zooms by their distance, and pans with it. */
+function pinch(timeline: Timeline, before: { x: number }, now: { x: number }, other: { x: number }): void {
+  const { from, quantum, width } = timeline.scale;
+  const spread = Math.max(8, Math.abs(now.x - other.x));
+  const factor = Math.max(8, Math.abs(before.x - other.x)) / spread;
+  const fixed = from + other.x * quantum;
+  timeline.setView(fixed - other.x * quantum * factor, fixed + (width - other.x) * quantum * factor);
+}

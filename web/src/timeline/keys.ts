@@ -1,0 +1,55 @@
+// The timeline's keys.
+
+import type { Timeline } from "./timeline";
+
+/** What each key does, for the page's help. */
+export const KEYS: [string, string][] = [
+  ["W, S (or +, -)", "zoom in and out"],
+  ["A, D", "pan to earlier and later times"],
+  ["Wheel, Page Up, Page Down", "scroll the rows"],
+  ["Ctrl + wheel, pinch", "zoom at the pointer"],
+  ["Shift + wheel, drag", "pan"],
+  ["Shift + drag", "measure and choose a period; the tables follow it"],
+  ["Alt + drag", "zoom into a period"],
+  ["F, Home", "show the whole trace"],
+  ["← →", "select the previous or next item of the same row"],
+  ["Shift + ← →", "select the previous or next item with the same name"],
+  ["↑ ↓", "select the parent or the first child"],
+  ["[ ]", "select in the row above or below"],
+  ["Enter", "zoom to the selection"],
+  ["M", "choose the selection's period"],
+  ["B", "set or remove a bookmark"],
+  ["R", "show the arrows of wake-ups, binder calls and flows of all rows in view"],
+  ["Escape", "drop the chosen period, then the selection"],
+];
+
+const PAN = 0.12;
+const ZOOM = 0.75;
+
+/** Does what a pressed key asks for; true where the key is the timeline's. */
+export function handleKey(timeline: Timeline, event: KeyboardEvent): boolean {
+  if (event.ctrlKey || event.metaKey || event.altKey) return false;
+  const span = timeline.view.to - timeline.view.from;
+  switch (event.key.length === 1 ? event.key.toLowerCase() : event.key) {
+    case "w": case "+": case "=": timeline.zoom(ZOOM); break;
+    case "s": case "-": timeline.zoom(1 / ZOOM); break;
+    case "a": timeline.pan(-span * PAN); break;
+    case "d": timeline.pan(span * PAN); break;
+    case "f": case "Home": timeline.fit(); break;
+    case "ArrowLeft": timeline.navigator.beside(-1, event.shiftKey); break;
+    case "ArrowRight": timeline.navigator.beside(1, event.shiftKey); break;
+    case "ArrowUp": timeline.navigator.vertical(-1); break;
+    case "ArrowDown": timeline.navigator.vertical(1); break;
+    case "[": timeline.navigator.otherRow(-1); break;
+    case "]": timeline.navigator.otherRow(1); break;
+    case "PageUp": timeline.scrollBy(-timeline.bodyHeight * 0.8); break;
+    case "PageDown": timeline.scrollBy(timeline.bodyHeight * 0.8); break;
+    case "Enter": timeline.zoomToSelection(); break;
+    case "m": timeline.rangeOfSelection(); break;
+    case "b": timeline.toggleBookmark(); break;
+    case "r": timeline.toggleArrows(); break;
+    case "Escape": timeline.drop(); break;
+    default: return false;
+  }
+  return true;
+}

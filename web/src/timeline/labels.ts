@@ -1,0 +1,91 @@
+// The labels of the rows in view, as elements, so that they can be read aloud and reached by keyboard.
+
+import type { Layout } from "./layout";
+import type { Row } from "./rows";
+
+interface Label { row: Row; element: HTMLElement }
+
+/** Characters of a name that a label shows at most. */
+const LONGEST = 200;
+
+export class Labels {
+  private shown: Label[] = [];
+  private drawn: Row[] | null = null;
+  private first = -1;
+  private last = -1;
+
+  constructor(
+    private readonly parent: HTMLElement,
+    private readonly onToggle: (row: Row) => void,
+    private readonly onThread: (thread: number) => void,
+  ) {}
+
+  /** Shows the labels of the rows in view; moves those that are shown already. */
+  update(layout: Layout, scrolled: number, height: number, thread: number | null): void {
+    const first = layout.firstRow(scrolled);
+    let last = first;
+    while (last < layout.rows.length && layout.rows[last].y < scrolled + height) last++;
+    if (this.drawn !== layout.rows || first !== this.first || last !== this.last) {
+      const focused = this.shown.find(({ element }) => element.contains(document.activeElement));
+      const control = focused ? [...focused.element.querySelectorAll("button")].indexOf(
+        document.activeElement as HTMLButtonElement) : -1;
+      this.shown = layout.rows.slice(first, last).map((row) => ({ row, element: this.make(row) }));
+      this.parent.replaceChildren(...this.shown.map(({ element }) => element));
+      const again = focused && this.shown.find(({ row }) => row.id === focused.row.id);
+      again?.element.querySelectorAll("button")[Math.max(control, 0)]?.focus();
+      Object.assign(this, { drawn: layout.rows, first, last });
+    }
+    for (const { row, element } of this.shown) {
+      // A label stays in view while any part of its row is.
+      const least = row.kind === "group" ? row.height : 22;
+      const top = Math.max(row.y - scrolled, Math.min(0, row.y + row.height - least - scrolled));
+      element.style.transform = `translateY(${top}px)`;
+      element.classList.toggle("tl-chosen", thread !== null && row.thread === thread && row.kind === "row");
+    }
+  }
+
+  private make(row: Row): HTMLElement {
+    const element = document.createElement("div");
+    element.className = `tl-label tl-${row.kind}`;
+    element.style.paddingLeft = `${6 + row.indent * 12}px`;
+    element.style.height = `${Math.min(row.height, row.kind === "row" ? 40 : row.height)}px`;
+    const text = row.label.slice(0, LONGEST);
+    const name = document.createElement("span");
+    name.className = "tl-name";
+    name.textContent = text;
+    const detail = document.createElement("span");
+    detail.className = "tl-detail";
+    detail.textContent = row.detail;
+    const toggles = row.open !== null;
+    if (row.kind !== "row") {
+      const button = this.button(() => this.onToggle(row));
+      button.setAttribute("aria-expanded", String(row.open));
+      if (row.kind === "group") button.append(row.open ? "▾ " : "▸ ");
+      button.append(name, detail);
+      element.append(button);
+    } else {
+      if (toggles) {
+        const button = this.button(() => this.onToggle(row));
+        button.className = "tl-fold";
+        button.textContent = row.open ? "▾" : "▸";
+        button.setAttribute("aria-expanded", String(row.open));
+        button.setAttribute("aria-label", `Details of ${text}`);
+        element.append(button);
+      }
+      if (row.thread !== null) {
+        const button = this.button(() => this.onThread(row.thread!));
+        button.append(name, detail);
+        element.append(button);
+      } else element.append(name, detail);
+    }
+    element.title = row.detail ? `${text} · ${row.detail}` : text;
+    return element;
+  }
+
+  private button(action: () => void): HTMLButtonElement {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.addEventListener("click", action);
+    return button;
+  }
+}

@@ -1,0 +1,165 @@
+// Where each row and each item lies, and what lies at a place.
+
+import type { Track } from "../data/trace";
+import type { Selection } from "../store";
+import type { Model } from "./model";
+import { type Band, buildRows, type Folds, hiding, type Row } from "./rows";
+
+/** The part of the trace that a picture shows: `quantum` ns to a CSS pixel, from `from` on. */
+export interface Scale { from: number; quantum: number; width: number }
+
+/** What lies at a place. */
+export interface Hit { row: Row; band: Band; selection: Selection; start: number; end: number; y: number; height: number }
+
+/** How far from a thin item the pointer may be, CSS pixels. */
+const SLACK = 3;
+
+export class Layout {
+  rows: Row[] = [];
+  height = 0;
+  readonly folds: Folds = new Map();
+  private places = new Map<number, { row: Row; band: Band }>();
+  private threads = new Map<number, Row>();
+
+  constructor(readonly model: Model) {
+    this.rebuild();
+  }
+
+  rebuild(): void {
+    this.rows = buildRows(this.model, this.folds);
+    const last = this.rows[this.rows.length - 1];
+    this.height = last ? last.y + last.height : 0;
+    this.places = new Map();
+    this.threads = new Map();
+    for (const row of this.rows) {
+      if (row.thread !== null && !this.threads.has(row.thread)) this.threads.set(row.thread, row);
+      for (const band of row.bands) {
+        const tracks = band.kind === "stack" ? band.stack.tracks : band.kind === "frames" ? [] : [band.track];
+        for (const { id } of tracks) this.places.set(id, { row, band });
+      }
+    }
+  }
+
+  toggle(row: Row): void {
+    if (row.open === null) return;
+    this.folds.set(row.id, !row.open);
+    this.rebuild();
+  }
+
+  /** The number of the first row that ends below `y`. */
+  firstRow(y: number): number {
+    let low = 0;
+    let high = this.rows.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.rows[middle].y + this.rows[middle].height > y) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  place(track: number): { row: Row; band: Band } | undefined {
+    return this.places.get(track);
+  }
+
+  threadRow(thread: number): Row | undefined {
+    return this.threads.get(thread);
+  }
+
+  /** Opens what hides a track's row; true where rows changed. */
+  unfold(track: Pick<Track, "id" | "thread" | "process" | "cpu" | "kind">): boolean {
+    let changed = false;
+    for (const id of hiding(this.model, track)) {
+      if (track.id < 0 ? track.thread !== null && this.threads.has(track.thread) : this.places.has(track.id)) break;
+      if (this.folds.get(id) === true) continue;
+      this.folds.set(id, true);
+      this.rebuild();
+      changed = true;
+    }
+    return changed;
+  }
+
+  /** Where an item lies: rows' coordinates, and its times; null where its row is folded or it is no item. */
+  box(selection: Selection): Omit<Hit, "selection"> | null {
+    if (!("track" in selection)) return null;
+    const { track: id, item } = selection;
+    const place = this.places.get(id);
+    const track = this.model.trace.tracks[id];
+    if (!place || !track || item >= track.count) return null;
+    const { row, band } = place;
+    const y = row.y + band.y;
+    if (band.kind === "stack") {
+      const at = band.stack.find(id, item);
+      const top = band.stack.level[at] * band.lineHeight;
+      if (top >= band.height) return null;
+      return { row, band, start: band.stack.start[at], end: band.stack.end[at], y: y + top, height: band.lineHeight };
+    }
+    const [start, end] = itemTimes(track, item);
+    return { row, band, start, end, y, height: band.height };
+  }
+
+  /** What is drawn at `x` in the picture and `y` in the rows. */
+  hit(x: number, y: number, scale: Scale): Hit | null {
+    const row = this.rows[this.firstRow(y)];
+    if (!row || y < row.y) return null;
+    const band = row.bands.find((one) => y >= row.y + one.y && y < row.y + one.y + one.height);
+    if (!band) return null;
+    const time = scale.from + x * scale.quantum;
+    const slack = SLACK * scale.quantum;
+    const top = row.y + band.y;
+    const inner = { row, band, y: top, height: band.height };
+    switch (band.kind) {
+      case "stack": {
+        const { stack, lineHeight } = band;
+        const level = Math.floor((y - top) / lineHeight);
+        if (level >= stack.levels) return null;
+        const at = stack.row(level).at(time, scale.quantum, slack);
+        if (at < 0) return null;
+        const { track, item } = stack.source(at);
+        return { row, band, selection: { kind: "span", track: track.id, item }, start: stack.start[at],
+          end: stack.end[at], y: top + level * lineHeight, height: lineHeight };
+      }
+      case "frames": {
+        const { intervals, track, item } = band.frames;
+        const at = intervals.at(time, scale.quantum, slack);
+        if (at < 0) return null;
+        return { ...inner, selection: { kind: "span", track: track[at], item: item[at] }, start: intervals.start[at],
+          end: intervals.end[at] };
+      }
+      case "counter": {
+        const item = lastBefore(band.track.counter!.time, time);
+        if (item < 0) return null;
+        const [start, end] = itemTimes(band.track, item);
+        return { ...inner, selection: { kind: "counter", track: band.track.id, item }, start, end };
+      }
+      default: {
+        const item = this.model.strip(band.track).at(time, scale.quantum, slack);
+        if (item < 0) return null;
+        const kind = band.kind === "states" ? "state" : "instant";
+        const [start, end] = itemTimes(band.track, item);
+        return { ...inner, selection: { kind, track: band.track.id, item }, start, end };
+      }
+    }
+  }
+}
+
+/** The number of the last time that is not after `time`; -1 where there is none. */
+export function lastBefore(times: Float64Array, time: number): number {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (times[middle] <= time) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/** From when to when an item of a track is; a counter's value holds until the next one. */
+export function itemTimes(track: Track, item: number): [number, number] {
+  const { spans, states, losses, counter, instants } = track;
+  const columns = spans ?? states ?? losses;
+  if (columns) return [columns.start[item], columns.end[item]];
+  if (counter) return [counter.time[item], counter.time[item + 1] ?? counter.time[item]];
+  return [instants!.time[item], instants!.time[item]];
+}

@@ -1,0 +1,226 @@
+// What the timeline computes once for a trace: stacks, colours, frames, the VSYNC period, and the overall activity.
+
+import type { Trace, Track } from "../data/trace";
+import { deal, faded, mix, readTheme, stateColor, threadColors, type Theme } from "./colors";
+import { Intervals } from "./intervals";
+import { type KeySpace, Stack } from "./stack";
+
+/** The budget of a frame where the trace has no VSYNC counter: 60 frames a second. */
+const DEFAULT_FRAME_NS = 1e9 / 60;
+const FRAME_NAMES = /^(Choreographer#doFrame|doFrame|DrawFrames?)\b/;
+const ACTIVITY_BUCKETS = 1024;
+
+/** The frames of a process: slices that should end within a VSYNC period. */
+export interface Frames {
+  intervals: Intervals;
+  /** Per frame: 0 within the budget, 1 over it. */
+  over: Uint32Array;
+  /** Per frame: where its slice is. */
+  track: Uint32Array;
+  item: Uint32Array;
+  late: number;
+}
+
+export class Model {
+  readonly byThread: Track[][];
+  readonly byProcess: Track[][];
+  readonly byCpu = new Map<number, Track[]>();
+  readonly machine: Track[] = [];
+  readonly vsync: Float64Array;
+  /** The time that a frame may take, ns. */
+  readonly frameNs: number;
+  /** How busy the machine was, 0 to 1, in equal parts of the trace. */
+  readonly activity: Float32Array;
+  private readonly stacks = new Map<string, Stack>();
+  private readonly strips = new Map<number, Intervals>();
+  private readonly frames = new Map<number, Frames | null>();
+  private colors: { theme: Theme; palettes: Record<KeySpace, Uint32Array>; dim: Partial<Record<KeySpace, Uint32Array>>;
+    states: Uint32Array; } | null = null;
+  private readonly dealt: Record<KeySpace, Uint32Array>;
+
+  constructor(readonly trace: Trace) {
+    this.byThread = trace.threads.map(() => []);
+    this.byProcess = trace.index.processes.map(() => []);
+    for (const track of trace.tracks) {
+      if (track.kind === "arrows" || (track.count === 0 && track.kind !== "losses")) continue;
+      if (track.thread !== null) this.byThread[track.thread]?.push(track);
+      else if (track.cpu !== null) this.byCpu.set(track.cpu, [...(this.byCpu.get(track.cpu) ?? []), track]);
+      else if (track.process !== null) this.byProcess[track.process]?.push(track);
+      else this.machine.push(track);
+    }
+    const names = this.nameColors();
+    const methods = this.methodColors();
+    const joint = new Uint32Array(names.length + methods.length);
+    joint.set(names);
+    joint.set(methods, names.length);
+    this.dealt = { names, methods, joint, threads: threadColors(trace.threads) };
+    this.vsync = this.findVsync();
+    const steps = this.vsync.slice(1).map((time, i) => time - this.vsync[i]).sort();
+    const period = steps[steps.length >> 1];
+    this.frameNs = period > 2e6 && period < 50e6 ? period : DEFAULT_FRAME_NS;
+    this.activity = this.findActivity();
+  }
+
+  /** The stack of nested tracks, which is made once. */
+  stack(tracks: Track[]): Stack {
+    const id = tracks.map((track) => track.id).join();
+    let stack = this.stacks.get(id);
+    if (!stack) this.stacks.set(id, stack = new Stack(tracks, this.trace.strings.length));
+    return stack;
+  }
+
+  /** The slices and calls of a thread that nest in each other. */
+  nested(thread: number): Track[] {
+    return this.byThread[thread].filter(({ role }) => role === "atrace" || role === "methods");
+  }
+
+  /** A track's items as one row: states, losses, and instants. */
+  strip(track: Track): Intervals {
+    let strip = this.strips.get(track.id);
+    if (!strip) {
+      const { states, losses, instants } = track;
+      strip = instants ? new Intervals(instants.time, instants.time)
+        : new Intervals((states ?? losses)!.start, (states ?? losses)!.end);
+      this.strips.set(track.id, strip);
+    }
+    return strip;
+  }
+
+  setTheme(element: Element): Theme {
+    const theme = readTheme(element);
+    this.colors = { theme, palettes: this.dealt, dim: {},
+      states: Uint32Array.from(this.trace.strings, () => mix(theme.bg, theme.muted, 0.22)) };
+    const used = new Set<number>();
+    for (const { states } of this.trace.tracks) if (states) for (const id of states.state) used.add(id);
+    for (const id of used) this.colors.states[id] = stateColor(this.trace.strings[id], theme);
+    return theme;
+  }
+
+  /** The name that a key of a stack stands for. */
+  name(space: KeySpace, key: number): string {
+    const { strings, threads } = this.trace;
+    if (space === "names") return strings[key];
+    if (space === "threads") return key ? threads[key - 1].name : "unknown thread";
+    if (space === "joint" && key < strings.length) return strings[key];
+    return this.trace.methodName(space === "joint" ? key - strings.length : key);
+  }
+
+  palette(space: KeySpace | "states", dim = false): Uint32Array {
+    const colors = this.colors!;
+    if (space === "states") return colors.states;
+    if (!dim) return colors.palettes[space];
+    return (colors.dim[space] ??= faded(colors.palettes[space], colors.theme));
+  }
+
+  /** The frames that the threads of a process drew, or null where it has no such markers. */
+  framesOf(process: number): Frames | null {
+    let frames = this.frames.get(process);
+    if (frames === undefined) this.frames.set(process, frames = this.findFrames(process));
+    return frames;
+  }
+
+  private findFrames(process: number): Frames | null {
+    const { strings, threads } = this.trace;
+    const wanted = this.frameNames();
+    const found: { start: number; end: number; track: number; item: number }[] = [];
+    for (const [thread, tracks] of this.byThread.entries()) {
+      if (threads[thread].process !== process || !threads[thread].main) continue;
+      for (const { id, role, spans } of tracks) {
+        if (role !== "atrace" || !spans || strings.length === 0) continue;
+        for (let i = 0; i < spans.label.length; i++) {
+          if (!wanted[spans.label[i]]) continue;
+          const last = found[found.length - 1];
+          if (last && last.end > spans.start[i]) continue;
+          found.push({ start: spans.start[i], end: spans.end[i], track: id, item: i });
+        }
+      }
+    }
+    if (found.length === 0) return null;
+    found.sort((a, b) => a.start - b.start);
+    const over = Uint32Array.from(found, ({ start, end }) => (end - start > this.frameNs ? 1 : 0));
+    return {
+      intervals: new Intervals(Float64Array.from(found, (f) => f.start), Float64Array.from(found, (f) => f.end)),
+      over, track: Uint32Array.from(found, (f) => f.track), item: Uint32Array.from(found, (f) => f.item),
+      late: over.reduce((sum, one) => sum + one, 0),
+    };
+  }
+
+  /** Marks the names of slices that are frames. */
+  frameNames(): Uint8Array {
+    return (this.frameFlags ??= Uint8Array.from(this.trace.strings, (name) => (FRAME_NAMES.test(name) ? 1 : 0)));
+  }
+  private frameFlags: Uint8Array | null = null;
+
+  /** Names that differ in their numbers alone get one colour, dealt by the time spent in them. */
+  private nameColors(): Uint32Array {
+    const { strings, tracks } = this.trace;
+    const totals = new Float64Array(strings.length);
+    for (const { spans, instants, kind, role } of tracks) {
+      if (instants) for (const name of instants.label) totals[name]++;
+      if (!spans || kind !== "slices" || role === "running") continue;
+      for (let i = 0; i < spans.label.length; i++) totals[spans.label[i]] += spans.end[i] - spans.start[i] + 1;
+    }
+    const groups = new Map<string, number>();
+    const group = new Uint32Array(strings.length);
+    strings.forEach((name, id) => {
+      if (totals[id] === 0) return;
+      const bare = name.slice(0, 200).replace(/\d+/g, "#");
+      let of = groups.get(bare);
+      if (of === undefined) groups.set(bare, of = groups.size);
+      group[id] = of;
+    });
+    const sums = new Float64Array(groups.size);
+    totals.forEach((total, id) => {
+      if (total > 0) sums[group[id]] += total;
+    });
+    const dealt = deal(sums);
+    return group.map((of) => dealt[of]);
+  }
+
+  /** A colour per method, dealt by inclusive time; a recursive call does not count again. */
+  private methodColors(): Uint32Array {
+    const count = this.trace.methods?.name.length ?? 0;
+    const totals = new Float64Array(count);
+    const open = new Uint32Array(count);
+    const stack: number[] = [];
+    for (const { spans, kind } of this.trace.tracks) {
+      if (!spans || kind !== "calls") continue;
+      const { start, end, depth, label } = spans;
+      for (let i = 0; i < label.length; i++) {
+        while (stack.length > depth[i]) open[stack.pop()!]--;
+        const method = label[i];
+        if (open[method]++ === 0) totals[method] += end[i] - start[i];
+        stack.push(method);
+      }
+      while (stack.length > 0) open[stack.pop()!]--;
+    }
+    return deal(totals);
+  }
+
+  private findVsync(): Float64Array {
+    const tracks = this.trace.tracks.filter(({ role, count }) => role === "vsync" && count > 0);
+    const best = tracks.find(({ name }) => /app/i.test(name)) ?? tracks[0];
+    return best?.counter?.time ?? best?.instants?.time ?? new Float64Array(0);
+  }
+
+  private findActivity(): Float32Array {
+    const { tracks, duration } = this.trace;
+    const activity = new Float32Array(ACTIVITY_BUCKETS);
+    const bucket = Math.max(duration, 1) / ACTIVITY_BUCKETS;
+    const running = tracks.filter(({ role, spans }) => role === "running" && spans);
+    for (const { spans } of running.length > 0 ? running : tracks.filter((track) => track.spans)) {
+      for (let i = 0; i < spans!.start.length; i++) {
+        if (spans!.depth[i] > 0) continue;
+        const end = Math.min(spans!.end[i], duration);
+        for (let time = Math.max(0, spans!.start[i]); time < end;) {
+          const at = Math.min(ACTIVITY_BUCKETS - 1, Math.floor(time / bucket));
+          const stop = Math.min(end, Math.max((at + 1) * bucket, time + 1));
+          activity[at] += stop - time;
+          time = stop;
+        }
+      }
+    }
+    const most = activity.reduce((a, b) => Math.max(a, b), 1);
+    return activity.map((busy) => busy / most);
+  }
+}

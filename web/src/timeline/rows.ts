@@ -1,0 +1,260 @@
+// The rows of the timeline, from top to bottom: CPUs, processes with their threads and tracks, and the machine's own
+// tracks. What is less busy is folded behind rows that open.
+
+import type { Track } from "../data/trace";
+import type { Frames, Model } from "./model";
+import type { Stack } from "./stack";
+
+/** A part of a row: what is drawn, and how high. */
+export type Band = { y: number; height: number } & (
+  | { kind: "stack"; stack: Stack; lineHeight: number }
+  | { kind: "states"; track: Track }
+  | { kind: "ticks"; track: Track }
+  | { kind: "frames"; frames: Frames }
+  | { kind: "counter"; track: Track }
+);
+
+type NewBand = Band extends infer B ? B extends Band ? Omit<B, "y"> : never : never;
+
+export interface Row {
+  /** Stands for the row wherever it is folded. */
+  id: string;
+  /** `group` has a heading's looks; `more` opens what is folded. */
+  kind: "group" | "row" | "more";
+  label: string;
+  detail: string;
+  /** Levels of indentation. */
+  indent: number;
+  y: number;
+  height: number;
+  bands: Band[];
+  /** Whether the row's contents show; null where there is nothing to open. */
+  open: boolean | null;
+  thread: number | null;
+  process: number | null;
+  /** The tracks of losses that concern this row. */
+  losses: Track[];
+}
+
+const GROUP_HEIGHT = 24;
+const MORE_HEIGHT = 22;
+const LEVEL_HEIGHT = 18;
+const FLAT_LEVEL_HEIGHT = 4;
+const FLAT_LEVELS = 8;
+const STATE_HEIGHT = 8;
+const TICK_HEIGHT = 9;
+const COUNTER_HEIGHT = 34;
+const GAP = 3;
+const LEAST_ROW = 20;
+
+/** Threads and counters of a process that show before the rest is folded. */
+const THREADS_SHOWN = 8;
+const COUNTERS_SHOWN = 3;
+/** A thread that has less than this part of its process's busiest thread is quiet. */
+const QUIET = 0.01;
+const PROCESSES_OPEN = 2;
+const PROCESSES_SHOWN = 16;
+/** Folding fewer rows than this is not worth a row. */
+const LEAST_FOLDED = 3;
+
+/** Which rows the user has opened or closed; all others are as they were made. */
+export type Folds = Map<string, boolean>;
+
+export function buildRows(model: Model, folds: Folds): Row[] {
+  return new RowBuilder(model, folds).build();
+}
+
+class RowBuilder {
+  private readonly rows: Row[] = [];
+  private y = 0;
+
+  constructor(private readonly model: Model, private readonly folds: Folds) {}
+
+  build(): Row[] {
+    this.cpus();
+    this.processes();
+    this.machine();
+    return this.rows;
+  }
+
+  private isOpen(id: string, byDefault: boolean): boolean {
+    return this.folds.get(id) ?? byDefault;
+  }
+
+  private add(row: Partial<Row> & Pick<Row, "id" | "kind" | "label">, bands: NewBand[] = []): void {
+    let y = row.kind === "row" ? GAP : 0;
+    const placed = bands.map((band) => {
+      const at = { ...band, y } as Band;
+      y += band.height + (band.kind === "stack" ? 0 : 1);
+      return at;
+    });
+    const least = row.kind === "group" ? GROUP_HEIGHT : row.kind === "more" ? MORE_HEIGHT : LEAST_ROW;
+    const height = Math.max(least, y + GAP);
+    this.rows.push({ detail: "", indent: 1, open: null, thread: null, process: null, losses: [], ...row, y: this.y,
+      height, bands: placed });
+    this.y += height;
+  }
+
+  private stack(tracks: Track[], open = true, lineHeight = LEVEL_HEIGHT): NewBand {
+    const stack = this.model.stack(tracks);
+    if (open) return { kind: "stack", stack, lineHeight, height: stack.levels * lineHeight };
+    return { kind: "stack", stack, lineHeight: FLAT_LEVEL_HEIGHT,
+      height: Math.min(stack.levels, FLAT_LEVELS) * FLAT_LEVEL_HEIGHT };
+  }
+
+  private cpus(): void {
+    const cpus = [...this.model.byCpu].sort(([a], [b]) => a - b);
+    if (cpus.length === 0) return;
+    const open = this.isOpen("cpus", true);
+    this.add({ id: "cpus", kind: "group", label: "CPUs", detail: String(cpus.length), indent: 0, open });
+    if (!open) return;
+    for (const [cpu, tracks] of cpus) {
+      const id = `cpu ${cpu}`;
+      const wide = this.isOpen(id, false);
+      const bands: NewBand[] = [];
+      for (const track of tracks) {
+        if (track.role === "running") bands.push(this.stack([track], true, wide ? LEVEL_HEIGHT : 14));
+        else if (track.role === "irq" && wide) bands.push(this.stack([track], true, 14));
+        else if (track.role === "frequency") bands.push({ kind: "counter", track, height: wide ? COUNTER_HEIGHT : 12 });
+        else if (track.role === "idle" && wide) bands.push({ kind: "counter", track, height: 18 });
+        else if (wide && track.kind !== "losses") bands.push(this.plain(track));
+      }
+      this.add({ id, kind: "row", label: `CPU ${cpu}`, open: wide, losses: tracks.filter((t) => t.kind === "losses") },
+        bands);
+    }
+  }
+
+  /** The band of a track that has a row to itself. */
+  private plain(track: Track): NewBand {
+    if (track.spans) return this.stack([track]);
+    if (track.counter) return { kind: "counter", track, height: COUNTER_HEIGHT };
+    if (track.states) return { kind: "states", track, height: STATE_HEIGHT };
+    return { kind: "ticks", track, height: TICK_HEIGHT };
+  }
+
+  private processes(): void {
+    const { processes } = this.model.trace.index;
+    const { threads } = this.model.trace;
+    const members = new Map<number | null, number[]>();
+    threads.forEach(({ process }, thread) => {
+      if (this.model.byThread[thread].length === 0) return;
+      members.set(process, [...(members.get(process) ?? []), thread]);
+    });
+    // The threads are ordered by process, the busiest first; processes with tracks alone come after them.
+    const order = [...members.keys()];
+    processes.forEach((_, process) => {
+      if (!members.has(process) && this.model.byProcess[process].length > 0) order.push(process);
+    });
+    const shown = this.isOpen("processes", false) || order.length <= PROCESSES_SHOWN + LEAST_FOLDED
+      ? order.length : PROCESSES_SHOWN;
+    order.slice(0, shown).forEach((process, rank) => this.process(process, members.get(process) ?? [], rank));
+    if (order.length > PROCESSES_SHOWN + LEAST_FOLDED) {
+      this.more("processes", order.length - PROCESSES_SHOWN, "quieter processes", 0);
+    }
+  }
+
+  private more(id: string, count: number, what: string, indent: number): void {
+    const open = this.isOpen(id, false);
+    this.add({ id, kind: "more", indent, open, label: open ? `Fold ${count} ${what}` : `… and ${count} ${what}` });
+  }
+
+  private process(process: number | null, threads: number[], rank: number): void {
+    const { trace } = this.model;
+    const id = `process ${process}`;
+    const info = process === null ? null : trace.index.processes[process];
+    const hasCalls = threads.some((thread) => this.model.byThread[thread].some(({ kind }) => kind === "calls"));
+    const open = this.isOpen(id, rank < PROCESSES_OPEN || hasCalls || (info !== null
+      && info.name === trace.index.launch?.package));
+    const busy = threads.reduce((sum, thread) => sum + trace.threads[thread].busy_ns, 0);
+    const share = trace.duration > 0 ? (100 * busy) / trace.duration : 0;
+    this.add({ id, kind: "group", indent: 0, open, process, label: info?.name ?? "Threads of no known process",
+      detail: `${info ? `pid ${info.pid} · ` : ""}${threads.length} ${threads.length === 1 ? "thread" : "threads"}`
+        + ` · ${share < 10 ? share.toFixed(1) : share.toFixed(0)} % of a CPU` });
+    if (!open) return;
+    const frames = process === null ? null : this.model.framesOf(process);
+    if (frames) {
+      this.add({ id: `frames ${process}`, kind: "row", label: "Frames", process,
+        detail: `${frames.late} of ${frames.over.length} over ${(this.model.frameNs / 1e6).toFixed(1)} ms` },
+      [{ kind: "frames", frames, height: 14 }]);
+    }
+    this.threads(id, threads);
+    if (process === null) return;
+    const tracks = this.model.byProcess[process];
+    for (const track of tracks) if (!track.counter) this.track(track, process);
+    this.counters(id, tracks.filter((track) => track.counter), process);
+  }
+
+  private threads(id: string, threads: number[]): void {
+    const { trace } = this.model;
+    const most = Math.max(...threads.map((thread) => trace.threads[thread].busy_ns), 1);
+    const quiet = threads.filter((thread, rank) => !trace.threads[thread].main
+      && !this.model.byThread[thread].some(({ kind }) => kind === "calls")
+      && (rank >= THREADS_SHOWN || trace.threads[thread].busy_ns < most * QUIET));
+    const folded = new Set(quiet.length < LEAST_FOLDED ? [] : quiet);
+    const all = this.isOpen(`${id} threads`, false);
+    for (const thread of threads) if (!folded.has(thread)) this.thread(thread);
+    if (folded.size === 0) return;
+    if (all) for (const thread of quiet) this.thread(thread);
+    this.more(`${id} threads`, folded.size, "quieter threads", 1);
+  }
+
+  private thread(thread: number): void {
+    const info = this.model.trace.threads[thread];
+    const tracks = this.model.byThread[thread];
+    const id = `thread ${thread}`;
+    const nested = this.model.nested(thread);
+    const open = this.isOpen(id, true);
+    const bands: NewBand[] = [];
+    for (const track of tracks) if (track.states) bands.push({ kind: "states", track, height: STATE_HEIGHT });
+    if (nested.length > 0) bands.push(this.stack(nested, open));
+    for (const track of tracks) {
+      if (track.role === "markers") bands.push({ kind: "ticks", track, height: TICK_HEIGHT });
+      else if (track.role === "events" && open) bands.push({ kind: "ticks", track, height: TICK_HEIGHT });
+    }
+    this.add({ id, kind: "row", label: info.name || (info.tid === null ? "unnamed thread" : `thread ${info.tid}`),
+      detail: info.tid === null ? "" : String(info.tid), open: nested.length > 0 ? open : null, thread,
+      process: info.process }, bands);
+    for (const track of tracks) {
+      if (!nested.includes(track) && !track.states && track.role !== "markers" && track.role !== "events") {
+        this.track(track, info.process, 2);
+      }
+    }
+  }
+
+  private track(track: Track, process: number | null, indent = 1): void {
+    const id = `track ${track.id}`;
+    const nested = track.spans && track.depth > 1;
+    const open = this.isOpen(id, true);
+    const name = track.name || { markers: "Markers", irq: "Interrupts", vsync: "VSYNC" }[track.role as string];
+    this.add({ id, kind: "row", label: name || track.role, indent, detail: track.counter ? track.unit : "",
+      open: nested ? open : null, thread: track.thread, process,
+      losses: track.kind === "losses" ? [track] : [] },
+    [nested ? this.stack([track], open) : this.plain(track)]);
+  }
+
+  private counters(id: string, counters: Track[], process: number | null): void {
+    const fold = counters.length >= COUNTERS_SHOWN + LEAST_FOLDED;
+    const all = this.isOpen(`${id} counters`, false);
+    for (const track of fold && !all ? counters.slice(0, COUNTERS_SHOWN) : counters) this.track(track, process);
+    if (fold) this.more(`${id} counters`, counters.length - COUNTERS_SHOWN, "more counters", 1);
+  }
+
+  private machine(): void {
+    const { machine } = this.model;
+    if (machine.length === 0) return;
+    const open = this.isOpen("machine", machine.length <= 6);
+    this.add({ id: "machine", kind: "group", indent: 0, open, label: "Machine",
+      detail: `${machine.length} ${machine.length === 1 ? "track" : "tracks"}` });
+    if (!open) return;
+    for (const track of machine) if (!track.counter) this.track(track, null);
+    this.counters("machine", machine.filter((track) => track.counter), null);
+  }
+}
+
+/** What may hide the row of a track's owner, the outermost first. */
+export function hiding(model: Model, track: Pick<Track, "thread" | "process" | "cpu" | "kind">): string[] {
+  if (track.cpu !== null) return ["cpus", `cpu ${track.cpu}`];
+  const process = track.thread === null ? track.process : model.trace.threads[track.thread].process;
+  const group = track.thread === null && process === null ? "machine" : `process ${process}`;
+  return ["processes", group, `${group} threads`, `${group} counters`, `thread ${track.thread}`];
+}

@@ -1,0 +1,173 @@
+// The nested rows of a thread or of a track. A thread's slices and method calls become one stack, in which each call
+// lies under the marker that encloses it, and each marker under the call that wrote it.
+
+import type { Track } from "../data/trace";
+import { Intervals } from "./intervals";
+
+/** Where a stack's items take their names and colours from. `joint`: names first, then methods. */
+export type KeySpace = "names" | "methods" | "joint" | "threads";
+
+export class Stack {
+  readonly start: Float64Array;
+  readonly end: Float64Array;
+  /** The nesting level that an item is drawn at. */
+  readonly level: Uint16Array;
+  /** Names, methods or threads, by `space`. */
+  readonly key: Uint32Array;
+  readonly space: KeySpace;
+  readonly levels: number;
+  private readonly base: number[] = [];
+  /** The items of several tracks by time, until they are sorted by level. */
+  private byTime: Uint32Array | null = null;
+  private order: Uint32Array | null = null;
+  private offsets: Uint32Array | null = null;
+  private readonly rows: (Intervals | undefined)[] = [];
+
+  /** `names`: how many names there are, which is where the methods begin in a joint key space. */
+  constructor(readonly tracks: Track[], names: number) {
+    let count = 0;
+    for (const track of tracks) {
+      this.base.push(count);
+      count += track.count;
+    }
+    const first = tracks[0].spans!;
+    if (tracks.length === 1) {
+      this.start = first.start;
+      this.end = first.end;
+      this.level = first.depth;
+      this.space = tracks[0].role === "running" && first.thread ? "threads"
+        : tracks[0].kind === "calls" ? "methods" : "names";
+      this.key = this.space === "threads" ? first.thread! : first.label;
+    } else {
+      this.start = new Float64Array(count);
+      this.end = new Float64Array(count);
+      this.key = new Uint32Array(count);
+      this.space = "joint";
+      tracks.forEach(({ spans, kind }, i) => {
+        this.start.set(spans!.start, this.base[i]);
+        this.end.set(spans!.end, this.base[i]);
+        this.key.set(spans!.label, this.base[i]);
+        if (kind === "calls") for (let at = 0; at < spans!.label.length; at++) this.key[this.base[i] + at] += names;
+      });
+      this.byTime = this.merge();
+      this.level = this.nest(this.byTime);
+    }
+    let deepest = 0;
+    for (let i = 0; i < this.level.length; i++) if (this.level[i] > deepest) deepest = this.level[i];
+    this.levels = deepest + 1;
+  }
+
+  get count(): number {
+    return this.start.length;
+  }
+
+  /** The item of this stack that is `item` of `track`; -1 where the stack does not hold that track. */
+  find(track: number, item: number): number {
+    const at = this.tracks.findIndex(({ id }) => id === track);
+    return at < 0 ? -1 : this.base[at] + item;
+  }
+
+  /** The track that an item of this stack comes from, and its number there. */
+  source(item: number): { track: Track; item: number } {
+    let at = this.tracks.length - 1;
+    while (this.base[at] > item) at--;
+    return { track: this.tracks[at], item: item - this.base[at] };
+  }
+
+  row(level: number): Intervals {
+    if (this.levels === 1 && this.tracks.length === 1) return (this.rows[0] ??= new Intervals(this.start, this.end));
+    this.sort();
+    return (this.rows[level] ??= new Intervals(this.start, this.end,
+      this.order!.subarray(this.offsets![level], this.offsets![level + 1])));
+  }
+
+  /** For each level the items whose key `wanted` has marked; null for a level without any. */
+  marked(wanted: Uint8Array): (Intervals | null)[] {
+    this.sort();
+    return Array.from({ length: this.levels }, (_, level) => {
+      const row = this.order!.subarray(this.offsets![level], this.offsets![level + 1]);
+      let count = 0;
+      for (let i = 0; i < row.length; i++) count += wanted[this.key[row[i]]];
+      if (count === 0) return null;
+      const found = new Uint32Array(count);
+      let at = 0;
+      for (let i = 0; i < row.length; i++) if (wanted[this.key[row[i]]]) found[at++] = row[i];
+      return new Intervals(this.start, this.end, found);
+    });
+  }
+
+  /** The item one level higher (`by` -1) or the first one level deeper (1) that overlaps `item`; or -1. */
+  vertical(item: number, by: -1 | 1): number {
+    const level = this.level[item] + by;
+    if (level < 0 || level >= this.levels) return -1;
+    const row = this.row(level);
+    // A parent encloses its child; a child begins within its parent.
+    const position = row.after(this.start[item]);
+    if (position >= row.count) return -1;
+    const found = row.item(position);
+    const fits = by < 0 ? this.start[found] <= this.start[item] : this.start[found] < this.end[item];
+    return fits ? found : -1;
+  }
+
+  /** The next (1) or previous (-1) item of the same level; or -1. */
+  beside(item: number, by: -1 | 1): number {
+    const row = this.row(this.level[item]);
+    const position = row.position(item) + by;
+    return position < 0 || position >= row.count ? -1 : row.item(position);
+  }
+
+  /** The next (1) or previous (-1) item with the same name, in order of time; or -1. */
+  sameName(item: number, by: -1 | 1): number {
+    const source = this.source(item);
+    const base = item - source.item;
+    const end = by > 0 ? base + source.track.count : base - 1;
+    for (let i = item + by; i !== end; i += by) if (this.key[i] === this.key[item]) return i;
+    return -1;
+  }
+
+  /** Sorts the items by level, once; within a level they stay in order of time. */
+  private sort(): void {
+    if (this.order) return;
+    const offsets = new Uint32Array(this.levels + 1);
+    for (let i = 0; i < this.count; i++) offsets[this.level[i] + 1]++;
+    for (let level = 0; level < this.levels; level++) offsets[level + 1] += offsets[level];
+    const next = offsets.slice();
+    const order = new Uint32Array(this.count);
+    for (let i = 0; i < this.count; i++) {
+      const item = this.byTime ? this.byTime[i] : i;
+      order[next[this.level[item]]++] = item;
+    }
+    this.byTime = null;
+    this.order = order;
+    this.offsets = offsets;
+  }
+
+  /** All items of several tracks by start, an outer one before the inner ones. */
+  private merge(): Uint32Array {
+    const merged = new Uint32Array(this.count);
+    const next = this.base.slice();
+    const stop = this.tracks.map(({ count }, i) => this.base[i] + count);
+    for (let at = 0; at < merged.length; at++) {
+      let best = -1;
+      for (let i = 0; i < next.length; i++) {
+        if (next[i] === stop[i]) continue;
+        if (best < 0 || this.start[next[i]] < this.start[next[best]]
+          || (this.start[next[i]] === this.start[next[best]] && this.end[next[i]] > this.end[next[best]])) best = i;
+      }
+      merged[at] = next[best]++;
+    }
+    return merged;
+  }
+
+  /** The level of each item: how many items are open when it begins. */
+  private nest(byTime: Uint32Array): Uint16Array {
+    const level = new Uint16Array(this.count);
+    const open: number[] = [];
+    for (const item of byTime) {
+      while (open.length > 0 && this.end[open[open.length - 1]] <= this.start[item]) open.pop();
+      level[item] = open.length;
+      open.push(item);
+    }
+    return level;
+  }
+}
