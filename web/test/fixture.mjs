@@ -128,11 +128,13 @@ class Page {
   }
 }
 
-/** A page of `[role, trace]` pairs, where a trace is what fixture_traces.mjs makes, and a comparison or null. */
+/** A page of `[role, trace]` pairs, where a trace is what fixture_traces.mjs makes,
+  and a comparison or null. */
 export function pageOf(traces, comparison = null) {
   const page = new Page();
   const entries = traces.map(([role, trace]) => ({ role, index: page.trace(trace) }));
-  return page.html({ format: "tracebridge-report", version: 1, generator: "tracebridge fixture", traces: entries,
+  return page.html({ format: "tracebridge-report", version: 1, generator: "tracebridge fixture",
+    traces: entries,
     comparison: comparison === null ? null : page.json(comparison) });
 }
 

@@ -164,7 +164,8 @@ export class Blocks {
   }
 }
 
-/** Decodes base64; in pieces where the browser has no decoder of its own, so that no string becomes too long. */
+/** Decodes base64; in pieces where the browser has no decoder of its own,
+  so that no string becomes too long. */
 export function fromBase64(text: string): Uint8Array {
   const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array }).fromBase64;
   if (native) return native.call(Uint8Array, text);
@@ -179,48 +180,60 @@ export function fromBase64(text: string): Uint8Array {
   return bytes;
 }
 
+/** The arrays that a column can be read into. A value that does not fit is cut as the array cuts it. */
+export type Column = Float64Array | Uint32Array | Uint16Array | Uint8Array;
+
 /** Reads columns one after another from a block's bytes. */
 export class ColumnReader {
   constructor(private readonly bytes: Uint8Array, private at: number) {}
 
-  /** Reads one column. Times and values are exact up to 2^53. */
-  column(encoding: Encoding, count: number): Float64Array {
-    const out = new Float64Array(count);
+  /** Reads a column into `out`, one value for each of its places. Times and values are exact up to 2^53. */
+  into<T extends Column>(encoding: Encoding, out: T): T {
     if (encoding === "f64") {
-      const view = new DataView(this.bytes.buffer, this.bytes.byteOffset);
-      for (let i = 0; i < count; i++, this.at += 8) out[i] = view.getFloat64(this.at, true);
-      return out;
-    }
-    this.varints(count, out);
-    if (encoding === "zigzag" || encoding === "zigzag-delta") {
-      for (let i = 0; i < count; i++) {
-        const n = out[i];
-        out[i] = n % 2 === 0 ? n / 2 : -(n + 1) / 2;
-      }
-    }
-    if (encoding === "delta" || encoding === "zigzag-delta") {
-      for (let i = 1; i < count; i++) out[i] += out[i - 1];
-    }
+      const view = new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength);
+      if (this.at + out.length * 8 > this.bytes.length) throw new Error(TOO_SHORT);
+      for (let i = 0; i < out.length; i++, this.at += 8) out[i] = view.getFloat64(this.at, true);
+    } else if (/^(varint|delta|zigzag|zigzag-delta)$/.test(encoding)) {
+      this.numbers(out, encoding.startsWith("zigzag"), encoding.endsWith("delta"));
+    } else throw new Error(`The trace data has a column with the encoding "${encoding}", which this page cannot read.`);
+    if (this.at > this.bytes.length) throw new Error(TOO_SHORT);
     return out;
   }
 
-  private varints(count: number, out: Float64Array): void {
-    const bytes = this.bytes;
-    let at = this.at;
-    for (let i = 0; i < count; i++) {
-      let byte = bytes[at++];
-      let value = byte & 0x7f;
-      if (byte > 0x7f) {
-        let scale = 128;
-        do {
-          byte = bytes[at++];
-          value += (byte & 0x7f) * scale;
-          scale *= 128;
-        } while (byte > 0x7f);
+  private numbers(out: Column, signed: boolean, delta: boolean): void {
+    const { bytes } = this;
+    let { at } = this;
+    let before = 0;
+    for (let i = 0; i < out.length; i++) {
+      let value = bytes[at++];
+      if (value > 0x7f) {
+        const second = bytes[at++];
+        value = (value & 0x7f) + ((second & 0x7f) << 7);
+        if (second > 0x7f) {
+          this.at = at;
+          value += this.rest();
+          at = this.at;
+        }
       }
+      if (signed) value = value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+      if (delta) value = before += value;
       out[i] = value;
     }
-    if (at > bytes.length) throw new Error("A column of the trace data ends too early: the file is damaged.");
     this.at = at;
   }
+
+  /** The value of a number's third byte and those after it. */
+  private rest(): number {
+    let scale = 1 << 14;
+    let value = 0;
+    let byte;
+    do {
+      byte = this.bytes[this.at++];
+      value += (byte & 0x7f) * scale;
+      scale *= 128;
+    } while (byte > 0x7f);
+    return value;
+  }
 }
+
+const TOO_SHORT = "A column of the trace data ends too early: the file is damaged.";

@@ -1,6 +1,7 @@
 // A trace of the page: its index, its names, and its tracks as typed arrays.
 
-import { type Blocks, ColumnReader, type MethodTable, type ThreadInfo, type TraceIndex, type TraceRole,
+import { type Blocks, type Column, ColumnReader, type MethodTable, type ThreadInfo, type TraceIndex,
+  type TraceRole,
   type TrackInfo } from "./format";
 
 /** Slices and calls: in preorder, so that the children of item i follow it and lie one level deeper. */
@@ -118,40 +119,42 @@ export class Trace {
   }
 }
 
+/** Reads the columns in the order in which they lie in the block,
+  each into the array that its values need. */
 function decode(track: Track, bytes: Uint8Array): Track {
   const reader = new ColumnReader(bytes, track.offset);
-  const columns = new Map(track.columns.map(([name, encoding]) => [name, reader.column(encoding, track.count)]));
-  const column = (name: string): Float64Array => {
-    const found = columns.get(name);
+  // A value has at least one byte, so that a damaged count cannot ask for more memory than the page has bytes.
+  if (track.count > bytes.length) throw new Error(`The track "${track.name}" ends too early: the file is damaged.`);
+  const columns = new Map<string, Column>();
+  for (const [name, encoding] of track.columns) {
+    const Array = ARRAYS[name] ?? Float64Array;
+    columns.set(name, reader.into(encoding, new Array(track.count)));
+  }
+  const optional = <T extends Column>(name: string) => columns.get(name) as T | undefined;
+  const column = <T extends Column>(name: string): T => {
+    const found = optional<T>(name);
     if (!found) throw new Error(`The track "${track.name}" has no column ${name}: the trace data is damaged.`);
     return found;
   };
-  const optional = (name: string) => (columns.has(name) ? Uint32Array.from(column(name)) : undefined);
   const ends = () => {
-    const start = column("start");
-    const end = column("duration");
+    const start = column<Float64Array>("start");
+    const end = column<Float64Array>("duration");
     for (let i = 0; i < end.length; i++) end[i] += start[i];
     return { start, end };
   };
   switch (track.kind) {
     case "slices":
     case "calls":
-      track.spans = {
-        ...ends(),
-        depth: Uint16Array.from(column("depth")),
-        label: Uint32Array.from(column(track.kind === "calls" ? "method" : "name")),
-        cpu: columns.get("cpu"),
-        flags: columns.has("flags") ? Uint8Array.from(column("flags")) : undefined,
-        args: optional("args"),
-        thread: optional("thread"),
-      };
+      track.spans = { ...ends(), depth: column("depth"), label: column(track.kind === "calls"
+        ? "method" : "name"),
+        cpu: optional("cpu"), flags: optional("flags"), args: optional("args"), thread: optional("thread") };
       break;
     case "states":
-      track.states = { ...ends(), state: Uint32Array.from(column("state")), cpu: Uint16Array.from(column("cpu")),
+      track.states = { ...ends(), state: column("state"), cpu: Uint16Array.from(column("cpu")),
         waker: optional("waker") };
       break;
     case "instants":
-      track.instants = { time: column("time"), label: Uint32Array.from(column("name")), args: optional("args") };
+      track.instants = { time: column("time"), label: column("name"), args: optional("args") };
       break;
     case "counter":
       track.counter = { time: column("time"), value: column("value") };
@@ -160,13 +163,18 @@ function decode(track: Track, bytes: Uint8Array): Track {
       track.losses = { ...ends(), count: column("count") };
       break;
     case "arrows": {
-      const from = column("from");
-      const to = column("to");
+      const from = column<Float64Array>("from");
+      const to = column<Float64Array>("to");
       for (let i = 0; i < to.length; i++) to[i] += from[i];
-      track.arrows = { from, to, fromTrack: Uint32Array.from(column("from_track")),
-        toTrack: Uint32Array.from(column("to_track")) };
+      track.arrows = { from, to, fromTrack: column("from_track"), toTrack: column("to_track") };
       break;
     }
   }
   return track;
 }
+
+/** The arrays of columns that hold no times and values. */
+const ARRAYS: Record<string, { new (count: number): Column }> = {
+  depth: Uint16Array, flags: Uint8Array, name: Uint32Array, method: Uint32Array, args: Uint32Array,
+  thread: Uint32Array, state: Uint32Array, waker: Uint32Array, from_track: Uint32Array, to_track: Uint32Array,
+};

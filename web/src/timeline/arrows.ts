@@ -38,7 +38,8 @@ function wantedOf(selection: Selection | null, scene: Scene, all: boolean): Want
 }
 
 /** Draws the arrows; returns how many there are, and whether some were left out. */
-export function drawArrows(context: CanvasRenderingContext2D, scene: Scene, all: boolean): { drawn: number; left: number } {
+export function drawArrows(context: CanvasRenderingContext2D, scene: Scene,
+  all: boolean): { drawn: number; left: number } {
   const wanted = wantedOf(scene.selection, scene, all);
   let drawn = 0;
   let left = 0;
@@ -50,7 +51,8 @@ export function drawArrows(context: CanvasRenderingContext2D, scene: Scene, all:
     context.strokeStyle = context.fillStyle = colors[track.role] ?? scene.theme.fg;
     for (let i = lastBefore(from, wanted.from - reach(track) - 1) + 1; i < from.length; i++) {
       if (from[i] > wanted.to && Math.min(from[i], to[i]) > wanted.to + reach(track)) break;
-      const begins = from[i] >= wanted.from && from[i] <= wanted.to && (wanted.tracks?.has(fromTrack[i]) ?? true);
+      const begins = from[i] >= wanted.from && from[i] <= wanted.to
+        && (wanted.tracks?.has(fromTrack[i]) ?? true);
       const ends = to[i] >= wanted.from && to[i] <= wanted.to && (wanted.tracks?.has(toTrack[i]) ?? true);
       if (!begins && !ends) continue;
       const a = middle(scene, fromTrack[i]);

@@ -3,7 +3,8 @@
 // A packed colour is a number whose bytes in memory are red, green, blue, alpha (as ImageData and WebGL have them).
 
 /** Paul Tol's "light" scheme: made for filled areas with dark text on them. */
-const FILLS = ["#77aadd", "#ee8866", "#44bb99", "#eedd88", "#ffaabb", "#99ddff", "#bbcc33", "#cc99cc", "#aaaa00"];
+const FILLS = ["#77aadd", "#ee8866", "#44bb99", "#eedd88", "#ffaabb", "#99ddff", "#bbcc33", "#cc99cc",
+  "#aaaa00"];
 
 /** Text on any of the fills. */
 export const INK = "#10141a";
@@ -44,8 +45,12 @@ const blend = (a: Rgb, b: Rgb, part: number): Rgb => a.map((v, i) => v + (b[i] -
 
 export const pack = (color: string): number => packRgb(rgb(color));
 
+/** A packed colour for a style sheet. */
+export const unpack = (color: number): string => `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`;
+
 /** `part` of the way from one colour to the other. */
-export const mix = (from: string, to: string, part: number): number => packRgb(blend(rgb(from), rgb(to), part));
+export const mix = (from: string, to: string, part: number): number => packRgb(blend(rgb(from), rgb(to),
+  part));
 
 /** The fill of rank `rank`: the fills in turn, then lighter, then darker. */
 function fill(rank: number): Rgb {

@@ -39,7 +39,8 @@ export function axis(track: Track): { bottom: number; top: number } {
 }
 
 /** Draws a counter's plot and the ends of its axis at `x`, `y`, in CSS pixels. */
-export function drawCounter(context: CanvasRenderingContext2D, track: Track, scale: Scale, x: number, y: number,
+export function drawCounter(context: CanvasRenderingContext2D, track: Track, scale: Scale, x: number,
+  y: number,
   height: number, theme: Theme): void {
   const { time, value } = track.counter!;
   const { low, high } = summaryOf(value);
@@ -58,7 +59,8 @@ export function drawCounter(context: CanvasRenderingContext2D, track: Track, sca
       const lower = Math.max(place(runLow), zero);
       context.fillRect(x + runFrom, upper, column - runFrom, lower - upper);
       context.globalAlpha = 1;
-      context.fillRect(x + runFrom, place(runHigh) - 0.5, column - runFrom, Math.max(1, place(runLow) - place(runHigh)));
+      context.fillRect(x + runFrom, place(runHigh) - 0.5, column - runFrom, Math.max(1,
+        place(runLow) - place(runHigh)));
       context.globalAlpha = 0.3;
     }
     runFrom = column;

@@ -12,7 +12,8 @@ export function exposeToTests(timeline: Timeline): () => void {
       painter: timeline.painter.kind,
       store: timeline.store,
       frameTimes: timeline.frameTimes,
-      rows: () => timeline.layout.rows.map(({ id, kind, label, detail, y, height, open, bands }) => ({ id, kind, label,
+      rows: () => timeline.layout.rows.map(({ id, kind, label, detail, y, height, open, bands }) => ({ id,
+        kind, label,
         detail, y, height, open, bands: bands.map((band) => band.kind) })),
       /** Where an item is in the page's coordinates; null where it is not in view. */
       box: (selection: Selection) => {

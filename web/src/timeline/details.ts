@@ -2,6 +2,7 @@
 
 import { FLAG_NO_BEGIN, FLAG_NO_END, type SpanColumns, type Track } from "../data/trace";
 import type { Selection } from "../store";
+import { visibleName } from "../ui/text";
 import { itemTimes, lastBefore } from "./layout";
 import type { Model } from "./model";
 import { formatClock, formatDuration, formatMoment, formatValue, formatWall } from "./time";
@@ -10,7 +11,7 @@ export interface Details { title: string; lines: [string, string][] }
 
 /** A longer text is cut in the tooltip. */
 const LONGEST = 600;
-const cut = (text: string) => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
+const cut = (text: string) => visibleName(text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
 
 export function threadName(model: Model, thread: number): string {
   const { name, tid, process } = model.trace.threads[thread];
@@ -52,7 +53,8 @@ function stateAt(model: Model, thread: number, time: number): [string, string][]
 function stateLines(model: Model, track: Track, item: number): [string, string][] {
   const { state, cpu, waker, start, end } = track.states!;
   const on = cpu[item] ? ` on CPU ${cpu[item] - 1}` : "";
-  const lines: [string, string][] = [["State", `${model.trace.strings[state[item]]}${on}, ${formatDuration(end[item] - start[item])}`]];
+  const lines: [string, string][] = [["State",
+    `${model.trace.strings[state[item]]}${on}, ${formatDuration(end[item] - start[item])}`]];
   // The wake-up that led to a state ended the state before it.
   const at = waker?.[item] ? item : item > 0 && waker?.[item - 1] ? item - 1 : -1;
   if (at >= 0) lines.push([at === item ? "Ended by" : "Woken by", threadName(model, waker![at] - 1)]);
@@ -69,7 +71,8 @@ export function details(model: Model, selection: Selection, pointer: number | nu
   if (!track || selection.item >= track.count) return null;
   const { item } = selection;
   const [start, end] = itemTimes(track, item);
-  const lines: [string, string][] = [["Start", formatMoment(start)], ["Clock", `${formatClock(index, start)} (${index.clock})`]];
+  const lines: [string, string][] = [["Start", formatMoment(start)], ["Clock",
+    `${formatClock(index, start)} (${index.clock})`]];
   const wall = formatWall(index, start);
   if (wall) lines.push(["Wall time", wall]);
   let title = track.name;
@@ -98,7 +101,8 @@ export function details(model: Model, selection: Selection, pointer: number | nu
     }
   } else if (track.states) {
     title = strings[track.states.state[item]];
-    lines.push(["Duration", formatDuration(end - start)], ...stateLines(model, track, item).slice(track.states.cpu[item] ? 0 : 1));
+    lines.push(["Duration", formatDuration(end - start)], ...stateLines(model, track,
+      item).slice(track.states.cpu[item] ? 0 : 1));
   } else if (track.counter) {
     const unit = track.unit;
     title = `${track.name || track.role}: ${formatValue(track.counter.value[item], unit)}`;
@@ -125,6 +129,7 @@ export function announcement(model: Model, selection: Selection): string {
   const found = details(model, selection, null);
   if (!found) return "";
   const wanted = ["Duration", "Self", "Start", "Thread", "Woken by"];
-  const parts = found.lines.filter(([name]) => wanted.includes(name)).map(([name, value]) => `${name} ${value}`);
+  const parts = found.lines.filter(([name]) => wanted.includes(name)).map(([name,
+    value]) => `${name} ${value}`);
   return `Selected ${[found.title, ...parts].join(", ")}`;
 }

@@ -1,6 +1,7 @@
 // Draws the rows in view: areas as painted lines below, and text, plots and outlines on a canvas above them.
 
 import type { Selection } from "../store";
+import { visibleName } from "../ui/text";
 import { INK, mix, pack, type Theme } from "./colors";
 import { drawCounter } from "./counter";
 import type { Intervals } from "./intervals";
@@ -36,6 +37,7 @@ const LEAST_VSYNC = 6;
 export const TICK_DISTANCE = 110;
 /** A longer name is cut before it is measured. */
 const LONGEST_TEXT = 300;
+const MOST_REMEMBERED = 50000;
 
 const nothing = () => {};
 
@@ -44,6 +46,7 @@ export class Drawing {
   private template = new Uint32Array(0);
   private line = new Uint32Array(0);
   private readonly widths = new Map<string, number>();
+  private readonly visible = new Map<string, string>();
   private hatch: CanvasPattern | null = null;
   private hatchColor = "";
 
@@ -119,11 +122,13 @@ export class Drawing {
         this.stack(band.stack, band.lineHeight, band.height, row, y, scene);
         break;
       case "states":
-        this.strip(model.strip(band.track), band.track.states!.state, model.palette("states"), y, band.height, scene);
+        this.strip(model.strip(band.track), band.track.states!.state, model.palette("states"), y,
+          band.height, scene);
         break;
       case "ticks": {
         const { label } = band.track.instants ?? { label: new Uint32Array(band.track.count) };
-        this.strip(model.strip(band.track), label, model.palette("names", scene.found !== null), y, band.height, scene);
+        this.strip(model.strip(band.track), label, model.palette("names", scene.found !== null), y,
+          band.height, scene);
         break;
       }
       case "frames": {
@@ -137,7 +142,8 @@ export class Drawing {
     }
   }
 
-  private strip(row: Intervals, key: Uint32Array, palette: Uint32Array, y: number, height: number, scene: Scene): void {
+  private strip(row: Intervals, key: Uint32Array, palette: Uint32Array, y: number, height: number,
+    scene: Scene): void {
     const { from, quantum } = scene.scale;
     this.line.set(this.template);
     row.paint(this.line, from, quantum / scene.ratio, key, palette, Infinity, nothing);
@@ -153,25 +159,31 @@ export class Drawing {
     const underlined = selected?.levels(stack) ?? null;
     const palette = model.palette(stack.space, found !== null);
     const first = Math.max(0, Math.floor(-y / lineHeight));
-    const last = Math.min(Math.ceil(height / lineHeight), Math.ceil((scene.height - y) / lineHeight), stack.levels);
+    const last = Math.min(Math.ceil(height / lineHeight), Math.ceil((scene.height - y) / lineHeight),
+      stack.levels);
     for (let level = first; level < last; level++) {
       const top = y + level * lineHeight;
-      const text = (item: number, x0: number, x1: number) => this.text(stack, item, x0 / ratio, x1 / ratio, top,
+      const text = (item: number, x0: number, x1: number) => this.text(stack, item, x0 / ratio, x1 / ratio,
+        top,
         lineHeight, scene);
       this.line.set(this.template);
-      stack.row(level).paint(this.line, from, pixel, stack.key, palette, tall ? LEAST_TEXT * ratio : Infinity, text);
-      marked?.[level]?.paint(this.line, from, pixel, stack.key, model.palette(stack.space), Infinity, nothing);
+      stack.row(level).paint(this.line, from, pixel, stack.key, palette, tall
+        ? LEAST_TEXT * ratio : Infinity, text);
+      marked?.[level]?.paint(this.line, from, pixel, stack.key, model.palette(stack.space), Infinity,
+        nothing);
       this.put(top, tall ? lineHeight - 1 : lineHeight, scene);
       const marks = underlined?.[level];
       if (!marks) continue;
-      marks.paint(this.line, from, pixel, stack.key, selected!.plain(stack.space, pack(theme.fg)), Infinity, nothing);
+      marks.paint(this.line, from, pixel, stack.key, selected!.plain(stack.space, pack(theme.fg)), Infinity,
+        nothing);
       this.put(top + lineHeight - (tall ? 4 : 2), tall ? 3 : 2, scene);
     }
     if (row.process !== null && tall) this.lateFrames(stack, row.process, y, lineHeight, scene);
   }
 
   /** Marks the top of frames that took longer than a VSYNC period. */
-  private lateFrames(stack: Stack, process: number, y: number, lineHeight: number, { model, scale, theme }: Scene): void {
+  private lateFrames(stack: Stack, process: number, y: number, lineHeight: number, { model, scale,
+    theme }: Scene): void {
     const frames = model.framesOf(process);
     if (!frames || model.frameNs / scale.quantum < 2) return;
     const { intervals, over, track, item } = frames;
@@ -186,19 +198,20 @@ export class Drawing {
     }
   }
 
-  private text(stack: Stack, item: number, x0: number, x1: number, y: number, height: number, scene: Scene): void {
+  private text(stack: Stack, item: number, x0: number, x1: number, y: number, height: number,
+    scene: Scene): void {
     const key = stack.key[item];
     const name = scene.model.name(stack.space, key);
-    const text = this.fitted(name, x1 - x0 - 6, stack.space === "methods" || stack.space === "joint");
+    const text = this.fitted(this.shown(name), x1 - x0 - 6, stack.space === "methods"
+      || stack.space === "joint");
     if (!text) return;
     const dim = scene.found !== null && !scene.found.has(stack.space, key);
     this.context.fillStyle = dim ? scene.theme.muted : INK;
     this.context.fillText(text, x0 + 3, y + height / 2);
   }
 
-  /** `name`, or what of it fits into `room`: of a method's name first the class, then the method alone. */
-  private fitted(name: string, room: number, isMethod: boolean): string {
-    const text = name.length > LONGEST_TEXT ? name.slice(0, LONGEST_TEXT) : name;
+  /** `text`, or what of it fits into `room`: of a method's name first the class, then the method alone. */
+  private fitted(text: string, room: number, isMethod: boolean): string {
     const width = this.width(text);
     if (width <= room) return text;
     if (isMethod) {
@@ -210,10 +223,19 @@ export class Drawing {
     return letters >= 2 ? `${text.slice(0, letters)}…` : "";
   }
 
+  private shown(name: string): string {
+    let text = this.visible.get(name);
+    if (text === undefined) {
+      if (this.visible.size > MOST_REMEMBERED) this.visible.clear();
+      this.visible.set(name, text = visibleName(name.slice(0, LONGEST_TEXT)));
+    }
+    return text;
+  }
+
   private width(text: string): number {
     let width = this.widths.get(text);
     if (width === undefined) {
-      if (this.widths.size > 50000) this.widths.clear();
+      if (this.widths.size > MOST_REMEMBERED) this.widths.clear();
       this.widths.set(text, width = this.context.measureText(text).width);
     }
     return width;
@@ -226,7 +248,8 @@ export class Drawing {
     }
   }
 
-  hatchPeriods(start: Float64Array, end: Float64Array, { scale, theme }: Scene, y: number, height: number): void {
+  hatchPeriods(start: Float64Array, end: Float64Array, { scale, theme }: Scene, y: number,
+    height: number): void {
     const { context } = this;
     context.fillStyle = this.hatching(theme.danger);
     let drawn = -1;

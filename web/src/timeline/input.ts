@@ -25,7 +25,8 @@ export function attachInput(timeline: Timeline): () => void {
     event.preventDefault();
     const unit = event.deltaMode === 1 ? LINE_PIXELS : event.deltaMode === 2 ? timeline.bodyHeight : 1;
     const [dx, dy] = [event.deltaX * unit, event.deltaY * unit];
-    if (event.ctrlKey || event.metaKey) timeline.zoom(Math.exp(Math.max(-1, Math.min(1, dy * 0.003))), timeAt(at(event).x));
+    if (event.ctrlKey || event.metaKey) timeline.zoom(Math.exp(Math.max(-1, Math.min(1, dy * 0.003))),
+      timeAt(at(event).x));
     else if (event.shiftKey) timeline.pan((dy || dx) * timeline.scale.quantum);
     else if (Math.abs(dx) > Math.abs(dy)) timeline.pan(dx * timeline.scale.quantum);
     else timeline.scrollBy(dy);
@@ -79,7 +80,8 @@ export function attachInput(timeline: Timeline): () => void {
     }
     const { x, y } = at(event);
     if (done.moved) {
-      if (done.kind === "zoom") timeline.setView(Math.min(timeAt(done.x), timeAt(x)), Math.max(timeAt(done.x), timeAt(x)));
+      if (done.kind === "zoom") timeline.setView(Math.min(timeAt(done.x), timeAt(x)),
+        Math.max(timeAt(done.x), timeAt(x)));
       timeline.dragPeriod(null, 0, 0);
       return;
     }
@@ -107,7 +109,8 @@ export function attachInput(timeline: Timeline): () => void {
   return () => ended.abort();
 }
 
-function dragOn(element: HTMLElement, press: (event: PointerEvent) => void, move: (event: PointerEvent) => void,
+function dragOn(element: HTMLElement, press: (event: PointerEvent) => void,
+  move: (event: PointerEvent) => void,
   signal: AbortSignal): void {
   element.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;

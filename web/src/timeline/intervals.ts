@@ -1,18 +1,26 @@
 // The intervals of one row, and their levels of detail: what a row costs to draw depends on the pixels it covers, not
 // on the number of intervals.
 
-/** Runs of neighbouring intervals that together are shorter than `quantum` ns, each with its longest interval. */
+/**
+ * Runs of neighbouring intervals that together are shorter than `quantum` ns. A run has its times beside it: they are
+ * read in order, while the items of a row lie far from each other in memory.
+ */
 interface Level {
   quantum: number;
-  /** Positions in the row. */
-  first: Uint32Array;
-  last: Uint32Array;
-  longest: Uint32Array;
+  start: Float64Array;
+  end: Float64Array;
+  /** The longest interval of the run, and how long it is. */
+  item: Uint32Array;
+  length: Float32Array;
+  /** 1 where the run is that interval alone. */
+  single: Uint8Array;
 }
 
 /** Rows shorter than this are drawn as they are. */
 const LEAST_TO_MERGE = 512;
 const SAMPLES = 1024;
+/** A level must have at most this part of the runs of the finer one. */
+const WORTH_A_LEVEL = 0.6;
 
 /** Intervals that do not overlap, in order of time: a selection of the items of some columns. */
 export class Intervals {
@@ -20,7 +28,8 @@ export class Intervals {
   private levels: Level[] | null = null;
 
   /** `order` holds the items of this row; null: all of them. */
-  constructor(readonly start: Float64Array, readonly end: Float64Array, readonly order: Uint32Array | null = null) {
+  constructor(readonly start: Float64Array, readonly end: Float64Array,
+    readonly order: Uint32Array | null = null) {
     this.count = order ? order.length : start.length;
   }
 
@@ -54,19 +63,21 @@ export class Intervals {
     return low;
   }
 
-  /** The item drawn at `time` where a pixel is `quantum` ns wide, or the nearest at most `slack` ns away; or -1. */
+  /** The item drawn at `time` where a pixel is `quantum` ns wide,
+    or the nearest at most `slack` ns away; or -1. */
   at(time: number, quantum: number, slack: number): number {
     const level = this.level(quantum);
-    const count = level ? level.first.length : this.count;
+    const count = level ? level.start.length : this.count;
     let best = -1;
     let distance = slack;
-    for (let i = this.firstBlock(level, time - slack); i < count; i++) {
-      const start = this.start[this.item(level ? level.first[i] : i)];
-      const end = this.end[this.item(level ? level.last[i] : i)];
+    for (let i = level ? after(level.end, time - slack) : this.after(time - slack); i < count; i++) {
+      const item = level ? level.item[i] : this.item(i);
+      const start = level ? level.start[i] : this.start[item];
+      const end = level ? level.end[i] : this.end[item];
       if (start > time + slack) break;
       const away = start > time ? start - time : end < time ? time - end : -1;
       if (away < distance || best < 0) {
-        best = this.item(level ? level.longest[i] : i);
+        best = item;
         distance = away;
       }
       if (away < 0) break;
@@ -75,33 +86,27 @@ export class Intervals {
   }
 
   /**
-   * Paints the intervals into `line`, whose pixel 0 begins at `from` and whose pixels are `quantum` ns wide. Calls
-   * `wide` for each single interval of at least `wideFrom` pixels. Where several share a pixel, the longest shows.
+   * Paints the intervals into `line`,
+     whose pixel 0 begins at `from` and whose pixels are `quantum` ns wide. Calls
+   * `wide` for each single interval of at least `wideFrom` pixels. Where several share a pixel,
+     the longest shows.
    */
-  paint(line: Uint32Array, from: number, quantum: number, key: Uint32Array, palette: Uint32Array, wideFrom: number,
+  paint(line: Uint32Array, from: number, quantum: number, key: Uint32Array, palette: Uint32Array,
+    wideFrom: number,
     wide: (item: number, x0: number, x1: number) => void): void {
     const level = this.level(quantum);
-    const count = level ? level.first.length : this.count;
     const width = line.length;
-    const { start, end, order } = this;
     let taken = -1;
     let takenFor = 0;
-    for (let i = this.firstBlock(level, from); i < count; i++) {
-      const first = level ? level.first[i] : i;
-      const last = level ? level.last[i] : i;
-      const longest = level ? level.longest[i] : i;
-      const item = order ? order[longest] : longest;
-      const begin = first === longest ? item : order ? order[first] : first;
-      const finish = last === longest ? item : order ? order[last] : last;
-      let x0 = Math.floor((start[begin] - from) / quantum);
-      if (x0 >= width) break;
-      let x1 = Math.floor((end[finish] - from) / quantum);
+    const put = (item: number, start: number, end: number, length: number, single: boolean): boolean => {
+      let x0 = Math.floor((start - from) / quantum);
+      if (x0 >= width) return false;
+      let x1 = Math.floor((end - from) / quantum);
       if (x1 <= x0) x1 = x0 + 1;
-      const length = end[item] - start[item];
       if (x0 < 0) x0 = 0;
       if (x1 > width) x1 = width;
       if (x0 <= taken && length < takenFor) x0 = taken + 1;
-      if (x0 >= x1) continue;
+      if (x0 >= x1) return true;
       taken = x1 - 1;
       takenFor = x1 - x0 > 1 ? 0 : length;
       const color = palette[key[item]];
@@ -109,21 +114,26 @@ export class Intervals {
       const stop = x1 - x0 > 3 && x1 < width ? x1 - 1 : x1;
       if (stop - x0 > 24) line.fill(color, x0, stop);
       else for (let x = x0; x < stop; x++) line[x] = color;
-      if (first === last && x1 - x0 >= wideFrom) wide(item, x0, x1);
+      if (single && x1 - x0 >= wideFrom) wide(item, x0, x1);
+      return true;
+    };
+    if (level) {
+      const { start, end, item, length, single } = level;
+      for (let i = after(end, from); i < start.length; i++) {
+        if (!put(item[i], start[i], end[i], length[i], single[i] === 1)) return;
+      }
+      return;
+    }
+    const { start, end, order, count } = this;
+    for (let i = this.after(from); i < count; i++) {
+      const item = order ? order[i] : i;
+      if (!put(item, start[item], end[item], end[item] - start[item], true)) return;
     }
   }
 
-  private firstBlock(level: Level | null, time: number): number {
-    const position = this.after(time);
-    if (!level) return position;
-    let low = 0;
-    let high = level.last.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (level.last[middle] >= position) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+  /** Computes the levels of detail, which otherwise happens when the row is first drawn. */
+  prepare(): void {
+    this.level(Infinity);
   }
 
   /** The coarsest level whose runs are no longer than `quantum`; null: draw each interval. */
@@ -142,13 +152,13 @@ export class Intervals {
     const levels: Level[] = [];
     const span = this.end[this.item(this.count - 1)] - this.start[this.item(0)];
     let from: Level | null = null;
-    for (let quantum = this.spacing() * 4; quantum < span; quantum *= 2) {
+    for (let quantum = this.spacing() * 2; quantum < span; quantum *= 2) {
       const made = this.coarser(from, quantum);
-      const before: number = from ? from.first.length : this.count;
-      if (made.first.length > before * 0.8) continue;
+      const before: number = from ? from.start.length : this.count;
+      if (made.start.length > before * WORTH_A_LEVEL) continue;
       levels.push(made);
       from = made;
-      if (made.first.length < LEAST_TO_MERGE) break;
+      if (made.start.length < LEAST_TO_MERGE) break;
     }
     return levels;
   }
@@ -165,36 +175,46 @@ export class Intervals {
   }
 
   private coarser(from: Level | null, quantum: number): Level {
-    const count = from ? from.first.length : this.count;
-    const { start, end } = this;
-    const first = new Uint32Array(count);
-    const last = new Uint32Array(count);
-    const longest = new Uint32Array(count);
-    let made = -1;
-    let madeStart = 0;
-    let best = 0;
+    const count = from ? from.start.length : this.count;
+    const made = { start: new Float64Array(count), end: new Float64Array(count), item: new Uint32Array(count),
+      length: new Float32Array(count), single: new Uint8Array(count) };
+    let at = -1;
     for (let i = 0; i < count; i++) {
-      const a = from ? from.first[i] : i;
-      const b = from ? from.last[i] : i;
-      const most = from ? from.longest[i] : i;
-      const item = this.item(most);
-      const length = end[item] - start[item];
-      if (made >= 0 && end[this.item(b)] - madeStart <= quantum) {
-        last[made] = b;
-        if (length > best) {
-          best = length;
-          longest[made] = most;
+      const item = from ? from.item[i] : this.item(i);
+      const start = from ? from.start[i] : this.start[item];
+      const end = from ? from.end[i] : this.end[item];
+      const length = from ? from.length[i] : end - start;
+      if (at >= 0 && end - made.start[at] <= quantum) {
+        made.end[at] = end;
+        made.single[at] = 0;
+        if (length > made.length[at]) {
+          made.length[at] = length;
+          made.item[at] = item;
         }
         continue;
       }
-      made++;
-      first[made] = a;
-      last[made] = b;
-      longest[made] = most;
-      madeStart = start[this.item(a)];
-      best = length;
+      at++;
+      made.start[at] = start;
+      made.end[at] = end;
+      made.item[at] = item;
+      made.length[at] = length;
+      made.single[at] = from ? from.single[i] : 1;
     }
-    const cut = (array: Uint32Array) => array.slice(0, made + 1);
-    return { quantum, first: cut(first), last: cut(last), longest: cut(longest) };
+    const used = at + 1;
+    return { quantum, start: made.start.slice(0, used), end: made.end.slice(0, used),
+      item: made.item.slice(0, used),
+      length: made.length.slice(0, used), single: made.single.slice(0, used) };
   }
+}
+
+/** The number of the first of some ascending times that is after `time`. */
+function after(times: Float64Array, time: number): number {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (times[middle] > time) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }

@@ -1,5 +1,6 @@
 // The labels of the rows in view, as elements, so that they can be read aloud and reached by keyboard.
 
+import { visibleName } from "../ui/text";
 import type { Layout } from "./layout";
 import type { Row } from "./rows";
 
@@ -49,13 +50,13 @@ export class Labels {
     element.className = `tl-label tl-${row.kind}`;
     element.style.paddingLeft = `${6 + row.indent * 12}px`;
     element.style.height = `${Math.min(row.height, row.kind === "row" ? 40 : row.height)}px`;
-    const text = row.label.slice(0, LONGEST);
+    const text = visibleName(row.label.slice(0, LONGEST)) || "(no name)";
     const name = document.createElement("span");
     name.className = "tl-name";
     name.textContent = text;
     const detail = document.createElement("span");
     detail.className = "tl-detail";
-    detail.textContent = row.detail;
+    detail.textContent = visibleName(row.detail.slice(0, LONGEST));
     const toggles = row.open !== null;
     if (row.kind !== "row") {
       const button = this.button(() => this.onToggle(row));
@@ -71,6 +72,10 @@ export class Labels {
         button.setAttribute("aria-expanded", String(row.open));
         button.setAttribute("aria-label", `Details of ${text}`);
         element.append(button);
+      } else {
+        const space = document.createElement("span");
+        space.className = "tl-fold";
+        element.append(space);
       }
       if (row.thread !== null) {
         const button = this.button(() => this.onThread(row.thread!));
@@ -78,7 +83,7 @@ export class Labels {
         element.append(button);
       } else element.append(name, detail);
     }
-    element.title = row.detail ? `${text} · ${row.detail}` : text;
+    element.title = row.detail ? `${text} · ${detail.textContent}` : text;
     return element;
   }
 

@@ -70,7 +70,8 @@ export class Layout {
   unfold(track: Pick<Track, "id" | "thread" | "process" | "cpu" | "kind">): boolean {
     let changed = false;
     for (const id of hiding(this.model, track)) {
-      if (track.id < 0 ? track.thread !== null && this.threads.has(track.thread) : this.places.has(track.id)) break;
+      if (track.id < 0 ? track.thread !== null
+        && this.threads.has(track.thread) : this.places.has(track.id)) break;
       if (this.folds.get(id) === true) continue;
       this.folds.set(id, true);
       this.rebuild();
@@ -92,7 +93,8 @@ export class Layout {
       const at = band.stack.find(id, item);
       const top = band.stack.level[at] * band.lineHeight;
       if (top >= band.height) return null;
-      return { row, band, start: band.stack.start[at], end: band.stack.end[at], y: y + top, height: band.lineHeight };
+      return { row, band, start: band.stack.start[at], end: band.stack.end[at], y: y + top,
+        height: band.lineHeight };
     }
     const [start, end] = itemTimes(track, item);
     return { row, band, start, end, y, height: band.height };
@@ -123,7 +125,8 @@ export class Layout {
         const { intervals, track, item } = band.frames;
         const at = intervals.at(time, scale.quantum, slack);
         if (at < 0) return null;
-        return { ...inner, selection: { kind: "span", track: track[at], item: item[at] }, start: intervals.start[at],
+        return { ...inner, selection: { kind: "span", track: track[at], item: item[at] },
+          start: intervals.start[at],
           end: intervals.end[at] };
       }
       case "counter": {

@@ -7,7 +7,8 @@ import type { KeySpace, Stack } from "./stack";
 export class Marks {
   private readonly flags: Record<KeySpace, Uint8Array>;
   private readonly rows = new Map<Stack, (Intervals | null)[]>();
-  private readonly solid: { color: number; palettes: Partial<Record<KeySpace, Uint32Array>> } = { color: 0, palettes: {} };
+  private readonly solid: { color: number; palettes: Partial<Record<KeySpace, Uint32Array>> } = { color: 0,
+    palettes: {} };
 
   /** `names`, `methods` and `threads` hold 1 where a name, a method, or a thread (by index + 1) is marked. */
   constructor(names: Uint8Array, methods: Uint8Array, threads: Uint8Array) {

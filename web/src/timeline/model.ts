@@ -1,7 +1,7 @@
 // What the timeline computes once for a trace: stacks, colours, frames, the VSYNC period, and the overall activity.
 
 import type { Trace, Track } from "../data/trace";
-import { deal, faded, mix, readTheme, stateColor, threadColors, type Theme } from "./colors";
+import { deal, faded, mix, readTheme, stateColor, threadColors, type Theme, unpack } from "./colors";
 import { Intervals } from "./intervals";
 import { type KeySpace, Stack } from "./stack";
 
@@ -21,6 +21,20 @@ export interface Frames {
   late: number;
 }
 
+const models = new WeakMap<Trace, Model>();
+
+/** The model of a trace, which is made once. */
+export function modelOf(trace: Trace): Model {
+  let model = models.get(trace);
+  if (!model) models.set(trace, model = new Model(trace));
+  return model;
+}
+
+/** The colour, for a style sheet, of a slice's name (a string id) or of a method. */
+export function spanColor(trace: Trace, kind: "calls" | "slices", label: number): string {
+  return unpack(modelOf(trace).dealt[kind === "calls" ? "methods" : "names"][label]);
+}
+
 export class Model {
   readonly byThread: Track[][];
   readonly byProcess: Track[][];
@@ -34,9 +48,11 @@ export class Model {
   private readonly stacks = new Map<string, Stack>();
   private readonly strips = new Map<number, Intervals>();
   private readonly frames = new Map<number, Frames | null>();
-  private colors: { theme: Theme; palettes: Record<KeySpace, Uint32Array>; dim: Partial<Record<KeySpace, Uint32Array>>;
+  private colors: { theme: Theme; palettes: Record<KeySpace, Uint32Array>; dim: Partial<Record<KeySpace,
+    Uint32Array>>;
     states: Uint32Array; } | null = null;
-  private readonly dealt: Record<KeySpace, Uint32Array>;
+  /** The colours of names, methods and threads, in any theme. */
+  readonly dealt: Record<KeySpace, Uint32Array>;
 
   constructor(readonly trace: Trace) {
     this.byThread = trace.threads.map(() => []);
@@ -139,7 +155,8 @@ export class Model {
     found.sort((a, b) => a.start - b.start);
     const over = Uint32Array.from(found, ({ start, end }) => (end - start > this.frameNs ? 1 : 0));
     return {
-      intervals: new Intervals(Float64Array.from(found, (f) => f.start), Float64Array.from(found, (f) => f.end)),
+      intervals: new Intervals(Float64Array.from(found, (f) => f.start), Float64Array.from(found,
+        (f) => f.end)),
       over, track: Uint32Array.from(found, (f) => f.track), item: Uint32Array.from(found, (f) => f.item),
       late: over.reduce((sum, one) => sum + one, 0),
     };
@@ -147,7 +164,8 @@ export class Model {
 
   /** Marks the names of slices that are frames. */
   frameNames(): Uint8Array {
-    return (this.frameFlags ??= Uint8Array.from(this.trace.strings, (name) => (FRAME_NAMES.test(name) ? 1 : 0)));
+    return (this.frameFlags ??= Uint8Array.from(this.trace.strings, (name) => (FRAME_NAMES.test(name)
+      ? 1 : 0)));
   }
   private frameFlags: Uint8Array | null = null;
 
@@ -182,17 +200,19 @@ export class Model {
     const count = this.trace.methods?.name.length ?? 0;
     const totals = new Float64Array(count);
     const open = new Uint32Array(count);
-    const stack: number[] = [];
-    for (const { spans, kind } of this.trace.tracks) {
+    for (const { spans, kind, depth: levels } of this.trace.tracks) {
       if (!spans || kind !== "calls") continue;
       const { start, end, depth, label } = spans;
+      const stack = new Uint32Array(Math.max(levels, 1 << 16));
+      let height = 0;
       for (let i = 0; i < label.length; i++) {
-        while (stack.length > depth[i]) open[stack.pop()!]--;
+        const level = depth[i];
+        while (height > level) open[stack[--height]]--;
         const method = label[i];
         if (open[method]++ === 0) totals[method] += end[i] - start[i];
-        stack.push(method);
+        stack[height++] = method;
       }
-      while (stack.length > 0) open[stack.pop()!]--;
+      open.fill(0);
     }
     return deal(totals);
   }

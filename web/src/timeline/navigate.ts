@@ -25,7 +25,8 @@ export class Navigator {
     const track = this.timeline.model.trace.tracks[selection.track];
     const label = track.states?.state ?? track.instants?.label;
     let item = selection.item + by;
-    while (sameName && label && item >= 0 && item < track.count && label[item] !== label[selection.item]) item += by;
+    while (sameName && label && item >= 0 && item < track.count
+      && label[item] !== label[selection.item]) item += by;
     if (item >= 0 && item < track.count) this.timeline.select({ ...selection, item }, true);
   }
 
@@ -98,7 +99,8 @@ export class Navigator {
 }
 
 /** The period of a selection, or null where it has none. */
-export function periodOf(timeline: Timeline, selection: Selection | null): { from: number; to: number } | null {
+export function periodOf(timeline: Timeline,
+  selection: Selection | null): { from: number; to: number } | null {
   if (!selection || !("track" in selection)) return null;
   const track = timeline.model.trace.tracks[selection.track];
   if (!track || selection.item >= track.count) return null;

@@ -44,8 +44,10 @@ const FLAT_LEVELS = 8;
 const STATE_HEIGHT = 8;
 const TICK_HEIGHT = 9;
 const COUNTER_HEIGHT = 34;
-const GAP = 3;
+const GAP = 2;
 const LEAST_ROW = 20;
+const CPU_HEIGHT = 11;
+const CPU_COUNTER_HEIGHT = 7;
 
 /** Threads and counters of a process that show before the rest is folded. */
 const THREADS_SHOWN = 8;
@@ -90,7 +92,8 @@ class RowBuilder {
     });
     const least = row.kind === "group" ? GROUP_HEIGHT : row.kind === "more" ? MORE_HEIGHT : LEAST_ROW;
     const height = Math.max(least, y + GAP);
-    this.rows.push({ detail: "", indent: 1, open: null, thread: null, process: null, losses: [], ...row, y: this.y,
+    this.rows.push({ detail: "", indent: 1, open: null, thread: null, process: null, losses: [], ...row,
+      y: this.y,
       height, bands: placed });
     this.y += height;
   }
@@ -113,13 +116,15 @@ class RowBuilder {
       const wide = this.isOpen(id, false);
       const bands: NewBand[] = [];
       for (const track of tracks) {
-        if (track.role === "running") bands.push(this.stack([track], true, wide ? LEVEL_HEIGHT : 14));
+        if (track.role === "running") bands.push(this.stack([track], true, wide ? LEVEL_HEIGHT : CPU_HEIGHT));
         else if (track.role === "irq" && wide) bands.push(this.stack([track], true, 14));
-        else if (track.role === "frequency") bands.push({ kind: "counter", track, height: wide ? COUNTER_HEIGHT : 12 });
+        else if (track.role === "frequency") bands.push({ kind: "counter", track, height: wide
+          ? COUNTER_HEIGHT : CPU_COUNTER_HEIGHT });
         else if (track.role === "idle" && wide) bands.push({ kind: "counter", track, height: 18 });
         else if (wide && track.kind !== "losses") bands.push(this.plain(track));
       }
-      this.add({ id, kind: "row", label: `CPU ${cpu}`, open: wide, losses: tracks.filter((t) => t.kind === "losses") },
+      this.add({ id, kind: "row", label: `CPU ${cpu}`, open: wide,
+        losses: tracks.filter((t) => t.kind === "losses") },
         bands);
     }
   }
@@ -142,6 +147,10 @@ class RowBuilder {
     });
     // The threads are ordered by process, the busiest first; processes with tracks alone come after them.
     const order = [...members.keys()];
+    // The launched app comes first, however busy others are.
+    const launched = (process: number | null) => (process !== null
+      && processes[process].name === this.model.trace.index.launch?.package ? 0 : 1);
+    order.sort((a, b) => launched(a) - launched(b));
     processes.forEach((_, process) => {
       if (!members.has(process) && this.model.byProcess[process].length > 0) order.push(process);
     });
@@ -155,7 +164,8 @@ class RowBuilder {
 
   private more(id: string, count: number, what: string, indent: number): void {
     const open = this.isOpen(id, false);
-    this.add({ id, kind: "more", indent, open, label: open ? `Fold ${count} ${what}` : `… and ${count} ${what}` });
+    this.add({ id, kind: "more", indent, open, label: open
+      ? `Fold ${count} ${what}` : `… and ${count} ${what}` });
   }
 
   private process(process: number | null, threads: number[], rank: number): void {
@@ -167,7 +177,8 @@ class RowBuilder {
       && info.name === trace.index.launch?.package));
     const busy = threads.reduce((sum, thread) => sum + trace.threads[thread].busy_ns, 0);
     const share = trace.duration > 0 ? (100 * busy) / trace.duration : 0;
-    this.add({ id, kind: "group", indent: 0, open, process, label: info?.name ?? "Threads of no known process",
+    this.add({ id, kind: "group", indent: 0, open, process,
+      label: info?.name ?? "Threads of no known process",
       detail: `${info ? `pid ${info.pid} · ` : ""}${threads.length} ${threads.length === 1 ? "thread" : "threads"}`
         + ` · ${share < 10 ? share.toFixed(1) : share.toFixed(0)} % of a CPU` });
     if (!open) return;
@@ -211,7 +222,8 @@ class RowBuilder {
       if (track.role === "markers") bands.push({ kind: "ticks", track, height: TICK_HEIGHT });
       else if (track.role === "events" && open) bands.push({ kind: "ticks", track, height: TICK_HEIGHT });
     }
-    this.add({ id, kind: "row", label: info.name || (info.tid === null ? "unnamed thread" : `thread ${info.tid}`),
+    this.add({ id, kind: "row", label: info.name || (info.tid === null
+      ? "unnamed thread" : `thread ${info.tid}`),
       detail: info.tid === null ? "" : String(info.tid), open: nested.length > 0 ? open : null, thread,
       process: info.process }, bands);
     for (const track of tracks) {
@@ -225,7 +237,8 @@ class RowBuilder {
     const id = `track ${track.id}`;
     const nested = track.spans && track.depth > 1;
     const open = this.isOpen(id, true);
-    const name = track.name || { markers: "Markers", irq: "Interrupts", vsync: "VSYNC" }[track.role as string];
+    const name = track.name || { markers: "Markers", irq: "Interrupts",
+      vsync: "VSYNC" }[track.role as string];
     this.add({ id, kind: "row", label: name || track.role, indent, detail: track.counter ? track.unit : "",
       open: nested ? open : null, thread: track.thread, process,
       losses: track.kind === "losses" ? [track] : [] },
@@ -235,7 +248,8 @@ class RowBuilder {
   private counters(id: string, counters: Track[], process: number | null): void {
     const fold = counters.length >= COUNTERS_SHOWN + LEAST_FOLDED;
     const all = this.isOpen(`${id} counters`, false);
-    for (const track of fold && !all ? counters.slice(0, COUNTERS_SHOWN) : counters) this.track(track, process);
+    for (const track of fold && !all ? counters.slice(0, COUNTERS_SHOWN) : counters) this.track(track,
+      process);
     if (fold) this.more(`${id} counters`, counters.length - COUNTERS_SHOWN, "more counters", 1);
   }
 

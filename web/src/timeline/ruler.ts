@@ -42,7 +42,8 @@ export function drawRuler(canvas: HTMLCanvasElement, scene: HeadScene, height: n
     context.fillRect(x0, height - 3, Math.max(1, x1 - x0), 3);
     const text = formatDuration(range.to - range.from);
     const room = context.measureText(text).width;
-    const middle = Math.min(Math.max((Math.max(x0, 0) + Math.min(x1, scale.width)) / 2 - room / 2, 2), scale.width - room - 2);
+    const middle = Math.min(Math.max((Math.max(x0, 0) + Math.min(x1, scale.width)) / 2 - room / 2, 2),
+      scale.width - room - 2);
     context.fillStyle = theme.panel;
     context.fillRect(middle - 3, 1, room + 6, 14);
     context.fillStyle = theme.fg;
@@ -106,7 +107,8 @@ export function drawOverview(canvas: HTMLCanvasElement, scene: HeadScene, height
   context.strokeRect(x0 + 1, 1, Math.max(x1 - x0 - 2, 2), height - 2);
 }
 
-function begin(canvas: HTMLCanvasElement, { ratio, theme }: HeadScene, width: number, height: number): CanvasRenderingContext2D {
+function begin(canvas: HTMLCanvasElement, { ratio, theme }: HeadScene, width: number,
+  height: number): CanvasRenderingContext2D {
   const [wide, tall] = [Math.max(1, Math.round(width * ratio)), Math.round(height * ratio)];
   if (canvas.width !== wide || canvas.height !== tall) {
     canvas.width = wide;

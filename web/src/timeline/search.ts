@@ -13,7 +13,8 @@ export interface Matches {
 /** 1 for each name, method and thread (by index + 1) that holds the query. */
 export interface MatchFlags { names: Uint8Array; methods: Uint8Array; threads: Uint8Array }
 
-/** Which names, methods and threads hold `query`, letters of either case alike; null where nothing is asked. */
+/** Which names, methods and threads hold `query`,
+  letters of either case alike; null where nothing is asked. */
 export function matchFlags(trace: Trace, query: string): MatchFlags | null {
   const wanted = query.trim().toLowerCase();
   if (!wanted) return null;
@@ -51,7 +52,8 @@ class Found implements Matches {
       for (let i = 0; i < columns.label.length; i++) found += marked[columns.label[i]];
       if (found === 0) continue;
       count += found;
-      this.tracks.push({ track, times: spans ? spans.start : instants!.time, labels: columns.label, flags: marked });
+      this.tracks.push({ track, times: spans ? spans.start : instants!.time, labels: columns.label,
+        flags: marked });
     }
     this.count = count + this.threads.length;
   }
@@ -68,7 +70,8 @@ class Found implements Matches {
   private step(by: 1 | -1): Selection | null {
     if (this.count === 0) return null;
     const last = this.threads.length - 1;
-    if (this.at) return this.toItem(this.beyond(this.at, by)) ?? (last < 0 ? this.toItem(this.beyond(null, by))
+    if (this.at) return this.toItem(this.beyond(this.at, by)) ?? (last < 0
+      ? this.toItem(this.beyond(null, by))
       : this.toThread(by > 0 ? 0 : last));
     const thread = this.thread + by;
     if (thread >= 0 && thread <= last) return this.toThread(thread);
@@ -88,7 +91,8 @@ class Found implements Matches {
     return { kind: track.instants ? "instant" : "span", track: track.id, item };
   }
 
-  /** The next match in order of time (and of tracks, where times are equal); from null: the first or the last. */
+  /** The next match in order of time (and of tracks,
+    where times are equal); from null: the first or the last. */
   private beyond(from: Candidate | null, by: 1 | -1): Candidate | null {
     let best: Candidate | null = null;
     for (const { track, times, labels, flags } of this.tracks) {
@@ -121,7 +125,8 @@ function firstAt(times: Float64Array, time: number, after: boolean): number {
   return low;
 }
 
-/** What `query` finds in `trace`: slices, calls and instants by name, and threads by name, number and process. */
+/** What `query` finds in `trace`: slices, calls and instants by name, and threads by name,
+  number and process. */
 export function searchMatches(trace: Trace, query: string): Matches {
   const flags = matchFlags(trace, query);
   if (!flags) return { count: 0, next: () => null, previous: () => null };

@@ -75,7 +75,8 @@ export class Stack {
   }
 
   row(level: number): Intervals {
-    if (this.levels === 1 && this.tracks.length === 1) return (this.rows[0] ??= new Intervals(this.start, this.end));
+    if (this.levels === 1 && this.tracks.length === 1) return (this.rows[0] ??= new Intervals(this.start,
+      this.end));
     this.sort();
     return (this.rows[level] ??= new Intervals(this.start, this.end,
       this.order!.subarray(this.offsets![level], this.offsets![level + 1])));
@@ -152,7 +153,8 @@ export class Stack {
       for (let i = 0; i < next.length; i++) {
         if (next[i] === stop[i]) continue;
         if (best < 0 || this.start[next[i]] < this.start[next[best]]
-          || (this.start[next[i]] === this.start[next[best]] && this.end[next[i]] > this.end[next[best]])) best = i;
+          || (this.start[next[i]] === this.start[next[best]]
+            && this.end[next[i]] > this.end[next[best]])) best = i;
       }
       merged[at] = next[best]++;
     }

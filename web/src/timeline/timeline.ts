@@ -12,7 +12,7 @@ import { handleKey } from "./keys";
 import { Labels } from "./labels";
 import { type Hit, Layout, type Scale } from "./layout";
 import { Marks } from "./marks";
-import { Model } from "./model";
+import { type Model, modelOf } from "./model";
 import { Navigator, periodOf } from "./navigate";
 import { makePainter, type Painter } from "./painter";
 import type { Row } from "./rows";
@@ -61,7 +61,8 @@ export class Timeline {
   private requested = 0;
   private allArrows = false;
   private marks: { of: Selection | null; marks: Marks | null } = { of: null, marks: null };
-  private found: { query: string; model: Model | null; marks: Marks | null } = { query: "", model: null, marks: null };
+  private found: { query: string; model: Model | null; marks: Marks | null } = { query: "", model: null,
+    marks: null };
   private ownSelection: Selection | null = null;
   private zoomPeriod: Range | null = null;
 
@@ -74,7 +75,8 @@ export class Timeline {
     plot.prepend(this.painter.canvas, this.drawing.overlay);
     overview.append(this.overviewCanvas);
     ruler.append(this.rulerCanvas);
-    this.labels = new Labels(labels, (row) => this.toggle(row), (thread) => this.select({ kind: "thread", thread }, false));
+    this.labels = new Labels(labels, (row) => this.toggle(row),
+      (thread) => this.select({ kind: "thread", thread }, false));
     container.replaceChildren(root);
     this.retheme();
     const sizes = new ResizeObserver(() => this.resize());
@@ -92,9 +94,11 @@ export class Timeline {
       }
     });
     this.undo.push(attachInput(this), store.subscribe((state, changed) => this.changed(state, changed)),
-      () => sizes.disconnect(), () => themes.disconnect(), () => scheme.removeEventListener("change", retheme),
+      () => sizes.disconnect(), () => themes.disconnect(), () => scheme.removeEventListener("change",
+        retheme),
       exposeToTests(this));
     this.resize();
+    this.prepare();
     if (store.state.selection) this.reveal(store.state.selection);
   }
 
@@ -137,7 +141,8 @@ export class Timeline {
     this.store.set({ view: { from: begin, to: begin + span } });
   }
 
-  /** Zooms by `factor` (less than 1: in), with `at` staying where it is; without `at` the pointer or the middle. */
+  /** Zooms by `factor` (less than 1: in),
+    with `at` staying where it is; without `at` the pointer or the middle. */
   zoom(factor: number, at = this.hoverTime ?? (this.view.from + this.view.to) / 2): void {
     const { from, to } = this.view;
     const duration = Math.max(this.model.trace.duration, 1);
@@ -199,10 +204,12 @@ export class Timeline {
 
   toggleBookmark(): void {
     const { bookmarks, selection } = this.store.state;
-    const at = Math.round(periodOf(this, selection)?.from ?? this.hoverTime ?? (this.view.from + this.view.to) / 2);
+    const at = Math.round(periodOf(this,
+      selection)?.from ?? this.hoverTime ?? (this.view.from + this.view.to) / 2);
     const near = bookmarks.find((one) => Math.abs(one.at - at) < 6 * this.scale.quantum);
     const label = String(1 + bookmarks.reduce((most, one) => Math.max(most, Number(one.label) || 0), 0));
-    this.store.set({ bookmarks: near ? bookmarks.filter((one) => one !== near) : [...bookmarks, { at, label }] });
+    this.store.set({ bookmarks: near ? bookmarks.filter((one) => one !== near) : [...bookmarks,
+      { at, label }] });
     this.say(near ? `Bookmark ${near.label} removed` : `Bookmark ${label} set at ${formatMoment(at)}`);
   }
 
@@ -221,7 +228,8 @@ export class Timeline {
   dragPeriod(kind: "range" | "zoom" | null, from: number, to: number): void {
     if (kind === "range") {
       const duration = Math.max(this.model.trace.duration, 1);
-      this.store.set({ range: { from: Math.max(0, Math.round(from)), to: Math.min(duration, Math.round(to)) } });
+      this.store.set({ range: { from: Math.max(0, Math.round(from)), to: Math.min(duration,
+        Math.round(to)) } });
       return;
     }
     this.zoomPeriod = kind === "zoom" ? { from, to } : null;
@@ -250,7 +258,8 @@ export class Timeline {
     showTip(tip, found);
     const { offsetLeft, offsetTop } = this.elements.plot;
     const [wide, tall] = [tip.offsetWidth, tip.offsetHeight];
-    const left = offsetLeft + x + 16 + wide > offsetLeft + this.width ? offsetLeft + x - wide - 12 : offsetLeft + x + 16;
+    const left = offsetLeft + x + 16 + wide > offsetLeft + this.width
+      ? offsetLeft + x - wide - 12 : offsetLeft + x + 16;
     const top = Math.min(offsetTop + y + 18, this.elements.root.clientHeight - tall - 4);
     tip.style.transform = `translate(${Math.max(left, 4)}px, ${Math.max(top, 4)}px)`;
   }
@@ -272,13 +281,15 @@ export class Timeline {
     drawOverview(this.overviewCanvas, head, OVERVIEW_HEIGHT);
     drawRuler(this.rulerCanvas, head, RULER_HEIGHT);
     const { selection } = state;
-    this.labels.update(this.layout, this.scrolled, this.height, selection?.kind === "thread" ? selection.thread : null);
+    this.labels.update(this.layout, this.scrolled, this.height, selection?.kind === "thread"
+      ? selection.thread : null);
     this.frameTimes.push(performance.now() - began);
     if (this.frameTimes.length > 2000) this.frameTimes.shift();
   }
 
   private scene(state: State): Scene {
-    return { model: this.model, layout: this.layout, theme: this.theme, scale: this.scale, ratio: devicePixelRatio || 1,
+    return { model: this.model, layout: this.layout, theme: this.theme, scale: this.scale,
+      ratio: devicePixelRatio || 1,
       height: this.height, scrolled: this.scrolled, selected: this.selectedMarks(state.selection),
       found: this.foundMarks(state.query), selection: state.selection };
   }
@@ -303,7 +314,8 @@ export class Timeline {
     context.fillStyle = theme.danger;
     for (const { at } of state.bookmarks) context.fillRect(place(at), 0, 1, height);
     const { drawn, left } = drawArrows(context, scene, this.allArrows);
-    this.elements.note.textContent = !this.allArrows ? "" : left > 0 ? `${drawn} arrows in view, ${left} more not drawn`
+    this.elements.note.textContent = !this.allArrows ? "" : left > 0
+      ? `${drawn} arrows in view, ${left} more not drawn`
       : `${drawn} ${drawn === 1 ? "arrow" : "arrows"} in view`;
     const box = state.selection && this.layout.box(state.selection);
     if (!box) return;
@@ -312,6 +324,26 @@ export class Timeline {
     context.strokeStyle = theme.fg;
     context.lineWidth = 2;
     context.strokeRect(x0, box.y - this.scrolled, Math.max(x1 - x0, 3), box.height - 1);
+  }
+
+  /** Computes the levels of detail of all rows while the browser has nothing else to do. */
+  private prepare(): void {
+    const { layout } = this;
+    const bands = layout.rows.flatMap(({ bands }) => bands);
+    const steps = (function* () {
+      for (const band of bands) {
+        if (band.kind === "stack") for (let level = 0; level < band.stack.levels; level++) yield band.stack.row(level).prepare();
+        else if (band.kind === "states") yield layout.model.strip(band.track).prepare();
+      }
+    })();
+    const idle = window.requestIdleCallback ?? ((work: (left: { timeRemaining(): number }) => void) =>
+      setTimeout(() => work({ timeRemaining: () => 8 }), 50));
+    const work = (left: { timeRemaining(): number }) => {
+      if (!this.elements.root.isConnected) return;
+      while (left.timeRemaining() > 3) if (steps.next().done) return;
+      idle(work);
+    };
+    idle(work);
   }
 
   request(): void {
@@ -323,6 +355,7 @@ export class Timeline {
       this.current = this.open(state.trace);
       this.model.setTheme(this.elements.root);
       this.resize();
+      this.prepare();
     }
     if (changed.has("selection")) {
       if (state.selection) {
@@ -343,7 +376,8 @@ export class Timeline {
   private reveal(selection: Selection): void {
     if (selection.kind === "method" || selection.kind === "name") return;
     if (selection.kind === "thread") {
-      if (this.layout.unfold({ id: -1, thread: selection.thread, process: null, cpu: null, kind: "slices" })) this.resize();
+      if (this.layout.unfold({ id: -1, thread: selection.thread, process: null, cpu: null,
+        kind: "slices" })) this.resize();
       const row = this.layout.threadRow(selection.thread);
       if (row) this.scrollIntoView(row.y, Math.min(row.height, 60));
       return;
@@ -378,7 +412,7 @@ export class Timeline {
   private open(trace: Trace): Shown {
     let shown = this.shown.get(trace);
     if (!shown) {
-      const model = new Model(trace);
+      const model = modelOf(trace);
       shown = { model, layout: new Layout(model), scrolled: 0 };
       this.shown.set(trace, shown);
     }
