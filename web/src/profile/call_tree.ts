@@ -2,7 +2,7 @@
 // may have millions of nodes.
 
 import type { Grouping } from "./grouping";
-import { type SpanSource, walk, type Window } from "./spans";
+import { grown, type SpanSource, SpanWalk, type Window } from "./spans";
 
 /** A node of a thread has the row -1 - thread index. */
 export class CallTree {
@@ -21,11 +21,13 @@ export class CallTree {
 
   static of(sources: SpanSource[], rows: Grouping, window: Window): CallTree {
     const tree = new CallTree();
-    const open: number[] = [];
+    let open = new Int32Array(1024);
     for (const source of sources) {
-      const { label, base, thread } = source;
-      const root = tree.node(-1, -1 - thread);
-      walk(source, window, (item, depth, wall, cpu) => {
+      const { label, base } = source;
+      const root = tree.node(-1, -1 - source.thread);
+      const walk = new SpanWalk(source, window);
+      while (walk.next()) {
+        const { item, depth, wall, wallInParent, cpu } = walk;
         const above = depth > 0 ? open[depth - 1] : root;
         const node = tree.node(above, rows.rowOf[base + label[item]]);
         tree.calls[node]++;
@@ -37,11 +39,12 @@ export class CallTree {
           tree.wall[root] += wall;
           tree.cpu[root] += cpu;
         } else {
-          tree.ownWall[above] -= wall;
+          tree.ownWall[above] -= wallInParent;
           tree.ownCpu[above] -= cpu;
         }
+        if (depth === open.length) open = grown(open);
         open[depth] = node;
-      });
+      }
     }
     return tree;
   }
@@ -98,18 +101,13 @@ export class CallTree {
   }
 
   private grow(): void {
-    const ints = (old: Int32Array) => {
-      const larger = new Int32Array(old.length * 2);
-      larger.set(old);
-      return larger;
-    };
     const floats = (old: Float64Array) => {
       const larger = new Float64Array(old.length * 2);
       larger.set(old);
       return larger;
     };
-    this.parent = ints(this.parent);
-    this.row = ints(this.row);
+    this.parent = grown(this.parent);
+    this.row = grown(this.row);
     this.calls = floats(this.calls);
     this.wall = floats(this.wall);
     this.cpu = floats(this.cpu);

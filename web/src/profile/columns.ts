@@ -35,9 +35,9 @@ export function profileColumns(trace: Trace, cpu: boolean): ProfileColumn[] {
   const columns: ProfileColumn[] = [{ id: "name", figure: "name", title: "Name", sortable: true,
     meaning: "The method or slice; unfold it to see its parents and children" }];
   const pair = (figure: FigureId, short: string, of: string, meaning: string) => columns.push(
-    { id: `${figure}%`, figure, percent: true, title: `${short} ${of} %`, width: 78, sortable: true,
+    { id: `${figure}%`, figure, percent: true, title: `${short} ${of} %`, width: 86, sortable: true,
       meaning: `${meaning}, percent of the ${of} time of all calls in the window` },
-    { id: figure, figure, title: `${short} ${of} ${unit}`, width: 104, sortable: true, meaning: `${meaning}, ${unit}` },
+    { id: figure, figure, title: `${short} ${of} ${unit}`, width: 98, sortable: true, meaning: `${meaning}, ${unit}` },
   );
   const inclusive = (of: string) => `Inclusive ${of} time: with the callees; of a recursion only the outermost call`;
   const exclusive = (of: string) => `Exclusive ${of} time: without the callees`;
@@ -47,12 +47,12 @@ export function profileColumns(trace: Trace, cpu: boolean): ProfileColumn[] {
     pair("cpuInclusive", "Incl", "CPU", inclusive("CPU"));
     pair("cpuExclusive", "Excl", "CPU", exclusive("CPU"));
   }
-  columns.push({ id: "calls", figure: "calls", title: "Calls+recur", width: 100, sortable: true,
+  columns.push({ id: "calls", figure: "calls", title: "Calls+recur", width: 118, sortable: true,
     meaning: "Calls that overlap the window, and recursive calls; of parents and children: calls / all calls" });
-  columns.push({ id: "perCall", figure: "perCall", title: `${clock === "CPU" ? "CPU" : "Wall"}/call`, width: 84,
+  columns.push({ id: "perCall", figure: "perCall", title: `${clock === "CPU" ? "CPU" : "Wall"}/call`, width: 80,
     sortable: true, meaning: `Inclusive ${clock} time per call` });
   if (cpu) {
-    columns.push({ id: "cpuPerCall", figure: "cpuPerCall", title: "CPU/call", width: 84, sortable: true,
+    columns.push({ id: "cpuPerCall", figure: "cpuPerCall", title: "CPU/call", width: 80, sortable: true,
       meaning: "Inclusive CPU time per call" });
   }
   return columns;

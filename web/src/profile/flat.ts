@@ -3,58 +3,105 @@
 // of the same row is open in its thread.
 
 import type { Grouping } from "./grouping";
-import { type SpanSource, walk, type Window } from "./spans";
+import { grown, type SpanSource, SpanWalk, type Window } from "./spans";
 
-export interface FlatProfile {
-  /** By row; times in ns. */
-  calls: Float64Array;
-  recursive: Float64Array;
-  inclusive: Float64Array;
-  exclusive: Float64Array;
-  cpuInclusive: Float64Array;
-  cpuExclusive: Float64Array;
+/** Figures of the rows; times in ns. */
+export class FlatProfile {
+  /** The figures of a row stand side by side, because a call changes most of them. */
+  readonly figures: Float64Array;
   /** The sums of the exclusive times. */
-  wallTotal: number;
-  cpuTotal: number;
+  wallTotal = 0;
+  cpuTotal = 0;
+
+  constructor(readonly rows: number) {
+    this.figures = new Float64Array(rows * FIGURES);
+  }
+
+  calls(row: number): number {
+    return this.figures[row * FIGURES];
+  }
+
+  recursive(row: number): number {
+    return this.figures[row * FIGURES + RECURSIVE];
+  }
+
+  inclusive(row: number): number {
+    return this.figures[row * FIGURES + INCLUSIVE];
+  }
+
+  exclusive(row: number): number {
+    return this.figures[row * FIGURES + EXCLUSIVE];
+  }
+
+  cpuInclusive(row: number): number {
+    return this.figures[row * FIGURES + CPU_INCLUSIVE];
+  }
+
+  cpuExclusive(row: number): number {
+    return this.figures[row * FIGURES + CPU_EXCLUSIVE];
+  }
+
+  /** Calls of all rows, recursive ones included. */
+  get allCalls(): number {
+    let sum = 0;
+    for (let row = 0; row < this.rows; row++) sum += this.calls(row) + this.recursive(row);
+    return sum;
+  }
 }
 
+const RECURSIVE = 1;
+const INCLUSIVE = 2;
+const EXCLUSIVE = 3;
+const CPU_INCLUSIVE = 4;
+const CPU_EXCLUSIVE = 5;
+const FIGURES = 6;
+
 export function flatProfile(sources: SpanSource[], rows: Grouping, window: Window): FlatProfile {
-  const zeros = () => new Float64Array(rows.count);
-  const flat: FlatProfile = {
-    calls: zeros(), recursive: zeros(), inclusive: zeros(), exclusive: zeros(), cpuInclusive: zeros(),
-    cpuExclusive: zeros(), wallTotal: 0, cpuTotal: 0,
-  };
-  const { calls, recursive, inclusive, exclusive, cpuInclusive, cpuExclusive } = flat;
-  const { rowOf } = rows;
+  const flat = new FlatProfile(rows.count);
   const openOfRow = new Int32Array(rows.count);
-  const open: number[] = [];
-  for (const source of sources) {
-    const { label, base, thread } = source;
-    const byThread = rows.by === "thread";
-    walk(source, window, (item, depth, wall, cpu) => {
-      while (open.length > depth) openOfRow[open.pop()!]--;
-      const row = byThread ? thread : rowOf[base + label[item]];
-      if (openOfRow[row] === 0) {
-        calls[row]++;
-        inclusive[row] += wall;
-        cpuInclusive[row] += cpu;
-      } else {
-        recursive[row]++;
-      }
-      exclusive[row] += wall;
-      cpuExclusive[row] += cpu;
-      if (depth > 0) {
-        const caller = open[depth - 1];
-        exclusive[caller] -= wall;
-        cpuExclusive[caller] -= cpu;
-      } else {
-        flat.wallTotal += wall;
-        flat.cpuTotal += cpu;
-      }
-      openOfRow[row]++;
-      open.push(row);
-    });
-    while (open.length > 0) openOfRow[open.pop()!]--;
-  }
+  for (const source of sources) addSource(flat, openOfRow, source, rows, window);
   return flat;
+}
+
+/** Adds the spans of one thread. */
+function addSource(
+  flat: FlatProfile, openOfRow: Int32Array, source: SpanSource, rows: Grouping, window: Window,
+): void {
+  const { label, base } = source;
+  const { figures } = flat;
+  const { rowOf } = rows;
+  const thread = rows.by === "thread" ? source.thread : -1;
+  const walk = new SpanWalk(source, window);
+  let open = new Int32Array(1024);
+  let top = 0;
+  let wallTotal = 0;
+  let cpuTotal = 0;
+  while (walk.next()) {
+    const { item, depth, wall, wallInParent, cpu } = walk;
+    while (top > depth) openOfRow[open[--top]]--;
+    const row = thread >= 0 ? thread : rowOf[base + label[item]];
+    const place = row * FIGURES;
+    figures[place + EXCLUSIVE] += wall;
+    figures[place + CPU_EXCLUSIVE] += cpu;
+    if (openOfRow[row]++ === 0) {
+      figures[place]++;
+      figures[place + INCLUSIVE] += wall;
+      figures[place + CPU_INCLUSIVE] += cpu;
+    } else {
+      figures[place + RECURSIVE]++;
+    }
+    if (depth > 0) {
+      const caller = open[depth - 1] * FIGURES;
+      figures[caller + EXCLUSIVE] -= wallInParent;
+      figures[caller + CPU_EXCLUSIVE] -= cpu;
+    } else {
+      wallTotal += wall;
+      cpuTotal += cpu;
+    }
+    if (top === open.length) open = grown(open);
+    open[top++] = row;
+  }
+  while (top > 0) openOfRow[open[--top]]--;
+  flat.wallTotal += wallTotal;
+  flat.cpuTotal += cpuTotal;
 }

@@ -12,8 +12,8 @@ export type MethodEntry =
   | { kind: "relation"; relation: Relation; of: number; side: "parents" | "children" };
 
 export function figuresOf(flat: FlatProfile, row: number): Figures {
-  return { inclusive: flat.inclusive[row], exclusive: flat.exclusive[row], cpuInclusive: flat.cpuInclusive[row],
-    cpuExclusive: flat.cpuExclusive[row], calls: flat.calls[row], recursive: flat.recursive[row] };
+  return { inclusive: flat.inclusive(row), exclusive: flat.exclusive(row), cpuInclusive: flat.cpuInclusive(row),
+    cpuExclusive: flat.cpuExclusive(row), calls: flat.calls(row), recursive: flat.recursive(row) };
 }
 
 const foldedNames = new WeakMap<Grouping, string[]>();
@@ -31,7 +31,7 @@ export function sortedRows(
   const wanted = folded(filter.trim());
   const found: number[] = [];
   for (let row = 0; row < rows.count; row++) {
-    if (flat.calls[row] + flat.recursive[row] === 0) continue;
+    if (flat.calls(row) === 0) continue;
     if (wanted === "" || searchText(rows, row).includes(wanted)) found.push(row);
   }
   const order = Int32Array.from(found);

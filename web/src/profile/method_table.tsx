@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 
 import type { State, Store } from "../store";
-import { spanColor } from "./colors";
+import { spanColor } from "../timeline/model";
 import { Grid, type GridRow } from "../ui/grid";
 import { countText, visibleName } from "../ui/text";
 import { figureCells, hasCpu, profileColumns } from "./columns";
@@ -59,9 +59,9 @@ export function MethodTable({ store, options, set, profile }: ProfileViewProps) 
       ...(relation.self ? {} : { calls: relation.calls, recursive: 0 }) };
     const all = side === "parents" ? of : relation.row;
     const calls = relation.self ? ""
-      : `${countText(relation.calls)}/${countText(flat.calls[all] + flat.recursive[all])}`;
+      : `${countText(relation.calls)}/${countText(flat.calls(all) + flat.recursive(all))}`;
     const text = relation.self ? "self" : relation.row < 0 ? "(outside of all calls)" : name(relation.row);
-    const base = { wall: flat.inclusive[of], cpu: flat.cpuInclusive[of] };
+    const base = { wall: flat.inclusive(of), cpu: flat.cpuInclusive(of) };
     return { id: `c${at}`, level: 2, className: side,
       colour: relation.row < 0 ? undefined : rowColour(store.state, rows, relation.row),
       cells: [{ text, exact: relation.row < 0 ? undefined : rows.name(relation.row),

@@ -13,7 +13,7 @@ import type { SpanKind } from "./spans";
 import { TreeTable } from "./tree_table";
 import { type Profile, useProfile } from "./use_profile";
 
-const VIEWS: [ProfileView, string][] = [["table", "Methods"], ["tree", "Call tree"], ["bottom-up", "Bottom up"],
+const VIEWS: [ProfileView, string][] = [["table", "Table"], ["tree", "Call tree"], ["bottom-up", "Bottom up"],
   ["flame", "Flame graph"]];
 
 export interface ProfilePanelProps {
@@ -30,12 +30,10 @@ export function ProfilePanel({ store, options, set }: ProfilePanelProps) {
   const key = selected >= 0 ? rows.keyOf(selected) : -1;
   const focus = options.onlySelected ? selected : -1;
   const kinds = spanKinds(state);
-  const views: [ProfileView, string][] = VIEWS.map(([view, title]) =>
-    [view, view === "table" && options.kind === "slices" ? "Slices" : title]);
   return (
     <div class="profile">
       <div class="toolbar" role="toolbar" aria-label="Profile">
-        <Choice label="View" value={options.view} choices={views} onChange={(view) => set({ view })} />
+        <Choice label="View" value={options.view} choices={VIEWS} onChange={(view) => set({ view })} />
         {kinds.length > 1 &&
           <Choice label="Count" value={options.kind} choices={kinds} onChange={(kind) => set({ kind })} />}
         <Field label="Threads">
@@ -77,13 +75,12 @@ function WindowLine({ store, profile, selected }: { store: Store; profile: Profi
   const { trace, range } = store.state;
   const { from, to } = profile.window;
   const whole = from <= 0 && to >= trace.duration;
-  const calls = profile.flat.calls.reduce((sum, n, row) => sum + n + profile.flat.recursive[row], 0);
   return (
-    <p class="window-line" data-took={profile.took.toFixed(1)}>
+    <p class="window-line" data-took={profile.took.toFixed(1)} data-window={`${from}-${to}`}>
       {whole ? <b>Whole trace</b> : <b>{range ? "Chosen range" : "Visible part"}</b>}
       {whole ? `, ${formatDuration(trace.duration)}: `
         : ` ${formatMoment(from)} – ${formatMoment(to)} (${formatDuration(to - from)}): `}
-      {counted(calls, "call")}, {formatDuration(profile.flat.wallTotal)}.
+      {counted(profile.flat.allCalls, "call")}, {formatDuration(profile.flat.wallTotal)}.
       {!whole && " Calls that the edges cut count with their part inside; the number of calls has all that overlap."}
       {range && <button type="button" onClick={() => store.set({ range: null })}>Drop the range</button>}
       {selected !== null && <span class="chosen"> Selected: {visibleName(selected)}</span>}

@@ -1,7 +1,7 @@
 // The parents and children of one row of the profile, as Traceview showed them.
 
 import type { Grouping } from "./grouping";
-import { type SpanSource, walk, type Window } from "./spans";
+import { grown, type SpanSource, SpanWalk, type Window } from "./spans";
 
 /** Calls between a row and one of its parents or children. */
 export interface Relation {
@@ -26,19 +26,22 @@ export function relations(sources: SpanSource[], rows: Grouping, window: Window,
   const parents = [new Map<number, Relation>(), new Map<number, Relation>()];
   const children = [new Map<number, Relation>(), new Map<number, Relation>()];
   const self: Relation = { row: -1, self: true, calls: 0, wall: 0, cpu: 0 };
-  const open: number[] = [];
+  let open = new Int32Array(1024);
   for (const source of sources) {
-    const { label, base, thread } = source;
-    const byThread = rows.by === "thread";
+    const { label, base } = source;
+    const thread = rows.by === "thread" ? source.thread : -1;
+    const walk = new SpanWalk(source, window);
     let openOfRow = 0;
-    walk(source, window, (item, depth, wall, cpu) => {
-      while (open.length > depth) if (open.pop() === row) openOfRow--;
-      const callee = byThread ? thread : rows.rowOf[base + label[item]];
+    let top = 0;
+    while (walk.next()) {
+      const { item, depth, wall, wallInParent, cpu } = walk;
+      while (top > depth) if (open[--top] === row) openOfRow--;
+      const callee = thread >= 0 ? thread : rows.rowOf[base + label[item]];
       const caller = depth > 0 ? open[depth - 1] : -1;
       if (caller === row) {
         count(children[openOfRow > 1 ? 1 : 0], callee, wall, cpu);
         if (openOfRow === 1) {
-          self.wall -= wall;
+          self.wall -= wallInParent;
           self.cpu -= cpu;
         }
       }
@@ -50,9 +53,9 @@ export function relations(sources: SpanSource[], rows: Grouping, window: Window,
         }
         openOfRow++;
       }
-      open.push(callee);
-    });
-    open.length = 0;
+      if (top === open.length) open = grown(open);
+      open[top++] = callee;
+    }
   }
   const sorted = (of: Map<number, Relation>) => [...of.values()].sort((a, b) => b.wall - a.wall);
   return {

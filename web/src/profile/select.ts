@@ -3,7 +3,7 @@
 import type { Trace } from "../data/trace";
 import type { Selection, Store } from "../store";
 import type { Grouping } from "./grouping";
-import { methodCount, spanSources, walk, type Window, windowOf } from "./spans";
+import { methodCount, spanSources, SpanWalk, type Window, windowOf } from "./spans";
 
 const stringIds = new WeakMap<Trace, Map<string, number>>();
 
@@ -55,15 +55,17 @@ export function showLongest(store: Store, key: number, window: Window): void {
   const methods = methodCount(trace);
   let longest: { track: number; item: number; from: number; to: number } | null = null;
   for (const source of spanSources(trace, key < methods ? "calls" : "slices")) {
-    walk(source, windowOf(trace, window), (item) => {
-      if (source.base + source.label[item] !== key) return;
+    const walk = new SpanWalk(source, windowOf(trace, window));
+    while (walk.next()) {
+      const { item } = walk;
+      if (source.base + source.label[item] !== key) continue;
       const from = source.start[item];
       const to = source.end[item];
       if (!longest || to - from > longest.to - longest.from) longest = { track: source.track, item, from, to };
-    });
+    }
   }
   if (!longest) return;
-  const { track, item, from, to } = longest as { track: number; item: number; from: number; to: number };
+  const { track, item, from, to } = longest;
   store.set({ selection: { kind: "span", track, item }, view: around(trace, from, to) });
 }
 

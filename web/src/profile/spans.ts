@@ -1,6 +1,6 @@
 // The spans of each thread that a profile counts, and the walk over those of a time window.
 
-import type { Trace, Track } from "../data/trace";
+import type { SpanColumns, Trace, Track } from "../data/trace";
 import { cutCpuTimes } from "./cut_cpu";
 
 /** Which spans a profile counts. */
@@ -82,7 +82,10 @@ function ofTrack(trace: Trace, track: Track): SpanSource {
 
 const mergedOf = new WeakMap<Float64Array, SpanSource>();
 
-/** A thread's slices and calls as one tree. A span that outlasts the one that it began in ends with it. */
+/**
+ * A thread's slices and calls as one tree: each is a child of the innermost one that is open when it begins, though
+ * the clocks' residual may let it end a little later.
+ */
 function merged(trace: Trace, slices: Track, calls: Track): SpanSource {
   const a = slices.spans!;
   const b = calls.spans!;
@@ -95,33 +98,29 @@ function merged(trace: Trace, slices: Track, calls: Track): SpanSource {
     parent: new Int32Array(count), label: new Uint32Array(count), base: 0,
   };
   const { start, end, parent, label } = source;
-  const open: { item: number; from: number; depth: number }[] = [];
+  const open: { item: number; from: SpanColumns; depth: number }[] = [];
   for (let i = 0, ia = 0, ib = 0; i < count; i++) {
     const slice = ib >= b.start.length || (ia < a.start.length
       && (a.start[ia] < b.start[ib] || (a.start[ia] === b.start[ib] && a.end[ia] >= b.end[ib])));
-    const from = slice ? 0 : 1;
-    const track = slice ? a : b;
+    const from = slice ? a : b;
     const at = slice ? ia++ : ib++;
-    start[i] = track.start[at];
-    label[i] = slice ? base + track.label[at] : track.label[at];
-    // Of the own track the depth tells which spans have ended; of the other one the time.
+    start[i] = from.start[at];
+    end[i] = from.end[at];
+    label[i] = slice ? base + from.label[at] : from.label[at];
+    // Of the own track the depth tells which spans have ended, of the other track the time.
     let kept = open.length;
     for (let n = open.length - 1; n >= 0; n--) {
       if (open[n].from !== from) continue;
-      if (open[n].depth < track.depth[at]) break;
+      if (open[n].depth < from.depth[at]) break;
       kept = n;
     }
     open.length = kept;
-    while (open.length > 0) {
+    for (; open.length > 0; open.pop()) {
       const top = open[open.length - 1];
       if (top.from === from || end[top.item] > start[i] || start[top.item] === start[i]) break;
-      open.pop();
     }
-    const enclosing = open.length > 0 ? open[open.length - 1].item : -1;
-    parent[i] = enclosing;
-    end[i] = enclosing < 0 ? track.end[at] : Math.min(track.end[at], end[enclosing]);
-    if (end[i] < start[i]) end[i] = start[i];
-    open.push({ item: i, from, depth: track.depth[at] });
+    parent[i] = open.length > 0 ? open[open.length - 1].item : -1;
+    open.push({ item: i, from, depth: from.depth[at] });
   }
   mergedOf.set(b.start, source);
   return source;
@@ -147,28 +146,68 @@ export function openAt(source: SpanSource, time: number): number[] {
 }
 
 /**
- * Calls `visit` for each span of the window in preorder: the item, the number of its open ancestors, and the wall
- * and CPU time of its part inside of the window. The CPU time of a span that the window cuts is shared out evenly
- * over the span's own time, because the trace does not tell when in it the CPU ran.
+ * Goes through the spans of a window in preorder, with the wall and CPU time of each span's part inside of the window.
+ * The CPU time of a span that the window cuts is shared out evenly over the span's own time, because the trace does
+ * not tell when in it the CPU ran. A class with fields and not a function with a visitor: numbers as arguments of a
+ * visitor would each be allocated, for millions of spans.
  */
-export function walk(
-  source: SpanSource,
-  { from, to }: Window,
-  visit: (item: number, depth: number, wall: number, cpu: number) => void,
-): void {
-  const { start, end, parent, cpu } = source;
-  const open: number[] = openAt(source, from);
-  const cut = cpu ? cutCpuTimes(source, cpu, { from, to }) : null;
-  let depth = 0;
-  for (const item of open) visit(item, depth++, Math.min(end[item], to) - from, cut?.get(item) ?? 0);
-  for (let item = lowerBound(start, from); item < start.length && start[item] < to; item++) {
-    const enclosing = parent[item];
-    while (depth > 0 && open[depth - 1] !== enclosing) depth--;
-    const whole = end[item] <= to;
-    const spent = cpu ? (whole ? cpu[item] : cut!.get(item) ?? 0) : 0;
-    visit(item, depth, (whole ? end[item] : to) - start[item], spent);
-    open[depth++] = item;
+export class SpanWalk {
+  item = -1;
+  /** The number of open ancestors. */
+  depth = -1;
+  wall = 0;
+  /** The part of `wall` that lies in the enclosing span: all of it, but for slices and calls merged. */
+  wallInParent = 0;
+  cpu = 0;
+  private open = new Int32Array(1024);
+  private readonly outside: number[];
+  private readonly cut: Map<number, number> | null;
+  private at: number;
+  private readonly last: number;
+  private readonly merged: boolean;
+  private nth = 0;
+
+  constructor(private readonly source: SpanSource, private readonly window: Window) {
+    const { start, cpu } = source;
+    const { from, to } = window;
+    this.outside = openAt(source, from);
+    this.merged = source.track < 0;
+    this.cut = cpu ? cutCpuTimes(source, cpu, window) : null;
+    this.at = lowerBound(start, from);
+    this.last = to === Infinity ? start.length : lowerBound(start, to, this.at);
   }
+
+  /** Goes to the next span; false behind the last one. */
+  next(): boolean {
+    const { start, end, parent, cpu } = this.source;
+    const { from, to } = this.window;
+    const fromOutside = this.nth < this.outside.length;
+    if (!fromOutside && this.at >= this.last) return false;
+    const item = fromOutside ? this.outside[this.nth++] : this.at++;
+    const enclosing = parent[item];
+    let depth = this.depth + 1;
+    while (depth > 0 && this.open[depth - 1] !== enclosing) depth--;
+    const begin = start[item];
+    const stop = end[item];
+    this.wall = (stop < to ? stop : to) - (begin > from ? begin : from);
+    this.wallInParent = this.wall;
+    if (this.merged && depth > 0 && end[enclosing] < stop) {
+      this.wallInParent = Math.max(0, Math.min(end[enclosing], to) - Math.max(begin, from));
+    }
+    if (cpu) this.cpu = begin >= from && stop <= to ? cpu[item] : this.cut!.get(item) ?? 0;
+    if (depth === this.open.length) this.open = grown(this.open);
+    this.open[depth] = item;
+    this.item = item;
+    this.depth = depth;
+    return true;
+  }
+}
+
+/** A copy with room for twice as many. */
+export function grown(old: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
+  const array = new Int32Array(old.length * 2);
+  array.set(old);
+  return array;
 }
 
 /** The window as the walk takes it: one that reaches the trace's end has all that begins there. */

@@ -10,11 +10,13 @@ export interface TreeRow {
   path: string;
   /** Top down the nodes; bottom up the callers of `origins`. */
   nodes: ArrayLike<number>;
-  /** Bottom up: the nodes whose own time the row has. */
+  /** Bottom up: the nodes whose own time the row has. Null top down. */
   origins: ArrayLike<number> | null;
   calls: number;
+  /** Top down the time with the callees, bottom up the own time. */
   wall: number;
   cpu: number;
+  /** Top down the time without the callees. */
   ownWall: number;
   ownCpu: number;
 }
@@ -33,17 +35,34 @@ export function topDownRoots(tree: CallTree, focus: number): TreeRow[] {
   return group(tree, outermost, null, 0, "");
 }
 
-/** Each method by its own time, or `focus` alone, where that is not -1. */
-export function bottomUpRoots(tree: CallTree, focus: number): TreeRow[] {
-  const nodes: number[] = [];
+/** Each of `count` rows by its own time, or `focus` alone, where that is not -1. */
+export function bottomUpRoots(tree: CallTree, count: number, focus: number): TreeRow[] {
+  const rows = new Array<TreeRow | undefined>(count);
   for (let node = 0; node < tree.size; node++) {
-    if (!tree.isThread(node) && (focus < 0 || tree.row[node] === focus)) nodes.push(node);
+    const number = tree.row[node];
+    if (number < 0 || (focus >= 0 && number !== focus)) continue;
+    const row = (rows[number] ??= { row: number, level: 0, path: `/${number}`, nodes: NOT_YET, origins: NOT_YET,
+      calls: 0, wall: 0, cpu: 0, ownWall: 0, ownCpu: 0 });
+    row.calls += tree.calls[node];
+    row.wall += tree.ownWall[node];
+    row.cpu += tree.ownCpu[node];
   }
-  return group(tree, nodes, nodes, 0, "");
+  return rows.filter((row) => row !== undefined).sort((a, b) => b.wall - a.wall || b.cpu - a.cpu);
+}
+
+/** Stands for the nodes of a root bottom up: they are looked for when the root is unfolded. */
+const NOT_YET: number[] = [];
+
+function findNodes(tree: CallTree, row: TreeRow): void {
+  if (row.nodes !== NOT_YET) return;
+  const nodes: number[] = [];
+  for (let node = 0; node < tree.size; node++) if (tree.row[node] === row.row) nodes.push(node);
+  row.nodes = row.origins = nodes;
 }
 
 /** The children of a row, those with the longest time first. */
 export function childRows(tree: CallTree, row: TreeRow): TreeRow[] {
+  findNodes(tree, row);
   const { nodes, origins, level, path } = row;
   if (origins) {
     const callers: number[] = [];
@@ -62,7 +81,9 @@ export function childRows(tree: CallTree, row: TreeRow): TreeRow[] {
   return group(tree, children, null, level + 1, path);
 }
 
+/** Whether a row can be unfolded. Of a root bottom up that is known only then. */
 export function hasChildren(tree: CallTree, { nodes, origins }: TreeRow): boolean {
+  if (nodes === NOT_YET) return true;
   for (let n = 0; n < nodes.length; n++) {
     if (!origins && tree.children(nodes[n]).length > 0) return true;
     if (origins && tree.parent[nodes[n]] >= 0 && !tree.isThread(tree.parent[nodes[n]])) return true;
@@ -83,13 +104,18 @@ function group(
       rows.set(row.row, row);
     }
     row.nodes.push(node);
-    const from = origins ? origins[n] : node;
-    row.origins?.push(from);
-    row.calls += tree.calls[from];
-    row.wall += origins ? tree.ownWall[from] : tree.wall[from];
-    row.cpu += origins ? tree.ownCpu[from] : tree.cpu[from];
-    row.ownWall += tree.ownWall[from];
-    row.ownCpu += tree.ownCpu[from];
+    if (origins) {
+      row.origins!.push(origins[n]);
+      row.calls += tree.calls[origins[n]];
+      row.wall += tree.ownWall[origins[n]];
+      row.cpu += tree.ownCpu[origins[n]];
+    } else {
+      row.calls += tree.calls[node];
+      row.wall += tree.wall[node];
+      row.cpu += tree.cpu[node];
+      row.ownWall += tree.ownWall[node];
+      row.ownCpu += tree.ownCpu[node];
+    }
   }
   return [...rows.values()].sort((a, b) => b.wall - a.wall || b.cpu - a.cpu);
 }

@@ -16,13 +16,13 @@ export function TreeTable({ store, options, profile, focus }: ProfileViewProps &
   const { rows, flat } = profile;
   const upward = options.view === "bottom-up";
   const tree = profile.tree();
-  const roots = useMemo(() => (upward ? bottomUpRoots(tree, focus) : topDownRoots(tree, focus)),
+  const roots = useMemo(() => (upward ? bottomUpRoots(tree, rows.count, focus) : topDownRoots(tree, focus)),
     [tree, upward, focus]);
   const [unfolded, setUnfolded] = useState<Set<string> | null>(null);
   const open = unfolded ?? heaviest(tree, roots, upward);
   const visible = useMemo(() => visibleRows(tree, roots, open), [tree, roots, unfolded]);
   const columns = profileColumns(trace, hasCpu(trace, options.kind)).map((column) => ({ ...column, sortable: false,
-    title: upward ? column.title.replace("Incl", "Part of") : column.title }))
+    title: titleOf(column.id, column.title, upward) }))
     .filter((column) => !upward || !column.id.includes("xclusive"));
   const selected = selectedRow(trace, rows, selection);
   const totals = { wall: flat.wallTotal, cpu: flat.cpuTotal };
@@ -57,6 +57,12 @@ export function TreeTable({ store, options, profile, focus }: ProfileViewProps &
         if (row >= 0) showLongest(store, rows.keyOf(row), profile.window);
       }} />
   );
+}
+
+/** Bottom up there is one time for each caller: the part of the method's own time that is spent for it. */
+function titleOf(id: string, title: string, upward: boolean): string {
+  if (id === "calls") return "Calls";
+  return upward ? title.replace("Incl", "Excl") : title;
 }
 
 function visibleRows(tree: CallTree, roots: TreeRow[], open: Set<string>): TreeRow[] {

@@ -55,7 +55,8 @@ export interface GridProps {
   reveal?: { at: number; token: unknown } | null;
 }
 
-export const ROW_PX = 22;
+const ROW_PX = 22;
+const LEAST_NAME_PX = 240;
 /** Firefox draws no element higher than some 17.8 million pixels. */
 const MAX_ROWS = 700_000;
 
@@ -115,7 +116,8 @@ export function Grid(props: GridProps) {
 
   const first = Math.max(0, Math.floor(top / ROW_PX) - 4);
   const last = Math.min(count, Math.ceil((top + height) / ROW_PX) + 4);
-  const template = columns.map((c) => (c.width ? `${c.width}px` : "minmax(220px, 1fr)")).join(" ");
+  const template = columns.map((c) => (c.width ? `${c.width}px` : "minmax(0, 1fr)")).join(" ");
+  const least = columns.reduce((sum, { width }) => sum + (width ?? LEAST_NAME_PX), 0);
   const rows = [];
   for (let n = first; n < last; n++) {
     rows.push(<Row key={n} props={props} at={n} cursor={n === at} onPoint={() => setCursor(n)} />);
@@ -124,7 +126,7 @@ export function Grid(props: GridProps) {
     <div class="grid" role="treegrid" aria-label={props.label} aria-rowcount={count + 1} tabIndex={0}
       aria-activedescendant={at >= first && at < last ? idOf(props.label, at) : undefined}
       ref={scroller} onScroll={() => setTop(scroller.current!.scrollTop)} onKeyDown={onKeyDown}
-      style={{ "--columns": template }}
+      style={{ "--columns": template, "--least": `${least}px` }}
       onMouseDown={() => scroller.current!.focus({ preventScroll: true })}>
       <div class="grid-head" role="row" aria-rowindex={1}>
         {columns.map((column) => (

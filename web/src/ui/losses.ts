@@ -26,6 +26,8 @@ export function missing(trace: Trace): string[] {
   const gaps = cpus.reduce((sum, cpu) => sum + (cpu.gaps || 0), 0);
   if (lost > 0) sentences.push(`The kernel lost ${counted(lost, "event")}.`);
   if (gaps > 0) sentences.push(`${counted(gaps, "gap")} of which the kernel did not count the events.`);
+  const periods = trace.tracks.reduce((sum, { kind, count }) => sum + (kind === "losses" ? count : 0), 0);
+  if (lost + gaps === 0 && periods > 0) sentences.push(`Events are missing in ${counted(periods, "period")}.`);
   const damage = damageOf(trace.index);
   if (damage.length === 1) sentences.push(`Damaged data: ${damage[0]}`);
   if (damage.length > 1) sentences.push(`${counted(damage.length, "damaged place")}; the first: ${damage[0]}`);

@@ -46,6 +46,6 @@ export function visibleName(name: string): string {
   return name.replace(UNSEEN_ALL, (c) => `\\u{${c.codePointAt(0)!.toString(16)}}`);
 }
 
-const UNSEEN_SET = "[\\u0000-\\u001f\\u007f-\\u009f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff]";
+const UNSEEN_SET = "[\\u0000-\\u001f\\u007f-\\u009f\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff]";
 const UNSEEN = new RegExp(UNSEEN_SET);
 const UNSEEN_ALL = new RegExp(UNSEEN_SET, "g");
