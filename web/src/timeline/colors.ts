@@ -70,12 +70,14 @@ export function deal(totals: Float64Array): Uint32Array {
 }
 
 /** A colour per thread index + 1: that of its process, a little lighter or darker by thread. */
-export function threadColors(threads: { process: number | null }[]): Uint32Array {
+export function threadColors(threads: { process: number | null; name: string }[]): Uint32Array {
   const colors = new Uint32Array(threads.length + 1).fill(packRgb([170, 170, 170]));
-  const ranks = new Map<number | null, [number, number]>();
-  threads.forEach(({ process }, i) => {
-    const rank = ranks.get(process) ?? [ranks.size, 0];
-    ranks.set(process, [rank[0], rank[1] + 1]);
+  const ranks = new Map<number | string, [number, number]>();
+  threads.forEach(({ process, name }, i) => {
+    // Where the process is not known, threads of one name have one colour.
+    const owner = process ?? name;
+    const rank = ranks.get(owner) ?? [ranks.size, 0];
+    ranks.set(owner, [rank[0], rank[1] + 1]);
     const base = fill(rank[0]);
     const shade = rank[1] % 4;
     colors[i + 1] = packRgb(blend(base, shade % 2 ? [255, 255, 255] : [0, 0, 0], 0.08 * shade));

@@ -1,6 +1,7 @@
 // What the tests see of the timeline.
 
 import type { Selection } from "../store";
+import { searchMatches } from "./search";
 import type { Timeline } from "./timeline";
 
 /** Puts the timeline where tests find it; returns the function that takes it away. */
@@ -33,6 +34,10 @@ export function exposeToTests(timeline: Timeline): () => void {
         return [color & 255, (color >> 8) & 255, (color >> 16) & 255];
       },
       draw: () => timeline.draw(),
+      search: (query: string) => {
+        const found = searchMatches(timeline.model.trace, query);
+        return { count: found.count, first: found.next() };
+      },
       scrolled: () => timeline.scrolled,
       scrollTo: (y: number) => timeline.scrollTo(y),
     },

@@ -38,6 +38,8 @@ export const TICK_DISTANCE = 110;
 /** A longer name is cut before it is measured. */
 const LONGEST_TEXT = 300;
 const MOST_REMEMBERED = 50000;
+/** Room for the sign of a cut name, CSS pixels. */
+const ELLIPSIS = 10;
 
 const nothing = () => {};
 
@@ -219,7 +221,7 @@ export class Drawing {
       const before = text.lastIndexOf(".", dot - 1);
       if (dot > 0) return this.fitted(text.slice((before >= 0 ? before : dot) + 1), room, before >= 0);
     }
-    const letters = Math.floor(room / (width / text.length)) - 1;
+    const letters = Math.floor((room - ELLIPSIS) / (width / text.length));
     return letters >= 2 ? `${text.slice(0, letters)}…` : "";
   }
 

@@ -13,10 +13,14 @@ export interface Painter {
   pixel(x: number, y: number): number;
 }
 
-/** A painter with its own canvas: with WebGL2 where the browser has it, else in memory. */
-export function makePainter(withGl: boolean): Painter {
+/**
+ * A painter with its own canvas: with WebGL2 where the browser has it, else in memory. A browser that says that its
+ * WebGL is slow, for want of a graphics card, is taken at its word.
+ */
+export function makePainter(): Painter {
   const canvas = document.createElement("canvas");
-  const gl = withGl ? canvas.getContext("webgl2", { alpha: false, antialias: false, depth: false }) : null;
+  const gl = canvas.getContext("webgl2", { alpha: false, antialias: false, depth: false,
+    failIfMajorPerformanceCaveat: true });
   return (gl && WebGlPainter.make(canvas, gl)) ?? new CanvasPainter(document.createElement("canvas"));
 }
 

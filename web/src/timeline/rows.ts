@@ -238,7 +238,7 @@ class RowBuilder {
     const nested = track.spans && track.depth > 1;
     const open = this.isOpen(id, true);
     const name = track.name || { markers: "Markers", irq: "Interrupts",
-      vsync: "VSYNC" }[track.role as string];
+      vsync: "VSYNC", own: "Track events" }[track.role as string];
     this.add({ id, kind: "row", label: name || track.role, indent, detail: track.counter ? track.unit : "",
       open: nested ? open : null, thread: track.thread, process,
       losses: track.kind === "losses" ? [track] : [] },

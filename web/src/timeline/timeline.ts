@@ -70,7 +70,7 @@ export class Timeline {
     this.elements = makeElements();
     const { root, plot, overview, ruler, labels, bar } = this.elements;
     this.current = this.open(store.state.trace);
-    this.painter = makePainter(!(window as { __tracebridgeNoGl?: boolean }).__tracebridgeNoGl);
+    this.painter = makePainter();
     this.drawing = new Drawing(this.painter, document.createElement("canvas"));
     plot.prepend(this.painter.canvas, this.drawing.overlay);
     overview.append(this.overviewCanvas);

@@ -1,0 +1,315 @@
+// The timeline in a real browser: what is drawn, and what pointer, wheel, keys and search do.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+
+import { writeFixture } from "./fixture.mjs";
+import { browserTest, launch, openPage, scratch, settled } from "./harness.mjs";
+
+const MS = 1e6;
+/** Tracks of the small fixture. */
+const SMALL = { running: 0, frequency: 2, states: 5, slices: 7, calls: 8, async: 11, markers: 15 };
+
+const directory = scratch();
+const made = new Map();
+function fixture(kind) {
+  if (!made.has(kind)) {
+    made.set(kind, join(directory, `${kind}.html`));
+    writeFixture(kind, made.get(kind));
+  }
+  return made.get(kind);
+}
+
+/** Calls a function of the timeline's hook for tests. */
+const ask = (page, name, ...args) => page.evaluate((name, args) => {
+  const found = window.__tracebridge.timeline[name];
+  return typeof found === "function" ? found(...args) : found;
+}, name, args);
+const state = (page, member) => page.evaluate((member) => window.__tracebridge.timeline.store.state[member],
+  member);
+const set = async (page, change) => {
+  await page.evaluate((change) => window.__tracebridge.timeline.store.set(change), change);
+  await settled(page);
+};
+const boxOf = (page, kind, track, item) => ask(page, "box", { kind, track, item });
+const middle = ({ x, y, width, height }) => [x + width / 2, y + height / 2];
+async function clickOn(page, box) {
+  assert.ok(box, "the item is in view");
+  await page.mouse.click(...middle(box));
+  await settled(page);
+}
+async function press(page, ...keys) {
+  await page.focus(".tl-plot");
+  for (const key of keys) await page.keyboard.press(key);
+  await settled(page);
+}
+/** Types into the search field, and waits until the typing rests. */
+async function search(page, text) {
+  const field = await page.$("input[type=search]");
+  await field.click({ count: 3 });
+  await field.type(text);
+  await page.waitForFunction((text) => window.__tracebridge.timeline.store.state.query === text, {}, text);
+}
+const live = (page) => page.$eval(".tl-live", (element) => element.textContent);
+
+/** Opens the timeline alone, so that all rows of the small fixture are in view. */
+async function open(browser, kind, options = {}) {
+  const opened = await openPage(browser, fixture(kind), { wait: ".tl-plot", height: 1400, ...options });
+  await set(opened.page, { panel: "timeline" });
+  await set(opened.page, { view: { from: 0, to: await opened.page.evaluate(() =>
+    window.__tracebridge.timeline.store.state.trace.duration) } });
+  return opened;
+}
+
+/** A picture of the small fixture: what the pixels say, with the painter that the browser was allowed. */
+async function checkAreas(page, painter) {
+  assert.equal(await ask(page, "painter"), painter);
+  const duration = await page.evaluate(() => window.__tracebridge.timeline.store.state.trace.duration);
+  const plot = await page.$eval(".tl-plot", (element) => element.getBoundingClientRect().toJSON());
+  // An outer slice lasts from 0 to 40 ms: coloured inside, background behind it.
+  const outer = await boxOf(page, "span", SMALL.slices, 0);
+  assert.ok(Math.abs(outer.width - (plot.width * 40 * MS) / duration) < 1, "as wide as it lasts");
+  const inside = await ask(page, "pixel", outer.x + outer.width / 2, outer.y + 3);
+  const behind = await ask(page, "pixel", outer.x + outer.width + 12, outer.y + 3);
+  assert.notDeepEqual(inside, behind);
+  assert.deepEqual(behind, [255, 255, 255]);
+  assert.deepEqual(await ask(page, "pixel", outer.x + outer.width - 4, outer.y + 14), inside,
+    "as high as its row");
+  // Both slices with the name "outer" have one colour.
+  const again = await boxOf(page, "span", SMALL.slices, 3);
+  assert.deepEqual(await ask(page, "pixel", again.x + 5, again.y + 3), inside);
+  // Running is green; sleeping and runnable have colours of their own.
+  const colors = [];
+  for (const item of [0, 1, 2]) {
+    const strip = await boxOf(page, "state", SMALL.states, item);
+    colors.push((await ask(page, "pixel", strip.x + strip.width / 2, strip.y + 3)).join());
+  }
+  assert.equal(colors[0], "0,158,115");
+  assert.equal(new Set(colors).size, 3);
+  // A call lies under the marker that encloses it, and that one under its own parent.
+  const nested = [[SMALL.slices, 0], [SMALL.slices, 1], [SMALL.slices, 2], [SMALL.calls, 0], [SMALL.calls,
+    1]];
+  const ys = [];
+  for (const [track, item] of nested) ys.push((await boxOf(page, "span", track, item)).y);
+  assert.deepEqual(ys, [...ys].sort((a, b) => a - b));
+  assert.equal(new Set(ys).size, ys.length);
+}
+
+browserTest("chromium", "areas are drawn where their times say, without WebGL", async (browser) => {
+  const { page, problems } = await open(browser, "small");
+  await checkAreas(page, "canvas");
+  assert.deepEqual(problems, []);
+});
+
+browserTest("chromium", "areas are drawn where their times say, with WebGL", async () => {
+  const browser = await launch("chromium", ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]);
+  try {
+    const { page, problems } = await open(browser, "small");
+    await checkAreas(page, "webgl");
+    // The driver tells what reading pixels costs, which only this test does.
+    assert.deepEqual(problems.filter((problem) => !problem.includes("GPU stall due to ReadPixels")), []);
+  } finally {
+    await browser.close();
+  }
+});
+
+browserTest("chromium", "a click selects, and says so; the selected method's calls are underlined",
+  async (browser) => {
+  const { page, problems } = await open(browser, "small");
+  const call = await boxOf(page, "span", SMALL.calls, 1);
+  const other = await boxOf(page, "span", SMALL.calls, 2);
+  const before = await ask(page, "pixel", other.x + 3, other.y + other.height - 3);
+  await clickOn(page, call);
+  assert.deepEqual(await state(page, "selection"), { kind: "span", track: SMALL.calls, item: 1 });
+  assert.match(await live(page), /^Selected .*Duration 3\.000 ms, Self 2\.000 ms/);
+  const after = await ask(page, "pixel", other.x + 3, other.y + other.height - 3);
+  assert.notDeepEqual(after, before, "the other call of the method is underlined");
+  // A click on empty ground drops the selection.
+  await page.mouse.click(call.x + call.width + 40, call.y + 3);
+  await settled(page);
+  assert.equal(await state(page, "selection"), null);
+  assert.deepEqual(problems, []);
+});
+
+browserTest("chromium", "keys step to siblings, parents, children and equal names, and zoom",
+  async (browser) => {
+  const { page, problems } = await open(browser, "small");
+  const selected = async () => {
+    const { track, item } = await state(page, "selection");
+    return [track, item];
+  };
+  await clickOn(page, await boxOf(page, "span", SMALL.slices, 0));
+  await press(page, "ArrowRight");
+  assert.deepEqual(await selected(), [SMALL.slices, 3]);
+  await press(page, "ArrowLeft", "ArrowDown");
+  assert.deepEqual(await selected(), [SMALL.slices, 1]);
+  await press(page, "ArrowDown", "ArrowDown");
+  assert.deepEqual(await selected(), [SMALL.calls, 0], "from a marker to the call inside");
+  await press(page, "ArrowUp");
+  assert.deepEqual(await selected(), [SMALL.slices, 2], "and back");
+  await clickOn(page, await boxOf(page, "span", SMALL.calls, 0));
+  await page.keyboard.down("Shift");
+  await press(page, "ArrowRight");
+  await page.keyboard.up("Shift");
+  assert.deepEqual(await selected(), [SMALL.calls, 4], "the next call of the same method");
+  await press(page, "Enter");
+  const { from, to } = await state(page, "view");
+  assert.ok(from < 55 * MS && from > 54 * MS && to > 60 * MS && to < 61 * MS, `zoomed to ${from} … ${to}`);
+  await press(page, "f");
+  assert.deepEqual(await state(page, "view"), { from: 0, to: 100 * MS });
+  await press(page, "m");
+  assert.deepEqual(await state(page, "range"), { from: 55 * MS, to: 60 * MS });
+  await press(page, "b");
+  assert.deepEqual(await state(page, "bookmarks"), [{ at: 55 * MS, label: "1" }]);
+  await press(page, "b", "Escape");
+  assert.deepEqual(await state(page, "bookmarks"), []);
+  assert.equal(await state(page, "range"), null);
+  await press(page, "w");
+  const zoomed = await state(page, "view");
+  assert.ok(zoomed.to - zoomed.from < 100 * MS);
+  await press(page, "d");
+  assert.ok((await state(page, "view")).from > zoomed.from);
+  await press(page, "]");
+  assert.notDeepEqual(await selected(), [SMALL.calls, 4], "another row");
+  assert.deepEqual(problems, []);
+});
+
+browserTest("chromium", "wheel and drags zoom, pan and measure, and never leave the trace",
+  async (browser) => {
+  const { page, problems } = await open(browser, "small");
+  const plot = await page.$eval(".tl-plot", (element) => element.getBoundingClientRect().toJSON());
+  const x = plot.x + plot.width / 4;
+  await page.mouse.move(x, plot.y + 200);
+  const wheel = async (key, deltaY) => {
+    await page.keyboard.down(key);
+    await page.mouse.wheel({ deltaY });
+    await page.keyboard.up(key);
+    await settled(page);
+  };
+  await wheel("Control", -300);
+  let view = await state(page, "view");
+  const fixed = view.from + (view.to - view.from) / 4;
+  assert.ok(Math.abs(fixed - 25 * MS) < 0.2 * MS, `the time under the pointer stays: ${fixed}`);
+  await wheel("Shift", 200);
+  assert.ok((await state(page, "view")).from > view.from);
+  view = await state(page, "view");
+  await page.mouse.down();
+  await page.mouse.move(x + 200, plot.y + 200, { steps: 4 });
+  await page.mouse.up();
+  assert.ok((await state(page, "view")).from < view.from, "a drag to the right shows earlier times");
+  for (let i = 0; i < 12; i++) await wheel("Control", 300);
+  assert.deepEqual(await state(page, "view"), { from: 0, to: 100 * MS });
+  await page.keyboard.down("Shift");
+  await page.mouse.move(plot.x + plot.width * 0.2, plot.y + 300);
+  await page.mouse.down();
+  await page.mouse.move(plot.x + plot.width * 0.5, plot.y + 300, { steps: 4 });
+  await page.mouse.up();
+  await page.keyboard.up("Shift");
+  const range = await state(page, "range");
+  assert.ok(Math.abs(range.from - 20 * MS) < 0.3 * MS && Math.abs(range.to - 50 * MS) < 0.3 * MS,
+    JSON.stringify(range));
+  for (let i = 0; i < 60; i++) await wheel("Control", -300);
+  view = await state(page, "view");
+  assert.ok(view.to - view.from >= 20 - 1e-6 && view.to - view.from < 21, "no zoom below 20 ns");
+  assert.deepEqual(problems, []);
+});
+
+browserTest("chromium", "the pointer is told name, clocks, durations, state and who woke it",
+  async (browser) => {
+  const { page, problems } = await open(browser, "small");
+  const tip = async (box) => {
+    await page.mouse.move(...middle(box));
+    await settled(page);
+    return page.$eval(".tl-tip", (element) => element.innerText);
+  };
+  const call = await tip(await boxOf(page, "span", SMALL.calls, 0));
+  for (const wanted of ["0.004 000 000 s", "81234.571890123 s (boot)", "2014-03-30 13:58:15.127456 UTC",
+    "5.000 ms",
+    "Self\n2.000 ms", "CPU time\n4.000 ms", "Depth\n0", "Running on CPU 0"]) {
+    assert.ok(call.includes(wanted), `${wanted} in ${call}`);
+  }
+  assert.match(await tip(await boxOf(page, "span", SMALL.slices, 1)), /Arguments\na=1/);
+  assert.match(await tip(await boxOf(page, "span", SMALL.slices, 3)), /its end was not recorded/);
+  assert.match(await tip(await boxOf(page, "state", SMALL.states, 2)),
+    /Runnable[\s\S]*Woken by[\s\S]*onerror/);
+  const counter = await boxOf(page, "counter", SMALL.frequency, 1);
+  assert.match(await tip({ ...counter, width: 100 }), /frequency: 2\.4 GHz/);
+  assert.deepEqual(problems, []);
+});
+
+browserTest("chromium", "the search fades what does not match, counts, and jumps to what is folded",
+  async (browser) => {
+  const { page, problems } = await open(browser, "launch");
+  const found = await page.evaluate(() => window.__tracebridge.timeline.search("HeapTaskDaemon"));
+  assert.equal(found.count, 8, "one thread of each process");
+  const jumped = await page.evaluate(() => window.__tracebridge.timeline.search("deliverInputEvent"));
+  assert.ok(jumped.count > 20);
+  await set(page, { selection: jumped.first });
+  assert.ok(await ask(page, "box", jumped.first), "the jump's row is there");
+  const main = await page.evaluate(() => {
+    const { trace } = window.__tracebridge.timeline.store.state;
+    return trace.tracks.findIndex(({ role, thread }) => role === "atrace" && trace.threads[thread].main
+      && trace.threads[thread].name === "com.example.app");
+  });
+  await set(page, { selection: null, view: { from: 0, to: 5e9 } });
+  await ask(page, "scrollTo", 0);
+  const slice = await boxOf(page, "span", main, 0);
+  const vivid = await ask(page, "pixel", slice.x + 4, slice.y + 3);
+  await search(page, "no such name");
+  const faded = await ask(page, "pixel", slice.x + 4, slice.y + 3);
+  assert.notDeepEqual(faded, vivid);
+  await search(page, "bindAppl");
+  assert.deepEqual(await ask(page, "pixel", slice.x + 4, slice.y + 3), vivid);
+  assert.deepEqual(problems, []);
+});
+
+browserTest("chromium", "1,500 threads are folded by activity, and unfold", async (browser) => {
+  const { page, problems } = await open(browser, "threads");
+  const rows = await ask(page, "rows");
+  assert.ok(rows.length < 120, `${rows.length} rows`);
+  assert.ok(rows.some(({ label }) => /^… and \d+ quieter threads$/.test(label)));
+  assert.ok(rows.some(({ label }) => /^… and \d+ quieter processes$/.test(label)));
+  assert.ok(rows.every(({ y, height }, i) => i === 0 || y === rows[i - 1].y + rows[i - 1].height),
+    "rows lie one below the other");
+  await ask(page, "scrollTo", rows.find(({ label }) => /quieter threads/.test(label)).y - 100);
+  await settled(page);
+  const label = await page.evaluateHandle(() => [...document.querySelectorAll(".tl-more button")]
+    .find((button) => /quieter threads/.test(button.textContent)));
+  await label.asElement().focus();
+  await page.keyboard.press("Enter");
+  await settled(page);
+  assert.ok((await ask(page, "rows")).length > rows.length);
+  // A thread that is folded twice shows when it is selected.
+  const last = await page.evaluate(() => window.__tracebridge.timeline.store.state.trace.threads.length - 1);
+  await set(page, { selection: { kind: "thread", thread: last } });
+  assert.ok((await ask(page, "rows")).some(({ id }) => id === `thread ${last}`));
+  assert.deepEqual(problems, []);
+});
+
+browserTest("chromium", "arrows of wake-ups show for a selection, and all on demand", async (browser) => {
+  const { page, problems } = await open(browser, "launch");
+  await set(page, { view: { from: 1e9, to: 1.01e9 } });
+  await ask(page, "scrollTo", 1e6);
+  await press(page, "r");
+  const note = await page.$eval(".tl-note", (element) => element.textContent);
+  assert.match(note, /^\d+ arrows in view/);
+  const inView = await page.evaluate(() => {
+    const { trace } = window.__tracebridge.timeline.store.state;
+    return trace.tracks.filter(({ arrows }) => arrows).reduce((sum, { arrows: { from, to } }) => sum
+      + from.filter((time, i) => (time >= 1e9 && time <= 1.01e9) || (to[i] >= 1e9
+        && to[i] <= 1.01e9)).length, 0);
+  });
+  assert.ok(parseInt(note, 10) <= inView && parseInt(note, 10) > inView / 10, `${note} of ${inView}`);
+  await press(page, "r");
+  assert.equal(await page.$eval(".tl-note", (element) => element.textContent), "");
+  assert.deepEqual(problems, []);
+});
+
+browserTest("firefox", "the timeline draws, and a click selects", async (browser) => {
+  const { page, problems } = await open(browser, "small");
+  const slice = await boxOf(page, "span", SMALL.slices, 3);
+  assert.notDeepEqual(await ask(page, "pixel", slice.x + 5, slice.y + 3), [255, 255, 255]);
+  await clickOn(page, slice);
+  assert.deepEqual(await state(page, "selection"), { kind: "span", track: SMALL.slices, item: 3 });
+  assert.deepEqual(problems, []);
+});
