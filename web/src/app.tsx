@@ -99,7 +99,7 @@ function Tabs({ store, panels, shown }: { store: Store; panels: [Panel, string][
   const onKeyDown = (event: KeyboardEvent) => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (step === 0) return;
-    const at = panels.findIndex(([name]) => name === shown);
+    const at = panels.findIndex(([name]) => `tab-${name}` === (event.target as Element).id);
     const [name] = panels[(at + step + panels.length) % panels.length];
     store.set({ panel: name });
     document.getElementById(`tab-${name}`)?.focus();

@@ -35,6 +35,13 @@ open(root).catch((error: unknown) => {
   const problem = document.createElement("p");
   problem.className = "failed";
   problem.setAttribute("role", "alert");
-  problem.textContent = error instanceof Error ? error.message : String(error);
+  problem.textContent = sentence(error);
   root.replaceChildren(problem);
 });
+
+/** What went wrong. The browser's own errors speak of details that only damaged data can cause. */
+function sentence(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof Error && error.constructor === Error) return message;
+  return `The trace data of this page is damaged; the file may have been cut while it was copied. (${message})`;
+}

@@ -60,7 +60,7 @@ export async function openPage(browser, path, { fragment = "", width = 1440, hei
     dialog.dismiss();
   });
   await page.goto(`${pathToFileURL(path).href}${fragment ? `#${fragment}` : ""}`, { waitUntil: "load" });
-  await page.waitForSelector(wait, { timeout: WAIT_MS });
+  await page.waitForSelector(`${wait}, .failed`, { timeout: WAIT_MS });
   await settled(page);
   return { page, problems };
 }

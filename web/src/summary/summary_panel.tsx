@@ -16,7 +16,7 @@ export function SummaryPanel({ trace, traces, generator }: SummaryProps) {
   const gaps = missing(trace);
   const damage = damageOf(index);
   return (
-    <div class="summary" tabIndex={0}>
+    <div class="summary" tabIndex={0} role="region" aria-label="Summary"><div class="cards">
       <section class={gaps.length > 0 ? "wrong" : undefined}>
         <h2>{gaps.length > 0 ? "Missing" : "Nothing is missing"}</h2>
         {gaps.length === 0 && <p>No lost events and no damage are known.</p>}
@@ -38,8 +38,8 @@ export function SummaryPanel({ trace, traces, generator }: SummaryProps) {
           ["CPUs", index.cpus === null ? null : String(index.cpus)],
           ["Processes, threads", `${countText(index.processes.length)}, ${countText(index.threads.length)}`],
           ["Events", eventCount(report)],
-          ["atrace markers", index.summary.markers === undefined ? null : countText(index.summary.markers)],
-          ["Method calls", index.summary.methods === undefined ? null : countText(index.summary.methods)],
+          ["atrace markers", index.summary.markers ? countText(index.summary.markers) : null],
+          ["Method calls", index.summary.methods ? countText(index.summary.methods) : null],
           ["Written by", generator],
           ["Memory of this page", `${bytesText(pageMemory(traces))} of decoded data`],
         ]} />
@@ -59,7 +59,7 @@ export function SummaryPanel({ trace, traces, generator }: SummaryProps) {
           [name, countText(tracks), countText(items)])} />
       </section>
       <Problems trace={trace} />
-    </div>
+    </div></div>
   );
 }
 

@@ -11,7 +11,7 @@ export function Banner({ trace, store }: { trace: Trace; store: Store }) {
   return (
     <div class="banner" role="alert">
       <b>This trace is not complete.</b>
-      {sentences.slice(0, 4).map((sentence) => <span> {visibleName(sentence)}</span>)}
+      {sentences.map((sentence) => <span> {visibleName(sentence)}</span>)}
       <button type="button" onClick={() => store.set({ panel: "summary" })}>Details</button>
     </div>
   );

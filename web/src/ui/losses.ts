@@ -25,7 +25,7 @@ export function missing(trace: Trace): string[] {
   const lost = cpus.reduce((sum, cpu) => sum + (cpu.lost || 0), report.lost_anywhere ?? 0);
   const gaps = cpus.reduce((sum, cpu) => sum + (cpu.gaps || 0), 0);
   if (lost > 0) sentences.push(`The kernel lost ${counted(lost, "event")}.`);
-  if (gaps > 0) sentences.push(`${counted(gaps, "gap")} of which the kernel did not count the events.`);
+  if (gaps > 0) sentences.push(`${counted(gaps, "gap")}, whose lost events the kernel did not count.`);
   const periods = trace.tracks.reduce((sum, { kind, count }) => sum + (kind === "losses" ? count : 0), 0);
   if (lost + gaps === 0 && periods > 0) sentences.push(`Events are missing in ${counted(periods, "period")}.`);
   const damage = damageOf(trace.index);

@@ -1,0 +1,99 @@
+// Real traces: the profile's table says what `tracebridge profile --json` says, and the summary what `info --json` says.
+//
+// TRACEBRIDGE_BIN names the program, TRACEBRIDGE_CORPUS a directory of traces (method-trace/ and others below it).
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { browserTest, clickButton, gridRows, openPage, scratch, texts } from "./harness.mjs";
+
+const { TRACEBRIDGE_BIN: program, TRACEBRIDGE_CORPUS: corpus } = process.env;
+const directory = scratch();
+
+function run(...args) {
+  const { stdout, stderr, status } = spawnSync(program, args, { encoding: "utf8", maxBuffer: 1 << 29 });
+  if (status !== 0 && status !== 3) throw new Error(`${args.join(" ")}: exit ${status}: ${stderr}`);
+  return stdout;
+}
+
+function report(file, name) {
+  const page = join(directory, `${name}.html`);
+  run("report", file, "-o", page);
+  return page;
+}
+
+/** The files of a kind, those with less than one event aside. */
+function files(kind) {
+  return existsSync(join(corpus, kind)) ? readdirSync(join(corpus, kind)).map((name) => join(corpus, kind, name)) : [];
+}
+
+/** Rows by name: methods with the same name and signature have rows of their own. */
+function byName(rows) {
+  return rows.map((row) => JSON.stringify(row)).sort();
+}
+
+/** A row of the page's table as `profile --json` has it. */
+function tableRow({ text, exact }, columns) {
+  const at = (title) => columns.findIndex((column) => column.startsWith(title));
+  const ns = (title) => (at(title) < 0 ? undefined : Number(/^-?\d+/.exec(exact[at(title)])[0]));
+  const [calls, recursive] = exact[at("Calls")].match(/\d+/g).map(Number);
+  const clock = columns.some((column) => column.startsWith("Incl wall")) ? "wall" : "CPU";
+  return [exact[0].trim() || text[0], calls, recursive, ns(`Incl ${clock} ms`), ns(`Excl ${clock} ms`),
+    ...(clock === "wall" && at("Incl CPU ms") > 0 ? [ns("Incl CPU ms"), ns("Excl CPU ms")] : [])];
+}
+
+function jsonRow(row) {
+  const times = row.wall_inclusive_ns === undefined ? [row.cpu_inclusive_ns, row.cpu_exclusive_ns]
+    : [row.wall_inclusive_ns, row.wall_exclusive_ns];
+  if (row.wall_inclusive_ns !== undefined && row.cpu_inclusive_ns !== undefined) {
+    times.push(row.cpu_inclusive_ns, row.cpu_exclusive_ns);
+  }
+  return [row.name.trim(), row.calls, row.recursive_calls, ...times];
+}
+
+if (!program || !corpus) {
+  const why = "TRACEBRIDGE_BIN or TRACEBRIDGE_CORPUS is not set";
+  console.error(`SKIPPED: ${why}; real traces are not tested`);
+  test("real traces", { skip: why }, () => {});
+} else {
+  browserTest("chromium", "the table of each method trace equals profile --json", async (browser) => {
+    let compared = 0;
+    for (const file of files("method-trace")) {
+      const profile = run("profile", "--json", file);
+      const { rows } = JSON.parse(profile);
+      if (rows.length === 0) continue;
+      const { page, problems } = await openPage(browser, report(file, `method-${compared}`));
+      const columns = await texts(page, ".grid-head .cell");
+      const found = (await gridRows(page)).map((row) => tableRow(row, columns));
+      assert.deepEqual(byName(found), byName(rows.map(jsonRow)), file);
+      assert.deepEqual(problems, [], file);
+      await page.close();
+      compared += 1;
+    }
+    assert.ok(compared > 0, "there are method traces");
+  });
+
+  browserTest("chromium", "the summary of each trace agrees with info --json", async (browser) => {
+    for (const file of [...files("method-trace"), ...files("systrace"), ...files("perfetto")]) {
+      const info = spawnSync(program, ["info", "--json", file], { encoding: "utf8", maxBuffer: 1 << 29 });
+      const written = spawnSync(program, ["report", file, "-o", join(directory, "summary.html")], { encoding: "utf8" });
+      if (info.status === 1 || written.status === 1) continue;
+      const { page, problems } = await openPage(browser, join(directory, "summary.html"), { fragment: "panel=summary" });
+      const summary = (await texts(page, ".summary"))[0];
+      const [first] = info.stdout.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+      const size = first.bytes ?? first.size;
+      assert.ok(summary.includes(`${size.toLocaleString("en-US")} bytes`), `${file}: ${size} bytes`);
+      assert.ok(summary.includes(first.format), `${file}: ${first.format}`);
+      for (const { what } of first.report?.damage ?? []) {
+        assert.ok(summary.includes(what.slice(0, 60)), `${file}: ${what}`);
+      }
+      assert.equal((await page.$$(".banner")).length > 0, written.status === 3, `${file}: banner and exit status`);
+      await clickButton(page, "Profile", ".tabs");
+      assert.deepEqual(problems, [], file);
+      await page.close();
+    }
+  });
+}

@@ -1,0 +1,159 @@
+// The frame: opening, errors, the fragment, the search field, the splitter, the theme, the help, the banner, the summary.
+
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { pageOf } from "./fixture.mjs";
+import { KINDS } from "./fixture_traces.mjs";
+import { browserTest, clickButton, openPage, scratch, setControl, settled, texts } from "./harness.mjs";
+
+const directory = scratch();
+const trace = KINDS.small();
+trace.title = "small.trace";
+const FILE = write("small.html", pageOf([["trace", trace]]));
+
+function write(name, html) {
+  const path = join(directory, name);
+  writeFileSync(path, html);
+  return path;
+}
+
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+const link = async (page) => {
+  await pause(450);
+  return new URLSearchParams(new URL(page.url()).hash.slice(1));
+};
+
+browserTest("chromium", "damaged pages say in one sentence what is wrong", async (browser) => {
+  const html = readFileSync(FILE, "utf8");
+  const block = /(<script type="text\/plain" class="tracebridge-block">)([^<]*)(<\/script>)/g;
+  const blocks = [...html.matchAll(block)].length;
+  let nth = 0;
+  const cases = {
+    "no data": [html.replace(/<script type="application\/json"[^]*?<\/script>/, ""), /holds no trace data/],
+    "a later version": [html.replace('"version":1', '"version":9'), /version 9/],
+    "a missing block": [html.replace(block, (all) => (++nth === blocks ? "" : all)), /missing|damaged|cut/],
+    "a cut block": [html.replace(block, (all, a, b, c) => a + b.slice(0, b.length >> 2) + c), /damaged|cut/],
+  };
+  for (const [name, [text, message]] of Object.entries(cases)) {
+    const { page } = await openPage(browser, write("bad.html", text));
+    const [said, ...more] = await texts(page, ".failed");
+    assert.match(said ?? "(nothing)", message, name);
+    assert.deepEqual(more, []);
+  }
+});
+
+for (const browser of ["chromium", "firefox"]) {
+  browserTest(browser, "the fragment keeps the state over a reload and takes changes", async (running) => {
+    const { page, problems } = await openPage(running, FILE, {
+      fragment: "view=10000000-60000000&range=20000000-30000000&panel=summary&theme=dark&q=out&mark=5000000+first" });
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+    assert.equal(await page.$eval(".search input", (input) => input.value), "out");
+    assert.equal((await page.$$(".summary")).length, 1);
+    await clickButton(page, "Profile", ".tabs");
+    const changed = await link(page);
+    assert.equal(changed.get("panel"), null);
+    assert.equal(changed.get("view"), "10000000-60000000");
+    assert.equal(changed.get("mark"), "5000000 first");
+    assert.match((await texts(page, ".window-line"))[0], /^Chosen range .*10\.00 ms/);
+    await page.reload();
+    await page.waitForSelector(".panels");
+    await settled(page);
+    assert.match((await texts(page, ".window-line"))[0], /^Chosen range .*10\.00 ms/);
+    await page.evaluate(() => { location.hash = "panel=profile"; });
+    await pause(400);
+    assert.match((await texts(page, ".window-line"))[0], /^Whole trace/);
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "auto");
+    assert.deepEqual(problems, []);
+  });
+}
+
+browserTest("chromium", "hostile fragments do no harm", async (browser) => {
+  for (const fragment of ["view=9-1", "view=a-b", "view=-5-99999999999999999999", "range=0-0", "select=%5B%5D",
+    "select=[\"span\",\"calls\",\"methods\",\"\",null,null,null,1e400,-1]", "select={", "panel=__proto__",
+    "theme=constructor", "trace=x", "mark=", "q=%E0%A4%A", "select=[\"method\",null]",
+    "select=[\"span\",\"slices\",\"atrace\",\"\",100,null,null,0,99999]"]) {
+    const { page, problems } = await openPage(browser, FILE, { fragment });
+    assert.equal((await page.$$(".panels")).length, 1, fragment);
+    assert.deepEqual(problems, [], fragment);
+    await page.close();
+  }
+});
+
+browserTest("chromium", "a selected span is the same one after a reload", async (browser) => {
+  const { page, problems } = await openPage(browser, FILE, { fragment: "q=inner" });
+  await pause(300);
+  assert.deepEqual(await texts(page, ".search .count"), ["1 match"]);
+  await page.focus(".search input");
+  await page.keyboard.press("Enter");
+  const before = (await link(page)).get("select");
+  assert.deepEqual(JSON.parse(before).slice(0, 3), ["span", "slices", "atrace"]);
+  await page.reload();
+  await page.waitForSelector(".panels");
+  await clickButton(page, "Summary", ".tabs");
+  assert.equal((await link(page)).get("select"), before);
+  assert.deepEqual(problems, []);
+});
+
+browserTest("chromium", "search, help, theme and splitter work by keyboard alone", async (browser) => {
+  const { page, problems } = await openPage(browser, FILE);
+  await page.keyboard.press("/");
+  await page.keyboard.type("no such thing");
+  await pause(400);
+  assert.deepEqual(await texts(page, ".search .count"), ["nothing found"]);
+  await page.keyboard.press("Escape");
+  await settled(page);
+  assert.equal(await page.$eval(".search input", (input) => input.value), "");
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("?");
+  await settled(page);
+  const keys = await texts(page, "dialog kbd");
+  assert.ok(keys.length > 15 && keys.includes("?"), keys.join(" | "));
+  await page.keyboard.press("Escape");
+  await settled(page);
+  assert.equal((await page.$$("dialog")).length, 0);
+  const height = () => page.$eval(".timeline", (element) => element.clientHeight);
+  const before = await height();
+  await page.focus(".splitter-grip");
+  await page.keyboard.press("ArrowUp");
+  await settled(page);
+  assert.ok((await height()) < before, "the timeline became smaller");
+  await page.keyboard.press("Enter");
+  await settled(page);
+  assert.equal((await page.$$(".panel")).length, 0);
+  assert.ok((await height()) > before, "the timeline has the whole page");
+  await page.focus("[role=tab]");
+  await page.keyboard.press("ArrowRight");
+  await settled(page);
+  assert.equal(await page.$eval("[role=tab][aria-selected=true]", (tab) => tab.textContent), "Summary");
+  await setControl(page, "Theme", "dark");
+  const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await setControl(page, "Theme", "light");
+  assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), dark);
+  assert.deepEqual(problems, []);
+});
+
+browserTest("chromium", "losses and damage stand in the banner and in the summary", async (browser) => {
+  const lossy = KINDS.small();
+  lossy.summary = { markers: 5, methods: 25, problems: { unmatched_exits: 3, open_at_end: 2 },
+    not_written: { unmatched_ends: 10 },
+    inputs: [{ name: "/tmp/app.trace", format: "method trace v3, dual clock", size: 1234567, clock: "monotonic",
+      why: "no recording to compare with", offset_ns: -1500, verdict: "proven", residual_median_ns: 900,
+      residual_p99_ns: 12000, events: 0, duplicates: 0, method_edges: 50,
+      header: [["start", "2014-03-30 13:58:15"], ["gc-count", "17"]], explain: ["tried boot", "tried mono"] }],
+    report: { cpus: { 0: { events: 100, lost: 7, gaps: 0 }, 3: { events: 50, lost: 5, gaps: 2 } }, lost_anywhere: 1,
+      damage: [{ offset: 4096, what: "a record is cut" }], notes: ["a note"], irregular: ["2 calls were open"] } };
+  const { page, problems } = await openPage(browser, write("lossy.html", pageOf([["trace", lossy]])));
+  const banner = (await texts(page, ".banner"))[0];
+  for (const part of ["not complete", "13 events", "2 gaps", "at byte 4096: a record is cut", "3 method exits",
+    "10 unmatched ends"]) assert.ok(banner.includes(part), `${banner} has ${part}`);
+  await clickButton(page, "Details", ".banner");
+  const summary = (await texts(page, ".summary"))[0];
+  for (const part of ["Missing", "at byte 4096", "app.trace", "1.18 MiB (1,234,567 bytes)", "proven", "-1,500 ns",
+    "median 900 ns, 99 % within 12.00 µs", "gc-count", "17", "2014-03-30 13:58:15", "tried mono", "a note",
+    "2 calls were open", "2 open at end", "Memory of this page"]) assert.ok(summary.includes(part), part);
+  const losses = await texts(page, ".summary caption + thead + tbody tr");
+  assert.deepEqual(losses, ["010070", "35052"]);
+  assert.deepEqual(problems, []);
+});

@@ -1,0 +1,191 @@
+// The parts of the page that need no browser: columns, levels of detail, nesting, search.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { build } from "esbuild";
+
+const ENTRY = `
+export { ColumnReader, fromBase64 } from "./src/data/format.ts";
+export { Intervals } from "./src/timeline/intervals.ts";
+export { Stack } from "./src/timeline/stack.ts";
+export { searchMatches } from "./src/timeline/search.ts";
+export * from "./src/timeline/time.ts";
+`;
+const { outputFiles } = await build({ stdin: { contents: ENTRY, resolveDir: new URL("..",
+  import.meta.url).pathname,
+  loader: "ts" }, bundle: true, write: false, format: "esm" });
+const page = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`);
+const { ColumnReader, Intervals, Stack, searchMatches } = page;
+
+/** A repeatable random number generator. */
+function random(seed) {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+    return Math.floor((state / 4294967296) * below);
+  };
+}
+
+test("columns are read as the document defines them", () => {
+  const read = (bytes, encoding, out) => [...new ColumnReader(Uint8Array.from(bytes), 0).into(encoding, out)];
+  assert.deepEqual(read([0, 127, 128, 1, 255, 127, 128, 128, 1], "varint", new Float64Array(5)), [0, 127,
+    128, 16383, 16384]);
+  assert.deepEqual(read([0, 1, 2, 3, 4], "zigzag", new Float64Array(5)), [0, -1, 1, -2, 2]);
+  assert.deepEqual(read([5, 0, 3], "delta", new Float64Array(3)), [5, 5, 8]);
+  assert.deepEqual(read([2, 2, 3, 1], "zigzag-delta", new Float64Array(4)), [1, 2, 0, -1]);
+  const large = 2 ** 53 - 1;
+  const bytes = [];
+  for (let left = large; left > 0; left = Math.floor(left / 128)) bytes.push((left % 128) | (left >= 128
+    ? 128 : 0));
+  assert.deepEqual(read(bytes, "varint", new Float64Array(1)), [large]);
+  const f64 = Buffer.alloc(16);
+  f64.writeDoubleLE(-1.5, 0);
+  f64.writeDoubleLE(1e300, 8);
+  assert.deepEqual(read([...f64], "f64", new Float64Array(2)), [-1.5, 1e300]);
+  assert.throws(() => read([1, 2], "varint", new Float64Array(3)), /ends too early/);
+  assert.throws(() => read([200, 200], "varint", new Float64Array(1)), /ends too early/);
+  assert.throws(() => read([1], "runs", new Float64Array(1)), /encoding/);
+});
+
+/** Intervals with bursts of short ones, as method traces have them. */
+function bursts(count, seed) {
+  const next = random(seed);
+  const start = new Float64Array(count);
+  const end = new Float64Array(count);
+  let time = 0;
+  for (let i = 0; i < count; i++) {
+    time += next(10) === 0 ? next(5000) : next(4);
+    start[i] = time;
+    time += next(50) === 0 ? next(3000) : next(6);
+    end[i] = time;
+  }
+  return { start, end, last: time };
+}
+
+test("a row at any zoom has paint where intervals are, and none further than a pixel away from one", () => {
+  const { start, end, last } = bursts(20000, 7);
+  const row = new Intervals(start, end);
+  const key = new Uint32Array(start.length);
+  const next = random(3);
+  const WIDTH = 300;
+  for (let zoom = 0; zoom < 24; zoom++) {
+    const quantum = (last / WIDTH) * 0.55 ** zoom;
+    const from = next(Math.max(1, Math.floor(last - WIDTH * quantum)));
+    const line = new Uint32Array(WIDTH);
+    row.paint(line, from, quantum, key, Uint32Array.of(1), Infinity, () => {});
+    const wanted = new Uint8Array(WIDTH + 1);
+    for (let i = 0; i < start.length; i++) {
+      const x0 = Math.floor((start[i] - from) / quantum);
+      const x1 = Math.max(x0 + 1, Math.floor((end[i] - from) / quantum));
+      // A wide one leaves its last pixel to the gap between neighbours.
+      const stop = x1 - x0 > 3 ? x1 - 1 : x1;
+      for (let x = Math.max(0, x0); x < Math.min(WIDTH, stop); x++) wanted[x] = 1;
+    }
+    for (let x = 0; x < WIDTH; x++) {
+      if (wanted[x]) assert.equal(line[x], 1, `zoom ${zoom}: pixel ${x} is bare`);
+      if (line[x]) assert.ok(wanted[x - 1] || wanted[x] || wanted[x + 1],
+        `zoom ${zoom}: pixel ${x} is painted`);
+    }
+  }
+});
+
+test("the longest of the intervals that share a pixel shows, and is what the pointer finds", () => {
+  const start = Float64Array.from({ length: 2000 }, (_, i) => i * 10);
+  const end = start.map((time, i) => time + (i % 100 === 57 ? 9 : 2));
+  const row = new Intervals(start, end);
+  const key = Uint32Array.from(start, (_, i) => (i % 100 === 57 ? 1 : 0));
+  const line = new Uint32Array(20);
+  row.paint(line, 0, 1000, key, Uint32Array.of(5, 9), Infinity, () => {});
+  assert.deepEqual([...line], new Array(20).fill(9));
+  const item = row.at(3500, 1000, 3000);
+  assert.equal(item % 100, 57);
+  assert.equal(row.at(570.5, 0.1, 0.3), 57, "zoomed in: the interval itself");
+  assert.equal(row.at(8, 0.1, 0.3), -1, "and nothing between two");
+});
+
+const track = (id, kind, rows) => ({ id, kind, role: kind === "calls" ? "methods" : "atrace",
+  count: rows.length,
+  spans: { start: Float64Array.from(rows, ([a]) => a), end: Float64Array.from(rows, ([, b]) => b),
+    depth: Uint16Array.from(rows, ([, , d]) => d), label: Uint32Array.from(rows, ([, , , l]) => l ?? 0) } });
+
+test("slices and calls become one stack, in which nothing overlaps and parents enclose", () => {
+  const slices = track(0, "slices", [[0, 100, 0, 1], [10, 50, 1, 2], [60, 70, 1, 2]]);
+  const calls = track(1, "calls", [[0, 100, 0, 0], [12, 40, 1, 1], [13, 14, 2, 1], [61, 69, 1, 1],
+    [100, 105, 0, 0]]);
+  const stack = new Stack([slices, calls], 10);
+  assert.deepEqual([...stack.level], [0, 2, 2, 1, 3, 4, 3, 0]);
+  assert.equal(stack.levels, 5);
+  assert.deepEqual([...stack.key], [1, 2, 2, 10, 11, 11, 11, 10]);
+  const at = (trackId, item) => stack.find(trackId, item);
+  assert.equal(stack.vertical(at(1, 1), -1), at(0, 1), "the parent of a call is the marker around it");
+  assert.equal(stack.vertical(at(0, 1), 1), at(1, 1));
+  assert.equal(stack.vertical(at(0, 0), -1), -1);
+  assert.equal(stack.beside(at(0, 1), 1), at(0, 2));
+  assert.equal(stack.beside(at(0, 2), 1), -1);
+  assert.equal(stack.sameName(at(1, 1), 1), at(1, 2));
+  assert.equal(stack.sameName(at(0, 2), 1), -1, "a name of slices is no name of calls");
+  assert.deepEqual(stack.source(at(1, 3)), { track: calls, item: 3 });
+});
+
+test("slices and calls that cross each other never overlap on a level", () => {
+  const next = random(11);
+  const tree = (kind, id) => {
+    const rows = [];
+    const grow = (from, to, depth) => {
+      for (let time = from + next(20); time < to && rows.length < 3000;) {
+        const end = Math.min(to, time + 1 + next(400 >> depth));
+        rows.push([time, end, depth]);
+        if (depth < 5) grow(time, end, depth + 1);
+        time = end + next(30);
+      }
+    };
+    grow(0, 20000, 0);
+    return track(id, kind, rows);
+  };
+  const stack = new Stack([tree("slices", 0), tree("calls", 1)], 1);
+  let seen = 0;
+  for (let level = 0; level < stack.levels; level++) {
+    const row = stack.row(level);
+    seen += row.count;
+    for (let i = 1; i < row.count; i++) {
+      assert.ok(stack.start[row.item(i)] >= stack.end[row.item(i - 1)], `level ${level}, place ${i}`);
+    }
+  }
+  assert.equal(seen, stack.count, "each item is on one level");
+});
+
+test("the search visits each match once, in order of time, in both directions", () => {
+  const trace = { strings: ["", "needle one", "hay", "NEEDLE two"], methods: null, methodName: () => "",
+    threads: [{ name: "needle thread", tid: 1, process: 0 }, { name: "other", tid: 2, process: 0 }],
+    index: { processes: [{ name: "p", pid: 1 }] },
+    tracks: [track(0, "slices", [[5, 9, 0, 1], [20, 30, 0, 3], [20, 25, 1, 1]]), track(1, "slices",
+      [[1, 2, 0, 3], [20, 21, 0, 1],
+      [40, 50, 0, 2]])] };
+  const found = searchMatches(trace, "needle");
+  const visit = (step) => Array.from({ length: found.count }, () => found[step]()).map((selection) =>
+    (selection.kind === "thread" ? `thread ${selection.thread}` : `${selection.track}:${selection.item}`));
+  // The number 1 is the first thread's, and the process's.
+  const forward = visit("next");
+  assert.deepEqual(forward, ["thread 0", "1:0", "0:0", "0:1", "0:2", "1:1"]);
+  assert.deepEqual(visit("next"), forward, "after the last comes the first");
+  const back = visit("previous");
+  assert.deepEqual(back, [...forward.slice(0, -1).reverse(), forward.at(-1)]);
+  assert.equal(searchMatches(trace, "  ").count, 0);
+  assert.equal(searchMatches(trace, "nothing").next(), null);
+});
+
+test("times and values read as people write them", () => {
+  assert.equal(page.formatDuration(0), "0 ns");
+  assert.equal(page.formatDuration(999), "999 ns");
+  assert.equal(page.formatDuration(1234), "1.234 µs");
+  assert.equal(page.formatDuration(12345678), "12.35 ms");
+  assert.equal(page.formatMoment(1250003417), "1.250 003 417 s");
+  const index = { start_ns: "9007199254740993123", wall_start_ns: "1396187895123456789" };
+  assert.equal(page.formatClock(index, 2), "9007199254.740993125 s");
+  assert.equal(page.formatWall(index, 1e9), "2014-03-30 13:58:16.123456 UTC");
+  assert.equal(page.formatTick(2500000, 500000, 4e6), "2.5 ms");
+  assert.equal(page.rulerStep(130), 200);
+  assert.equal(page.formatValue(2400000, "kHz"), "2.4 GHz");
+  assert.equal(page.formatValue(12.5, "MB"), "12.5 MB");
+});
