@@ -63,24 +63,29 @@ export class Intervals {
     return low;
   }
 
-  /** The item drawn at `time` where a pixel is `quantum` ns wide,
-    or the nearest at most `slack` ns away; or -1. */
+  /**
+   * The item drawn at `time` where a pixel is `quantum` ns wide: of those that share the pixel the longest. Where
+   * there is none, the nearest at most `slack` ns away; or -1.
+   */
   at(time: number, quantum: number, slack: number): number {
     const level = this.level(quantum);
     const count = level ? level.start.length : this.count;
     let best = -1;
-    let distance = slack;
-    for (let i = level ? after(level.end, time - slack) : this.after(time - slack); i < count; i++) {
+    let longest = -1;
+    let distance = Math.max(slack, quantum / 2);
+    const reach = distance;
+    for (let i = level ? after(level.end, time - reach) : this.after(time - reach); i < count; i++) {
       const item = level ? level.item[i] : this.item(i);
       const start = level ? level.start[i] : this.start[item];
       const end = level ? level.end[i] : this.end[item];
-      if (start > time + slack) break;
-      const away = start > time ? start - time : end < time ? time - end : -1;
-      if (away < distance || best < 0) {
-        best = item;
-        distance = away;
-      }
-      if (away < 0) break;
+      if (start > time + reach) break;
+      const away = Math.max(start - time, time - end, 0);
+      const shares = away <= quantum / 2;
+      const length = this.end[item] - this.start[item];
+      if (shares ? length <= longest : longest >= 0 || away > distance) continue;
+      best = item;
+      distance = away;
+      if (shares) longest = length;
     }
     return best;
   }
@@ -102,7 +107,8 @@ export class Intervals {
       let x0 = Math.floor((start - from) / quantum);
       if (x0 >= width) return false;
       let x1 = Math.floor((end - from) / quantum);
-      if (x1 <= x0) x1 = x0 + 1;
+      // A run of several holds its last pixel too, where its last interval may begin.
+      if (x1 <= x0 || !single) x1++;
       if (x0 < 0) x0 = 0;
       if (x1 > width) x1 = width;
       if (x0 <= taken && length < takenFor) x0 = taken + 1;

@@ -22,6 +22,8 @@ import { formatClock, formatDuration, formatMoment, formatWall } from "./time";
 
 /** No zoom shows less than this, ns. */
 const LEAST_SPAN = 20;
+/** What can wait is done when nothing was drawn for so long. */
+const REST_MS = 300;
 const OVERVIEW_HEIGHT = 34;
 const RULER_HEIGHT = 25;
 const KEYS_HINT = "Timeline. W and S zoom, A and D pan, arrow keys step between slices, Enter zooms to the "
@@ -59,6 +61,7 @@ export class Timeline {
   private width = 1;
   private height = 1;
   private requested = 0;
+  private lastDrawn = 0;
   private allArrows = false;
   private marks: { of: Selection | null; marks: Marks | null } = { of: null, marks: null };
   private found: { query: string; model: Model | null; marks: Marks | null } = { query: "", model: null,
@@ -283,7 +286,8 @@ export class Timeline {
     const { selection } = state;
     this.labels.update(this.layout, this.scrolled, this.height, selection?.kind === "thread"
       ? selection.thread : null);
-    this.frameTimes.push(performance.now() - began);
+    this.lastDrawn = performance.now();
+    this.frameTimes.push(this.lastDrawn - began);
     if (this.frameTimes.length > 2000) this.frameTimes.shift();
   }
 
@@ -326,24 +330,17 @@ export class Timeline {
     context.strokeRect(x0, box.y - this.scrolled, Math.max(x1 - x0, 3), box.height - 1);
   }
 
-  /** Computes the levels of detail of all rows while the browser has nothing else to do. */
+  /** Computes the levels of detail of all rows, piece by piece, while nothing moves. */
   private prepare(): void {
     const { layout } = this;
-    const bands = layout.rows.flatMap(({ bands }) => bands);
-    const steps = (function* () {
-      for (const band of bands) {
-        if (band.kind === "stack") for (let level = 0; level < band.stack.levels; level++) yield band.stack.row(level).prepare();
-        else if (band.kind === "states") yield layout.model.strip(band.track).prepare();
-      }
-    })();
-    const idle = window.requestIdleCallback ?? ((work: (left: { timeRemaining(): number }) => void) =>
-      setTimeout(() => work({ timeRemaining: () => 8 }), 50));
-    const work = (left: { timeRemaining(): number }) => {
-      if (!this.elements.root.isConnected) return;
-      while (left.timeRemaining() > 3) if (steps.next().done) return;
-      idle(work);
+    const steps = preparations(layout);
+    const work = () => {
+      if (!this.elements.root.isConnected || this.layout !== layout) return;
+      const resting = performance.now() - this.lastDrawn > REST_MS;
+      if (resting && steps.next().done) return;
+      setTimeout(work, resting ? 1 : REST_MS);
     };
-    idle(work);
+    setTimeout(work, REST_MS);
   }
 
   request(): void {
@@ -475,6 +472,15 @@ export class Timeline {
 
   private say(text: string): void {
     this.elements.live.textContent = text;
+  }
+}
+
+/** Prepares one row at a time for its first picture. */
+function* preparations({ rows, model }: Layout): Generator<void> {
+  for (const band of rows.flatMap(({ bands }) => bands)) {
+    if (band.kind === "states") yield model.strip(band.track).prepare();
+    if (band.kind !== "stack") continue;
+    for (let level = 0; level < band.stack.levels; level++) yield band.stack.row(level).prepare();
   }
 }
 
