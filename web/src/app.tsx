@@ -34,6 +34,7 @@ export function App({ store, traces, comparison, generator }: AppProps) {
   const [part, setPart] = useState(0.55);
   const [help, setHelp] = useState(false);
   const [options, setOptions] = useState<ProfileOptions>(() => firstOptions(store.state));
+  const painted = useFirstPicture();
   useEffect(() => mountTimeline(timeline.current!, store), []);
   useEffect(() => {
     document.documentElement.dataset.theme = theme;
@@ -84,7 +85,8 @@ export function App({ store, traces, comparison, generator }: AppProps) {
         </Splitter>
         {open &&
           <section class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${shown}`}>
-            {shown === "profile" && <ProfilePanel store={store} options={options} set={set} />}
+            {!painted && <p class="empty">Computing …</p>}
+            {painted && shown === "profile" && <ProfilePanel store={store} options={options} set={set} />}
             {shown === "summary" && <SummaryPanel trace={trace} traces={traces} generator={generator} />}
             {shown === "comparison" && comparison &&
               <ComparisonPanel store={store} traces={traces} comparison={comparison} />}
@@ -93,6 +95,15 @@ export function App({ store, traces, comparison, generator }: AppProps) {
       {help && <Help onClose={() => setHelp(false)} />}
     </>
   );
+}
+
+/** Whether the timeline has been painted: of a large trace that comes before the profile, which takes longer. */
+function useFirstPicture(): boolean {
+  const [painted, setPainted] = useState(false);
+  useEffect(() => {
+    requestAnimationFrame(() => setTimeout(() => setPainted(true)));
+  }, []);
+  return painted;
 }
 
 function Tabs({ store, panels, shown }: { store: Store; panels: [Panel, string][]; shown: Panel }) {

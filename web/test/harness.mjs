@@ -61,6 +61,8 @@ export async function openPage(browser, path, { fragment = "", width = 1440, hei
   });
   await page.goto(`${pathToFileURL(path).href}${fragment ? `#${fragment}` : ""}`, { waitUntil: "load" });
   await page.waitForSelector(`${wait}, .failed`, { timeout: WAIT_MS });
+  await page.waitForSelector(".profile, .summary, .comparison, .splitter [aria-pressed=true], .failed",
+    { timeout: WAIT_MS });
   await settled(page);
   return { page, problems };
 }

@@ -3,7 +3,7 @@
 import type { Trace } from "../data/trace";
 import { formatDuration, formatMoment, formatWall } from "../timeline/time";
 import { Facts, List, Table } from "../ui/facts";
-import { damageOf, missing, notWritten, reportOf } from "../ui/losses";
+import { damageOf, missing, reportOf } from "../ui/losses";
 import { bytesText, counted, countText, visibleName } from "../ui/text";
 import { pageMemory, trackCounts } from "./counts";
 import { Inputs } from "./inputs";
@@ -23,7 +23,6 @@ export function SummaryPanel({ trace, traces, generator }: SummaryProps) {
         {gaps.length > 0 && <ul>{gaps.map((sentence) => <li>{visibleName(sentence)}</li>)}</ul>}
         <Losses trace={trace} />
         {damage.length > 1 && <List title="Damaged places" lines={damage} />}
-        <List title="Not in this page" lines={notWritten(index).map(([kind, count]) => `${count} ${kind}`)} />
       </section>
       <section>
         <h2>Trace</h2>

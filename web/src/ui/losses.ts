@@ -2,13 +2,15 @@
 
 import type { TraceIndex } from "../data/format";
 import type { Trace } from "../data/trace";
-import { counted } from "./text";
+import { counted, countText } from "./text";
 
 /** The members of `merge --json` that tell what is missing, as far as the page reads them. */
 export interface Report {
   cpus?: Record<string, { events: number; lost: number; gaps: number }>;
   lost_anywhere?: number;
   damage?: { offset?: number; what?: string }[];
+  /** Packets of a Perfetto trace by kind, which only Perfetto outputs can hold. */
+  unread?: Record<string, number>;
   irregular?: string[];
   notes?: string[];
 }
@@ -33,7 +35,8 @@ export function missing(trace: Trace): string[] {
   if (damage.length > 1) sentences.push(`${counted(damage.length, "damaged place")}; the first: ${damage[0]}`);
   const unmatched = Number(trace.index.summary.problems?.unmatched_exits ?? 0);
   if (unmatched > 0) sentences.push(`${counted(unmatched, "method exit")} matched no call and were left out.`);
-  for (const [kind, count] of notWritten(trace.index)) sentences.push(`Not in this page: ${count} ${kind}.`);
+  const left = notWritten(trace.index);
+  if (left.length > 0) sentences.push(`Not in this page: ${left.map(([kind, count]) => `${count} ${kind}`).join(", ")}.`);
   return sentences;
 }
 
@@ -45,8 +48,7 @@ export function damageOf(index: TraceIndex): string[] {
 
 /** Kinds of data of the inputs that the page does not hold, with their counts. */
 export function notWritten(index: TraceIndex): [string, string][] {
-  const found = index.summary.not_written;
-  if (!found || typeof found !== "object") return [];
-  return Object.entries(found).filter(([, count]) => count !== 0)
-    .map(([kind, count]) => [kind.replace(/_/g, " "), String(count)]);
+  const left = { ...reportOf(index).unread, ...(index.summary.not_written as Record<string, number> | undefined) };
+  return Object.entries(left).filter(([, count]) => count > 0)
+    .map(([kind, count]) => [kind.replace(/_/g, " "), countText(count)]);
 }

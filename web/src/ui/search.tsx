@@ -1,7 +1,7 @@
 // The search field: what it finds, and the way from match to match.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
 import type { RefObject } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { Store } from "../store";
 import { searchMatches } from "../timeline/search";
@@ -14,11 +14,16 @@ const REST_MS = 150;
 export function Search({ store, field }: { store: Store; field: RefObject<HTMLInputElement> }) {
   const { trace, query } = useStore(store, "trace", "query");
   const [typed, setTyped] = useState(query);
-  useEffect(() => setTyped(query), [query]);
+  const timer = useRef<ReturnType<typeof setTimeout>>();
   useEffect(() => {
-    const timer = setTimeout(() => store.set({ query: typed }), REST_MS);
-    return () => clearTimeout(timer);
-  }, [typed]);
+    clearTimeout(timer.current);
+    setTyped(query);
+  }, [query]);
+  const type = (text: string) => {
+    clearTimeout(timer.current);
+    setTyped(text);
+    timer.current = setTimeout(() => store.set({ query: text }), REST_MS);
+  };
   const matches = useMemo(() => (query.trim() ? searchMatches(trace, query) : null), [trace, query]);
   const go = (back: boolean) => {
     const selection = back ? matches?.previous() : matches?.next();
@@ -29,7 +34,7 @@ export function Search({ store, field }: { store: Store; field: RefObject<HTMLIn
       if (typed !== query) store.set({ query: typed });
       else go(event.shiftKey);
     } else if (event.key === "Escape") {
-      setTyped("");
+      type("");
       store.set({ query: "" });
     } else return;
     event.preventDefault();
@@ -38,7 +43,7 @@ export function Search({ store, field }: { store: Store; field: RefObject<HTMLIn
   return (
     <div class="search" role="search">
       <input ref={field} type="search" value={typed} aria-label="Search slices, methods, threads and processes"
-        placeholder="Search slices, methods, threads  ( / )" onInput={(e) => setTyped(e.currentTarget.value)}
+        placeholder="Search slices, methods, threads  ( / )" onInput={(e) => type(e.currentTarget.value)}
         onKeyDown={onKeyDown} />
       <span class="count" role="status">
         {matches ? (none ? "nothing found" : counted(matches.count, "match", "matches")) : ""}
