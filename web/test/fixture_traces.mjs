@@ -258,8 +258,8 @@ function system({ seed, title, processCount, threadCount, cpus, duration, run, s
   for (let t = 0; t < duration; t += 16666667) {
     push(vsync, { time: t, value: nth++ % 2 });
     if (t < launchEnd || t + 40 * MS > duration || rng.next() < 0.3) continue;
-    const took = Math.floor(rng.next() < 0.12 ? 16.6 * MS : 3 * MS + rng.next() * 8 * MS);
-    const late = took > 16 * MS;
+    const took = Math.floor(rng.next() < 0.12 ? 19 * MS : 3 * MS + rng.next() * 8 * MS);
+    const late = took > 17 * MS;
     push(main, { start: t, duration: took, depth: 0, name: strings.id(`Choreographer#doFrame ${nth}`),
       args: 0 });
     nest({ rng, into: main, names: frameNames, from: t + 1000, to: t + took - 1000, level: 1, levels: 4,

@@ -62,6 +62,8 @@ export class Timeline {
   private height = 1;
   private requested = 0;
   private lastDrawn = 0;
+  /** Where the pointer is in the plot, CSS pixels from its left; -1: elsewhere. */
+  private pointer = -1;
   private allArrows = false;
   private marks: { of: Selection | null; marks: Marks | null } = { of: null, marks: null };
   private found: { query: string; model: Model | null; marks: Marks | null } = { query: "", model: null,
@@ -177,6 +179,7 @@ export class Timeline {
     if (scrolled === this.scrolled) return;
     this.current.scrolled = scrolled;
     this.elements.bar.scrollTop = scrolled;
+    this.forgetHover();
     this.request();
   }
 
@@ -239,13 +242,16 @@ export class Timeline {
     this.request();
   }
 
-  private hoverTime: number | null = null;
+  /** The time under the pointer; null where the pointer is elsewhere. */
+  private get hoverTime(): number | null {
+    return this.pointer < 0 ? null : this.scale.from + this.pointer * this.scale.quantum;
+  }
 
   /** Says what lies under the pointer; `x` less than 0: the pointer left. */
   hoverAt(x: number, y: number): void {
     const { cursor, hover, tip } = this.elements;
     const inside = x >= 0 && x < this.width && y >= 0;
-    this.hoverTime = inside ? this.scale.from + x * this.scale.quantum : null;
+    this.pointer = inside ? x : -1;
     cursor.style.display = inside ? "block" : "none";
     cursor.style.transform = `translateX(${x}px)`;
     this.corner();
@@ -265,6 +271,11 @@ export class Timeline {
       ? offsetLeft + x - wide - 12 : offsetLeft + x + 16;
     const top = Math.min(offsetTop + y + 18, this.elements.root.clientHeight - tall - 4);
     tip.style.transform = `translate(${Math.max(left, 4)}px, ${Math.max(top, 4)}px)`;
+  }
+
+  /** What was under the pointer has moved away; the next movement of the pointer says what is there now. */
+  private forgetHover(): void {
+    this.elements.hover.style.display = this.elements.tip.style.display = "none";
   }
 
   hitAt(x: number, y: number): Hit | null {
@@ -365,7 +376,10 @@ export class Timeline {
       const { from, to } = state.range;
       this.say(`Period of ${formatDuration(to - from)} chosen, from ${formatMoment(from)}`);
     }
-    if (changed.has("view")) this.corner();
+    if (changed.has("view")) {
+      this.forgetHover();
+      this.corner();
+    }
     this.request();
   }
 
