@@ -60,12 +60,12 @@ function fill(rank: number): Rgb {
   return turn === 1 ? blend(base, [255, 255, 255], 0.4) : blend(base, [0, 0, 0], 0.16);
 }
 
-/** Deals a colour to each key: the keys with the largest totals get the fills in turn. */
-export function deal(totals: Float64Array): Uint32Array {
+/** Deals a colour to each key: the keys with the largest totals get the fills in turn, from number `first` on. */
+export function deal(totals: Float64Array, first = 0): Uint32Array {
   const ranked = Array.from(totals.keys()).filter((key) => totals[key] > 0);
   ranked.sort((a, b) => totals[b] - totals[a]);
   const colors = new Uint32Array(totals.length).fill(packRgb(fill(0)));
-  ranked.forEach((key, rank) => (colors[key] = packRgb(fill(rank))));
+  ranked.forEach((key, rank) => (colors[key] = packRgb(fill(rank + first))));
   return colors;
 }
 

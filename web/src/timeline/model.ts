@@ -9,6 +9,8 @@ import { type KeySpace, Stack } from "./stack";
 const DEFAULT_FRAME_NS = 1e9 / 60;
 const FRAME_NAMES = /^(Choreographer#doFrame|doFrame|DrawFrames?)\b/;
 const ACTIVITY_BUCKETS = 1024;
+/** Slices begin elsewhere in the palette than methods, so that a slice and the call in it differ. */
+const FIRST_NAME_COLOR = 5;
 
 /** The frames of a process: slices that should end within a VSYNC period. */
 export interface Frames {
@@ -191,7 +193,7 @@ export class Model {
     totals.forEach((total, id) => {
       if (total > 0) sums[group[id]] += total;
     });
-    const dealt = deal(sums);
+    const dealt = deal(sums, FIRST_NAME_COLOR);
     return group.map((of) => dealt[of]);
   }
 

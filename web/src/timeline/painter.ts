@@ -14,14 +14,23 @@ export interface Painter {
 }
 
 /**
- * A painter with its own canvas: with WebGL2 where the browser has it, else in memory. A browser that says that its
- * WebGL is slow, for want of a graphics card, is taken at its word.
+ * A painter with its own canvas: with WebGL2 where a graphics card does it, else in memory, which is quicker than
+ * WebGL without one. `redraw` is called when a picture was lost. Tests may want WebGL in software.
  */
-export function makePainter(): Painter {
+export function makePainter(redraw: () => void): Painter {
+  const { __tracebridgeSoftwareGl: software } = window as { __tracebridgeSoftwareGl?: boolean };
   const canvas = document.createElement("canvas");
   const gl = canvas.getContext("webgl2", { alpha: false, antialias: false, depth: false,
-    failIfMajorPerformanceCaveat: true });
-  return (gl && WebGlPainter.make(canvas, gl)) ?? new CanvasPainter(document.createElement("canvas"));
+    failIfMajorPerformanceCaveat: !software });
+  return (gl && (software || !isSoftware(gl)) && WebGlPainter.make(canvas, gl, redraw))
+    || new CanvasPainter(document.createElement("canvas"));
+}
+
+/** Whether WebGL is computed by the processor; browsers do not always call that a performance caveat. */
+function isSoftware(gl: WebGL2RenderingContext): boolean {
+  const names = gl.getExtension("WEBGL_debug_renderer_info");
+  const renderer = String(gl.getParameter(names ? names.UNMASKED_RENDERER_WEBGL : gl.RENDERER));
+  return /swiftshader|llvmpipe|softpipe|software/i.test(renderer);
 }
 
 class CanvasPainter implements Painter {
@@ -89,8 +98,26 @@ class WebGlPainter implements Painter {
   private count = 0;
   private lines = new Uint32Array(0);
   private places = new Float32Array(0);
+  private heightPlace: WebGLUniformLocation | null = null;
 
-  static make(canvas: HTMLCanvasElement, gl: WebGL2RenderingContext): WebGlPainter | null {
+  static make(canvas: HTMLCanvasElement, gl: WebGL2RenderingContext, redraw: () => void): WebGlPainter | null {
+    const painter = new WebGlPainter(canvas, gl);
+    if (!painter.setUp()) return null;
+    // The system may take the graphics card away, for example while the computer sleeps.
+    canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
+    canvas.addEventListener("webglcontextrestored", () => {
+      painter.width = 0;
+      painter.setUp();
+      redraw();
+    });
+    return painter;
+  }
+
+  private constructor(readonly canvas: HTMLCanvasElement, private readonly gl: WebGL2RenderingContext) {}
+
+  /** Whether the program that draws could be made. */
+  private setUp(): boolean {
+    const { gl } = this;
     const program = gl.createProgram()!;
     for (const [type, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]] as const) {
       const shader = gl.createShader(type)!;
@@ -99,21 +126,9 @@ class WebGlPainter implements Painter {
       gl.attachShader(program, shader);
     }
     gl.linkProgram(program);
-    if (!gl.getProgramParameter(program, gl.LINK_STATUS)) return null;
-    return new WebGlPainter(canvas, gl, program);
-  }
-
-  private constructor(
-    readonly canvas: HTMLCanvasElement,
-    private readonly gl: WebGL2RenderingContext,
-    private readonly program: WebGLProgram,
-  ) {
-    this.setUp();
-  }
-
-  private setUp(): void {
-    const { gl, program } = this;
+    if (!gl.getProgramParameter(program, gl.LINK_STATUS)) return false;
     gl.useProgram(program);
+    this.heightPlace = gl.getUniformLocation(program, "height");
     gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
     const place = gl.getAttribLocation(program, "place");
     gl.enableVertexAttribArray(place);
@@ -122,6 +137,7 @@ class WebGlPainter implements Painter {
     gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
+    return true;
   }
 
   begin(width: number, height: number): void {
@@ -145,7 +161,7 @@ class WebGlPainter implements Painter {
     const bytes = new Uint8Array(this.lines.buffer, 0, this.count * this.width * 4);
     gl.texSubImage2D(gl.TEXTURE_2D, 0, 0, 0, this.width, this.count, gl.RGBA, gl.UNSIGNED_BYTE, bytes);
     gl.bufferData(gl.ARRAY_BUFFER, this.places.subarray(0, this.count * 3), gl.DYNAMIC_DRAW);
-    gl.uniform1f(gl.getUniformLocation(this.program, "height"), this.height);
+    gl.uniform1f(this.heightPlace, this.height);
     gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, this.count);
   }
 

@@ -75,7 +75,7 @@ export class Timeline {
     this.elements = makeElements();
     const { root, plot, overview, ruler, labels, bar } = this.elements;
     this.current = this.open(store.state.trace);
-    this.painter = makePainter();
+    this.painter = makePainter(() => this.request());
     this.drawing = new Drawing(this.painter, document.createElement("canvas"));
     plot.prepend(this.painter.canvas, this.drawing.overlay);
     overview.append(this.overviewCanvas);
@@ -329,7 +329,8 @@ export class Timeline {
     context.fillStyle = theme.danger;
     for (const { at } of state.bookmarks) context.fillRect(place(at), 0, 1, height);
     const { drawn, left } = drawArrows(context, scene, this.allArrows);
-    this.elements.note.textContent = !this.allArrows ? "" : left > 0
+    this.elements.note.textContent = this.layout.rows.length === 0 ? "This trace holds nothing to draw."
+      : !this.allArrows ? "" : left > 0
       ? `${drawn} arrows in view, ${left} more not drawn`
       : `${drawn} ${drawn === 1 ? "arrow" : "arrows"} in view`;
     const box = state.selection && this.layout.box(state.selection);
