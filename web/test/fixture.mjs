@@ -1,5 +1,5 @@
-// Writes report pages of synthetic traces, by docs/report-format.md alone: it shares no code with the page's reader
-// nor with the Rust writer.
+// Writes report pages of synthetic traces, by docs/report-format.md alone: it shares no code with the page's
+// reader nor with the Rust writer.
 //
 // usage: node test/fixture.mjs KIND OUT.html      KIND: small, launch, big, threads, sched
 

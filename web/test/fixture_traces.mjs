@@ -1,5 +1,5 @@
-// The synthetic traces of test/fixture.mjs, as plain objects in the terms of docs/report-format.md: each track has
-// its columns as arrays of the values that the document names.
+// The synthetic traces of test/fixture.mjs, as plain objects in the terms of docs/report-format.md: each
+// track has its columns as arrays of the values that the document names.
 
 const MS = 1e6;
 const START_NS = 81234567890123n;
@@ -113,7 +113,9 @@ function nest({ rng, into, names, from, to, level, levels, size }) {
   return deepest;
 }
 
-/** Who had which CPU when, and from that each thread's states, wake-ups, and the running slices of each CPU. */
+/**
+ * Who had which CPU when, and from that each thread's states, wake-ups, and the running slices of each CPU.
+ */
 function schedule({ rng, strings, threads, cpus, duration, run, sleep }) {
   const running = Array.from({ length: cpus }, () => columns("start", "duration", "depth", "name", "thread"));
   const states = threads.map(() => columns("start", "duration", "state", "cpu", "waker"));
@@ -174,7 +176,9 @@ function trace({ title, duration, strings, methods = null, processes, threads, t
   };
 }
 
-/** Orders threads (and with them processes) busiest first; returns them with the old-to-new index of a thread. */
+/**
+ * Orders threads (and with them processes) busiest first; returns them with the old-to-new index of a thread.
+ */
 function ordered(processes, threads) {
   const busy = processes.map((_, p) => threads.reduce((sum, t) => sum + (t.process === p ? t.busy_ns : 0),
     0));

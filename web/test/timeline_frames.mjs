@@ -1,10 +1,11 @@
-// Measures the timeline in headless Chromium: from opening a page to its first picture, and each frame while the view
-// zooms, pans and scrolls. Prints milliseconds: the median and the 99th percentile.
+// Measures the timeline in headless Chromium: from opening a page to its first picture, and each frame while
+// the view zooms, pans and scrolls. Prints milliseconds: the median and the 99th percentile.
 //
-// usage: node test/timeline_frames.mjs PAGE.html [webgl]     webgl: in software (SwiftShader); else the canvas alone
+// usage: node test/timeline_frames.mjs PAGE.html [webgl]
+//   webgl  draws with WebGL in software (SwiftShader), else on the canvas alone
 //
-// `picture` is what drawing takes in the page's own thread. `frame` is the time from one animation frame to the next,
-// which includes what the browser does with the picture; with software WebGL that is most of it.
+// `picture` is what drawing takes in the page's own thread. `frame` is the time from one animation frame to
+// the next, which includes what the browser does with the picture; with software WebGL that is most of it.
 
 import { resolve } from "node:path";
 import { argv } from "node:process";
@@ -17,8 +18,10 @@ if (!file) throw new Error("usage: node test/timeline_frames.mjs PAGE.html [webg
 const FRAMES = 100;
 const REST_MS = 5000;
 
-const browser = await puppeteer.launch({ executablePath: process.env.TRACEBRIDGE_CHROMIUM ?? "/usr/bin/chromium",
-  headless: true, protocolTimeout: 600_000, args: ["--no-sandbox", ...(painter === "webgl"
+const executablePath = process.env.TRACEBRIDGE_CHROMIUM ?? "/usr/bin/chromium";
+const browser = await puppeteer.launch({ executablePath,
+  headless: true, protocolTimeout: 600_000,
+  args: ["--no-sandbox", ...(painter === "webgl"
     ? ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"] : ["--disable-gpu", "--disable-3d-apis"])] });
 const page = await browser.newPage();
 await page.setViewport({ width: 1440, height: 900 });
@@ -33,8 +36,9 @@ await page.evaluateOnNewDocument(() => {
 });
 await page.goto(pathToFileURL(resolve(file)).href);
 await page.waitForFunction(() => window.__firstPicture, { timeout: 60_000 });
-console.log(`${file}, ${await page.evaluate(() => window.__tracebridge.timeline.painter)}: first picture after `
-  + `${(await page.evaluate(() => window.__firstPicture)).toFixed(0)} ms`);
+const [used, first] = await page.evaluate(() =>
+  [window.__tracebridge.timeline.painter, window.__firstPicture]);
+console.log(`${file}, ${used}: first picture after ${first.toFixed(0)} ms`);
 await page.evaluate(() => window.__tracebridge.timeline.store.set({ panel: "timeline" }));
 await new Promise((done) => setTimeout(done, REST_MS));
 
@@ -43,8 +47,10 @@ const moves = {
     const [centre, factor] = [duration * 0.43, Math.exp(-10 * part)];
     return { from: centre - centre * factor, to: centre + (duration - centre) * factor };
   },
-  "pan, a third in view": (part, duration) => ({ from: (duration * 2 * part) / 3, to: (duration * (1 + 2 * part)) / 3 }),
-  "pan, a twentieth": (part, duration) => ({ from: duration * 0.95 * part, to: duration * (0.95 * part + 0.05) }),
+  "pan, a third in view": (part, duration) =>
+    ({ from: (duration * 2 * part) / 3, to: (duration * (1 + 2 * part)) / 3 }),
+  "pan, a twentieth": (part, duration) =>
+    ({ from: duration * 0.95 * part, to: duration * (0.95 * part + 0.05) }),
   scroll: null,
 };
 for (const [name, move] of Object.entries(moves)) {

@@ -15,7 +15,8 @@ export * from "./src/timeline/time.ts";
 const { outputFiles } = await build({ stdin: { contents: ENTRY, resolveDir: new URL("..",
   import.meta.url).pathname,
   loader: "ts" }, bundle: true, write: false, format: "esm" });
-const page = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`);
+const code = Buffer.from(outputFiles[0].text).toString("base64");
+const page = await import(`data:text/javascript;base64,${code}`);
 const { ColumnReader, Intervals, Stack, searchMatches } = page;
 
 /** A repeatable random number generator. */

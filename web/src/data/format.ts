@@ -1,4 +1,5 @@
-// The data of a report page as docs/report-format.md defines it: its JSON objects, its blocks, and its columns.
+// The data of a report page as docs/report-format.md defines it: its JSON objects, its blocks, and its
+// columns.
 
 export interface Directory {
   format: string;
@@ -112,11 +113,12 @@ export interface ComparisonRow {
 
 const DIRECTORY_ID = "tracebridge-directory";
 const BLOCK_CLASS = "tracebridge-block";
+const CUT = "The file may have been cut while it was copied.";
 
 /** The page's directory. Throws an Error with a sentence for people where the page holds none that fits. */
 export function readDirectory(page: Document): Directory {
   const text = page.getElementById(DIRECTORY_ID)?.textContent;
-  if (!text) throw new Error("This page holds no trace data. The file may have been cut while it was copied.");
+  if (!text) throw new Error(`This page holds no trace data. ${CUT}`);
   const directory = JSON.parse(text) as Directory;
   if (directory.format !== "tracebridge-report" || directory.version !== 1) {
     throw new Error(`This page's data has version ${directory.version}, and its program reads version 1.`);
@@ -156,10 +158,11 @@ export class Blocks {
   private async unpack(block: number): Promise<Uint8Array> {
     const text = this.elements[block]?.textContent;
     if (text === undefined || text === null) {
-      throw new Error(`Block ${block} of the trace data is missing. The file may have been cut while it was copied.`);
+      throw new Error(`Block ${block} of the trace data is missing. ${CUT}`);
     }
     const packed = fromBase64(text.trim());
-    const stream = new Blob([packed as BlobPart]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+    const unpacker = new DecompressionStream("deflate-raw");
+    const stream = new Blob([packed as BlobPart]).stream().pipeThrough(unpacker);
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
 }
@@ -195,7 +198,7 @@ export class ColumnReader {
       for (let i = 0; i < out.length; i++, this.at += 8) out[i] = view.getFloat64(this.at, true);
     } else if (/^(varint|delta|zigzag|zigzag-delta)$/.test(encoding)) {
       this.numbers(out, encoding.startsWith("zigzag"), encoding.endsWith("delta"));
-    } else throw new Error(`The trace data has a column with the encoding "${encoding}", which this page cannot read.`);
+    } else throw new Error(`A column of the trace data has the encoding "${encoding}", which is not known.`);
     if (this.at > this.bytes.length) throw new Error(TOO_SHORT);
     return out;
   }

@@ -123,8 +123,9 @@ export class Trace {
   each into the array that its values need. */
 function decode(track: Track, bytes: Uint8Array): Track {
   const reader = new ColumnReader(bytes, track.offset);
-  // A value has at least one byte, so that a damaged count cannot ask for more memory than the page has bytes.
-  if (track.count > bytes.length) throw new Error(`The track "${track.name}" ends too early: the file is damaged.`);
+  // A value has at least one byte, so that a damaged count cannot ask for more memory than the page has
+  // bytes.
+  if (track.count > bytes.length) throw new Error(`The track "${track.name}" ends too early: damaged data.`);
   const columns = new Map<string, Column>();
   for (const [name, encoding] of track.columns) {
     const Array = ARRAYS[name] ?? Float64Array;
@@ -133,7 +134,7 @@ function decode(track: Track, bytes: Uint8Array): Track {
   const optional = <T extends Column>(name: string) => columns.get(name) as T | undefined;
   const column = <T extends Column>(name: string): T => {
     const found = optional<T>(name);
-    if (!found) throw new Error(`The track "${track.name}" has no column ${name}: the trace data is damaged.`);
+    if (!found) throw new Error(`The track "${track.name}" has no column ${name}: damaged data.`);
     return found;
   };
   const ends = () => {

@@ -1,6 +1,7 @@
 // Colours: palettes that people with colour-blindness can tell apart, and how they are dealt.
 //
-// A packed colour is a number whose bytes in memory are red, green, blue, alpha (as ImageData and WebGL have them).
+// A packed colour is a number whose bytes in memory are red, green, blue, alpha (as ImageData and WebGL have
+// them).
 
 /** Paul Tol's "light" scheme: made for filled areas with dark text on them. */
 const FILLS = ["#77aadd", "#ee8866", "#44bb99", "#eedd88", "#ffaabb", "#99ddff", "#bbcc33", "#cc99cc",
@@ -46,7 +47,8 @@ const blend = (a: Rgb, b: Rgb, part: number): Rgb => a.map((v, i) => v + (b[i] -
 export const pack = (color: string): number => packRgb(rgb(color));
 
 /** A packed colour for a style sheet. */
-export const unpack = (color: number): string => `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`;
+export const unpack = (color: number): string =>
+  `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`;
 
 /** `part` of the way from one colour to the other. */
 export const mix = (from: string, to: string, part: number): number => packRgb(blend(rgb(from), rgb(to),
@@ -60,7 +62,9 @@ function fill(rank: number): Rgb {
   return turn === 1 ? blend(base, [255, 255, 255], 0.4) : blend(base, [0, 0, 0], 0.16);
 }
 
-/** Deals a colour to each key: the keys with the largest totals get the fills in turn, from number `first` on. */
+/**
+ * Deals a colour to each key: the keys with the largest totals get the fills in turn, from number `first` on.
+ */
 export function deal(totals: Float64Array, first = 0): Uint32Array {
   const ranked = Array.from(totals.keys()).filter((key) => totals[key] > 0);
   ranked.sort((a, b) => totals[b] - totals[a]);

@@ -87,7 +87,8 @@ export function details(model: Model, selection: Selection, pointer: number | nu
       const running = track.thread === null ? null : runningTime(model, track.thread, start, end);
       if (cpu) lines.push(["CPU time", formatDuration(cpu[item])]);
       if (running !== null) {
-        lines.push(["On a CPU", `${formatDuration(running)} (${((100 * running) / Math.max(1, end - start)).toFixed(0)} %)`]);
+        const part = (100 * running) / Math.max(1, end - start);
+        lines.push(["On a CPU", `${formatDuration(running)} (${part.toFixed(0)} %)`]);
       }
       lines.push(["Depth", String(depth[item])]);
     }

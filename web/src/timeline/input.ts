@@ -6,7 +6,9 @@ import type { Timeline } from "./timeline";
 const CLICK = 4;
 const LINE_PIXELS = 18;
 
-type Drag = { kind: "pan" | "range" | "zoom"; x: number; y: number; from: number; scrolled: number; moved: boolean };
+type Drag = {
+  kind: "pan" | "range" | "zoom"; x: number; y: number; from: number; scrolled: number; moved: boolean;
+};
 
 /** Has the elements of the timeline obey pointer and wheel; returns the function that ends this. */
 export function attachInput(timeline: Timeline): () => void {
@@ -96,7 +98,8 @@ export function attachInput(timeline: Timeline): () => void {
   const toOverview = (event: PointerEvent) => {
     const box = overview.getBoundingClientRect();
     const { from, to } = timeline.view;
-    timeline.panTo(((event.clientX - box.left) / box.width) * timeline.model.trace.duration - (to - from) / 2);
+    const part = (event.clientX - box.left) / box.width;
+    timeline.panTo(part * timeline.model.trace.duration - (to - from) / 2);
   };
   dragOn(overview, toOverview, toOverview, signal);
 

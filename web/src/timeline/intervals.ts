@@ -1,9 +1,9 @@
-// The intervals of one row, and their levels of detail: what a row costs to draw depends on the pixels it covers, not
-// on the number of intervals.
+// The intervals of one row, and their levels of detail: what a row costs to draw depends on the pixels it
+// covers, not on the number of intervals.
 
 /**
- * Runs of neighbouring intervals that together are shorter than `quantum` ns. A run has its times beside it: they are
- * read in order, while the items of a row lie far from each other in memory.
+ * Runs of neighbouring intervals that together are shorter than `quantum` ns. A run has its times beside it:
+ * they are read in order, while the items of a row lie far from each other in memory.
  */
 interface Level {
   quantum: number;
@@ -64,8 +64,8 @@ export class Intervals {
   }
 
   /**
-   * The item drawn at `time` where a pixel is `quantum` ns wide: of those that share the pixel the longest. Where
-   * there is none, the nearest at most `slack` ns away; or -1.
+   * The item drawn at `time` where a pixel is `quantum` ns wide: of those that share the pixel the longest.
+   * Where there is none, the nearest at most `slack` ns away; or -1.
    */
   at(time: number, quantum: number, slack: number): number {
     const level = this.level(quantum);

@@ -9,7 +9,9 @@ import { type Band, buildRows, type Folds, hiding, type Row } from "./rows";
 export interface Scale { from: number; quantum: number; width: number }
 
 /** What lies at a place. */
-export interface Hit { row: Row; band: Band; selection: Selection; start: number; end: number; y: number; height: number }
+export interface Hit {
+  row: Row; band: Band; selection: Selection; start: number; end: number; y: number; height: number;
+}
 
 /** How far from a thin item the pointer may be, CSS pixels. */
 const SLACK = 3;

@@ -1,4 +1,5 @@
-// What the timeline computes once for a trace: stacks, colours, frames, the VSYNC period, and the overall activity.
+// What the timeline computes once for a trace: stacks, colours, frames, the VSYNC period, and the overall
+// activity.
 
 import type { Trace, Track } from "../data/trace";
 import { deal, faded, mix, readTheme, stateColor, threadColors, type Theme, unpack } from "./colors";
@@ -178,7 +179,8 @@ export class Model {
     for (const { spans, instants, kind, role } of tracks) {
       if (instants) for (const name of instants.label) totals[name]++;
       if (!spans || kind !== "slices" || role === "running") continue;
-      for (let i = 0; i < spans.label.length; i++) totals[spans.label[i]] += spans.end[i] - spans.start[i] + 1;
+      const { start, end, label } = spans;
+      for (let i = 0; i < label.length; i++) totals[label[i]] += end[i] - start[i] + 1;
     }
     const groups = new Map<string, number>();
     const group = new Uint32Array(strings.length);

@@ -1,5 +1,5 @@
-// Puts painted lines on a canvas. A line is one row of pixels that is stretched downwards over its height: the
-// processor paints each line once, and the graphics card (or a copy in memory) makes the area of it.
+// Puts painted lines on a canvas. A line is one row of pixels that is stretched downwards over its height:
+// the processor paints each line once, and the graphics card (or a copy in memory) makes the area of it.
 
 export interface Painter {
   readonly kind: "webgl" | "canvas";
@@ -14,8 +14,8 @@ export interface Painter {
 }
 
 /**
- * A painter with its own canvas: with WebGL2 where a graphics card does it, else in memory, which is quicker than
- * WebGL without one. `redraw` is called when a picture was lost. Tests may want WebGL in software.
+ * A painter with its own canvas: with WebGL2 where a graphics card does it, else in memory, which is quicker
+ * than WebGL without one. `redraw` is called when a picture was lost. Tests may want WebGL in software.
  */
 export function makePainter(redraw: () => void): Painter {
   const { __tracebridgeSoftwareGl: software } = window as { __tracebridgeSoftwareGl?: boolean };
@@ -100,7 +100,8 @@ class WebGlPainter implements Painter {
   private places = new Float32Array(0);
   private heightPlace: WebGLUniformLocation | null = null;
 
-  static make(canvas: HTMLCanvasElement, gl: WebGL2RenderingContext, redraw: () => void): WebGlPainter | null {
+  static make(canvas: HTMLCanvasElement, gl: WebGL2RenderingContext,
+    redraw: () => void): WebGlPainter | null {
     const painter = new WebGlPainter(canvas, gl);
     if (!painter.setUp()) return null;
     // The system may take the graphics card away, for example while the computer sleeps.

@@ -1,7 +1,8 @@
-// The rows of the timeline, from top to bottom: CPUs, processes with their threads and tracks, and the machine's own
-// tracks. What is less busy is folded behind rows that open.
+// The rows of the timeline, from top to bottom: CPUs, processes with their threads and tracks, and the
+// machine's own tracks. What is less busy is folded behind rows that open.
 
 import type { Track } from "../data/trace";
+import { counted } from "../ui/text";
 import type { Frames, Model } from "./model";
 import type { Stack } from "./stack";
 
@@ -172,14 +173,15 @@ class RowBuilder {
     const { trace } = this.model;
     const id = `process ${process}`;
     const info = process === null ? null : trace.index.processes[process];
-    const hasCalls = threads.some((thread) => this.model.byThread[thread].some(({ kind }) => kind === "calls"));
+    const hasCalls = threads.some((thread) =>
+      this.model.byThread[thread].some(({ kind }) => kind === "calls"));
     const open = this.isOpen(id, rank < PROCESSES_OPEN || hasCalls || (info !== null
       && info.name === trace.index.launch?.package));
     const busy = threads.reduce((sum, thread) => sum + trace.threads[thread].busy_ns, 0);
     const share = trace.duration > 0 ? (100 * busy) / trace.duration : 0;
     this.add({ id, kind: "group", indent: 0, open, process,
       label: info?.name ?? "Threads of no known process",
-      detail: `${info ? `pid ${info.pid} · ` : ""}${threads.length} ${threads.length === 1 ? "thread" : "threads"}`
+      detail: (info ? `pid ${info.pid} · ` : "") + counted(threads.length, "thread")
         + ` · ${share < 10 ? share.toFixed(1) : share.toFixed(0)} % of a CPU` });
     if (!open) return;
     const frames = process === null ? null : this.model.framesOf(process);

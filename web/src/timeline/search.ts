@@ -1,4 +1,5 @@
-// The search over slices, methods, threads and processes: what it marks, how much it finds, and where the next is.
+// The search over slices, methods, threads and processes: what it marks, how much it finds, and where the
+// next is.
 
 import type { Trace, Track } from "../data/trace";
 import type { Selection } from "../store";
@@ -28,11 +29,14 @@ export function matchFlags(trace: Trace, query: string): MatchFlags | null {
   return { names, methods, threads };
 }
 
+/** A track that holds matches: its times and names, and which names match. */
+interface Searched { track: Track; times: Float64Array; labels: Uint32Array; flags: Uint8Array }
+
 interface Candidate { time: number; track: Track; item: number }
 
 class Found implements Matches {
   readonly count: number;
-  private readonly tracks: { track: Track; times: Float64Array; labels: Uint32Array; flags: Uint8Array }[] = [];
+  private readonly tracks: Searched[] = [];
   private readonly threads: number[] = [];
   /** Where the cursor is: -1 stands before the first thread; threads come before items. */
   private thread = -1;

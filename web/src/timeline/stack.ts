@@ -1,5 +1,5 @@
-// The nested rows of a thread or of a track. A thread's slices and method calls become one stack, in which each call
-// lies under the marker that encloses it, and each marker under the call that wrote it.
+// The nested rows of a thread or of a track. A thread's slices and method calls become one stack, in which
+// each call lies under the marker that encloses it, and each marker under the call that wrote it.
 
 import type { Track } from "../data/trace";
 import { Intervals } from "./intervals";
@@ -47,7 +47,8 @@ export class Stack {
         this.start.set(spans!.start, this.base[i]);
         this.end.set(spans!.end, this.base[i]);
         this.key.set(spans!.label, this.base[i]);
-        if (kind === "calls") for (let at = 0; at < spans!.label.length; at++) this.key[this.base[i] + at] += names;
+        const end = this.base[i] + spans!.label.length;
+        if (kind === "calls") for (let at = this.base[i]; at < end; at++) this.key[at] += names;
       });
       this.byTime = this.merge();
       this.level = this.nest(this.byTime);

@@ -34,8 +34,8 @@ interface Shown { model: Model; layout: Layout; scrolled: number }
 
 export interface Elements {
   root: HTMLElement; corner: HTMLElement; overview: HTMLElement; ruler: HTMLElement; labels: HTMLElement;
-  plot: HTMLElement; bar: HTMLElement; extent: HTMLElement; cursor: HTMLElement; hover: HTMLElement; tip: HTMLElement;
-  note: HTMLElement; live: HTMLElement;
+  plot: HTMLElement; bar: HTMLElement; extent: HTMLElement; cursor: HTMLElement; hover: HTMLElement;
+  tip: HTMLElement; note: HTMLElement; live: HTMLElement;
 }
 
 /** Mounts the timeline in `container`; returns the function that unmounts it. */
