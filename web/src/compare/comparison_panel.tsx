@@ -54,8 +54,8 @@ export function ComparisonPanel({ store, traces, comparison }: {
   const show = (row: ComparisonRow, role: "old" | "new") => {
     const to = traces.find((other) => other.role === role);
     const at = role === "old" ? row.old_at_ns : row.new_at_ns;
-    if (!to || at === null) return;
     setChosen(row);
+    if (!to || at === null) return;
     jump(store, to, row, part, at, (role === "old" ? row.old_ns : row.new_ns) ?? 0);
   };
   const choose = (at: number) => {

@@ -70,7 +70,7 @@ export function FlameGraph({ store, profile, focus }: ProfileViewProps & { focus
         draw.rect(x, y, w - 3, BOX_PX);
         draw.clip();
         draw.fillStyle = box.row.row < 0 ? colours.fg : INK;
-        draw.fillText(name(box.row), x + 4, y + BOX_PX / 2);
+        draw.fillText(fitting(draw, name(box.row), w - 7), x + 4, y + BOX_PX / 2);
         draw.restore();
       }
       if (n === current) {
@@ -131,6 +131,17 @@ export function FlameGraph({ store, profile, focus }: ProfileViewProps & { focus
       </div>
     </div>
   );
+}
+
+/** A name, or where that is too wide its end: `android.os.Looper.loop`, `Looper.loop`, `loop`. */
+function fitting(draw: CanvasRenderingContext2D, name: string, width: number): string {
+  const text = name.slice(0, 200);
+  const parts = /[\s/]/.test(text) ? [text] : text.split(".");
+  for (let from = 0; from < parts.length - 1; from = from < parts.length - 2 ? parts.length - 2 : from + 1) {
+    const shorter = parts.slice(from).join(".");
+    if (draw.measureText(shorter).width <= width) return shorter;
+  }
+  return parts[parts.length - 1] || text;
 }
 
 /** Where an arrow key leads: down to the longest callee, up to the caller, sideways in the same level. */

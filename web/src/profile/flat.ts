@@ -41,6 +41,14 @@ export class FlatProfile {
     return this.figures[row * FIGURES + CPU_EXCLUSIVE];
   }
 
+  /** Adds the figures of another window of the same rows. */
+  add(other: FlatProfile): void {
+    const { figures } = this;
+    for (let n = 0; n < figures.length; n++) figures[n] += other.figures[n];
+    this.wallTotal += other.wallTotal;
+    this.cpuTotal += other.cpuTotal;
+  }
+
   /** Calls of all rows, recursive ones included. */
   get allCalls(): number {
     let sum = 0;
@@ -56,18 +64,24 @@ const CPU_INCLUSIVE = 4;
 const CPU_EXCLUSIVE = 5;
 const FIGURES = 6;
 
-export function flatProfile(sources: SpanSource[], rows: Grouping, window: Window): FlatProfile {
+/**
+ * The flat profile of a window. Without `countOpen` the calls that are open when the window begins count with their
+ * times and not as calls: then the profiles of adjoining windows add up.
+ */
+export function flatProfile(
+  sources: SpanSource[], rows: Grouping, window: Window, countOpen = true,
+): FlatProfile {
   const flat = new FlatProfile(rows.count);
   const openOfRow = new Int32Array(rows.count);
-  for (const source of sources) addSource(flat, openOfRow, source, rows, window);
+  for (const source of sources) addSource(flat, openOfRow, source, rows, window, countOpen ? 1 : 0);
   return flat;
 }
 
 /** Adds the spans of one thread. */
 function addSource(
-  flat: FlatProfile, openOfRow: Int32Array, source: SpanSource, rows: Grouping, window: Window,
+  flat: FlatProfile, openOfRow: Int32Array, source: SpanSource, rows: Grouping, window: Window, ofOpen: number,
 ): void {
-  const { label, base } = source;
+  const { label, base, start } = source;
   const { figures } = flat;
   const { rowOf } = rows;
   const thread = rows.by === "thread" ? source.thread : -1;
@@ -81,14 +95,15 @@ function addSource(
     while (top > depth) openOfRow[open[--top]]--;
     const row = thread >= 0 ? thread : rowOf[base + label[item]];
     const place = row * FIGURES;
+    const call = start[item] < window.from ? ofOpen : 1;
     figures[place + EXCLUSIVE] += wall;
     figures[place + CPU_EXCLUSIVE] += cpu;
     if (openOfRow[row]++ === 0) {
-      figures[place]++;
+      figures[place] += call;
       figures[place + INCLUSIVE] += wall;
       figures[place + CPU_INCLUSIVE] += cpu;
     } else {
-      figures[place + RECURSIVE]++;
+      figures[place + RECURSIVE] += call;
     }
     if (depth > 0) {
       const caller = open[depth - 1] * FIGURES;

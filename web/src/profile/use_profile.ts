@@ -4,7 +4,8 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { State, Store } from "../store";
 import { CallTree } from "./call_tree";
-import { type FlatProfile, flatProfile } from "./flat";
+import type { FlatProfile } from "./flat";
+import { FlatIndex } from "./flat_index";
 import { type Grouping, grouping } from "./grouping";
 import { type ProfileOptions, threadChosen } from "./options";
 import { type SpanSource, spanSources, type Window, windowOf } from "./spans";
@@ -40,10 +41,11 @@ export function useProfile(store: Store, options: ProfileOptions): Profile {
   }, [trace, options.kind, options.threads, decoded]);
   const rows = useMemo(() => grouping(trace, options.view === "table" ? options.by : "method"),
     [trace, options.by, options.view, decoded]);
+  const index = useMemo(() => new FlatIndex(sources, rows), [sources, rows]);
   return useMemo(() => {
     const began = performance.now();
     const within = windowOf(trace, window);
-    const flat = flatProfile(sources, rows, within);
+    const flat = index.of(within);
     let tree: CallTree | null = null;
     const profile: Profile = { window, sources, rows, flat, took: performance.now() - began,
       tree: () => {
@@ -55,7 +57,7 @@ export function useProfile(store: Store, options: ProfileOptions): Profile {
       } };
     cost.current = profile.took;
     return profile;
-  }, [trace, sources, rows, window.from, window.to]);
+  }, [trace, index, window.from, window.to]);
 }
 
 /** Follows the window of the store: at once where profiles are quick, else when it has come to rest. */
