@@ -13,6 +13,7 @@ import { mountTimeline } from "./timeline/timeline";
 import { Banner } from "./ui/banner";
 import { switchTrace } from "./ui/fragment";
 import { Help } from "./ui/help";
+import { Later } from "./ui/later";
 import { Search } from "./ui/search";
 import { Splitter } from "./ui/splitter";
 import { visibleName } from "./ui/text";
@@ -34,7 +35,6 @@ export function App({ store, traces, comparison, generator }: AppProps) {
   const [part, setPart] = useState(0.55);
   const [help, setHelp] = useState(false);
   const [options, setOptions] = useState<ProfileOptions>(() => firstOptions(store.state));
-  const painted = useFirstPicture();
   useEffect(() => mountTimeline(timeline.current!, store), []);
   useEffect(() => {
     document.documentElement.dataset.theme = theme;
@@ -85,8 +85,8 @@ export function App({ store, traces, comparison, generator }: AppProps) {
         </Splitter>
         {open &&
           <section class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${shown}`}>
-            {!painted && <p class="empty">Computing …</p>}
-            {painted && shown === "profile" && <ProfilePanel store={store} options={options} set={set} />}
+            {shown === "profile" && <Later text="Computing the profile …">
+              {() => <ProfilePanel store={store} options={options} set={set} />}</Later>}
             {shown === "summary" && <SummaryPanel trace={trace} traces={traces} generator={generator} />}
             {shown === "comparison" && comparison &&
               <ComparisonPanel store={store} traces={traces} comparison={comparison} />}
@@ -95,15 +95,6 @@ export function App({ store, traces, comparison, generator }: AppProps) {
       {help && <Help onClose={() => setHelp(false)} />}
     </>
   );
-}
-
-/** Whether the timeline has been painted: of a large trace that comes before the profile, which takes longer. */
-function useFirstPicture(): boolean {
-  const [painted, setPainted] = useState(false);
-  useEffect(() => {
-    requestAnimationFrame(() => setTimeout(() => setPainted(true)));
-  }, []);
-  return painted;
 }
 
 function Tabs({ store, panels, shown }: { store: Store; panels: [Panel, string][]; shown: Panel }) {

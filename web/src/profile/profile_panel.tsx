@@ -3,6 +3,7 @@
 import type { State, Store } from "../store";
 import { formatDuration, formatMoment } from "../timeline/time";
 import { Choice, Field } from "../ui/controls";
+import { Later } from "../ui/later";
 import { counted, visibleName } from "../ui/text";
 import { FlameGraph } from "./flame";
 import { keyName, threadName } from "./grouping";
@@ -15,6 +16,9 @@ import { type Profile, useProfile } from "./use_profile";
 
 const VIEWS: [ProfileView, string][] = [["table", "Table"], ["tree", "Call tree"], ["bottom-up", "Bottom up"],
   ["flame", "Flame graph"]];
+
+/** The call tree of more spans takes so long that the page says what it does. */
+const MANY_SPANS = 500_000;
 
 export interface ProfilePanelProps {
   store: Store;
@@ -30,6 +34,10 @@ export function ProfilePanel({ store, options, set }: ProfilePanelProps) {
   const key = selected >= 0 ? rows.keyOf(selected) : -1;
   const focus = options.onlySelected ? selected : -1;
   const kinds = spanKinds(state);
+  const spans = profile.sources.reduce((sum, { start }) => sum + start.length, 0);
+  const props = { store, options, set, profile, focus };
+  const graph = () => (options.view === "flame" ? <FlameGraph key={focus} {...props} />
+    : <TreeTable key={`${options.view} ${focus}`} {...props} />);
   return (
     <div class="profile">
       <div class="toolbar" role="toolbar" aria-label="Profile">
@@ -63,9 +71,8 @@ export function ProfilePanel({ store, options, set }: ProfilePanelProps) {
       </div>
       <WindowLine store={store} profile={profile} selected={key < 0 ? null : keyName(state.trace, key)} />
       {options.view === "table" && <MethodTable {...{ store, options, set, profile }} />}
-      {(options.view === "tree" || options.view === "bottom-up")
-        && <TreeTable key={`${options.view} ${focus}`} {...{ store, options, set, profile, focus }} />}
-      {options.view === "flame" && <FlameGraph key={focus} {...{ store, options, set, profile, focus }} />}
+      {options.view !== "table" && (spans > MANY_SPANS
+        ? <Later key={options.view} text="Building the call tree …">{graph}</Later> : graph())}
     </div>
   );
 }
