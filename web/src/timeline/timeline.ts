@@ -362,6 +362,7 @@ export class Timeline {
   private changed(state: State, changed: Set<keyof State>): void {
     if (changed.has("trace")) {
       this.current = this.open(state.trace);
+      this.marks = { of: null, marks: null };
       this.model.setTheme(this.elements.root);
       this.resize();
       this.prepare();
