@@ -1,4 +1,5 @@
-// The frame: opening, errors, the fragment, the search field, the splitter, the theme, the help, the banner, the summary.
+// The frame: opening, errors, the fragment, the search field, the splitter, the theme, the help, the banner, and
+// the summary.
 
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";

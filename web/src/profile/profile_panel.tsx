@@ -66,7 +66,8 @@ export function ProfilePanel({ store, options, set }: ProfilePanelProps) {
             </>
           : <label class="check"><input type="checkbox" checked={options.onlySelected} disabled={key < 0}
               onChange={(e) => set({ onlySelected: e.currentTarget.checked })} /> only the selected one</label>}
-        <button type="button" disabled={key < 0} title="Flame chart: the longest call of the selected row, in time order"
+        <button type="button" disabled={key < 0}
+          title="Flame chart: the longest call of the selected row, in time order"
           onClick={() => showLongest(store, key, profile.window)}>Show in timeline</button>
       </div>
       <WindowLine store={store} profile={profile} selected={key < 0 ? null : keyName(state.trace, key)} />

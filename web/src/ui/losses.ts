@@ -36,7 +36,8 @@ export function missing(trace: Trace): string[] {
   const unmatched = Number(trace.index.summary.problems?.unmatched_exits ?? 0);
   if (unmatched > 0) sentences.push(`${counted(unmatched, "method exit")} matched no call and were left out.`);
   const left = notWritten(trace.index);
-  if (left.length > 0) sentences.push(`Not in this page: ${left.map(([kind, count]) => `${count} ${kind}`).join(", ")}.`);
+  const kinds = left.map(([kind, count]) => `${count} ${kind}`);
+  if (kinds.length > 0) sentences.push(`Not in this page: ${kinds.join(", ")}.`);
   return sentences;
 }
 
