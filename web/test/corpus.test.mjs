@@ -45,9 +45,6 @@ function tableRow({ text, exact }, columns) {
     ...(clock === "wall" && at("Incl CPU ms") > 0 ? [ns("Incl CPU ms"), ns("Excl CPU ms")] : [])];
 }
 
-/** Begins at the last moment that the timeline's clock can hold, so that all its times are the same there. */
-const BEYOND_THE_CLOCK = /testWaitingPairCrossThreadTrace/;
-
 function jsonRow(row) {
   const times = row.wall_inclusive_ns === undefined ? [row.cpu_inclusive_ns, row.cpu_exclusive_ns]
     : [row.wall_inclusive_ns, row.wall_exclusive_ns];
@@ -68,7 +65,7 @@ if (!program || !corpus) {
     for (const file of files("method-trace")) {
       const profile = run("profile", "--json", file);
       const { rows, problems: records } = JSON.parse(profile);
-      if (rows.length === 0 || BEYOND_THE_CLOCK.test(file)) continue;
+      if (rows.length === 0) continue;
       const { page, problems } = await openPage(browser, report(file, `method-${compared}`));
       const columns = await texts(page, ".grid-head .cell");
       const found = (await gridRows(page)).map((row) => tableRow(row, columns));

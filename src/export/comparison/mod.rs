@@ -97,7 +97,7 @@ impl Comparison {
     pub fn of(old: &RunSet, new: &RunSet) -> Comparison {
         let totals = |set: &RunSet| set.runs.iter().map(|run| run.total_ns).collect::<Vec<_>>();
         let ones = |set: &RunSet| vec![1; set.runs.len()];
-        let mut total = row("of all stages", "total", (totals(old), ones(old)), (totals(new), ones(new)));
+        let mut total = row("the whole run", "time of", (totals(old), ones(old)), (totals(new), ones(new)));
         (total.old_at_ns, total.new_at_ns) = (Some(0), Some(0));
         let rows = |kind| rows(kind, old, new);
         Comparison {

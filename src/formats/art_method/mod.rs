@@ -80,10 +80,18 @@ pub struct Header<'a> {
     pub keys: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
+/// The latest start that is taken for a time, ns: the year 2116 of a clock that counts from 1970.
+const MAX_START_NS: u64 = (i64::MAX / 2) as u64;
+
 impl Header<'_> {
-    /// The start of the trace in ns of the clock that [`Header::start`] uses.
+    /// The start of the trace in ns of the clock that [`Header::start`] uses; 0 where the header has a number
+    /// there that is no time of any clock.
     pub fn start_ns(&self) -> u64 {
-        self.start.saturating_mul(self.start_unit_ns)
+        if self.has_start_time() { self.start * self.start_unit_ns } else { 0 }
+    }
+
+    fn has_start_time(&self) -> bool {
+        self.start.checked_mul(self.start_unit_ns).is_some_and(|ns| ns <= MAX_START_NS)
     }
 
     /// What the header says, for people: its keys and values, and the time of day of the start where that is
@@ -251,7 +259,12 @@ impl<'a> MethodTrace<'a> {
     /// A file with a readable beginning opens even if the rest is damaged; [`MethodTrace::report`] lists the
     /// damage.
     pub fn parse(bytes: &'a [u8]) -> Result<MethodTrace<'a>, Error> {
-        open::open(bytes)
+        let mut trace = open::open(bytes)?;
+        if !trace.header.has_start_time() {
+            let what = "the start in the header is no time of any clock: times count from 0";
+            trace.report.irregular.push(what.to_owned());
+        }
+        Ok(trace)
     }
 
     /// The facts that the file states about itself.
