@@ -107,6 +107,7 @@ impl Page {
         let mut columns = BTreeMap::new();
         for column in about["columns"].as_array().unwrap() {
             let (name, encoding) = (column[0].as_str().unwrap(), column[1].as_str().unwrap());
+            let factor = column[2].as_i64().unwrap_or(1);
             let mut values: Vec<i64> = Vec::new();
             for _ in 0..number(&about["count"]) {
                 if encoding == "f64" {
@@ -122,9 +123,11 @@ impl Page {
                     "zigzag" | "zigzag-delta" => -((raw >> 1) as i64) - 1,
                     other => panic!("{other} is no encoding"),
                 };
-                let before =
-                    if encoding.ends_with("delta") { values.last().copied().unwrap_or(0) } else { 0 };
-                values.push(before + value);
+                values.push(match (encoding.ends_with("delta"), values.last()) {
+                    (true, Some(before)) => before + value * factor,
+                    (true, None) => value,
+                    (false, _) => value * factor,
+                });
             }
             columns.insert(name.to_owned(), values);
         }

@@ -59,7 +59,7 @@ export interface TrackInfo {
   count: number;
   block: number;
   offset: number;
-  columns: [string, Encoding][];
+  columns: [name: string, encoding: Encoding, factor?: number][];
 }
 
 export type Encoding = "varint" | "zigzag" | "delta" | "zigzag-delta" | "f64";
@@ -190,20 +190,23 @@ export type Column = Float64Array | Uint32Array | Uint16Array | Uint8Array;
 export class ColumnReader {
   constructor(private readonly bytes: Uint8Array, private at: number) {}
 
-  /** Reads a column into `out`, one value for each of its places. Times and values are exact up to 2^53. */
-  into<T extends Column>(encoding: Encoding, out: T): T {
+  /**
+   * Reads a column into `out`, one value for each of its places. Times and values are exact up to 2^53. Stored
+   * numbers are multiplied by `factor`, but for the first one of a `delta` column.
+   */
+  into<T extends Column>(encoding: Encoding, out: T, factor = 1): T {
     if (encoding === "f64") {
       const view = new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength);
       if (this.at + out.length * 8 > this.bytes.length) throw new Error(TOO_SHORT);
       for (let i = 0; i < out.length; i++, this.at += 8) out[i] = view.getFloat64(this.at, true);
     } else if (/^(varint|delta|zigzag|zigzag-delta)$/.test(encoding)) {
-      this.numbers(out, encoding.startsWith("zigzag"), encoding.endsWith("delta"));
+      this.numbers(out, encoding.startsWith("zigzag"), encoding.endsWith("delta"), factor);
     } else throw new Error(`A column of the trace data has the encoding "${encoding}", which is not known.`);
     if (this.at > this.bytes.length) throw new Error(TOO_SHORT);
     return out;
   }
 
-  private numbers(out: Column, signed: boolean, delta: boolean): void {
+  private numbers(out: Column, signed: boolean, delta: boolean, factor: number): void {
     const { bytes } = this;
     let { at } = this;
     let before = 0;
@@ -219,7 +222,8 @@ export class ColumnReader {
         }
       }
       if (signed) value = value % 2 === 0 ? value / 2 : -(value + 1) / 2;
-      if (delta) value = before += value;
+      if (delta) value = before += i === 0 ? value : value * factor;
+      else value *= factor;
       out[i] = value;
     }
     this.at = at;

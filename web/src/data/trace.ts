@@ -127,9 +127,9 @@ function decode(track: Track, bytes: Uint8Array): Track {
   // bytes.
   if (track.count > bytes.length) throw new Error(`The track "${track.name}" ends too early: damaged data.`);
   const columns = new Map<string, Column>();
-  for (const [name, encoding] of track.columns) {
+  for (const [name, encoding, factor] of track.columns) {
     const Array = ARRAYS[name] ?? Float64Array;
-    columns.set(name, reader.into(encoding, new Array(track.count)));
+    columns.set(name, reader.into(encoding, new Array(track.count), factor));
   }
   const optional = <T extends Column>(name: string) => columns.get(name) as T | undefined;
   const column = <T extends Column>(name: string): T => {
