@@ -36,9 +36,9 @@ impl Compared {
     }
 }
 
-/// Compares two sets of runs, and writes the page. `request.inputs` are the files of the new set. Files of one
-/// directory whose names differ in their endings alone are one run: `launch` names a recording and its method
-/// trace so.
+/// Compares two sets of runs, and writes the page. `request.inputs` are the files of the new set. Files of
+/// one directory whose names differ in their endings alone are one run: `launch` names a recording and its
+/// method trace so.
 ///
 /// # Errors
 /// [`ConvertError`]; no output is left behind.

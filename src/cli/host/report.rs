@@ -37,8 +37,8 @@ pub struct ReportArgs {
     inputs: Vec<PathBuf>,
     /// Compare with these older runs of the same program: the page says what got slower or faster, and why
     ///
-    /// Files whose names differ in their endings alone are one run (launch.dat, launch.trace). With three runs
-    /// or more on each side, changes are told from noise.
+    /// Files whose names differ in their endings alone are one run (launch.dat, launch.trace). With three
+    /// runs or more on each side, changes are told from noise.
     #[arg(long, value_name = "OLD", num_args = 1..)]
     diff: Vec<PathBuf>,
     /// Where to write [default: the first file's name with .html, in this directory]

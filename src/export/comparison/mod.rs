@@ -1,5 +1,5 @@
-//! Compares two sets of runs of a program: what became slower or faster, by how much, and whether that is more
-//! than the runs of one set differ among themselves.
+//! Compares two sets of runs of a program: what became slower or faster, by how much, and whether that is
+//! more than the runs of one set differ among themselves.
 
 mod rank_test;
 mod run;

@@ -47,8 +47,8 @@ impl Measure {
 /// One run.
 #[derive(Debug, Clone, Default)]
 pub(in crate::export) struct Run {
-    /// From the begin of the first stage to the end of the last one; without stages from the first event to the
-    /// last one, ns.
+    /// From the begin of the first stage to the end of the last one; without stages from the first event to
+    /// the last one, ns.
     pub total_ns: u64,
     pub(super) measures: BTreeMap<(Kind, String), Measure>,
 }
@@ -89,8 +89,8 @@ impl RunMeter {
         self.run
     }
 
-    /// The main thread of the program: of the launched one, else of the one with a method trace, else the main
-    /// thread with the longest stages.
+    /// The main thread of the program: of the launched one, else of the one with a method trace, else the
+    /// main thread with the longest stages.
     fn main_thread(&self, tasks: &Tasks) -> Option<i32> {
         let is_main = |tid: &i32| tasks.threads.tgid(*tid) == Some(*tid);
         let time = |tid: &i32| self.stages[tid].values().map(|stage| stage.ns).sum::<u64>();

@@ -1,5 +1,5 @@
-//! Writes a report page: one HTML file that shows a trace offline. docs/report-format.md defines its data. The
-//! page itself is built from `web/`; `page.html` is what that gives.
+//! Writes a report page: one HTML file that shows a trace offline. docs/report-format.md defines its data.
+//! The page itself is built from `web/`; `page.html` is what that gives.
 //!
 //! A page may also hold the trace as text, where every reader of systrace's pages looks for it.
 
