@@ -106,8 +106,8 @@ impl<'a> PreparedRecording<'a> {
         plan: &'a RecordingPlan,
         notify: &mut dyn FnMut(BufferNotice),
     ) -> Result<PreparedRecording<'a>, RecordError> {
-        // The signals are blocked before anything is changed, and before an instance is created: from here on a
-        // signal ends the recording in order.
+        // The signals are blocked before anything is changed, and before an instance is created: from here on
+        // a signal ends the recording in order.
         let signals = Signals::block().map_err(RecordError::Signals)?;
         let (tracefs, created) = request.buffer.open_or_create()?;
         let settings = request.buffer.lock(&tracefs, created, notify)?;

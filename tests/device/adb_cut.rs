@@ -12,8 +12,8 @@ use crate::settings::{assert_same, reset, settings, unusual};
 /// The moments of the cuts, ms after the recording has begun.
 const CUTS_MS: [u64; 4] = [0, 150, 700, 1600];
 
-/// A command that goes on for 2 s and writes a file on the device, and one that would stream for a minute: the
-/// first goes on without the connection, the second has lost its reader.
+/// A command that goes on for 2 s and writes a file on the device, and one that would stream for a minute:
+/// the first goes on without the connection, the second has lost its reader.
 const COMMANDS: [&str; 2] = ["-t 2 -o FILE sched", "-t 60 -o - sched"];
 
 #[test]

@@ -47,8 +47,8 @@ pub(super) struct SettingsOwner {
 }
 
 impl SettingsOwner {
-    /// Whether the machine has been booted since. Where one of the two ids could not be read the answer is no,
-    /// so that nothing is thrown away that may still be put back.
+    /// Whether the machine has been booted since. Where one of the two ids could not be read the answer is
+    /// no, so that nothing is thrown away that may still be put back.
     pub(super) fn is_of_earlier_boot(&self) -> bool {
         differ(&self.boot_id, &boot_id())
     }

@@ -102,8 +102,8 @@ impl StateDir {
         Ok(names)
     }
 
-    /// Removes the files that killed recorders have left under the names that [`StateDir::create_part`] gives. A
-    /// recorder that runs has locked its file.
+    /// Removes the files that killed recorders have left under the names that [`StateDir::create_part`]
+    /// gives. A recorder that runs has locked its file.
     pub(super) fn remove_left_parts(&self) {
         let is_part = |name: &String| name.starts_with("tracebridge-") && name.ends_with(".part");
         let names = fs::read_dir(&self.path).into_iter().flatten().flatten();
