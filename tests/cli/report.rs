@@ -282,3 +282,66 @@ fn open_writes_a_page_that_only_the_user_reads_and_gives_it_to_the_browser() {
         "{out:?}"
     );
 }
+
+#[test]
+fn the_stages_of_a_launch_are_in_the_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let mark = |us: u32, what: &str| format!(" m-7 ( 7) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n");
+    let stages =
+        [(10, "B|7|bindApplication"), (20, "B|7|inner"), (30, "E|7"), (40, "E|7"), (40, "B|7|activityStart")];
+    let behind =
+        [(50, "E|7"), (60, "B|7|Choreographer#doFrame 1"), (70, "E|7"), (80, "B|7|later"), (90, "E|7")];
+    let text: String = stages.iter().chain(&behind).map(|(us, what)| mark(*us, what)).collect();
+    fs::write(dir.path().join("a.txt"), text).unwrap();
+    let page = page(dir.path(), "report a.txt", "a.html");
+    let stages = page.index["launch"]["stages"].as_array().unwrap();
+    let told: Vec<_> = stages
+        .iter()
+        .map(|stage| (stage["name"].as_str().unwrap(), stage["start_ns"].as_u64(), stage["end_ns"].as_u64()))
+        .collect();
+    let ns = |from, to| (Some(from), Some(to));
+    let (bind, start, frame) = (ns(0, 30_000), ns(30_000, 40_000), ns(50_000, 60_000));
+    assert_eq!(
+        told,
+        [
+            ("bindApplication", bind.0, bind.1),
+            ("activityStart", start.0, start.1),
+            ("Choreographer#doFrame 1", frame.0, frame.1)
+        ]
+    );
+}
+
+/// A recording of a main thread with one stage of this length, µs, and a slice in it.
+fn timed_run(dir: &Path, name: &str, work_us: u64) {
+    let mark = |us: u64, what: &str| format!(" m-7 ( 7) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n");
+    let text =
+        [mark(10, "B|7|stage"), mark(20, "B|7|work"), mark(20 + work_us, "E|7"), mark(30 + work_us, "E|7")];
+    fs::write(dir.join(name), text.concat()).unwrap();
+}
+
+#[test]
+fn a_comparison_of_two_sets_holds_both_typical_runs_and_what_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    for run in 0..4 {
+        timed_run(dir.path(), &format!("old{run}.txt"), 100 + run);
+        timed_run(dir.path(), &format!("new{run}.txt"), 150 + run);
+    }
+    let line = "report new0.txt new1.txt new2.txt new3.txt --diff old0.txt old1.txt old2.txt old3.txt -o d.html --json";
+    let out = run(dir.path(), line);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let said: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let comparison = &said["comparison"];
+    assert_eq!((&comparison["old"]["runs"], &comparison["new"]["runs"]), (&4.into(), &4.into()));
+    let total = &comparison["total"];
+    assert_eq!((total["old_ns"].as_u64(), total["delta_ns"].as_i64()), (Some(121_500), Some(50_000)));
+    assert_eq!(total["noise"], false, "{total}");
+    let slice =
+        |name: &str| comparison["slices"].as_array().unwrap().iter().find(|r| r["name"] == name).unwrap();
+    assert_eq!(
+        (slice("work")["delta_ns"].as_i64(), slice("stage")["delta_ns"].as_i64()),
+        (Some(50_000), Some(0))
+    );
+    assert_eq!(slice("work")["new_at_ns"], 10_000);
+    let [new, old] = Page::read_two(&dir.path().join("d.html"), comparison);
+    assert_eq!((new["title"].as_str(), old["title"].as_str()), (Some("new1.txt"), Some("old1.txt")));
+}

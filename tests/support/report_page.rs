@@ -59,28 +59,47 @@ fn from_base64(text: &str) -> Vec<u8> {
     out
 }
 
+/// The directory of a page, and its blocks, unpacked.
+fn blocks_of(text: &str) -> (Value, Vec<Vec<u8>>) {
+    let start = "<script type=\"application/json\" id=\"tracebridge-directory\">";
+    let directories = between(text, start, "</script>");
+    assert_eq!(directories.len(), 1);
+    let directory: Value = serde_json::from_str(directories[0]).unwrap();
+    assert_eq!((&directory["format"], &directory["version"]), (&"tracebridge-report".into(), &1.into()));
+    let blocks = between(text, "<script type=\"text/plain\" class=\"tracebridge-block\">", "</script>");
+    let unpack = |block: &str| {
+        let mut out = Vec::new();
+        flate2::read::DeflateDecoder::new(&from_base64(block)[..]).read_to_end(&mut out).unwrap();
+        out
+    };
+    (directory, blocks.into_iter().map(unpack).collect())
+}
+
+/// The JSON in a block.
+fn json_of(blocks: &[Vec<u8>], block: &Value) -> Value {
+    serde_json::from_slice(&blocks[block.as_u64().unwrap() as usize]).unwrap()
+}
+
 impl Page {
     pub fn read(path: &Path) -> Page {
         // The text of a trace may hold any bytes.
         Page::parse(String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned())
     }
 
+    /// The indices of the new and the old trace of a page, which must hold this comparison.
+    pub fn read_two(path: &Path, comparison: &Value) -> [Value; 2] {
+        let (directory, blocks) = blocks_of(&std::fs::read_to_string(path).unwrap());
+        let json = |block: &Value| json_of(&blocks, block);
+        assert_eq!(&json(&directory["comparison"]), comparison);
+        ["new", "old"].map(|role| {
+            let traces = directory["traces"].as_array().unwrap();
+            json(&traces.iter().find(|trace| trace["role"] == role).unwrap()["index"])
+        })
+    }
+
     pub fn parse(text: String) -> Page {
-        let start = "<script type=\"application/json\" id=\"tracebridge-directory\">";
-        let directories = between(&text, start, "</script>");
-        assert_eq!(directories.len(), 1);
-        let directory: Value = serde_json::from_str(directories[0]).unwrap();
-        assert_eq!((&directory["format"], &directory["version"]), (&"tracebridge-report".into(), &1.into()));
-        let blocks = between(&text, "<script type=\"text/plain\" class=\"tracebridge-block\">", "</script>");
-        let unpack = |block: &str| {
-            let mut out = Vec::new();
-            flate2::read::DeflateDecoder::new(&from_base64(block)[..]).read_to_end(&mut out).unwrap();
-            out
-        };
-        let blocks: Vec<Vec<u8>> = blocks.into_iter().map(unpack).collect();
-        let json = |block: &Value| -> Value {
-            serde_json::from_slice(&blocks[block.as_u64().unwrap() as usize]).unwrap()
-        };
+        let (directory, blocks) = blocks_of(&text);
+        let json = |block: &Value| json_of(&blocks, block);
         let index = json(&directory["traces"][0]["index"]);
         let strings = serde_json::from_value(json(&index["strings"])).unwrap();
         let methods = if index["methods"].is_null() { Value::Null } else { json(&index["methods"]) };

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
+use super::launch::Launch;
 use super::strings::Strings;
 use super::tracks::{Name, Owner, PageTracks, Role, method_thread_id};
 use crate::export::systrace::EventPrinter;
@@ -35,6 +36,8 @@ pub(super) struct Collector {
     open_flows: HashMap<u64, (u64, usize)>,
     /// The time that each thread had a CPU, ns.
     pub on_cpu_ns: HashMap<i32, u64>,
+    /// The first launch of an app.
+    pub launch: Launch,
     /// A time of the timeline, ns, and what CLOCK_REALTIME was then, ns, as a marker says.
     pub wall: Option<(u64, u64)>,
     /// Names of threads and processes, which are complete at the end.
@@ -134,8 +137,11 @@ impl TrackSink for Collector {
         Ok(())
     }
 
-    fn end(&mut self, _: &Tasks, at: Task, span: Span, _: &[u8]) -> io::Result<()> {
-        self.tracks.slices(Role::Atrace, Owner::Thread(at.tid), Name::Main).end(span.end, span.open);
+    fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+        let slices = self.tracks.slices(Role::Atrace, Owner::Thread(at.tid), Name::Main);
+        slices.end(span.end, span.open);
+        let is_outermost = slices.has_ended();
+        self.launch.slice(at.tid, name, span, is_outermost);
         Ok(())
     }
 

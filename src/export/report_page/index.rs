@@ -41,6 +41,11 @@ pub(super) struct People {
 }
 
 impl People {
+    /// The name of the process of the thread with this index.
+    pub fn process_of(&self, thread: usize) -> &str {
+        self.threads[thread].process.map_or("", |process| self.processes[process].name.as_str())
+    }
+
     pub fn thread(&self, number: i32) -> Option<usize> {
         self.thread_index.get(&number).copied()
     }

@@ -8,6 +8,7 @@ mod blocks;
 mod collector;
 mod columns;
 mod index;
+mod launch;
 mod page_data;
 mod page_trace;
 mod strings;

@@ -83,6 +83,7 @@ impl PageTrace {
             TrackColumns::Calls(calls) => calls.has_cpu(),
             _ => false,
         });
+        let launch = page.launch.to_json(&people, start);
         let head = self.head.as_ref();
         let index = json!({
             "title": names.join(" + "),
@@ -102,7 +103,7 @@ impl PageTrace {
             "threads": people.threads,
             "tracks": entries,
             "summary": summary_of(summary, &self.notes, self.builder.not_written())?,
-            "launch": null,
+            "launch": launch,
         });
         blocks.json(&index)
     }
