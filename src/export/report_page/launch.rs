@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::index::People;
 use crate::export::track_builder::Span;
 
 /// With this slice Android binds a new process to its app: the launch begins.
@@ -12,8 +11,8 @@ const FRAME: &[u8] = b"Choreographer#doFrame";
 /// The most stages of one launch.
 const MAX_STAGES: usize = 100;
 
-/// The first launch of a trace: the outermost slices of the main thread, from the one that binds the app to the
-/// first frame.
+/// The first launch of a trace: the outermost slices of the main thread, from the one that binds the app to
+/// the first frame.
 #[derive(Default)]
 pub(super) struct Launch {
     tid: Option<i32>,
@@ -35,15 +34,20 @@ impl Launch {
         self.has_ended = name.starts_with(FRAME) || self.stages.len() == MAX_STAGES;
     }
 
-    /// The launch as the index has it: `null` where the trace has none.
-    pub fn to_json(&self, people: &People, start: u64) -> Value {
-        let Some(thread) = self.tid.and_then(|tid| people.thread(tid)) else { return Value::Null };
+    /// The id of the main thread, if there is a launch.
+    pub fn tid(&self) -> Option<i32> {
+        self.tid
+    }
+
+    /// The launch as the index has it: of the thread with this index and its process. `start` is the trace's
+    /// start, ns.
+    pub fn to_json(&self, thread: usize, process: &str, start: u64) -> Value {
         let stage = |(name, span): &(String, Span)| {
             let [from, to] = [span.start, span.end].map(|ns| ns.saturating_sub(start));
             json!({ "name": name, "start_ns": from, "end_ns": to, "thread": thread })
         };
         let stages: Vec<Value> = self.stages.iter().map(stage).collect();
-        json!({ "package": people.process_of(thread), "stages": stages })
+        json!({ "package": process, "stages": stages })
     }
 }
 

@@ -83,7 +83,8 @@ impl PageTrace {
             TrackColumns::Calls(calls) => calls.has_cpu(),
             _ => false,
         });
-        let launch = page.launch.to_json(&people, start);
+        let launcher = page.launch.tid().and_then(|tid| people.thread(tid));
+        let launch = launcher.map(|at| page.launch.to_json(at, people.process_of(at), start));
         let head = self.head.as_ref();
         let index = json!({
             "title": names.join(" + "),
