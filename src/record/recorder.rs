@@ -164,7 +164,7 @@ impl<'a> PreparedRecording<'a> {
             false_wakeups: 0,
         };
         let mut ended = recording_loop.run(started);
-        let priority = recording_loop.priority;
+        let (priority, buffer_kb) = (recording_loop.priority, recording_loop.buffer_kb);
         let seconds = started.elapsed();
         // A reader that takes nothing, or little, must not keep the kernel's settings from being put back.
         match plan.mode {
@@ -188,7 +188,12 @@ impl<'a> PreparedRecording<'a> {
         // The rest of the buffers, partial pages included. After an error the output may take no more pages,
         // and the events of a program that has taken the buffer over are not ours.
         if ended.is_ok() && summary.taken_over.is_none() {
-            match session.drain() {
+            let limit = match &stopped {
+                Ok(()) => ReadLimit::Empty,
+                // Reading makes events of its own, and would not end.
+                Err(_) => ReadLimit::Bytes(buffer_kb * 1024),
+            };
+            match session.drain(limit) {
                 // What the reader did not take is counted below.
                 Ok(()) | Err(RecordError::Stalled) => {}
                 Err(error) => ended = Err(error),

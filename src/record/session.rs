@@ -102,12 +102,12 @@ impl RecordingSession {
         clocks::push(&mut self.snapshots, clocks::snapshot(&self.tracefs));
     }
 
-    /// Moves everything from the kernel's buffers to the output, partial pages included. Tracing should be
-    /// off: otherwise new events may come as fast as they are read.
-    pub(crate) fn drain(&mut self) -> Result<(), RecordError> {
+    /// Moves what is left in the kernel's buffers to the output, partial pages included, up to this limit for
+    /// each CPU. Unless tracing is off, new events may come as fast as they are read.
+    pub(crate) fn drain(&mut self, limit: ReadLimit) -> Result<(), RecordError> {
         self.output.resume()?;
         (0..self.cpus.readers.len())
-            .try_for_each(|n| self.cpus.read_cpu(n, ReadLimit::Empty, self.output.as_mut()).map(drop))
+            .try_for_each(|n| self.cpus.read_cpu(n, limit, self.output.as_mut()).map(drop))
     }
 
     /// Reads the kernel's counts and the names of threads, and closes the ring buffers. From then on the
