@@ -37,6 +37,7 @@ export function launch(name = "chromium", args = ["--disable-gpu", "--disable-3d
     protocol: firefox ? "webDriverBiDi" : "cdp",
     executablePath: PATHS[name],
     headless: true,
+    timeout: 120_000,
     protocolTimeout: 120_000,
     defaultViewport: { width: 1440, height: 900 },
     args: firefox ? [] : ["--no-sandbox", "--disable-dev-shm-usage", ...args],
