@@ -145,11 +145,7 @@ impl TextReader<'_> {
                     if let Some((line, end)) = pending.take() {
                         self.push_event(&line, text, end, &mut values)?;
                     }
-                    let entry = self.report.cpus.entry(cpu).or_default();
-                    match count {
-                        Some(count) => entry.lost = entry.lost.saturating_add(count),
-                        None => entry.gaps += 1,
-                    }
+                    self.report.cpus.entry(cpu).or_default().add_loss(count);
                     self.sink.lost(cpu, count)?;
                 }
                 OtherLine::Entries { held, written } => {

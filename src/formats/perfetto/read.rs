@@ -175,7 +175,7 @@ impl<'a> PerfettoReader<'_, 'a> {
         for event in events {
             match event.content {
                 EventContent::LostEvents => {
-                    self.report.cpus.entry(event.cpu).or_default().gaps += 1;
+                    self.report.cpus.entry(event.cpu).or_default().add_loss(None);
                     self.sink.lost(event.cpu, None)?;
                 }
                 EventContent::Track(number) => self.track_event(number)?,

@@ -138,11 +138,9 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
         let endian = self.dat.layout.endian;
         let more = loop {
             if let Some(lost) = cursor.lost.take() {
-                match lost {
-                    LostEvents::Count(n) => count.lost = count.lost.saturating_add(n),
-                    LostEvents::Unknown => count.gaps += 1,
-                }
-                self.sink.lost(cursor.cpu, if let LostEvents::Count(n) = lost { Some(n) } else { None })?;
+                let lost = if let LostEvents::Count(n) = lost { Some(n) } else { None };
+                count.add_loss(lost);
+                self.sink.lost(cursor.cpu, lost)?;
             }
             let record = cursor.record();
             if let Some(common) = self.types.common(record) {
