@@ -5,7 +5,6 @@
 //! counter value.
 
 mod counters;
-mod event_role;
 mod interrupts;
 mod losses;
 mod own_track;
@@ -17,7 +16,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use self::event_role::EventRole;
 pub(super) use self::own_track::{OwnTrack, counter_number};
 use super::thread_names::{NamedThread, ThreadNames};
 use crate::formats::{
@@ -25,7 +23,7 @@ use crate::formats::{
     TrackEvent,
 };
 use crate::timeline::{
-    DataCounts, DataKind, Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
+    DataCounts, DataKind, Edge, EventRole, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
 };
 
 /// A thread of the kernel, and its process where the timeline names it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::state::{Sets, State};
+use super::state::State;
 use crate::formats::{
     CounterValue, CpuCount, Event, EventType, EventTypeId, Order, SinkAdapter, ThreadIds, Track, TrackEvent,
     TrackEventKind,
@@ -11,6 +11,7 @@ use crate::formats::{
 use crate::markers::Marker;
 use crate::timeline::data_kind::{DataCounts, DataKind};
 use crate::timeline::event_counts::EventCounts;
+use crate::timeline::event_role::EventRole;
 use crate::timeline::sink::{Edge, EdgeKind, TimelineAdapter, TimelineSink};
 use crate::timeline::summary::{MergeSummary, Window};
 
@@ -22,8 +23,8 @@ pub struct WindowFilter<'a> {
     window: Window,
     /// Whether edges come in order of time, over all threads.
     edges_in_order: bool,
-    /// By event type: what its events set, and the type.
-    kinds: Vec<(Sets, EventType)>,
+    /// By event type: its role, and the type.
+    kinds: Vec<(EventRole, EventType)>,
     state: State,
     /// Whether the state at the part's begin has been passed on.
     begun: bool,
@@ -226,7 +227,7 @@ impl<'a> SinkAdapter for WindowFilter<'a> {
     }
 
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        self.kinds.push((Sets::of(kind), kind.clone()));
+        self.kinds.push((EventRole::of(kind), kind.clone()));
         self.to.event_type(id, kind)
     }
 
@@ -235,9 +236,9 @@ impl<'a> SinkAdapter for WindowFilter<'a> {
         self.pass_losses(event.cpu, event.ts)?;
         let losses = self.cpus.entry(event.cpu).or_default();
         losses.last_event = Some(event.ts);
-        let sets = self.kinds.get(event.kind.0 as usize).map_or(Sets::Nothing, |(sets, _)| *sets);
+        let role = self.kinds.get(event.kind.0 as usize).map_or(EventRole::Other, |(role, _)| *role);
         if event.ts < self.window.from {
-            self.state.follow(event, kind, sets);
+            self.state.follow(event, kind, role);
             return Ok(());
         }
         if event.ts > self.window.to {
@@ -245,9 +246,9 @@ impl<'a> SinkAdapter for WindowFilter<'a> {
         }
         losses.inside.events += 1;
         let counted = &mut self.counted;
-        counted.events.count(event, matches!(sets, Sets::Runnable { .. }));
+        counted.events.count(event, matches!(role, EventRole::Waking { .. }));
         counted.tids.add(event.tid as u64);
-        if let Sets::ByMarker { buf } = sets {
+        if let EventRole::Print { buf } = role {
             counted.markers += u64::from(event.text(kind, buf).is_some_and(|t| Marker::parse(t).is_some()));
         }
         self.begin()?;

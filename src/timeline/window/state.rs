@@ -7,42 +7,7 @@ use std::rc::Rc;
 use super::held_event::HeldEvent;
 use crate::formats::{Event, EventType};
 use crate::markers::Marker;
-
-/// What an event of a type sets, with the fields that say of what.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Sets {
-    Running { prev: usize, next: usize },
-    Runnable { pid: usize },
-    ByMarker { buf: usize },
-    CpuValue { cpu: usize },
-    NamedValue { name: usize },
-    BeginOfIrq,
-    EndOfIrq,
-    Nothing,
-}
-
-impl Sets {
-    pub fn of(kind: &EventType) -> Sets {
-        let field = |name: &str| kind.field(name);
-        let found = match kind.name.as_str() {
-            "sched_switch" => {
-                field("prev_pid").zip(field("next_pid")).map(|(prev, next)| Sets::Running { prev, next })
-            }
-            "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => {
-                field("pid").map(|pid| Sets::Runnable { pid })
-            }
-            "print" => field("buf").map(|buf| Sets::ByMarker { buf }),
-            "cpu_frequency" | "cpu_idle" => field("cpu_id").map(|cpu| Sets::CpuValue { cpu }),
-            "clock_set_rate" | "clock_enable" | "clock_disable" | "clk_set_rate" => {
-                field("name").map(|name| Sets::NamedValue { name })
-            }
-            "irq_handler_entry" | "softirq_entry" => Some(Sets::BeginOfIrq),
-            "irq_handler_exit" | "softirq_exit" => Some(Sets::EndOfIrq),
-            _ => None,
-        };
-        found.unwrap_or(Sets::Nothing)
-    }
-}
+use crate::timeline::event_role::EventRole;
 
 /// A part of the state. All parts but open slices and interrupts have one event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,42 +30,44 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Follows an event, whose type sets `sets`.
-    pub fn follow(&mut self, event: &Event<'_>, kind: &EventType, sets: Sets) {
-        match sets {
-            Sets::Running { prev, next } => {
+    /// Follows an event, whose type has this role.
+    pub fn follow(&mut self, event: &Event<'_>, kind: &EventType, role: EventRole) {
+        let tid = |field| event.int(kind, field).filter(|tid| *tid > 0).map(|tid| Part::Thread(tid as i32));
+        match role {
+            EventRole::Switch { prev: [_, prev, _], next: [_, next, _] } => {
                 let held = self.hold(event);
                 self.set(Part::Cpu(event.cpu), &held);
-                for field in [prev, next] {
-                    if let Some(tid) = event.int(kind, field).filter(|tid| *tid > 0) {
-                        self.set(Part::Thread(tid as i32), &held);
-                    }
-                }
+                [prev, next].into_iter().filter_map(tid).for_each(|thread| self.set(thread, &held));
             }
-            Sets::Runnable { pid } => {
-                if let Some(tid) = event.int(kind, pid).filter(|tid| *tid > 0) {
+            EventRole::Waking { pid, .. } => {
+                if let Some(thread) = tid(pid) {
                     let held = self.hold(event);
-                    self.set(Part::Thread(tid as i32), &held);
+                    self.set(thread, &held);
                 }
             }
-            Sets::ByMarker { buf } => {
+            EventRole::Print { buf } => {
                 if let Some(marker) = event.text(kind, buf).and_then(Marker::parse) {
                     self.follow_marker(event, &marker);
                 }
             }
-            Sets::CpuValue { cpu } => {
+            EventRole::CpuCounter { cpu, .. } => {
                 let cpu = event.int(kind, cpu).unwrap_or(event.cpu.into());
                 let held = self.hold(event);
                 self.set(Part::CpuValue { kind: event.kind.0, cpu }, &held);
             }
-            Sets::NamedValue { name } => {
+            EventRole::Clock { name, .. } => {
                 let name = event.text(kind, name).unwrap_or_default().to_vec();
                 let held = self.hold(event);
                 self.set(Part::NamedValue { kind: event.kind.0, name }, &held);
             }
-            Sets::BeginOfIrq => self.begin(Part::Irqs(event.cpu), event),
-            Sets::EndOfIrq => self.end(&Part::Irqs(event.cpu)),
-            Sets::Nothing => {}
+            EventRole::IrqEntry { .. } | EventRole::SoftirqEntry { .. } => {
+                self.begin(Part::Irqs(event.cpu), event);
+            }
+            EventRole::IrqExit => self.end(&Part::Irqs(event.cpu)),
+            EventRole::BlockedReason { .. }
+            | EventRole::BinderSend { .. }
+            | EventRole::BinderReceive { .. }
+            | EventRole::Other => {}
         }
     }
 

@@ -1,9 +1,10 @@
-//! The meaning of each event type for the tracks, and the fields that matter.
+//! The meaning of each event type for the state of a machine, and the fields that matter.
 
 use crate::formats::EventType;
 
 /// The meaning of an event type, with the indices of the fields that matter.
-pub(super) enum EventRole {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum EventRole {
     Switch { prev: [usize; 3], next: [usize; 3] },
     Waking { pid: usize, comm: usize },
     Print { buf: usize },
@@ -19,7 +20,8 @@ pub(super) enum EventRole {
 }
 
 impl EventRole {
-    pub(super) fn of(kind: &EventType) -> EventRole {
+    /// The role of the events of a type.
+    pub(crate) fn of(kind: &EventType) -> EventRole {
         let field = |name: &str| kind.field(name);
         let found = match kind.name.as_str() {
             "sched_switch" => (|| {
