@@ -74,6 +74,16 @@ struct Counted {
     tids: ThreadIds,
 }
 
+impl Counted {
+    /// Passes edges on, and counts the calls that begin with them.
+    fn pass_edges(&mut self, thread: u32, edges: &[Edge], to: &mut dyn TimelineSink) -> io::Result<()> {
+        let enters = edges.iter().filter(|edge| edge.kind == EdgeKind::Enter);
+        self.methods += enters.clone().count() as u64;
+        self.with_cpu_time += enters.filter(|edge| edge.cpu.is_some()).count() as u64;
+        if edges.is_empty() { Ok(()) } else { to.edges(thread, edges) }
+    }
+}
+
 impl<'a> WindowFilter<'a> {
     /// An adapter that passes `window` on to `to`.
     pub fn new(to: &'a mut dyn TimelineSink, window: Window) -> WindowFilter<'a> {
@@ -138,9 +148,7 @@ impl<'a> WindowFilter<'a> {
         }
         if self.edges_in_order {
             for (thread, stack) in &mut self.threads {
-                let begins = stack.begin(self.window.from);
-                self.counted.methods += begins.len() as u64;
-                self.to.edges(*thread, &begins)?;
+                self.counted.pass_edges(*thread, &stack.begin(self.window.from), self.to)?;
             }
         }
         Ok(())
@@ -150,11 +158,8 @@ impl<'a> WindowFilter<'a> {
     fn end_calls(&mut self) -> io::Result<()> {
         for (thread, stack) in &mut self.threads {
             let mut edges = stack.begin(self.window.from);
-            self.counted.methods += edges.len() as u64;
             edges.extend(stack.end(self.window.to));
-            if !edges.is_empty() {
-                self.to.edges(*thread, &edges)?;
-            }
+            self.counted.pass_edges(*thread, &edges, self.to)?;
         }
         Ok(())
     }
@@ -317,10 +322,7 @@ impl TimelineAdapter for WindowFilter<'_> {
         if end < edges.len() && !self.edges_in_order {
             inside.extend(stack.end(to));
         }
-        let enters = inside.iter().filter(|edge| edge.kind == EdgeKind::Enter);
-        self.counted.methods += enters.clone().count() as u64;
-        self.counted.with_cpu_time += enters.filter(|edge| edge.cpu.is_some()).count() as u64;
-        if inside.is_empty() { Ok(()) } else { self.to.edges(thread, &inside) }
+        self.counted.pass_edges(thread, &inside, self.to)
     }
 
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
