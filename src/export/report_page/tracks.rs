@@ -1,6 +1,7 @@
 //! The tracks of a page by role and owner, as they are collected.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 
 use super::columns::{
     Arrows, Columns, Counter, Instants, LaneSlice, Losses, NO_BEGIN, NO_END, Spans, States,
@@ -123,8 +124,9 @@ pub(super) struct Lanes {
     slices: Vec<LaneSlice>,
     /// The open slices of each name and cookie: their numbers in `slices`.
     open: HashMap<(u32, i64), Vec<usize>>,
-    /// For each lane whether a slice is open on it.
-    taken: Vec<bool>,
+    /// The number of lanes, and those on which no slice is open.
+    lanes: usize,
+    free: BinaryHeap<Reverse<usize>>,
     /// The ends whose begins were not recorded, each with its label.
     ends: Vec<(u64, u32)>,
     /// What becomes of all this at the end.
@@ -134,12 +136,8 @@ pub(super) struct Lanes {
 impl Lanes {
     /// Begins a slice. `key` is what its end has too.
     pub fn begin(&mut self, ts: u64, label: u32, key: (u32, i64)) {
-        let free = self.taken.iter().position(|taken| !taken);
-        let lane = free.unwrap_or(self.taken.len());
-        match self.taken.get_mut(lane) {
-            Some(taken) => *taken = true,
-            None => self.taken.push(true),
-        }
+        let lane = self.free.pop().map_or(self.lanes, |Reverse(lane)| lane);
+        self.lanes = self.lanes.max(lane + 1);
         self.open.entry(key).or_default().push(self.slices.len());
         self.slices.push(LaneSlice { start: ts, end: ts, label, lane, flags: NO_END });
     }
@@ -152,12 +150,12 @@ impl Lanes {
         };
         let slice = &mut self.slices[number];
         (slice.end, slice.flags) = (ts, 0);
-        self.taken[slice.lane] = false;
+        self.free.push(Reverse(slice.lane));
     }
 
     /// Orders the slices. Those without a begin begin at `start`, those without an end end at `end`.
     fn finish(&mut self, start: u64, end: u64) {
-        let lanes = self.taken.len();
+        let lanes = self.lanes;
         for (at, (ts, label)) in std::mem::take(&mut self.ends).into_iter().enumerate() {
             let (lane, flags) = (lanes + at, NO_BEGIN);
             self.spans.add_slice(&LaneSlice { start: start.min(ts), end: ts, label, lane, flags });
