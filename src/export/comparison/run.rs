@@ -5,7 +5,7 @@ use std::io;
 
 use crate::export::track_builder::{
     AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span, Task,
-    Tasks, ThreadState, TrackSink,
+    Tasks, ThreadState, TrackSink, thread_states,
 };
 use crate::formats::{CounterValue, Event, EventType};
 use crate::timeline::{MergeSummary, MethodThread};
@@ -119,11 +119,11 @@ fn end_span(open: &mut Vec<u64>, ns: u64) -> (u64, bool) {
 /// The four states that people tell apart, and the rest by its own name.
 fn state_name(state: &'static str) -> &'static str {
     match state {
-        "Runnable" | "Runnable (Preempted)" => "runnable",
-        "Running" => "running",
+        thread_states::RUNNABLE | thread_states::PREEMPTED => "runnable",
+        thread_states::RUNNING => "running",
+        thread_states::IO_WAIT => "I/O",
+        thread_states::UNINTERRUPTIBLE => "uninterruptible sleep",
         "Sleeping" => "sleeping",
-        "Uninterruptible Sleep (IO)" => "I/O",
-        "Uninterruptible Sleep" => "uninterruptible sleep",
         other => other,
     }
 }

@@ -9,7 +9,7 @@ mod interrupts;
 mod losses;
 mod own_track;
 mod slices;
-mod thread_states;
+pub(super) mod thread_states;
 mod tracks;
 
 use std::borrow::Cow;
