@@ -2,9 +2,8 @@
 //! `cargo run --example generate_fuzz_seeds -- fuzz/corpus`
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 
 use tracebridge::export;
 use tracebridge::formats::input::Input;
@@ -274,23 +273,14 @@ fn recordings(corpus: &Corpus) -> io::Result<()> {
 
 /// The Perfetto trace that tracebridge makes of an input.
 fn perfetto_trace(input: Vec<u8>) -> io::Result<Vec<u8>> {
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
-    impl Write for Written {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let written = Written::default();
-    let mut sink = export::create("perfetto", Box::new(written.clone())).expect("a format of the table");
+    let mut written = tempfile::tempfile()?;
+    let mut sink = export::create("perfetto", Box::new(written.try_clone()?)).expect("a format of the table");
     let input = [Input::from_bytes("input", input)];
     timeline::merge(&input, sink.as_mut(), &MergeOptions::default()).map_err(io::Error::other)?;
     drop(sink);
-    let bytes = std::mem::take(&mut *written.0.lock().unwrap());
+    let mut bytes = Vec::new();
+    written.rewind()?;
+    written.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -3,16 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use super::Out;
 use super::comparison::{Comparison, Run, RunMeter, RunSet};
+use super::conversion_output::ConversionOutput;
 use super::convert::{Conversion, ConvertError, ConvertRequest};
-use super::named_out::NamedOut;
 use super::report_page::{PageData, PageTrace, TraceRole, begin_page, end_page};
 use super::track_builder::TrackBuilder;
-use crate::output_file::{OutputFile, Readers, is_stdout};
 use crate::timeline::{MergeError, MergeSummary};
 
 /// What a comparison gave.
@@ -43,9 +40,7 @@ impl Compared {
 /// # Errors
 /// [`ConvertError`]; no output is left behind.
 pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared, ConvertError> {
-    if is_stdout(request.output) && io::stdout().is_terminal() {
-        return Err(ConvertError::OutputIsTerminal);
-    }
+    let output = ConversionOutput::create(request.output, request.gzip)?;
     let groups = [runs_of(request.inputs), runs_of(old)];
     let mut is_lossy = false;
     let mut sets = Vec::new();
@@ -59,24 +54,15 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
         let shown = RunSet::typical(&runs);
         sets.push(RunSet { title: title(&files[shown]), runs, shown, start: 0 });
     }
-    let output_error = |source| ConvertError::Output { path: request.output.display().to_string(), source };
-    let file = match is_stdout(request.output) {
-        true => None,
-        false => Some(OutputFile::create(request.output, Readers::AsTarget).map_err(output_error)?),
-    };
-    let mut out: Out = match &file {
-        Some(file) => {
-            let name = request.output.display().to_string();
-            Box::new(NamedOut { name, out: file.file().try_clone().map_err(output_error)? })
-        }
-        None => Box::new(NamedOut { name: "standard output".to_owned(), out: io::stdout() }),
-    };
+    let mut out = output.stream()?;
     begin_page(&mut *out).map_err(MergeError::Io)?;
     let mut page = PageData::new(out).map_err(MergeError::Io)?;
     for ((files, set), role) in groups.iter().zip(&mut sets).zip([TraceRole::New, TraceRole::Old]) {
         let conversion = Conversion::prepare(ConvertRequest { inputs: &files[set.shown], ..request })?;
         let mut trace = PageTrace::new();
-        let summary = conversion.push_part(&mut trace, conversion.parse_mapping()?.as_ref())?;
+        let pushed = conversion.push_part(&mut trace, conversion.parse_mapping()?.as_ref());
+        conversion.check_whole()?;
+        let summary = pushed?;
         page.add(role, &mut trace, &summary).map_err(MergeError::Io)?;
         set.start = trace.start();
     }
@@ -84,21 +70,15 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
     let mut out = page.finish(Some(&comparison)).map_err(MergeError::Io)?;
     end_page(&mut out).map_err(MergeError::Io)?;
     drop(out);
-    let bytes = match file {
-        Some(file) => {
-            let meta = file.file().metadata().ok();
-            file.commit().map_err(output_error)?;
-            meta.filter(|meta| meta.is_file()).map(|meta| meta.len())
-        }
-        None => None,
-    };
-    Ok(Compared { comparison, bytes, is_lossy })
+    Ok(Compared { comparison, bytes: output.commit()?, is_lossy })
 }
 
 fn measure(request: ConvertRequest<'_>) -> Result<(Run, MergeSummary), ConvertError> {
     let conversion = Conversion::prepare(request)?;
     let mut meter = TrackBuilder::new(RunMeter::default());
-    let summary = conversion.push_part(&mut meter, conversion.parse_mapping()?.as_ref())?;
+    let pushed = conversion.push_part(&mut meter, conversion.parse_mapping()?.as_ref());
+    conversion.check_whole()?;
+    let summary = pushed?;
     Ok((std::mem::take(meter.sink()).into_run(), summary))
 }
 

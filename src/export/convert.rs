@@ -1,23 +1,20 @@
 //! `merge` and `convert` as one library call: opens inputs, puts them on one clock, and writes one file.
 
-use std::fs::{File, Metadata};
-use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use flate2::write::GzEncoder;
-
-use super::named_out::NamedOut;
-use super::{ConversionLosses, Create, FORMATS, Out, OutputFormat, formats_that_hold, perfetto};
+use super::conversion_output::ConversionOutput;
+pub use super::convert_error::ConvertError;
+use super::{ConversionLosses, Create, Out, OutputFormat, perfetto};
 use crate::art::Mapping;
-use crate::formats::input::{Input, InputError};
+use crate::formats::input::Input;
 use crate::formats::perfetto::NAME as PERFETTO_FORMAT;
-use crate::formats::perfetto_archive::{self, ArchiveError};
+use crate::formats::perfetto_archive;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{self, OpenError, art_method};
-use crate::output_file::{OutputFile, Readers, SameFile, check_distinct, is_stdout};
+use crate::output_file::{check_distinct, is_stdout};
 use crate::timeline::{
     self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, TimelineSink,
-    Verdict, WindowError, WindowFilter, WindowRequest,
+    Verdict, WindowFilter, WindowRequest,
 };
 
 /// A request to convert inputs to one output file.
@@ -79,86 +76,6 @@ impl Converted {
     }
 }
 
-/// Why a conversion was not done.
-#[derive(Debug, thiserror::Error)]
-pub enum ConvertError {
-    /// No format has the name that the user gave.
-    #[error("--format {name}: not one of {}", format_list())]
-    UnknownFormat {
-        /// The name as given.
-        name: String,
-    },
-    /// The output's ending names no format.
-    #[error("{output}: its ending names no format; use --format, or one of: {}", format_list())]
-    UnknownEnding {
-        /// The output's path as given.
-        output: String,
-    },
-    /// Writing would destroy an input.
-    #[error(transparent)]
-    SameFile(#[from] SameFile),
-    /// An input cannot be opened or unpacked.
-    #[error(transparent)]
-    Input(#[from] InputError),
-    /// An archive of traces cannot be read.
-    #[error(transparent)]
-    InputArchive(#[from] ArchiveError),
-    /// The mapping file cannot be used: it is not a mapping file of R8 or ProGuard.
-    #[error("{name}: {source}")]
-    Mapping {
-        /// The mapping file's path as given.
-        name: String,
-        /// What is wrong with the mapping file.
-        source: crate::art::MappingError,
-    },
-    /// Standard output is a terminal, which would show binary data.
-    #[error("standard output is a terminal: redirect it, or name a file with -o")]
-    OutputIsTerminal,
-    /// An archive was requested on standard output, or compressed with gzip.
-    #[error("a zip is written to a file, and packed no further: name one with -o")]
-    ArchiveNeedsFile,
-    /// An archive was requested with `--mapping`, but an archive holds the method traces unchanged.
-    #[error("the method traces go into a zip as they are: --mapping needs one file (-o OUT.pftrace)")]
-    ArchiveWithMapping,
-    /// No archive can be made of these inputs.
-    #[error("{0}")]
-    ArchiveInputs(&'static str),
-    /// The output would be empty: its format holds none of the data of the inputs.
-    #[error(
-        "{format} has no place for {data}, and the inputs hold nothing else: nothing is written. Outputs that \
-         hold {data}: {}",
-        formats_that_hold(*.data_kind)
-    )]
-    NothingToHold {
-        /// The name of the output's format.
-        format: &'static str,
-        /// The data of the inputs, for people.
-        data: String,
-        /// The kind of the data.
-        data_kind: DataKind,
-    },
-    /// The output could not be created, or not be completed.
-    #[error("{path}: {source}")]
-    Output {
-        /// The output's path as given.
-        path: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The timeline has no such part.
-    #[error(transparent)]
-    Window(#[from] WindowError),
-    /// The merge failed; no output is left behind.
-    #[error(transparent)]
-    Merge(#[from] MergeError),
-}
-
-/// Every format's name and endings, for messages.
-fn format_list() -> String {
-    let formats = FORMATS.iter().map(|format| format!("{} ({})", format.name, format.endings.join(" ")));
-    formats.collect::<Vec<_>>().join(", ")
-}
-
 impl<'a> Conversion<'a> {
     /// Chooses the format and opens the inputs.
     ///
@@ -205,53 +122,46 @@ impl<'a> Conversion<'a> {
         }
         let mapping = self.parse_mapping()?;
         if let Create::Archive(check, _) = self.format.create {
-            if self.is_stdout() || self.request.gzip {
+            if is_stdout(self.request.output) || self.request.gzip {
                 return Err(ConvertError::ArchiveNeedsFile);
             }
             if mapping.is_some() {
                 return Err(ConvertError::ArchiveWithMapping);
             }
             check(&self.inputs).map_err(ConvertError::ArchiveInputs)?;
-        } else if self.is_stdout() && io::stdout().is_terminal() {
-            return Err(ConvertError::OutputIsTerminal);
         }
-        let begin = || OutputFile::create(self.request.output, Readers::AsTarget);
-        let file = if self.is_stdout() { None } else { Some(begin().map_err(|e| self.output_error(e))?) };
+        let output = ConversionOutput::create(self.request.output, self.request.gzip)?;
         let written = match self.unchanged() {
-            Some(input) => self
-                .copy(input, self.stream(file.as_ref())?)
-                .map(|summary| (summary, ConversionLosses::default())),
-            None => self.merge(file.as_ref(), mapping.as_ref()),
-        };
-        // If an input has shrunk, that is the cause of other errors.
-        self.inputs.iter().chain(&self.mapping).try_for_each(Input::check_whole)?;
-        let (summary, losses) = written?;
-        let bytes = match file {
-            Some(file) => {
-                let meta = file.file().metadata().ok();
-                file.commit().map_err(|source| self.output_error(source))?;
-                meta.filter(Metadata::is_file).map(|meta| meta.len())
+            Some(input) => {
+                self.copy(input, output.stream()?).map(|summary| (summary, ConversionLosses::default()))
             }
-            None => None,
+            None => self.merge(&output, mapping.as_ref()),
         };
-        Ok(Converted { format: self.format, bytes, summary, losses })
+        self.check_whole()?;
+        let (summary, losses) = written?;
+        Ok(Converted { format: self.format, bytes: output.commit()?, summary, losses })
     }
 
-    /// Puts the inputs on one clock and writes them to `file`, or to standard output.
+    /// Fails if an input has shrunk since it was opened, which is then the cause of other errors.
+    pub(super) fn check_whole(&self) -> Result<(), ConvertError> {
+        Ok(self.inputs.iter().chain(&self.mapping).try_for_each(Input::check_whole)?)
+    }
+
+    /// Puts the inputs on one clock and writes them to `output`.
     fn merge(
         &self,
-        file: Option<&OutputFile>,
+        output: &ConversionOutput<'_>,
         mapping: Option<&Mapping<'_>>,
     ) -> Result<(MergeSummary, ConversionLosses), ConvertError> {
-        let mut writer = match (self.format.create, file) {
-            (Create::PassThrough(_, create), _) if self.passes_packets() => {
-                create(self.stream(file)?, &self.inputs, mapping)
+        let mut writer = match self.format.create {
+            Create::PassThrough(_, create) if self.passes_packets() => {
+                create(output.stream()?, &self.inputs, mapping)
             }
-            (Create::Stream(create) | Create::PassThrough(create, _), _) => create(self.stream(file)?),
-            (Create::Archive(_, create), Some(file)) if !file.is_direct() => {
-                create(self.named(file)?, &self.inputs).map_err(MergeError::Io)?
+            Create::Stream(create) | Create::PassThrough(create, _) => create(output.stream()?),
+            Create::Archive(_, create) => {
+                let out = output.seekable()?.ok_or(ConvertError::ArchiveNeedsFile)?;
+                create(out, &self.inputs).map_err(MergeError::Io)?
             }
-            (Create::Archive(..), _) => return Err(ConvertError::ArchiveNeedsFile),
         };
         let summary = self.push_part(writer.as_mut(), mapping)?;
         drop(writer);
@@ -356,29 +266,6 @@ impl<'a> Conversion<'a> {
         };
         Ok(MergeSummary { markers, threads, ..MergeSummary::new(clock, vec![copied], report) })
     }
-
-    fn is_stdout(&self) -> bool {
-        is_stdout(self.request.output)
-    }
-
-    /// Creates the output for a writer that writes from front to back, to `file` or to standard output.
-    fn stream(&self, file: Option<&OutputFile>) -> Result<Out, ConvertError> {
-        let out: Out = match file {
-            Some(file) => Box::new(self.named(file)?),
-            None => Box::new(NamedOut { name: "standard output".to_owned(), out: io::stdout() }),
-        };
-        let gzip = self.request.gzip || self.request.output.extension().is_some_and(|e| e == "gz");
-        Ok(if gzip { Box::new(GzipOut(GzEncoder::new(out, flate2::Compression::fast()))) } else { out })
-    }
-
-    fn named(&self, file: &OutputFile) -> Result<NamedOut<File>, ConvertError> {
-        let out = file.file().try_clone().map_err(|source| self.output_error(source))?;
-        Ok(NamedOut { name: self.request.output.display().to_string(), out })
-    }
-
-    fn output_error(&self, source: io::Error) -> ConvertError {
-        ConvertError::Output { path: self.request.output.display().to_string(), source }
-    }
 }
 
 /// The kind of data that `format` does not hold, if the timeline has no data that it holds.
@@ -409,18 +296,4 @@ fn open_each_once(paths: &[PathBuf], limit: UnpackLimit) -> Result<(Vec<Input>, 
         }
     }
     Ok((inputs, notes))
-}
-
-/// A gzip stream whose end is written by `flush`, which exporters call once, at the end.
-struct GzipOut(GzEncoder<Out>);
-
-impl Write for GzipOut {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.try_finish()?;
-        self.0.get_mut().flush()
-    }
 }

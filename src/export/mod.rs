@@ -6,7 +6,9 @@
 mod chrome_json;
 pub mod compare;
 mod comparison;
+mod conversion_output;
 pub mod convert;
+mod convert_error;
 mod csv;
 mod firefox;
 mod held;
