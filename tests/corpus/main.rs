@@ -1,6 +1,8 @@
 //! Reads every real file of the corpus and compares the result with what other programs read from the same
 //! file.
 
+#[path = "../support/capture.rs"]
+mod capture;
 #[path = "../support/report_page.rs"]
 mod report_page;
 #[path = "../support/mod.rs"]

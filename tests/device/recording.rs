@@ -173,13 +173,10 @@ fn trace_cmd_reads_a_compressed_capture_of_the_device_binary() {
     let dat = device.fetch(&remote, dir.path());
     let info = json(&["info", "--json"], &[&dat]);
     assert_eq!(info["format"], "trace.dat v7 (zstd)", "{}", adb::text(&output));
-    let mut ours = capture::read(&dat);
+    let ours = capture::read(&dat);
     assert!(ours.len() > 4000, "only {} events, and the app alone writes 4000 markers", ours.len());
     assert_eq!(info["events"].as_u64(), Some(ours.len() as u64));
     if crate::support::has_program("trace-cmd") {
-        let mut theirs = capture::trace_cmd_report(&dat);
-        ours.sort();
-        theirs.sort();
-        assert!(ours == theirs, "{:?}", ours.iter().zip(&theirs).find(|(a, b)| a != b));
+        capture::assert_same_events(ours, capture::trace_cmd_report(&dat));
     }
 }

@@ -72,6 +72,22 @@ pub fn systrace(dat: &Path, exit_status: i32) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
+/// Takes the names of those threads away that the kernel's list did not have when it printed `golden`, or
+/// trace-cmd when it did: the product learns names from the events too. `task` is an event's thread.
+pub fn without_learned_names<T>(mut ours: Vec<T>, golden: &[T], task: fn(&mut T) -> &mut String) -> Vec<T>
+where
+    T: Clone,
+{
+    for (ours, golden) in ours.iter_mut().zip(golden) {
+        let golden = task(&mut golden.clone()).clone();
+        let tid = golden.strip_prefix("<...>-");
+        if tid.is_some_and(|tid| task(ours).rsplit_once('-').is_some_and(|(_, ours)| ours == tid)) {
+            *task(ours) = golden;
+        }
+    }
+    ours
+}
+
 /// Time in nanoseconds, CPU, thread and name of each event, as the product's reader delivers them.
 pub fn exact_times(dat: &Path) -> Vec<(u64, u32, String, String)> {
     capture::read(dat).into_iter().map(|l| (l.ts, l.cpu, format!("{}-{}", l.comm, l.tid), l.name)).collect()

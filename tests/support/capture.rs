@@ -18,8 +18,26 @@ pub struct Line {
     pub ts: u64,
     pub cpu: u32,
     pub tid: i32,
-    pub comm: String,
     pub name: String,
+    pub comm: String,
+}
+
+/// What trace-cmd calls a thread whose name it does not know.
+pub const UNKNOWN_COMM: &str = "<...>";
+
+/// Asserts that the product's reader and trace-cmd read the same events. Those of one time may come in any
+/// order. trace-cmd knows fewer names: of the events it takes those of sched_switch only, and does not name
+/// the events before it.
+pub fn assert_same_events(mut ours: Vec<Line>, mut theirs: Vec<Line>) {
+    ours.sort();
+    theirs.sort();
+    let same = |(a, b): &(&Line, &Line)| {
+        let unnamed = Line { comm: UNKNOWN_COMM.to_owned(), ..(*a).clone() };
+        a == b || unnamed == **b
+    };
+    let differing: Vec<_> = ours.iter().zip(&theirs).filter(|pair| !same(pair)).take(5).collect();
+    assert!(differing.is_empty(), "read here, and printed by trace-cmd: {differing:#?}");
+    assert_eq!(ours.len(), theirs.len(), "events read here, and printed by trace-cmd");
 }
 
 #[derive(Default)]
@@ -56,7 +74,7 @@ pub fn read(dat: &Path) -> Vec<Line> {
     let report = capture.read(Order::Time, &mut collect).expect("no sink fails");
     assert!(report.damage.is_empty(), "{:?}", report.damage);
     for line in &mut collect.lines {
-        let idle = if line.tid == 0 { "<idle>" } else { "<...>" };
+        let idle = if line.tid == 0 { "<idle>" } else { UNKNOWN_COMM };
         line.comm = collect.comms.get(&line.tid).map_or(idle, String::as_str).to_owned();
     }
     collect.lines

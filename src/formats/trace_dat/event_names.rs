@@ -1,8 +1,10 @@
-//! Names threads by the events that hold names. A recorder on a locked phone may not read the kernel's list
-//! of names, so that the file's own list lacks the threads that ended before the recording did.
+//! Names threads by the events that hold names. The file's own list lacks threads that ended before the
+//! recording did: the kernel keeps the names of some hundred threads (`saved_cmdlines_size`), and a recorder
+//! on a locked phone may not read its list at all.
 
-use std::collections::HashSet;
 use std::io;
+
+use super::tid_set::TidSet;
 
 use crate::formats::{Event, EventType, Sink, ThreadInfo};
 
@@ -24,7 +26,7 @@ const TASK_RENAME: &str = "task_rename";
 /// The threads that have a name, and where each type of event holds names.
 #[derive(Debug, Default)]
 pub(super) struct EventNames {
-    named: HashSet<i32>,
+    named: TidSet,
     /// By event type: the numbers of the fields with id and name.
     fields: Vec<Vec<(usize, usize)>>,
 }
@@ -48,7 +50,7 @@ impl EventNames {
         for (id, name) in &self.fields[number] {
             let kind = &types[number];
             let Some(tid) = event.int(kind, *id).and_then(|tid| i32::try_from(tid).ok()) else { continue };
-            if tid == 0 || (!self.named.insert(tid) && kind.name != TASK_RENAME) {
+            if tid <= 0 || (!self.named.insert(tid) && kind.name != TASK_RENAME) {
                 continue;
             }
             if let Some(name) = event.text(kind, *name) {

@@ -12,6 +12,7 @@ mod open;
 mod options;
 mod read;
 mod recording;
+mod tid_set;
 mod v6;
 mod v7;
 

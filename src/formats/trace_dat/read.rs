@@ -51,12 +51,6 @@ impl TraceDat<'_> {
         Ok(())
     }
 
-    /// The threads to name by events.
-    fn event_names(&self) -> Option<EventNames> {
-        let named = || numbered_lines(&self.cmdlines).map(|(tid, _)| tid);
-        self.options.recorder_info.restricted.then(|| EventNames::new(named()))
-    }
-
     fn read_events<'s, S: Sink + ?Sized>(
         &'s self,
         pool: &DecompressPool<'s>,
@@ -68,7 +62,7 @@ impl TraceDat<'_> {
         let mut push = EventPush {
             dat: self,
             types: EventTypes::new(self),
-            names: self.event_names(),
+            names: EventNames::new(numbered_lines(&self.cmdlines).map(|(tid, _)| tid)),
             report: ReadReport::default(),
             sink,
         };
@@ -94,8 +88,7 @@ impl TraceDat<'_> {
 struct EventPush<'d, 'a, 's, S: Sink + ?Sized> {
     dat: &'d TraceDat<'a>,
     types: EventTypes<'d, 'a>,
-    /// `None` where the file's own list has all names.
-    names: Option<EventNames>,
+    names: EventNames,
     report: ReadReport,
     sink: &'s mut S,
 }
@@ -157,9 +150,7 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
                     tgid: None,
                     payload: Payload::Raw { data: record, endian },
                 };
-                if let Some(names) = &mut self.names {
-                    names.learn(&event, &self.types.types, self.sink)?;
-                }
+                self.names.learn(&event, &self.types.types, self.sink)?;
                 self.sink.event(&event, &self.types.types[id.0 as usize])?;
                 count.events += 1;
             }
