@@ -2,7 +2,7 @@
 //! `cargo run --example generate_fuzz_seeds -- fuzz/corpus`
 
 use std::fs;
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use tracebridge::export;
