@@ -59,6 +59,8 @@ mod inspect;
 #[cfg(feature = "host")]
 pub mod profile;
 #[cfg(feature = "host")]
+mod progress;
+#[cfg(feature = "host")]
 pub mod timeline;
 
 /// What the project's own fuzz targets, tests and examples call. They are no part of the crate's interface.

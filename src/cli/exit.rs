@@ -1,5 +1,6 @@
 //! The exit statuses of the process, which scripts rely on, and the one-line form of errors.
 
+use std::borrow::Cow;
 use std::io;
 use std::process::ExitCode;
 
@@ -33,7 +34,13 @@ impl From<Exit> for ExitCode {
 /// A command line that clap accepts and that still contradicts itself. The exit status is 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct UsageError(pub &'static str);
+pub struct UsageError(pub Cow<'static, str>);
+
+impl From<&'static str> for UsageError {
+    fn from(text: &'static str) -> UsageError {
+        UsageError(text.into())
+    }
+}
 
 /// Formats an error and its causes on one line. A cause that the message before it already quotes is left
 /// out, because the errors of the library quote those of the system.

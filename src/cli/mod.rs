@@ -49,8 +49,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
-            host::suggest_for_file(&error);
+            host::print_usage_error(&error);
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Complete.into() };
         }
     };

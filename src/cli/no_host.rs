@@ -15,5 +15,7 @@ impl HostCommand {
     }
 }
 
-/// Says nothing: the device build reads no files.
-pub fn suggest_for_file(_: &clap::Error) {}
+/// Prints an error of the command line.
+pub fn print_usage_error(error: &clap::Error) {
+    let _ = error.print();
+}

@@ -101,16 +101,6 @@ impl<'a> Conversion<'a> {
         Ok(Conversion { request, format: format.for_inputs(&inputs), inputs, mapping, notes })
     }
 
-    /// How many inputs there are.
-    pub fn input_count(&self) -> usize {
-        self.inputs.len()
-    }
-
-    /// Size of all inputs together as they are on disk, bytes.
-    pub fn input_bytes(&self) -> u64 {
-        self.inputs.iter().map(|input| input.size).sum()
-    }
-
     /// Writes the output. It appears under its name once it is complete; if anything fails, the file that had
     /// the name before is as it was.
     ///

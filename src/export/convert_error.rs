@@ -12,7 +12,7 @@ use crate::timeline::{DataKind, MergeError, WindowError};
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
     /// No format has the name that the user gave.
-    #[error("--format {name}: not one of {}", format_list())]
+    #[error("--format {name}: no format has this name or ending: {}", format_list())]
     UnknownFormat {
         /// The name as given.
         name: String,
@@ -80,6 +80,19 @@ pub enum ConvertError {
     /// The merge failed; no output is left behind.
     #[error(transparent)]
     Merge(#[from] MergeError),
+}
+
+impl ConvertError {
+    /// Whether another command line is the cure, whatever the inputs are.
+    pub fn is_usage(&self) -> bool {
+        use ConvertError::*;
+        let is_window = matches!(self, Window(WindowError::Empty { .. }));
+        is_window
+            || matches!(
+                self,
+                UnknownFormat { .. } | UnknownEnding { .. } | ArchiveNeedsFile | ArchiveWithMapping
+            )
+    }
 }
 
 /// Every format's name and endings, for messages.

@@ -171,9 +171,12 @@ impl OutputFormat {
         }
     }
 
-    /// The format called `name`.
+    /// The format called `name`, or with the ending `name`.
     pub fn of_name(name: &str) -> Option<&'static OutputFormat> {
-        FORMATS.iter().find(|format| format.name == name)
+        let has_ending = |format: &&OutputFormat| {
+            format.endings.iter().any(|ending| ending.trim_start_matches('.') == name.trim_start_matches('.'))
+        };
+        FORMATS.iter().find(|format| format.name == name).or_else(|| FORMATS.iter().find(has_ending))
     }
 }
 

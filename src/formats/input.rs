@@ -1,7 +1,7 @@
 //! Opens an input: maps a file into memory or reads standard input, and decompresses gzip and zstd.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::ops::{Deref, Range};
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use super::Damage;
 use super::mapped_file::MappedFile;
 use super::trace_dat::Release;
 use super::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
+use crate::progress::{self, Pass};
 use crate::trace_dat::recorder_stream;
 use crate::trace_dat::recorder_stream::decoder::{RecorderStream, StreamError};
 
@@ -187,6 +188,7 @@ impl Input {
     fn unpack(mut self) -> Result<Input, InputError> {
         let Some(packing) = Packing::of(&self) else { return Ok(self) };
         let mut out = Vec::new();
+        let _pass = Pass::begin("unpacking", self.size);
         let result = packing.decoder(&self).and_then(|d| self.unpack_budget.read_to_end(d, &mut out));
         let packed = packing.name();
         match result {
@@ -239,9 +241,34 @@ impl Packing {
     /// A reader of what is compressed in `bytes`.
     pub(crate) fn decoder(self, bytes: &[u8]) -> io::Result<Box<dyn Read + '_>> {
         Ok(match self {
-            Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(bytes)),
-            Packing::Zstd => Box::new(zstd::stream::read::Decoder::new(bytes)?),
+            Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(ShownBytes(bytes))),
+            Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(ShownBytes(bytes))?),
         })
+    }
+}
+
+/// Bytes in memory, of which the progress is told as they are read.
+struct ShownBytes<'a>(&'a [u8]);
+
+/// The most bytes that are read at once, so that there is a progress.
+const SHOWN_STEP_BYTES: usize = 64 << 10;
+
+impl Read for ShownBytes<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(out)?;
+        progress::advance(count as u64);
+        Ok(count)
+    }
+}
+
+impl BufRead for ShownBytes<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        Ok(&self.0[..self.0.len().min(SHOWN_STEP_BYTES)])
+    }
+
+    fn consume(&mut self, count: usize) {
+        progress::advance(count as u64);
+        self.0.consume(count);
     }
 }
 

@@ -4,8 +4,9 @@
 //! the program asks which format a file has.
 
 use super::input::{DETECTION_BYTES, Input, InputError};
-use super::recording::{FormatError, OpenedInput};
+use super::recording::{FormatError, OpenedInput, ShownRecording};
 use super::{art_method, ftrace_text, perfetto, trace_dat};
+use crate::progress::Pass;
 
 /// One format that is read: a row of [`FORMATS`].
 pub struct InputFormat {
@@ -179,7 +180,15 @@ pub enum OpenError {
 /// [`OpenError::NotRead`] and [`OpenError::Format`].
 pub fn open(input: &Input) -> Result<OpenedInput<'_>, OpenError> {
     let format = identify(input).map_err(|file| OpenError::NotRead { name: input.name.clone(), file })?;
-    (format.open)(input).map_err(|source| OpenError::Format { name: input.name.clone(), source })
+    let bytes = input.len() as u64;
+    let _pass = Pass::begin("opening", bytes);
+    let opened = (format.open)(input);
+    match opened.map_err(|source| OpenError::Format { name: input.name.clone(), source })? {
+        OpenedInput::Recording(recording) => {
+            Ok(OpenedInput::Recording(Box::new(ShownRecording { recording, bytes })))
+        }
+        trace => Ok(trace),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::io;
 
 use super::art_method::MethodTrace;
 use super::{Head, Order, ReadReport, Sink};
+use crate::progress::Pass;
 
 /// A file with kernel events, opened up to its head.
 pub trait Recording {
@@ -17,6 +18,24 @@ pub trait Recording {
     /// The errors of `sink`, and [`io::ErrorKind::InvalidData`] where the file has more event types than
     /// memory should hold. All other faults of the file are in the report.
     fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport>;
+}
+
+/// A recording of which each reading is a pass whose progress is shown.
+pub(super) struct ShownRecording<'a> {
+    pub recording: Box<dyn Recording + 'a>,
+    /// The size of the unpacked file.
+    pub bytes: u64,
+}
+
+impl Recording for ShownRecording<'_> {
+    fn head(&self) -> &Head {
+        self.recording.head()
+    }
+
+    fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
+        let _pass = Pass::begin("reading events", self.bytes);
+        self.recording.read(order, sink)
+    }
 }
 
 /// The reason why a reader cannot open a file of its format. The caller adds the file's name.

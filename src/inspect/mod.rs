@@ -7,7 +7,7 @@ mod recording;
 use crate::formats::input::Input;
 use crate::formats::{self, Damage, OpenError, OpenedInput};
 
-pub use method_trace::MethodTraceReport;
+pub use method_trace::{MethodTraceReport, ThreadReport};
 pub use recording::RecordingReport;
 
 /// The report of an input, by the kind of its contents.

@@ -3,6 +3,7 @@
 use super::call_stacks::{CallStacks, CallVisitor, OpenCall};
 use super::record_stream::{ProfileSelection, stream};
 use crate::formats::art_method::{CallAnomalies, MethodTrace, Ticks};
+use crate::progress::Pass;
 
 /// A call begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +73,7 @@ pub fn call_events(
         (0..count as u32).map(|thread| ThreadCallEvents { thread, ..ThreadCallEvents::default() }).collect();
     let collector = EventCollector { clock, threads, unentered: vec![Vec::new(); count] };
     let mut stacks = CallStacks::new(count, collector);
+    let _pass = Pass::begin("collecting calls", trace.record_bytes());
     stream(trace, selection, &mut stacks);
     stacks.finish(trace.may_wrap());
     let EventCollector { mut threads, unentered, .. } = stacks.visitor;

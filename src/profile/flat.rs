@@ -15,6 +15,7 @@ use super::ticks::{add, since};
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::ids::IdHasher;
 use crate::formats::art_method::{CallAnomalies, MAX_WORKERS, MethodTrace, Ticks};
+use crate::progress::Pass;
 use crate::workers::{run_parts, worker_count};
 
 /// The figures of one method; times in ticks of the trace.
@@ -106,6 +107,8 @@ impl FlatProfile {
             counter
         };
         let parts = selection.partition(trace, workers);
+        // Each part passes over all records.
+        let _pass = Pass::begin("profiling", trace.record_bytes() * parts.len() as u64);
         collect(run_parts(&parts, run))
     }
 }

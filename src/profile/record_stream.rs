@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::art::{ClockMode, FixedRecord, RecordLayout};
-use crate::formats::art_method::body::{BlockCursor, FixedBody};
+use crate::formats::art_method::body::{BlockCursor, FixedBody, parts};
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::ids::NONE;
 use crate::formats::art_method::record_times::WrapCorrection;
@@ -128,21 +128,23 @@ fn stream_fixed<const SIZE: usize>(
         {
             table.bind(*id, *index);
         }
-        for bytes in trace.bytes().get(segment.range.clone()).unwrap_or_default().as_chunks::<SIZE>().0 {
-            let record = decode(bytes);
-            let thread = table.get(record.thread);
-            // Records with the fourth action, which no runtime writes, are left out with their times.
-            if thread == NONE || record.word & 3 == 3 {
-                continue;
-            }
-            let times = record.times(clock);
-            let at = match may_wrap {
-                true => wraps.full_times(thread, times),
-                false => times.map(u64::from),
-            };
-            // A match on the action would cost a jump that the processor predicts wrongly every other time.
-            if all || selection.has_thread(thread) {
-                sink.record(thread, ids.get(u64::from(record.word)), record.word & 3 != 0, at);
+        for part in parts(segment.range.clone(), SIZE) {
+            for bytes in trace.bytes().get(part).unwrap_or_default().as_chunks::<SIZE>().0 {
+                let record = decode(bytes);
+                let thread = table.get(record.thread);
+                // Records with the fourth action, which no runtime writes, are left out with their times.
+                if thread == NONE || record.word & 3 == 3 {
+                    continue;
+                }
+                let times = record.times(clock);
+                let at = match may_wrap {
+                    true => wraps.full_times(thread, times),
+                    false => times.map(u64::from),
+                };
+                // A match on the action would cost a jump that the processor predicts wrongly every other time.
+                if all || selection.has_thread(thread) {
+                    sink.record(thread, ids.get(u64::from(record.word)), record.word & 3 != 0, at);
+                }
             }
         }
     }

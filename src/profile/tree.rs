@@ -9,6 +9,7 @@ use super::record_stream::{ProfileSelection, RecordSink, stream};
 use super::ticks::add;
 use crate::formats::art_method::ids::IdHasher;
 use crate::formats::art_method::{CallAnomalies, MethodTrace, Ticks};
+use crate::progress::Pass;
 
 /// The method of a thread's root.
 pub const ROOT: u32 = u32::MAX;
@@ -71,6 +72,7 @@ impl CallTree {
         stacks.unentered_from_zero = options.unentered_from_zero;
         let first_undeclared = trace.counts().declared_methods as u32;
         let merged = if options.merge_undeclared { first_undeclared } else { u32::MAX };
+        let _pass = Pass::begin("building the call tree", trace.record_bytes());
         stream(trace, selection, &mut MergeUndeclared { merged, sink: &mut stacks });
         stacks.finish(trace.may_wrap());
         let mut tree = stacks.visitor;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::kernel_evidence::UNKNOWN_NAME;
 use crate::art::Action;
 use crate::formats::art_method::{Method, MethodTrace};
+use crate::progress::Pass;
 
 /// The limit on the edges, and on the stretches, that are kept of one thread.
 const MAX_ENTRIES: usize = 1 << 20;
@@ -91,6 +92,7 @@ pub fn collect(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<
     let names = marker_names(trace.methods(), markers);
     let mut threads: Vec<MethodEvidence> = vec![MethodEvidence::default(); trace.threads().len()];
     let mut before: Vec<Option<(u64, Option<u64>)>> = vec![None; threads.len()];
+    let _pass = Pass::begin("looking for the clock", trace.record_bytes());
     for record in trace.records() {
         let Some(x) = record.wall.map(|x| reading(trace, x)) else { continue };
         let Some(thread) = threads.get_mut(record.thread as usize) else { continue };

@@ -10,6 +10,7 @@ use super::sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSi
 use crate::art::Action;
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::{CallAnomalies, MethodTrace, Record};
+use crate::progress::Pass;
 
 /// The number of edges of one thread that are pushed together.
 const BATCH: usize = 1024;
@@ -83,6 +84,7 @@ pub fn push(
         named: vec![false; trace.methods().len()],
         counts: MethodCounts::default(),
     };
+    let _pass = Pass::begin("writing method calls", trace.record_bytes());
     for record in trace.records() {
         pusher.record(&record)?;
     }

@@ -11,7 +11,7 @@ use imports::Sources;
 
 /// The rooms of `src/`, from the ground floor up. A room may import rooms of lower floors, and itself.
 const FLOORS: &[&[&str]] = &[
-    &["clock", "console", "ignored_signals", "output_file", "text", "workers"],
+    &["clock", "console", "ignored_signals", "output_file", "progress", "text", "workers"],
     &["android", "art", "ftrace"],
     &["categories", "markers", "trace_dat"],
     &["formats"],

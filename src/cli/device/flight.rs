@@ -80,7 +80,7 @@ pub fn dump(args: &DumpArgs) -> anyhow::Result<Exit> {
 pub fn stop(args: &StopArgs) -> anyhow::Result<Exit> {
     let target = args.output.as_deref().map(|path| args.capture.target(path)).transpose()?;
     if target.is_none() && args.capture.flags.is_compressed() {
-        return Err(UsageError("--compress needs a capture to compress: -o FILE").into());
+        return Err(UsageError::from("--compress needs a capture to compress: -o FILE").into());
     }
     match flight_recorder::stop(&args.capture.buffer.request(false), target.as_ref(), &mut print_notice)? {
         Some(summary) => print_summary(&summary, args.capture.flags.json),

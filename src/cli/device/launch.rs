@@ -70,7 +70,7 @@ pub struct LaunchArgs {
 /// Runs `launch`.
 pub fn run(args: LaunchArgs) -> anyhow::Result<Exit> {
     if args.output.extension().is_some_and(|ending| ending == "trace") && !args.no_profile {
-        return Err(UsageError(
+        return Err(UsageError::from(
             "-o FILE.trace is the method trace's name: choose another ending, such as .dat",
         )
         .into());

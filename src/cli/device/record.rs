@@ -99,7 +99,7 @@ impl CaptureArgs {
     /// Whether `output` is to be compressed.
     pub fn compress_for(&self, output: &Path) -> Result<bool, UsageError> {
         if self.compress && output == Path::new("-") {
-            return Err(UsageError(
+            return Err(UsageError::from(
                 "--compress is for a capture in a file: compress a stream where it arrives (… -o - | zstd > \
                  x.stream.zst; `tracebridge convert` and `info` read that)",
             ));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Parser, ValueEnum};
 
 use super::MemoryArgs;
+use super::progress_bar::ProgressBar;
 use crate::cli::Exit;
 use crate::console::complain;
 use crate::formats::art_method::{CPU, WALL};
@@ -74,8 +75,9 @@ impl ClockArg {
 
 /// Runs the command.
 pub fn run(args: DmtracedumpArgs) -> anyhow::Result<Exit> {
-    let mut results = super::results();
-    let mut message = |text: &str| complain(format_args!("tracebridge: {text}"));
+    let bar = ProgressBar::of(&args.traces);
+    let mut results = super::results(&bar);
+    let mut message = |text: &str| bar.beside_message(|| complain(format_args!("tracebridge: {text}")));
     let mut output = ProfileOutput { results: results.as_mut(), message: &mut message };
     let strict = args.strict;
     let report = dmtracedump::run(&args.into_request(), &mut output)?;

@@ -1,5 +1,6 @@
 //! `info`: prints what a file is, what is in it, and what is missing.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -7,14 +8,17 @@ use anyhow::Context;
 use clap::Parser;
 use serde_json::json;
 
-use super::{MemoryArgs, size};
+use super::progress_bar::ProgressBar;
+use super::{MemoryArgs, print_list, size};
 use crate::cli::{Exit, exit};
 use crate::console::{TerminalWriter, complain};
 use crate::export::ConversionLosses;
 use crate::formats::input::Input;
-use crate::formats::{OpenError, ReadReport};
+use crate::formats::{Damage, OpenError, ReadReport};
 use crate::inspect::container::{self, ContainerReport};
-use crate::inspect::{self, Contents, InputReport, InspectError, MethodTraceReport, RecordingReport};
+use crate::inspect::{
+    self, Contents, InputReport, InspectError, MethodTraceReport, RecordingReport, ThreadReport,
+};
 
 /// Say what a file is: format, clocks, counts, losses, damage
 ///
@@ -63,10 +67,13 @@ fn print_reports(args: &InfoArgs, out: &mut dyn Write) -> io::Result<Exit> {
             // The reader of a single file finds the same error, or tells what is wrong with the archive.
             Ok(None) | Err(_) => {}
         }
+        let bar = ProgressBar::of(std::slice::from_ref(path));
         let report = Input::open_within(path, args.memory.limit())
             .map_err(OpenError::from)
-            .map_err(InspectError::from);
-        match report.and_then(|input| inspect::inspect(&input)) {
+            .map_err(InspectError::from)
+            .and_then(|input| inspect::inspect(&input));
+        drop(bar);
+        match report {
             Ok(report) => {
                 let is_lossy = report.is_lossy() || args.strict && report.is_irregular();
                 if is_lossy && exit == Exit::Complete {
@@ -124,10 +131,7 @@ fn print_report(out: &mut dyn Write, report: &InputReport) -> io::Result<()> {
         Contents::Recording(recording) => print_recording(out, recording)?,
         Contents::MethodTrace(trace) => print_method_trace(out, trace)?,
     }
-    for damage in &report.unpacking_damage {
-        writeln!(out, "  damage at byte {}: {}", damage.offset, damage.what)?;
-    }
-    Ok(())
+    print_list(out, report.unpacking_damage.iter().map(damage_line))
 }
 
 fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Result<()> {
@@ -146,9 +150,8 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
         writeln!(out, "  CPU {cpu}: {} events, {} lost{gaps}", count.events, count.lost)?;
     }
     writeln!(out, "  events: {} of {} kinds", recording.events, recording.event_types.len())?;
-    for (name, count) in recording.event_types.iter().take(12) {
-        writeln!(out, "    {count:>10} {name}")?;
-    }
+    let kinds = recording.event_types.iter().map(|(name, count)| format!("    {count:>10} {name}"));
+    print_list(out, kinds)?;
     let tracks = recording.report.track_events;
     if tracks.total() > 0 {
         let (slices, instants, values) = (tracks.slices, tracks.instants, tracks.counter_values);
@@ -185,9 +188,12 @@ fn print_method_trace(out: &mut dyn Write, trace: &MethodTraceReport) -> io::Res
     if counts.non_ascii_names > 0 {
         writeln!(out, "  names beyond ASCII: {}", counts.non_ascii_names)?;
     }
-    for thread in trace.threads.iter().filter(|thread| thread.records > 0) {
-        writeln!(out, "    {:>10} records: {} (id {})", thread.records, thread.label, thread.id)?;
-    }
+    let mut threads: Vec<_> = trace.threads.iter().filter(|thread| thread.records > 0).collect();
+    threads.sort_by_key(|thread| Reverse(thread.records));
+    let line = |thread: &ThreadReport| {
+        format!("    {:>10} records: {} (id {})", thread.records, thread.label, thread.id)
+    };
+    print_list(out, threads.into_iter().map(line))?;
     if trace.overflow {
         let cause = "the buffer was full before the end: methods are missing (data-file-overflow=true)";
         writeln!(out, "  {cause}")?;
@@ -201,14 +207,11 @@ fn print_problems(out: &mut dyn Write, report: &ReadReport) -> io::Result<()> {
         let seconds = last.saturating_sub(first) as f64 / 1e9;
         writeln!(out, "  from {first} to {last} ns: {seconds:.6} s")?;
     }
-    for line in &report.irregular {
-        writeln!(out, "  irregular: {line}")?;
-    }
-    for note in &report.notes {
-        writeln!(out, "  note: {note}")?;
-    }
-    for damage in &report.damage {
-        writeln!(out, "  damage at byte {}: {}", damage.offset, damage.what)?;
-    }
-    Ok(())
+    print_list(out, report.irregular.iter().map(|line| format!("  irregular: {line}")))?;
+    print_list(out, report.notes.iter().map(|note| format!("  note: {note}")))?;
+    print_list(out, report.damage.iter().map(damage_line))
+}
+
+fn damage_line(damage: &Damage) -> String {
+    format!("  damage at byte {}: {}", damage.offset, damage.what)
 }

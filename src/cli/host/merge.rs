@@ -1,19 +1,21 @@
 //! `merge` and `convert`: put inputs on one clock and write them in a format that people open.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Parser};
 use serde_json::json;
 
-use super::{MemoryArgs, size};
+use super::progress_bar::ProgressBar;
+use super::{MemoryArgs, print_list, size};
+use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
 use crate::clock::Clock;
 use crate::console::TerminalWriter;
-use crate::export::ConversionLosses;
-use crate::export::convert::{Conversion, ConvertRequest, Converted};
+use crate::export::convert::{Conversion, ConvertError, ConvertRequest, Converted};
+use crate::export::{ConversionLosses, FORMATS};
+use crate::formats;
 use crate::output_file::is_stdout;
 use crate::timeline::{MergeOptions, MergeSummary, Window, WindowRequest};
 
@@ -29,6 +31,7 @@ use crate::timeline::{MergeOptions, MergeSummary, Window, WindowRequest};
 /// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but events were lost, an input is damaged, or the
 /// output has no place for some of the data.
 #[derive(Parser)]
+#[command(after_help = formats_help())]
 pub struct MergeArgs {
     /// The files to put together; - is standard input
     #[arg(required = true)]
@@ -64,6 +67,7 @@ pub(super) struct PlaceArgs {
 /// Exit status: 0 complete, 1 failed, 2 usage, 3 done, but events were lost, the input is damaged, or the
 /// output has no place for some of the data.
 #[derive(Parser)]
+#[command(after_help = formats_help())]
 pub struct ConvertArgs {
     /// The file to convert; - is standard input
     input: PathBuf,
@@ -109,6 +113,26 @@ pub(super) struct WriteArgs {
     /// Exit with 3 also where nothing is missing, but calls had to be completed or the output lacks details
     #[arg(long)]
     strict: bool,
+}
+
+/// The formats that are read and written, for `--help`.
+fn formats_help() -> String {
+    let read: Vec<_> = formats::FORMATS.iter().map(|format| format.name).collect();
+    let mut help = format!(
+        "Formats that are read, by their contents (gzip or zstd may pack them):\n  {}\n\nFormats that are \
+         written, by OUT's ending or --format:\n",
+        read.join(", ")
+    );
+    for format in FORMATS {
+        help += &format!(
+            "  {:<13} {}\n{:16}opens in {}\n",
+            format.name,
+            format.endings.join(" "),
+            "",
+            format.viewers
+        );
+    }
+    help
 }
 
 fn clock(name: &str) -> Result<Clock, String> {
@@ -169,11 +193,10 @@ pub(super) fn write_timeline(
     place: &PlaceArgs,
 ) -> anyhow::Result<Exit> {
     let (output, explain) = (request.output, place.explain);
-    let conversion = Conversion::prepare(request)?;
-    let progress = progress(conversion.input_count(), conversion.input_bytes());
-    let result = conversion.run();
-    progress.finish_and_clear();
-    let converted = result?;
+    let bar = ProgressBar::of(request.inputs);
+    let result = Conversion::prepare(request).and_then(Conversion::run);
+    drop(bar);
+    let converted = result.map_err(conversion_error)?;
     // Where the file itself goes to standard output, the summary goes to standard error.
     if is_stdout(output) {
         // The output is written: that nobody reads the summary does not change the result.
@@ -188,6 +211,14 @@ pub(super) fn write_timeline(
     }
     let is_lossy = converted.is_lossy() || args.strict && converted.is_irregular();
     Ok(if is_lossy { Exit::Lossy } else { Exit::Complete })
+}
+
+/// The error of a conversion, as one of the command line where that is what it is.
+pub(super) fn conversion_error(error: ConvertError) -> anyhow::Error {
+    match error.is_usage() {
+        true => UsageError(error.to_string().into()).into(),
+        false => error.into(),
+    }
 }
 
 fn print(
@@ -205,17 +236,6 @@ fn print(
         print_output(to, output, converted)?;
     }
     to.flush()
-}
-
-fn progress(inputs: usize, bytes: u64) -> indicatif::ProgressBar {
-    let bar = if io::stderr().is_terminal() && bytes > 32 << 20 {
-        indicatif::ProgressBar::new_spinner()
-    } else {
-        indicatif::ProgressBar::hidden()
-    };
-    bar.set_message(format!("{inputs} input files, {}", size(bytes)));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }
 
 fn print_json(to: &mut dyn Write, path: &Path, converted: &Converted) -> io::Result<()> {
@@ -277,16 +297,10 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
         }
         writeln!(to, "time: {:.6} s, clock {}", last.saturating_sub(first) as f64 / 1e9, summary.clock)?;
     }
-    for line in &report.irregular {
-        writeln!(to, "irregular: {line}")?;
-    }
-    for note in &report.notes {
-        writeln!(to, "note: {note}")?;
-    }
-    for damage in &report.damage {
-        writeln!(to, "damage at byte {}: {}", damage.offset, damage.what)?;
-    }
-    Ok(())
+    print_list(to, report.irregular.iter().map(|line| format!("irregular: {line}")))?;
+    print_list(to, report.notes.iter().map(|note| format!("note: {note}")))?;
+    let damage = report.damage.iter();
+    print_list(to, damage.map(|damage| format!("damage at byte {}: {}", damage.offset, damage.what)))
 }
 
 /// Prints what the output has no place for, how large it is, and how to open it.

@@ -5,12 +5,13 @@ mod info;
 mod interrupt;
 mod merge;
 mod profile;
+mod progress_bar;
 mod report;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Subcommand};
 
 use super::{Exit, units};
@@ -18,6 +19,7 @@ use crate::console::{TerminalWriter, complain};
 use crate::formats::input::Input;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{self, art_method};
+use progress_bar::ProgressBar;
 
 /// The commands of the host.
 #[derive(Subcommand)]
@@ -52,22 +54,50 @@ pub fn command_line() -> clap::Command {
     <super::Cli as clap::CommandFactory>::command()
 }
 
-/// Says what one probably wants where a file stands in a command's place (`tracebridge app.trace`).
-pub fn suggest_for_file(error: &clap::Error) {
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return };
+/// Prints an error of the command line, and what one probably wants instead where a file stands in a place
+/// where none belongs.
+pub fn print_usage_error(error: &clap::Error) {
+    let words = || std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    match (error.kind(), error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word)), _) if is_path(word) => {
+            suggest_commands(word);
+        }
+        (ErrorKind::UnknownArgument, _, Some(ContextValue::String(word)))
+            if !word.starts_with('-') && words().next().is_some_and(|command| command == "convert") =>
+        {
+            let _ = error.print();
+            complain(format_args!(
+                "\nconvert takes one input, and -o before the output: tracebridge convert IN -o OUT.pftrace\n\
+                 merge puts several inputs into one file: tracebridge merge IN {word} -o OUT.pftrace"
+            ));
+        }
+        _ => _ = error.print(),
+    }
+}
+
+/// Whether a word is the name of a file, or looks like one.
+fn is_path(word: &str) -> bool {
+    Path::new(word).exists() || word.contains(['/', '.', '\\'])
+}
+
+/// Says which commands read a file, where its name stands in a command's place (`tracebridge app.trace`).
+fn suggest_commands(word: &str) {
     let path = Path::new(word);
+    if !path.exists() {
+        return complain(format_args!("tracebridge: {word}: is no command, and no such file is here"));
+    }
     // What is read from a pipe would be missing later.
-    let Some(input) = path.is_file().then(|| Input::open(path).ok()).flatten() else { return };
-    let commands = match formats::identify(&input) {
-        Ok(_) if art_method::detect(&input) => {
+    let input = path.is_file().then(|| Input::open(path).ok()).flatten();
+    let commands = match input.map(|input| (formats::identify(&input).is_ok(), art_method::detect(&input))) {
+        Some((_, true)) => {
             ["open FILE", "info FILE", "profile FILE", "convert FILE -o OUT.pftrace"].as_slice()
         }
-        Ok(_) => {
+        Some((true, _)) => {
             &["open FILE", "info FILE", "convert FILE -o OUT.pftrace", "merge FILE APP.trace -o OUT.pftrace"]
         }
-        Err(_) => &["info FILE"],
+        _ => &["info FILE"],
     };
-    complain(format_args!("\n{word} is a file, and no command comes before it. Perhaps:"));
+    complain(format_args!("tracebridge: {word} is a file, and no command comes before it. Perhaps:"));
     for command in commands {
         complain(format_args!("  tracebridge {}", command.replace("FILE", word)));
     }
@@ -90,11 +120,23 @@ impl MemoryArgs {
 
 /// Standard output for results. A terminal does not get the control characters of names; a file or a pipe
 /// gets the names as they are.
-fn results() -> Box<dyn Write> {
+fn results(bar: &ProgressBar) -> Box<dyn Write> {
     let out = io::stdout().lock();
     match out.is_terminal() {
-        true => Box::new(BufWriter::new(TerminalWriter::new(out))),
+        true => Box::new(BufWriter::new(TerminalWriter::new(bar.beside(out)))),
         false => Box::new(BufWriter::new(out)),
+    }
+}
+
+/// The most lines of a list that people read. The JSON of a summary has whole lists.
+const MAX_LIST_LINES: usize = 12;
+
+/// Prints the first lines of a list, and how many more it has.
+fn print_list(out: &mut dyn Write, mut lines: impl ExactSizeIterator<Item = String>) -> io::Result<()> {
+    lines.by_ref().take(MAX_LIST_LINES).try_for_each(|line| writeln!(out, "{line}"))?;
+    match lines.len() {
+        0 => Ok(()),
+        more => writeln!(out, "  … and {more} more (--json has all)"),
     }
 }
 

@@ -8,6 +8,7 @@ use clap::{Parser, ValueEnum};
 
 use super::MemoryArgs;
 use super::dmtracedump::ClockArg;
+use super::progress_bar::ProgressBar;
 use crate::cli::{Exit, units};
 use crate::console::complain;
 use crate::profile::{
@@ -151,8 +152,9 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 
 /// Runs the command.
 pub fn run(args: ProfileArgs) -> anyhow::Result<Exit> {
-    let mut results = super::results();
-    let mut message = |text: &str| complain(format_args!("tracebridge: {text}"));
+    let bar = ProgressBar::of(&args.traces);
+    let mut results = super::results(&bar);
+    let mut message = |text: &str| bar.beside_message(|| complain(format_args!("tracebridge: {text}")));
     let mut output = ProfileOutput { results: results.as_mut(), message: &mut message };
     let strict = args.strict;
     let report = profile::run(&args.into_request(), &mut output)?;

@@ -10,7 +10,8 @@ use anyhow::{Context, bail};
 use clap::Parser;
 use serde_json::json;
 
-use super::merge::{PlaceArgs, WriteArgs, request, write_timeline};
+use super::merge::{PlaceArgs, WriteArgs, conversion_error, request, write_timeline};
+use super::progress_bar::ProgressBar;
 use super::size;
 use crate::cli::Exit;
 use crate::console::{complain, say};
@@ -115,7 +116,10 @@ fn write_comparison(
     place: &PlaceArgs,
 ) -> anyhow::Result<Exit> {
     let request = ConvertRequest { format: Some("report"), ..request(new, output, write, place) };
-    let compared = compare(request, old)?;
+    let bar = ProgressBar::of(&[new, old].concat());
+    let compared = compare(request, old);
+    drop(bar);
+    let compared = compared.map_err(conversion_error)?;
     let lines = match write.json {
         true => {
             let output = json!({ "path": output, "format": "report", "bytes": compared.bytes });

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::ids::NONE;
 use crate::art::{BlockEncoding, BlockRecord, BlockState, FixedRecord, RecordLayout, next_record};
+use crate::progress;
 
 /// Consecutive records of fixed size, and the thread ids that change their meaning at the first of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +128,7 @@ impl Iterator for BlockCursor<'_, '_> {
             self.left_over += self.entries.len() as u64;
             let block = self.blocks.next()?;
             self.thread = block.thread;
+            progress::advance(block.range.len() as u64);
             self.entries = self.bytes.get(block.range.clone()).unwrap_or_default();
             if let Some(state) = self.states.get_mut(block.thread as usize).filter(|_| !block.continues) {
                 state.restart();
@@ -169,6 +171,19 @@ pub fn decode<'a>(bytes: &'a [u8], range: &Range<usize>, layout: RecordLayout) -
     let bytes = bytes.get(range.clone()).unwrap_or_default();
     FixedRecords { bytes, layout }
 }
+
+/// The bytes of consecutive records in parts after each of which the progress is told.
+pub fn parts(range: Range<usize>, record_size: usize) -> impl Iterator<Item = Range<usize>> {
+    let step = PART_RECORDS * record_size.max(1);
+    range.clone().step_by(step).map(move |start| {
+        let end = range.end.min(start.saturating_add(step));
+        progress::advance((end - start) as u64);
+        start..end
+    })
+}
+
+/// Records in a part of [`parts`].
+const PART_RECORDS: usize = 1 << 16;
 
 /// The iterator of [`decode`].
 #[derive(Debug, Clone)]

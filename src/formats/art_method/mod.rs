@@ -311,6 +311,14 @@ impl<'a> MethodTrace<'a> {
         self.bytes
     }
 
+    /// Bytes of all records.
+    pub(crate) fn record_bytes(&self) -> u64 {
+        match &self.body {
+            Body::Fixed(body) => body.records() * body.layout.size() as u64,
+            Body::Blocks(body) => body.blocks.iter().map(|block| block.range.len() as u64).sum(),
+        }
+    }
+
     /// The places of the records, for code that decodes records itself.
     pub(crate) fn body(&self) -> &Body {
         &self.body

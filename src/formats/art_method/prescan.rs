@@ -4,9 +4,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::MAX_WORKERS;
-use super::body::{FixedBody, Segment, ThreadTable, decode};
+use super::body::{FixedBody, Segment, ThreadTable, decode, parts};
 use super::ids::{IdMap, NONE};
 use crate::art::{ClockMode, FixedRecord, RecordLayout};
+use crate::progress::Pass;
 use crate::workers::{run_parts, worker_count};
 
 /// With fewer records than this a second thread costs more than it saves.
@@ -52,8 +53,9 @@ pub(super) fn prescan(
     let workers = if records < PARALLEL_FROM_RECORDS { 1 } else { worker_count(MAX_WORKERS) as u64 };
     let share = |n: u64| body.slice(records * n / workers, records * (n + 1) / workers);
     let shares: Vec<_> = (0..workers).map(share).collect();
-    let parts = run_parts(&shares, |part| scan_part(bytes, part, body.layout, clock, threads));
-    merge(parts, threads.count, clock)
+    let _pass = Pass::begin("reading records", records * body.layout.size() as u64);
+    let scans = run_parts(&shares, |part| scan_part(bytes, part, body.layout, clock, threads));
+    merge(scans, threads.count, clock)
 }
 
 /// The ids that the lists of the file declare.
@@ -85,8 +87,10 @@ fn scan_part(
             state.table.bind(*id, *index);
         }
         let size = layout.size();
-        for (n, record) in decode(bytes, &segment.range, layout).enumerate() {
-            state.take(record, segment.range.start + n * size);
+        for part in parts(segment.range.clone(), size) {
+            for (n, record) in decode(bytes, &part, layout).enumerate() {
+                state.take(record, part.start + n * size);
+            }
         }
     }
     state.scan

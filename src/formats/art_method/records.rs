@@ -1,7 +1,9 @@
 //! The records of a trace in file order, with dense indexes and with times in ns. The wraps of 32-bit times
 //! are undone.
 
-use super::body::{BlockCursor, FixedBody, FixedRecords, Segment, ThreadTable, decode};
+use std::ops::Range;
+
+use super::body::{BlockCursor, FixedBody, FixedRecords, Segment, ThreadTable, decode, parts};
 use super::record_times::{CPU, Ticks, WALL, WrapCorrection};
 use super::{Body, Header, MethodTrace};
 use crate::art::{Action, BlockRecord, FixedRecord, RecordLayout};
@@ -30,7 +32,13 @@ struct CpuBase {
 
 #[derive(Debug, Clone)]
 enum RecordSource<'t, 'a> {
-    Fixed { layout: RecordLayout, segments: std::slice::Iter<'t, Segment>, current: FixedRecords<'a> },
+    Fixed {
+        layout: RecordLayout,
+        segments: std::slice::Iter<'t, Segment>,
+        /// The bytes of the current segment that are not in `current` yet.
+        rest: Range<usize>,
+        current: FixedRecords<'a>,
+    },
     Blocks(BlockCursor<'t, 'a>),
 }
 
@@ -51,6 +59,7 @@ impl<'t, 'a> Records<'t, 'a> {
             Body::Fixed(FixedBody { layout, segments }) => RecordSource::Fixed {
                 layout: *layout,
                 segments: segments.iter(),
+                rest: 0..0,
                 current: decode(&[], &(0..0), *layout),
             },
             Body::Blocks(body) => {
@@ -122,14 +131,19 @@ impl Iterator for Records<'_, '_> {
                     let (thread, record) = cursor.next()?;
                     self.resolve_block(thread, record)
                 }
-                RecordSource::Fixed { layout, segments, current } => match current.next() {
+                RecordSource::Fixed { layout, segments, rest, current } => match current.next() {
                     Some(record) => self.resolve_fixed(record),
                     None => {
-                        let segment = segments.next()?;
-                        for (id, index) in &segment.binds {
-                            self.table.bind(*id, *index);
+                        if rest.start >= rest.end {
+                            let segment = segments.next()?;
+                            for (id, index) in &segment.binds {
+                                self.table.bind(*id, *index);
+                            }
+                            *rest = segment.range.clone();
                         }
-                        *current = decode(self.trace.bytes, &segment.range, *layout);
+                        let part = parts(rest.clone(), layout.size()).next().unwrap_or(rest.end..rest.end);
+                        rest.start = part.end;
+                        *current = decode(self.trace.bytes, &part, *layout);
                         None
                     }
                 },

@@ -21,6 +21,7 @@ use super::wire::read::{WireValue, fields, last_value, varint};
 use crate::clock::{Clock, Snapshot, Snapshots};
 use crate::formats::unpack_budget::{self, UnpackBudget};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo};
+use crate::progress::{self, Pass};
 
 /// Unpacks the field `number` of a packet to `out`, within the budget. Returns `None` if that field does not
 /// hold compressed packets.
@@ -64,6 +65,7 @@ pub(super) fn unpack<'a>(
     let mut out: Vec<Cow<'a, [u8]>> = vec![Cow::Borrowed(data)];
     let mut packets = fields(data);
     while let Some((number, packet)) = packets.next() {
+        progress::advance(packet.bytes().len() as u64);
         let at = (data.len() - packets.rest().len()) as u64;
         if number != trace::PACKET {
             continue;
@@ -134,7 +136,9 @@ impl<'a> PacketIndex<'a> {
         let mut out = PacketIndex { symbols: vec![HashMap::new()], ..PacketIndex::default() };
         let packets = streams.iter().flat_map(|s| fields(s)).filter(|(n, _)| *n == trace::PACKET);
         let mut unparsed = 0u64;
+        let _pass = Pass::begin("reading packets", streams.iter().map(|stream| stream.len() as u64).sum());
         for (_, packet) in packets {
+            progress::advance(packet.bytes().len() as u64);
             let mut content = None;
             let (first_bundle, mut sequence, mut is_cleared, mut interned) =
                 (out.bundles.len(), 0, false, None);

@@ -21,6 +21,7 @@ use crate::formats::{
     Damage, Event, EventTypeId, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink,
     TrackEvent, TrackEventKind, Value,
 };
+use crate::progress::{self, Pass};
 
 /// The comm of a thread that the trace does not name; ftrace's own text has the same placeholder.
 const UNKNOWN_COMM: &[u8] = b"<...>";
@@ -96,11 +97,15 @@ impl Recording for PerfettoRecording<'_> {
             decoder: EventDecoder::default(),
             running: HashMap::new(),
             unknown_prev: 0,
+            bytes_per_event: 0,
         };
         reader.read_bundles(&index, order)?;
         Ok(reader.finish(&index, &clocks))
     }
 }
+
+/// After so many events the progress is told.
+const PROGRESS_STEP_EVENTS: usize = 1 << 12;
 
 /// The thread that runs on a CPU at the current event.
 #[derive(Clone, Copy)]
@@ -119,15 +124,20 @@ struct PerfettoReader<'s, 'a> {
     track_events: &'s TrackEvents<'a>,
     /// The number of compact switches whose previous thread is not known.
     unknown_prev: u64,
+    /// The bytes of all bundles by the number of all events, for the progress.
+    bytes_per_event: u64,
 }
 
 impl<'a> PerfettoReader<'_, 'a> {
     fn read_bundles(&mut self, index: &PacketIndex<'a>, order: Order) -> io::Result<()> {
         let mut events: Vec<BundleEvent<'a>> = Vec::new();
         let mut broken = 0;
+        let bytes: u64 = index.bundles.iter().map(|bundle| bundle.body.len() as u64).sum();
+        let pass = Pass::begin("reading bundles", bytes);
         for IndexedBundle { cpu, body, symbols } in &index.bundles {
             self.decoder.learn(body, self.sink)?;
             broken += u32::from(!bundle::events(body, *cpu, *symbols, &mut events));
+            progress::advance(body.len() as u64);
             if order == Order::Any {
                 self.send_all(&events, index)?;
                 events.clear();
@@ -146,6 +156,9 @@ impl<'a> PerfettoReader<'_, 'a> {
             content: EventContent::Track(number as u32),
         }));
         events.sort_by_key(|e| (e.ts, e.cpu));
+        drop(pass);
+        self.bytes_per_event = bytes / (events.len() as u64).max(1);
+        let _pass = Pass::begin("reading events", self.bytes_per_event * events.len() as u64);
         self.send_all(&events, index)
     }
 
@@ -172,7 +185,10 @@ impl<'a> PerfettoReader<'_, 'a> {
 
     fn send_all(&mut self, events: &[BundleEvent<'a>], index: &PacketIndex<'a>) -> io::Result<()> {
         let mut values = DecodedValues::new();
-        for event in events {
+        for (number, event) in events.iter().enumerate() {
+            if number % PROGRESS_STEP_EVENTS == PROGRESS_STEP_EVENTS - 1 {
+                progress::advance(PROGRESS_STEP_EVENTS as u64 * self.bytes_per_event);
+            }
             match event.content {
                 EventContent::LostEvents => {
                     self.report.cpus.entry(event.cpu).or_default().add_loss(None);

@@ -15,6 +15,7 @@ use super::track_clocks::{CustomClocks, FIRST_CUSTOM_CLOCK, MachineClocks, numbe
 use super::track_table::{DescribedThread, TrackKey, TrackTable, described_thread};
 use super::wire::read::{WireValue, fields, last_value, packed_varints};
 use crate::formats::{CounterValue, Flow, TrackEventKind, TrackId};
+use crate::progress::{self, Pass};
 
 /// One event, at a time of the recording's clock.
 #[derive(Debug, Clone, Copy)]
@@ -128,7 +129,9 @@ pub(super) fn read<'a>(
         out: TrackEvents::default(),
     };
     descriptors.for_each(|descriptor| reader.out.table.describe(descriptor));
+    let _pass = Pass::begin("reading track events", streams.iter().map(|stream| stream.len() as u64).sum());
     for (_, packet) in streams.iter().flat_map(|s| fields(s)).filter(|(n, _)| *n == trace::PACKET) {
+        progress::advance(packet.bytes().len() as u64);
         reader.packet(&PacketParts::of(packet.bytes()));
     }
     reader.out

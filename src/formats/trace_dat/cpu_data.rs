@@ -9,6 +9,7 @@ use super::compression::Compression;
 use super::decompress_pool::{DecompressPool, PendingChunk};
 use crate::formats::Damage;
 use crate::ftrace::{LostEvents, Page, PageFault, PageLayout, RecordCursor, RecordSpan};
+use crate::progress;
 
 /// The largest chunk that is read, bytes after decompression. trace-cmd writes chunks of 10 pages.
 const MAX_CHUNK_BYTES: usize = 4 << 20;
@@ -206,6 +207,9 @@ impl<'a> CpuRecordCursor<'a> {
         self.release(self.chunk_offset as usize + in_file);
         let end = (start + self.layout.size as usize).min(self.chunk.len());
         self.next_page = end;
+        if self.compression == Compression::None {
+            progress::advance((end - start) as u64);
+        }
         let page = self
             .layout
             .page(&self.chunk[start..end])
@@ -275,6 +279,7 @@ impl<'a> CpuRecordCursor<'a> {
             )));
         }
         let data = self.take(packed);
+        progress::advance(packed as u64);
         Some(Ok(self.pool.decompress(self.compression, data, unpacked, buffer)))
     }
 }
