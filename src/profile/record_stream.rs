@@ -141,7 +141,8 @@ fn stream_fixed<const SIZE: usize>(
                     true => wraps.full_times(thread, times),
                     false => times.map(u64::from),
                 };
-                // A match on the action would cost a jump that the processor predicts wrongly every other time.
+                // A match on the action would cost a jump that the processor predicts wrongly every other
+                // time.
                 if all || selection.has_thread(thread) {
                     sink.record(thread, ids.get(u64::from(record.word)), record.word & 3 != 0, at);
                 }

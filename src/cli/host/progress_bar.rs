@@ -16,9 +16,9 @@ const DELAY: Duration = Duration::from_millis(400);
 /// The time between two looks at the progress.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// A bar on standard error while a command reads its inputs, if standard error is a terminal: the inputs, what
-/// is done with them, the share that is done, bytes per second, and the remaining time. It goes away when
-/// this is dropped.
+/// A bar on standard error while a command reads its inputs, if standard error is a terminal: the inputs,
+/// what is done with them, the share that is done, bytes per second, and the remaining time. It goes away
+/// when this is dropped.
 pub(super) struct ProgressBar {
     bar: indicatif::ProgressBar,
     /// Dropping it ends the thread.
