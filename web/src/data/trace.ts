@@ -92,6 +92,13 @@ export class Trace {
     return owner ? `${owner}.${name}` : name;
   }
 
+  /** A thread's name and number, as far as it has them. */
+  threadName(thread: number): string {
+    const { name, tid } = this.threads[thread];
+    if (tid === null) return name || "unnamed thread";
+    return name ? `${name} (${tid})` : `thread ${tid}`;
+  }
+
   /** The name of a slice or call. */
   spanName(track: Track, at: number): string {
     const label = track.spans!.label[at];

@@ -1,9 +1,10 @@
 // Quick flat profiles of any window: the profiles of the trace's parts are kept, and a window adds up those parts that
 // lie in it, so that only the calls at its two edges are gone through.
 
+import { firstWhere, lowerBound } from "../data/search_sorted";
 import { FlatProfile, flatProfile } from "./flat";
 import type { Grouping } from "./grouping";
-import { lowerBound, type SpanSource, type Window } from "./spans";
+import type { SpanSource, Window } from "./spans";
 
 const PARTS = 16;
 /** Fewer calls are profiled at once. */
@@ -37,13 +38,8 @@ export class FlatIndex {
     const last = this.sources.reduce((most, { start }) => Math.max(most, start[start.length - 1] ?? 0), 0);
     const edges = [0];
     for (let part = 1; part < PARTS; part++) {
-      let [low, high] = [0, Math.ceil(last)];
-      while (low < high) {
-        const middle = Math.floor((low + high) / 2);
-        if (this.before(middle) < (all * part) / PARTS) low = middle + 1;
-        else high = middle;
-      }
-      if (low > edges[edges.length - 1]) edges.push(low);
+      const edge = firstWhere(0, Math.ceil(last), (time) => this.before(time) >= (all * part) / PARTS);
+      if (edge > edges[edges.length - 1]) edges.push(edge);
     }
     return edges.map((from, n) => {
       const window = { from, to: edges[n + 1] ?? Infinity };

@@ -6,7 +6,7 @@ import { Choice, Field } from "../ui/controls";
 import { Later } from "../ui/later";
 import { counted, visibleName } from "../ui/text";
 import { FlameGraph } from "./flame";
-import { keyName, threadName } from "./grouping";
+import { keyName } from "./grouping";
 import { MethodTable } from "./method_table";
 import type { ProfileOptions, ProfileView } from "./options";
 import { selectedRow, showLongest } from "./select";
@@ -119,7 +119,7 @@ function threadChoices({ trace }: State, kind: SpanKind): [string, string][] {
     }
   }
   for (const thread of [...threads].sort((a, b) => trace.threads[b].busy_ns - trace.threads[a].busy_ns)) {
-    choices.push([`t${thread}`, visibleName(threadName(trace, thread))]);
+    choices.push([`t${thread}`, visibleName(trace.threadName(thread))]);
   }
   return choices;
 }

@@ -1,6 +1,8 @@
 // The intervals of one row, and their levels of detail: what a row costs to draw depends on the pixels it
 // covers, not on the number of intervals.
 
+import { firstWhere, upperBound } from "../data/search_sorted";
+
 /**
  * Runs of neighbouring intervals that together are shorter than `quantum` ns. A run has its times beside it:
  * they are read in order, while the items of a row lie far from each other in memory.
@@ -39,28 +41,16 @@ export class Intervals {
 
   /** The first position whose interval ends after `time`. */
   after(time: number): number {
-    let low = 0;
-    let high = this.count;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.end[this.item(middle)] > time) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+    return firstWhere(0, this.count, (at) => this.end[this.item(at)] > time);
   }
 
   /** The position of an item of this row. */
   position(item: number): number {
-    if (!this.order) return item;
-    let low = 0;
-    let high = this.count;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.start[this.order[middle]] < this.start[item]) low = middle + 1;
-      else high = middle;
-    }
-    while (low < this.count - 1 && this.order[low] !== item) low++;
-    return low;
+    const { order, start } = this;
+    if (!order) return item;
+    let at = firstWhere(0, this.count, (position) => start[order[position]] >= start[item]);
+    while (at < this.count - 1 && order[at] !== item) at++;
+    return at;
   }
 
   /**
@@ -74,7 +64,7 @@ export class Intervals {
     let longest = -1;
     let distance = Math.max(slack, quantum / 2);
     const reach = distance;
-    for (let i = level ? after(level.end, time - reach) : this.after(time - reach); i < count; i++) {
+    for (let i = level ? upperBound(level.end, time - reach) : this.after(time - reach); i < count; i++) {
       const item = level ? level.item[i] : this.item(i);
       const start = level ? level.start[i] : this.start[item];
       const end = level ? level.end[i] : this.end[item];
@@ -125,7 +115,7 @@ export class Intervals {
     };
     if (level) {
       const { start, end, item, length, single } = level;
-      for (let i = after(end, from); i < start.length; i++) {
+      for (let i = upperBound(end, from); i < start.length; i++) {
         if (!put(item[i], start[i], end[i], length[i], single[i] === 1)) return;
       }
       return;
@@ -211,16 +201,4 @@ export class Intervals {
       item: made.item.slice(0, used),
       length: made.length.slice(0, used), single: made.single.slice(0, used) };
   }
-}
-
-/** The number of the first of some ascending times that is after `time`. */
-function after(times: Float64Array, time: number): number {
-  let low = 0;
-  let high = times.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (times[middle] > time) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }

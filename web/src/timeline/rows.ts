@@ -212,7 +212,8 @@ class RowBuilder {
   }
 
   private thread(thread: number): void {
-    const info = this.model.trace.threads[thread];
+    const { trace } = this.model;
+    const info = trace.threads[thread];
     const tracks = this.model.byThread[thread];
     const id = `thread ${thread}`;
     const nested = this.model.nested(thread);
@@ -224,8 +225,7 @@ class RowBuilder {
       if (track.role === "markers") bands.push({ kind: "ticks", track, height: TICK_HEIGHT });
       else if (track.role === "events" && open) bands.push({ kind: "ticks", track, height: TICK_HEIGHT });
     }
-    this.add({ id, kind: "row", label: info.name || (info.tid === null
-      ? "unnamed thread" : `thread ${info.tid}`),
+    this.add({ id, kind: "row", label: info.name || trace.threadName(thread),
       detail: info.tid === null ? "" : String(info.tid), open: nested.length > 0 ? open : null, thread,
       process: info.process }, bands);
     for (const track of tracks) {
