@@ -1,8 +1,9 @@
-// Opens the page's data, and mounts the panels.
+// Opens the page's data, and mounts the panels. In a worker: decodes for the page.
 
 import { render } from "preact";
 
 import { App } from "./app";
+import { serve } from "./data/decode_workers";
 import { Blocks, type Comparison, readDirectory } from "./data/format";
 import { Trace } from "./data/trace";
 import { Store } from "./store";
@@ -30,14 +31,17 @@ async function open(root: HTMLElement): Promise<void> {
   render(<App store={store} traces={traces} comparison={comparison} generator={directory.generator} />, root);
 }
 
-const root = document.getElementById("app")!;
-open(root).catch((error: unknown) => {
-  const problem = document.createElement("p");
-  problem.className = "failed";
-  problem.setAttribute("role", "alert");
-  problem.textContent = sentence(error);
-  root.replaceChildren(problem);
-});
+/** Opens the page, or says why it cannot be opened. */
+function start(): void {
+  const root = document.getElementById("app")!;
+  open(root).catch((error: unknown) => {
+    const problem = document.createElement("p");
+    problem.className = "failed";
+    problem.setAttribute("role", "alert");
+    problem.textContent = sentence(error);
+    root.replaceChildren(problem);
+  });
+}
 
 /** What went wrong. The browser's own errors speak of details that only damaged data can cause. */
 function sentence(error: unknown): string {
@@ -45,3 +49,7 @@ function sentence(error: unknown): string {
   if (error instanceof Error && error.constructor === Error) return message;
   return `The trace data of this page is damaged; the file may have been cut while it was copied. (${message})`;
 }
+
+// The page's workers run this script too.
+if (typeof document === "undefined") serve();
+else start();

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { build } from "esbuild";
 
 const ENTRY = `
-export { ColumnReader, fromBase64 } from "./src/data/format.ts";
+export { ColumnReader } from "./src/data/columns.ts";
 export { Intervals } from "./src/timeline/intervals.ts";
 export { Stack } from "./src/timeline/stack.ts";
 export { searchMatches } from "./src/timeline/search.ts";

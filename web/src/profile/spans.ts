@@ -41,18 +41,20 @@ export function parents(track: Track): Int32Array {
   let parent = parentsOf.get(start);
   if (parent) return parent;
   parent = new Int32Array(start.length);
-  const open: number[] = [];
+  let open = new Int32Array(1024);
+  let height = 0;
   for (let i = 0; i < parent.length; i++) {
     let level = depth[i];
     // Deeper levels are not recorded, so that there the times must tell.
     if (level === DEEPEST) {
-      level = open.length;
+      level = height;
       while (level > DEEPEST && end[open[level - 1]] <= start[i]) level--;
     }
-    if (level > open.length) level = open.length;
-    open.length = level;
+    if (level > height) level = height;
     parent[i] = level > 0 ? open[level - 1] : -1;
-    open.push(i);
+    if (level === open.length) open = grown(open);
+    open[level] = i;
+    height = level + 1;
   }
   parentsOf.set(start, parent);
   return parent;
