@@ -16,14 +16,13 @@ async function open(root: HTMLElement): Promise<void> {
   const directory = readDirectory(document);
   const blocks = new Blocks(document);
   const traces: Trace[] = [];
-  for (const { role, index } of directory.traces) traces.push(await Trace.open(blocks, role, index));
+  for (const { role, index } of directory.traces) {
+    traces.push(await Trace.open(blocks, role, index, (done, total) => {
+      opening.textContent = `Opening the trace … ${done} of ${total} tracks`;
+    }));
+  }
   if (!traces[0]) throw new Error("This page holds no trace.");
   document.title = `${visibleName(traces[0].index.title)} · tracebridge`;
-  for (const trace of traces) {
-    await trace.loadAll((done, total) => {
-      opening.textContent = `Opening the trace … ${done} of ${total} tracks`;
-    });
-  }
   const comparison = directory.comparison === null ? null : await blocks.json<Comparison>(directory.comparison);
   const store = new Store(fromFragment(location.hash, traces));
   followFragment(store, traces);

@@ -4,10 +4,11 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
+import { catapultNames } from "./catapult_names.mjs";
 import { browserTest, clickButton, gridRows, openPage, scratch, texts } from "./harness.mjs";
 
 const { TRACEBRIDGE_BIN: program, TRACEBRIDGE_CORPUS: corpus } = process.env;
@@ -52,6 +53,34 @@ function jsonRow(row) {
     times.push(row.cpu_inclusive_ns, row.cpu_exclusive_ns);
   }
   return [row.name.trim().replace(/^\(unknown (.*)\)$/, "$1"), row.calls, row.recursive_calls, ...times];
+}
+
+/** Compares the names of slices and counters with those that catapult shows for the same text. */
+async function sameNames(page, file) {
+  const text = join(directory, "names.txt");
+  run("convert", file, "-o", text);
+  const wanted = catapultNames(readFileSync(text, "utf8"));
+  const found = await page.evaluate(() => {
+    const { trace } = window.__tracebridge.timeline.store.state;
+    const names = { slices: [], async: [], counters: [] };
+    for (const track of trace.tracks) {
+      const kind = { atrace: "slices", async: "async", counter: "counters", vsync: "counters" }[track.role];
+      const noBegin = (i) => (track.spans.flags?.[i] ?? 0) !== 0 && track.role === "async";
+      if (kind === "counters" && track.counter && track.process !== null) {
+        for (let i = 0; i < track.count; i++) names.counters.push(track.name);
+      } else if (kind && track.spans) {
+        for (let i = 0; i < track.count; i++) if (!noBegin(i)) names[kind].push(trace.spanName(track, i));
+      }
+    }
+    return names;
+  });
+  for (const [kind, names] of Object.entries(wanted)) {
+    const counts = new Map();
+    for (const name of found[kind]) counts.set(name, (counts.get(name) ?? 0) + 1);
+    const sorted = (map) => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
+    assert.deepEqual(sorted(counts), sorted(names), `${file}: names of ${kind}`);
+  }
+  return found.slices.length;
 }
 
 if (!program || !corpus) {
@@ -100,6 +129,7 @@ if (!program || !corpus) {
       for (const { what } of first.report?.damage ?? []) {
         assert.ok(summary.includes(what.slice(0, 60)), `${file}: ${what}`);
       }
+      if (file.includes("/systrace/")) await sameNames(page, file);
       assert.equal((await page.$$(".banner")).length > 0, written.status === 3, `${file}: banner and exit status`);
       await clickButton(page, "Profile", ".tabs");
       assert.deepEqual(problems, [], file);

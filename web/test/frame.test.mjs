@@ -46,6 +46,25 @@ browserTest("chromium", "damaged pages say in one sentence what is wrong", async
 });
 
 for (const browser of ["chromium", "firefox"]) {
+  browserTest(browser, "workers decode the trace, and where none may run the page itself", async (running) => {
+    const counting = () => {
+      window.__answers = 0;
+      window.Worker = class extends Worker {
+        constructor(source) {
+          super(source);
+          this.addEventListener("message", () => window.__answers++);
+        }
+      };
+    };
+    const withWorkers = await openPage(running, FILE, { before: counting });
+    assert.ok(await withWorkers.page.evaluate(() => window.__answers) > 0);
+    const without = await openPage(running, FILE, { before: () => { window.Worker = undefined; } });
+    const lines = await Promise.all([withWorkers, without].map(({ page }) => texts(page, ".window-line")));
+    assert.deepEqual(lines[0], lines[1]);
+    assert.match(lines[0][0], /^Whole trace/);
+    assert.deepEqual([...withWorkers.problems, ...without.problems], []);
+  });
+
   browserTest(browser, "the fragment keeps the state over a reload and takes changes", async (running) => {
     const { page, problems } = await openPage(running, FILE, {
       fragment: "view=10000000-60000000&range=20000000-30000000&panel=summary&theme=dark&q=out&mark=5000000+first" });

@@ -46,10 +46,12 @@ export function launch(name = "chromium", args = ["--disable-gpu", "--disable-3d
 
 /**
  * Opens the page file `path`, and waits until its panels are there. The answer's `problems` gets each error of the
- * console and each uncaught one.
+ * console and each uncaught one. `before` is a function that runs in the page before the page's own script.
  */
-export async function openPage(browser, path, { fragment = "", width = 1440, height = 900, wait = ".panels" } = {}) {
+export async function openPage(browser, path, { fragment = "", width = 1440, height = 900, wait = ".panels",
+  before = null } = {}) {
   const page = await browser.newPage();
+  if (before) await page.evaluateOnNewDocument(before);
   await page.setViewport({ width, height });
   const problems = [];
   page.on("console", (message) => {

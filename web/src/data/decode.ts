@@ -2,6 +2,7 @@
 
 import { type Column, ColumnReader } from "./columns";
 import type { TrackInfo } from "./format";
+import { inclusiveTimes } from "./inclusive";
 import type { TrackColumns } from "./trace";
 import { unpack } from "./unpack";
 
@@ -36,9 +37,13 @@ function decodeTrack(track: TrackInfo, bytes: Uint8Array): TrackColumns {
   };
   switch (track.kind) {
     case "slices":
-    case "calls":
-      return { spans: { ...ends(), depth: column("depth"), label: column(track.kind === "calls" ? "method" : "name"),
-        cpu: optional("cpu"), flags: optional("flags"), args: optional("args"), thread: optional("thread") } };
+      return { spans: { ...ends(), depth: column("depth"), label: column("name"), flags: optional("flags"),
+        args: optional("args"), thread: optional("thread") } };
+    case "calls": {
+      const spans = { ...ends(), depth: column<Uint16Array>("depth"), label: column<Uint32Array>("method"),
+        cpu: optional<Float64Array>("cpu"), flags: optional<Uint8Array>("flags") };
+      return { spans: { ...spans, inclusive: inclusiveTimes(spans) } };
+    }
     case "states":
       return { states: { ...ends(), state: column("state"), cpu: Uint16Array.from(column("cpu")),
         waker: optional("waker") } };

@@ -12,6 +12,8 @@ export interface SpanColumns {
   label: Uint32Array;
   /** Thread CPU time of a call with its callees, ns. */
   cpu?: Float64Array;
+  /** Of calls: how long each method of the track took, callees included, ns. */
+  inclusive?: { methods: Uint32Array; times: Float64Array };
   flags?: Uint8Array;
   /** String id + 1 of a slice's arguments; 0 is none. */
   args?: Uint32Array;
@@ -50,31 +52,32 @@ export interface TrackColumns {
   arrows?: ArrowColumns;
 }
 
-/** A track. Its columns are there when `Trace.loadAll` is done. */
+/** A track. Its columns are there when `Trace.open` is done. */
 export interface Track extends TrackInfo, TrackColumns {
   id: number;
 }
 
 export class Trace {
-  readonly tracks: Track[];
-
   private constructor(
     readonly role: TraceRole,
     readonly index: TraceIndex,
     readonly strings: string[],
     readonly methods: MethodTable | null,
-    private readonly blocks: Blocks,
-  ) {
-    this.tracks = index.tracks.map((info, id) => ({ ...info, id }));
-  }
+    readonly tracks: Track[],
+  ) {}
 
-  static async open(blocks: Blocks, role: TraceRole, indexBlock: number): Promise<Trace> {
+  /** Decodes a trace of the page. `progress` is told how many tracks are done. */
+  static async open(
+    blocks: Blocks, role: TraceRole, indexBlock: number, progress: (done: number, total: number) => void,
+  ): Promise<Trace> {
     const index = await blocks.json<TraceIndex>(indexBlock);
+    const tracks = index.tracks.map((info, id) => ({ ...info, id }));
     const [strings, methods] = await Promise.all([
       blocks.json<string[]>(index.strings),
       index.methods === null ? null : blocks.json<MethodTable>(index.methods),
+      decodeTracks(tracks, blocks, progress),
     ]);
-    return new Trace(role, index, strings, methods, blocks);
+    return new Trace(role, index, strings, methods, tracks);
   }
 
   get duration(): number {
@@ -106,20 +109,21 @@ export class Trace {
     const label = track.spans!.label[at];
     return track.kind === "calls" ? this.methodName(label) : this.strings[label];
   }
+}
 
-  /** Decodes every track. `progress` is told how many are done. */
-  async loadAll(progress: (done: number, total: number) => void): Promise<void> {
-    const byBlock = new Map<number, Track[]>();
-    for (const track of this.tracks) {
-      const others = byBlock.get(track.block);
-      if (others) others.push(track);
-      else byBlock.set(track.block, [track]);
-    }
-    const jobs = [...byBlock].map(([block, tracks]) => ({ text: () => this.blocks.text(block), tracks }));
-    let done = 0;
-    await decodeAll(jobs, (tracks, columns) => {
-      tracks.forEach((track, n) => Object.assign(track, columns[n]));
-      progress(done += tracks.length, this.tracks.length);
-    });
+async function decodeTracks(
+  tracks: Track[], blocks: Blocks, progress: (done: number, total: number) => void,
+): Promise<void> {
+  const byBlock = new Map<number, Track[]>();
+  for (const track of tracks) {
+    const others = byBlock.get(track.block);
+    if (others) others.push(track);
+    else byBlock.set(track.block, [track]);
   }
+  const jobs = [...byBlock].map(([block, tracks]) => ({ text: () => blocks.text(block), tracks }));
+  let done = 0;
+  await decodeAll(jobs, (decoded, columns) => {
+    decoded.forEach((track, n) => Object.assign(track, columns[n]));
+    progress(done += decoded.length, tracks.length);
+  });
 }

@@ -85,7 +85,7 @@ export class Drawing {
         this.put(y, row.height - 1, scene);
       }
       for (const band of row.bands) this.band(band, row, y + band.y, scene);
-      if (row.losses.length > 0) this.losses(row, y, scene);
+      if (row.losses) this.hatchPeriods(row.losses, y, row.height - 1, scene);
       context.fillStyle = theme.line;
       context.fillRect(0, y + row.height - 1, scale.width, 0.5);
     }
@@ -244,21 +244,14 @@ export class Drawing {
   }
 
   /** Hatches the periods in which events are missing. */
-  private losses(row: Row, y: number, scene: Scene): void {
-    for (const track of row.losses) {
-      this.hatchPeriods(track.losses!.start, track.losses!.end, scene, y, row.height - 1);
-    }
-  }
-
-  hatchPeriods(start: Float64Array, end: Float64Array, { scale, theme }: Scene, y: number,
-    height: number): void {
+  private hatchPeriods(periods: Intervals, y: number, height: number, { scale, theme }: Scene): void {
     const { context } = this;
     context.fillStyle = this.hatching(theme.danger);
     let drawn = -1;
-    for (let i = 0; i < start.length; i++) {
-      const x0 = Math.max((start[i] - scale.from) / scale.quantum, drawn, 0);
-      const x1 = Math.min(Math.max((end[i] - scale.from) / scale.quantum, x0 + 2), scale.width);
-      if (x1 <= x0 || (end[i] - scale.from) / scale.quantum < 0) continue;
+    for (let i = periods.after(scale.from); i < periods.count; i++) {
+      const x0 = Math.max((periods.start[i] - scale.from) / scale.quantum, drawn, 0);
+      if (x0 >= scale.width) break;
+      const x1 = Math.min(Math.max((periods.end[i] - scale.from) / scale.quantum, x0 + 2), scale.width);
       context.fillRect(x0, y, x1 - x0, height);
       drawn = x1;
     }

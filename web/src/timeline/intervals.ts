@@ -28,6 +28,9 @@ const WORTH_A_LEVEL = 0.6;
 export class Intervals {
   readonly count: number;
   private levels: Level[] | null = null;
+  /** The level of the first picture, until there are all. */
+  private first: Level | null = null;
+  private spaced = 0;
 
   /** `order` holds the items of this row; null: all of them. */
   constructor(readonly start: Float64Array, readonly end: Float64Array,
@@ -104,7 +107,7 @@ export class Intervals {
       if (x0 <= taken && length < takenFor) x0 = taken + 1;
       if (x0 >= x1) return true;
       taken = x1 - 1;
-      takenFor = x1 - x0 > 1 ? 0 : length;
+      takenFor = single && x1 - x0 > 1 ? 0 : length;
       const color = palette[key[item]];
       // The last pixel of a wide interval stays free, so that neighbours of one colour can be told apart.
       const stop = x1 - x0 > 3 && x1 < width ? x1 - 1 : x1;
@@ -135,7 +138,16 @@ export class Intervals {
   /** The coarsest level whose runs are no longer than `quantum`; null: draw each interval. */
   private level(quantum: number): Level | null {
     if (this.count < LEAST_TO_MERGE) return null;
+    if (!this.levels && quantum !== Infinity) {
+      // The first picture needs one level alone, which is quicker than all of them.
+      this.spaced ||= this.spacing();
+      const steps = Math.floor(Math.log2(quantum / this.spaced));
+      if (steps < 1) return null;
+      this.first ??= this.coarser(null, this.spaced * 2 ** steps);
+      if (this.first.quantum <= quantum && quantum < this.first.quantum * 2) return this.first;
+    }
     this.levels ??= this.merge();
+    this.first = null;
     let best: Level | null = null;
     for (const level of this.levels) {
       if (level.quantum > quantum) break;
@@ -148,7 +160,7 @@ export class Intervals {
     const levels: Level[] = [];
     const span = this.end[this.item(this.count - 1)] - this.start[this.item(0)];
     let from: Level | null = null;
-    for (let quantum = this.spacing() * 2; quantum < span; quantum *= 2) {
+    for (let quantum = (this.spaced ||= this.spacing()) * 2; quantum < span; quantum *= 2) {
       const made = this.coarser(from, quantum);
       const before: number = from ? from.start.length : this.count;
       if (made.start.length > before * WORTH_A_LEVEL) continue;
