@@ -90,14 +90,20 @@ for (const browser of ["chromium", "firefox"]) {
 }
 
 browserTest("chromium", "hostile fragments do no harm", async (browser) => {
+  const { page, problems } = await openPage(browser, FILE);
   for (const fragment of ["view=9-1", "view=a-b", "view=-5-99999999999999999999", "range=0-0", "select=%5B%5D",
     "select=[\"span\",\"calls\",\"methods\",\"\",null,null,null,1e400,-1]", "select={", "panel=__proto__",
     "theme=constructor", "trace=x", "mark=", "q=%E0%A4%A", "select=[\"method\",null]",
     "select=[\"span\",\"slices\",\"atrace\",\"\",100,null,null,0,99999]"]) {
-    const { page, problems } = await openPage(browser, FILE, { fragment });
+    // Once in an open page, and once in one that opens with it.
+    await page.evaluate((fragment) => { location.hash = fragment; }, fragment);
+    await settled(page);
+    assert.equal((await page.$$(".panels")).length, 1, fragment);
+    await page.reload();
+    await page.waitForSelector(".panels, .failed");
+    await settled(page);
     assert.equal((await page.$$(".panels")).length, 1, fragment);
     assert.deepEqual(problems, [], fragment);
-    await page.close();
   }
 });
 
