@@ -87,7 +87,10 @@ export function* flatProfileSteps(
 ): Generator<void, FlatProfile> {
   const flat = new FlatProfile(rows.count);
   const openOfRow = new Int32Array(rows.count);
-  for (const source of sources) yield* addSource(flat, openOfRow, source, rows, window, countOpen ? 1 : 0);
+  for (const source of sources) {
+    yield* addSource(flat, openOfRow, source, rows, window, countOpen ? 1 : 0);
+    yield;
+  }
   return flat;
 }
 
