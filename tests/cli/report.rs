@@ -150,6 +150,24 @@ fn names_cannot_break_out_of_the_page() {
 }
 
 #[test]
+fn arguments_of_a_marker_are_no_part_of_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = |marker: &str, time: u32| {
+        format!(" a-7 (    7) [000] ...1 1.{time:06}: tracing_mark_write: {marker}\n")
+    };
+    let markers = ["B|7|plain", "B|7|RunTask|file=a.cc;line=1|toplevel", "E|7", "E|7", "B|7|empty|", "E|7"];
+    let text: String = (1..).zip(markers).map(|(time, marker)| line(marker, time)).collect();
+    fs::write(dir.path().join("a.txt"), text).unwrap();
+    let page = page(dir.path(), "report a.txt -o a.html", "a.html");
+    let names: Vec<String> = slices(&page, "atrace").into_iter().map(|slice| slice.0).collect();
+    assert_eq!(names, ["plain", "RunTask", "empty"]);
+    let tracks = page.tracks();
+    let args = &tracks.iter().find(|track| track.is("slices", "atrace")).unwrap().columns["args"];
+    assert_eq!((args[0], args[2]), (0, 0));
+    assert_eq!(page.string(args[1] - 1), "file=a.cc;line=1|toplevel");
+}
+
+#[test]
 fn calls_that_lie_deeper_than_the_page_can_say_are_counted() {
     let dir = tempfile::tempdir().unwrap();
     let mut records: Vec<Record> = Vec::new();

@@ -38,6 +38,8 @@ export const TICK_DISTANCE = 110;
 /** A longer name is cut before it is measured. */
 const LONGEST_TEXT = 300;
 const MOST_REMEMBERED = 50000;
+/** Hatching over threads is pale: not all that they did is missing. */
+const THREAD_HATCHING = 0.45;
 /** Room for the sign of a cut name, CSS pixels. */
 const ELLIPSIS = 10;
 
@@ -85,7 +87,7 @@ export class Drawing {
         this.put(y, row.height - 1, scene);
       }
       for (const band of row.bands) this.band(band, row, y + band.y, scene);
-      if (row.losses) this.hatchPeriods(row.losses, y, row.height - 1, scene);
+      if (row.losses) this.losses(row, row.losses, y, scene);
       context.fillStyle = theme.line;
       context.fillRect(0, y + row.height - 1, scale.width, 0.5);
     }
@@ -244,8 +246,10 @@ export class Drawing {
   }
 
   /** Hatches the periods in which events are missing. */
-  private hatchPeriods(periods: Intervals, y: number, height: number, { scale, theme }: Scene): void {
+  private losses(row: Row, periods: Intervals, y: number, { scale, theme }: Scene): void {
     const { context } = this;
+    const height = row.height - 1;
+    context.globalAlpha = row.thread === null ? 1 : THREAD_HATCHING;
     context.fillStyle = this.hatching(theme.danger);
     let drawn = -1;
     for (let i = periods.after(scale.from); i < periods.count; i++) {
@@ -255,6 +259,7 @@ export class Drawing {
       context.fillRect(x0, y, x1 - x0, height);
       drawn = x1;
     }
+    context.globalAlpha = 1;
   }
 
   private hatching(color: string): CanvasPattern | string {
