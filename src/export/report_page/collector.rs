@@ -132,7 +132,8 @@ fn owner_of(track: &OwnTrack) -> Owner {
 
 impl TrackSink for Collector {
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
-        // Chromium's markers go on: `name|arguments|category`. Catapult's viewer shows the first part as the name.
+        // Chromium's markers go on: `name|arguments|category`. Catapult's viewer shows the first part as
+        // the name.
         let mut parts = name.splitn(2, |byte| *byte == b'|');
         let label = self.strings.id(parts.next().unwrap_or_default());
         let args = parts.next().filter(|args| !args.is_empty()).map(|args| self.strings.id(args));

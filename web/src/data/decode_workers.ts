@@ -65,7 +65,8 @@ function ask(worker: Worker, text: string, tracks: TrackInfo[]): Promise<Answer 
 }
 
 /** What decoding needs of a track. */
-const plain = ({ kind, role, name, count, offset, columns }: TrackInfo) => ({ kind, role, name, count, offset, columns });
+const plain = ({ kind, role, name, count, offset, columns }: TrackInfo) =>
+  ({ kind, role, name, count, offset, columns });
 
 /** Answers the page's questions; called in a worker. */
 export function serve(): void {

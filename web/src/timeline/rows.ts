@@ -230,8 +230,8 @@ class RowBuilder {
     // traces are recorded by the runtime, which the kernel's losses do not touch.
     const fromKernel = tracks.some(({ role }) => role !== "methods" && role !== "own");
     this.add({ id, kind: "row", label: info.name || trace.threadName(thread),
-      losses: fromKernel ? this.model.losses : null, detail: info.tid === null ? "" : String(info.tid), open: nested.length > 0 ? open : null, thread,
-      process: info.process }, bands);
+      detail: info.tid === null ? "" : String(info.tid), open: nested.length > 0 ? open : null, thread,
+      process: info.process, losses: fromKernel ? this.model.losses : null }, bands);
     for (const track of tracks) {
       if (!nested.includes(track) && !track.states && track.role !== "markers" && track.role !== "events") {
         this.track(track, info.process, 2);
