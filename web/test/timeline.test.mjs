@@ -179,6 +179,8 @@ browserTest("chromium", "two fingers zoom, and the time under each stays under i
     await one.move(place(0.4 - 0.05 * step), plot.y + 100);
     await other.move(place(0.6 + 0.05 * step), plot.y + 100);
   }
+  // The browser hands out movements with its next frame.
+  await settled(page);
   const near = (value, wanted) => assert.ok(Math.abs(value - wanted) < 0.2 * MS, `${value} and not ${wanted}`);
   near(await timeAt(0.2), left);
   near(await timeAt(0.8), right);
