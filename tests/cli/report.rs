@@ -144,11 +144,27 @@ fn names_cannot_break_out_of_the_page() {
     let text = page(dir.path(), "report a.txt -o a.html", "a.html");
     let want = String::from_utf8_lossy(name).into_owned();
     assert_eq!(slices(&text, "atrace"), [row(&want, 0, 1_000, 0, 0)]);
-    // The template ends one script, each block one, the directory one, and the text one.
-    let ends = text.text.matches("</script").count();
-    let blocks = text.text.matches("class=\"tracebridge-block\"").count();
-    assert_eq!(ends, blocks + 3);
+    // The template ends one script, the directory one, and the text one.
+    assert_eq!(text.text.matches("</script").count(), 3);
     assert!(!text.text.contains("alert(1)</script>"));
+}
+
+#[test]
+fn arguments_of_a_marker_are_no_part_of_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = |marker: &str, time: u32| {
+        format!(" a-7 (    7) [000] ...1 1.{time:06}: tracing_mark_write: {marker}\n")
+    };
+    let markers = ["B|7|plain", "B|7|RunTask|file=a.cc;line=1|toplevel", "E|7", "E|7", "B|7|empty|", "E|7"];
+    let text: String = (1..).zip(markers).map(|(time, marker)| line(marker, time)).collect();
+    fs::write(dir.path().join("a.txt"), text).unwrap();
+    let page = page(dir.path(), "report a.txt -o a.html", "a.html");
+    let names: Vec<String> = slices(&page, "atrace").into_iter().map(|slice| slice.0).collect();
+    assert_eq!(names, ["plain", "RunTask", "empty"]);
+    let tracks = page.tracks();
+    let args = &tracks.iter().find(|track| track.is("slices", "atrace")).unwrap().columns["args"];
+    assert_eq!((args[0], args[2]), (0, 0));
+    assert_eq!(page.string(args[1] - 1), "file=a.cc;line=1|toplevel");
 }
 
 #[test]

@@ -1,8 +1,9 @@
-// Opens the page's data, and mounts the panels.
+// Opens the page's data, and mounts the panels. In a worker: decodes for the page.
 
 import { render } from "preact";
 
 import { App } from "./app";
+import { serve } from "./data/decode_workers";
 import { Blocks, type Comparison, readDirectory } from "./data/format";
 import { Trace } from "./data/trace";
 import { Store } from "./store";
@@ -15,14 +16,13 @@ async function open(root: HTMLElement): Promise<void> {
   const directory = readDirectory(document);
   const blocks = new Blocks(document);
   const traces: Trace[] = [];
-  for (const { role, index } of directory.traces) traces.push(await Trace.open(blocks, role, index));
+  for (const { role, index } of directory.traces) {
+    traces.push(await Trace.open(blocks, role, index, (done, total) => {
+      opening.textContent = `Opening the trace … ${done} of ${total} tracks`;
+    }));
+  }
   if (!traces[0]) throw new Error("This page holds no trace.");
   document.title = `${visibleName(traces[0].index.title)} · tracebridge`;
-  for (const trace of traces) {
-    await trace.loadAll((done, total) => {
-      opening.textContent = `Opening the trace … ${done} of ${total} tracks`;
-    });
-  }
   const comparison = directory.comparison === null ? null : await blocks.json<Comparison>(directory.comparison);
   const store = new Store(fromFragment(location.hash, traces));
   followFragment(store, traces);
@@ -30,14 +30,17 @@ async function open(root: HTMLElement): Promise<void> {
   render(<App store={store} traces={traces} comparison={comparison} generator={directory.generator} />, root);
 }
 
-const root = document.getElementById("app")!;
-open(root).catch((error: unknown) => {
-  const problem = document.createElement("p");
-  problem.className = "failed";
-  problem.setAttribute("role", "alert");
-  problem.textContent = sentence(error);
-  root.replaceChildren(problem);
-});
+/** Opens the page, or says why it cannot be opened. */
+function start(): void {
+  const root = document.getElementById("app")!;
+  open(root).catch((error: unknown) => {
+    const problem = document.createElement("p");
+    problem.className = "failed";
+    problem.setAttribute("role", "alert");
+    problem.textContent = sentence(error);
+    root.replaceChildren(problem);
+  });
+}
 
 /** What went wrong. The browser's own errors speak of details that only damaged data can cause. */
 function sentence(error: unknown): string {
@@ -45,3 +48,7 @@ function sentence(error: unknown): string {
   if (error instanceof Error && error.constructor === Error) return message;
   return `The trace data of this page is damaged; the file may have been cut while it was copied. (${message})`;
 }
+
+// The page's workers run this script too.
+if (typeof document === "undefined") serve();
+else start();

@@ -1,13 +1,15 @@
-// Real traces: the profile's table says what `tracebridge profile --json` says, and the summary what `info --json` says.
+// Real traces: the profile's table says what `tracebridge profile --json` says, the summary what `info --json` says,
+// and markers have the names that catapult shows.
 //
 // TRACEBRIDGE_BIN names the program, TRACEBRIDGE_CORPUS a directory of traces (method-trace/ and others below it).
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
+import { catapultNames } from "./catapult_names.mjs";
 import { browserTest, clickButton, gridRows, openPage, scratch, texts } from "./harness.mjs";
 
 const { TRACEBRIDGE_BIN: program, TRACEBRIDGE_CORPUS: corpus } = process.env;
@@ -17,12 +19,6 @@ function run(...args) {
   const { stdout, stderr, status } = spawnSync(program, args, { encoding: "utf8", maxBuffer: 1 << 29 });
   if (status !== 0 && status !== 3) throw new Error(`${args.join(" ")}: exit ${status}: ${stderr}`);
   return stdout;
-}
-
-function report(file, name) {
-  const page = join(directory, `${name}.html`);
-  run("report", file, "-o", page);
-  return page;
 }
 
 /** The files of a kind, those with less than one event aside. */
@@ -54,56 +50,94 @@ function jsonRow(row) {
   return [row.name.trim().replace(/^\(unknown (.*)\)$/, "$1"), row.calls, row.recursive_calls, ...times];
 }
 
+/** How the table of a page differs from `profile --json`. */
+async function differences(page, file, rows, records) {
+  const columns = await texts(page, ".grid-head .cell");
+  const found = (await gridRows(page)).map((row) => tableRow(row, columns));
+  const [inPage, inJson] = [new Set(byName(found)), new Set(byName(rows.map(jsonRow)))];
+  const more = [...inPage].filter((row) => !inJson.has(row));
+  const less = [...inJson].filter((row) => !inPage.has(row));
+  // The timeline has no calls of which the trace has only the exit.
+  const before = less.reduce((calls, row) => calls + JSON.parse(row)[1], 0);
+  if (more.length === 0 && before <= records.exits_without_enter && found.length + less.length === rows.length) {
+    return [];
+  }
+  return [`${file}: ${found.length} and ${rows.length} rows; only in the page: ${more.slice(0, 3)}; `
+    + `only in profile --json: ${less.slice(0, 3)} (${more.length} and ${less.length})`];
+}
+
+/** Checks the summary of a page against `info --json`, and the banner against the status of `report`. */
+async function agrees(page, file, info, status) {
+  const summary = (await texts(page, ".summary"))[0];
+  const [first] = info.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+  const size = first.bytes ?? first.size;
+  assert.ok(summary.includes(`${size.toLocaleString("en-US")} bytes`), `${file}: ${size} bytes`);
+  assert.ok(summary.includes(first.format), `${file}: ${first.format}`);
+  for (const { what } of first.report?.damage ?? []) {
+    assert.ok(summary.includes(what.slice(0, 60)), `${file}: ${what}`);
+  }
+  assert.equal((await page.$$(".banner")).length > 0, status === 3, `${file}: banner and exit status`);
+}
+
+/** Compares the names of slices and counters with those that catapult shows for the same text. */
+async function sameNames(page, file) {
+  const text = join(directory, "names.txt");
+  run("convert", file, "-o", text);
+  const wanted = catapultNames(readFileSync(text, "utf8"));
+  const found = await page.evaluate(() => {
+    const { trace } = window.__tracebridge.timeline.store.state;
+    const names = { slices: [], async: [], counters: [] };
+    for (const track of trace.tracks) {
+      const kind = { atrace: "slices", async: "async", counter: "counters", vsync: "counters" }[track.role];
+      const noBegin = (i) => (track.spans.flags?.[i] ?? 0) !== 0 && track.role === "async";
+      if (kind === "counters" && track.counter && track.process !== null) {
+        for (let i = 0; i < track.count; i++) names.counters.push(track.name);
+      } else if (kind && track.spans) {
+        for (let i = 0; i < track.count; i++) if (!noBegin(i)) names[kind].push(trace.spanName(track, i));
+      }
+    }
+    return names;
+  });
+  for (const [kind, names] of Object.entries(wanted)) {
+    const counts = new Map();
+    for (const name of found[kind]) counts.set(name, (counts.get(name) ?? 0) + 1);
+    const sorted = (map) => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
+    assert.deepEqual(sorted(counts), sorted(names), `${file}: names of ${kind}`);
+  }
+  return found.slices.length;
+}
+
 if (!program || !corpus) {
   const why = "TRACEBRIDGE_BIN or TRACEBRIDGE_CORPUS is not set";
   console.error(`SKIPPED: ${why}; real traces are not tested`);
   test("real traces", { skip: why }, () => {});
 } else {
-  browserTest("chromium", "the table of each method trace equals profile --json", async (browser) => {
+  browserTest("chromium", "tables equal profile --json, summaries info --json, and markers have catapult's names",
+    async (browser) => {
     const different = [];
-    let compared = 0;
-    for (const file of files("method-trace")) {
-      const profile = run("profile", "--json", file);
-      const { rows, problems: records } = JSON.parse(profile);
-      if (rows.length === 0) continue;
-      const { page, problems } = await openPage(browser, report(file, `method-${compared}`));
-      const columns = await texts(page, ".grid-head .cell");
-      const found = (await gridRows(page)).map((row) => tableRow(row, columns));
-      const [inPage, inJson] = [new Set(byName(found)), new Set(byName(rows.map(jsonRow)))];
-      const more = [...inPage].filter((row) => !inJson.has(row));
-      const less = [...inJson].filter((row) => !inPage.has(row));
-      // The timeline has no calls of which the trace has only the exit.
-      const before = less.reduce((calls, row) => calls + JSON.parse(row)[1], 0);
-      if (more.length > 0 || before > records.exits_without_enter || found.length + less.length !== rows.length) {
-        different.push(`${file}: ${found.length} and ${rows.length} rows; only in the page: ${more.slice(0, 3)}; `
-          + `only in profile --json: ${less.slice(0, 3)} (${more.length} and ${less.length})`);
-      }
-      assert.deepEqual(problems, [], file);
-      await page.close();
-      compared += 1;
-    }
-    assert.ok(compared > 0, "there are method traces");
-    assert.deepEqual(different, []);
-  });
-
-  browserTest("chromium", "the summary of each trace agrees with info --json", async (browser) => {
-    for (const file of [...files("method-trace"), ...files("systrace"), ...files("perfetto")]) {
+    let [compared, names] = [0, 0];
+    for (const file of ["method-trace", "systrace", "perfetto"].flatMap(files)) {
       const info = spawnSync(program, ["info", "--json", file], { encoding: "utf8", maxBuffer: 1 << 29 });
-      const written = spawnSync(program, ["report", file, "-o", join(directory, "summary.html")], { encoding: "utf8" });
+      const path = join(directory, "trace.html");
+      const written = spawnSync(program, ["report", file, "-o", path], { encoding: "utf8" });
       if (info.status === 1 || written.status === 1) continue;
-      const { page, problems } = await openPage(browser, join(directory, "summary.html"), { fragment: "panel=summary" });
-      const summary = (await texts(page, ".summary"))[0];
-      const [first] = info.stdout.split("\n").filter(Boolean).map((line) => JSON.parse(line));
-      const size = first.bytes ?? first.size;
-      assert.ok(summary.includes(`${size.toLocaleString("en-US")} bytes`), `${file}: ${size} bytes`);
-      assert.ok(summary.includes(first.format), `${file}: ${first.format}`);
-      for (const { what } of first.report?.damage ?? []) {
-        assert.ok(summary.includes(what.slice(0, 60)), `${file}: ${what}`);
+      const { page, problems } = await openPage(browser, path);
+      if (file.includes("/method-trace/")) {
+        const { rows, problems: records } = JSON.parse(run("profile", "--json", file));
+        if (rows.length > 0) {
+          compared += 1;
+          different.push(...await differences(page, file, rows, records));
+        }
       }
-      assert.equal((await page.$$(".banner")).length > 0, written.status === 3, `${file}: banner and exit status`);
+      if (file.includes("/systrace/")) names += await sameNames(page, file);
+      await clickButton(page, "Summary", ".tabs");
+      await agrees(page, file, info.stdout, written.status);
       await clickButton(page, "Profile", ".tabs");
       assert.deepEqual(problems, [], file);
       await page.close();
     }
+    assert.ok(compared > 0, "there are method traces");
+    assert.ok(names > 5000, `${names} names were compared`);
+    assert.deepEqual(different, []);
   });
 }

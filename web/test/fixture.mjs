@@ -123,7 +123,7 @@ class Page {
   html(directory) {
     const json = JSON.stringify(directory).replaceAll("<", "\\u003c");
     const data = [`<script type="application/json" id="tracebridge-directory">${json}</script>`,
-      ...this.blocks.map((text) => `<script type="text/plain" class="tracebridge-block">${text}</script>`)];
+      ...this.blocks.map((text) => `<!--tracebridge-block:${text}-->`)];
     return readFileSync(TEMPLATE, "utf8").replace("@TRACEBRIDGE_DATA@", () => data.join("\n"));
   }
 }
@@ -133,7 +133,7 @@ class Page {
 export function pageOf(traces, comparison = null) {
   const page = new Page();
   const entries = traces.map(([role, trace]) => ({ role, index: page.trace(trace) }));
-  return page.html({ format: "tracebridge-report", version: 1, generator: "tracebridge fixture",
+  return page.html({ format: "tracebridge-report", version: 2, generator: "tracebridge fixture",
     traces: entries,
     comparison: comparison === null ? null : page.json(comparison) });
 }

@@ -28,12 +28,12 @@ const link = async (page) => {
 
 browserTest("chromium", "damaged pages say in one sentence what is wrong", async (browser) => {
   const html = readFileSync(FILE, "utf8");
-  const block = /(<script type="text\/plain" class="tracebridge-block">)([^<]*)(<\/script>)/g;
+  const block = /(<!--tracebridge-block:)([^-]*)(-->)/g;
   const blocks = [...html.matchAll(block)].length;
   let nth = 0;
   const cases = {
     "no data": [html.replace(/<script type="application\/json"[^]*?<\/script>/, ""), /holds no trace data/],
-    "a later version": [html.replace('"version":1', '"version":9'), /version 9/],
+    "a later version": [html.replace('"version":2', '"version":9'), /version 9/],
     "a missing block": [html.replace(block, (all) => (++nth === blocks ? "" : all)), /missing|damaged|cut/],
     "a cut block": [html.replace(block, (all, a, b, c) => a + b.slice(0, b.length >> 2) + c), /damaged|cut/],
   };
@@ -46,6 +46,25 @@ browserTest("chromium", "damaged pages say in one sentence what is wrong", async
 });
 
 for (const browser of ["chromium", "firefox"]) {
+  browserTest(browser, "workers decode the trace, and where none may run the page itself", async (running) => {
+    const counting = () => {
+      window.__answers = 0;
+      window.Worker = class extends Worker {
+        constructor(source) {
+          super(source);
+          this.addEventListener("message", () => window.__answers++);
+        }
+      };
+    };
+    const withWorkers = await openPage(running, FILE, { before: counting });
+    assert.ok(await withWorkers.page.evaluate(() => window.__answers) > 0);
+    const without = await openPage(running, FILE, { before: () => { window.Worker = undefined; } });
+    const lines = await Promise.all([withWorkers, without].map(({ page }) => texts(page, ".window-line")));
+    assert.deepEqual(lines[0], lines[1]);
+    assert.match(lines[0][0], /^Whole trace/);
+    assert.deepEqual([...withWorkers.problems, ...without.problems], []);
+  });
+
   browserTest(browser, "the fragment keeps the state over a reload and takes changes", async (running) => {
     const { page, problems } = await openPage(running, FILE, {
       fragment: "view=10000000-60000000&range=20000000-30000000&panel=summary&theme=dark&q=out&mark=5000000+first" });
@@ -71,14 +90,20 @@ for (const browser of ["chromium", "firefox"]) {
 }
 
 browserTest("chromium", "hostile fragments do no harm", async (browser) => {
+  const { page, problems } = await openPage(browser, FILE);
   for (const fragment of ["view=9-1", "view=a-b", "view=-5-99999999999999999999", "range=0-0", "select=%5B%5D",
     "select=[\"span\",\"calls\",\"methods\",\"\",null,null,null,1e400,-1]", "select={", "panel=__proto__",
     "theme=constructor", "trace=x", "mark=", "q=%E0%A4%A", "select=[\"method\",null]",
     "select=[\"span\",\"slices\",\"atrace\",\"\",100,null,null,0,99999]"]) {
-    const { page, problems } = await openPage(browser, FILE, { fragment });
+    // Once in an open page, and once in one that opens with it.
+    await page.evaluate((fragment) => { location.hash = fragment; }, fragment);
+    await settled(page);
+    assert.equal((await page.$$(".panels")).length, 1, fragment);
+    await page.reload();
+    await page.waitForSelector(".panels, .failed");
+    await settled(page);
     assert.equal((await page.$$(".panels")).length, 1, fragment);
     assert.deepEqual(problems, [], fragment);
-    await page.close();
   }
 });
 

@@ -46,10 +46,12 @@ export function launch(name = "chromium", args = ["--disable-gpu", "--disable-3d
 
 /**
  * Opens the page file `path`, and waits until its panels are there. The answer's `problems` gets each error of the
- * console and each uncaught one.
+ * console and each uncaught one. `before` is a function that runs in the page before the page's own script.
  */
-export async function openPage(browser, path, { fragment = "", width = 1440, height = 900, wait = ".panels" } = {}) {
+export async function openPage(browser, path, { fragment = "", width = 1440, height = 900, wait = ".panels",
+  before = null } = {}) {
   const page = await browser.newPage();
+  if (before) await page.evaluateOnNewDocument(before);
   await page.setViewport({ width, height });
   const problems = [];
   page.on("console", (message) => {
@@ -112,6 +114,9 @@ export function gridRows(page) {
     const grid = document.querySelector(".grid");
     const all = grid.getAttribute("aria-rowcount") - 1;
     const style = grid.style.cssText;
+    // Thousands of rows need not be laid out to be read.
+    const body = grid.querySelector(".grid-body");
+    body.style.contentVisibility = "hidden";
     grid.style.cssText += `;position:fixed;top:0;left:0;width:1400px;height:${22 * all + 100}px`;
     const until = performance.now() + 10_000;
     while (grid.querySelectorAll(".grid-row").length < all && performance.now() < until) {
@@ -126,6 +131,7 @@ export function gridRows(page) {
       };
     });
     grid.style.cssText = style;
+    body.style.contentVisibility = "";
     return rows.sort((a, b) => a.at - b.at);
   });
 }
@@ -139,7 +145,7 @@ export function scratch() {
 
 const running = new Map();
 
-/** A test that needs a browser. All tests of a file share one of each name; it is closed when they are done. */
+/** A test that needs a browser. All tests share one of each name; it is closed when they are done. */
 export function browserTest(name, title, body) {
   const here = hasBrowser(name);
   test(`${title} (${name})`, { skip: here ? false : `no ${name}` }, async (context) => {

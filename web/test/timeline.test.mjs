@@ -115,10 +115,81 @@ browserTest("chromium", "areas are drawn where their times say, with WebGL", asy
     await page.waitForFunction(() => window.__tracebridge?.timeline);
     await set(page, { panel: "timeline" });
     await checkAreas(page, "webgl");
+    // The system may take the graphics card away, and give it back: the picture is the same as before.
+    const outer = await boxOf(page, "span", SMALL.slices, 0);
+    const color = await ask(page, "pixel", outer.x + 20, outer.y + 3);
+    await page.evaluate(async () => {
+      const canvas = document.querySelector(".tl-plot canvas");
+      const card = canvas.getContext("webgl2").getExtension("WEBGL_lose_context");
+      const told = (name) => new Promise((done) => canvas.addEventListener(name, done, { once: true }));
+      const lost = told("webglcontextlost");
+      card.loseContext();
+      await lost;
+      window.__tracebridge.timeline.draw();
+      // The card can be given back when all have been told that it is gone.
+      await new Promise((done) => setTimeout(done, 50));
+      const restored = told("webglcontextrestored");
+      card.restoreContext();
+      await restored;
+    });
+    await settled(page);
+    assert.deepEqual(await ask(page, "pixel", outer.x + 20, outer.y + 3), color);
+    await checkAreas(page, "webgl");
     assert.deepEqual(uncaught, []);
   } finally {
     await browser.close();
   }
+});
+
+browserTest("chromium", "CPUs and the threads that the kernel records are hatched where events were lost",
+  async (browser) => {
+  const { page, problems } = await open(browser, "small");
+  const drawn = (x, y, width, height) => page.evaluate((x, y, width, height) => {
+    const canvas = document.querySelectorAll(".tl-plot canvas")[1];
+    const { left, top } = canvas.getBoundingClientRect();
+    const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+    copy.drawImage(canvas, left - x, top - y);
+    const { data } = copy.getImageData(0, 0, width, height);
+    return data.some((value, i) => i % 4 === 3 && value > 0);
+  }, Math.round(x), Math.round(y), width, height);
+  // Events were lost from 70 to 80 ms; the strip of the thread's states has no text.
+  const strip = await boxOf(page, "state", SMALL.states, 0);
+  const ms = strip.width / 20;
+  const cpu = await boxOf(page, "span", SMALL.running, 0);
+  for (const [what, y] of [["thread", strip.y], ["CPU", cpu.y]]) {
+    assert.equal(await drawn(strip.x + 72 * ms, y + 1, Math.floor(6 * ms), 6), true, `${what}: lost`);
+    assert.equal(await drawn(strip.x + 62 * ms, y + 1, Math.floor(6 * ms), 6), false, `${what}: before`);
+    assert.equal(await drawn(strip.x + 82 * ms, y + 1, Math.floor(6 * ms), 6), false, `${what}: behind`);
+  }
+  assert.deepEqual(problems, []);
+});
+
+browserTest("chromium", "two fingers zoom, and the time under each stays under it", async (browser) => {
+  const { page, problems } = await open(browser, "small");
+  const plot = await page.$eval(".tl-plot", (element) => element.getBoundingClientRect().toJSON());
+  const timeAt = async (part) => {
+    const { from, to } = await state(page, "view");
+    return from + (to - from) * part;
+  };
+  const place = (part) => plot.x + plot.width * part;
+  const [left, right] = [await timeAt(0.4), await timeAt(0.6)];
+  const one = await page.touchscreen.touchStart(place(0.4), plot.y + 100);
+  const other = await page.touchscreen.touchStart(place(0.6), plot.y + 100);
+  for (const step of [1, 2, 3, 4]) {
+    await one.move(place(0.4 - 0.05 * step), plot.y + 100);
+    await other.move(place(0.6 + 0.05 * step), plot.y + 100);
+  }
+  // The browser hands out movements with its next frame.
+  await settled(page);
+  const near = (value, wanted) => assert.ok(Math.abs(value - wanted) < 0.2 * MS, `${value} and not ${wanted}`);
+  near(await timeAt(0.2), left);
+  near(await timeAt(0.8), right);
+  await one.end();
+  await other.end();
+  await settled(page);
+  near(await timeAt(0.2), left);
+  assert.equal(await state(page, "selection"), null, "a pinch is no click");
+  assert.deepEqual(problems, []);
 });
 
 browserTest("chromium", "a click selects, and says so; the selected method's calls are underlined",
@@ -188,9 +259,9 @@ browserTest("chromium", "wheel and drags zoom, pan and measure, and never leave 
   const plot = await page.$eval(".tl-plot", (element) => element.getBoundingClientRect().toJSON());
   const x = plot.x + plot.width / 4;
   await page.mouse.move(x, plot.y + 200);
-  const wheel = async (key, deltaY) => {
+  const wheel = async (key, deltaY, times = 1) => {
     await page.keyboard.down(key);
-    await page.mouse.wheel({ deltaY });
+    for (let i = 0; i < times; i++) await page.mouse.wheel({ deltaY });
     await page.keyboard.up(key);
     await settled(page);
   };
@@ -205,7 +276,7 @@ browserTest("chromium", "wheel and drags zoom, pan and measure, and never leave 
   await page.mouse.move(x + 200, plot.y + 200, { steps: 4 });
   await page.mouse.up();
   assert.ok((await state(page, "view")).from < view.from, "a drag to the right shows earlier times");
-  for (let i = 0; i < 12; i++) await wheel("Control", 300);
+  await wheel("Control", 300, 12);
   assert.deepEqual(await state(page, "view"), { from: 0, to: 100 * MS });
   await page.keyboard.down("Shift");
   await page.mouse.move(plot.x + plot.width * 0.2, plot.y + 300);
@@ -216,7 +287,7 @@ browserTest("chromium", "wheel and drags zoom, pan and measure, and never leave 
   const range = await state(page, "range");
   assert.ok(Math.abs(range.from - 20 * MS) < 0.3 * MS && Math.abs(range.to - 50 * MS) < 0.3 * MS,
     JSON.stringify(range));
-  for (let i = 0; i < 60; i++) await wheel("Control", -300);
+  await wheel("Control", -300, 60);
   view = await state(page, "view");
   assert.ok(view.to - view.from >= 20 - 1e-6 && view.to - view.from < 21, "no zoom below 20 ns");
   assert.deepEqual(problems, []);

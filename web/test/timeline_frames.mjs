@@ -1,5 +1,5 @@
-// Measures the timeline in headless Chromium: from opening a page to its first picture, and each frame while
-// the view zooms, pans and scrolls. Prints milliseconds: the median and the 99th percentile.
+// Measures the page in headless Chromium: from opening it to its first picture, profiles of periods, and each frame
+// while the view zooms, pans and scrolls. Prints milliseconds: of frames the median and the 99th percentile.
 //
 // usage: node test/timeline_frames.mjs PAGE.html [webgl]
 //   webgl  draws with WebGL in software (SwiftShader), else on the canvas alone
@@ -39,7 +39,27 @@ await page.waitForFunction(() => window.__firstPicture, { timeout: 60_000 });
 const [used, first] = await page.evaluate(() =>
   [window.__tracebridge.timeline.painter, window.__firstPicture]);
 console.log(`${file}, ${used}: first picture after ${first.toFixed(0)} ms`);
-await page.evaluate(() => window.__tracebridge.timeline.store.set({ panel: "timeline" }));
+await page.waitForSelector(".window-line", { timeout: 60_000 });
+const whole = await page.evaluate(() => performance.now());
+await new Promise((done) => setTimeout(done, REST_MS));
+// A period is chosen, and its profile shows; the page waits a while before that, for what the user does next.
+const windows = [];
+for (const [from, to] of [[0.21, 0.83], [0.3, 0.6], [0.5, 0.51]]) {
+  windows.push(await page.evaluate(async (from, to) => {
+    const { store } = window.__tracebridge.timeline;
+    const { duration } = store.state.trace;
+    const range = { from: Math.round(duration * from), to: Math.round(duration * to) };
+    const began = performance.now();
+    store.set({ range });
+    while (document.querySelector(".window-line")?.dataset.window !== `${range.from}-${range.to}`) {
+      await new Promise((done) => setTimeout(done, 1));
+    }
+    return Math.round(performance.now() - began);
+  }, from, to));
+}
+console.log(`profile of the whole trace after ${whole.toFixed(0)} ms, `
+  + `of periods ${windows.join(", ")} ms after their choice`);
+await page.evaluate(() => window.__tracebridge.timeline.store.set({ panel: "timeline", range: null }));
 await new Promise((done) => setTimeout(done, REST_MS));
 
 const moves = {

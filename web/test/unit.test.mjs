@@ -6,7 +6,10 @@ import { test } from "node:test";
 import { build } from "esbuild";
 
 const ENTRY = `
-export { ColumnReader, fromBase64 } from "./src/data/format.ts";
+export { ColumnReader } from "./src/data/columns.ts";
+export { flatProfile } from "./src/profile/flat.ts";
+export { FlatIndex } from "./src/profile/flat_index.ts";
+export { lowerBound, upperBound } from "./src/data/search_sorted.ts";
 export { Intervals } from "./src/timeline/intervals.ts";
 export { Stack } from "./src/timeline/stack.ts";
 export { searchMatches } from "./src/timeline/search.ts";
@@ -91,6 +94,14 @@ test("a row at any zoom has paint where intervals are, and none further than a p
   }
 });
 
+test("binary searches find the first of equal values, and the place behind the last", () => {
+  const sorted = Float64Array.of(1, 3, 3, 3, 7);
+  assert.deepEqual([0, 1, 2, 3, 7, 8].map((value) => page.lowerBound(sorted, value)), [0, 0, 1, 1, 4, 5]);
+  assert.deepEqual([0, 1, 2, 3, 7, 8].map((value) => page.upperBound(sorted, value)), [0, 1, 1, 4, 5, 5]);
+  assert.equal(page.lowerBound(sorted, 3, 2), 2);
+  assert.equal(page.lowerBound(new Float64Array(0), 3), 0);
+});
+
 test("the longest of the intervals that share a pixel shows, and is what the pointer finds", () => {
   const start = Float64Array.from({ length: 2000 }, (_, i) => i * 10);
   const end = start.map((time, i) => time + (i % 100 === 57 ? 9 : 2));
@@ -154,6 +165,40 @@ test("slices and calls that cross each other never overlap on a level", () => {
     }
   }
   assert.equal(seen, stack.count, "each item is on one level");
+});
+
+test("a large trace is profiled in steps, with the same figures as in one go", () => {
+  const next = random(5);
+  const METHODS = 50;
+  const spans = [];
+  const call = (from, to, parent, depth) => {
+    for (let time = from; time < to && spans.length < 130_000;) {
+      const end = Math.min(to, time + 1 + next(6000 >> (2 * depth)));
+      spans.push([time, end, parent]);
+      if (depth < 5) call(time + 1, end, spans.length - 1, depth + 1);
+      time = end + next(20);
+    }
+  };
+  call(0, 1e9, -1, 0);
+  const sources = [{ thread: 0, track: 0, base: 0, start: Float64Array.from(spans, ([start]) => start),
+    end: Float64Array.from(spans, ([, end]) => end), parent: Int32Array.from(spans, ([, , parent]) => parent),
+    label: Uint32Array.from(spans, () => next(METHODS)) }];
+  const rows = { by: "method", count: METHODS, rowOf: Uint32Array.from({ length: METHODS }, (_, i) => i) };
+  const last = spans.at(-1)[1];
+  assert.ok(spans.length > 100_000);
+  for (const window of [{ from: 0, to: Infinity }, { from: last * 0.21, to: last * 0.83 }, { from: last * 0.5,
+    to: Infinity }]) {
+    const index = new page.FlatIndex(sources, rows);
+    assert.equal(index.ready(window), false);
+    let steps = 0;
+    for (; !index.ready(window); steps++) assert.equal(index.prepare(window), true);
+    assert.ok(steps > 1, `${steps} steps`);
+    const [found, wanted] = [index.of(window), page.flatProfile(sources, rows, window)];
+    assert.deepEqual(found.figures, wanted.figures);
+    assert.equal(found.wallTotal, wanted.wallTotal);
+    while (index.prepare(window)) steps++;
+    assert.ok(index.ready({ from: 1, to: last / 2 }) && index.ready({ from: 0, to: Infinity }), "all is prepared");
+  }
 });
 
 test("the search visits each match once, in order of time, in both directions", () => {

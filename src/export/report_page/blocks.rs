@@ -1,5 +1,5 @@
 //! Packs a page's blocks on worker threads, and writes them in their order: each is a raw DEFLATE stream in
-//! base64, in an element of its own.
+//! base64, in a comment of its own.
 //!
 //! A block is compressed in pieces, on several threads at a time: the pieces of a DEFLATE stream that end at
 //! byte boundaries need nothing of each other.
@@ -22,8 +22,9 @@ const PIECE_BYTES: usize = 1 << 20;
 /// More threads than this would wait for the one that collects the columns.
 const MAX_WORKERS: usize = 8;
 
-const ELEMENT_START: &[u8] = b"<script type=\"text/plain\" class=\"tracebridge-block\">";
-const ELEMENT_END: &[u8] = b"</script>\n";
+/// A comment: browsers parse comments in half the time that they take for elements with text.
+const COMMENT_START: &[u8] = b"<!--tracebridge-block:";
+const COMMENT_END: &[u8] = b"-->\n";
 
 /// A piece of a block on its way to a worker thread.
 struct Piece {
@@ -54,7 +55,7 @@ pub(super) struct BlockWriter<W: Write> {
     /// Packed pieces that wait for earlier ones.
     waiting: BTreeMap<usize, Piece>,
     base64: Base64Writer,
-    in_element: bool,
+    in_comment: bool,
 }
 
 impl<W: Write> BlockWriter<W> {
@@ -85,7 +86,7 @@ impl<W: Write> BlockWriter<W> {
             written: 0,
             waiting: BTreeMap::new(),
             base64: Base64Writer::default(),
-            in_element: false,
+            in_comment: false,
         })
     }
 
@@ -132,14 +133,14 @@ impl<W: Write> BlockWriter<W> {
         self.waiting.insert(piece.number, piece);
         while let Some(piece) = self.waiting.remove(&self.written) {
             self.written += 1;
-            if !std::mem::replace(&mut self.in_element, true) {
-                self.out.write_all(ELEMENT_START)?;
+            if !std::mem::replace(&mut self.in_comment, true) {
+                self.out.write_all(COMMENT_START)?;
             }
             self.base64.write(&piece.bytes, &mut self.out)?;
             if piece.is_last {
                 self.base64.finish(&mut self.out)?;
-                self.out.write_all(ELEMENT_END)?;
-                self.in_element = false;
+                self.out.write_all(COMMENT_END)?;
+                self.in_comment = false;
             }
         }
         Ok(())

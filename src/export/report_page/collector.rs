@@ -132,8 +132,16 @@ fn owner_of(track: &OwnTrack) -> Owner {
 
 impl TrackSink for Collector {
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
-        let label = self.strings.id(name);
-        self.tracks.slices(Role::Atrace, Owner::Thread(at.tid), Name::Main).begin(ts, label);
+        // Chromium's markers go on: `name|arguments|category`. Catapult's viewer shows the first part as
+        // the name.
+        let mut parts = name.splitn(2, |byte| *byte == b'|');
+        let label = self.strings.id(parts.next().unwrap_or_default());
+        let args = parts.next().filter(|args| !args.is_empty()).map(|args| self.strings.id(args));
+        let slices = self.tracks.slices(Role::Atrace, Owner::Thread(at.tid), Name::Main);
+        slices.begin(ts, label);
+        if let Some(args) = args {
+            slices.set_args(args);
+        }
         Ok(())
     }
 

@@ -190,6 +190,8 @@ pub(super) struct Spans {
     has_cpu: bool,
     /// The flags of those slices that have any.
     flags: Vec<(u32, u8)>,
+    /// The arguments of those slices that have any.
+    args: Vec<(u32, u32)>,
     /// Thread ids, of slices that say who had a CPU.
     tids: Option<Vec<i32>>,
     /// The open slices, the innermost one last.
@@ -235,6 +237,11 @@ impl Spans {
     pub fn begin(&mut self, ts: u64, label: u32) {
         let number = self.add(ts, self.open.len(), label);
         self.open.push(number);
+    }
+
+    /// Gives the innermost open slice arguments.
+    pub fn set_args(&mut self, args: u32) {
+        self.args.extend(self.open.last().map(|number| (*number, args)));
     }
 
     /// Begins a call; `cpu` is the thread's CPU time, ns.
@@ -318,6 +325,7 @@ impl Columns for Spans {
         let optional = [
             (varint("cpu").times(factor_of(self.cpu.iter().copied())), self.has_cpu),
             (varint("flags"), !self.flags.is_empty()),
+            (varint("args"), !self.args.is_empty()),
             (varint("thread"), self.tids.is_some()),
         ];
         names.extend(optional.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name));
@@ -338,6 +346,13 @@ impl Columns for Spans {
             let start = out.len();
             out.resize(start + self.durations.len(), 0);
             self.flags.iter().for_each(|(number, flags)| out[start + *number as usize] |= flags);
+        }
+        if !self.args.is_empty() {
+            let mut args = self.args.iter().peekable();
+            for number in 0..self.durations.len() as u32 {
+                let args = args.next_if(|(of, _)| *of == number);
+                push_varint(out, args.map_or(0, |(_, args)| u64::from(*args) + 1));
+            }
         }
         for tid in self.tids.iter().flatten() {
             push_varint(out, base.thread_or_none(*tid));

@@ -5,7 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Comparison, ComparisonRow } from "../data/format";
 import type { Trace } from "../data/trace";
 import { around } from "../profile/select";
-import { lowerBound } from "../profile/spans";
+import { lowerBound } from "../data/search_sorted";
 import type { Store } from "../store";
 import { formatDuration } from "../timeline/time";
 import { Choice, Field } from "../ui/controls";

@@ -1,6 +1,7 @@
 // The CPU times of the calls that a time window cuts.
 
-import { lowerBound, openAt, type SpanSource, type Window } from "./spans";
+import { lowerBound } from "../data/search_sorted";
+import { openAt, type SpanSource, type Window } from "./spans";
 
 /**
  * The CPU time that each span cut by the window has inside of it: its own CPU time in proportion to its own wall

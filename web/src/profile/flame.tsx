@@ -6,7 +6,6 @@ import { formatDuration } from "../timeline/time";
 import { INK, readTheme } from "../timeline/colors";
 import { counted, percentText, visibleName } from "../ui/text";
 import { type FlameBox, layOut } from "./flame_layout";
-import { threadName } from "./grouping";
 import { type ProfileViewProps, rowColour } from "./method_table";
 import { selectedRow, selectionOf, showLongest } from "./select";
 import { topDownRoots, type TreeRow } from "./tree_rows";
@@ -36,7 +35,7 @@ export function FlameGraph({ store, profile, focus }: ProfileViewProps & { focus
   const current = Math.min(at, boxes.length - 1);
   const selected = selectedRow(trace, rows, selection);
   const depth = boxes.reduce((most, box) => Math.max(most, box.depth), 0) + 1;
-  const name = (row: TreeRow) => visibleName(row.row < 0 ? threadName(trace, -1 - row.row) : rows.name(row.row));
+  const name = (row: TreeRow) => visibleName(row.row < 0 ? trace.threadName(-1 - row.row) : rows.name(row.row));
   const describe = (box: FlameBox) => {
     const { row } = box;
     const calls = row.row < 0 ? "" : `, ${counted(row.calls, "call")}`;

@@ -64,6 +64,9 @@ const CPU_INCLUSIVE = 4;
 const CPU_EXCLUSIVE = 5;
 const FIGURES = 6;
 
+/** Spans that are gone through in one step. */
+const STEP_SPANS = 50_000;
+
 /**
  * The flat profile of a window. Without `countOpen` the calls that are open when the window begins count with their
  * times and not as calls: then the profiles of adjoining windows add up.
@@ -71,16 +74,30 @@ const FIGURES = 6;
 export function flatProfile(
   sources: SpanSource[], rows: Grouping, window: Window, countOpen = true,
 ): FlatProfile {
+  const steps = flatProfileSteps(sources, rows, window, countOpen);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+/** The same, computed in steps of some milliseconds, so that the page can answer in between. */
+export function* flatProfileSteps(
+  sources: SpanSource[], rows: Grouping, window: Window, countOpen = true,
+): Generator<void, FlatProfile> {
   const flat = new FlatProfile(rows.count);
   const openOfRow = new Int32Array(rows.count);
-  for (const source of sources) addSource(flat, openOfRow, source, rows, window, countOpen ? 1 : 0);
+  for (const source of sources) {
+    yield* addSource(flat, openOfRow, source, rows, window, countOpen ? 1 : 0);
+    yield;
+  }
   return flat;
 }
 
 /** Adds the spans of one thread. */
-function addSource(
+function* addSource(
   flat: FlatProfile, openOfRow: Int32Array, source: SpanSource, rows: Grouping, window: Window, ofOpen: number,
-): void {
+): Generator<void> {
   const { label, base, start } = source;
   const { figures } = flat;
   const { rowOf } = rows;
@@ -90,7 +107,12 @@ function addSource(
   let top = 0;
   let wallTotal = 0;
   let cpuTotal = 0;
+  let rest = STEP_SPANS;
   while (walk.next()) {
+    if (--rest === 0) {
+      rest = STEP_SPANS;
+      yield;
+    }
     const { item, depth, wall, wallInParent, cpu } = walk;
     while (top > depth) openOfRow[open[--top]]--;
     const row = thread >= 0 ? thread : rowOf[base + label[item]];

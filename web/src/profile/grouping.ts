@@ -34,7 +34,7 @@ export function grouping(trace: Trace, by: GroupBy): Grouping {
 function make(trace: Trace, by: GroupBy): Grouping {
   if (by === "method") return byMethod(trace);
   if (by === "thread") {
-    const name = (thread: number) => threadName(trace, thread);
+    const name = (thread: number) => trace.threadName(thread);
     return { by, count: trace.threads.length, rowOf: new Uint32Array(0), name, detail: () => "", keyOf: () => -1 };
   }
   return byClass(trace, by);
@@ -103,10 +103,4 @@ export function keyName(trace: Trace, key: number): string {
   const methods = methodCount(trace);
   if (key < methods) return trace.methodName(key) || "(no name)";
   return trace.strings[key - methods] || "(no name)";
-}
-
-export function threadName(trace: Trace, thread: number): string {
-  const { name, tid } = trace.threads[thread];
-  if (tid === null) return name || "(no name)";
-  return name ? `${name} (${tid})` : `thread ${tid}`;
 }

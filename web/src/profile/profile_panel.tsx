@@ -6,13 +6,13 @@ import { Choice, Field } from "../ui/controls";
 import { Later } from "../ui/later";
 import { counted, visibleName } from "../ui/text";
 import { FlameGraph } from "./flame";
-import { keyName, threadName } from "./grouping";
+import { keyName } from "./grouping";
 import { MethodTable } from "./method_table";
 import type { ProfileOptions, ProfileView } from "./options";
 import { selectedRow, showLongest } from "./select";
 import type { SpanKind } from "./spans";
 import { TreeTable } from "./tree_table";
-import { type Profile, useProfile } from "./use_profile";
+import { chosenWindow, type Profile, useProfile } from "./use_profile";
 
 const VIEWS: [ProfileView, string][] = [["table", "Table"], ["tree", "Call tree"], ["bottom-up", "Bottom up"],
   ["flame", "Flame graph"]];
@@ -28,16 +28,17 @@ export interface ProfilePanelProps {
 
 export function ProfilePanel({ store, options, set }: ProfilePanelProps) {
   const { state } = store;
-  const profile = useProfile(store, options);
-  const { rows } = profile;
+  const { sources, rows, profile } = useProfile(store, options);
   const selected = selectedRow(state.trace, rows, state.selection);
   const key = selected >= 0 ? rows.keyOf(selected) : -1;
   const focus = options.onlySelected ? selected : -1;
   const kinds = spanKinds(state);
-  const spans = profile.sources.reduce((sum, { start }) => sum + start.length, 0);
-  const props = { store, options, set, profile, focus };
-  const graph = () => (options.view === "flame" ? <FlameGraph key={focus} {...props} />
-    : <TreeTable key={`${options.view} ${focus}`} {...props} />);
+  const spans = sources.reduce((sum, { start }) => sum + start.length, 0);
+  const graph = (profile: Profile) => {
+    const props = { store, options, set, profile, focus };
+    return options.view === "flame" ? <FlameGraph key={focus} {...props} />
+      : <TreeTable key={`${options.view} ${focus}`} {...props} />;
+  };
   return (
     <div class="profile">
       <div class="toolbar" role="toolbar" aria-label="Profile">
@@ -68,12 +69,14 @@ export function ProfilePanel({ store, options, set }: ProfilePanelProps) {
               onChange={(e) => set({ onlySelected: e.currentTarget.checked })} /> only the selected one</label>}
         <button type="button" disabled={key < 0}
           title="Flame chart: the longest call of the selected row, in time order"
-          onClick={() => showLongest(store, key, profile.window)}>Show in timeline</button>
+          onClick={() => showLongest(store, key, chosenWindow(state))}>Show in timeline</button>
       </div>
-      <WindowLine store={store} profile={profile} selected={key < 0 ? null : keyName(state.trace, key)} />
-      {options.view === "table" && <MethodTable {...{ store, options, set, profile }} />}
-      {options.view !== "table" && (spans > MANY_SPANS
-        ? <Later key={options.view} text="Building the call tree …">{graph}</Later> : graph())}
+      {!profile && <p class="empty" role="status">Computing the profile …</p>}
+      {profile &&
+        <WindowLine store={store} profile={profile} selected={key < 0 ? null : keyName(state.trace, key)} />}
+      {profile && options.view === "table" && <MethodTable {...{ store, options, set, profile }} />}
+      {profile && options.view !== "table" && (spans > MANY_SPANS
+        ? <Later key={options.view} text="Building the call tree …">{() => graph(profile)}</Later> : graph(profile))}
     </div>
   );
 }
@@ -119,7 +122,7 @@ function threadChoices({ trace }: State, kind: SpanKind): [string, string][] {
     }
   }
   for (const thread of [...threads].sort((a, b) => trace.threads[b].busy_ns - trace.threads[a].busy_ns)) {
-    choices.push([`t${thread}`, visibleName(threadName(trace, thread))]);
+    choices.push([`t${thread}`, visibleName(trace.threadName(thread))]);
   }
   return choices;
 }

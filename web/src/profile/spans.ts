@@ -1,6 +1,8 @@
 // The spans of each thread that a profile counts, and the walk over those of a time window.
 
-import type { SpanColumns, Trace, Track } from "../data/trace";
+import { byTime, enclosing } from "../data/joined_spans";
+import { lowerBound } from "../data/search_sorted";
+import type { Trace, Track } from "../data/trace";
 import { cutCpuTimes } from "./cut_cpu";
 
 /** Which spans a profile counts. */
@@ -39,18 +41,20 @@ export function parents(track: Track): Int32Array {
   let parent = parentsOf.get(start);
   if (parent) return parent;
   parent = new Int32Array(start.length);
-  const open: number[] = [];
+  let open = new Int32Array(1024);
+  let height = 0;
   for (let i = 0; i < parent.length; i++) {
     let level = depth[i];
     // Deeper levels are not recorded, so that there the times must tell.
     if (level === DEEPEST) {
-      level = open.length;
+      level = height;
       while (level > DEEPEST && end[open[level - 1]] <= start[i]) level--;
     }
-    if (level > open.length) level = open.length;
-    open.length = level;
+    if (level > height) level = height;
     parent[i] = level > 0 ? open[level - 1] : -1;
-    open.push(i);
+    if (level === open.length) open = grown(open);
+    open[level] = i;
+    height = level + 1;
   }
   parentsOf.set(start, parent);
   return parent;
@@ -82,59 +86,28 @@ function ofTrack(trace: Trace, track: Track): SpanSource {
 
 const mergedOf = new WeakMap<Float64Array, SpanSource>();
 
-/**
- * A thread's slices and calls as one tree: each is a child of the innermost one that is open when it begins, though
- * the clocks' residual may let it end a little later.
- */
+/** A thread's slices and calls as one tree. */
 function merged(trace: Trace, slices: Track, calls: Track): SpanSource {
   const a = slices.spans!;
   const b = calls.spans!;
   const cached = mergedOf.get(b.start);
   if (cached) return cached;
-  const count = a.start.length + b.start.length;
+  const order = byTime([a, b]);
   const base = methodCount(trace);
   const source: SpanSource = {
-    thread: calls.thread!, track: -1, start: new Float64Array(count), end: new Float64Array(count),
-    parent: new Int32Array(count), label: new Uint32Array(count), base: 0,
+    thread: calls.thread!, track: -1, start: new Float64Array(order.length), end: new Float64Array(order.length),
+    parent: enclosing([a, b], order), label: new Uint32Array(order.length), base: 0,
   };
-  const { start, end, parent, label } = source;
-  const open: { item: number; from: SpanColumns; depth: number }[] = [];
-  for (let i = 0, ia = 0, ib = 0; i < count; i++) {
-    const slice = ib >= b.start.length || (ia < a.start.length
-      && (a.start[ia] < b.start[ib] || (a.start[ia] === b.start[ib] && a.end[ia] >= b.end[ib])));
+  for (let i = 0; i < order.length; i++) {
+    const slice = order[i] < a.start.length;
+    const at = slice ? order[i] : order[i] - a.start.length;
     const from = slice ? a : b;
-    const at = slice ? ia++ : ib++;
-    start[i] = from.start[at];
-    end[i] = from.end[at];
-    label[i] = slice ? base + from.label[at] : from.label[at];
-    // Of the own track the depth tells which spans have ended, of the other track the time.
-    let kept = open.length;
-    for (let n = open.length - 1; n >= 0; n--) {
-      if (open[n].from !== from) continue;
-      if (open[n].depth < from.depth[at]) break;
-      kept = n;
-    }
-    open.length = kept;
-    for (; open.length > 0; open.pop()) {
-      const top = open[open.length - 1];
-      if (top.from === from || end[top.item] > start[i] || start[top.item] === start[i]) break;
-    }
-    parent[i] = open.length > 0 ? open[open.length - 1].item : -1;
-    open.push({ item: i, from, depth: from.depth[at] });
+    source.start[i] = from.start[at];
+    source.end[i] = from.end[at];
+    source.label[i] = slice ? base + from.label[at] : from.label[at];
   }
   mergedOf.set(b.start, source);
   return source;
-}
-
-/** The first index at or behind `low` whose value is at least `value`. */
-export function lowerBound(sorted: Float64Array, value: number, low = 0): number {
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (sorted[middle] < value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** The spans that are open at `time`, the outermost first: begun before it and ended after it. */

@@ -6,7 +6,6 @@ import { Grid, type GridRow } from "../ui/grid";
 import { countText, visibleName } from "../ui/text";
 import type { CallTree } from "./call_tree";
 import { figureCells, hasCpu, profileColumns } from "./columns";
-import { threadName } from "./grouping";
 import { type ProfileViewProps, rowColour } from "./method_table";
 import { selectedRow, selectionOf, showLongest } from "./select";
 import { bottomUpRoots, childRows, hasChildren, topDownRoots, type TreeRow } from "./tree_rows";
@@ -29,7 +28,7 @@ export function TreeTable({ store, options, profile, focus }: ProfileViewProps &
   const gridRow = (at: number): GridRow => {
     const row = visible[at];
     const thread = row.row < 0;
-    const name = thread ? threadName(trace, -1 - row.row) : rows.name(row.row);
+    const name = thread ? trace.threadName(-1 - row.row) : rows.name(row.row);
     const figures = { inclusive: row.wall, exclusive: row.ownWall, cpuInclusive: row.cpu, cpuExclusive: row.ownCpu,
       ...(thread ? {} : { calls: row.calls, recursive: 0 }) };
     return {

@@ -13,6 +13,9 @@ import { type SpanSource, spanSources, type Window, windowOf } from "./spans";
 /** A profile that takes longer than this is computed only when the window has come to rest. */
 const AT_ONCE_MS = 14;
 const REST_MS = 120;
+/** How long the page computes in the background before it looks for what the user does. */
+const WORK_MS = 12;
+const PAUSE_MS = 2;
 
 export interface Profile {
   window: Window;
@@ -30,34 +33,58 @@ export function chosenWindow({ range, view }: State): Window {
   return range ?? view;
 }
 
-export function useProfile(store: Store, options: ProfileOptions): Profile {
+/** What the options choose to count, and the profile of the window; null while it is computed. */
+export function useProfile(
+  store: Store, options: ProfileOptions,
+): { sources: SpanSource[]; rows: Grouping; profile: Profile | null } {
   const cost = useRef(0);
   const window = useWindow(store, cost);
   const { trace } = store.state;
-  const decoded = trace.tracks.reduce((n, track) => n + (track.spans ? 1 : 0), 0);
   const sources = useMemo(() => {
     const chosen = threadChosen(store.state, options.threads);
     return spanSources(trace, options.kind).filter((source) => chosen(source.thread));
-  }, [trace, options.kind, options.threads, decoded]);
+  }, [trace, options.kind, options.threads]);
   const rows = useMemo(() => grouping(trace, options.view === "table" ? options.by : "method"),
-    [trace, options.by, options.view, decoded]);
+    [trace, options.by, options.view]);
   const index = useMemo(() => new FlatIndex(sources, rows), [sources, rows]);
-  return useMemo(() => {
+  const within = windowOf(trace, window);
+  const ready = useReady(index, within);
+  const profile = useMemo(() => {
+    if (!ready) return null;
     const began = performance.now();
-    const within = windowOf(trace, window);
     const flat = index.of(within);
     let tree: CallTree | null = null;
-    const profile: Profile = { window, sources, rows, flat, took: performance.now() - began,
+    const made: Profile = { window, sources, rows, flat, took: performance.now() - began,
       tree: () => {
         if (tree) return tree;
         const start = performance.now();
         tree = CallTree.of(sources, rows, within);
-        cost.current = profile.took += performance.now() - start;
+        cost.current = made.took += performance.now() - start;
         return tree;
       } };
-    cost.current = profile.took;
-    return profile;
-  }, [trace, index, window.from, window.to]);
+    cost.current = made.took;
+    return made;
+  }, [trace, index, ready, within.from, within.to]);
+  return { sources, rows, profile };
+}
+
+/** Whether the profile of a window can be had at once; computes in the background what it and others need. */
+function useReady(index: FlatIndex, window: Window): boolean {
+  const ready = index.ready(window);
+  const [, draw] = useState(0);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout>;
+    const work = () => {
+      const until = performance.now() + WORK_MS;
+      let more = true;
+      while (more && performance.now() < until) more = index.prepare(window);
+      if (!ready && index.ready(window)) draw((n) => n + 1);
+      else if (more) timer = setTimeout(work, PAUSE_MS);
+    };
+    timer = setTimeout(work, PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [index, ready, window.from, window.to]);
+  return ready;
 }
 
 /** Follows the window of the store: at once where profiles are quick, else when it has come to rest. */

@@ -1,10 +1,11 @@
 // Arrows of wake-ups, binder calls and flows: those of the selection, or all in view.
 
+import { upperBound } from "../data/search_sorted";
 import type { Track } from "../data/trace";
 import type { Selection } from "../store";
 import type { Theme } from "./colors";
 import type { Scene } from "./draw";
-import { itemTimes, lastBefore } from "./layout";
+import { itemTimes } from "./layout";
 
 /** More arrows than this at once are a black cloud. */
 const MOST_ARROWS = 1500;
@@ -49,7 +50,7 @@ export function drawArrows(context: CanvasRenderingContext2D, scene: Scene,
     if (!track.arrows) continue;
     const { from, to, fromTrack, toTrack } = track.arrows;
     context.strokeStyle = context.fillStyle = colors[track.role] ?? scene.theme.fg;
-    for (let i = lastBefore(from, wanted.from - reach(track) - 1) + 1; i < from.length; i++) {
+    for (let i = upperBound(from, wanted.from - reach(track) - 1); i < from.length; i++) {
       if (from[i] > wanted.to && Math.min(from[i], to[i]) > wanted.to + reach(track)) break;
       const begins = from[i] >= wanted.from && from[i] <= wanted.to
         && (wanted.tracks?.has(fromTrack[i]) ?? true);

@@ -54,13 +54,15 @@ export const unpack = (color: number): string =>
 export const mix = (from: string, to: string, part: number): number => packRgb(blend(rgb(from), rgb(to),
   part));
 
-/** The fill of rank `rank`: the fills in turn, then lighter, then darker. */
-function fill(rank: number): Rgb {
-  const base = rgb(FILLS[rank % FILLS.length]);
-  const turn = Math.floor(rank / FILLS.length) % 3;
-  if (turn === 0) return base;
-  return turn === 1 ? blend(base, [255, 255, 255], 0.4) : blend(base, [0, 0, 0], 0.16);
-}
+/** The fills in turn, then lighter, then darker. */
+const SHADES: Rgb[] = [
+  ...FILLS.map(rgb), ...FILLS.map((color) => blend(rgb(color), [255, 255, 255], 0.4)),
+  ...FILLS.map((color) => blend(rgb(color), [0, 0, 0], 0.16)),
+];
+const PACKED_SHADES = SHADES.map(packRgb);
+
+/** The fill of rank `rank`. */
+const fill = (rank: number): Rgb => SHADES[rank % SHADES.length];
 
 /**
  * Deals a colour to each key: the keys with the largest totals get the fills in turn, from number `first` on.
@@ -68,8 +70,8 @@ function fill(rank: number): Rgb {
 export function deal(totals: Float64Array, first = 0): Uint32Array {
   const ranked = Array.from(totals.keys()).filter((key) => totals[key] > 0);
   ranked.sort((a, b) => totals[b] - totals[a]);
-  const colors = new Uint32Array(totals.length).fill(packRgb(fill(0)));
-  ranked.forEach((key, rank) => (colors[key] = packRgb(fill(rank + first))));
+  const colors = new Uint32Array(totals.length).fill(PACKED_SHADES[0]);
+  ranked.forEach((key, rank) => (colors[key] = PACKED_SHADES[(rank + first) % PACKED_SHADES.length]));
   return colors;
 }
 

@@ -1,8 +1,9 @@
 // Counters as step plots: per column of pixels the least and the largest value.
 
+import { upperBound } from "../data/search_sorted";
 import type { Track } from "../data/trace";
 import type { Theme } from "./colors";
-import { lastBefore, type Scale } from "./layout";
+import type { Scale } from "./layout";
 import { formatValue } from "./time";
 
 const BLOCK = 64;
@@ -49,7 +50,7 @@ export function drawCounter(context: CanvasRenderingContext2D, track: Track, sca
   const zero = place(0);
   context.fillStyle = theme.accent;
   context.globalAlpha = 0.3;
-  let item = lastBefore(time, scale.from);
+  let item = upperBound(time, scale.from) - 1;
   let runFrom = 0;
   let runLow = NaN;
   let runHigh = NaN;
@@ -74,7 +75,7 @@ export function drawCounter(context: CanvasRenderingContext2D, track: Track, sca
       most = Number.isNaN(most) || b > most ? b : most;
     };
     if (item + 1 < time.length && time[item + 1] < until) {
-      const last = lastBefore(time, until);
+      const last = upperBound(time, until) - 1;
       for (let i = item + 1; i <= last;) {
         if (i % BLOCK === 0 && i + BLOCK <= last) {
           take(low[i / BLOCK], high[i / BLOCK]);

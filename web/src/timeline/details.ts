@@ -1,9 +1,10 @@
 // What the page says about an item: under the pointer, and to screen readers.
 
+import { upperBound } from "../data/search_sorted";
 import { FLAG_NO_BEGIN, FLAG_NO_END, type SpanColumns, type Track } from "../data/trace";
 import type { Selection } from "../store";
 import { visibleName } from "../ui/text";
-import { itemTimes, lastBefore } from "./layout";
+import { itemTimes } from "./layout";
 import type { Model } from "./model";
 import { formatClock, formatDuration, formatMoment, formatValue, formatWall } from "./time";
 
@@ -13,11 +14,11 @@ export interface Details { title: string; lines: [string, string][] }
 const LONGEST = 600;
 const cut = (text: string) => visibleName(text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
 
-export function threadName(model: Model, thread: number): string {
-  const { name, tid, process } = model.trace.threads[thread];
-  const owner = process === null ? null : model.trace.index.processes[process];
-  return `${cut(name) || "unnamed thread"}${tid === null ? "" : ` (${tid})`}`
-    + (owner && owner.name !== name ? ` of ${cut(owner.name)}` : "");
+/** A thread's name with that of its process, where the two differ. */
+function threadOfProcess({ trace }: Model, thread: number): string {
+  const { name, process } = trace.threads[thread];
+  const owner = process === null ? null : trace.index.processes[process];
+  return cut(trace.threadName(thread)) + (owner && owner.name !== name ? ` of ${cut(owner.name)}` : "");
 }
 
 /** The time of a slice or call without what is nested in it on its own track. */
@@ -45,7 +46,7 @@ export function runningTime(model: Model, thread: number, from: number, to: numb
 function stateAt(model: Model, thread: number, time: number): [string, string][] {
   const track = model.byThread[thread].find(({ states }) => states);
   if (!track) return [];
-  const item = lastBefore(track.states!.start, time);
+  const item = upperBound(track.states!.start, time) - 1;
   if (item < 0 || track.states!.end[item] < time) return [];
   return stateLines(model, track, item);
 }
@@ -57,14 +58,14 @@ function stateLines(model: Model, track: Track, item: number): [string, string][
     `${model.trace.strings[state[item]]}${on}, ${formatDuration(end[item] - start[item])}`]];
   // The wake-up that led to a state ended the state before it.
   const at = waker?.[item] ? item : item > 0 && waker?.[item - 1] ? item - 1 : -1;
-  if (at >= 0) lines.push([at === item ? "Ended by" : "Woken by", threadName(model, waker![at] - 1)]);
+  if (at >= 0) lines.push([at === item ? "Ended by" : "Woken by", threadOfProcess(model, waker![at] - 1)]);
   return lines;
 }
 
 export function details(model: Model, selection: Selection, pointer: number | null): Details | null {
   const { trace } = model;
   const { index, strings } = trace;
-  if (selection.kind === "thread") return { title: threadName(model, selection.thread), lines: [] };
+  if (selection.kind === "thread") return { title: threadOfProcess(model, selection.thread), lines: [] };
   if (selection.kind === "method") return { title: cut(trace.methodName(selection.method)), lines: [] };
   if (selection.kind === "name") return { title: cut(selection.name), lines: [] };
   const track = trace.tracks[selection.track];
@@ -81,7 +82,7 @@ export function details(model: Model, selection: Selection, pointer: number | nu
     title = trace.spanName(track, item);
     lines.push(["Duration", formatDuration(end - start)]);
     if (track.role === "running" && thread?.[item]) {
-      title = threadName(model, thread[item] - 1);
+      title = threadOfProcess(model, thread[item] - 1);
     } else {
       lines.push(["Self", formatDuration(selfTime(track.spans, item))]);
       const running = track.thread === null ? null : runningTime(model, track.thread, start, end);
@@ -117,7 +118,7 @@ export function details(model: Model, selection: Selection, pointer: number | nu
     title = count ? `${count} events lost` : "Events lost, how many is not known";
   }
   if (track.thread !== null) {
-    lines.push(["Thread", threadName(model, track.thread)]);
+    lines.push(["Thread", threadOfProcess(model, track.thread)]);
     if (!track.states) lines.push(...stateAt(model, track.thread, pointer ?? start));
     const { doubt } = trace.threads[track.thread];
     if (doubt) lines.push(["Doubt", cut(doubt)]);

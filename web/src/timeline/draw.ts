@@ -38,6 +38,8 @@ export const TICK_DISTANCE = 110;
 /** A longer name is cut before it is measured. */
 const LONGEST_TEXT = 300;
 const MOST_REMEMBERED = 50000;
+/** Hatching over threads is pale: not all that they did is missing. */
+const THREAD_HATCHING = 0.45;
 /** Room for the sign of a cut name, CSS pixels. */
 const ELLIPSIS = 10;
 
@@ -85,7 +87,7 @@ export class Drawing {
         this.put(y, row.height - 1, scene);
       }
       for (const band of row.bands) this.band(band, row, y + band.y, scene);
-      if (row.losses.length > 0) this.losses(row, y, scene);
+      if (row.losses) this.losses(row, row.losses, y, scene);
       context.fillStyle = theme.line;
       context.fillRect(0, y + row.height - 1, scale.width, 0.5);
     }
@@ -244,24 +246,20 @@ export class Drawing {
   }
 
   /** Hatches the periods in which events are missing. */
-  private losses(row: Row, y: number, scene: Scene): void {
-    for (const track of row.losses) {
-      this.hatchPeriods(track.losses!.start, track.losses!.end, scene, y, row.height - 1);
-    }
-  }
-
-  hatchPeriods(start: Float64Array, end: Float64Array, { scale, theme }: Scene, y: number,
-    height: number): void {
+  private losses(row: Row, periods: Intervals, y: number, { scale, theme }: Scene): void {
     const { context } = this;
+    const height = row.height - 1;
+    context.globalAlpha = row.thread === null ? 1 : THREAD_HATCHING;
     context.fillStyle = this.hatching(theme.danger);
     let drawn = -1;
-    for (let i = 0; i < start.length; i++) {
-      const x0 = Math.max((start[i] - scale.from) / scale.quantum, drawn, 0);
-      const x1 = Math.min(Math.max((end[i] - scale.from) / scale.quantum, x0 + 2), scale.width);
-      if (x1 <= x0 || (end[i] - scale.from) / scale.quantum < 0) continue;
+    for (let i = periods.after(scale.from); i < periods.count; i++) {
+      const x0 = Math.max((periods.start[i] - scale.from) / scale.quantum, drawn, 0);
+      if (x0 >= scale.width) break;
+      const x1 = Math.min(Math.max((periods.end[i] - scale.from) / scale.quantum, x0 + 2), scale.width);
       context.fillRect(x0, y, x1 - x0, height);
       drawn = x1;
     }
+    context.globalAlpha = 1;
   }
 
   private hatching(color: string): CanvasPattern | string {

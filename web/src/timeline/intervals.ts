@@ -1,6 +1,8 @@
 // The intervals of one row, and their levels of detail: what a row costs to draw depends on the pixels it
 // covers, not on the number of intervals.
 
+import { firstWhere, upperBound } from "../data/search_sorted";
+
 /**
  * Runs of neighbouring intervals that together are shorter than `quantum` ns. A run has its times beside it:
  * they are read in order, while the items of a row lie far from each other in memory.
@@ -26,6 +28,9 @@ const WORTH_A_LEVEL = 0.6;
 export class Intervals {
   readonly count: number;
   private levels: Level[] | null = null;
+  /** The level of the first picture, until there are all. */
+  private first: Level | null = null;
+  private spaced = 0;
 
   /** `order` holds the items of this row; null: all of them. */
   constructor(readonly start: Float64Array, readonly end: Float64Array,
@@ -39,28 +44,16 @@ export class Intervals {
 
   /** The first position whose interval ends after `time`. */
   after(time: number): number {
-    let low = 0;
-    let high = this.count;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.end[this.item(middle)] > time) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+    return firstWhere(0, this.count, (at) => this.end[this.item(at)] > time);
   }
 
   /** The position of an item of this row. */
   position(item: number): number {
-    if (!this.order) return item;
-    let low = 0;
-    let high = this.count;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.start[this.order[middle]] < this.start[item]) low = middle + 1;
-      else high = middle;
-    }
-    while (low < this.count - 1 && this.order[low] !== item) low++;
-    return low;
+    const { order, start } = this;
+    if (!order) return item;
+    let at = firstWhere(0, this.count, (position) => start[order[position]] >= start[item]);
+    while (at < this.count - 1 && order[at] !== item) at++;
+    return at;
   }
 
   /**
@@ -74,7 +67,7 @@ export class Intervals {
     let longest = -1;
     let distance = Math.max(slack, quantum / 2);
     const reach = distance;
-    for (let i = level ? after(level.end, time - reach) : this.after(time - reach); i < count; i++) {
+    for (let i = level ? upperBound(level.end, time - reach) : this.after(time - reach); i < count; i++) {
       const item = level ? level.item[i] : this.item(i);
       const start = level ? level.start[i] : this.start[item];
       const end = level ? level.end[i] : this.end[item];
@@ -114,7 +107,7 @@ export class Intervals {
       if (x0 <= taken && length < takenFor) x0 = taken + 1;
       if (x0 >= x1) return true;
       taken = x1 - 1;
-      takenFor = x1 - x0 > 1 ? 0 : length;
+      takenFor = single && x1 - x0 > 1 ? 0 : length;
       const color = palette[key[item]];
       // The last pixel of a wide interval stays free, so that neighbours of one colour can be told apart.
       const stop = x1 - x0 > 3 && x1 < width ? x1 - 1 : x1;
@@ -125,7 +118,7 @@ export class Intervals {
     };
     if (level) {
       const { start, end, item, length, single } = level;
-      for (let i = after(end, from); i < start.length; i++) {
+      for (let i = upperBound(end, from); i < start.length; i++) {
         if (!put(item[i], start[i], end[i], length[i], single[i] === 1)) return;
       }
       return;
@@ -145,7 +138,16 @@ export class Intervals {
   /** The coarsest level whose runs are no longer than `quantum`; null: draw each interval. */
   private level(quantum: number): Level | null {
     if (this.count < LEAST_TO_MERGE) return null;
+    if (!this.levels && quantum !== Infinity) {
+      // The first picture needs one level alone, which is quicker than all of them.
+      this.spaced ||= this.spacing();
+      const steps = Math.floor(Math.log2(quantum / this.spaced));
+      if (steps < 1) return null;
+      this.first ??= this.coarser(null, this.spaced * 2 ** steps);
+      if (this.first.quantum <= quantum && quantum < this.first.quantum * 2) return this.first;
+    }
     this.levels ??= this.merge();
+    this.first = null;
     let best: Level | null = null;
     for (const level of this.levels) {
       if (level.quantum > quantum) break;
@@ -158,7 +160,7 @@ export class Intervals {
     const levels: Level[] = [];
     const span = this.end[this.item(this.count - 1)] - this.start[this.item(0)];
     let from: Level | null = null;
-    for (let quantum = this.spacing() * 2; quantum < span; quantum *= 2) {
+    for (let quantum = (this.spaced ||= this.spacing()) * 2; quantum < span; quantum *= 2) {
       const made = this.coarser(from, quantum);
       const before: number = from ? from.start.length : this.count;
       if (made.start.length > before * WORTH_A_LEVEL) continue;
@@ -211,16 +213,4 @@ export class Intervals {
       item: made.item.slice(0, used),
       length: made.length.slice(0, used), single: made.single.slice(0, used) };
   }
-}
-
-/** The number of the first of some ascending times that is after `time`. */
-function after(times: Float64Array, time: number): number {
-  let low = 0;
-  let high = times.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (times[middle] > time) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }

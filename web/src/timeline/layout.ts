@@ -1,5 +1,6 @@
 // Where each row and each item lies, and what lies at a place.
 
+import { firstWhere, upperBound } from "../data/search_sorted";
 import type { Track } from "../data/trace";
 import type { Selection } from "../store";
 import type { Model } from "./model";
@@ -50,14 +51,7 @@ export class Layout {
 
   /** The number of the first row that ends below `y`. */
   firstRow(y: number): number {
-    let low = 0;
-    let high = this.rows.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.rows[middle].y + this.rows[middle].height > y) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+    return firstWhere(0, this.rows.length, (at) => this.rows[at].y + this.rows[at].height > y);
   }
 
   place(track: number): { row: Row; band: Band } | undefined {
@@ -132,7 +126,7 @@ export class Layout {
           end: intervals.end[at] };
       }
       case "counter": {
-        const item = lastBefore(band.track.counter!.time, time);
+        const item = upperBound(band.track.counter!.time, time) - 1;
         if (item < 0) return null;
         const [start, end] = itemTimes(band.track, item);
         return { ...inner, selection: { kind: "counter", track: band.track.id, item }, start, end };
@@ -146,18 +140,6 @@ export class Layout {
       }
     }
   }
-}
-
-/** The number of the last time that is not after `time`; -1 where there is none. */
-export function lastBefore(times: Float64Array, time: number): number {
-  let low = 0;
-  let high = times.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (times[middle] <= time) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
 }
 
 /** From when to when an item of a track is; a counter's value holds until the next one. */

@@ -1,7 +1,7 @@
 // What the timeline computes once for a trace: stacks, colours, frames, the VSYNC period, and the overall
 // activity.
 
-import type { Trace, Track } from "../data/trace";
+import type { LossColumns, Trace, Track } from "../data/trace";
 import { deal, faded, mix, readTheme, stateColor, threadColors, type Theme, unpack } from "./colors";
 import { Intervals } from "./intervals";
 import { type KeySpace, Stack } from "./stack";
@@ -50,6 +50,8 @@ export class Model {
   readonly activity: Float32Array;
   private readonly stacks = new Map<string, Stack>();
   private readonly strips = new Map<number, Intervals>();
+  /** The periods in which any CPU lost events, or null where none did. */
+  readonly losses: Intervals | null;
   private readonly frames = new Map<number, Frames | null>();
   private colors: { theme: Theme; palettes: Record<KeySpace, Uint32Array>; dim: Partial<Record<KeySpace,
     Uint32Array>>;
@@ -78,6 +80,7 @@ export class Model {
     const period = steps[steps.length >> 1];
     this.frameNs = period > 2e6 && period < 50e6 ? period : DEFAULT_FRAME_NS;
     this.activity = this.findActivity();
+    this.losses = this.lossesOf(trace.tracks);
   }
 
   /** The stack of nested tracks, which is made once. */
@@ -105,10 +108,16 @@ export class Model {
     return strip;
   }
 
+  /** The periods in which one of the tracks lost events, or null where there are none. */
+  lossesOf(tracks: Track[]): Intervals | null {
+    const lossy = tracks.filter(({ losses, count }) => losses && count > 0);
+    return lossy.length === 0 ? null : united(lossy.map(({ losses }) => losses!));
+  }
+
   setTheme(element: Element): Theme {
     const theme = readTheme(element);
     this.colors = { theme, palettes: this.dealt, dim: {},
-      states: Uint32Array.from(this.trace.strings, () => mix(theme.bg, theme.muted, 0.22)) };
+      states: new Uint32Array(this.trace.strings.length).fill(mix(theme.bg, theme.muted, 0.22)) };
     const used = new Set<number>();
     for (const { states } of this.trace.tracks) if (states) for (const id of states.state) used.add(id);
     for (const id of used) this.colors.states[id] = stateColor(this.trace.strings[id], theme);
@@ -199,24 +208,11 @@ export class Model {
     return group.map((of) => dealt[of]);
   }
 
-  /** A colour per method, dealt by inclusive time; a recursive call does not count again. */
+  /** A colour per method, dealt by inclusive time. */
   private methodColors(): Uint32Array {
-    const count = this.trace.methods?.name.length ?? 0;
-    const totals = new Float64Array(count);
-    const open = new Uint32Array(count);
-    for (const { spans, kind, depth: levels } of this.trace.tracks) {
-      if (!spans || kind !== "calls") continue;
-      const { start, end, depth, label } = spans;
-      const stack = new Uint32Array(Math.max(levels, 1 << 16));
-      let height = 0;
-      for (let i = 0; i < label.length; i++) {
-        const level = depth[i];
-        while (height > level) open[stack[--height]]--;
-        const method = label[i];
-        if (open[method]++ === 0) totals[method] += end[i] - start[i];
-        stack[height++] = method;
-      }
-      open.fill(0);
+    const totals = new Float64Array(this.trace.methods?.name.length ?? 0);
+    for (const { spans } of this.trace.tracks) {
+      spans?.inclusive?.methods.forEach((method, n) => (totals[method] += spans.inclusive!.times[n]));
     }
     return deal(totals);
   }
@@ -247,4 +243,16 @@ export class Model {
     const most = activity.reduce((a, b) => Math.max(a, b), 1);
     return activity.map((busy) => busy / most);
   }
+}
+
+/** Periods that overlap become one. */
+function united(columns: LossColumns[]): Intervals {
+  const all = columns.flatMap(({ start, end }) => Array.from(start, (from, i) => ({ from, to: end[i] })));
+  const apart: { from: number; to: number }[] = [];
+  for (const { from, to } of all.sort((a, b) => a.from - b.from)) {
+    const last = apart[apart.length - 1];
+    if (last && from <= last.to) last.to = Math.max(last.to, to);
+    else apart.push({ from, to });
+  }
+  return new Intervals(Float64Array.from(apart, ({ from }) => from), Float64Array.from(apart, ({ to }) => to));
 }

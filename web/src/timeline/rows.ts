@@ -3,6 +3,7 @@
 
 import type { Track } from "../data/trace";
 import { counted } from "../ui/text";
+import type { Intervals } from "./intervals";
 import type { Frames, Model } from "./model";
 import type { Stack } from "./stack";
 
@@ -33,8 +34,8 @@ export interface Row {
   open: boolean | null;
   thread: number | null;
   process: number | null;
-  /** The tracks of losses that concern this row. */
-  losses: Track[];
+  /** The periods in which events of this row may be missing. */
+  losses: Intervals | null;
 }
 
 const GROUP_HEIGHT = 24;
@@ -93,7 +94,7 @@ class RowBuilder {
     });
     const least = row.kind === "group" ? GROUP_HEIGHT : row.kind === "more" ? MORE_HEIGHT : LEAST_ROW;
     const height = Math.max(least, y + GAP);
-    this.rows.push({ detail: "", indent: 1, open: null, thread: null, process: null, losses: [], ...row,
+    this.rows.push({ detail: "", indent: 1, open: null, thread: null, process: null, losses: null, ...row,
       y: this.y,
       height, bands: placed });
     this.y += height;
@@ -125,7 +126,7 @@ class RowBuilder {
         else if (wide && track.kind !== "losses") bands.push(this.plain(track));
       }
       this.add({ id, kind: "row", label: `CPU ${cpu}`, open: wide,
-        losses: tracks.filter((t) => t.kind === "losses") },
+        losses: this.model.lossesOf(tracks) },
         bands);
     }
   }
@@ -212,7 +213,8 @@ class RowBuilder {
   }
 
   private thread(thread: number): void {
-    const info = this.model.trace.threads[thread];
+    const { trace } = this.model;
+    const info = trace.threads[thread];
     const tracks = this.model.byThread[thread];
     const id = `thread ${thread}`;
     const nested = this.model.nested(thread);
@@ -224,10 +226,12 @@ class RowBuilder {
       if (track.role === "markers") bands.push({ kind: "ticks", track, height: TICK_HEIGHT });
       else if (track.role === "events" && open) bands.push({ kind: "ticks", track, height: TICK_HEIGHT });
     }
-    this.add({ id, kind: "row", label: info.name || (info.tid === null
-      ? "unnamed thread" : `thread ${info.tid}`),
+    // Which CPU a thread had while events were lost is not known, so that the losses of all concern it. Method
+    // traces are recorded by the runtime, which the kernel's losses do not touch.
+    const fromKernel = tracks.some(({ role }) => role !== "methods" && role !== "own");
+    this.add({ id, kind: "row", label: info.name || trace.threadName(thread),
       detail: info.tid === null ? "" : String(info.tid), open: nested.length > 0 ? open : null, thread,
-      process: info.process }, bands);
+      process: info.process, losses: fromKernel ? this.model.losses : null }, bands);
     for (const track of tracks) {
       if (!nested.includes(track) && !track.states && track.role !== "markers" && track.role !== "events") {
         this.track(track, info.process, 2);
@@ -243,7 +247,7 @@ class RowBuilder {
       vsync: "VSYNC", own: "Track events" }[track.role as string];
     this.add({ id, kind: "row", label: name || track.role, indent, detail: track.counter ? track.unit : "",
       open: nested ? open : null, thread: track.thread, process,
-      losses: track.kind === "losses" ? [track] : [] },
+      losses: this.model.lossesOf([track]) },
     [nested ? this.stack([track], open) : this.plain(track)]);
   }
 

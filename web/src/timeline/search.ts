@@ -1,6 +1,7 @@
 // The search over slices, methods, threads and processes: what it marks, how much it finds, and where the
 // next is.
 
+import { lowerBound, upperBound } from "../data/search_sorted";
 import type { Trace, Track } from "../data/trace";
 import type { Selection } from "../store";
 
@@ -104,7 +105,7 @@ class Found implements Matches {
       if (from) {
         // Among equal times the matches are ordered by their tracks.
         item = track === from.track ? from.item + by
-          : firstAt(times, from.time, track.id < from.track.id) - (by < 0 ? 1 : 0);
+          : (track.id < from.track.id ? upperBound : lowerBound)(times, from.time) - (by < 0 ? 1 : 0);
       }
       while (item >= 0 && item < times.length && !flags[labels[item]]) item += by;
       if (item < 0 || item >= times.length) continue;
@@ -115,18 +116,6 @@ class Found implements Matches {
     }
     return best;
   }
-}
-
-/** The number of the first time at `time` or later, or (`after`) later than it. */
-function firstAt(times: Float64Array, time: number, after: boolean): number {
-  let low = 0;
-  let high = times.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (after ? times[middle] <= time : times[middle] < time) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** What `query` finds in `trace`: slices, calls and instants by name, and threads by name,

@@ -1,6 +1,7 @@
 // The nested rows of a thread or of a track. A thread's slices and method calls become one stack, in which
 // each call lies under the marker that encloses it, and each marker under the call that wrote it.
 
+import { byTime, drawnLevels } from "../data/joined_spans";
 import type { Track } from "../data/trace";
 import { Intervals } from "./intervals";
 
@@ -50,8 +51,8 @@ export class Stack {
         const end = this.base[i] + spans!.label.length;
         if (kind === "calls") for (let at = this.base[i]; at < end; at++) this.key[at] += names;
       });
-      this.byTime = this.merge();
-      this.level = this.nest(this.byTime);
+      this.byTime = byTime(tracks.map(({ spans }) => spans!));
+      this.level = drawnLevels(this.start, this.end, this.byTime);
     }
     let deepest = 0;
     for (let i = 0; i < this.level.length; i++) if (this.level[i] > deepest) deepest = this.level[i];
@@ -142,35 +143,5 @@ export class Stack {
     this.byTime = null;
     this.order = order;
     this.offsets = offsets;
-  }
-
-  /** All items of several tracks by start, an outer one before the inner ones. */
-  private merge(): Uint32Array {
-    const merged = new Uint32Array(this.count);
-    const next = this.base.slice();
-    const stop = this.tracks.map(({ count }, i) => this.base[i] + count);
-    for (let at = 0; at < merged.length; at++) {
-      let best = -1;
-      for (let i = 0; i < next.length; i++) {
-        if (next[i] === stop[i]) continue;
-        if (best < 0 || this.start[next[i]] < this.start[next[best]]
-          || (this.start[next[i]] === this.start[next[best]]
-            && this.end[next[i]] > this.end[next[best]])) best = i;
-      }
-      merged[at] = next[best]++;
-    }
-    return merged;
-  }
-
-  /** The level of each item: how many items are open when it begins. */
-  private nest(byTime: Uint32Array): Uint16Array {
-    const level = new Uint16Array(this.count);
-    const open: number[] = [];
-    for (const item of byTime) {
-      while (open.length > 0 && this.end[open[open.length - 1]] <= this.start[item]) open.pop();
-      level[item] = open.length;
-      open.push(item);
-    }
-    return level;
   }
 }

@@ -1,7 +1,8 @@
 // The state in the URL's fragment, so that a link or a reload shows the same: by names where something is selected,
 // because the numbers of tracks and methods belong to one file.
 
-import { methodCount, lowerBound } from "../profile/spans";
+import { lowerBound } from "../data/search_sorted";
+import { methodCount } from "../profile/spans";
 import type { Trace } from "../data/trace";
 import type { Bookmark, Panel, Range, Selection, State, Store } from "../store";
 

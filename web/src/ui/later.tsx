@@ -8,7 +8,10 @@ export function Later({ text, children }: { text: string; children(): ComponentC
   const [painted, setPainted] = useState(false);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout>;
-    const frame = requestAnimationFrame(() => (timer = setTimeout(() => setPainted(true))));
+    // The second frame begins when the first one is on the screen.
+    let frame = requestAnimationFrame(() => {
+      frame = requestAnimationFrame(() => (timer = setTimeout(() => setPainted(true))));
+    });
     return () => {
       cancelAnimationFrame(frame);
       clearTimeout(timer);

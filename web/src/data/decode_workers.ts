@@ -1,0 +1,87 @@
+// Decodes blocks in workers, several at a time: the page's own script, which finds no document there.
+
+import { decodeBlock } from "./decode";
+import type { TrackInfo } from "./format";
+import type { TrackColumns } from "./trace";
+
+/** The tracks of a block; `text` gives the block in base64. */
+export interface Job<T extends TrackInfo> { text(): string; tracks: T[] }
+
+/** What a worker answers: the columns, or why there are none. */
+type Answer = { columns: TrackColumns[] } | { error: unknown };
+
+/** More workers than this would wait for the page's own thread, which hands out the blocks. */
+const MOST_WORKERS = 4;
+
+const script = typeof document === "undefined" ? null : document.currentScript?.textContent;
+
+/** Decodes all jobs, and hands out the columns of each one's tracks. */
+export async function decodeAll<T extends TrackInfo>(
+  jobs: Job<T>[], done: (tracks: T[], columns: TrackColumns[]) => void,
+): Promise<void> {
+  const waiting = [...jobs];
+  const source = URL.createObjectURL(new Blob([script ?? ""], { type: "text/javascript" }));
+  const work = async () => {
+    let worker = startWorker(source);
+    for (let job = waiting.shift(); job; job = waiting.shift()) {
+      const [text, tracks] = [job.text(), job.tracks];
+      let answer = worker && await ask(worker, text, tracks);
+      if (!answer) {
+        // Where no worker may run, the page's own thread decodes.
+        worker = null;
+        answer = { columns: await decodeBlock(text, tracks) };
+      }
+      if ("error" in answer) throw answer.error;
+      done(tracks, answer.columns);
+    }
+    worker?.terminate();
+  };
+  try {
+    const count = Math.min(navigator.hardwareConcurrency || 2, MOST_WORKERS, jobs.length);
+    await Promise.all(Array.from({ length: count }, work));
+  } finally {
+    URL.revokeObjectURL(source);
+  }
+}
+
+function startWorker(source: string): Worker | null {
+  try {
+    return new Worker(source);
+  } catch {
+    return null;
+  }
+}
+
+/** What the worker answers; null where it does not run. */
+function ask(worker: Worker, text: string, tracks: TrackInfo[]): Promise<Answer | null> {
+  return new Promise((resolve) => {
+    worker.onmessage = ({ data }: MessageEvent<Answer>) => resolve(data);
+    worker.onerror = (event) => {
+      event.preventDefault();
+      resolve(null);
+    };
+    worker.postMessage({ text, tracks: tracks.map(plain) });
+  });
+}
+
+/** What decoding needs of a track. */
+const plain = ({ kind, role, name, count, offset, columns }: TrackInfo) =>
+  ({ kind, role, name, count, offset, columns });
+
+/** Answers the page's questions; called in a worker. */
+export function serve(): void {
+  const page = self as unknown as Worker;
+  page.onmessage = async ({ data: { text, tracks } }: MessageEvent<{ text: string; tracks: TrackInfo[] }>) => {
+    try {
+      const columns = await decodeBlock(text, tracks);
+      page.postMessage({ columns }, [...buffersOf(columns)]);
+    } catch (error) {
+      page.postMessage({ error });
+    }
+  };
+}
+
+function buffersOf(columns: TrackColumns[]): Set<ArrayBuffer> {
+  const arrays = columns.flatMap((track) => Object.values(track)).flatMap((kind) => Object.values(kind ?? {}));
+  return new Set(arrays.filter((array) => ArrayBuffer.isView(array)).map((array) => array.buffer as ArrayBuffer));
+}
