@@ -50,6 +50,7 @@ mod output;
 mod perfetto;
 mod perfetto_round_trip;
 mod perfetto_zip;
+mod pictures;
 mod profile;
 mod report;
 mod trace_dat;

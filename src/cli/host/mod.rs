@@ -4,6 +4,7 @@ mod dmtracedump;
 mod info;
 mod interrupt;
 mod merge;
+mod old_names;
 mod profile;
 mod report;
 
@@ -18,6 +19,8 @@ use crate::console::{TerminalWriter, complain};
 use crate::formats::input::Input;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{self, art_method};
+
+pub use old_names::translate;
 
 /// The commands of the host.
 #[derive(Subcommand)]
