@@ -1,10 +1,11 @@
 //! The origin of a method: the app, a library in the app, or Android's framework and runtime.
 
 /// Packages of Android's framework and of its runtime.
-const FRAMEWORK: [&str; 13] = [
+const FRAMEWORK: [&str; 14] = [
     "android",
     "com.android",
     "com.google.android.collect",
+    "com.google.android.gles_jni",
     "dalvik",
     "java",
     "javax",
@@ -18,7 +19,7 @@ const FRAMEWORK: [&str; 13] = [
 ];
 
 /// Packages of libraries that apps carry. They are asked before [`FRAMEWORK`].
-const LIBRARIES: [&str; 36] = [
+const LIBRARIES: [&str; 35] = [
     "android.arch",
     "android.support",
     "androidx",
@@ -30,7 +31,6 @@ const LIBRARIES: [&str; 36] = [
     "com.caverock",
     "com.facebook",
     "com.fasterxml",
-    "com.github",
     "com.google",
     "com.jakewharton",
     "com.squareup",

@@ -59,8 +59,8 @@ impl FlameGraph<'_> {
         options.name_type = String::new();
         options.direction = Direction::Inverted;
         options.text_truncate_direction = TextTruncateDirection::Right;
-        // inferno sorts lines as text, and then draws `a.run` and `a.run;…` as two frames where `a.run$1` lies
-        // between them. As a chart it takes the lines as they come, the last line first.
+        // inferno sorts lines as text, and then draws `a.run` and `a.run;…` as two frames where `a.run$1`
+        // lies between them. As a chart it takes the lines as they come, the last line first.
         options.flame_chart = true;
         options.palette_map = Some(&mut colors);
         let mut svg = Vec::new();
@@ -137,7 +137,8 @@ fn color(base: [u8; 3], name: &str) -> Color {
     Color { r, g, b }
 }
 
-/// Splits inferno's text of a frame, behind `<title>`, at the frame's label, and gives the label to put there.
+/// Splits inferno's text of a frame, behind `<title>`, at the frame's label, and gives the label to put
+/// there.
 fn relabelled(frame: &str) -> Option<(&str, String, &str)> {
     let (title, rest) = frame.split_once("</title>")?;
     let (name, _) = title.rsplit_once(" (")?;

@@ -65,11 +65,7 @@ impl GraphPicture<'_> {
         );
         out += "node [shape=box, style=filled, margin=\"0.08,0.04\", fontname=\"sans-serif\", fontsize=11]\n\
                 edge [fontname=\"sans-serif\", fontsize=9, color=\"#888888\"]\n";
-        let _ = writeln!(
-            out,
-            "root [label=<<b>all threads</b><br/>{}>, fillcolor=\"#eeeeee\"]",
-            self.time(total)
-        );
+        let _ = writeln!(out, "root [label=<<b>total</b><br/>{}>, fillcolor=\"#eeeeee\"]", self.time(total));
         for method in &drawn {
             self.write_box(*method, total, &mut out);
         }
@@ -145,10 +141,11 @@ impl GraphPicture<'_> {
 
     fn time(&self, ticks: u64) -> String {
         let ns = ticks.saturating_mul(self.tick_ns);
+        // The unit is chosen by the rounded number: 999,960 ns are 1.0 ms.
         match ns {
             0..1_000 => format!("{ns} ns"),
-            1_000..1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
-            1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+            1_000..999_950 => format!("{:.1} µs", ns as f64 / 1e3),
+            999_950..999_950_000 => format!("{:.1} ms", ns as f64 / 1e6),
             _ => format!("{:.2} s", ns as f64 / 1e9),
         }
     }

@@ -34,3 +34,34 @@ pub(super) fn waiting_threads(tree: &CallTree, names: &TraceNames<'_, '_>, has_c
     }
     wall.into_iter().zip(work).map(|(wall, work)| work < wall / MIN_WAITING_RATIO).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::art_method::MethodTrace;
+    use crate::profile::record_stream::ProfileSelection;
+    use crate::profile::tree::TreeOptions;
+
+    /// A trace with wall time alone: thread 1 computes for 50 ms of 1 s, thread 2 for 5 ms.
+    #[test]
+    fn without_cpu_time_the_names_of_methods_say_which_threads_wait() {
+        let text = "*version\n3\nclock=wall\nelapsed-time-usec=1000000\n*threads\n1\tmain\n2\tworker\n*methods\n\
+                    0x4\ta.B\tc\t()V\tB.java\n0x8\tjava.lang.Object\twait\t()V\tObject.java\n*end\n";
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.extend_from_slice(b"SLOW\x03\0\x20\0");
+        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&10u16.to_le_bytes());
+        bytes.extend_from_slice(&[0; 14]);
+        for thread in [1u16, 2] {
+            let wakes = if thread == 1 { 950_000u32 } else { 995_000 };
+            for (method, at) in [(4u32, 0), (8, 0), (9, wakes), (5, 1_000_000)] {
+                bytes.extend_from_slice(&thread.to_le_bytes());
+                bytes.extend_from_slice(&method.to_le_bytes());
+                bytes.extend_from_slice(&at.to_le_bytes());
+            }
+        }
+        let trace = MethodTrace::parse(&bytes).unwrap();
+        let tree = CallTree::of(&trace, &ProfileSelection::default(), TreeOptions::default());
+        assert_eq!(waiting_threads(&tree, &TraceNames::new(&trace), false), [false, true]);
+    }
+}

@@ -19,11 +19,12 @@ use crate::profile::{
 ///
 /// Reads the traces of Debug.startMethodTracing, `am profile`, DDMS and Android Studio: versions 1 to 5,
 /// streaming or not, compressed with gzip or not, and damaged ones as far as they go. NAME.key is read
-/// together with NAME.data; NAME alone stands for NAME.trace, or else for NAME.key. Without an output option the command prints a table; a trace with two clocks has
-/// wall time and thread-CPU time in it. "excl" is the time in a method without the methods it called, "incl"
-/// the time with them; of a recursion only the outermost call counts. Exit status 3 means that the trace is
-/// damaged or that records had to be left out. Records that could be interpreted (calls without an end,
-/// thread ids used twice) are reported on stderr, and change the exit status only with --strict.
+/// together with NAME.data; NAME alone stands for NAME.trace, or else for NAME.key. Without an output
+/// option the command prints a table; a trace with two clocks has wall time and thread-CPU time in it.
+/// "excl" is the time in a method without the methods it called, "incl" the time with them; of a recursion
+/// only the outermost call counts. Exit status 3 means that the trace is damaged or that records had to be
+/// left out. Records that could be interpreted (calls without an end, thread ids used twice) are reported
+/// on stderr, and change the exit status only with --strict.
 #[derive(Parser)]
 #[command(after_help = "Examples:\n  \
     tracebridge profile app.trace --thread main --top 20\n  \

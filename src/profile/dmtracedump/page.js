@@ -1,8 +1,8 @@
 "use strict";
-// A number at the start of a cell's text; other text as it is.
+// The number at the start of a cell's text, or in brackets there; other text as it is.
 function keyOf(row, column) {
     const text = row.cells[column].textContent.trim();
-    const number = parseFloat(text);
+    const number = parseFloat(text.replace(/^\[/, ""));
     return isNaN(number) ? (text == "" || text == "NaN" ? -Infinity : text) : number;
 }
 function compare(a, b) {

@@ -8,8 +8,8 @@ use crate::text::markup::escape_html;
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// The SHA-256 of [`STYLE`] and of [`SCRIPT`], in base64: the only style and the only script that may run.
-const STYLE_HASH: &str = "BLXW6TKicr1OLebL3QJEBH8tXLnjOL5iDL1yxsE8B2w=";
-const SCRIPT_HASH: &str = "N5IM1kENJr8Zl/uB3p/CoPpKKc1+ZE9gPzRYuEK0rn0=";
+const STYLE_HASH: &str = "Fpujat2GkrKoWf+MLpV8ppBxmoLHHSUSzsRKs9EcGMY=";
+const SCRIPT_HASH: &str = "TWaT/lDBiaA+Bnfx71ZjVYitOCyAZG6kMeS5oXRybGI=";
 
 /// Writes the start of a page, down to its navigation, which links to `sections`.
 pub(super) fn write_head(
