@@ -13,6 +13,9 @@ use crate::text::markup::escape_html;
 /// The least share of the whole time, percent, from which on a method is drawn, unless a request gives
 /// another share.
 const DEFAULT_THRESHOLD_PERCENT: f64 = 5.0;
+/// The largest width and height of the picture, inches. Graphviz scales a larger picture down, and draws 96
+/// pixels for an inch: 3,994 at most.
+const MAX_INCHES: f64 = 41.6;
 /// The longest line of a box, in characters. A longer `Class.method` has its method on a line of its own.
 const MAX_LINE: usize = 28;
 
@@ -59,7 +62,8 @@ impl GraphPicture<'_> {
         let mut out = String::from("digraph calls {\n");
         let _ = writeln!(
             out,
-            "graph [label=<{}<br/>{}>, labelloc=t, ranksep=0.35, nodesep=0.2, fontname=\"sans-serif\"]",
+            "graph [label=<{}<br/>{}>, labelloc=t, size=\"{MAX_INCHES},{MAX_INCHES}\", ranksep=0.35, \
+             nodesep=0.2, fontname=\"sans-serif\"]",
             html(self.title),
             html(&rule)
         );
