@@ -46,7 +46,14 @@ pub fn main() -> ExitCode {
     if let Some(exit) = device::dispatch() {
         return exit;
     }
-    let cli = match Cli::try_parse() {
+    let args = match host::translate(std::env::args_os()) {
+        Ok(args) => args,
+        Err(answer) => {
+            complain(format_args!("{answer}"));
+            return Exit::Usage.into();
+        }
+    };
+    let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             host::print_usage_error(&error);

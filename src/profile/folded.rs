@@ -45,25 +45,21 @@ pub(super) struct FoldedStacks {
     children: HashMap<(u32, u32), u32>,
     names: Vec<String>,
     name_ids: HashMap<String, u32>,
+    /// By name: whether it is a method's name, and not only that of a thread or of a sum.
+    method_names: Vec<bool>,
 }
 
 impl FoldedStacks {
-    /// The paths of a profile. Time outside of all calls has the thread as its path, so that the lines of a
-    /// thread add up to the time from its first record to its last. With `merge` the paths of all threads are
-    /// added up, and begin with the outermost method.
-    pub(super) fn of(tree: &CallTree, names: &TraceNames<'_, '_>, clock: usize, merge: bool) -> FoldedStacks {
-        let mut stacks = FoldedStacks::default();
-        stacks.add(tree, names, clock, merge, 0);
-        stacks
-    }
-
-    /// Adds the paths of a profile; `side` is the profile's place in [`Times`].
+    /// Adds the paths of a profile; `side` is the profile's place in [`Times`]. The paths of a thread begin
+    /// with the names that `first_names` gives for the thread's index, before the outermost method. Time
+    /// outside of all calls has these names as its path, so that the lines of a thread add up to the time
+    /// from its first record to its last.
     pub(super) fn add(
         &mut self,
         tree: &CallTree,
         names: &TraceNames<'_, '_>,
         clock: usize,
-        merge: bool,
+        first_names: impl Fn(u32) -> Vec<String>,
         side: usize,
     ) {
         if self.nodes.is_empty() {
@@ -73,13 +69,16 @@ impl FoldedStacks {
         let mut paths: Vec<u32> = Vec::with_capacity(tree.nodes.len());
         for node in &tree.nodes {
             let path = match node.method {
-                ROOT if merge => 0,
-                ROOT => {
-                    let name = self.name(&names.thread(node.thread));
-                    self.child(0, name)
-                }
+                ROOT => first_names(node.thread).iter().fold(0, |path, name| {
+                    let name = self.name(name);
+                    self.child(path, name)
+                }),
                 method => {
-                    let name = *by_method.entry(method).or_insert_with(|| self.name(&names.full(method)));
+                    let name = *by_method.entry(method).or_insert_with(|| {
+                        let name = self.name(&names.full(method));
+                        self.method_names[name as usize] = true;
+                        name
+                    });
                     self.child(paths[node.parent as usize], name)
                 }
             };
@@ -103,6 +102,7 @@ impl FoldedStacks {
         }
         let id = self.names.len() as u32;
         self.names.push(name.clone());
+        self.method_names.push(false);
         self.name_ids.insert(name, id);
         id
     }
@@ -139,6 +139,16 @@ impl FoldedStacks {
             }
         }
         deepest
+    }
+
+    /// The names in the paths, each with whether it is a method's.
+    pub(super) fn names(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.names.iter().map(String::as_str).zip(self.method_names.iter().copied())
+    }
+
+    /// Whether no path takes time.
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.iter().all(|node| node.own == [0; 2])
     }
 
     /// Whether paths have more names than `max_depth`.
@@ -234,7 +244,7 @@ impl Children {
 }
 
 /// A name without the characters that are syntax in the format, or that XML cannot hold.
-fn clean(name: &str) -> String {
+pub(super) fn clean(name: &str) -> String {
     let plain = |c: char| match c {
         ';' => ':',
         c if c.is_control() => ' ',
@@ -255,25 +265,6 @@ pub(super) fn write_folded(
         true => writeln!(out, "{path} {} {}", times[0], times[1]),
         false => writeln!(out, "{path} {}", times[0]),
     })
-}
-
-/// Draws the flame graph, or the differential flame graph of two profiles. `unit` names the unit of the times
-/// (`µs`).
-pub(super) fn draw(
-    stacks: &FoldedStacks,
-    max_depth: u32,
-    compared: bool,
-    title: &str,
-    unit: &str,
-    out: impl Write,
-) -> io::Result<()> {
-    let mut folded = Vec::new();
-    write_folded(stacks, max_depth, compared, &mut folded)?;
-    let folded = String::from_utf8(folded).map_err(io::Error::other)?;
-    let mut options = inferno::flamegraph::Options::default();
-    options.title = clean(title);
-    options.count_name = unit.to_owned();
-    inferno::flamegraph::from_lines(&mut options, folded.lines(), out).map_err(io::Error::other)
 }
 
 #[cfg(test)]

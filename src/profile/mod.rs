@@ -7,13 +7,16 @@
 
 pub mod call_events;
 mod call_stacks;
+mod code_origin;
 mod diff;
 pub mod dmtracedump;
 mod error;
 mod firefox;
+mod flame_graph;
 pub mod flat;
 mod folded;
 pub mod graph;
+mod graph_picture;
 mod names;
 mod output;
 mod print_profile;
@@ -28,6 +31,7 @@ mod text_style;
 mod ticks;
 pub mod tree;
 mod tree_print;
+mod waiting;
 mod write_files;
 mod writer;
 

@@ -19,7 +19,8 @@ pub struct ProfileRequest {
     /// The user's limit on what each file may unpack to.
     pub unpack_limit: UnpackLimit,
     /// The clock to sort, draw and cut by: [`CPU`](crate::formats::art_method::CPU) or
-    /// [`WALL`](crate::formats::art_method::WALL). `None` selects wall time where the trace has it.
+    /// [`WALL`](crate::formats::art_method::WALL). `None` selects wall time where the trace has it, and
+    /// thread-CPU time for flame graphs and call graphs.
     pub clock: Option<usize>,
     /// The records that count.
     pub filter: RecordFilter,
@@ -27,9 +28,8 @@ pub struct ProfileRequest {
     pub rows: RowRequest,
     /// Prints a call tree in place of rows.
     pub tree: Option<TreeDirection>,
-    /// The least share of a method, percent: a call tree leaves out nodes below this share of the whole
-    /// time, a call graph methods below this share of their caller's time. `None` selects 1 for trees and
-    /// 20 for graphs.
+    /// The least share of the whole time, percent, of the nodes of a call tree and of the methods of a call
+    /// graph. `None` selects 1 for trees and 5 for graphs.
     pub threshold_percent: Option<f64>,
     /// The form of the printed results.
     pub form: PrintForm,
@@ -91,6 +91,8 @@ pub struct ProfileFiles {
     pub folded: Option<PathBuf>,
     /// A flame graph (SVG).
     pub flamegraph: Option<PathBuf>,
+    /// The packages whose methods a flame graph shows in the app's colour; empty to guess them.
+    pub app: Vec<String>,
     /// Takes all threads together in folded stacks and flame graphs.
     pub merge_threads: bool,
     /// The call graph in Graphviz's language.
@@ -113,7 +115,8 @@ impl ProfileFiles {
 
     /// The paths of the requested files.
     pub(super) fn paths(&self) -> Vec<&Path> {
-        let ProfileFiles { folded, flamegraph, merge_threads: _, dot, png, svg, speedscope, firefox } = self;
+        let ProfileFiles { folded, flamegraph, app: _, merge_threads: _, dot, png, svg, speedscope, firefox } =
+            self;
         [folded, flamegraph, dot, png, svg, speedscope, firefox]
             .into_iter()
             .flatten()

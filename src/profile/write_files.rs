@@ -1,16 +1,22 @@
 //! Writes the requested output files of a profile.
 
 use std::io::Write;
+use std::path::Path;
 
 use super::call_events::call_events;
-use super::dmtracedump::{MethodDump, dot};
+use super::dmtracedump::dot;
 use super::error::ProfileError;
+use super::flame_graph::FlameGraph;
 use super::folded::{self, FoldedStacks, MAX_DRAWN_BYTES};
+use super::graph::CallGraph;
+use super::graph_picture::GraphPicture;
 use super::output::{ProfileOutput, ProfileReport};
 use super::profile_run::ProfileRun;
+use super::tree::CallTree;
+use super::waiting::waiting_threads;
 use super::writer::ProfileWriter;
 use super::{firefox, speedscope};
-use crate::formats::art_method::{CallAnomalies, WALL};
+use crate::formats::art_method::{CPU, CallAnomalies, WALL};
 
 /// Writes the requested output files.
 pub(super) struct ProfileFileWriter;
@@ -24,7 +30,9 @@ impl ProfileWriter for ProfileFileWriter {
         let files = &profile.request.files;
         let mut anomalies = CallAnomalies::default();
         if files.folded.is_some() || files.flamegraph.is_some() {
-            anomalies = write_stacks(profile, output)?;
+            let tree = profile.tree();
+            write_stacks(&[(profile, &tree)], output)?;
+            anomalies = tree.anomalies;
         }
         if files.dot.is_some() || files.png.is_some() || files.svg.is_some() {
             anomalies = write_graphs(profile, output)?;
@@ -47,10 +55,7 @@ impl ProfileWriter for ProfileFileWriter {
             return Err(ProfileError::NoComparisonInThisOutput);
         }
         let (before, after) = (earlier.tree(), later.tree());
-        let mut stacks = FoldedStacks::of(&before, &earlier.names, earlier.clock, files.merge_threads);
-        stacks.add(&after, &later.names, later.clock, files.merge_threads, 1);
-        let title = format!("{} against {}", later.input.name, earlier.input.name);
-        write_folded_files(later, &stacks, true, &title, output)?;
+        write_stacks(&[(earlier, &before), (later, &after)], output)?;
         let (before, after) = (&before.anomalies, &after.anomalies);
         Ok(output.report_anomalies_of_both((earlier.input, before), (later.input, after)))
     }
@@ -60,42 +65,120 @@ impl ProfileWriter for ProfileFileWriter {
     }
 }
 
-/// Writes folded stacks and the flame graph.
+/// Writes folded stacks and the flame graph of one profile, or of an earlier and a later one that are
+/// compared. A note says where paths end early.
 fn write_stacks(
-    profile: &ProfileRun<'_, '_>,
-    output: &mut ProfileOutput<'_>,
-) -> Result<CallAnomalies, ProfileError> {
-    let files = &profile.request.files;
-    let tree = profile.tree();
-    let stacks = FoldedStacks::of(&tree, &profile.names, profile.clock, files.merge_threads);
-    let clock = if profile.clock == WALL { "wall time" } else { "thread-CPU time" };
-    let title = format!("{}, {clock}", profile.input.name);
-    write_folded_files(profile, &stacks, false, &title, output)?;
-    Ok(tree.anomalies)
-}
-
-/// Writes folded stacks and the flame graph of one profile, or of two that are compared. A note says where
-/// paths end early.
-fn write_folded_files(
-    profile: &ProfileRun<'_, '_>,
-    stacks: &FoldedStacks,
-    compared: bool,
-    title: &str,
+    profiles: &[(&ProfileRun<'_, '_>, &CallTree)],
     output: &mut ProfileOutput<'_>,
 ) -> Result<(), ProfileError> {
+    let Some((profile, _)) = profiles.last().copied() else { return Ok(()) };
     let files = &profile.request.files;
+    let compared = profiles.len() > 1;
     if let Some(path) = &files.folded {
+        let mut stacks = FoldedStacks::default();
+        for (side, (run, tree)) in profiles.iter().enumerate() {
+            let first_names = |thread| thread_names(run, thread);
+            stacks.add(tree, &run.names, run.clock, first_names, side);
+        }
         let depth = stacks.written_depth();
-        output.write_file(path, |out| folded::write_folded(stacks, depth, compared, out))?;
-        report_cut_paths(profile, stacks, depth, "the file of folded stacks", output);
+        output.write_file(path, |out| folded::write_folded(&stacks, depth, compared, out))?;
+        report_cut_paths(profile, &stacks, depth, "the file of folded stacks", output);
     }
     if let Some(path) = &files.flamegraph {
+        let clock = picture_clock(profiles);
+        let mut stacks = FoldedStacks::default();
+        let mut opens_at = None;
+        for (side, (run, tree)) in profiles.iter().enumerate() {
+            let groups = if compared || clock != WALL { None } else { ThreadGroups::of(run, tree) };
+            let first_names = |thread: u32| {
+                let group = groups.as_ref().map(|groups| groups.name(thread).to_owned());
+                group.into_iter().chain(thread_names(run, thread)).collect()
+            };
+            stacks.add(tree, &run.names, clock, first_names, side);
+            opens_at = groups.map(|groups| groups.running);
+        }
+        let graph = FlameGraph {
+            title: &picture_title(profiles, clock),
+            unit: profile.tick_unit(),
+            app: &files.app,
+            opens_at: opens_at.as_deref(),
+            compared,
+        };
         let depth = stacks.depth_within(MAX_DRAWN_BYTES);
-        let unit = profile.tick_unit();
-        output.write_file(path, |out| folded::draw(stacks, depth, compared, title, unit, out))?;
-        report_cut_paths(profile, stacks, depth, "the flame graph", output);
+        output.write_file(path, |out| graph.draw(&stacks, depth, out))?;
+        report_cut_paths(profile, &stacks, depth, "the flame graph", output);
     }
     Ok(())
+}
+
+/// The names before the outermost method of a thread's paths.
+fn thread_names(run: &ProfileRun<'_, '_>, thread: u32) -> Vec<String> {
+    if run.request.files.merge_threads { Vec::new() } else { vec![run.names.thread(thread)] }
+}
+
+/// The clock of a picture: the requested one, else thread-CPU time where all traces have it and spend it,
+/// because most threads wait for most of the wall time.
+fn picture_clock(profiles: &[(&ProfileRun<'_, '_>, &CallTree)]) -> usize {
+    let spends_cpu = |(run, tree): &(&ProfileRun<'_, '_>, &CallTree)| {
+        run.trace.header().clock.has_cpu() && tree.nodes.iter().any(|node| node.own[CPU] > 0)
+    };
+    match profiles.last() {
+        Some((run, _)) if run.request.clock.is_some() => run.clock,
+        _ if profiles.iter().all(spends_cpu) => CPU,
+        Some((run, _)) => run.clock,
+        None => WALL,
+    }
+}
+
+/// The files, the threads and the clock of a picture.
+fn picture_title(profiles: &[(&ProfileRun<'_, '_>, &CallTree)], clock: usize) -> String {
+    let file = |run: &ProfileRun<'_, '_>| {
+        let name = run.input.name.as_str();
+        Path::new(name).file_name().map_or(name.into(), |name| name.to_string_lossy().into_owned())
+    };
+    let threads = profiles.last().map_or(String::new(), |(run, _)| {
+        let all = 0..run.trace.threads().len() as u32;
+        let counted: Vec<u32> = match &run.selection.threads {
+            Some(selected) => all.filter(|thread| selected[*thread as usize]).collect(),
+            None => all.collect(),
+        };
+        match &counted[..] {
+            [thread] => format!("thread {}", run.names.thread(*thread)),
+            several => format!("{} threads", several.len()),
+        }
+    });
+    let clock = if clock == WALL { "wall time" } else { "CPU time" };
+    let files: Vec<_> = profiles.iter().rev().map(|(run, _)| file(run)).collect();
+    format!("{} · {threads} · {clock}", files.join(" against "))
+}
+
+/// The threads of a profile in two groups, which are the roots of a flame graph.
+struct ThreadGroups {
+    waiting: Vec<bool>,
+    /// The names of the two groups, in the order in which they are drawn.
+    running: String,
+    idle: String,
+}
+
+impl ThreadGroups {
+    /// `None` where all threads would be in one group.
+    fn of(run: &ProfileRun<'_, '_>, tree: &CallTree) -> Option<ThreadGroups> {
+        let waiting = waiting_threads(tree, &run.names, run.trace.header().clock.has_cpu());
+        let recorded = |waits: bool| {
+            let with_time = waiting.iter().zip(&tree.nodes).filter(|(_, root)| root.recorded[WALL] > 0);
+            with_time.filter(|(waiting, _)| **waiting == waits).count()
+        };
+        let (running, idle) = (recorded(false), recorded(true));
+        (running > 0 && idle > 0).then(|| ThreadGroups {
+            waiting,
+            running: format!("running threads: {running}"),
+            idle: format!("waiting threads: {idle}"),
+        })
+    }
+
+    fn name(&self, thread: u32) -> &str {
+        if self.waiting[thread as usize] { &self.idle } else { &self.running }
+    }
 }
 
 /// Says that paths of an output end at `depth`, if they do.
@@ -120,10 +203,17 @@ fn write_graphs(
     output: &mut ProfileOutput<'_>,
 ) -> Result<CallAnomalies, ProfileError> {
     let files = &profile.request.files;
-    let dump = MethodDump::of(profile.trace, profile.clock);
-    let threshold =
-        profile.request.threshold_percent.map_or(dot::DEFAULT_THRESHOLD_PERCENT, |percent| percent as u64);
-    let graph = dot::to_dot(&dump, threshold);
+    let tree = profile.tree();
+    let clock = picture_clock(&[(profile, &tree)]);
+    let picture = GraphPicture {
+        graph: &CallGraph::of(&tree, profile.trace.methods().len()),
+        names: &profile.names,
+        clock,
+        tick_ns: profile.trace.header().tick_ns,
+        title: &picture_title(&[(profile, &tree)], clock),
+        threshold_percent: profile.request.threshold_percent,
+    };
+    let graph = picture.to_dot();
     if let Some(path) = &files.dot {
         output.write_file(path, |out| out.write_all(graph.as_bytes()))?;
     }
@@ -132,7 +222,7 @@ fn write_graphs(
             output.write_file(path, |out| Ok(dot::draw(&graph, picture, out)?))?;
         }
     }
-    Ok(dump.anomalies)
+    Ok(tree.anomalies)
 }
 
 /// Writes the files for speedscope.app and profiler.firefox.com.

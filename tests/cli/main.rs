@@ -51,6 +51,7 @@ mod output;
 mod perfetto;
 mod perfetto_round_trip;
 mod perfetto_zip;
+mod pictures;
 mod profile;
 mod progress;
 mod report;

@@ -16,20 +16,22 @@ use crate::profile::dmtracedump::{self, DumpRequest, dot};
 ///
 /// Unlike the old tool, this command also reads streaming files, versions 4 and 5, gzip, damaged files, and
 /// the second clock of a trace with two clocks (--clock wall). It counts exits that match no call on stderr
-/// and goes on.
+/// and goes on. The binary under the name dmtracedump, by link or copy, is this command.
 #[derive(Parser)]
 #[command(disable_help_flag = true)]
 pub struct DmtracedumpArgs {
-    /// The method trace; or NAME.key, with NAME.data beside it or as the next argument
+    /// The method trace; or NAME.key, with NAME.data beside it or as the next argument. NAME alone stands for
+    /// NAME.trace, or else for NAME.key
     #[arg(required = true, num_args = 1..=2, value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// Compare with this trace, which is run 1; the other trace is run 2
     #[arg(short = 'd', value_name = "TRACE")]
     diff: Option<PathBuf>,
-    /// Write HTML
+    /// Write HTML: tables that can be sorted and folded, in one page that needs no other file
     #[arg(short = 'h')]
     html: bool,
-    /// Draw the call graph into this PNG file (needs Graphviz)
+    /// Draw the call graph into this PNG file, with the old tool's labels: [number] method (inclusive ms,
+    /// exclusive ms, calls). `profile --png` draws one that fits a screen. (Needs Graphviz)
     #[arg(short = 'g', value_name = "FILE")]
     graph: Option<PathBuf>,
     /// With -g: keep the graph's source as FILE.dot

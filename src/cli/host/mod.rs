@@ -4,6 +4,7 @@ mod dmtracedump;
 mod info;
 mod interrupt;
 mod merge;
+mod old_names;
 mod profile;
 mod progress_bar;
 mod report;
@@ -20,6 +21,8 @@ use crate::formats::input::Input;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{self, art_method};
 use progress_bar::ProgressBar;
+
+pub use old_names::translate;
 
 /// The commands of the host.
 #[derive(Subcommand)]

@@ -20,11 +20,12 @@ use crate::profile::{
 ///
 /// Reads the traces of Debug.startMethodTracing, `am profile`, DDMS and Android Studio: versions 1 to 5,
 /// streaming or not, compressed with gzip or not, and damaged ones as far as they go. NAME.key is read
-/// together with NAME.data. Without an output option the command prints a table; a trace with two clocks has
-/// wall time and thread-CPU time in it. "excl" is the time in a method without the methods it called, "incl"
-/// the time with them; of a recursion only the outermost call counts. Exit status 3 means that the trace is
-/// damaged or that records had to be left out. Records that could be interpreted (calls without an end,
-/// thread ids used twice) are reported on stderr, and change the exit status only with --strict.
+/// together with NAME.data; NAME alone stands for NAME.trace, or else for NAME.key. Without an output
+/// option the command prints a table; a trace with two clocks has wall time and thread-CPU time in it.
+/// "excl" is the time in a method without the methods it called, "incl" the time with them; of a recursion
+/// only the outermost call counts. Exit status 3 means that the trace is damaged or that records had to be
+/// left out. Records that could be interpreted (calls without an end, thread ids used twice) are reported
+/// on stderr, and change the exit status only with --strict.
 #[derive(Parser)]
 #[command(after_help = "Examples:\n  \
     tracebridge profile app.trace --thread main --top 20\n  \
@@ -43,7 +44,8 @@ pub struct ProfileArgs {
     /// The figure to sort by, largest first
     #[arg(long, value_enum, default_value_t = SortArg::Exclusive, help_heading = "Rows")]
     sort: SortArg,
-    /// The clock to sort, draw and cut by [default: wall time where the trace has it]
+    /// The clock to sort, draw and cut by [default: wall time where the trace has it;
+    /// CPU time for flame graphs and call graphs]
     #[arg(long, value_enum, value_name = "CLOCK", help_heading = "Rows")]
     clock: Option<ClockArg>,
     /// Show this many rows; 0 shows all [default: 40 in a table, all in JSON and CSV]
@@ -85,8 +87,8 @@ pub struct ProfileArgs {
     /// Print the methods that take the time, each with its callers
     #[arg(long, help_heading = "Outputs")]
     bottom_up: bool,
-    /// Leave out calls below this share of the whole in --tree and --bottom-up, and methods below this share
-    /// of their caller in --dot, --png and --svg, percent [default: 1 in trees, 20 in graphs]
+    /// Leave out calls below this share of the whole in --tree and --bottom-up, and methods below it in
+    /// --dot, --png and --svg, percent [default: 1 in trees, 5 in graphs]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent, help_heading = "Outputs")]
     threshold: Option<f64>,
     /// Print JSON, one object a trace; times in ns (docs/schemas/profile.json describes it)
@@ -102,6 +104,10 @@ pub struct ProfileArgs {
     /// Draw a flame graph; with --diff slower methods are red and faster ones are blue
     #[arg(long, value_name = "SVG", help_heading = "Outputs")]
     flamegraph: Option<PathBuf>,
+    /// Show methods of this package in the app's colour in --flamegraph; can be given several times [default:
+    /// all that are neither Android's nor those of a known library]
+    #[arg(long, value_name = "PREFIX", help_heading = "Outputs", requires = "flamegraph")]
+    app: Vec<String>,
     /// Add up all threads in --folded and --flamegraph
     #[arg(long, help_heading = "Outputs")]
     merge_threads: bool,
@@ -195,6 +201,7 @@ impl ProfileArgs {
             files: ProfileFiles {
                 folded: self.folded,
                 flamegraph: self.flamegraph,
+                app: self.app,
                 merge_threads: self.merge_threads,
                 dot: self.dot,
                 png: self.png,

@@ -157,11 +157,18 @@ impl MethodDump {
         rows
     }
 
+    /// The methods of each class.
+    pub(super) fn by_class(&self) -> Vec<DumpGroup<'_>> {
+        self.groups(|row| (&row.class, ""))
+    }
+
+    /// The methods of each method name.
+    pub(super) fn by_name(&self) -> Vec<DumpGroup<'_>> {
+        self.groups(|row| (row.name.as_deref().unwrap_or_default(), &row.class))
+    }
+
     /// The rows of methods, grouped by the first part of `key`. Groups and rows are sorted by exclusive time.
-    pub(super) fn groups<'a>(
-        &'a self,
-        key: impl Fn(&'a DumpRow) -> (&'a str, &'a str),
-    ) -> Vec<DumpGroup<'a>> {
+    fn groups<'a>(&'a self, key: impl Fn(&'a DumpRow) -> (&'a str, &'a str)) -> Vec<DumpGroup<'a>> {
         let mut sorted: Vec<&DumpRow> = self.rows.iter().filter(|row| row.name.is_some()).collect();
         sorted.sort_by_key(|row| (key(row), row.id));
         let mut groups: Vec<DumpGroup<'a>> = Vec::new();

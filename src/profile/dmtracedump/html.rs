@@ -1,13 +1,13 @@
-//! The output of dmtracedump's option `-h`: the sections of the text as one HTML page without external parts.
+//! The output of dmtracedump's option `-h`: the four sections as tables in one page, with the old page's
+//! figures in the old page's order. Rows are sorted and folded in the browser.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::dump::MethodDump;
-use super::{diff, text};
+use super::dump::{DumpGroup, DumpRelative, DumpRow, MethodDump};
+use super::page::{attribute, write_foot, write_head, write_table_head};
+use super::text::percent;
 use crate::text::markup::escape_html;
-
-const HEAD: &str = "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Method profile</title>\n<style>\
-    body{font:14px sans-serif;margin:2em}pre{font:12px monospace}a{color:#06c;text-decoration:none}</style></head><body>";
 
 const SECTIONS: [(&str, &str); 4] = [
     ("exclusive", "Exclusive profile"),
@@ -16,48 +16,196 @@ const SECTIONS: [(&str, &str); 4] = [
     ("method", "Method/class profile"),
 ];
 
-/// Writes the profile. Each `[number]` is a link to the method's callers and callees.
-pub(super) fn write_html(dump: &MethodDump, out: &mut impl Write) -> io::Result<()> {
-    let mut text = Vec::new();
-    text::write_text(dump, &mut text)?;
-    let text = String::from_utf8_lossy(&text);
-    writeln!(out, "{HEAD}<a name=\"contents\"></a><h2>Table of Contents</h2>\n<ul>")?;
-    for (name, title) in SECTIONS {
-        writeln!(out, "<li><a href=\"#{name}\">{title}</a></li>")?;
+/// Writes the profile of the trace `title`. `facts` is a line about it.
+pub(super) fn write_html(
+    dump: &MethodDump,
+    title: &str,
+    facts: &str,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let page = Page::of(dump);
+    write_head(title, facts, &SECTIONS, out)?;
+    page.exclusive(out)?;
+    page.inclusive(out)?;
+    let classes = "Exclusive elapsed time for each class, summed over all the methods in the class.";
+    page.groups(2, classes, "Class<", &page.classes, out)?;
+    let names = "Exclusive elapsed time for each method, summed over all the classes that contain a method with \
+         the same name.";
+    page.groups(3, names, "Method<", &dump.by_name(), out)?;
+    write_foot(out)
+}
+
+struct Page<'a> {
+    dump: &'a MethodDump,
+    classes: Vec<DumpGroup<'a>>,
+    /// The place of each class that the section of classes shows.
+    class_places: HashMap<&'a str, usize>,
+}
+
+impl<'a> Page<'a> {
+    fn of(dump: &'a MethodDump) -> Page<'a> {
+        let classes = dump.by_class();
+        let shown = classes.iter().take_while(|class| class.exclusive > 0).enumerate();
+        let class_places = shown.map(|(n, class)| (class.name, n)).collect();
+        Page { dump, classes, class_places }
     }
-    writeln!(out, "</ul>")?;
-    for (part, (name, title)) in text.split(text::RULE).skip(1).zip(SECTIONS) {
-        writeln!(out, "<a name=\"{name}\"></a><hr><h3>{title}</h3><a href=\"#contents\">[Top]</a>\n<pre>")?;
-        for line in part.lines() {
-            writeln!(out, "{}", link(line, name == "inclusive"))?;
+
+    fn exclusive(&self, out: &mut impl Write) -> io::Result<()> {
+        section(0, out)?;
+        writeln!(out, "<p>Total cycles: {}</p>", self.dump.total)?;
+        let about = "Exclusive elapsed times for each method, not including time spent in children, sorted by exclusive time.";
+        writeln!(out, "<p>{about}</p>")?;
+        write_table_head("", &["Usecs", "self %", "sum %", "Index", "Method<"], Some(0), out)?;
+        writeln!(out, "<tbody>")?;
+        let mut sum = 0;
+        for row in self.dump.by_exclusive().into_iter().take_while(|row| row.exclusive > 0) {
+            sum += row.exclusive;
+            let (own, all) = (percent(row.exclusive, self.dump.total), percent(sum, self.dump.total));
+            writeln!(
+                out,
+                "<tr><td>{}</td><td class=\"bar\">{own:.2}</td><td>{all:.2}</td><td>{}</td>{}</tr>",
+                row.exclusive,
+                index(row),
+                self.name(row, true)
+            )?;
         }
-        writeln!(out, "</pre>")?;
+        writeln!(out, "</tbody></table></section>")
     }
-    writeln!(out, "</body></html>")
+
+    fn inclusive(&self, out: &mut impl Write) -> io::Result<()> {
+        section(1, out)?;
+        let about = "Inclusive elapsed times for each method and its parents and children, sorted by inclusive time. \
+             Parents stand above a method, children below it.";
+        writeln!(out, "<p>{about}</p>")?;
+        let columns = ["index", "%/total", "%/self", "index", "calls", "usecs", "name<"];
+        write_table_head("calls", &columns, None, out)?;
+        for (n, row) in self.dump.rows.iter().enumerate().take_while(|(_, row)| row.inclusive > 0) {
+            let calls = row.calls[0] + row.calls[1];
+            writeln!(out, "<tbody id=\"m{n}\">")?;
+            self.relatives(row, &self.dump.parents[n], out, |_| calls)?;
+            let share = percent(row.inclusive, self.dump.total);
+            let [calls, recursive] = row.calls;
+            writeln!(
+                out,
+                "<tr class=\"self\"><td>[{n}]</td><td class=\"bar\">{share:.1}%</td><td></td><td></td>\
+                 <td>{calls}+{recursive}</td><td>{}</td>{}</tr>",
+                row.inclusive,
+                self.name(row, true)
+            )?;
+            writeln!(
+                out,
+                "<tr><td></td><td></td><td class=\"bar\">{:.1}%</td><td>excl</td><td></td><td>{}</td><td></td></tr>",
+                percent(row.outermost_exclusive, row.inclusive),
+                row.outermost_exclusive
+            )?;
+            self.relatives(row, &self.dump.children[n], out, |other| other.calls[0] + other.calls[1])?;
+            writeln!(out, "</tbody>")?;
+        }
+        writeln!(out, "</table></section>")
+    }
+
+    fn relatives(
+        &self,
+        row: &DumpRow,
+        lists: &[Vec<DumpRelative>; 2],
+        out: &mut impl Write,
+        of: impl Fn(&DumpRow) -> u64,
+    ) -> io::Result<()> {
+        for (recursive, list) in [false, true].into_iter().zip(lists) {
+            if recursive && !list.is_empty() {
+                writeln!(out, "<tr class=\"recursive\"><td colspan=\"7\">recursive calls</td></tr>")?;
+            }
+            for relative in list {
+                let other = &self.dump.rows[relative.row];
+                let share = match recursive {
+                    true => "<td></td>".to_owned(),
+                    false => {
+                        format!("<td class=\"bar\">{:.1}%</td>", percent(relative.total, row.inclusive))
+                    }
+                };
+                writeln!(
+                    out,
+                    "<tr><td></td><td></td>{share}<td>{}</td><td>{}/{}</td><td>{}</td>{}</tr>",
+                    index(other),
+                    relative.calls,
+                    of(other),
+                    relative.total,
+                    self.name(other, true)
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn groups(
+        &self,
+        place: usize,
+        about: &str,
+        column: &str,
+        groups: &[DumpGroup<'_>],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let by_class = place == 2;
+        section(place, out)?;
+        writeln!(out, "<p>{about} The methods of each are folded below it.</p>")?;
+        let columns = ["Cycles", "Inclusive", "%/total", "Cumul.%", "Calls+Recur", "Index", column];
+        write_table_head("groups", &columns, Some(0), out)?;
+        let mut sum = 0;
+        for (n, group) in groups.iter().take_while(|group| group.exclusive > 0).enumerate() {
+            sum += group.exclusive;
+            let (share, all) = (percent(group.exclusive, self.dump.total), percent(sum, self.dump.total));
+            let [calls, recursive] = group.calls;
+            let id = if by_class { format!(" id=\"c{n}\"") } else { String::new() };
+            writeln!(
+                out,
+                "<tbody{id}><tr class=\"group\"><td>{}</td><td></td><td class=\"bar\">{share:.1}</td>\
+                 <td>{all:.1}</td><td>{calls}+{recursive}</td><td></td><td class=\"name\">{}</td></tr>",
+                group.exclusive,
+                escape_html(group.name)
+            )?;
+            let mut inner = 0;
+            for row in &group.rows {
+                inner += row.exclusive;
+                let (share, all) = (percent(row.exclusive, group.exclusive), percent(inner, group.exclusive));
+                let [calls, recursive] = row.calls;
+                writeln!(
+                    out,
+                    "<tr class=\"member\"><td>{}</td><td>{}</td><td class=\"bar\">{share:.1}</td><td>{all:.1}</td>\
+                     <td>{calls}+{recursive}</td><td>{}</td>{}</tr>",
+                    row.exclusive,
+                    row.inclusive,
+                    index(row),
+                    self.name(row, !by_class)
+                )?;
+            }
+            writeln!(out, "</tbody>")?;
+        }
+        writeln!(out, "</table></section>")
+    }
+
+    /// The cell with a method's name. Its class is a link to the section of classes.
+    fn name(&self, row: &DumpRow, with_class: bool) -> String {
+        let class = escape_html(&row.class);
+        let Some(name) = &row.name else { return format!("<td class=\"name\">{class}</td>") };
+        let class = match (with_class, self.class_places.get(row.class.as_str())) {
+            (false, _) => String::new(),
+            (true, Some(place)) => format!("<a href=\"#c{place}\">{class}</a>."),
+            (true, None) => format!("{class}."),
+        };
+        let (name, signature) = (escape_html(name), attribute(&row.signature));
+        format!("<td class=\"name\">{class}{name} <span class=\"signature\">{signature}</span></td>")
+    }
 }
 
-/// Turns the first `[number]` of a line into a link to the method. With `targets` a number at the start of a
-/// line is the method's own, and becomes the target of the links.
-fn link(line: &str, targets: bool) -> String {
-    let number = line.find('[').and_then(|open| {
-        let close = open + line[open..].find(']')?;
-        line[open + 1..close].bytes().all(|b| b.is_ascii_digit()).then_some((open, close))
-    });
-    let Some((open, close)) = number else { return escape_html(line) };
-    let (before, number, after) =
-        (escape_html(&line[..open]), &line[open + 1..close], escape_html(&line[close + 1..]));
-    match open {
-        0 if targets => format!("<a name=\"m{number}\"></a><b>[{number}]</b>{after}"),
-        _ => format!("{before}<a href=\"#m{number}\">[{number}]</a>{after}"),
-    }
+fn section(place: usize, out: &mut impl Write) -> io::Result<()> {
+    let (id, title) = SECTIONS[place];
+    writeln!(out, "<section id=\"{id}\"><h2>{title}</h2>")
 }
 
-/// Writes the comparison of two traces.
-pub(super) fn write_diff(before: &MethodDump, after: &MethodDump, out: &mut impl Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "{HEAD}<h3>Run 1 against run 2: exclusive, inclusive, and what only one of them has</h3>\n<pre>"
-    )?;
-    diff::write_diff(before, after, out)?;
-    writeln!(out, "</pre></body></html>")
+/// A method's number, as a link to its callers and callees where the page shows them.
+fn index(row: &DumpRow) -> String {
+    match row.inclusive {
+        0 => format!("[{}]", row.index),
+        _ => format!("<a href=\"#m{0}\">[{0}]</a>", row.index),
+    }
 }

@@ -2,11 +2,12 @@
 //! traces, the raw records, the call graph.
 
 mod diff;
+mod diff_html;
 pub(crate) mod dot;
 mod dump;
 mod html;
+mod page;
 mod run;
 mod text;
 
-pub(super) use dump::MethodDump;
 pub use run::{DumpRequest, run};

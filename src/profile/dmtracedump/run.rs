@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::dot::{self, Picture};
 use super::dump::{MethodDump, default_clock, write_records};
-use super::{diff, html, text};
+use super::{diff, diff_html, html, text};
 use crate::formats::art_method::open_files::{open_file, open_files};
+use crate::formats::art_method::{CPU, MethodTrace};
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::profile::error::ProfileError;
 use crate::profile::output::{ProfileOutput, ProfileReport, check_outputs};
@@ -52,6 +53,7 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
         return Ok(report);
     }
     let dump = MethodDump::of(&trace, clock);
+    let name = &input.name;
     report |= output.report_anomalies(input, &dump.anomalies);
     input.check_whole()?;
     match &request.earlier {
@@ -62,12 +64,12 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
             report |= output.report_anomalies(&input, &earlier.anomalies);
             input.check_whole()?;
             output.print(|mut out| match request.html {
-                true => html::write_diff(&earlier, &dump, &mut out),
+                true => diff_html::write_diff(&earlier, &dump, [&input.name, name], &mut out),
                 false => diff::write_diff(&earlier, &dump, &mut out),
             })?;
         }
         None => output.print(|mut out| match request.html {
-            true => html::write_html(&dump, &mut out),
+            true => html::write_html(&dump, name, &facts(&trace, clock), &mut out),
             false => text::write_text(&dump, &mut out),
         })?,
     }
@@ -79,6 +81,13 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
         output.write_file(path, |out| Ok(dot::draw(&graph, Picture::Png, out)?))?;
     }
     Ok(report)
+}
+
+/// A line about a trace.
+fn facts(trace: &MethodTrace<'_>, clock: usize) -> String {
+    let (threads, methods) = (trace.threads().len(), trace.methods().len());
+    let clock = if clock == CPU { "CPU time" } else { "wall time" };
+    format!("{clock} in µs · {threads} threads · {methods} methods")
 }
 
 /// The path of a graph's source: that of the picture, with `.dot` behind it.

@@ -4,11 +4,11 @@ use std::io::{self, Write};
 
 use super::dump::{DumpGroup, DumpRelative, DumpRow, MethodDump};
 
-pub(super) const RULE: &str = "======================================================================";
+const RULE: &str = "======================================================================";
 const DASHES: &str = "---------------------------------------------";
 
 /// A share in percent; `nan` if the whole is 0, as in the old tool.
-fn percent(part: u64, whole: u64) -> f64 {
+pub(super) fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole as f64
 }
 
@@ -17,7 +17,7 @@ pub(super) fn write_text(dump: &MethodDump, out: &mut impl Write) -> io::Result<
     exclusive(dump, out)?;
     inclusive(dump, out)?;
     writeln!(out, "\n{RULE}")?;
-    let classes = dump.groups(|row| (&row.class, ""));
+    let classes = dump.by_class();
     if classes.is_empty() {
         return writeln!(out, "\nNo classes.");
     }
@@ -31,7 +31,7 @@ pub(super) fn write_text(dump: &MethodDump, out: &mut impl Write) -> io::Result<
         out,
         "that contain a method with the same name.\n\n   Cycles %/total Cumul.%  Calls+Recur  Method"
     )?;
-    let names = dump.groups(|row| (row.name.as_deref().unwrap_or_default(), &row.class));
+    let names = dump.by_name();
     groups(dump, &names, out, DumpRow::full_name)
 }
 
