@@ -30,12 +30,15 @@ pub struct ProfileReport {
     /// Whether irregular records had to be interpreted. The messages name the irregularities with their
     /// counts; nothing is missing because of them.
     pub irregular: bool,
+    /// Whether there was anything to show or write. The messages say why there was not.
+    pub has_results: bool,
 }
 
 impl BitOrAssign for ProfileReport {
     fn bitor_assign(&mut self, other: ProfileReport) {
         self.lossy |= other.lossy;
         self.irregular |= other.irregular;
+        self.has_results |= other.has_results;
     }
 }
 
@@ -69,6 +72,7 @@ impl ProfileOutput<'_> {
         ProfileReport {
             lossy: !input.damage.is_empty() || report.is_lossy(),
             irregular: !report.irregular.is_empty(),
+            has_results: false,
         }
     }
 
@@ -77,7 +81,7 @@ impl ProfileOutput<'_> {
         for line in anomalies.lines() {
             (self.message)(&format!("{}: {line}", input.name));
         }
-        ProfileReport { lossy: anomalies.are_lossy(), irregular: anomalies.any() }
+        ProfileReport { lossy: anomalies.are_lossy(), irregular: anomalies.any(), has_results: true }
     }
 
     /// Reports the irregularities of the calls of two traces.

@@ -51,6 +51,7 @@ mod perfetto;
 mod perfetto_round_trip;
 mod perfetto_zip;
 mod profile;
+mod profile_options;
 mod report;
 mod trace_dat;
 mod viewers;

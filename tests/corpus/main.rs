@@ -11,6 +11,7 @@ mod support;
 mod dmtracedump;
 mod method_trace;
 mod perfetto;
+mod printed_profile;
 mod report;
 mod round_trip;
 mod texts;

@@ -5,6 +5,7 @@ mod info;
 mod interrupt;
 mod merge;
 mod profile;
+mod profile_options;
 mod report;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -83,6 +84,10 @@ struct MemoryArgs {
 }
 
 impl MemoryArgs {
+    fn is_given(&self) -> bool {
+        self.max_memory.is_some()
+    }
+
     fn limit(&self) -> UnpackLimit {
         UnpackLimit(self.max_memory)
     }
