@@ -121,8 +121,8 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         }
     }
 
-    /// The parameters of each method whose class has another method of its name. Where the parameters alone do
-    /// not distinguish the methods, the return types are added; the descriptors stand where those do not.
+    /// The parameters of each method whose class has another method of its name. Where the parameters alone
+    /// do not distinguish the methods, the return types are added; the descriptors stand where those do not.
     fn overloads(&self) -> HashMap<u32, String> {
         let mut by_name: HashMap<(Cow<'_, str>, &str), Vec<u32>> = HashMap::new();
         for method in

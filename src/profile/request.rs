@@ -27,12 +27,12 @@ pub struct ProfileRequest {
     pub rows: RowRequest,
     /// Prints a call tree in place of rows.
     pub tree: Option<TreeDirection>,
-    /// Names methods with their JVM descriptors in text. Without it text has Java types; JSON and CSV have the
-    /// descriptors always.
+    /// Names methods with their JVM descriptors in text. Without it text has Java types; JSON and CSV have
+    /// the descriptors always.
     pub descriptors: bool,
-    /// The least share of a method, percent: a call tree leaves out branches below this share of their thread's
-    /// time, or of the time of all threads from the methods up; a call graph methods below this share of their caller's time. `None` selects 1 for trees and
-    /// 20 for graphs.
+    /// The least share of a method, percent: a call tree leaves out branches below this share of their
+    /// thread's time, or of the time of all threads from the methods up; a call graph methods below this
+    /// share of their caller's time. `None` selects 1 for trees and 20 for graphs.
     pub threshold_percent: Option<f64>,
     /// The form of the printed results.
     pub form: PrintForm,

@@ -129,18 +129,18 @@ impl<'a> RelationTable<'a> {
             columns.push(Column::new("", DURATION_WIDTH, keep));
         }
         let calls = all().map(|relation| calls_of(relation).len()).max().unwrap_or(0);
-        columns.push(Column::new("", calls, Keep::Calls));
-        columns.push(Column::new("", CALLED_BY.len(), Keep::Always));
+        columns.push(Column::new("", calls, Keep::Always));
+        columns.push(Column::new("", CALLER.len(), Keep::Always));
         RelationTable { relations, names, clocks, look, table: Table::new(columns, widest, look.style) }
     }
 
     /// Writes a method's callers, its own time, and its callees.
     fn write(&self, row: &ProfileRow, out: &mut impl Write) -> io::Result<()> {
         let [callers, callees] = self.relations.of(row.id);
-        self.write_list(CALLED_BY, callers, out)?;
+        self.write_list(CALLER, callers, out)?;
         let own = percent(row.stat.exclusive[self.look.clock], row.stat.inclusive[self.look.clock]);
         self.write_line("self", own, row.stat.exclusive, String::new(), &ShownName::plain(""), out)?;
-        self.write_list(CALLS, callees, out)
+        self.write_list(CALLEE, callees, out)
     }
 
     fn write_list(&self, role: &str, list: &[CallRelation], out: &mut impl Write) -> io::Result<()> {
@@ -168,8 +168,8 @@ impl<'a> RelationTable<'a> {
     }
 }
 
-const CALLED_BY: &str = "called by";
-const CALLS: &str = "calls";
+const CALLER: &str = "caller";
+const CALLEE: &str = "callee";
 
 /// The calls of a relation, and all calls of the callee: `3/120`.
 fn calls_of(relation: &CallRelation) -> String {

@@ -1,5 +1,5 @@
-//! Method signatures as people read them: `(long, Object[])` for the JVM descriptor `(J[Ljava/lang/Object;)V`.
-//! The Java Virtual Machine Specification, 4.3, defines descriptors.
+//! Method signatures as people read them: `(long, Object[])` for the JVM descriptor
+//! `(J[Ljava/lang/Object;)V`. The Java Virtual Machine Specification, 4.3, defines descriptors.
 
 /// The parameters of a descriptor as Java types in parentheses, and the return type, where the descriptor has
 /// one. Classes stand without their packages. `None` for text that is no descriptor.

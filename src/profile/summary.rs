@@ -1,5 +1,5 @@
-//! What a profile says about its trace and its selection in sentences: the lines above a table, and the reason
-//! why there is nothing to show.
+//! What a profile says about its trace and its selection in sentences: the lines above a table, and the
+//! reason why there is nothing to show.
 
 use super::figures::{CLOCKS, count, duration};
 use super::profile_run::{ProfileRun, end_ns};

@@ -104,8 +104,8 @@ impl Table {
         self.style.bold(&format!("{line}{name}"))
     }
 
-    /// One row: a figure for each column, shown or not, and the name behind `indent`. A name that does not fit
-    /// beside the figures follows on a line of its own.
+    /// One row: a figure for each column, shown or not, and the name behind `indent`. A name that does not
+    /// fit beside the figures follows on a line of its own.
     pub(super) fn row(&self, figures: &[String], indent: &str, name: &ShownName, heat: Heat) -> String {
         let mut line = String::new();
         for (column, figure) in self.columns.iter().zip(figures).filter(|(column, _)| self.is_shown(column)) {

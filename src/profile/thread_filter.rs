@@ -19,8 +19,8 @@ pub(super) fn matching(trace: &MethodTrace<'_>, wanted: &str) -> Vec<bool> {
 }
 
 /// The index of the main thread: the thread whose id is the process's; without one the thread that is called
-/// `main`; without one the thread with the lowest id. Runtimes from before May 2023 write the kernel's tids, cut
-/// to 16 bits, and the main thread's tid is the pid. Later ones count threads from 1 as they start.
+/// `main`; without one the thread with the lowest id. Runtimes from before May 2023 write the kernel's tids,
+/// cut to 16 bits, and the main thread's tid is the pid. Later ones count threads from 1 as they start.
 fn main_thread(threads: &[TracedThread<'_>], pid: Option<i32>) -> Option<usize> {
     let pid = pid.and_then(|pid| u32::try_from(pid).ok());
     let is_process =

@@ -39,8 +39,8 @@ pub(super) enum BranchNode {
 /// Branches below this share of the whole are not printed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TreeThreshold {
-    /// Percent of the thread's time from the threads down, and of the time of all threads from the methods up.
-    /// With 0 even branches without time are printed.
+    /// Percent of the thread's time from the threads down, and of the time of all threads from the methods
+    /// up. With 0 even branches without time are printed.
     pub percent: f64,
     /// The clock of that time.
     pub clock: usize,

@@ -70,8 +70,8 @@ impl PrintedTree<'_> {
             }
             // A thread is not called.
             figures.push(if branch.calls == 0 { String::new() } else { count(branch.calls) });
-            // From the threads down the path to a hot branch is as large as the branch, so that the time in the
-            // branch itself decides.
+            // From the threads down the path to a hot branch is as large as the branch, so that the time in
+            // the branch itself decides.
             let heat = Heat::of(percent(branch.own[look.clock], whole));
             let Some(name) = shown.get(&branch.node) else { continue };
             writeln!(out, "{}", table.row(&figures, &indent(depth, room), name, heat))?;

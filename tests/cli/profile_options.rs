@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::art_writer::{Action, ArtTrace, Method, Record};
 use crate::support::tracebridge;
 
-/// Two threads with the same calls. Sorted by wall time, by CPU time and by calls, methods and classes come in
-/// different orders, and every part of the trace has calls. `read_us` is the time of the longest call.
+/// Two threads with the same calls. Sorted by wall time, by CPU time and by calls, methods and classes come
+/// in different orders, and every part of the trace has calls. `read_us` is the time of the longest call.
 fn trace(read_us: u32) -> ArtTrace {
     let method = |class: &str, name: &str| Method {
         class: class.into(),
@@ -51,8 +51,8 @@ fn trace(read_us: u32) -> ArtTrace {
     }
 }
 
-/// Each option with a value that changes every output that uses it. `--png` and `--svg` need Graphviz, and are
-/// the graph of `--dot`; `--strict` and `--max-memory` change no output.
+/// Each option with a value that changes every output that uses it. `--png` and `--svg` need Graphviz, and
+/// are the graph of `--dot`; `--strict` and `--max-memory` change no output.
 const OPTIONS: [&[&str]; 23] = [
     &["--by", "class"],
     &["--sort", "calls"],

@@ -17,7 +17,8 @@ use crate::support;
 const WIDTHS: [usize; 4] = [80, 100, 120, 200];
 
 /// Class, name and signature of each method: overloads, inner classes, a name that is wider than half of a
-/// terminal, one that is wider than a terminal, a class without a package, and a name with control characters.
+/// terminal, one that is wider than a terminal, a class without a package, and a name with control
+/// characters.
 const METHODS: [(&str, &str, &str); 13] = [
     ("com.example.app.MainActivity", "onCreate", "(Landroid/os/Bundle;)V"),
     ("org.mozilla.gecko.mozglue.GeckoLoader", "nativeRun", "([Ljava/lang/String;IIIII)V"),

@@ -42,10 +42,19 @@ impl HostCommand {
             HostCommand::Report(args) => report::report(args),
             HostCommand::Open(args) => report::open(args),
             HostCommand::Info(args) => info::run(args),
-            HostCommand::Profile(args) => profile::run(*args),
+            HostCommand::Profile(args) => match profile_options::check(&args) {
+                Ok(()) => profile::run(*args),
+                Err(why) => refuse(&why),
+            },
             HostCommand::Dmtracedump(args) => dmtracedump::run(args),
         }
     }
+}
+
+/// Says why a command line is refused that clap accepts.
+fn refuse(why: &str) -> anyhow::Result<Exit> {
+    complain(format_args!("tracebridge: {why}"));
+    Ok(Exit::Usage)
 }
 
 /// The definition of the command line, for manual pages and shell completions.

@@ -8,7 +8,6 @@ use clap::{Parser, ValueEnum};
 
 use super::MemoryArgs;
 use super::dmtracedump::ClockArg;
-use super::profile_options;
 use crate::cli::{Exit, units};
 use crate::console::complain;
 use crate::profile::{
@@ -24,9 +23,9 @@ use crate::profile::{
 /// wall time and thread-CPU time in it. "excl" is the time in a method without the methods it called, "incl"
 /// the time with them; of a recursion only the outermost call counts. On a terminal the table fits the width:
 /// columns and then packages give way to the methods' names. A pipe or a file gets everything. Exit status 1
-/// means that nothing matches, 2 that an option would not be used, 3 that the trace is damaged or that records
-/// had to be left out. Records that could be interpreted (calls without an end, thread ids used twice) are
-/// reported on stderr, and change the exit status only with --strict.
+/// means that nothing matches, 2 that an option would not be used, 3 that the trace is damaged or that
+/// records had to be left out. Records that could be interpreted (calls without an end, thread ids used
+/// twice) are reported on stderr, and change the exit status only with --strict.
 #[derive(Parser)]
 #[command(after_help = "Examples:\n  \
     tracebridge profile app.trace --thread main --top 20\n  \
@@ -59,9 +58,9 @@ pub struct ProfileArgs {
     #[arg(long, help_heading = "Rows")]
     pub(super) signatures: bool,
 
-    /// Count only threads whose name contains NAME, or whose id in the trace is NAME; `main` is the main thread
-    /// whatever its name: the one whose id is the process's, else the one that is called main, else the one with
-    /// the lowest id. Can be given several times
+    /// Count only threads whose name contains NAME, or whose id in the trace is NAME; `main` is the main
+    /// thread whatever its name: the one whose id is the process's, else the one that is called main, else
+    /// the one with the lowest id. Can be given several times
     #[arg(long, value_name = "NAME", help_heading = "Filters")]
     pub(super) thread: Vec<String>,
     /// Count only time after TIME, measured from the trace's start (1.5s, 200ms, 0.75ms)
@@ -70,8 +69,8 @@ pub struct ProfileArgs {
     /// Count only time before TIME, measured from the trace's start (1.5s, 200ms, 0.75ms)
     #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Filters")]
     pub(super) to: Option<Duration>,
-    /// Show only rows whose name contains PATTERN; * stands for any text. Methods have their parameters in their
-    /// names, as Java types and as JVM descriptors
+    /// Show only rows whose name contains PATTERN; * stands for any text. Methods have their parameters in
+    /// their names, as Java types and as JVM descriptors
     #[arg(long, value_name = "PATTERN", help_heading = "Filters")]
     pub(super) method: Option<String>,
 
@@ -93,8 +92,9 @@ pub struct ProfileArgs {
     /// Print the methods that take the time, each with its callers
     #[arg(long, help_heading = "Outputs")]
     pub(super) bottom_up: bool,
-    /// Leave out calls below this share, percent: in --tree of their thread's time, in --bottom-up of the time
-    /// of all threads, in --dot, --png and --svg of their caller's time [default: 1 in trees, 20 in graphs]
+    /// Leave out calls below this share, percent: in --tree of their thread's time, in --bottom-up of the
+    /// time of all threads, in --dot, --png and --svg of their caller's time [default: 1 in trees, 20 in
+    /// graphs]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent, help_heading = "Outputs")]
     pub(super) threshold: Option<f64>,
     /// Print JSON, one object a trace; times in ns (docs/schemas/profile.json describes it)
@@ -158,23 +158,14 @@ fn parse_percent(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|p| (0.0..=100.0).contains(p)).ok_or_else(|| "percent, 0 to 100".to_owned())
 }
 
-/// Says why the command line is refused.
-fn refuse(why: &str) -> anyhow::Result<Exit> {
-    complain(format_args!("tracebridge: {why}"));
-    Ok(Exit::Usage)
-}
-
 /// Runs the command.
 pub fn run(args: ProfileArgs) -> anyhow::Result<Exit> {
-    if let Err(why) = profile_options::check(&args) {
-        return refuse(&why);
-    }
     let mut results = super::results();
     let mut message = |text: &str| complain(format_args!("tracebridge: {text}"));
     let mut output = ProfileOutput { results: results.as_mut(), message: &mut message };
     let strict = args.strict;
     let report = match profile::run(&args.into_request(), &mut output) {
-        Err(error) if error.is_usage() => return refuse(&error.to_string()),
+        Err(error) if error.is_usage() => return super::refuse(&error.to_string()),
         report => report?,
     };
     Ok(match report {

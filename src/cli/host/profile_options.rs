@@ -101,8 +101,8 @@ fn outputs(args: &ProfileArgs) -> Outputs {
     }
 }
 
-/// Options that one output uses, each for itself, and that contradict each other. The second is an option with
-/// the reason.
+/// Options that one output uses, each for itself, and that contradict each other. The second is an option
+/// with the reason.
 fn contradiction(args: &ProfileArgs) -> Option<String> {
     let by_other = args.by.is_some_and(|by| by != RowArg::Method);
     let refused =
