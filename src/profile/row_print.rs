@@ -80,13 +80,13 @@ fn columns(shown: &[ProfileRow], clocks: &[(usize, &'static str)], look: RowLook
         let is_main = *clock == look.clock;
         for (kind, title) in [(SortKey::Exclusive, "excl"), (SortKey::Inclusive, "incl")] {
             let head = format!("{name} {title}");
-            let (time, part) = match (is_main, kind == look.sort) {
-                (true, true) => (Keep::Always, Keep::Always),
-                (true, false) if look.sort == SortKey::Calls && kind == SortKey::Exclusive => {
-                    (Keep::Other, Keep::Other)
-                }
-                (true, false) => (Keep::Other, Keep::Share),
-                (false, _) if kind == SortKey::Exclusive => (Keep::SecondExclusive, Keep::SecondShare),
+            let (time, part) = match (is_main, kind) {
+                (true, kind) if kind == look.sort => (Keep::Always, Keep::Always),
+                // Rows that are sorted by their calls have their exclusive time beside them.
+                (true, SortKey::Exclusive) if look.sort == SortKey::Calls => (Keep::Always, Keep::Always),
+                (true, _) if look.sort == SortKey::Calls => (Keep::Calls, Keep::Share),
+                (true, _) => (Keep::Other, Keep::Share),
+                (false, SortKey::Exclusive) => (Keep::SecondExclusive, Keep::SecondShare),
                 (false, _) => (Keep::SecondInclusive, Keep::SecondShare),
             };
             let is_hot = time == Keep::Always;
@@ -94,10 +94,12 @@ fn columns(shown: &[ProfileRow], clocks: &[(usize, &'static str)], look: RowLook
             columns.push(Column { is_hot, ..Column::new("share", SHARE_WIDTH, part) });
         }
     }
-    let calls = if look.sort == SortKey::Calls { Keep::Always } else { Keep::Calls };
-    columns.push(Column::new("calls", count_width(shown.iter().map(|row| row.stat.calls)), calls));
-    let recursive = count_width(shown.iter().map(|row| row.stat.recursive));
-    columns.push(Column::new("recursive", recursive, Keep::Recursive));
+    // The number of calls that rows are sorted by includes the recursive ones.
+    let is_sorted = look.sort == SortKey::Calls;
+    let keep = |keep| if is_sorted { Keep::Always } else { keep };
+    let width = |number: fn(&ProfileRow) -> u64| count_width(shown.iter().map(number));
+    columns.push(Column::new("calls", width(|row| row.stat.calls), keep(Keep::Calls)));
+    columns.push(Column::new("recursive", width(|row| row.stat.recursive), keep(Keep::Recursive)));
     columns
 }
 

@@ -5,6 +5,7 @@ use super::figures::{CLOCKS, count, duration};
 use super::profile_run::{ProfileRun, end_ns};
 use super::request::TreeDirection;
 use super::rows::clocks;
+use super::text_style::NO_BREAK_SPACE;
 use super::tree::CallTree;
 use super::tree_branches::whole_time;
 use crate::formats::art_method::Ticks;
@@ -62,7 +63,8 @@ pub(super) fn no_calls(profile: &ProfileRun<'_, '_>) -> Option<String> {
         if window.end < u64::MAX { format!("and {}", time(window.end)) } else { "and the end".to_owned() };
     (window.start < end).then(|| {
         let (from, end) = (time(window.start), time(end));
-        format!("no call{whose} lies between {from} {until}; the trace ends at {end}")
+        let why = format!("no call{whose} lies between {from} {until}; the trace ends at {end}");
+        why.replace(NO_BREAK_SPACE, " ")
     })
 }
 
@@ -75,7 +77,7 @@ pub(super) fn no_branch(direction: TreeDirection, threshold_percent: f64) -> Str
     format!("--threshold {threshold_percent}: {what}")
 }
 
-/// A time in a sentence.
+/// A time in a sentence, which is not parted from its unit.
 fn time(ns: u64) -> String {
-    duration(ns).trim_end().to_owned()
+    duration(ns).trim_end().replace(' ', NO_BREAK_SPACE)
 }

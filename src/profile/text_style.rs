@@ -35,6 +35,9 @@ impl Heat {
     }
 }
 
+/// The space between a figure and its unit in a sentence.
+pub(super) const NO_BREAK_SPACE: &str = "\u{a0}";
+
 impl TextStyle {
     /// Bold text, where colour is on.
     pub(super) fn bold(self, text: &str) -> String {
@@ -61,10 +64,11 @@ impl TextStyle {
     }
 
     /// Text in lines that end between words and fit the terminal. The control characters of names in it are
-    /// escaped. A word that is wider than the terminal has a line of its own.
+    /// escaped. A word that is wider than the terminal has a line of its own. No line ends at a no-break space,
+    /// which becomes a space.
     pub(super) fn wrap(self, text: &str) -> String {
         let text = printable(text);
-        let Some(width) = self.width else { return text.into_owned() };
+        let Some(width) = self.width else { return text.replace(NO_BREAK_SPACE, " ") };
         let mut out = String::with_capacity(text.len() + text.len() / width.max(1));
         let mut column = 0;
         for word in text.split(' ') {
@@ -76,7 +80,7 @@ impl TextStyle {
                 out.push(' ');
                 column += 1;
             }
-            out.push_str(word);
+            out.push_str(&word.replace(NO_BREAK_SPACE, " "));
             column += len;
         }
         out
@@ -92,6 +96,7 @@ mod tests {
         let style = |width| TextStyle { width, colour: false };
         assert_eq!(style(Some(9)).wrap("one two three four"), "one two\nthree\nfour");
         assert_eq!(style(Some(3)).wrap("a verylong b"), "a\nverylong\nb");
+        assert_eq!(style(Some(9)).wrap("wall 45.1\u{a0}s"), "wall\n45.1 s");
         assert_eq!(style(None).wrap("one two\x1b[2J"), "one two\\u001b[2J");
     }
 

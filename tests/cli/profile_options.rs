@@ -24,7 +24,7 @@ fn trace(read_us: u32) -> ArtTrace {
             (cpu_us, wall_us) = (cpu_us + cpu, wall_us + wall);
         };
         record(0, Action::Enter, [3, 3]);
-        let calls = [(10, 1, [2, 2]), (1, 3, [read_us, 5]), (1, 2, [100, 80]), (5, 4, [10, 10])];
+        let calls = [(10, 1, [2, 2]), (1, 3, [read_us, 5]), (1, 2, [200, 80]), (5, 4, [10, 10])];
         for (times, method, took) in calls {
             for _ in 0..times {
                 record(method, Action::Enter, took);
@@ -110,7 +110,7 @@ fn each_pair_of_options_is_refused_by_name_or_both_change_the_result() {
     let write = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
     write("app.trace", &trace(300).to_bytes());
     write("before.trace", &trace(200).to_bytes());
-    write("mapping.txt", b"com.real.App -> a.App:\n    void start(long) -> run\n");
+    write("mapping.txt", b"com.real.App -> a.App:\n    void start(long) -> run\ncom.real.Net -> a.b.Net:\n    void receive(long) -> read\n");
     let alone: Vec<_> = OPTIONS.iter().map(|option| outcome(dir.path(), option)).collect();
     let (mut used, mut refused) = (Vec::new(), Vec::new());
     for (n, option) in OPTIONS.iter().enumerate() {

@@ -135,11 +135,11 @@ pub(super) fn check(args: &ProfileArgs) -> Result<(), String> {
         if beside == 0 && outputs & option.used_by != 0 {
             continue;
         }
-        let with = if beside == 0 { outputs } else { beside };
-        let (with, users) = (names(with), names(option.used_by));
-        return Err(match option.used_by == option.goes_with || beside == 0 {
-            true => format!("{} does not go with {with}; it goes with {users}", option.name),
-            false => format!("{} does not go with {with}", option.name),
+        let with = names(if beside == 0 { outputs } else { beside });
+        let refusal = format!("{} does not go with {with}", option.name);
+        return Err(match NAMES.contains(&option.name) {
+            true => refusal,
+            false => format!("{refusal}; it goes with {}", names(option.used_by)),
         });
     }
     contradiction(args).map_or(Ok(()), Err)
