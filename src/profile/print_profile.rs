@@ -22,8 +22,9 @@ use super::writer::ProfileWriter;
 use super::{diff_print, row_data, summary};
 use crate::text::contains_pattern;
 
-/// Call trees leave out branches below this share, percent, unless the request gives a share.
-const TREE_THRESHOLD_PERCENT: f64 = 1.0;
+/// Call trees leave out branches below the first of these shares that any branch has, percent, unless the
+/// request gives a share.
+const TREE_THRESHOLDS_PERCENT: [f64; 3] = [1.0, 0.1, 0.01];
 
 /// Prints profiles in the requested form.
 pub(super) struct ProfilePrinter {
@@ -99,12 +100,22 @@ impl ProfilePrinter {
         output: &mut ProfileOutput<'_>,
     ) -> Result<ProfileReport, ProfileError> {
         let tree = profile.tree();
-        let percent = profile.request.threshold_percent.unwrap_or(TREE_THRESHOLD_PERCENT);
-        let threshold = TreeThreshold { percent, clock: profile.clock };
-        let (branches, left_out) = match direction {
-            TreeDirection::TopDown => tree_branches::top_down(&tree, threshold),
-            TreeDirection::BottomUp => tree_branches::bottom_up(&tree, threshold),
+        let branches_from = |percent| {
+            let threshold = TreeThreshold { percent, clock: profile.clock };
+            let (branches, left_out) = match direction {
+                TreeDirection::TopDown => tree_branches::top_down(&tree, threshold),
+                TreeDirection::BottomUp => tree_branches::bottom_up(&tree, threshold),
+            };
+            (percent, branches, left_out)
         };
+        let [first, lower @ ..] = TREE_THRESHOLDS_PERCENT;
+        let mut found = branches_from(profile.request.threshold_percent.unwrap_or(first));
+        for percent in lower.into_iter().filter(|_| profile.request.threshold_percent.is_none()) {
+            if found.1.is_empty() {
+                found = branches_from(percent);
+            }
+        }
+        let (percent, branches, left_out) = found;
         if left_out.is_cut {
             let cut = format!(
                 "the tree has more than {} branches, and lacks the others: a higher --threshold leaves more of \

@@ -176,7 +176,7 @@ mod tests {
             (34, "…GeckoThread.run(String, int)"),
             (28, "…gecko.GeckoThread.run(…)"),
             (23, "…GeckoThread.run(…)"),
-            (18, "…ckoThread.run(…)"),
+            (18, "…eckoThread.run(…)"),
             (9, "…d.run(…)"),
             (8, "…run(…)"),
             (7, "…run(…)"),
@@ -194,7 +194,7 @@ mod tests {
     fn overloads_keep_their_parameters_longer_than_their_class() {
         let name = ShownName::method("java.lang.Object", "wait", "(long, int)", true);
         assert_eq!(fitted(&name, 18).as_deref(), Some("…t.wait(long, int)"));
-        assert_eq!(fitted(&name, 14).as_deref(), Some("…ject.wait(…)"));
+        assert_eq!(fitted(&name, 14).as_deref(), Some("…bject.wait(…)"));
     }
 
     #[test]

@@ -151,17 +151,17 @@ mod tests {
     #[test]
     fn columns_give_way_to_names_in_the_order_of_their_need() {
         let name = ShownName::method("com.example.Screen", "onDraw", "(Canvas)", false);
-        let all = "wall excl  cpu excl  calls  recursive  method\n  1.25 s   14.0 ms     12          0  com.example.Screen.onDraw(Canvas)";
+        let all = "wall excl  cpu excl  calls  recursive  method\n  1.25 s    14.0 ms     12          0  com.example.Screen.onDraw(Canvas)";
         for (width, text) in [
             (None, all),
             (Some(80), all),
             (
                 Some(70),
-                "wall excl  cpu excl  calls  method\n  1.25 s   14.0 ms     12  com.example.Screen.onDraw(Canvas)",
+                "wall excl  cpu excl  calls  method\n  1.25 s    14.0 ms     12  com.example.Screen.onDraw(Canvas)",
             ),
             (Some(40), "wall excl  calls  method\n  1.25 s      12  …Screen.onDraw(Canvas)"),
-            (Some(25), "wall excl  method\n  1.25 s   ….onDraw(…)"),
-            (Some(15), "wall excl  method\n  1.25 s\n….onDraw(Canvas)"),
+            (Some(25), "wall excl  method\n  1.25 s   …een.onDraw(…)"),
+            (Some(15), "wall excl  method\n  1.25 s\n…reen.onDraw(…)"),
         ] {
             let shown = lines(width, &name);
             assert_eq!(shown, text, "{width:?}");

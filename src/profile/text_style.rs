@@ -64,8 +64,8 @@ impl TextStyle {
     }
 
     /// Text in lines that end between words and fit the terminal. The control characters of names in it are
-    /// escaped. A word that is wider than the terminal has a line of its own. No line ends at a no-break space,
-    /// which becomes a space.
+    /// escaped. A word that is wider than the terminal has a line of its own. No line ends at a no-break
+    /// space, which becomes a space.
     pub(super) fn wrap(self, text: &str) -> String {
         let text = printable(text);
         let Some(width) = self.width else { return text.replace(NO_BREAK_SPACE, " ") };
