@@ -44,8 +44,8 @@ pub(super) fn write_table(
         Column::new("after", width, Keep::Always),
         Column::new("", "slower".len(), Keep::Always),
     ];
-    let table = Table::new(columns, names.iter().map(ShownName::width).max().unwrap_or(0), look.style);
-    writeln!(out, "{}", table.head(&what))?;
+    let table = Table::new(columns, &what, names.iter().map(ShownName::width).max().unwrap_or(0), look.style);
+    writeln!(out, "{}", table.head())?;
     for (row, name) in changes.iter().zip(&names) {
         let delta = u64::try_from(row.delta.unsigned_abs()).unwrap_or(u64::MAX);
         let sign = match row.delta {

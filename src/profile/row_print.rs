@@ -35,8 +35,8 @@ pub(super) fn write_table(
         shown.iter().map(|row| rows.shown(names, row, look.descriptors)).collect();
     let widest = shown_names.iter().map(ShownName::width).max().unwrap_or(0);
     let clocks = clocks_from(rows.clocks, look.clock);
-    let table = Table::new(columns(shown, &clocks, look), widest, look.style);
-    writeln!(out, "{}", table.head(rows.by.name()))?;
+    let table = Table::new(columns(shown, &clocks, look), rows.by.name(), widest, look.style);
+    writeln!(out, "{}", table.head())?;
     let relation_table =
         relations.map(|relations| RelationTable::new(relations, shown, names, &clocks, look));
     for (row, name) in shown.iter().zip(&shown_names) {
@@ -133,7 +133,7 @@ impl<'a> RelationTable<'a> {
         let calls = all().map(|relation| calls_of(relation).len()).max().unwrap_or(0);
         columns.push(Column::new("", calls, Keep::Always));
         columns.push(Column::new("", CALLER.len(), Keep::Always));
-        RelationTable { relations, names, clocks, look, table: Table::new(columns, widest, look.style) }
+        RelationTable { relations, names, clocks, look, table: Table::new(columns, "", widest, look.style) }
     }
 
     /// Writes a method's callers, its own time, and its callees.

@@ -60,6 +60,8 @@ const GAP: usize = 2;
 #[derive(Debug)]
 pub(super) struct Table {
     columns: Vec<Column>,
+    /// What the names are.
+    title: String,
     /// The least [`Column::keep`] of the columns that are printed.
     least: Keep,
     style: TextStyle,
@@ -67,8 +69,9 @@ pub(super) struct Table {
 
 impl Table {
     /// A table whose figures take at most half of the terminal, or what the widest name leaves of it.
-    pub(super) fn new(columns: Vec<Column>, widest_name: usize, style: TextStyle) -> Table {
-        let mut table = Table { columns, least: Keep::Recursive, style };
+    pub(super) fn new(columns: Vec<Column>, title: &str, widest_name: usize, style: TextStyle) -> Table {
+        let mut table = Table { columns, title: title.to_owned(), least: Keep::Recursive, style };
+        let widest_name = widest_name.max(title.chars().count());
         let Some(width) = style.width else { return table };
         let room = (width / 2).max(width.saturating_sub(widest_name));
         let mut levels: Vec<Keep> = table.columns.iter().map(|column| column.keep).collect();
@@ -95,13 +98,13 @@ impl Table {
         self.style.width.map(|width| width.saturating_sub(self.figures_width()))
     }
 
-    /// The line above the rows; `name` says what the names are.
-    pub(super) fn head(&self, name: &str) -> String {
+    /// The line above the rows.
+    pub(super) fn head(&self) -> String {
         let mut line = String::new();
         for column in self.columns.iter().filter(|column| self.is_shown(column)) {
             let _ = write!(line, "{:>width$}{:GAP$}", column.head, "", width = column.width());
         }
-        self.style.bold(&format!("{line}{name}"))
+        self.style.bold(&(line + &self.title))
     }
 
     /// One row: a figure for each column, shown or not, and the name behind `indent`. A name that does not
@@ -143,9 +146,9 @@ mod tests {
             Column::new("calls", 3, Keep::Calls),
             Column::new("recursive", 1, Keep::Recursive),
         ];
-        let table = Table::new(columns, name.width(), TextStyle { width, colour: false });
+        let table = Table::new(columns, "method", name.width(), TextStyle { width, colour: false });
         let figures = ["1.25 s ", "14.0 ms", "12", "0"].map(String::from);
-        format!("{}\n{}", table.head("method"), table.row(&figures, "", name, Heat::Plain))
+        format!("{}\n{}", table.head(), table.row(&figures, "", name, Heat::Plain))
     }
 
     #[test]

@@ -50,8 +50,8 @@ impl PrintedTree<'_> {
             });
             widest = widest.max((INDENT * depth).min(MAX_INDENT) + name.width());
         }
-        let table = Table::new(self.columns(&clocks, look.clock), widest, look.style);
-        writeln!(out, "{}", table.head(self.title()))?;
+        let table = Table::new(self.columns(&clocks, look.clock), self.title(), widest, look.style);
+        writeln!(out, "{}", table.head())?;
         let room = table.name_room().map_or(MAX_INDENT, |room| (room / 3).min(MAX_INDENT));
         let mut whole = self.whole;
         for (depth, branch) in depth_first(self.branches) {
