@@ -72,8 +72,8 @@ fn escape(text: &str, keeps: impl Fn(char) -> bool) -> Cow<'_, str> {
 
 /// A writer for lines that people read on a terminal. What one `write!` or `writeln!` formats is at most one
 /// line: a name in it cannot begin another line. Bytes that come by other ways are not formatted here; of
-/// them line feeds, tabs, and the sequences for bold, grey and plain text pass, and other control characters
-/// are escaped.
+/// them line feeds, tabs, and the sequences for bold, grey, bold red and plain text pass, and other control
+/// characters are escaped.
 #[derive(Debug)]
 pub struct TerminalWriter<W: Write> {
     out: W,
@@ -88,7 +88,7 @@ impl<W: Write> TerminalWriter<W> {
     }
 
     fn text(&mut self, text: &str) -> io::Result<()> {
-        const STYLES: [&str; 3] = ["\x1b[0m", "\x1b[1m", "\x1b[2m"];
+        const STYLES: [&str; 4] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;31m"];
         let mut rest = text;
         while let Some(at) = rest.find('\x1b') {
             self.out.write_all(escape(&rest[..at], is_layout).as_bytes())?;
@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn c5_bytes_keep_their_lines_and_styles_wherever_they_are_cut() {
-        let text = "\x1b[1mbold\x1b[0m\tü\n\x1b[2J\u{9b}\u{202e}".as_bytes();
-        let want = "\x1b[1mbold\x1b[0m\tü\n\\u001b[2J\\u009b\\u202e".as_bytes();
+        let text = "\x1b[1;31mred\x1b[0m\x1b[1mbold\x1b[0m\tü\n\x1b[2J\u{9b}\u{202e}".as_bytes();
+        let want = "\x1b[1;31mred\x1b[0m\x1b[1mbold\x1b[0m\tü\n\\u001b[2J\\u009b\\u202e".as_bytes();
         let mut whole = TerminalWriter::new(Vec::new());
         whole.write_all(&[text, b"\x9b!"].concat()).unwrap();
         assert_eq!(whole.out, [want, "\u{fffd}!".as_bytes()].concat());

@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
     let Some(([what, how], trace)) = data.split_first_chunk() else { return };
     let file = InputFile::new("profile", trace);
     let mut results = Vec::new();
-    let mut message = |_: &str| {};
+    let mut message = |_: &str, _: &str| {};
     let mut output = ProfileOutput { results: &mut results, message: &mut message };
     if what & 0x80 != 0 {
         let request = DumpRequest {

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use super::figures::CLOCKS;
 use super::flat::MethodStat;
 use super::names::TraceNames;
-use super::row_print::members;
-use super::rows::{ProfileRows, SortKey, figure};
-use super::text_style::{CLOCKS, TextStyle, ms};
+use super::row_data::members;
+use super::rows::{ProfileRow, ProfileRows, SortKey, figure};
 use crate::text::csv_field;
 
 /// The change of a row from the earlier profile to the later one.
@@ -40,6 +40,8 @@ impl RowChange {
 #[derive(Debug, Clone)]
 pub(super) struct DiffRow {
     pub name: String,
+    /// Which profile has the row, 1 for the later one, and the row there.
+    pub in_profile: (usize, ProfileRow),
     pub before: MethodStat,
     pub after: MethodStat,
     pub change: RowChange,
@@ -53,15 +55,19 @@ pub(super) fn diff(
     after: (&ProfileRows, &TraceNames<'_, '_>),
     sort: (SortKey, usize),
 ) -> Vec<DiffRow> {
-    let mut by_name: BTreeMap<String, [MethodStat; 2]> = BTreeMap::new();
+    type Sides = ([MethodStat; 2], (usize, ProfileRow));
+    let mut by_name: BTreeMap<String, Sides> = BTreeMap::new();
     for (side, (rows, names)) in [before, after].into_iter().enumerate() {
         for row in &rows.rows {
-            by_name.entry(rows.label(names, row)).or_default()[side].add(&row.stat);
+            let empty = ([MethodStat::default(); 2], (side, *row));
+            let (stats, in_profile) = by_name.entry(rows.label(names, row)).or_insert(empty);
+            stats[side].add(&row.stat);
+            *in_profile = (side, *row);
         }
     }
     let mut rows: Vec<DiffRow> = by_name
         .into_iter()
-        .map(|(name, [before, after])| {
+        .map(|(name, ([before, after], in_profile))| {
             let value = |stat| i128::from(figure(stat, sort.0, sort.1));
             let delta = value(&after) - value(&before);
             let change = match (before.is_empty(), after.is_empty(), delta) {
@@ -71,38 +77,11 @@ pub(super) fn diff(
                 (_, _, 1..) => RowChange::Slower,
                 _ => RowChange::Faster,
             };
-            DiffRow { name, before, after, change, delta }
+            DiffRow { name, in_profile, before, after, change, delta }
         })
         .collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.delta.unsigned_abs()));
     rows
-}
-
-/// Writes changes as a table for people.
-pub(super) fn write_table(
-    rows: &[DiffRow],
-    sort: (SortKey, usize),
-    style: TextStyle,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let clock = CLOCKS.iter().find(|(clock, _)| *clock == sort.1).map_or("", |(_, name)| name);
-    let what = match sort.0 {
-        SortKey::Exclusive => format!("{clock} excl, ms"),
-        SortKey::Inclusive => format!("{clock} incl, ms"),
-        SortKey::Calls => "calls".to_owned(),
-    };
-    let head = format!("{:>13} {:>12} {:>12} {:>7}  name ({what})", "change", "before", "after", "");
-    writeln!(out, "{}", style.bold(&style.fit(&head)))?;
-    for row in rows {
-        let show = |value: u64| if sort.0 == SortKey::Calls { value.to_string() } else { ms(value) };
-        let delta = show(u64::try_from(row.delta.unsigned_abs()).unwrap_or(u64::MAX));
-        let sign = if row.delta < 0 { '-' } else { '+' };
-        let (before, after) = (figure(&row.before, sort.0, sort.1), figure(&row.after, sort.0, sort.1));
-        let (change, delta) = (row.change.name(), format!("{sign}{delta}"));
-        let line = format!("{delta:>13} {:>12} {:>12} {change:>7}  {}", show(before), show(after), row.name);
-        writeln!(out, "{}", style.fit(&line))?;
-    }
-    Ok(())
 }
 
 /// Changes as a JSON array; times in ns, of the clocks that both profiles have.

@@ -93,6 +93,17 @@ pub enum ProfileError {
 }
 
 impl ProfileError {
+    /// Whether the request contradicts itself, whatever the files hold.
+    pub fn is_usage(&self) -> bool {
+        use ProfileError::{
+            EmptyWindow, NoComparisonInThisOutput, SeveralTracesInOneFile, SeveralTracesToCompare,
+        };
+        matches!(
+            self,
+            EmptyWindow | NoComparisonInThisOutput | SeveralTracesInOneFile | SeveralTracesToCompare
+        )
+    }
+
     /// The error of writing `path`.
     pub(super) fn write_file(path: &Path, source: io::Error) -> ProfileError {
         ProfileError::WriteFile { path: path.display().to_string(), source }

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use super::figures::{duration, percent};
 use super::graph::CallGraph;
 use super::names::TraceNames;
-use super::text_style::percent;
 use super::tree::ROOT;
 use crate::text::markup::escape_html;
 
@@ -144,14 +144,7 @@ impl GraphPicture<'_> {
     }
 
     fn time(&self, ticks: u64) -> String {
-        let ns = ticks.saturating_mul(self.tick_ns);
-        // The unit is chosen by the rounded number: 999,960 ns are 1.0 ms.
-        match ns {
-            0..1_000 => format!("{ns} ns"),
-            1_000..999_950 => format!("{:.1} µs", ns as f64 / 1e3),
-            999_950..999_950_000 => format!("{:.1} ms", ns as f64 / 1e6),
-            _ => format!("{:.2} s", ns as f64 / 1e9),
-        }
+        duration(ticks.saturating_mul(self.tick_ns)).trim_end().to_owned()
     }
 }
 

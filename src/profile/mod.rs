@@ -6,11 +6,14 @@
 //! `rows` and the printing modules make the outputs.
 
 pub mod call_events;
+mod call_relations;
 mod call_stacks;
 mod code_origin;
 mod diff;
+mod diff_print;
 pub mod dmtracedump;
 mod error;
+mod figures;
 mod firefox;
 mod flame_graph;
 pub mod flat;
@@ -23,13 +26,20 @@ mod print_profile;
 mod profile_run;
 pub mod record_stream;
 mod request;
+mod row_data;
 mod row_print;
 mod rows;
 mod run;
+mod shown_name;
+mod signature;
 mod speedscope;
+mod summary;
+mod table;
 mod text_style;
+mod thread_filter;
 mod ticks;
 pub mod tree;
+mod tree_branches;
 mod tree_print;
 mod waiting;
 mod write_files;

@@ -2,9 +2,12 @@
 //! them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
+use super::shown_name::ShownName;
+use super::signature;
 use crate::art::{MappedMethod, Mapping, MappingError};
 use crate::formats::art_method::{Method, MethodTrace};
 
@@ -15,6 +18,8 @@ pub(super) struct TraceNames<'t, 'a> {
     mapped: HashMap<u32, MappedMethod>,
     /// How many threads have each name.
     thread_names: HashMap<&'t str, u32>,
+    /// The parameters of methods with overloads; see [`TraceNames::overloads`].
+    overloads: OnceCell<HashMap<u32, String>>,
 }
 
 impl<'t, 'a> TraceNames<'t, 'a> {
@@ -24,7 +29,7 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         for thread in trace.threads().iter().filter(|thread| !thread.name.is_empty()) {
             *thread_names.entry(thread.name.as_ref()).or_default() += 1;
         }
-        TraceNames { trace, mapped: HashMap::new(), thread_names }
+        TraceNames { trace, mapped: HashMap::new(), thread_names, overloads: OnceCell::new() }
     }
 
     /// Names as the mapping file with the content `mapping` restores them. Methods that are not in the
@@ -89,6 +94,55 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         name
     }
 
+    /// The name of a method for people: with its parameters as Java types, or with the JVM descriptor.
+    pub(super) fn shown(&self, method: u32, descriptors: bool) -> ShownName {
+        let Some(traced) = self.method(method).filter(|traced| traced.declared) else {
+            return ShownName::plain(&self.full(method));
+        };
+        let overload = self.overloads.get_or_init(|| self.overloads()).get(&method);
+        let parameters = match overload {
+            _ if descriptors || overload.is_none() => parameters(&traced.signature, descriptors),
+            Some(parameters) => parameters.clone(),
+            None => String::new(),
+        };
+        let name = ShownName::method(&self.class(method), self.own(method), &parameters, overload.is_some());
+        match self.inlined(method) {
+            [] => name,
+            inlined => name.with_note(&format!(" [inlines {}]", inlined.join(", "))),
+        }
+    }
+
+    /// The method's name without its class.
+    fn own(&self, method: u32) -> &str {
+        match (self.mapped.get(&method), self.method(method)) {
+            (Some(mapped), _) => &mapped.name,
+            (None, Some(traced)) => &traced.name,
+            (None, None) => "",
+        }
+    }
+
+    /// The parameters of each method whose class has another method of its name. Where the parameters alone
+    /// do not distinguish the methods, the return types are added; the descriptors stand where those do not.
+    fn overloads(&self) -> HashMap<u32, String> {
+        let mut by_name: HashMap<(Cow<'_, str>, &str), Vec<u32>> = HashMap::new();
+        for method in
+            (0..self.trace.methods().len() as u32).filter(|m| self.trace.methods()[*m as usize].declared)
+        {
+            by_name.entry((self.class(method), self.own(method))).or_default().push(method);
+        }
+        let signature = |method: &u32| &*self.trace.methods()[*method as usize].signature;
+        let mut overloads = HashMap::new();
+        for methods in by_name.into_values().filter(|methods| methods.len() > 1) {
+            let forms: [fn(&str) -> String; 3] =
+                [|text| parameters(text, false), with_return_type, |text| parameters(text, true)];
+            let forms = forms.map(|form| methods.iter().map(signature).map(form).collect::<Vec<String>>());
+            let distinguishes = |form: &&Vec<String>| form.iter().collect::<HashSet<_>>().len() == form.len();
+            let form = forms.iter().find(distinguishes).unwrap_or(&forms[0]);
+            overloads.extend(methods.iter().copied().zip(form.iter().cloned()));
+        }
+        overloads
+    }
+
     /// The methods that R8 has inlined into the method, as `class.method:line`, innermost first.
     pub(super) fn inlined(&self, method: u32) -> &[String] {
         self.mapped.get(&method).map_or(&[], |mapped| &mapped.inlined)
@@ -109,6 +163,24 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         let label = this.label();
         let twins = self.thread_names.get(this.name.as_ref()).is_some_and(|n| *n > 1);
         if twins { format!("{label} ({})", this.id) } else { label.into_owned() }
+    }
+}
+
+/// The parameters of a signature as Java types; the descriptor as it is where that is requested, or where it
+/// cannot be read.
+fn parameters(signature: &str, as_descriptor: bool) -> String {
+    match signature::parse(signature).filter(|_| !as_descriptor) {
+        Some((parameters, _)) => parameters,
+        None if signature.is_empty() => String::new(),
+        None => format!(" {signature}"),
+    }
+}
+
+/// The parameters and the return type of a signature: `(String): Object`.
+fn with_return_type(signature: &str) -> String {
+    match signature::parse(signature) {
+        Some((parameters, Some(returns))) => format!("{parameters}: {returns}"),
+        _ => parameters(signature, false),
     }
 }
 

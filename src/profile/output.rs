@@ -18,8 +18,9 @@ const FILE_BUFFER_BYTES: usize = 1 << 18;
 pub struct ProfileOutput<'o> {
     /// Receives the printed results: tables, JSON, CSV, and output files whose path is `-`.
     pub results: &'o mut dyn Write,
-    /// Receives one message after another: damage, irregularities and notes, each with the file's name.
-    pub message: &'o mut dyn FnMut(&str),
+    /// Receives one message after another: damage, irregularities and notes. The first text is the file's
+    /// name.
+    pub message: &'o mut dyn FnMut(&str, &str),
 }
 
 /// The outcome of a profile that was made and written.
@@ -30,12 +31,15 @@ pub struct ProfileReport {
     /// Whether irregular records had to be interpreted. The messages name the irregularities with their
     /// counts; nothing is missing because of them.
     pub irregular: bool,
+    /// Whether there was anything to show or write. The messages say why there was not.
+    pub has_results: bool,
 }
 
 impl BitOrAssign for ProfileReport {
     fn bitor_assign(&mut self, other: ProfileReport) {
         self.lossy |= other.lossy;
         self.irregular |= other.irregular;
+        self.has_results |= other.has_results;
     }
 }
 
@@ -61,23 +65,24 @@ impl ProfileOutput<'_> {
     /// Reports the damage, the irregularities and the notes from reading a file.
     fn report_reading(&mut self, input: &Input, report: &ReadReport) -> ProfileReport {
         for damage in input.damage.iter().chain(&report.damage) {
-            (self.message)(&format!("{}: damaged at offset {}: {}", input.name, damage.offset, damage.what));
+            (self.message)(&input.name, &format!("damaged at offset {}: {}", damage.offset, damage.what));
         }
         for line in report.irregular.iter().chain(&report.notes) {
-            (self.message)(&format!("{}: {line}", input.name));
+            (self.message)(&input.name, line);
         }
         ProfileReport {
             lossy: !input.damage.is_empty() || report.is_lossy(),
             irregular: !report.irregular.is_empty(),
+            has_results: false,
         }
     }
 
     /// Reports the irregularities of the calls.
     pub(super) fn report_anomalies(&mut self, input: &Input, anomalies: &CallAnomalies) -> ProfileReport {
         for line in anomalies.lines() {
-            (self.message)(&format!("{}: {line}", input.name));
+            (self.message)(&input.name, &line);
         }
-        ProfileReport { lossy: anomalies.are_lossy(), irregular: anomalies.any() }
+        ProfileReport { lossy: anomalies.are_lossy(), irregular: anomalies.any(), has_results: true }
     }
 
     /// Reports the irregularities of the calls of two traces.

@@ -1,25 +1,30 @@
 //! Prints a profile, or the comparison of two, in the requested form.
 
-use crate::text::contains_pattern;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::diff::{self, diff};
+use super::call_relations::CallRelations;
+use super::diff::{self, DiffRow, RowChange, diff};
 use super::error::ProfileError;
+use super::figures::count;
 use super::graph::CallGraph;
+use super::names::TraceNames;
 use super::output::{ProfileOutput, ProfileReport};
 use super::profile_run::ProfileRun;
 use super::request::{PrintForm, TreeDirection};
-use super::row_print::{self, CallRelations};
+use super::row_print::{self, RowLook};
 use super::rows::{ProfileRow, ProfileRows, RowKind, clocks};
-use super::text_style::{CLOCKS, ms};
 use super::tree::CallTree;
-use super::tree_print::{self, TreeBranch, TreeThreshold};
+use super::tree_branches::{self, MAX_BRANCHES, TreeThreshold, whole_time};
+use super::tree_print::{self, PrintedTree};
 use super::writer::ProfileWriter;
+use super::{diff_print, row_data, summary};
+use crate::text::contains_pattern;
 
-/// Call trees leave out nodes below this share of the whole time, percent, unless the request gives a share.
-const TREE_THRESHOLD_PERCENT: f64 = 1.0;
+/// Call trees leave out branches below the first of these shares that any branch has, percent, unless the
+/// request gives a share.
+const TREE_THRESHOLDS_PERCENT: [f64; 3] = [1.0, 0.1, 0.01];
 
 /// Prints profiles in the requested form.
 pub(super) struct ProfilePrinter {
@@ -34,6 +39,171 @@ impl ProfilePrinter {
     pub(super) fn new(several: bool) -> ProfilePrinter {
         ProfilePrinter { titled: several, json: Vec::new() }
     }
+
+    /// Prints the rows of one trace.
+    fn write_rows(
+        &mut self,
+        profile: &ProfileRun<'_, '_>,
+        output: &mut ProfileOutput<'_>,
+    ) -> Result<ProfileReport, ProfileError> {
+        let rows = profile.rows();
+        let matching: Vec<ProfileRow> =
+            rows.rows.iter().filter(|row| is_wanted(profile, &rows, row)).copied().collect();
+        if rows.rows.is_empty() {
+            say(profile, summary::no_calls(profile), output);
+        } else if matching.is_empty() {
+            say(profile, Some(no_match(profile, &rows, rows.rows.len())), output);
+        }
+        output.print(|mut out| self.print_rows(profile, &rows, &matching, &mut out))?;
+        let report = output.report_anomalies(profile.input, &rows.anomalies);
+        Ok(ProfileReport { has_results: !matching.is_empty(), ..report })
+    }
+
+    fn print_rows(
+        &mut self,
+        profile: &ProfileRun<'_, '_>,
+        rows: &ProfileRows,
+        matching: &[ProfileRow],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let (request, names) = (profile.request, &profile.names);
+        let shown = &matching[..profile.shown_rows(matching.len())];
+        let relations = (request.rows.relations && rows.by == RowKind::Method).then(|| {
+            let graph = CallGraph::of(&profile.tree(), profile.trace.methods().len());
+            CallRelations::new(&graph, profile.trace.header().tick_ns, profile.clock)
+        });
+        let relations = relations.as_ref();
+        match request.form {
+            PrintForm::Json => {
+                let mut value = profile.summary(rows);
+                value["rows"] = row_data::to_json(rows, shown, names, relations);
+                self.json.push(value);
+                return Ok(());
+            }
+            PrintForm::Csv => return row_data::write_csv(rows, shown, names, out),
+            PrintForm::Text => {}
+        }
+        self.print_title(profile, out)?;
+        writeln!(out, "{}", request.style.wrap(&summary::trace_line(profile, rows.total)))?;
+        if shown.is_empty() {
+            return Ok(());
+        }
+        row_print::write_table(rows, shown, names, relations, look(profile), out)?;
+        print_more(profile, matching.len() - shown.len(), out)
+    }
+
+    /// Prints the call tree of one trace.
+    fn write_tree(
+        &mut self,
+        profile: &ProfileRun<'_, '_>,
+        direction: TreeDirection,
+        output: &mut ProfileOutput<'_>,
+    ) -> Result<ProfileReport, ProfileError> {
+        let tree = profile.tree();
+        let branches_from = |percent| {
+            let threshold = TreeThreshold { percent, clock: profile.clock };
+            let (branches, left_out) = match direction {
+                TreeDirection::TopDown => tree_branches::top_down(&tree, threshold),
+                TreeDirection::BottomUp => tree_branches::bottom_up(&tree, threshold),
+            };
+            (percent, branches, left_out)
+        };
+        let [first, lower @ ..] = TREE_THRESHOLDS_PERCENT;
+        let mut found = branches_from(profile.request.threshold_percent.unwrap_or(first));
+        for percent in lower.into_iter().filter(|_| profile.request.threshold_percent.is_none()) {
+            if found.1.is_empty() {
+                found = branches_from(percent);
+            }
+        }
+        let (percent, branches, left_out) = found;
+        if left_out.is_cut {
+            let cut = format!(
+                "the tree has more than {} branches, and lacks the others: a higher --threshold leaves more of \
+                 them out",
+                count(MAX_BRANCHES as u64)
+            );
+            say(profile, Some(cut), output);
+        }
+        if tree.nodes.len() == profile.trace.threads().len() {
+            say(profile, summary::no_calls(profile), output);
+        } else if branches.is_empty() {
+            say(profile, Some(summary::no_branch(direction, percent)), output);
+        }
+        let printed = PrintedTree {
+            branches: &branches,
+            left_out,
+            direction,
+            whole: whole_time(&tree, profile.clock),
+            has: clocks(profile.trace),
+            tick_ns: profile.trace.header().tick_ns,
+        };
+        output.print(|mut out| self.print_tree(profile, &tree, &printed, percent, &mut out))?;
+        let report = output.report_anomalies(profile.input, &tree.anomalies);
+        Ok(ProfileReport { has_results: !branches.is_empty(), ..report })
+    }
+
+    fn print_tree(
+        &mut self,
+        profile: &ProfileRun<'_, '_>,
+        tree: &CallTree,
+        printed: &PrintedTree<'_>,
+        threshold_percent: f64,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        if profile.request.form == PrintForm::Json {
+            let tree = tree_print::to_json(printed.branches, &profile.names, printed.has, printed.tick_ns);
+            self.json.push(json!({ "file": profile.input.name, "tree": tree }));
+            return Ok(());
+        }
+        let style = profile.request.style;
+        self.print_title(profile, out)?;
+        let total = summary::tree_total(profile, tree);
+        writeln!(out, "{}", style.wrap(&summary::trace_line(profile, total)))?;
+        if !printed.branches.is_empty() {
+            printed.write(&profile.names, look(profile), out)?;
+        }
+        print_note(profile, &printed.left_out_line(threshold_percent), out)
+    }
+
+    fn print_title(&self, profile: &ProfileRun<'_, '_>, out: &mut impl Write) -> io::Result<()> {
+        let style = profile.request.style;
+        if self.titled { writeln!(out, "\n{}", style.bold(&style.wrap(&profile.input.name))) } else { Ok(()) }
+    }
+
+    fn print_changes(
+        &mut self,
+        (earlier, before): (&ProfileRun<'_, '_>, &ProfileRows),
+        (later, after): (&ProfileRun<'_, '_>, &ProfileRows),
+        changes: &[DiffRow],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let shown = &changes[..later.shown_rows(changes.len())];
+        let has = [0, 1].map(|clock| after.clocks[clock] && before.clocks[clock]);
+        match later.request.form {
+            PrintForm::Json => {
+                let (from, to) = (earlier.summary(before), later.summary(after));
+                self.json.push(json!({ "before": from, "after": to, "rows": diff::to_json(shown, has) }));
+                return Ok(());
+            }
+            PrintForm::Csv => return diff::write_csv(shown, has, out),
+            PrintForm::Text => {}
+        }
+        for (side, profile, rows) in [("before", earlier, before), ("after", later, after)] {
+            let line =
+                format!("{side}: {}: {}", profile.input.name, summary::trace_line(profile, rows.total));
+            writeln!(out, "{}", later.request.style.wrap(&line))?;
+        }
+        if shown.is_empty() {
+            return Ok(());
+        }
+        let profiles = [(before, &earlier.names), (after, &later.names)];
+        diff_print::write_table(shown, profiles, look(later), out)?;
+        print_more(later, changes.len() - shown.len(), out)?;
+        match changes.iter().all(|row| row.change == RowChange::Same) {
+            true => print_note(later, &format!("No {} has changed", after.by.name()), out),
+            false => Ok(()),
+        }
+    }
 }
 
 impl ProfileWriter for ProfilePrinter {
@@ -43,36 +213,10 @@ impl ProfileWriter for ProfilePrinter {
         profile: &ProfileRun<'_, '_>,
         output: &mut ProfileOutput<'_>,
     ) -> Result<ProfileReport, ProfileError> {
-        let anomalies = match profile.request.tree {
-            Some(direction) => {
-                let tree = profile.tree();
-                let percent = profile.request.threshold_percent.unwrap_or(TREE_THRESHOLD_PERCENT);
-                let threshold = TreeThreshold { percent, clock: profile.clock };
-                let branches = match direction {
-                    TreeDirection::TopDown => tree_print::top_down(&tree, &profile.names, threshold),
-                    TreeDirection::BottomUp => {
-                        let (branches, is_cut) = tree_print::bottom_up(&tree, &profile.names, threshold);
-                        if is_cut {
-                            let (name, most) = (&profile.input.name, tree_print::MAX_BRANCHES);
-                            (output.message)(&format!(
-                                "{name}: the tree has more than {most} branches, and lacks the others: a higher \
-                                 --threshold leaves more of them out"
-                            ));
-                        }
-                        branches
-                    }
-                };
-                output.print(|mut out| print_tree(profile, &tree, &branches, &mut self.json, &mut out))?;
-                tree.anomalies
-            }
-            None => {
-                let rows = profile.rows();
-                report_no_match(profile, &rows, output);
-                output.print(|mut out| print_rows(profile, &rows, self.titled, &mut self.json, &mut out))?;
-                rows.anomalies
-            }
-        };
-        Ok(output.report_anomalies(profile.input, &anomalies))
+        match profile.request.tree {
+            Some(direction) => self.write_tree(profile, direction, output),
+            None => self.write_rows(profile, output),
+        }
     }
 
     /// Prints the changes from `earlier` to `later`.
@@ -83,11 +227,24 @@ impl ProfileWriter for ProfilePrinter {
         output: &mut ProfileOutput<'_>,
     ) -> Result<ProfileReport, ProfileError> {
         let (before, after) = (earlier.rows(), later.rows());
-        report_no_match(later, &after, output);
+        let sort = (later.request.rows.sort, later.clock);
+        let mut changes = diff((&before, &earlier.names), (&after, &later.names), sort);
+        let all = changes.len();
+        let sides = [(earlier, &before), (later, &after)];
+        changes.retain(|row| {
+            let (profile, rows) = sides[row.in_profile.0];
+            is_wanted(profile, rows, &row.in_profile.1)
+        });
+        if all == 0 {
+            sides.iter().for_each(|(profile, _)| say(profile, summary::no_calls(profile), output));
+        } else if changes.is_empty() {
+            say(later, Some(no_match(later, &after, all)), output);
+        }
         output
-            .print(|mut out| print_changes((earlier, &before), (later, &after), &mut self.json, &mut out))?;
+            .print(|mut out| self.print_changes((earlier, &before), (later, &after), &changes, &mut out))?;
         let (before, after) = (&before.anomalies, &after.anomalies);
-        Ok(output.report_anomalies_of_both((earlier.input, before), (later.input, after)))
+        let report = output.report_anomalies_of_both((earlier.input, before), (later.input, after));
+        Ok(ProfileReport { has_results: !changes.is_empty(), ..report })
     }
 
     /// Prints the JSON: one object on one line for each trace or comparison.
@@ -97,114 +254,44 @@ impl ProfileWriter for ProfilePrinter {
     }
 }
 
-/// Says that the pattern of `--method` matches no row, and how many rows there are.
-fn report_no_match(profile: &ProfileRun<'_, '_>, rows: &ProfileRows, output: &mut ProfileOutput<'_>) {
-    let Some(pattern) = &profile.request.rows.name_pattern else { return };
-    let matches = |row| contains_pattern(pattern, &rows.label(&profile.names, row));
-    if !rows.rows.iter().any(matches) {
-        let (kind, count) = (rows.by.name(), rows.rows.len());
-        let name = &profile.input.name;
-        (output.message)(&format!("{name}: no {kind} matches {pattern}; {count} do not match"));
+/// How tables show the rows of a profile.
+fn look(profile: &ProfileRun<'_, '_>) -> RowLook {
+    let request = profile.request;
+    let (sort, descriptors) = (request.rows.sort, request.descriptors);
+    RowLook { sort, clock: profile.clock, descriptors, style: request.style }
+}
+
+/// Passes on a message about a trace.
+fn say(profile: &ProfileRun<'_, '_>, message: Option<String>, output: &mut ProfileOutput<'_>) {
+    if let Some(message) = message {
+        (output.message)(&profile.input.name, &message);
     }
 }
 
-fn print_rows(
-    profile: &ProfileRun<'_, '_>,
-    rows: &ProfileRows,
-    titled: bool,
-    json: &mut Vec<Value>,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let (request, names) = (profile.request, &profile.names);
-    let is_wanted = |row: &&ProfileRow| match &request.rows.name_pattern {
-        Some(pattern) => contains_pattern(pattern, &rows.label(names, row)),
-        None => true,
-    };
-    let matching: Vec<ProfileRow> = rows.rows.iter().filter(is_wanted).copied().collect();
-    let shown = &matching[..profile.shown_rows(matching.len())];
-    let relations = (request.rows.relations && rows.by == RowKind::Method).then(|| {
-        let graph = CallGraph::of(&profile.tree(), profile.trace.methods().len());
-        CallRelations::new(&graph, profile.trace.header().tick_ns, profile.clock)
-    });
-    let relations = relations.as_ref();
-    match request.form {
-        PrintForm::Json => {
-            let mut value = profile.summary(rows);
-            value["rows"] = row_print::to_json(rows, shown, names, relations);
-            json.push(value);
-            return Ok(());
-        }
-        PrintForm::Csv => return row_print::write_csv(rows, shown, names, out),
-        PrintForm::Text => {}
-    }
-    let style = request.style;
-    if titled {
-        writeln!(out, "\n{}", style.bold(&style.fit(&profile.input.name)))?;
-    }
-    print_head(profile, rows, out)?;
-    row_print::write_table(rows, shown, names, relations, style, out)?;
-    match matching.len() - shown.len() {
+/// Whether the pattern of `--method` matches the row's name, as JSON has it or as tables do.
+fn is_wanted(profile: &ProfileRun<'_, '_>, rows: &ProfileRows, row: &ProfileRow) -> bool {
+    let Some(pattern) = &profile.request.rows.name_pattern else { return true };
+    let names: &TraceNames<'_, '_> = &profile.names;
+    contains_pattern(pattern, &rows.label(names, row))
+        || contains_pattern(pattern, &rows.shown(names, row, false).to_string())
+}
+
+/// Says that the pattern of `--method` matches none of `all` rows.
+fn no_match(profile: &ProfileRun<'_, '_>, rows: &ProfileRows, all: usize) -> String {
+    let pattern = profile.request.rows.name_pattern.as_deref().unwrap_or_default();
+    format!("no {} matches {pattern}; {} do not match", rows.by.name(), count(all as u64))
+}
+
+/// Says how many more rows there are.
+fn print_more(profile: &ProfileRun<'_, '_>, more: usize, out: &mut impl Write) -> io::Result<()> {
+    match more {
         0 => Ok(()),
-        more => writeln!(out, "{}", style.dim(&format!("… and {more} more (--top 0 shows all)"))),
+        more => print_note(profile, &format!("… and {} more (--top 0 shows all)", count(more as u64)), out),
     }
 }
 
-/// Prints the lines above a table: format, counts, totals, and calls that are open at an end of the trace.
-fn print_head(profile: &ProfileRun<'_, '_>, rows: &ProfileRows, out: &mut impl Write) -> io::Result<()> {
-    let (trace, style) = (profile.trace, profile.request.style);
-    let threads = trace.threads().iter().filter(|t| t.records > 0).count();
-    let mut line = format!("{}; {} records, {threads} threads", trace.format(), trace.counts().records);
-    for (clock, name) in CLOCKS.into_iter().filter(|(clock, _)| rows.clocks[*clock]) {
-        line += &format!("; {} ms {name} in all threads", ms(rows.total[clock]));
-    }
-    writeln!(out, "{}", style.fit(&line))?;
-    let (before, after) = (rows.anomalies.exits_without_enter, rows.anomalies.open_at_end);
-    if before + after > 0 {
-        let line = format!("{before} calls had begun before the trace did, {after} were open at its end");
-        writeln!(out, "{}", style.fit(&line))?;
-    }
-    Ok(())
-}
-
-fn print_tree(
-    profile: &ProfileRun<'_, '_>,
-    tree: &CallTree,
-    branches: &[TreeBranch],
-    json: &mut Vec<Value>,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let (request, clock) = (profile.request, profile.clock);
-    let (has, tick_ns) = (clocks(profile.trace), profile.trace.header().tick_ns);
-    if request.form == PrintForm::Json {
-        let tree = tree_print::to_json(branches, has, tick_ns);
-        json.push(json!({ "file": profile.input.name, "tree": tree }));
-        return Ok(());
-    }
-    let whole = tree.nodes.iter().map(|node| node.own[clock]).sum();
-    tree_print::write_tree(branches, has, clock, whole, tick_ns, request.style, out)
-}
-
-fn print_changes(
-    (earlier, before): (&ProfileRun<'_, '_>, &ProfileRows),
-    (later, after): (&ProfileRun<'_, '_>, &ProfileRows),
-    json: &mut Vec<Value>,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let request = later.request;
-    let sort = (request.rows.sort, later.clock);
-    let mut changes = diff((before, &earlier.names), (after, &later.names), sort);
-    if let Some(pattern) = &request.rows.name_pattern {
-        changes.retain(|row| contains_pattern(pattern, &row.name));
-    }
-    changes.truncate(later.shown_rows(changes.len()));
-    let has = [0, 1].map(|clock| after.clocks[clock] && before.clocks[clock]);
-    match request.form {
-        PrintForm::Json => {
-            let (from, to) = (earlier.summary(before), later.summary(after));
-            json.push(json!({ "before": from, "after": to, "rows": diff::to_json(&changes, has) }));
-            Ok(())
-        }
-        PrintForm::Csv => diff::write_csv(&changes, has, out),
-        PrintForm::Text => diff::write_table(&changes, sort, request.style, out),
-    }
+/// Prints a sentence below a table.
+fn print_note(profile: &ProfileRun<'_, '_>, note: &str, out: &mut impl Write) -> io::Result<()> {
+    let style = profile.request.style;
+    style.wrap(note).lines().try_for_each(|line| writeln!(out, "{}", style.dim(line)))
 }

@@ -3,12 +3,13 @@
 use serde_json::{Value, json};
 
 use super::error::ProfileError;
+use super::figures::CLOCKS;
 use super::names::TraceNames;
 use super::output::ProfileOutput;
 use super::record_stream::ProfileSelection;
 use super::request::{PrintForm, ProfileRequest, RecordFilter};
 use super::rows::{ProfileRows, clocks, main_clock};
-use super::text_style::CLOCKS;
+use super::thread_filter;
 use super::tree::{CallTree, TreeOptions};
 use crate::formats::art_method::MethodTrace;
 use crate::formats::input::Input;
@@ -47,18 +48,20 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
             None => TraceNames::new(trace),
         };
         if mapping.is_some() && names.mapped_count() == 0 {
-            (output.message)(&format!("{}: the mapping file knows none of its methods", input.name));
+            (output.message)(&input.name, "the mapping file knows none of its methods");
         }
         let selection = selection(&request.filter, input, trace)?;
-        for unmatched in request.filter.threads.iter().filter(|name| !any_thread_is(trace, name)) {
-            (output.message)(&format!("{}: no thread is called {unmatched}", input.name));
+        for unmatched in
+            request.filter.threads.iter().filter(|name| !thread_filter::matching(trace, name).contains(&true))
+        {
+            (output.message)(&input.name, &format!("no thread is called {unmatched}"));
         }
         if let Some(window) = &selection.window {
             let end = end_ns(trace);
             if window.start >= end {
                 let (from, end) = (window.start as f64 / 1e9, end as f64 / 1e9);
                 let said = format!("nothing lies behind --from {from} s: the trace ends at {end} s");
-                (output.message)(&format!("{}: {said}", input.name));
+                (output.message)(&input.name, &said);
             }
         }
         Ok(ProfileRun { request, input, trace, names, selection, clock })
@@ -104,17 +107,8 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
 }
 
 /// The time of the trace's last record, ns since the trace's start.
-fn end_ns(trace: &MethodTrace<'_>) -> u64 {
+pub(super) fn end_ns(trace: &MethodTrace<'_>) -> u64 {
     trace.records().filter_map(|record| record.wall.or(record.cpu)).max().unwrap_or(0)
-}
-
-/// Whether a thread's name contains `name`, or a thread's id in the trace is `name`.
-fn any_thread_is(trace: &MethodTrace<'_>, name: &str) -> bool {
-    trace.threads().iter().any(|thread| is_thread(&thread.label(), thread.id, name))
-}
-
-fn is_thread(label: &str, id: u32, name: &str) -> bool {
-    label.contains(name) || name.parse() == Ok(id)
 }
 
 fn selection(
@@ -124,8 +118,11 @@ fn selection(
 ) -> Result<ProfileSelection, ProfileError> {
     let mut selection = ProfileSelection { threads: None, window: filter.window_ns.clone() };
     if !filter.threads.is_empty() {
-        let requested = |label: &str, id: u32| filter.threads.iter().any(|name| is_thread(label, id, name));
-        let threads: Vec<bool> = trace.threads().iter().map(|t| requested(&t.label(), t.id)).collect();
+        let mut threads = vec![false; trace.threads().len()];
+        for wanted in &filter.threads {
+            let matching = thread_filter::matching(trace, wanted);
+            threads.iter_mut().zip(matching).for_each(|(selected, matches)| *selected |= matches);
+        }
         if !threads.contains(&true) {
             let (name, requested) = (input.name.clone(), filter.threads.join(", "));
             return Err(ProfileError::NoSuchThread { name, requested });

@@ -28,8 +28,12 @@ pub struct ProfileRequest {
     pub rows: RowRequest,
     /// Prints a call tree in place of rows.
     pub tree: Option<TreeDirection>,
-    /// The least share of the whole time, percent, of the nodes of a call tree and of the methods of a call
-    /// graph. `None` selects 1 for trees and 5 for graphs.
+    /// Names methods with their JVM descriptors in text. Without it text has Java types; JSON and CSV have
+    /// the descriptors always.
+    pub descriptors: bool,
+    /// The least share of a method, percent: a call tree leaves out branches below this share of their
+    /// thread's time, or of the time of all threads from the methods up; a call graph methods below this
+    /// share of the whole time. `None` selects 1 for trees and 5 for graphs.
     pub threshold_percent: Option<f64>,
     /// The form of the printed results.
     pub form: PrintForm,
@@ -80,7 +84,7 @@ pub enum PrintForm {
     Text,
     /// JSON, times in ns.
     Json,
-    /// CSV, times in ns. A call tree has no CSV form and is printed as text.
+    /// CSV, times in ns. A call tree has no CSV form.
     Csv,
 }
 

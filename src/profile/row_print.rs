@@ -1,212 +1,179 @@
-//! Prints rows as a table for people, as JSON and as CSV.
+//! Rows as a table for people, with the callers and callees of each method where they are requested.
 
-use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use serde_json::{Map, Value, json};
-
-use super::flat::MethodStat;
-use super::graph::CallGraph;
+use super::call_relations::{CallRelation, CallRelations};
+use super::figures::{CLOCKS, DURATION_WIDTH, SHARE_WIDTH, count, duration, percent, share};
 use super::names::TraceNames;
-use super::rows::{ProfileRow, ProfileRows, RowKind};
-use super::text_style::{CLOCKS, TextStyle, ms, percent};
-use super::ticks::add;
-use super::tree::ROOT;
-use crate::text::csv_field;
+use super::rows::{ProfileRow, ProfileRows, SortKey, figure};
+use super::shown_name::ShownName;
+use super::table::{Column, Keep, Table};
+use super::text_style::{Heat, TextStyle};
 
-/// The clocks of the rows with their names, in the order of columns.
-fn clocks(rows: &ProfileRows) -> impl Iterator<Item = (usize, &'static str)> + Clone {
-    let has = rows.clocks;
-    CLOCKS.into_iter().filter(move |(clock, _)| has[*clock])
+/// How a table shows its rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowLook {
+    /// The figure that the rows are sorted by, which no terminal is too narrow for.
+    pub sort: SortKey,
+    /// The clock that stands first.
+    pub clock: usize,
+    /// Whether methods have their JVM descriptors.
+    pub descriptors: bool,
+    pub style: TextStyle,
 }
 
-/// Writes rows as a table for people; with `relations` each row is followed by its callers and callees.
+/// Writes rows as a table; with `relations` each row is followed by its callers and callees.
 pub(super) fn write_table(
     rows: &ProfileRows,
     shown: &[ProfileRow],
     names: &TraceNames<'_, '_>,
     relations: Option<&CallRelations>,
-    style: TextStyle,
+    look: RowLook,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut head = String::new();
-    for (_, clock) in clocks(rows) {
-        head += &format!(
-            "{:>12} {:>6} {:>12} {:>6} ",
-            format!("{clock} excl"),
-            "%",
-            format!("{clock} incl"),
-            "%"
-        );
-    }
-    let what = match rows.by {
-        RowKind::Method => "method",
-        RowKind::Class => "class",
-        RowKind::Package => "package",
-        RowKind::Thread => "thread",
-    };
-    head += &format!("{:>10} {:>10}  {what} (times in ms)", "calls", "recursive");
-    writeln!(out, "{}", style.bold(&style.fit(&head)))?;
-    for row in shown {
-        let mut line = String::new();
-        for (clock, _) in clocks(rows) {
-            let (own, all, total) = (row.stat.exclusive[clock], row.stat.inclusive[clock], rows.total[clock]);
-            let (own_share, all_share) = (percent(own, total), percent(all, total));
-            line += &format!("{:>12} {own_share:>6.2} {:>12} {all_share:>6.2} ", ms(own), ms(all));
-        }
-        line += &format!("{:>10} {:>10}  {}", row.stat.calls, row.stat.recursive, rows.label(names, row));
-        writeln!(out, "{}", style.fit(&line))?;
-        for (title, relatives) in relations.into_iter().flat_map(|relations| relations.of(row.id)) {
-            for relative in relatives {
-                writeln!(out, "{}", style.dim(&style.fit(&relative.line(title, rows, names))))?;
+    let shown_names: Vec<ShownName> =
+        shown.iter().map(|row| rows.shown(names, row, look.descriptors)).collect();
+    let widest = shown_names.iter().map(ShownName::width).max().unwrap_or(0);
+    let clocks = clocks_from(rows.clocks, look.clock);
+    let table = Table::new(columns(shown, &clocks, look), rows.by.name(), widest, look.style);
+    writeln!(out, "{}", table.head())?;
+    let relation_table =
+        relations.map(|relations| RelationTable::new(relations, shown, names, &clocks, look));
+    for (row, name) in shown.iter().zip(&shown_names) {
+        let mut figures = Vec::new();
+        for (clock, _) in &clocks {
+            for time in [row.stat.exclusive[*clock], row.stat.inclusive[*clock]] {
+                figures.extend([duration(time), share(percent(time, rows.total[*clock]))]);
             }
+        }
+        figures.extend([count(row.stat.calls), count(row.stat.recursive)]);
+        let heat = Heat::of(percent(hot_time(row, look), rows.total[look.clock]));
+        writeln!(out, "{}", table.row(&figures, "", name, heat))?;
+        if let Some(relation_table) = &relation_table {
+            relation_table.write(row, out)?;
         }
     }
     Ok(())
 }
 
-/// The callers and callees of all methods.
-pub(super) struct CallRelations {
-    /// By dense method index: callers and callees, those with the longest time first.
-    lists: HashMap<u32, [Vec<CallRelation>; 2]>,
+/// The clocks of a table with their names, `first` first.
+pub(super) fn clocks_from(has: [bool; 2], first: usize) -> Vec<(usize, &'static str)> {
+    let mut clocks: Vec<_> = CLOCKS.into_iter().filter(|(clock, _)| has[*clock]).collect();
+    clocks.sort_by_key(|(clock, _)| *clock != first);
+    clocks
 }
 
-/// One caller or callee of a method.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CallRelation {
-    /// Dense method index of the caller or callee; [`ROOT`] outside of all calls.
-    pub method: u32,
-    /// Calls between the two methods.
-    pub calls: u64,
-    /// Time of those calls, ns.
-    pub total: [u64; 2],
-    /// Share of the method's inclusive time that those calls take, percent.
-    pub share: f64,
+/// The width of a column of numbers.
+pub(super) fn count_width(numbers: impl Iterator<Item = u64>) -> usize {
+    count(numbers.max().unwrap_or(0)).len()
 }
 
-impl CallRelations {
-    /// The relations in `graph`, sorted by `clock`.
-    pub(super) fn new(graph: &CallGraph, tick_ns: u64, clock: usize) -> CallRelations {
-        let mut sums: BTreeMap<(u32, usize, u32), CallRelation> = BTreeMap::new();
-        for (key, edge) in &graph.edges {
-            for (list, this, other) in [(0, key.callee, key.caller), (1, key.caller, key.callee)] {
-                let empty = CallRelation { method: other, calls: 0, total: [0; 2], share: 0.0 };
-                let sum = sums.entry((this, list, other)).or_insert(empty);
-                sum.calls += edge.calls;
-                // The time of a recursive call is part of the outermost call's time.
-                if !key.callee_recursive {
-                    add(&mut sum.total, edge.total.map(|t| t.saturating_mul(tick_ns)));
-                }
-            }
+/// The time of a row by which it stands out.
+fn hot_time(row: &ProfileRow, look: RowLook) -> u64 {
+    let by = if look.sort == SortKey::Inclusive { SortKey::Inclusive } else { SortKey::Exclusive };
+    figure(&row.stat, by, look.clock)
+}
+
+fn columns(shown: &[ProfileRow], clocks: &[(usize, &'static str)], look: RowLook) -> Vec<Column> {
+    let mut columns = Vec::new();
+    for (clock, name) in clocks {
+        let is_main = *clock == look.clock;
+        for (kind, title) in [(SortKey::Exclusive, "excl"), (SortKey::Inclusive, "incl")] {
+            let head = format!("{name} {title}");
+            let (time, part) = match (is_main, kind) {
+                (true, kind) if kind == look.sort => (Keep::Always, Keep::Always),
+                // Rows that are sorted by their calls have their exclusive time beside them.
+                (true, SortKey::Exclusive) if look.sort == SortKey::Calls => (Keep::Always, Keep::Always),
+                (true, _) if look.sort == SortKey::Calls => (Keep::Calls, Keep::Share),
+                (true, _) => (Keep::Other, Keep::Share),
+                (false, SortKey::Exclusive) => (Keep::SecondExclusive, Keep::SecondShare),
+                (false, _) => (Keep::SecondInclusive, Keep::SecondShare),
+            };
+            let is_hot = time == Keep::Always;
+            columns.push(Column { is_hot, ..Column::new(head, DURATION_WIDTH, time) });
+            columns.push(Column { is_hot, ..Column::new("share", SHARE_WIDTH, part) });
         }
-        let mut lists: HashMap<u32, [Vec<CallRelation>; 2]> = HashMap::new();
-        for ((this, list, _), mut relative) in sums {
-            let inclusive = graph.methods.get(this as usize).map_or(0, |stat| stat.inclusive[clock]);
-            relative.share = percent(relative.total[clock], inclusive.saturating_mul(tick_ns));
-            lists.entry(this).or_default()[list].push(relative);
+    }
+    // The number of calls that rows are sorted by includes the recursive ones.
+    let is_sorted = look.sort == SortKey::Calls;
+    let keep = |keep| if is_sorted { Keep::Always } else { keep };
+    let width = |number: fn(&ProfileRow) -> u64| count_width(shown.iter().map(number));
+    columns.push(Column::new("calls", width(|row| row.stat.calls), keep(Keep::Calls)));
+    columns.push(Column::new("recursive", width(|row| row.stat.recursive), keep(Keep::Recursive)));
+    columns
+}
+
+/// The table of the callers and callees below each row. Its columns are the same below all rows.
+struct RelationTable<'a> {
+    relations: &'a CallRelations,
+    names: &'a TraceNames<'a, 'a>,
+    clocks: &'a [(usize, &'static str)],
+    look: RowLook,
+    table: Table,
+}
+
+/// Sets callers and callees apart from the rows.
+const RELATION_INDENT: usize = 4;
+
+impl<'a> RelationTable<'a> {
+    fn new(
+        relations: &'a CallRelations,
+        shown: &[ProfileRow],
+        names: &'a TraceNames<'a, 'a>,
+        clocks: &'a [(usize, &'static str)],
+        look: RowLook,
+    ) -> Self {
+        let all = || shown.iter().flat_map(|row| relations.of(row.id)).flatten();
+        let widest = all().map(|relation| relation.shown(names, look.descriptors).width()).max().unwrap_or(0);
+        let mut columns = vec![Column::new("", RELATION_INDENT + SHARE_WIDTH, Keep::Always)];
+        for (clock, _) in clocks {
+            let keep = if *clock == look.clock { Keep::Always } else { Keep::SecondInclusive };
+            columns.push(Column::new("", DURATION_WIDTH, keep));
         }
-        for list in lists.values_mut().flatten() {
-            list.sort_by_key(|relative| std::cmp::Reverse(relative.total[clock]));
-        }
-        CallRelations { lists }
+        let calls = all().map(|relation| calls_of(relation).len()).max().unwrap_or(0);
+        columns.push(Column::new("", calls, Keep::Always));
+        columns.push(Column::new("", CALLER.len(), Keep::Always));
+        RelationTable { relations, names, clocks, look, table: Table::new(columns, "", widest, look.style) }
     }
 
-    /// The callers and the callees of a method, each list with its title.
-    pub(super) fn of(&self, method: u32) -> [(&'static str, &[CallRelation]); 2] {
-        let [callers, callees] = self.lists.get(&method).map_or([&[][..], &[]], |[a, b]| [&a[..], &b[..]]);
-        [("called by", callers), ("calls", callees)]
+    /// Writes a method's callers, its own time, and its callees.
+    fn write(&self, row: &ProfileRow, out: &mut impl Write) -> io::Result<()> {
+        let [callers, callees] = self.relations.of(row.id);
+        self.write_list(CALLER, callers, out)?;
+        let own = percent(row.stat.exclusive[self.look.clock], row.stat.inclusive[self.look.clock]);
+        self.write_line("self", own, row.stat.exclusive, String::new(), &ShownName::plain(""), out)?;
+        self.write_list(CALLEE, callees, out)
+    }
+
+    fn write_list(&self, role: &str, list: &[CallRelation], out: &mut impl Write) -> io::Result<()> {
+        for relation in list {
+            let name = relation.shown(self.names, self.look.descriptors);
+            self.write_line(role, relation.share, relation.total, calls_of(relation), &name, out)?;
+        }
+        Ok(())
+    }
+
+    fn write_line(
+        &self,
+        role: &str,
+        percent: f64,
+        times: [u64; 2],
+        calls: String,
+        name: &ShownName,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let mut figures = vec![share(percent)];
+        figures.extend(self.clocks.iter().map(|(clock, _)| duration(times[*clock])));
+        figures.extend([calls, role.to_owned()]);
+        let line = self.table.row(&figures, "", name, Heat::Plain);
+        line.lines().try_for_each(|line| writeln!(out, "{}", self.look.style.dim(line.trim_end())))
     }
 }
 
-impl CallRelation {
-    fn name(&self, names: &TraceNames<'_, '_>) -> String {
-        if self.method == ROOT { "(outside of traced methods)".to_owned() } else { names.full(self.method) }
-    }
+const CALLER: &str = "caller";
+const CALLEE: &str = "callee";
 
-    fn line(&self, title: &str, rows: &ProfileRows, names: &TraceNames<'_, '_>) -> String {
-        let times: Vec<_> =
-            clocks(rows).map(|(clock, name)| format!("{name} {} ms", ms(self.total[clock]))).collect();
-        format!(
-            "    {title:>9} {:>6.2}% {} {}x  {}",
-            self.share,
-            times.join(" "),
-            self.calls,
-            self.name(names)
-        )
-    }
-}
-
-/// The figures of a row as JSON members; times in ns, of the clocks in `has`.
-pub(super) fn members(stat: &MethodStat, has: [bool; 2]) -> Map<String, Value> {
-    let mut map = Map::new();
-    map.insert("calls".into(), json!(stat.calls));
-    map.insert("recursive_calls".into(), json!(stat.recursive));
-    for (clock, name) in CLOCKS.into_iter().filter(|(clock, _)| has[*clock]) {
-        map.insert(format!("{name}_exclusive_ns"), json!(stat.exclusive[clock]));
-        map.insert(format!("{name}_inclusive_ns"), json!(stat.inclusive[clock]));
-    }
-    map
-}
-
-/// Rows as a JSON array; times in ns. With `relations` each row has its `called_by` and `callees`.
-pub(super) fn to_json(
-    rows: &ProfileRows,
-    shown: &[ProfileRow],
-    names: &TraceNames<'_, '_>,
-    relations: Option<&CallRelations>,
-) -> Value {
-    let one = |row: &ProfileRow| {
-        let mut map = members(&row.stat, rows.clocks);
-        map.insert("name".into(), json!(rows.label(names, row)));
-        if rows.by == RowKind::Method {
-            let (file, line) = names.source(row.id);
-            map.insert("class".into(), json!(names.class(row.id)));
-            map.insert("file".into(), json!(file));
-            map.insert("line".into(), json!(line));
-            map.insert("inlined".into(), json!(names.inlined(row.id)));
-        }
-        for (clock, name) in clocks(rows) {
-            map.insert(
-                format!("{name}_exclusive_percent"),
-                json!(percent(row.stat.exclusive[clock], rows.total[clock])),
-            );
-        }
-        let lists = relations.map(|relations| relations.of(row.id)).into_iter().flatten();
-        for (key, (_, list)) in ["called_by", "callees"].into_iter().zip(lists) {
-            let list = list.iter().map(|r| {
-                let mut map = Map::new();
-                map.insert("name".into(), json!(r.name(names)));
-                map.insert("calls".into(), json!(r.calls));
-                map.insert("share_percent".into(), json!(r.share));
-                map.extend(clocks(rows).map(|(clock, name)| (format!("{name}_ns"), json!(r.total[clock]))));
-                Value::Object(map)
-            });
-            map.insert(key.into(), list.collect());
-        }
-        Value::Object(map)
-    };
-    shown.iter().map(one).collect()
-}
-
-/// Writes rows as CSV with a header line; times in ns.
-pub(super) fn write_csv(
-    rows: &ProfileRows,
-    shown: &[ProfileRow],
-    names: &TraceNames<'_, '_>,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    write!(out, "name,calls,recursive_calls")?;
-    for (_, name) in clocks(rows) {
-        write!(out, ",{name}_exclusive_ns,{name}_inclusive_ns")?;
-    }
-    writeln!(out)?;
-    for row in shown {
-        let label = rows.label(names, row);
-        write!(out, "{},{},{}", csv_field(&label), row.stat.calls, row.stat.recursive)?;
-        for (clock, _) in clocks(rows) {
-            write!(out, ",{},{}", row.stat.exclusive[clock], row.stat.inclusive[clock])?;
-        }
-        writeln!(out)?;
-    }
-    Ok(())
+/// The calls of a relation, and all calls of the callee: `3/120`.
+fn calls_of(relation: &CallRelation) -> String {
+    format!("{}/{}", count(relation.calls), count(relation.callee_calls))
 }

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::figures::CLOCKS;
 use super::flat::{FlatProfile, MethodStat, ThreadStat};
 use super::names::TraceNames;
 use super::record_stream::ProfileSelection;
+use super::shown_name::ShownName;
 use super::ticks::{add, since};
 use crate::formats::art_method::{CPU, CallAnomalies, MethodTrace, Ticks, WALL};
 
@@ -114,7 +116,22 @@ impl ProfileRows {
         ProfileRows { by, rows, total, clocks: clocks(trace), anomalies: flat.anomalies, groups }
     }
 
-    /// The name of a row.
+    /// The clocks of the rows with their names, in the order of the fields in JSON and CSV.
+    pub(super) fn named_clocks(&self) -> impl Iterator<Item = (usize, &'static str)> + Clone {
+        let has = self.clocks;
+        CLOCKS.into_iter().filter(move |(clock, _)| has[*clock])
+    }
+
+    /// The name of a row for people. Methods have their parameters as Java types, or their JVM descriptors.
+    pub(super) fn shown(&self, names: &TraceNames<'_, '_>, row: &ProfileRow, descriptors: bool) -> ShownName {
+        match self.by {
+            RowKind::Method => names.shown(row.id, descriptors),
+            RowKind::Thread => ShownName::plain(&names.thread(row.id)),
+            RowKind::Class | RowKind::Package => ShownName::dotted(&self.label(names, row)),
+        }
+    }
+
+    /// The name of a row in JSON and CSV. Patterns are matched with it, and comparisons match rows by it.
     pub(super) fn label(&self, names: &TraceNames<'_, '_>, row: &ProfileRow) -> String {
         match self.by {
             RowKind::Method => names.long(row.id),

@@ -193,7 +193,7 @@ fn report_cut_paths(
         let name = &profile.input.name;
         let rule =
             "calls below that are added up as `(deeper calls)`, because each line names its whole path";
-        (output.message)(&format!("{name}: {file} has {depth} levels of calls; {rule}"));
+        (output.message)(name, &format!("{file} has {depth} levels of calls; {rule}"));
     }
 }
 

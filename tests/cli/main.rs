@@ -53,6 +53,7 @@ mod perfetto_round_trip;
 mod perfetto_zip;
 mod pictures;
 mod profile;
+mod profile_options;
 mod progress;
 mod report;
 mod trace_dat;

@@ -431,14 +431,21 @@ fn a_filter_that_matches_nothing_says_so() {
     let files = Files::new();
     let path = files.write("t.trace", &sample().to_bytes());
     for (filter, said) in [
-        (["--method", "no.such"], "no method matches no.such; 3 do not match"),
-        (["--from", "5s"], "nothing lies behind --from 5 s: the trace ends at 0.00"),
-        (["--thread", "nobody"], "no thread is called nobody"),
+        (&["--method", "no.such"][..], "no method matches no.such; 3 do not match"),
+        (&["--from", "5s"], "nothing lies behind --from 5 s: the trace ends at 0.00"),
+        (&["--to", "0.05ms"], "no call lies between 0 ns and 50.0 µs; the trace ends at 1.10 ms"),
+        (&["--thread", "nobody"], "no thread is called nobody"),
+        (&["--bottom-up", "--threshold", "90"], "--threshold 90: no method has this share of the time"),
+        (&["--tree", "--to", "0.05ms"], "no call lies between 0 ns and 50.0 µs"),
     ] {
-        let out = profile(&path, &filter);
+        let out = profile(&path, filter);
         let messages = String::from_utf8_lossy(&out.stderr).into_owned();
         assert_eq!(messages.matches(said).count(), 1, "{messages}");
+        assert_eq!(out.status.code(), Some(1), "{filter:?}");
     }
+    // A pattern may have the parameters as the table shows them.
+    let shown = String::from_utf8(profile(&path, &["--method", "Net.read()"]).stdout).unwrap();
+    assert!(shown.contains("a.b.Net.read()") && !shown.contains("a.App"), "{shown}");
     let out = profile(&path, &["--thread", "main", "--thread", "nobody"]);
     let messages = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(out.status.success() && messages.contains("no thread is called nobody\n"), "{messages}");

@@ -12,6 +12,7 @@ mod dmtracedump;
 mod method_trace;
 mod perfetto;
 mod pictures;
+mod printed_profile;
 mod report;
 mod round_trip;
 mod texts;

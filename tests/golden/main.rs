@@ -19,6 +19,7 @@ mod support;
 mod matrix;
 mod outputs;
 mod pages;
+mod printed;
 mod round_trips;
 mod text;
 mod trace_cmd;

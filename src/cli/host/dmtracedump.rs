@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{ArgAction, Parser, ValueEnum};
 
 use super::MemoryArgs;
+use super::messages::Messages;
 use super::progress_bar::ProgressBar;
 use crate::cli::Exit;
-use crate::console::complain;
 use crate::formats::art_method::{CPU, WALL};
 use crate::profile::ProfileOutput;
 use crate::profile::dmtracedump::{self, DumpRequest, dot};
@@ -79,7 +79,8 @@ impl ClockArg {
 pub fn run(args: DmtracedumpArgs) -> anyhow::Result<Exit> {
     let bar = ProgressBar::of(&args.traces);
     let mut results = super::results(&bar);
-    let mut message = |text: &str| bar.beside_message(|| complain(format_args!("tracebridge: {text}")));
+    let mut messages = Messages::default();
+    let mut message = |file: &str, text: &str| bar.beside_message(|| messages.say(file, text));
     let mut output = ProfileOutput { results: results.as_mut(), message: &mut message };
     let strict = args.strict;
     let report = dmtracedump::run(&args.into_request(), &mut output)?;

@@ -4,8 +4,10 @@ mod dmtracedump;
 mod info;
 mod interrupt;
 mod merge;
+mod messages;
 mod old_names;
 mod profile;
+mod profile_options;
 mod progress_bar;
 mod report;
 
@@ -15,6 +17,7 @@ use std::path::Path;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Subcommand};
 
+use super::exit::UsageError;
 use super::{Exit, units};
 use crate::console::{TerminalWriter, complain};
 use crate::formats::input::Input;
@@ -46,7 +49,10 @@ impl HostCommand {
             HostCommand::Report(args) => report::report(args),
             HostCommand::Open(args) => report::open(args),
             HostCommand::Info(args) => info::run(args),
-            HostCommand::Profile(args) => profile::run(*args),
+            HostCommand::Profile(args) => match profile_options::check(&args) {
+                Ok(()) => profile::run(*args),
+                Err(why) => Err(UsageError(why.into()).into()),
+            },
             HostCommand::Dmtracedump(args) => dmtracedump::run(args),
         }
     }
@@ -116,6 +122,10 @@ struct MemoryArgs {
 }
 
 impl MemoryArgs {
+    fn is_given(&self) -> bool {
+        self.max_memory.is_some()
+    }
+
     fn limit(&self) -> UnpackLimit {
         UnpackLimit(self.max_memory)
     }

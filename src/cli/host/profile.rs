@@ -8,9 +8,10 @@ use clap::{Parser, ValueEnum};
 
 use super::MemoryArgs;
 use super::dmtracedump::ClockArg;
+use super::messages::Messages;
 use super::progress_bar::ProgressBar;
+use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
-use crate::console::complain;
 use crate::profile::{
     self, PrintForm, ProfileFiles, ProfileOutput, ProfileRequest, RecordFilter, RowKind, RowRequest, SortKey,
     TextStyle, TreeDirection,
@@ -23,9 +24,11 @@ use crate::profile::{
 /// together with NAME.data; NAME alone stands for NAME.trace, or else for NAME.key. Without an output
 /// option the command prints a table; a trace with two clocks has wall time and thread-CPU time in it.
 /// "excl" is the time in a method without the methods it called, "incl" the time with them; of a recursion
-/// only the outermost call counts. Exit status 3 means that the trace is damaged or that records had to be
-/// left out. Records that could be interpreted (calls without an end, thread ids used twice) are reported
-/// on stderr, and change the exit status only with --strict.
+/// only the outermost call counts. On a terminal the table fits the width: columns and then packages give way
+/// to the methods' names. A pipe or a file gets everything. Exit status 1 means that nothing matches, 2 that
+/// an option would not be used, 3 that the trace is damaged or that records had to be left out. Records that
+/// could be interpreted (calls without an end, thread ids used twice) are reported on stderr, and change the
+/// exit status only with --strict.
 #[derive(Parser)]
 #[command(after_help = "Examples:\n  \
     tracebridge profile app.trace --thread main --top 20\n  \
@@ -38,98 +41,104 @@ pub struct ProfileArgs {
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
 
-    /// The thing that one row stands for
-    #[arg(long, value_enum, default_value_t = RowArg::Method, help_heading = "Rows")]
-    by: RowArg,
-    /// The figure to sort by, largest first
-    #[arg(long, value_enum, default_value_t = SortArg::Exclusive, help_heading = "Rows")]
-    sort: SortArg,
+    /// The thing that one row stands for [default: method]
+    #[arg(long, value_enum, value_name = "KIND", help_heading = "Rows")]
+    pub(super) by: Option<RowArg>,
+    /// The figure to sort by, largest first [default: exclusive]
+    #[arg(long, value_enum, value_name = "FIGURE", help_heading = "Rows")]
+    pub(super) sort: Option<SortArg>,
     /// The clock to sort, draw and cut by [default: wall time where the trace has it;
     /// CPU time for flame graphs and call graphs]
     #[arg(long, value_enum, value_name = "CLOCK", help_heading = "Rows")]
-    clock: Option<ClockArg>,
+    pub(super) clock: Option<ClockArg>,
     /// Show this many rows; 0 shows all [default: 40 in a table, all in JSON and CSV]
     #[arg(long, value_name = "N", help_heading = "Rows")]
-    top: Option<usize>,
-    /// Show the callers and callees of each method, with their shares of the method's inclusive time
+    pub(super) top: Option<usize>,
+    /// Show the callers and callees of each method, with their shares of the method's inclusive time, and
+    /// their calls out of all calls of the callee
     #[arg(long, help_heading = "Rows")]
-    calls: bool,
+    pub(super) calls: bool,
+    /// Print methods with their JVM descriptors, `wait (JI)V`, in place of `wait(long, int)`
+    #[arg(long, help_heading = "Rows")]
+    pub(super) signatures: bool,
 
-    /// Count only threads whose name contains NAME, or whose id in the trace is NAME; can be given several
-    /// times
+    /// Count only threads whose name contains NAME, or whose id in the trace is NAME; `main` is the main
+    /// thread whatever its name: the one whose id is the process's, else the one that is called main, else
+    /// the one with the lowest id. Can be given several times
     #[arg(long, value_name = "NAME", help_heading = "Filters")]
-    thread: Vec<String>,
+    pub(super) thread: Vec<String>,
     /// Count only time after TIME, measured from the trace's start (1.5s, 200ms, 0.75ms)
     #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Filters")]
-    from: Option<Duration>,
+    pub(super) from: Option<Duration>,
     /// Count only time before TIME, measured from the trace's start (1.5s, 200ms, 0.75ms)
     #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "Filters")]
-    to: Option<Duration>,
-    /// Show only rows whose name contains PATTERN; * stands for any text
+    pub(super) to: Option<Duration>,
+    /// Show only rows whose name contains PATTERN; * stands for any text. Methods have their parameters in
+    /// their names, as Java types and as JVM descriptors
     #[arg(long, value_name = "PATTERN", help_heading = "Filters")]
-    method: Option<String>,
+    pub(super) method: Option<String>,
 
     /// Exit with 3 also where irregular records had to be interpreted
     #[arg(long)]
-    strict: bool,
+    pub(super) strict: bool,
     #[command(flatten)]
-    memory: MemoryArgs,
+    pub(super) memory: MemoryArgs,
     /// Compare with this earlier trace: show which rows are slower, faster, new or gone, largest change first
     #[arg(long, value_name = "TRACE")]
-    diff: Option<PathBuf>,
+    pub(super) diff: Option<PathBuf>,
     /// Restore obfuscated names, inlined methods and lines from the mapping.txt of R8 or ProGuard
     #[arg(long, value_name = "FILE")]
-    mapping: Option<PathBuf>,
+    pub(super) mapping: Option<PathBuf>,
 
     /// Print the call tree from the threads down
-    #[arg(long, help_heading = "Outputs", conflicts_with = "bottom_up")]
-    tree: bool,
+    #[arg(long, help_heading = "Outputs")]
+    pub(super) tree: bool,
     /// Print the methods that take the time, each with its callers
     #[arg(long, help_heading = "Outputs")]
-    bottom_up: bool,
-    /// Leave out calls below this share of the whole in --tree and --bottom-up, and methods below it in
-    /// --dot, --png and --svg, percent [default: 1 in trees, 5 in graphs]
+    pub(super) bottom_up: bool,
+    /// Leave out what is below this share, percent: in --tree of its thread's time, in --bottom-up, --dot,
+    /// --png and --svg of the time of all threads [default: 1 in trees, 5 in graphs]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent, help_heading = "Outputs")]
-    threshold: Option<f64>,
+    pub(super) threshold: Option<f64>,
     /// Print JSON, one object a trace; times in ns (docs/schemas/profile.json describes it)
-    #[arg(long, help_heading = "Outputs", conflicts_with = "csv")]
-    json: bool,
+    #[arg(long, help_heading = "Outputs")]
+    pub(super) json: bool,
     /// Print CSV; times in ns
     #[arg(long, help_heading = "Outputs")]
-    csv: bool,
+    pub(super) csv: bool,
     /// Write folded stacks to FILE (`-` is stdout), one line for each path; times in µs (ns if the trace has
     /// ns)
     #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    folded: Option<PathBuf>,
+    pub(super) folded: Option<PathBuf>,
     /// Draw a flame graph; with --diff slower methods are red and faster ones are blue
     #[arg(long, value_name = "SVG", help_heading = "Outputs")]
-    flamegraph: Option<PathBuf>,
+    pub(super) flamegraph: Option<PathBuf>,
     /// Show methods of this package in the app's colour in --flamegraph; can be given several times [default:
     /// all that are neither Android's nor those of a known library]
-    #[arg(long, value_name = "PREFIX", help_heading = "Outputs", requires = "flamegraph")]
-    app: Vec<String>,
+    #[arg(long, value_name = "PREFIX", help_heading = "Outputs")]
+    pub(super) app: Vec<String>,
     /// Add up all threads in --folded and --flamegraph
     #[arg(long, help_heading = "Outputs")]
-    merge_threads: bool,
+    pub(super) merge_threads: bool,
     /// Write the call graph for Graphviz
     #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    dot: Option<PathBuf>,
+    pub(super) dot: Option<PathBuf>,
     /// Draw the call graph as PNG (needs Graphviz)
     #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    png: Option<PathBuf>,
+    pub(super) png: Option<PathBuf>,
     /// Draw the call graph as SVG (needs Graphviz)
     #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    svg: Option<PathBuf>,
+    pub(super) svg: Option<PathBuf>,
     /// Write a file for speedscope.app, calls in time order
     #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    speedscope: Option<PathBuf>,
+    pub(super) speedscope: Option<PathBuf>,
     /// Write a file for profiler.firefox.com, calls in time order
     #[arg(long, value_name = "FILE", help_heading = "Outputs")]
-    firefox: Option<PathBuf>,
+    pub(super) firefox: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum RowArg {
+pub(super) enum RowArg {
     /// One method; overloads have rows of their own
     Method,
     /// All methods of a class
@@ -141,7 +150,7 @@ enum RowArg {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SortArg {
+pub(super) enum SortArg {
     /// Exclusive time
     #[value(alias = "excl")]
     Exclusive,
@@ -160,11 +169,20 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 pub fn run(args: ProfileArgs) -> anyhow::Result<Exit> {
     let bar = ProgressBar::of(&args.traces);
     let mut results = super::results(&bar);
-    let mut message = |text: &str| bar.beside_message(|| complain(format_args!("tracebridge: {text}")));
+    let mut messages = Messages::default();
+    let mut message = |file: &str, text: &str| bar.beside_message(|| messages.say(file, text));
     let mut output = ProfileOutput { results: results.as_mut(), message: &mut message };
     let strict = args.strict;
-    let report = profile::run(&args.into_request(), &mut output)?;
-    Ok(if report.lossy || strict && report.irregular { Exit::Lossy } else { Exit::Complete })
+    let report = match profile::run(&args.into_request(), &mut output) {
+        Err(error) if error.is_usage() => return Err(UsageError(error.to_string().into()).into()),
+        report => report?,
+    };
+    Ok(match report {
+        report if report.lossy || strict && report.irregular => Exit::Lossy,
+        // A message has said why.
+        report if !report.has_results => Exit::Failed,
+        _ => Exit::Complete,
+    })
 }
 
 impl ProfileArgs {
@@ -180,8 +198,8 @@ impl ProfileArgs {
             clock: self.clock.map(ClockArg::index),
             filter: RecordFilter { threads: self.thread, window_ns },
             rows: RowRequest {
-                kind: self.by.into(),
-                sort: self.sort.into(),
+                kind: self.by.map(RowKind::from).unwrap_or_default(),
+                sort: self.sort.map(SortKey::from).unwrap_or_default(),
                 limit: self.top,
                 name_pattern: self.method,
                 relations: self.calls,
@@ -191,6 +209,7 @@ impl ProfileArgs {
                 (false, true) => Some(TreeDirection::BottomUp),
                 (false, false) => None,
             },
+            descriptors: self.signatures,
             threshold_percent: self.threshold,
             form: match (self.json, self.csv) {
                 (true, _) => PrintForm::Json,

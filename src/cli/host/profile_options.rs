@@ -1,0 +1,182 @@
+//! Which options of `profile` go with which: one table. An option that a request would not use is refused by
+//! its name, so that nobody takes a result for what it is not.
+
+use super::profile::{ProfileArgs, RowArg};
+
+/// Outputs: a set of the kinds below.
+type Outputs = u16;
+
+/// The table of rows, which is printed without any output option.
+const TABLE: Outputs = 1;
+const JSON: Outputs = 1 << 1;
+const CSV: Outputs = 1 << 2;
+const TREE: Outputs = 1 << 3;
+const BOTTOM_UP: Outputs = 1 << 4;
+const FOLDED: Outputs = 1 << 5;
+const FLAMEGRAPH: Outputs = 1 << 6;
+const DOT: Outputs = 1 << 7;
+const PNG: Outputs = 1 << 8;
+const SVG: Outputs = 1 << 9;
+const SPEEDSCOPE: Outputs = 1 << 10;
+const FIREFOX: Outputs = 1 << 11;
+
+const ROWS: Outputs = TABLE | JSON | CSV;
+const TREES: Outputs = TREE | BOTTOM_UP;
+const STACKS: Outputs = FOLDED | FLAMEGRAPH;
+const GRAPHS: Outputs = DOT | PNG | SVG;
+const FILES: Outputs = STACKS | GRAPHS | SPEEDSCOPE | FIREFOX;
+const ALL: Outputs = ROWS | TREES | FILES;
+
+/// The names of the outputs, in the order of their bits.
+const NAMES: [&str; 12] = [
+    "the table",
+    "--json",
+    "--csv",
+    "--tree",
+    "--bottom-up",
+    "--folded",
+    "--flamegraph",
+    "--dot",
+    "--png",
+    "--svg",
+    "--speedscope",
+    "--firefox",
+];
+
+/// One option of a command line.
+struct Given {
+    name: &'static str,
+    is_given: bool,
+    /// The outputs that the option may stand beside.
+    goes_with: Outputs,
+    /// The outputs that use it, of which the command line needs one.
+    used_by: Outputs,
+}
+
+/// All options that select or shape a result.
+fn options(args: &ProfileArgs) -> [Given; 28] {
+    let given = |name, is_given, goes_with, used_by| Given { name, is_given, goes_with, used_by };
+    // The whole result depends on such an option, so that every output must use it.
+    let selects = |name, is_given, used_by| given(name, is_given, used_by, used_by);
+    [
+        selects("--by", args.by.is_some(), ROWS),
+        selects("--sort", args.sort.is_some(), ROWS),
+        selects("--clock", args.clock.is_some(), ALL),
+        selects("--top", args.top.is_some(), ROWS),
+        selects("--calls", args.calls, TABLE | JSON),
+        selects("--signatures", args.signatures, TABLE | TREES),
+        selects("--thread", !args.thread.is_empty(), ALL),
+        selects("--from", args.from.is_some(), ALL),
+        selects("--to", args.to.is_some(), ALL),
+        selects("--mapping", args.mapping.is_some(), ALL),
+        selects("--method", args.method.is_some(), ROWS),
+        selects("--diff", args.diff.is_some(), ROWS | STACKS),
+        given("--threshold", args.threshold.is_some(), ALL & !(TABLE | CSV), TREES | GRAPHS),
+        given("--merge-threads", args.merge_threads, FILES, STACKS),
+        given("--app", !args.app.is_empty(), FILES, FLAMEGRAPH),
+        selects("--strict", args.strict, ALL),
+        selects("--max-memory", args.memory.is_given(), ALL),
+        // The outputs. Several files can be written at once.
+        given("--tree", args.tree, TREE | JSON, TREE),
+        given("--bottom-up", args.bottom_up, BOTTOM_UP | JSON, BOTTOM_UP),
+        given("--json", args.json, JSON | TREES, JSON),
+        selects("--csv", args.csv, CSV),
+        given("--folded", args.folded.is_some(), FILES, FOLDED),
+        given("--flamegraph", args.flamegraph.is_some(), FILES, FLAMEGRAPH),
+        given("--dot", args.dot.is_some(), FILES, DOT),
+        given("--png", args.png.is_some(), FILES, PNG),
+        given("--svg", args.svg.is_some(), FILES, SVG),
+        given("--speedscope", args.speedscope.is_some(), FILES, SPEEDSCOPE),
+        given("--firefox", args.firefox.is_some(), FILES, FIREFOX),
+    ]
+}
+
+/// The outputs of a command line; the table where it names none.
+fn outputs(args: &ProfileArgs) -> Outputs {
+    let bit = |name: &str| NAMES.iter().position(|output| *output == name).map_or(0, |bit| 1 << bit);
+    let named = options(args).into_iter().filter(|option| option.is_given).map(|option| bit(option.name));
+    match named.fold(0, |all, output| all | output) {
+        0 => TABLE,
+        outputs => outputs,
+    }
+}
+
+/// Options that one output uses, each for itself, and that contradict each other. The second is an option
+/// with the reason.
+fn contradiction(args: &ProfileArgs) -> Option<String> {
+    let by_other = args.by.is_some_and(|by| by != RowArg::Method);
+    let refused =
+        |option: &str, other: &str, why: &str| Some(format!("{option} does not go with {other}: {why}"));
+    match () {
+        () if args.calls && args.diff.is_some() => {
+            refused("--calls", "--diff", "a comparison has no callers and callees")
+        }
+        () if args.calls && by_other => {
+            refused("--calls", "--by", "only methods have callers and callees (--by method)")
+        }
+        () if args.signatures && by_other => {
+            refused("--signatures", "--by", "only methods have them (--by method)")
+        }
+        () if args.mapping.is_some() && args.by == Some(RowArg::Thread) => {
+            refused("--mapping", "--by thread", "threads keep their names")
+        }
+        () => None,
+    }
+}
+
+/// Checks that every option of the command line is used.
+///
+/// # Errors
+/// A sentence that names the option that is not.
+pub(super) fn check(args: &ProfileArgs) -> Result<(), String> {
+    let outputs = outputs(args);
+    for option in options(args).into_iter().filter(|option| option.is_given) {
+        let beside = outputs & !option.goes_with;
+        if beside == 0 && outputs & option.used_by != 0 {
+            continue;
+        }
+        let with = names(if beside == 0 { outputs } else { beside });
+        let refusal = format!("{} does not go with {with}", option.name);
+        return Err(match NAMES.contains(&option.name) {
+            true => refusal,
+            false => format!("{refusal}; it goes with {}", names(option.used_by)),
+        });
+    }
+    contradiction(args).map_or(Ok(()), Err)
+}
+
+/// The names of outputs as a list.
+fn names(outputs: Outputs) -> String {
+    let names: Vec<&str> = NAMES
+        .into_iter()
+        .enumerate()
+        .filter(|(bit, _)| outputs >> bit & 1 == 1)
+        .map(|(_, name)| name)
+        .collect();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[test]
+    fn the_table_has_every_option() {
+        let args = ProfileArgs::try_parse_from(["profile", "x.trace"]).unwrap();
+        let mut listed: Vec<_> = options(&args).iter().map(|option| option.name.to_owned()).collect();
+        let command = ProfileArgs::command();
+        let mut declared: Vec<_> = command
+            .get_arguments()
+            .filter_map(|option| option.get_long().map(|long| format!("--{long}")))
+            .collect();
+        listed.sort();
+        declared.sort();
+        assert_eq!(listed, declared);
+    }
+}
