@@ -23,7 +23,7 @@ const MISTAKES: &[(&str, i32, &str)] = &[
     ("profile app.trace --top many", 2, "invalid value 'many'"),
     ("profile app.trace --thread nobody", 1, "no thread is called nobody"),
     ("profile app.trace --tree --threshold 101", 2, "percent, 0 to 100"),
-    ("profile app.trace --json --csv", 2, "cannot be used with"),
+    ("profile app.trace --json --csv", 2, "--json does not go with --csv"),
     ("profile --flamegraph app.trace", 2, "<TRACE>"),
     ("profile app.trace --method nomatch", 1, "no method matches nomatch; 1"),
     ("profile app.trace --csv --calls", 2, "--calls does not go with --csv"),
