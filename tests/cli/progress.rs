@@ -48,8 +48,8 @@ fn a_terminal_shows_how_far_a_long_command_is() {
     let commands: [&[&str]; 5] = [
         &["profile", "large.trace"],
         &["info", "large.trace"],
-        &["convert", "large.trace", "-o", "out.pftrace"],
-        &["merge", "large.trace", "-o", "out.pftrace"],
+        &["convert", "large.trace", "--format", "perfetto", "-o", "/dev/null"],
+        &["merge", "large.trace", "--format", "perfetto", "-o", "/dev/null"],
         &["dmtracedump", "large.trace"],
     ];
     for args in commands {
