@@ -106,21 +106,30 @@ fn copy(from: &mut File, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Copies events to standard output as they happen, until a signal comes or the reader closes the pipe.
+/// Copies events to standard output as they happen, until a signal comes or the reader closes the pipe. A line
+/// that a signal finds half written is completed: the kernel hands out lines in parts.
 pub fn stream(tracefs: &Tracefs, signals: &Signals, stoppable: bool) -> io::Result<()> {
     let path = tracefs.path("trace_pipe");
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
     let mut pipe = opened.map_err(|e| with_path(e, &path.display().to_string()))?;
     let mut out = InterruptibleWriter::new(&io::stdout(), patience(signals, stoppable))?;
     let mut chunk = vec![0; CHUNK_BYTES];
+    let (mut is_stopping, mut is_in_line) = (false, false);
     loop {
         match pipe.read(&mut chunk) {
-            Ok(n) if n > 0 => match out.write_all(&chunk[..n]).and_then(|()| out.flush()) {
-                Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::TimedOut) => {
-                    return Ok(());
+            Ok(n) if n > 0 => {
+                let line_end = chunk[..n].iter().position(|byte| *byte == b'\n').filter(|_| is_stopping);
+                let text = &chunk[..line_end.map_or(n, |end| end + 1)];
+                is_in_line = !text.ends_with(b"\n");
+                match out.write_all(text).and_then(|()| out.flush()) {
+                    Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::TimedOut) => {
+                        return Ok(());
+                    }
+                    written => written?,
                 }
-                written => written?,
-            },
+            }
+            Ok(_) if is_stopping => return Ok(()),
+            Err(e) if is_stopping && e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             // No events yet. A poll of the pipe would wait for buffer_percent, so the loop waits for a fixed
             // time.
             Ok(_) => {
@@ -132,7 +141,8 @@ pub fn stream(tracefs: &Tracefs, signals: &Signals, stoppable: bool) -> io::Resu
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(with_path(e, &path.display().to_string())),
         }
-        if signals.take().is_some() && stoppable {
+        is_stopping |= signals.take().is_some() && stoppable;
+        if is_stopping && !is_in_line {
             return Ok(());
         }
     }
