@@ -106,8 +106,8 @@ fn copy(from: &mut File, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Copies events to standard output as they happen, until a signal comes or the reader closes the pipe. A line
-/// that a signal finds half written is completed: the kernel hands out lines in parts.
+/// Copies events to standard output as they happen, until a signal comes or the reader closes the pipe. A
+/// line that a signal finds half written is completed: the kernel hands out lines in parts.
 pub fn stream(tracefs: &Tracefs, signals: &Signals, stoppable: bool) -> io::Result<()> {
     let path = tracefs.path("trace_pipe");
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
