@@ -11,10 +11,10 @@ use indicatif::{ProgressDrawTarget, ProgressStyle};
 use crate::progress;
 
 /// A command that is done sooner shows no bar.
-const DELAY: Duration = Duration::from_millis(400);
+const DELAY: Duration = Duration::from_millis(100);
 
 /// The time between two looks at the progress.
-const INTERVAL: Duration = Duration::from_millis(100);
+const INTERVAL: Duration = Duration::from_millis(50);
 
 /// A bar on standard error while a command reads its inputs, if standard error is a terminal: the inputs,
 /// what is done with them, the share that is done, bytes per second, and the remaining time. It goes away
@@ -48,14 +48,16 @@ impl ProgressBar {
             while has_ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 wait = INTERVAL;
                 let Some((pass, done)) = progress::current() else { continue };
-                if shown.is_none() {
-                    drawn.set_draw_target(ProgressDrawTarget::stderr());
-                }
                 if shown != Some(pass.number) {
-                    shown = Some(pass.number);
-                    drawn.reset();
-                    drawn.set_length(pass.total);
                     drawn.set_message(pass.what);
+                    drawn.set_length(pass.total);
+                    drawn.set_position(done);
+                    // The rate is that from here on.
+                    drawn.reset_eta();
+                    if shown.is_none() {
+                        drawn.set_draw_target(ProgressDrawTarget::stderr());
+                    }
+                    shown = Some(pass.number);
                 }
                 drawn.set_position(done);
                 drawn.tick();
