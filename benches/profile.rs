@@ -1,5 +1,5 @@
 //! What a profile of a method trace costs: opening (one pass over the records) and the flat profile, with the
-//! call tree beside it, on a generated trace of 5 million records in memory.
+//! call tree beside it, on generated traces of 5 million records in memory, one of each shape.
 //!
 //! `cargo bench --bench profile [-- RECORDS]`. `scripts/bench-profile` races the whole program against
 //! dmtracedump.
@@ -15,16 +15,20 @@ use tracebridge::profile::tree::{CallTree, TreeOptions};
 #[path = "../tests/support/art_generate.rs"]
 mod art_generate;
 
-use art_generate::{Size, USUAL};
+use art_generate::{Shape, Size, USUAL};
 
 const ROUNDS: usize = 15;
 
 fn main() {
     // cargo hands on options of its own.
     let records = std::env::args().skip(1).find_map(|a| a.parse().ok()).unwrap_or(USUAL.records);
+    Shape::ALL.into_iter().for_each(|(shape, name)| measure(records, shape, name));
+}
+
+fn measure(records: u64, shape: Shape, name: &str) {
     let mut bytes = Vec::new();
-    art_generate::write(&mut bytes, Size { records, ..USUAL }).expect("memory takes it");
-    println!("{records} records, {} bytes; median, best and worst of {ROUNDS} rounds", bytes.len());
+    art_generate::write_shape(&mut bytes, Size { records, ..USUAL }, shape).expect("memory takes it");
+    println!("{name}: {records} records, {} bytes; median, best and worst of {ROUNDS} rounds", bytes.len());
     let everything = ProfileSelection::default();
     let mut times: [Vec<Duration>; 3] = Default::default();
     for _ in 0..ROUNDS {

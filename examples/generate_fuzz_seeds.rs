@@ -9,6 +9,8 @@ use tracebridge::export;
 use tracebridge::formats::input::Input;
 use tracebridge::timeline::{self, MergeOptions};
 
+#[path = "../tests/support/art_always_on.rs"]
+mod art_always_on;
 #[path = "../tests/support/art_blocks.rs"]
 mod art_blocks;
 #[path = "../tests/support/art_writer.rs"]
@@ -20,7 +22,8 @@ mod foreign_dat;
 #[path = "../tests/support/scenario.rs"]
 mod scenario;
 
-use art_blocks::{Blocks, Encoding};
+use art_always_on::Stream;
+use art_blocks::{Blocks, Writer};
 use art_writer::{Action, ArtTrace, Method, Record};
 use foreign_dat::{FORMAT, Maker, all, make};
 use scenario::{Era, Scenario};
@@ -156,12 +159,7 @@ fn texts(corpus: &Corpus) -> io::Result<()> {
 
 /// A method trace of two threads with calls, an exception, recursion and a call without an end.
 fn small_trace() -> ArtTrace {
-    let method = |name: &str| Method {
-        class: "com.example.Main".into(),
-        name: name.into(),
-        signature: "()V".into(),
-        file: "Main.java".into(),
-    };
+    let method = |name: &str| Method::new("com.example.Main", name);
     let calls = [
         (1, 0, Action::Enter),
         (1, 1, Action::Enter),
@@ -199,23 +197,39 @@ fn methods(corpus: &Corpus) -> io::Result<()> {
         ("streaming", trace.to_streaming_bytes(true)),
         ("killed", trace.to_streaming_bytes(false)),
     ];
-    let aosp = Encoding::Aosp { nanos: true, split: 2 };
-    let old_aosp = Encoding::Aosp { nanos: false, split: 100 };
-    for (name, streaming, encoding) in [
-        ("v5_aosp", false, aosp),
-        ("v5_aosp_streaming", true, aosp),
-        ("v5_aosp_us", false, old_aosp),
-        ("v5_tsc", true, Encoding::Tsc { frequency: 19_200_000 }),
+    let second = Writer::Second { nanos: true, split: 2 };
+    let third = Writer::Third { frequency: 19_200_000, real: 19_199_000 };
+    for (name, streaming, (wall, cpu), writer) in [
+        ("v5_aosp", false, (true, true), second),
+        ("v5_aosp_streaming", true, (true, true), second),
+        ("v5_aosp_us", false, (true, true), Writer::Second { nanos: false, split: 100 }),
+        ("v4_wall", false, (true, false), second),
+        ("v5_first", true, (true, true), Writer::First { block: 2 }),
+        ("v4_first_file", false, (true, false), Writer::First { block: 100 }),
+        ("v5_tsc", true, (true, true), third),
+        ("v4_tsc_wall", false, (true, false), third),
+        ("v4_tsc_cpu", false, (false, true), third),
     ] {
-        forms.push((
-            name,
-            art_blocks::to_bytes(&trace, Blocks { streaming, wall: true, cpu: true, encoding }),
-        ));
+        forms.push((name, art_blocks::to_bytes(&trace, Blocks { streaming, wall, cpu, writer })));
     }
-    forms.push((
-        "v4_wall",
-        art_blocks::to_bytes(&trace, Blocks { streaming: false, wall: true, cpu: false, encoding: aosp }),
-    ));
+    for (name, stream) in [
+        ("long_ticks", Stream::Ticks { frequency: 19_200_000 }),
+        ("long_ns", Stream::Nanos),
+        ("long_calibrated", Stream::Calibrated),
+        ("long_anr", Stream::Anr),
+        ("long_perfetto", Stream::Perfetto),
+        ("all_methods", Stream::AllMethods),
+        ("all_methods_first", Stream::FirstVersion),
+    ] {
+        forms.push((name, art_always_on::to_bytes(&trace, stream)));
+    }
+    let anr = art_always_on::to_bytes(&trace, Stream::Anr);
+    let dump = art_always_on::anr_dump(77, &anr);
+    corpus.save("contained", "dump", format!("T{dump}").as_bytes())?;
+    corpus.save("contained", "zip", format!("Z== dumpstate\n{dump}").as_bytes())?;
+    let stream = art_always_on::to_bytes(&trace, Stream::Perfetto);
+    let packet = art_always_on::perfetto_packet(129, 77, &stream);
+    corpus.save("contained", "packet", &[b"P", &packet[..]].concat())?;
     for (name, bytes) in &forms {
         corpus.save("method_trace", name, bytes)?;
     }

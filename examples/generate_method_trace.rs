@@ -1,7 +1,8 @@
 //! Writes a well-formed ART method trace (version 3, dual clock) of any size, for races and for looking at
-//! viewers: `cargo run --release --example generate_method_trace -- OUT [RECORDS [THREADS [METHODS
-//! [DEPTH]]]]`
+//! viewers: `cargo run --release --example generate_method_trace -- [--long-runs] OUT [RECORDS [THREADS
+//! [METHODS [DEPTH]]]]`
 //!
+//! `--long-runs` writes the second shape: long names, threads that run for long, deep and shallow ones.
 //! Defaults: 5,000,000 records, 8 threads, 20,000 methods, calls up to 60 deep. The same numbers give the
 //! same file.
 
@@ -10,13 +11,18 @@ use std::io::{BufWriter, Write};
 #[path = "../tests/support/art_generate.rs"]
 mod art_generate;
 
-use art_generate::{Size, USUAL};
+use art_generate::{Shape, Size, USUAL};
 
 fn main() -> std::io::Result<()> {
-    let mut args = std::env::args().skip(1);
+    let mut args = std::env::args().skip(1).peekable();
+    let shape = match args.next_if(|arg| arg == "--long-runs") {
+        Some(_) => Shape::LongRuns,
+        None => Shape::ShortTurns,
+    };
     // An option is no file to write to.
     let path = args.next().filter(|path| !path.starts_with('-'));
-    let path = path.expect("usage: generate_method_trace OUT [RECORDS [THREADS [METHODS [DEPTH]]]]");
+    let path =
+        path.expect("usage: generate_method_trace [--long-runs] OUT [RECORDS [THREADS [METHODS [DEPTH]]]]");
     let mut number = |default: u64| args.next().map_or(default, |a| a.parse().expect("a number"));
     let size = Size {
         records: number(USUAL.records),
@@ -25,6 +31,6 @@ fn main() -> std::io::Result<()> {
         depth: number(USUAL.depth),
     };
     let mut out = BufWriter::with_capacity(1 << 20, std::fs::File::create(path)?);
-    art_generate::write(&mut out, size)?;
+    art_generate::write_shape(&mut out, size, shape)?;
     out.flush()
 }

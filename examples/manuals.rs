@@ -1,7 +1,9 @@
 //! Writes the manual pages and the shell completions of `tracebridge`, from the definitions that `--help`
 //! prints.
 //!
-//! usage: `cargo run --example manuals [DIRECTORY]` (default: `out/manuals`)
+//! usage: `cargo run --example manuals [DIRECTORY] [--host-commands-only]` (default: `out/manuals`)
+//!
+//! With `--host-commands-only` those of the program for Windows and macOS.
 //!
 //! `DIRECTORY/man1` gets `tracebridge.1` and a page for each command (`tracebridge-profile.1`);
 //! `DIRECTORY/completions` gets a file for each of bash, zsh, fish and PowerShell.
@@ -12,16 +14,19 @@ use std::io;
 use std::path::PathBuf;
 
 use clap_complete::Shell;
-use tracebridge::internals::command_line;
+use tracebridge::internals::{command_line, host_command_line};
 
 fn main() -> io::Result<()> {
-    let root = PathBuf::from(std::env::args_os().nth(1).unwrap_or_else(|| "out/manuals".into()));
+    let (options, directories): (Vec<_>, Vec<_>) =
+        std::env::args_os().skip(1).partition(|word| word == "--host-commands-only");
+    let definition = if options.is_empty() { command_line } else { host_command_line };
+    let root = PathBuf::from(directories.into_iter().next().unwrap_or_else(|| "out/manuals".into()));
     let (pages, completions) = (root.join("man1"), root.join("completions"));
     fs::create_dir_all(&pages)?;
     fs::create_dir_all(&completions)?;
-    clap_mangen::generate_to(command_line(), &pages)?;
+    clap_mangen::generate_to(definition(), &pages)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell] {
-        clap_complete::generate_to(shell, &mut command_line(), "tracebridge", &completions)?;
+        clap_complete::generate_to(shell, &mut definition(), "tracebridge", &completions)?;
     }
     Ok(())
 }

@@ -276,14 +276,7 @@ fn main() {
         .find_map(|dir| File::options().write(true).open(format!("{dir}/trace_marker")).ok());
     let pid = std::process::id();
     let depth = args.depth.max(1);
-    let methods = (0..depth)
-        .map(|index| Method {
-            class: CLASS.to_owned(),
-            name: method_name(index),
-            signature: "()V".to_owned(),
-            file: "Work.java".to_owned(),
-        })
-        .collect();
+    let methods = (0..depth).map(|index| Method::new(CLASS, &method_name(index))).collect();
     let epoch = Epoch::now(args.era);
     let shared = Arc::new(Shared {
         marker,

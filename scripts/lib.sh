@@ -28,11 +28,6 @@ usage_error() {
 }
 # value "$@": fails unless the option $1 has a value after it.
 value() { (($# > 1)) || usage_error "$1 needs a value"; }
-# quoted WORD: prints the word so that every POSIX shell reads it as one word. (What `printf %q` prints for a line
-# feed is read by some shells only.)
-quoted() { printf "'%s'" "${1//\'/\'\\\'\'}"; }
-# json_string TEXT: prints the text as a JSON string.
-json_string() { python3 -c 'import json, sys; print(json.dumps(sys.argv[1]), end="")' "$1"; }
 have() { command -v "$1" >/dev/null; }
 
 # The Rust version that Cargo.toml asks for, as major.minor.
@@ -46,6 +41,14 @@ rust_is_new_enough() {
 # Debian's rustc-web and cargo-web install themselves under these names.
 debian_rustc=/usr/bin/rustc
 debian_cargo=/usr/bin/cargo
+# The standard library's source, from rust-web-src.
+rust_library=/usr/lib/rustlib/src/rust/library
+# Whether Debian's compiler is there, with the source from which the standard library is built for other systems.
+builds_standard_library() {
+    [[ -x $debian_cargo && -f $rust_library/Cargo.lock ]] && rust_is_new_enough $debian_rustc
+}
+# Debian's wine64 is not on PATH without the package wine.
+wine=/usr/lib/wine/wine64
 
 # Puts a cargo that is new enough on PATH, or fails with a message that says how to install one.
 use_rust() {
@@ -94,6 +97,18 @@ abi_of() {
     esac
 }
 
+# runner_of ABI: prints the emulator that runs a binary of the ABI on this machine; nothing if the machine
+# runs it itself.
+runner_of() {
+    case $1-$(uname -m) in
+        arm64-v8a-aarch64 | x86_64-x86_64 | x86-x86_64) ;;
+        arm64-v8a-*) echo qemu-aarch64-static ;;
+        armeabi-v7a-*) echo qemu-arm-static ;;
+        x86-*) echo qemu-i386-static ;;
+        x86_64-*) echo qemu-x86_64-static ;;
+    esac
+}
+
 # wait_for_recording SERIAL PID: waits at most 10 s until the recorder on the device has begun, which switches
 # its events on first and then tracing; or until the process PID on this machine has ended.
 wait_for_recording() {
@@ -105,39 +120,15 @@ wait_for_recording() {
     done
 }
 
-# end_recording: ends the recording that record_on has started.
-end_recording() {
-    adb -s "$recording_serial" shell -n "kill -INT \$(cat $(quoted "$recording_pid_file"))" || true
-}
-
-# record_on SERIAL REMOTE COMMAND ARGUMENTS...: runs a recording command of the product on the device, which
-# writes its capture to the path REMOTE on the device. A signal to this script ends the recording and not the
-# script. Returns the command's status.
-record_on() {
-    local serial=$1 remote=$2 command=$3 status=0 word words='' recorder
-    shift 3
-    for word; do words+=" $(quoted "$word")"; done
-    # What the trap ends is in variables of their own, so that no text is read as a command.
-    recording_serial=$serial recording_pid_file=$remote.pid
-    trap end_recording INT TERM
-    # adb runs in a process group of its own, so that Ctrl-C reaches this script and not adb's connection.
-    set -m
-    adb -s "$serial" shell -n "echo \$\$ >$remote.pid; exec $on_device/tracebridge $command -o $remote$words" &
-    recorder=$!
-    set +m
-    # A signal ends the first wait; the end of the recorder ends the second.
-    wait "$recorder" || status=$?
-    if ((status > 128)); then
-        status=0
-        wait "$recorder" || status=$?
+# tracebridge_adb ARGUMENTS...: becomes `tracebridge adb` of this checkout, in the directory of the caller.
+# TRACEBRIDGE_HOST_BINARY names one that is built already.
+tracebridge_adb() {
+    local binary=${TRACEBRIDGE_HOST_BINARY:-}
+    if [[ -z $binary ]]; then
+        use_rust
+        (cd "$root" && cargo build --quiet --release --locked) >&2
+        binary=${CARGO_TARGET_DIR:-$root/target}/release/tracebridge
     fi
-    trap - INT TERM
-    adb -s "$serial" shell -n "rm -f $remote.pid"
-    return "$status"
-}
-
-# fetch SERIAL REMOTE LOCAL: moves a file from the device to this machine.
-fetch() {
-    mkdir -p "$(dirname "$3")"
-    adb -s "$1" pull "$2" "$3" >&2 && adb -s "$1" shell -n "rm -f $(quoted "$2")"
+    # A signal to the script is one to it.
+    TRACEBRIDGE_DEVICE_BINARIES=$root/out/android exec "$binary" adb "$@"
 }

@@ -13,9 +13,9 @@
 //! The features `device` and `host` add what the `tracebridge` program needs on either side. ARCHITECTURE.md
 //! in the repository draws the rooms of the crate and the order of their imports.
 
-// The device's program uses only a part of the rooms that it shares with the host. The build for the host
-// reports dead code.
-#![cfg_attr(not(feature = "host"), allow(dead_code, unused_imports))]
+// The device's program uses only a part of the rooms that it shares with the host, and a host without a
+// tracefs only the other part. The build for a Linux host uses all, and reports dead code.
+#![cfg_attr(not(all(feature = "host", target_os = "linux")), allow(dead_code, unused_imports))]
 
 mod android;
 mod console;
@@ -24,6 +24,8 @@ mod text;
 mod workers;
 
 // What the device and the host both need.
+#[cfg(feature = "device")]
+mod categories;
 #[cfg(feature = "device")]
 pub mod cli;
 #[cfg(feature = "device")]
@@ -41,13 +43,13 @@ mod trace_dat;
 #[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
 mod atrace_command;
 #[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
-mod categories;
-#[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
 mod doctor;
 #[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
 mod record;
 
 // What only the host needs.
+#[cfg(feature = "host")]
+mod adb;
 #[cfg(feature = "host")]
 mod art;
 #[cfg(feature = "host")]
@@ -61,6 +63,8 @@ pub mod profile;
 #[cfg(feature = "host")]
 mod progress;
 #[cfg(feature = "host")]
+mod remote;
+#[cfg(feature = "host")]
 pub mod timeline;
 
 /// What the project's own fuzz targets, tests and examples call. They are no part of the crate's interface.
@@ -71,7 +75,7 @@ pub mod internals {
     pub use crate::art::Mapping;
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub use crate::atrace_command::options as atrace_options;
-    pub use crate::cli::host::command_line;
+    pub use crate::cli::host::{command_line, host_command_line};
     pub use crate::formats::perfetto::scan::count as count_perfetto;
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub use crate::record::{SettingsText, read_settings_text};

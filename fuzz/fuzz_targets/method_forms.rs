@@ -15,7 +15,7 @@ mod art_blocks;
 #[path = "../../tests/support/art_writer.rs"]
 mod art_writer;
 
-use art_blocks::{Blocks, Encoding};
+use art_blocks::{Blocks, Writer};
 use art_writer::{Action, ArtTrace, Method, Record};
 
 /// Calls, and exclusive and inclusive times of each method in ns, by the method's name.
@@ -99,8 +99,18 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(expected, streamed);
     for streaming in [false, true] {
         let split = usize::from(data[0] >> 2) + 1;
-        let encoding = Encoding::Aosp { nanos: data[1] & 0x80 != 0, split };
-        let blocks = Blocks { streaming, wall: true, cpu: true, encoding };
-        assert_eq!(expected, profile(&art_blocks::to_bytes(&trace, blocks), "blocks"));
+        // The third writer's clocks are exact if the counter has whole ticks in a µs.
+        let frequency = 1_000_000 * (1 + u64::from(data[1] >> 4));
+        for writer in [
+            Writer::Second { nanos: data[1] & 0x80 != 0, split },
+            Writer::Third { frequency, real: frequency },
+            Writer::First { block: split },
+        ] {
+            // The first writer names methods only where it streams.
+            if streaming || !matches!(writer, Writer::First { .. }) {
+                let blocks = Blocks { streaming, wall: true, cpu: true, writer };
+                assert_eq!(expected, profile(&art_blocks::to_bytes(&trace, blocks), &format!("{blocks:?}")));
+            }
+        }
     }
 });

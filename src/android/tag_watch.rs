@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -19,16 +19,18 @@ const PROPERTY_AREAS: &str = "/dev/__properties__";
 /// The area in that directory whose serial number grows with each change of any property.
 const GLOBAL_AREA: &str = "properties_serial";
 
-/// Watches whether one tag is on.
+/// Watches whether a tag is on.
 #[derive(Debug)]
 pub struct TagWatch {
-    tag: Tag,
+    /// The mask of the watched tags.
+    tags: u64,
     areas: PathBuf,
     /// The file with the command line that decides whether the tag `app` is on.
     cmdline: PathBuf,
     serial: Serial,
     seen: AtomicU32,
-    on: AtomicBool,
+    /// The mask of those watched tags that were on at the serial number `seen`. No tag has a bit above 27.
+    on: AtomicU32,
 }
 
 impl TagWatch {
@@ -37,8 +39,17 @@ impl TagWatch {
         TagWatch::at(Path::new(PROPERTY_AREAS), tag)
     }
 
+    /// Watches all tags on this system. Returns `None` on a system without properties.
+    pub(crate) fn all() -> Option<TagWatch> {
+        TagWatch::of(Path::new(PROPERTY_AREAS), tags::VALID)
+    }
+
     /// Watches `tag` in the property areas at the path `areas`.
     pub fn at(areas: &Path, tag: Tag) -> Option<TagWatch> {
+        TagWatch::of(areas, tag.mask())
+    }
+
+    fn of(areas: &Path, tags: u64) -> Option<TagWatch> {
         // The serial number of the property itself; the number of all properties where this one was never
         // set.
         let own = files(areas).find_map(|file| {
@@ -52,11 +63,11 @@ impl TagWatch {
         };
         let serial = own.or_else(global)?;
         let watch = TagWatch {
-            tag,
+            tags,
             areas: areas.to_owned(),
             cmdline: "/proc/self/cmdline".into(),
             seen: AtomicU32::new(0),
-            on: AtomicBool::new(false),
+            on: AtomicU32::new(0),
             serial,
         };
         watch.refresh();
@@ -74,14 +85,21 @@ impl TagWatch {
     /// Returns whether the tag is on now.
     #[inline]
     pub fn is_on(&self) -> bool {
-        if self.serial.load() != self.seen.load(Ordering::Relaxed) {
-            self.refresh();
-        }
-        self.on.load(Ordering::Relaxed)
+        self.on() != 0
     }
 
+    /// Returns the mask of the watched tags that are on now.
+    #[inline]
+    pub(crate) fn on(&self) -> u64 {
+        if self.serial.load() != self.seen.load(Ordering::Acquire) {
+            self.refresh();
+        }
+        u64::from(self.on.load(Ordering::Relaxed))
+    }
+
+    /// Reads the properties, whether or not they changed.
     #[cold]
-    fn refresh(&self) {
+    pub(crate) fn refresh(&self) {
         // The number is read before the values, so that the next check notices a change in between.
         let serial = self.serial.load();
         let areas: Vec<Vec<u8>> = files(&self.areas).filter_map(|file| fs::read(file).ok()).collect();
@@ -90,7 +108,7 @@ impl TagWatch {
             found.map_or_else(String::new, |f| String::from_utf8_lossy(f.value).into_owned())
         };
         let mut on = tags::from_property(&get(TAGS_PROPERTY));
-        if self.tag.mask() == tags::APP && on & tags::APP != 0 {
+        if self.tags & on & tags::APP != 0 {
             let number = get(APP_NUMBER_PROPERTY).trim().parse().unwrap_or(0).min(MAX_APP_PATTERNS);
             let patterns: Vec<String> = (0..number).map(|n| get(&app_property(n))).collect();
             let cmdline = fs::read(&self.cmdline).unwrap_or_default();
@@ -99,8 +117,8 @@ impl TagWatch {
                 on &= !tags::APP;
             }
         }
-        self.on.store(on & self.tag.mask() != 0, Ordering::Relaxed);
-        self.seen.store(serial, Ordering::Relaxed);
+        self.on.store((on & self.tags) as u32, Ordering::Relaxed);
+        self.seen.store(serial, Ordering::Release);
     }
 }
 

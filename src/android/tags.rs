@@ -46,41 +46,52 @@ impl fmt::Display for Tag {
     }
 }
 
-const fn tag(bit: u8, name: &'static str, category: &'static str) -> Tag {
-    Tag { name, category, bit }
+/// Makes the constants of the tags and the table of all tags from one list.
+macro_rules! tags {
+    ($($bit:literal $constant:ident $name:literal $category:literal)*) => {
+        /// The tags by their names in libcutils, without `ATRACE_TAG_`.
+        impl Tag {
+            $(
+                #[doc = concat!("The tag `", $name, "`, bit ", $bit, ".")]
+                pub const $constant: Tag = Tag { name: $name, category: $category, bit: $bit };
+            )*
+        }
+
+        /// All tags, in the order of their bits.
+        pub const TAGS: [Tag; 28] = [$(Tag::$constant),*];
+    };
 }
 
-/// All tags, in the order of their bits.
-pub const TAGS: [Tag; 28] = [
-    tag(0, "always", ""),
-    tag(1, "graphics", "gfx"),
-    tag(2, "input", "input"),
-    tag(3, "view", "view"),
-    tag(4, "webview", "webview"),
-    tag(5, "window_manager", "wm"),
-    tag(6, "activity_manager", "am"),
-    tag(7, "sync_manager", "sm"),
-    tag(8, "audio", "audio"),
-    tag(9, "video", "video"),
-    tag(10, "camera", "camera"),
-    tag(11, "hal", "hal"),
-    tag(12, "app", ""),
-    tag(13, "resources", "res"),
-    tag(14, "dalvik", "dalvik"),
-    tag(15, "rs", "rs"),
-    tag(16, "bionic", "bionic"),
-    tag(17, "power", "power"),
-    tag(18, "package_manager", "pm"),
-    tag(19, "system_server", "ss"),
-    tag(20, "database", "database"),
-    tag(21, "network", "network"),
-    tag(22, "adb", "adb"),
-    tag(23, "vibrator", "vibrator"),
-    tag(24, "aidl", "aidl"),
-    tag(25, "nnapi", "nnapi"),
-    tag(26, "rro", "rro"),
-    tag(27, "thermal", "thermal"),
-];
+tags! {
+    0 ALWAYS "always" ""
+    1 GRAPHICS "graphics" "gfx"
+    2 INPUT "input" "input"
+    3 VIEW "view" "view"
+    4 WEBVIEW "webview" "webview"
+    5 WINDOW_MANAGER "window_manager" "wm"
+    6 ACTIVITY_MANAGER "activity_manager" "am"
+    7 SYNC_MANAGER "sync_manager" "sm"
+    8 AUDIO "audio" "audio"
+    9 VIDEO "video" "video"
+    10 CAMERA "camera" "camera"
+    11 HAL "hal" "hal"
+    12 APP "app" ""
+    13 RESOURCES "resources" "res"
+    14 DALVIK "dalvik" "dalvik"
+    15 RS "rs" "rs"
+    16 BIONIC "bionic" "bionic"
+    17 POWER "power" "power"
+    18 PACKAGE_MANAGER "package_manager" "pm"
+    19 SYSTEM_SERVER "system_server" "ss"
+    20 DATABASE "database" "database"
+    21 NETWORK "network" "network"
+    22 ADB "adb" "adb"
+    23 VIBRATOR "vibrator" "vibrator"
+    24 AIDL "aidl" "aidl"
+    25 NNAPI "nnapi" "nnapi"
+    26 RRO "rro" "rro"
+    27 THERMAL "thermal" "thermal"
+}
 
 /// The mask of the tag that is always on.
 pub const ALWAYS: u64 = 1;

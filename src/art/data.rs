@@ -13,7 +13,8 @@ const STREAMING: u16 = 0xf0;
 /// The binary header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataHeader {
-    /// The format's version, 1 to 5, without the streaming bits.
+    /// The format's version, 1 to 6, without the streaming bits. 6 is a stream of the always-on tracer's
+    /// long-running methods behind a header, as packets of Perfetto have it.
     pub version: u16,
     /// Whether the file was written while the app ran: records alternate with declarations of methods and
     /// threads.
@@ -25,8 +26,8 @@ pub struct DataHeader {
     pub start: u64,
     /// The size of a record, bytes; 0 where the file does not state it.
     pub record_size: u16,
-    /// The frequency of the counter that [`super::BlockEncoding::Tsc`] uses, ticks per second; 0 in other
-    /// encodings.
+    /// The frequency of the counter whose readings [`super::BlockEncoding::TimeFirst`] has, ticks per second;
+    /// 0 in other encodings.
     pub tsc_frequency: u64,
     /// The reading of that counter at the start of the trace, ticks.
     pub start_tsc: u64,
@@ -43,7 +44,7 @@ pub enum DataHeaderError {
     Magic,
     /// No runtime is known to write this version.
     #[error(
-        "the binary header says version {0}, and versions 1 to 5 exist: the bytes behind the text are no records"
+        "the binary header says version {0}, and versions 1 to 6 exist: the bytes behind the text are no records"
     )]
     Version(u16),
     /// The offset of the records points into the header or beyond the end of the file.
@@ -66,7 +67,7 @@ impl DataHeader {
         let version = if streaming { written & 0xf } else { written };
         match version {
             1..=3 => Self::parse_v1_to_v3(bytes, version, streaming).ok_or(cut)?,
-            4 | 5 => Self::parse_v4(bytes, version, streaming).ok_or(cut),
+            4..=6 => Self::parse_v4(bytes, version, streaming).ok_or(cut),
             _ => Err(DataHeaderError::Version(written)),
         }
     }

@@ -85,6 +85,7 @@ impl FixedRecord {
             ClockMode::ThreadCpu => [self.first, 0],
             ClockMode::Wall => [0, self.first],
             ClockMode::Dual => [self.first, self.second],
+            ClockMode::NoTimes => [0, 0],
         }
     }
 

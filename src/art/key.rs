@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
+
 /// One method as the list declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MethodLine<'a> {
@@ -81,7 +83,7 @@ impl<'a> KeySection<'a> {
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
-            let next = find_newline(rest).map(|n| n + 1);
+            let next = memchr(b'\n', rest).map(|n| n + 1);
             let line = &rest[..next.unwrap_or(rest.len())];
             section.crlf_lines += u64::from(line.ends_with(b"\r\n"));
             let line = line.trim_ascii_end();
@@ -137,12 +139,8 @@ impl<'a> KeySection<'a> {
     }
 }
 
-fn find_newline(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|b| *b == b'\n')
-}
-
 fn split(line: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
-    let n = line.iter().position(|b| *b == at)?;
+    let n = memchr(at, line)?;
     Some((&line[..n], &line[n + 1..]))
 }
 
@@ -158,12 +156,20 @@ fn parse_thread_line(line: &[u8]) -> Option<(u32, Cow<'_, str>)> {
 /// Reads one line of the method list: hexadecimal id, class, method, signature, file, line. The last three
 /// may be absent.
 pub fn parse_method_line(line: &[u8]) -> Option<MethodLine<'_>> {
-    let mut columns = line.trim_ascii_end().split(|b| *b == b'\t');
-    let id = std::str::from_utf8(columns.next()?).ok()?;
+    let mut rest = Some(line.trim_ascii_end());
+    let mut column = || {
+        let (column, behind) = match split(rest?, b'\t') {
+            Some((column, behind)) => (column, Some(behind)),
+            None => (rest?, None),
+        };
+        rest = behind;
+        Some(column)
+    };
+    let id = std::str::from_utf8(column()?).ok()?;
     let id = u64::from_str_radix(id.strip_prefix("0x").unwrap_or(id), 16).ok()?;
-    let class = lossy(columns.next()?);
-    let name = lossy(columns.next()?);
-    let mut text = || lossy(columns.next().unwrap_or_default());
+    let class = lossy(column()?);
+    let name = lossy(column()?);
+    let mut text = || lossy(column().unwrap_or_default());
     let (signature, file, line) = (text(), text(), text());
     Some(MethodLine { id, class, name, signature, file, line: line.parse().ok() })
 }

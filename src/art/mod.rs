@@ -1,20 +1,26 @@
 //! The bytes of ART's and Dalvik's method traces: headers, records, packets. All decoders are pure functions
 //! over `&[u8]`.
 //!
-//! The formats are those of AOSP art `runtime/trace.h` and `runtime/trace.cc` (versions 1 to 3, the
-//! `*version` text and the streaming form), and of dalvik `vm/Profile.cpp` for files of older devices.
+//! The formats are those of AOSP art `runtime/trace.h` and `runtime/trace.cc` (versions 1 to 5, the
+//! `*version` text and the streaming form), of `runtime/trace_profile.cc` (the always-on tracer), and of
+//! dalvik `vm/Profile.cpp` for files of older devices.
 //! Everything is little-endian.
 
-mod block;
+mod always_on;
+mod block_packet;
+mod block_record;
 mod data;
 mod fixed;
 mod key;
+mod leb128;
 mod mapping;
 mod packet;
 
-pub(crate) use block::{
-    BlockEncoding, BlockPacket, BlockRecord, BlockState, count_aosp, is_cut, next_block_packet, next_record,
+pub(crate) use always_on::form_of as always_on_form;
+pub(crate) use block_packet::{
+    BlockPacket, EntriesPacket, PacketForm, end_of_whole_packets, next_block_packet,
 };
+pub(crate) use block_record::{BlockEncoding, BlockRecord, BlockState, CounterTime, next_record};
 pub use data::DataHeaderError;
 pub(crate) use data::{DataHeader, MAGIC};
 pub(crate) use fixed::{FixedRecord, RecordLayout};
@@ -56,6 +62,8 @@ pub enum ClockMode {
     /// Both clocks. Records of versions 1 to 3 hold thread-CPU time first, records of versions 4 and 5 wall
     /// time.
     Dual,
+    /// No clock: the records have an order but no times. Only the always-on tracer writes such files.
+    NoTimes,
 }
 
 impl ClockMode {
@@ -69,23 +77,24 @@ impl ClockMode {
         }
     }
 
-    /// The `clock=` value of this mode.
+    /// The `clock=` value of this mode; `none` for [`ClockMode::NoTimes`].
     pub fn name(self) -> &'static str {
         match self {
             ClockMode::ThreadCpu => "thread-cpu",
             ClockMode::Wall => "wall",
             ClockMode::Dual => "dual",
+            ClockMode::NoTimes => "none",
         }
     }
 
     /// Whether records carry wall time.
     pub fn has_wall(self) -> bool {
-        self != ClockMode::ThreadCpu
+        matches!(self, ClockMode::Wall | ClockMode::Dual)
     }
 
     /// Whether records carry thread-CPU time.
     pub fn has_cpu(self) -> bool {
-        self != ClockMode::Wall
+        matches!(self, ClockMode::ThreadCpu | ClockMode::Dual)
     }
 }
 

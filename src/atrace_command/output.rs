@@ -14,7 +14,7 @@ use nix::libc;
 use super::AtraceOptions;
 use crate::console::complain;
 use crate::output_file::{OutputFile, Readers, check_fifo};
-use crate::record::interruptible_writer::{InterruptibleWriter, Patience};
+use crate::record::interruptible_writer::{InterruptibleWriter, PIPE_BUF, Patience};
 use crate::record::{Signals, Tracefs, cpu_stats};
 
 /// How many bytes one `read` asks for.
@@ -106,27 +106,43 @@ fn copy(from: &mut File, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Copies events to standard output as they happen, until a signal comes or the reader closes the pipe. A
-/// line that a signal finds half written is completed: the kernel hands out lines in parts.
+/// Copies events to standard output as they happen, until a signal comes or the reader closes the pipe. Only
+/// whole lines are written, because a signal may find a reader that takes nothing: [`write_lines`].
 pub fn stream(tracefs: &Tracefs, signals: &Signals, stoppable: bool) -> io::Result<()> {
     let path = tracefs.path("trace_pipe");
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
     let mut pipe = opened.map_err(|e| with_path(e, &path.display().to_string()))?;
     let mut out = InterruptibleWriter::new(&io::stdout(), patience(signals, stoppable))?;
     let mut chunk = vec![0; CHUNK_BYTES];
-    let (mut is_stopping, mut is_in_line) = (false, false);
+    // The kernel hands out lines in parts: the bytes of a line whose end has not been read stay in front.
+    let (mut is_stopping, mut in_line) = (false, 0);
     loop {
-        match pipe.read(&mut chunk) {
+        match pipe.read(&mut chunk[in_line..]) {
             Ok(n) if n > 0 => {
-                let line_end = chunk[..n].iter().position(|byte| *byte == b'\n').filter(|_| is_stopping);
-                let text = &chunk[..line_end.map_or(n, |end| end + 1)];
-                is_in_line = !text.ends_with(b"\n");
-                match out.write_all(text).and_then(|()| out.flush()) {
+                let end = in_line + n;
+                let mut newlines = chunk[..end].iter();
+                // After a signal the line that was begun is the last one.
+                let newline = if is_stopping {
+                    newlines.position(|byte| *byte == b'\n')
+                } else {
+                    newlines.rposition(|byte| *byte == b'\n')
+                };
+                let whole = match newline {
+                    Some(newline) => newline + 1,
+                    None if end == chunk.len() => end,
+                    None => 0,
+                };
+                match write_lines(&mut out, &chunk[..whole]) {
                     Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::TimedOut) => {
                         return Ok(());
                     }
                     written => written?,
                 }
+                if is_stopping && newline.is_some() {
+                    return Ok(());
+                }
+                chunk.copy_within(whole..end, 0);
+                in_line = end - whole;
             }
             Ok(_) if is_stopping => return Ok(()),
             Err(e) if is_stopping && e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -142,10 +158,22 @@ pub fn stream(tracefs: &Tracefs, signals: &Signals, stoppable: bool) -> io::Resu
             Err(e) => return Err(with_path(e, &path.display().to_string())),
         }
         is_stopping |= signals.take().is_some() && stoppable;
-        if is_stopping && !is_in_line {
+        if is_stopping && in_line == 0 {
             return Ok(());
         }
     }
+}
+
+/// Writes whole lines at a time, as many as fit into [`PIPE_BUF`] bytes: a pipe takes that much wholly or not
+/// at all, so that a wait for the reader never ends within a line. Only a longer line is taken in parts.
+fn write_lines(out: &mut impl Write, mut text: &[u8]) -> io::Result<()> {
+    while !text.is_empty() {
+        let most = &text[..text.len().min(PIPE_BUF)];
+        let end = most.iter().rposition(|byte| *byte == b'\n').map_or(most.len(), |newline| newline + 1);
+        out.write_all(&text[..end])?;
+        text = &text[end..];
+    }
+    Ok(())
 }
 
 /// Prints the events that the kernel lost on standard error, unless that text would land in the trace
@@ -169,5 +197,44 @@ pub fn print_losses(options: &AtraceOptions, tracefs: &Tracefs) {
                 "atrace: CPU {cpu} lost events: the oldest {old} overwritten, {new} not written; a larger -b keeps more"
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::time::Instant;
+
+    use super::*;
+
+    /// Writes lines to a pipe that nobody reads until the patience is over, and returns what was taken.
+    fn taken(lines: &[u8]) -> Vec<u8> {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let patience = Rc::new(Patience::until(Instant::now() + Duration::from_millis(50)));
+        let mut out = InterruptibleWriter::new(&writer, patience).unwrap();
+        assert_eq!(write_lines(&mut out, lines).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop((out, writer));
+        let mut taken = Vec::new();
+        reader.read_to_end(&mut taken).unwrap();
+        taken
+    }
+
+    #[test]
+    fn a_reader_that_takes_nothing_more_has_whole_lines() {
+        for length in [1, 99, 100, 128, 1000, 3000, 4095] {
+            let line = [vec![b'x'; length - 1], vec![b'\n']].concat();
+            let lines = line.repeat(1 + (1 << 20) / length);
+            let taken = taken(&lines);
+            assert!(!taken.is_empty() && lines.starts_with(&taken));
+            assert_eq!(taken.len() % length, 0, "lines of {length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_line_beyond_a_pipes_limit_is_written_in_parts() {
+        let mut out = Vec::new();
+        let lines = [b"one\n".to_vec(), vec![b'x'; 3 * PIPE_BUF], b"\ntwo\nthree".to_vec()].concat();
+        write_lines(&mut out, &lines).unwrap();
+        assert_eq!(out, lines);
     }
 }

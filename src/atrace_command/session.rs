@@ -9,10 +9,11 @@ use crate::categories::{Catalog, CategorySelection, SelectionError, TracefsEvent
 use crate::clock::Snapshots;
 use crate::console::{complain, say};
 use crate::markers::{ClockSync, Marker, Tracer};
-use crate::record::event_selection::{SelectedEvent, read_names};
+use crate::record::event_selection::SelectedEvent;
 use crate::record::saved_settings::StateDir;
 use crate::record::tracefs_config::{self, AppliedConfig, TracefsConfig, WhenFull};
 use crate::record::{RecordError, SettingsGuard, Signals, Tracefs, snapshot};
+use crate::text::read_names;
 
 /// The longest wait at once.
 const MAX_WAIT: Duration = Duration::from_secs(60);

@@ -4,11 +4,13 @@
 //! a command line into a [`CategorySelection`] for the device at hand.
 
 mod catalog;
+#[cfg(any(target_os = "linux", target_os = "android"))]
 mod files;
 mod table;
 mod vendor;
 
 pub use catalog::{Catalog, CategorySelection, EventSet, SelectionError};
+#[cfg(any(target_os = "linux", target_os = "android"))]
 pub use files::TracefsEventFiles;
 pub use table::{CATEGORIES, CORE_SERVICES, PDX};
 pub use vendor::{MalformedVendorFile, VENDOR_FILE};

@@ -36,6 +36,12 @@ impl From<Exit> for ExitCode {
 #[error("{0}")]
 pub struct UsageError(pub Cow<'static, str>);
 
+impl From<String> for UsageError {
+    fn from(text: String) -> UsageError {
+        UsageError(text.into())
+    }
+}
+
 impl From<&'static str> for UsageError {
     fn from(text: &'static str) -> UsageError {
         UsageError(text.into())

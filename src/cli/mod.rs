@@ -8,6 +8,7 @@ mod device;
 mod exit;
 #[cfg_attr(not(feature = "host"), path = "no_host.rs")]
 pub(crate) mod host;
+mod recording_flags;
 mod units;
 
 use std::process::ExitCode;

@@ -10,6 +10,7 @@ use super::conversion_output::ConversionOutput;
 use super::convert::{Conversion, ConvertError, ConvertRequest};
 use super::report_page::{PageData, PageTrace, TraceRole, begin_page, end_page};
 use super::track_builder::TrackBuilder;
+use crate::text::file_name;
 use crate::timeline::{MergeError, MergeSummary};
 
 /// What a comparison gave.
@@ -47,7 +48,7 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
     for files in &groups {
         let mut runs = Vec::new();
         for files in files {
-            let (run, summary) = measure(ConvertRequest { inputs: files, ..request })?;
+            let (run, summary) = measure(ConvertRequest { inputs: files, ..request }, None)?;
             is_lossy |= summary.report.is_lossy() || summary.problems.are_lossy();
             runs.push(run);
         }
@@ -73,9 +74,16 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
     Ok(Compared { comparison, bytes: output.commit()?, is_lossy })
 }
 
-fn measure(request: ConvertRequest<'_>) -> Result<(Run, MergeSummary), ConvertError> {
+/// Reads the inputs of one run, and measures it. For `until` see [`RunMeter::until`].
+///
+/// # Errors
+/// [`ConvertError`].
+pub(super) fn measure(
+    request: ConvertRequest<'_>,
+    until: Option<&str>,
+) -> Result<(Run, MergeSummary), ConvertError> {
     let conversion = Conversion::prepare(request)?;
-    let mut meter = TrackBuilder::new(RunMeter::default());
+    let mut meter = TrackBuilder::new(RunMeter::until(until));
     let pushed = conversion.push_part(&mut meter, conversion.parse_mapping()?.as_ref());
     conversion.check_whole()?;
     let summary = pushed?;
@@ -83,7 +91,7 @@ fn measure(request: ConvertRequest<'_>) -> Result<(Run, MergeSummary), ConvertEr
 }
 
 /// The files of each run, in the order of the first file of each.
-fn runs_of(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+pub(super) fn runs_of(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     let mut numbers: BTreeMap<OsString, usize> = BTreeMap::new();
     let mut runs: Vec<Vec<PathBuf>> = Vec::new();
     for file in files {
@@ -107,8 +115,7 @@ fn run_name(file: &Path) -> OsString {
 }
 
 fn title(files: &[PathBuf]) -> String {
-    let name = |file: &PathBuf| file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
-    files.iter().map(name).collect::<Vec<_>>().join(" + ")
+    files.iter().map(|file| file_name(&file.to_string_lossy()).to_owned()).collect::<Vec<_>>().join(" + ")
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use super::{ConversionLosses, Create, Out, OutputFormat, perfetto};
 use crate::art::Mapping;
 use crate::formats::input::Input;
 use crate::formats::perfetto::NAME as PERFETTO_FORMAT;
-use crate::formats::perfetto_archive;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{self, OpenError, art_method};
+use crate::formats::{contained, perfetto_archive};
 use crate::output_file::{check_distinct, is_stdout};
 use crate::timeline::{
     self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, TimelineSink,
@@ -39,6 +39,23 @@ pub struct ConvertRequest<'a> {
     pub options: MergeOptions,
     /// The part of the timeline to write.
     pub window: WindowRequest,
+}
+
+impl<'a> ConvertRequest<'a> {
+    /// All of `inputs` into the format of the output's ending, with nothing else asked for.
+    pub fn of(inputs: &'a [PathBuf], output: &'a Path) -> ConvertRequest<'a> {
+        ConvertRequest {
+            inputs,
+            output,
+            format: None,
+            mapping: None,
+            only_ftrace: false,
+            gzip: false,
+            unpack_limit: UnpackLimit::default(),
+            options: MergeOptions::default(),
+            window: WindowRequest::default(),
+        }
+    }
 }
 
 /// A request whose inputs are open: nothing is written yet.
@@ -278,7 +295,7 @@ fn open_each_once(paths: &[PathBuf], limit: UnpackLimit) -> Result<(Vec<Input>, 
         }
         let input = Input::open_within(path, limit)?;
         let members = perfetto_archive::members(&input)?;
-        for input in members.unwrap_or_else(|| vec![input]) {
+        for input in members.unwrap_or_else(|| contained::replace_texts(input)) {
             match inputs.iter().find(|first| first[..] == input[..]) {
                 Some(first) => notes.push(twice(first)),
                 None => inputs.push(input),

@@ -32,6 +32,11 @@ const MAX_OFFSET_DIFFERENCE_NS: u64 = 100_000;
 
 /// Checks whether a zip can be made of `inputs`, and returns the reason if not.
 pub(super) fn check(inputs: &[Input]) -> Result<(), &'static str> {
+    if inputs.iter().any(|input| art_method::is_always_on(input)) {
+        return Err(
+            "Perfetto does not read the files of ART's always-on tracer: write one file (-o OUT.pftrace)",
+        );
+    }
     let methods = inputs.iter().filter(|input| art_method::detect(input)).count();
     if methods == 0 || methods == inputs.len() {
         return Err(

@@ -48,11 +48,11 @@ impl MappedFile {
 
     /// Releases the memory that holds `range`. The system reads the pages from the file again when they are
     /// accessed.
+    #[cfg(unix)]
     pub(super) fn release(&self, range: Range<usize>) {
         // Only whole pages inside of the range are released. Linux has page sizes of up to 64 KiB.
         const PAGE: usize = 64 << 10;
         let (start, end) = (range.start.next_multiple_of(PAGE), range.end / PAGE * PAGE);
-        #[cfg(unix)]
         if start < end && end <= self.len() {
             // SAFETY: the mapping is read-only and of a file: pages that are dropped are read from the file
             // again, so every reference into them stays valid and sees the same bytes.
@@ -61,6 +61,10 @@ impl MappedFile {
             };
         }
     }
+
+    /// Does nothing: Windows releases the pages of a mapped file by itself when memory is short.
+    #[cfg(not(unix))]
+    pub(super) fn release(&self, _: Range<usize>) {}
 }
 
 impl Deref for MappedFile {

@@ -7,6 +7,9 @@
 //! share are the opening of a file ([`input`]), the event model and the sink.
 
 pub mod art_method;
+mod base64;
+pub mod contained;
+mod contained_trace;
 mod event;
 pub mod event_catalog;
 mod event_registry;
@@ -25,6 +28,7 @@ mod track;
 pub mod unpack_budget;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
+pub use contained_trace::ContainedTrace;
 pub use event::{Event, EventTypeId, Payload};
 pub use input_format::{FORMATS, InputFormat, OpenError, UnreadFile, identify, is_zip, open};
 pub(crate) use input_format::{REPORT_DIRECTORY_ID, is_report_page};

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::art_method::MethodTrace;
+use super::contained_trace::ContainedTrace;
 use super::{Head, Order, ReadReport, Sink};
 use crate::progress::Pass;
 
@@ -18,6 +19,11 @@ pub trait Recording {
     /// The errors of `sink`, and [`io::ErrorKind::InvalidData`] where the file has more event types than
     /// memory should hold. All other faults of the file are in the report.
     fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport>;
+
+    /// The method traces that the file holds beside its events.
+    fn method_traces(&self) -> Vec<ContainedTrace> {
+        Vec::new()
+    }
 }
 
 /// A recording of which each reading is a pass whose progress is shown.
@@ -35,6 +41,10 @@ impl Recording for ShownRecording<'_> {
     fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
         let _pass = Pass::begin("reading events", self.bytes);
         self.recording.read(order, sink)
+    }
+
+    fn method_traces(&self) -> Vec<ContainedTrace> {
+        self.recording.method_traces()
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Head {
     pub cpus: Option<u32>,
     /// `uname -a` or the like of the recording machine.
     pub machine: Option<String>,
+    /// The recording device, where it is an Android device and the file names it: `Pixel 8, Android 15`.
+    pub device: Option<String>,
 }
 
 /// The order in which a reader pushes events.

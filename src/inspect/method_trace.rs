@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::clock::Clock;
 use crate::formats::ReadReport;
 use crate::formats::art_method::{CallAnomalies, Counts, MethodTrace};
 use crate::profile::flat::FlatProfile;
@@ -12,14 +13,17 @@ use crate::profile::record_stream::ProfileSelection;
 pub struct MethodTraceReport {
     /// The format's name for people: `method trace v3, streaming, dual clock`.
     pub format: String,
-    /// The format's version: 1 to 5.
+    /// The format's version: 1 to 6; 0 in files of the always-on tracer, which have no header.
     pub version: u16,
     /// Whether the file was written while the app ran, not at the end.
     pub streaming: bool,
     /// The clocks that records carry, as the file's `clock=` names them.
     pub clock_mode: &'static str,
-    /// When the trace began, ns of a clock that the file does not name.
+    /// When the trace began, ns of [`MethodTraceReport::start_clock`], or of a clock that the file does not
+    /// name.
     pub start_ns: u64,
+    /// The clock of the start, where the format decides it.
+    pub start_clock: Option<Clock>,
     /// Duration of the trace, ns, where the file states it.
     pub elapsed_ns: Option<u64>,
     /// The runtime: `art` or `dalvik`.
@@ -72,6 +76,7 @@ pub(super) fn inspect(trace: &MethodTrace<'_>) -> MethodTraceReport {
         streaming: header.streaming,
         clock_mode: header.clock.name(),
         start_ns: header.start_ns(),
+        start_clock: header.start_clock,
         elapsed_ns: header.elapsed_ns,
         vm: header.vm.clone(),
         pid: header.pid,

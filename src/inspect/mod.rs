@@ -4,6 +4,7 @@ pub mod container;
 mod method_trace;
 mod recording;
 
+use crate::formats::contained;
 use crate::formats::input::Input;
 use crate::formats::{self, Damage, OpenError, OpenedInput};
 
@@ -69,12 +70,39 @@ impl InputReport {
     }
 }
 
+/// Inspects `input`, and the method traces inside of it. Of a text or a zip only these are inspected.
+///
+/// # Errors
+/// [`InspectError`].
+pub fn inspect_all(input: &Input) -> Result<Vec<InputReport>, InspectError> {
+    if formats::identify(input).is_err() {
+        let contained = contained::method_traces(input);
+        if !contained.is_empty() {
+            return contained.iter().map(inspect).collect();
+        }
+    }
+    let opened = formats::open(input)?;
+    let contained = match &opened {
+        OpenedInput::Recording(recording) => recording.method_traces(),
+        OpenedInput::MethodTrace(_) => Vec::new(),
+    };
+    let mut reports = vec![inspect_opened(input, opened)?];
+    for trace in contained {
+        reports.push(inspect(&trace.into_input(&input.name))?);
+    }
+    Ok(reports)
+}
+
 /// Reads all of `input` and counts its events or records.
 ///
 /// # Errors
 /// [`InspectError`].
 pub fn inspect(input: &Input) -> Result<InputReport, InspectError> {
-    let contents = match formats::open(input)? {
+    inspect_opened(input, formats::open(input)?)
+}
+
+fn inspect_opened(input: &Input, opened: OpenedInput<'_>) -> Result<InputReport, InspectError> {
+    let contents = match opened {
         OpenedInput::Recording(recording) => {
             Contents::Recording(Box::new(recording::inspect(recording.as_ref())?))
         }

@@ -20,6 +20,8 @@ pub struct RecordingReport {
     pub precision: u8,
     /// `uname -a` or the like of the recording machine.
     pub machine: Option<String>,
+    /// The recording device: `Pixel 8, Android 15`.
+    pub device: Option<String>,
     /// Events read.
     pub events: u64,
     /// Events known to be lost.
@@ -95,6 +97,7 @@ pub(super) fn inspect(recording: &dyn Recording) -> io::Result<RecordingReport> 
         clock: head.clock,
         precision: head.precision,
         machine: head.machine.clone(),
+        device: head.device.clone(),
         events: report.events(),
         lost: report.lost(),
         event_types,

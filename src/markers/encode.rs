@@ -1,20 +1,67 @@
 //! Encodes markers into a buffer on the stack, cut to the length that Android's readers expect.
 
 use super::marker::{ClockSync, Marker};
+use super::prefix::{MAX_DIGITS, Prefix, decimal_len, put_decimal};
 
 /// The longest marker that the encoder writes, in bytes: libcutils's `ATRACE_MESSAGE_LENGTH` less the NUL.
 pub const MAX_LEN: usize = 1023;
 
-/// The most bytes that an `i64` takes in decimal.
-const MAX_DIGITS: usize = 20;
+/// Names up to this many bytes together are short: they fit into a small buffer, and clearing one for the
+/// longest marker costs more than all the rest.
+const SHORT_NAMES_BYTES: usize = 128;
+/// The size of the small buffer: a prefix, the names with a separator between them, and a number with another
+/// one before it.
+const SHORT_MARKER_BYTES: usize = 1 + Prefix::ROOM + SHORT_NAMES_BYTES + 2 + MAX_DIGITS;
+
+/// A short marker in pieces. A number follows only where the marker has one.
+pub(super) struct ShortPieces<'a> {
+    phase: u8,
+    track: &'a [u8],
+    name: &'a [u8],
+    number: Option<i64>,
+}
+
+impl ShortPieces<'_> {
+    /// Encodes the marker and hands its bytes to `write`.
+    #[inline(always)]
+    pub(super) fn encode<R>(&self, prefix: &Prefix, write: impl FnOnce(&[u8]) -> R) -> R {
+        let mut buf = [0; SHORT_MARKER_BYTES];
+        buf[0] = self.phase;
+        buf[1..1 + Prefix::ROOM].copy_from_slice(prefix.bytes());
+        let mut end = 1 + prefix.len();
+        if !self.track.is_empty() {
+            end = put_name(&mut buf, end, self.track);
+            buf[end] = b'|';
+            end += 1;
+        }
+        end = put_name(&mut buf, end, self.name);
+        if let Some(number) = self.number {
+            buf[end] = b'|';
+            end = put_decimal(&mut buf, end + 1, number);
+        }
+        write(&buf[..end])
+    }
+}
+
+/// Writes a name into `buf` from `start` on, and returns its end.
+#[inline(always)]
+fn put_name(buf: &mut [u8; SHORT_MARKER_BYTES], start: usize, name: &[u8]) -> usize {
+    let end = start + name.len();
+    buf[start..end].copy_from_slice(name);
+    // The search reads the name and not its copy, because reading bytes that were just written stalls.
+    if has_separator(name) {
+        sanitize(&mut buf[start..end]);
+    }
+    end
+}
 
 impl Marker<'_> {
     /// Encodes the marker into `buf` and returns the bytes to hand to one `write(2)` on `trace_marker`.
     ///
-    /// Line feeds, NULs and the field separator `|` in names become spaces, as Android's Java side does it. A
-    /// marker longer than [`MAX_LEN`] loses the end of its name first. Where that is not enough, the track is
-    /// cut too and the name keeps its first character. This is libcutils's rule, except that the cut falls
-    /// between two UTF-8 characters.
+    /// Line feeds and the field separator `|` in names become spaces, as Android's Java side does it; so do
+    /// NULs, which a name in C cannot have. A marker longer than [`MAX_LEN`] is cut as libcutils cuts it
+    /// (`WRITE_MSG` in `trace-dev.inc`): first the name loses its end. Where that is not enough, the track is
+    /// cut too and the name keeps its first byte. The cut may fall inside a UTF-8 character.
     pub fn encode<'b>(&self, buf: &'b mut [u8; MAX_LEN]) -> &'b [u8] {
         let mut out = EncodeBuffer { buf, len: 0 };
         match *self {
@@ -51,12 +98,31 @@ impl Marker<'_> {
         let len = out.len;
         &buf[..len]
     }
+
+    /// Returns the pieces of the marker, where the tracer's fast path can write it: `None` for the kinds that
+    /// it does not know, and for names that are empty or too long.
+    #[inline(always)]
+    pub(super) fn short_pieces(&self) -> Option<ShortPieces<'_>> {
+        let (phase, track, name, number): (u8, &[u8], &[u8], Option<i64>) = match *self {
+            Marker::Begin { name, .. } => (b'B', b"", name, None),
+            Marker::Instant { name, .. } => (b'I', b"", name, None),
+            Marker::AsyncBegin { name, cookie, .. } => (b'S', b"", name, Some(cookie)),
+            Marker::AsyncEnd { name, cookie, .. } => (b'F', b"", name, Some(cookie)),
+            Marker::Counter { name, value, category: None, .. } => (b'C', b"", name, Some(value)),
+            Marker::TrackBegin { track, name, cookie, .. } => (b'G', track, name, Some(cookie)),
+            Marker::TrackEnd { track, name: None, cookie, .. } => (b'H', b"", track, Some(cookie)),
+            Marker::TrackInstant { track, name, .. } => (b'N', track, name, None),
+            _ => return None,
+        };
+        let is_short = !name.is_empty() && track.len() + name.len() <= SHORT_NAMES_BYTES;
+        is_short.then_some(ShortPieces { phase, track, name, number })
+    }
 }
 
 /// The buffer of one marker. Bytes beyond its end are dropped; the callers compute sizes so that only names
 /// are cut.
 struct EncodeBuffer<'b> {
-    buf: &'b mut [u8; MAX_LEN],
+    buf: &'b mut [u8],
     len: usize,
 }
 
@@ -69,8 +135,9 @@ impl EncodeBuffer<'_> {
     }
 
     fn number(&mut self, value: i64) {
-        let (digits, start) = decimal(value);
-        self.raw(&digits[start..]);
+        if self.len + decimal_len(value) <= self.buf.len() {
+            self.len = put_decimal(self.buf, self.len, value);
+        }
     }
 
     /// Appends the first `keep` bytes of a name, with separators replaced by spaces.
@@ -89,17 +156,16 @@ impl EncodeBuffer<'_> {
         self.raw(phase);
         self.number(i64::from(pid));
         self.raw(b"|");
-        let tail = number.map(decimal);
-        let fixed =
-            tail.as_ref().map_or(0, |(_, start)| 1 + MAX_DIGITS - start) + usize::from(!track.is_empty());
+        let fixed = number.map_or(0, |number| 1 + decimal_len(number)) + usize::from(!track.is_empty());
         let room = self.buf.len().saturating_sub(self.len + fixed);
         let (mut track_len, mut name_len) = (track.len(), name.len());
         if track_len + name_len > room {
-            if track_len + first_char(name) > room {
-                name_len = first_char(name);
-                track_len = cut(track, room.saturating_sub(name_len));
+            if track_len >= room {
+                // libcutils leaves room for one byte of the name, even for a name without any.
+                name_len = name_len.min(1);
+                track_len = room.saturating_sub(1);
             } else {
-                name_len = cut(name, room - track_len);
+                name_len = room - track_len;
             }
         }
         if !track.is_empty() {
@@ -107,9 +173,9 @@ impl EncodeBuffer<'_> {
             self.raw(b"|");
         }
         self.name(name, name_len);
-        if let Some((digits, start)) = tail {
+        if let Some(number) = number {
             self.raw(b"|");
-            self.raw(&digits[start..]);
+            self.number(number);
         }
     }
 
@@ -127,8 +193,7 @@ impl EncodeBuffer<'_> {
             }
             ClockSync::Name { name } => {
                 self.raw(b"name=");
-                let room = self.buf.len() - self.len - 1;
-                self.name(name, cut(name, room));
+                self.name(name, self.buf.len() - self.len - 1);
             }
         }
         self.raw(b"\n");
@@ -137,7 +202,7 @@ impl EncodeBuffer<'_> {
 
 /// Returns whether a name has a byte that would end it early: the field separator, a line feed or a NUL.
 #[inline]
-pub(super) fn has_separator(name: &[u8]) -> bool {
+fn has_separator(name: &[u8]) -> bool {
     // Eight bytes at a time take 25 ns less for a name of 30 bytes than a loop over bytes. The last chunk
     // overlaps.
     match name.last_chunk::<8>() {
@@ -167,42 +232,8 @@ fn is_separator(byte: u8) -> bool {
 
 /// Replaces separators by spaces.
 #[cold]
-pub(super) fn sanitize(name: &mut [u8]) {
+fn sanitize(name: &mut [u8]) {
     name.iter_mut().filter(|b| is_separator(**b)).for_each(|b| *b = b' ');
-}
-
-/// Returns a buffer that ends with `value` in decimal, and the index of the first digit.
-fn decimal(value: i64) -> ([u8; MAX_DIGITS], usize) {
-    let mut digits = [0; MAX_DIGITS];
-    let mut start = MAX_DIGITS;
-    let mut rest = value.unsigned_abs();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if value < 0 {
-        start -= 1;
-        digits[start] = b'-';
-    }
-    (digits, start)
-}
-
-/// Returns how many bytes of `text` fit into `room` bytes without splitting a UTF-8 character.
-fn cut(text: &[u8], room: usize) -> usize {
-    if text.len() <= room {
-        return text.len();
-    }
-    // A UTF-8 character has at most four bytes. Text that is not UTF-8 is cut anywhere.
-    let boundary = |n: &usize| text[*n] & 0xc0 != 0x80;
-    (room.saturating_sub(3)..=room).rev().find(boundary).unwrap_or(room)
-}
-
-fn first_char(text: &[u8]) -> usize {
-    (1..text.len().min(4)).find(|n| text[*n] & 0xc0 != 0x80).unwrap_or(text.len().min(4))
 }
 
 #[cfg(test)]
@@ -285,11 +316,17 @@ mod tests {
     }
 
     #[test]
-    fn cutting_never_splits_a_character() {
-        for pad in 0..4 {
-            let name = "p".repeat(pad) + &"漢".repeat(500);
-            let text = encoded(Marker::Begin { pid: 1, name: name.as_bytes() });
-            assert!(text.len() > MAX_LEN - 4 && text.ends_with('漢'));
-        }
+    fn the_cut_falls_where_libcutils_cuts() {
+        let mut buf = [0; MAX_LEN];
+        let name = "漢".repeat(500);
+        // 1023 bytes less `B|1|` leave 1019: 339 characters and two bytes of the next one.
+        let cut = Marker::Begin { pid: 1, name: name.as_bytes() }.encode(&mut buf);
+        assert_eq!(cut, &[b"B|1|", &name.as_bytes()[..1019]].concat()[..]);
+        // The track takes all room but one byte, which an empty name leaves empty.
+        let track = "t".repeat(3000);
+        let cut = Marker::TrackInstant { pid: 1, track: track.as_bytes(), name: b"" }.encode(&mut buf);
+        assert_eq!(cut, format!("N|1|{}|", &track[..1017]).as_bytes());
+        let cut = Marker::TrackInstant { pid: 1, track: track.as_bytes(), name: "é".as_bytes() };
+        assert_eq!(cut.encode(&mut buf), &[b"N|1|", &track.as_bytes()[..1017], b"|\xc3"].concat()[..]);
     }
 }

@@ -4,41 +4,49 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::encode::{MAX_LEN, has_separator, sanitize};
+use super::encode::MAX_LEN;
 use super::marker::Marker;
+use super::prefix::Prefix;
+use super::process::{TRACEFS_PLACES, marker_file, may_be_on, own_prefix, tags_on};
 use crate::android::TagWatch;
 use crate::android::tags::{self, Tag};
 
-/// The usual mount points of tracefs, the better one first: its own (since Linux 4.1), and the one inside
-/// debugfs.
-pub const TRACEFS_PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-
-/// Names up to this many bytes use a small buffer: clearing one for the longest marker costs more than all
-/// the rest.
-const SHORT_NAME_BYTES: usize = 128;
-/// Room for `|`, a process id and `|`, in bytes.
-const PREFIX_BYTES: usize = 16;
+/// The tracer of apps: its markers are written while the tag `app` is on, as those of the NDK's `ATrace_…`
+/// functions. [`trace_scope!`](crate::trace_scope) uses it.
+pub static APP: Tracer = Tracer::new(Tag::APP);
 
 /// Writes the markers of this process.
 ///
-/// ```no_run
-/// let tracer = tracebridge::markers::Tracer::open()?;
-/// let frame = tracer.section("frame"); // ends when it is dropped
-/// tracer.counter("queue", 3);
+/// ```
+/// use tracebridge::markers::{Tag, Tracer};
+///
+/// static VIEW: Tracer = Tracer::new(Tag::VIEW);
+///
+/// let frame = VIEW.section("frame"); // ends when it is dropped
+/// VIEW.counter("queue", 3);
 /// drop(frame);
-/// # std::io::Result::Ok(())
 /// ```
 ///
-/// A marker costs one system call. While tracing is off the kernel refuses the write with `EBADF`, which
-/// costs less and is not an error here. The process id is read once, so a child of `fork(2)` must open a
-/// tracer of its own.
+/// A marker costs one system call; while its tag is off, a load and a comparison. While tracing is off the
+/// kernel refuses the write with `EBADF`, which costs less and is not an error here. No call allocates memory
+/// or takes a lock, and a child of `fork(2)` may go on with the tracer of its parent. A child that was made
+/// past the C library, by a bare `clone(2)`, names its parent's process id in its markers.
 #[derive(Debug)]
 pub struct Tracer {
-    file: File,
-    pid: i32,
+    /// The tags without which nothing is written: the quick answer of [`Tracer::is_on`].
+    tags: u32,
+    target: Target,
     condition: WriteCondition,
-    /// `|pid|` and its length: the part that is the same in all markers.
-    prefix: ([u8; PREFIX_BYTES], usize),
+    /// The process that the markers name; `None` stands for the process itself, whichever it is.
+    on_behalf_of: Option<(i32, Prefix)>,
+}
+
+/// Where markers go.
+#[derive(Debug)]
+enum Target {
+    /// To the `trace_marker` that all tracers of the process share. It is opened when it is first needed.
+    Shared,
+    Own(File),
 }
 
 /// When markers are written.
@@ -46,11 +54,31 @@ pub struct Tracer {
 enum WriteCondition {
     Always,
     Never,
-    WhileTagIsOn(TagWatch),
+    /// While one of the tags of this mask is on in this process.
+    WhileTagsAreOn(u64),
+    WhileWatchIsOn(TagWatch),
 }
 
 impl Tracer {
-    /// Opens `trace_marker` in the first of [`TRACEFS_PLACES`] that has it. Every Android process may do so.
+    /// Makes a tracer that writes markers while `tag` is on. Nothing is opened yet, so that the tracer can be
+    /// a `static`: `trace_marker` is opened when the first marker is written. Where that fails, it is tried
+    /// again every second, and a program that runs before tracefs is mounted is heard later.
+    ///
+    /// On Android the properties say which tags are on, elsewhere the environment variable
+    /// `TRACEBRIDGE_TAGS`: names of tags or categories, `all`, or a mask, separated by commas. The variable
+    /// `TRACEBRIDGE_TRACEFS` names another directory than [`TRACEFS_PLACES`], such as that of an instance.
+    pub const fn new(tag: Tag) -> Tracer {
+        let condition = WriteCondition::of(tag);
+        Tracer { tags: condition.tags(), target: Target::Shared, condition, on_behalf_of: None }
+    }
+
+    /// Opens `trace_marker` in the first of [`TRACEFS_PLACES`] that has it, for markers that are always
+    /// written. Every Android process may do so.
+    ///
+    /// ```no_run
+    /// tracebridge::markers::Tracer::open()?.instant("here");
+    /// # std::io::Result::Ok(())
+    /// ```
     ///
     /// # Errors
     /// The error of the first place, if none opens.
@@ -66,53 +94,79 @@ impl Tracer {
     }
 
     /// Opens the `trace_marker` at `path`, which may belong to another mount of tracefs or to an instance.
+    ///
+    /// ```no_run
+    /// use tracebridge::markers::Tracer;
+    /// Tracer::open_at("/sys/kernel/tracing/instances/mine/trace_marker".as_ref())?.instant("here");
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn open_at(path: &Path) -> io::Result<Tracer> {
         let file = OpenOptions::new().write(true).open(path)?;
-        Ok(Tracer { file, pid: 0, condition: WriteCondition::Always, prefix: ([0; PREFIX_BYTES], 0) }
-            .as_pid(std::process::id() as i32))
+        Ok(Tracer { target: Target::Own(file), ..Tracer::new(Tag::ALWAYS) })
     }
 
     /// Names the process `pid` in the markers, for a helper that writes on behalf of another process. Viewers
     /// show counters, async slices and tracks below that process; sections always belong to the writing
     /// thread.
+    ///
+    /// ```
+    /// use tracebridge::markers::{Tag, Tracer};
+    /// Tracer::new(Tag::ALWAYS).as_pid(1234).counter("progress", 7);
+    /// ```
     pub fn as_pid(mut self, pid: i32) -> Tracer {
-        self.pid = pid;
-        let text = format!("|{pid}|");
-        self.prefix = ([0; PREFIX_BYTES], text.len());
-        self.prefix.0[..text.len()].copy_from_slice(text.as_bytes());
+        self.on_behalf_of = Some((pid, Prefix::new(pid)));
         self
     }
 
-    /// Writes markers only while `tag` is on, as libcutils does. On a Linux without Android's properties only
-    /// the tag `always` is ever on.
+    /// Writes markers only while `tag` is on in this process.
+    ///
+    /// ```no_run
+    /// use tracebridge::markers::{Tag, Tracer};
+    /// Tracer::open()?.with_tag(Tag::DATABASE).instant("commit");
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn with_tag(mut self, tag: Tag) -> Tracer {
-        if tag.mask() == tags::ALWAYS {
-            self.condition = WriteCondition::Always;
-            return self;
-        }
-        self.with_watch(TagWatch::new(tag))
+        self.condition = WriteCondition::of(tag);
+        self.tags = self.condition.tags();
+        self
     }
 
     /// Writes markers only while the watched tag is on. `None` stands for a tag that is never on.
     pub fn with_watch(mut self, watch: Option<TagWatch>) -> Tracer {
-        self.condition = watch.map_or(WriteCondition::Never, WriteCondition::WhileTagIsOn);
+        self.condition = watch.map_or(WriteCondition::Never, WriteCondition::WhileWatchIsOn);
+        self.tags = self.condition.tags();
         self
     }
 
     /// Returns whether markers are written now, so that a caller can skip formatting a name. The check costs
     /// a load and a comparison.
+    ///
+    /// ```
+    /// use tracebridge::markers::APP;
+    /// # let url = "/";
+    /// if APP.is_on() {
+    ///     APP.instant(&format!("GET {url}"));
+    /// }
+    /// ```
     #[inline]
     pub fn is_on(&self) -> bool {
-        match &self.condition {
-            WriteCondition::Always => true,
-            WriteCondition::Never => false,
-            WriteCondition::WhileTagIsOn(watch) => watch.is_on(),
-        }
+        may_be_on(self.tags)
+            && match &self.condition {
+                WriteCondition::Always => true,
+                WriteCondition::Never => false,
+                WriteCondition::WhileTagsAreOn(mask) => tags_on() & mask != 0,
+                WriteCondition::WhileWatchIsOn(watch) => watch.is_on(),
+            }
     }
 
     /// Returns the process id that the markers name.
     pub fn pid(&self) -> i32 {
-        self.pid
+        self.on_behalf_of.map_or_else(|| own_prefix().pid(), |(pid, _)| pid)
+    }
+
+    #[inline]
+    fn prefix(&self) -> Prefix {
+        self.on_behalf_of.map_or_else(own_prefix, |(_, prefix)| prefix)
     }
 
     /// Writes any marker. Returns `Ok(false)` if the tag is off, or if tracing is off and the kernel refused
@@ -126,30 +180,31 @@ impl Tracer {
         self.put(marker.encode(&mut [0; MAX_LEN]))
     }
 
-    /// Writes `P|pid|name` without building a [`Marker`] first: the fast path of the usual markers.
-    fn named(&self, phase: u8, name: &str) -> bool {
-        let mut buf = [0; 1 + PREFIX_BYTES + SHORT_NAME_BYTES];
-        let start = 1 + self.prefix.1;
-        let end = start + name.len();
-        if name.len() > SHORT_NAME_BYTES {
-            let (pid, name) = (self.pid, name.as_bytes());
-            let long =
-                if phase == b'B' { Marker::Begin { pid, name } } else { Marker::Instant { pid, name } };
-            return self.write_now(&long).unwrap_or(false);
-        }
-        buf[0] = phase;
-        buf[1..1 + PREFIX_BYTES].copy_from_slice(&self.prefix.0);
-        buf[start..end].copy_from_slice(name.as_bytes());
-        // The search reads the name and not its copy, because reading bytes that were just written stalls.
-        if has_separator(name.as_bytes()) {
-            sanitize(&mut buf[start..end]);
-        }
-        self.put(&buf[..end]).unwrap_or(false)
+    /// Writes the marker that `marker` makes of the process id, if markers are written now.
+    #[inline]
+    pub(super) fn mark<'m>(&self, marker: impl Fn(i32) -> Marker<'m>) -> bool {
+        self.is_on() && self.mark_now(marker)
+    }
+
+    /// Writes the marker that `marker` makes of the process id, whether or not the tag is on.
+    // Apart from its caller, which does without the buffer while the tag is off.
+    #[inline(never)]
+    pub(super) fn mark_now<'m>(&self, marker: impl Fn(i32) -> Marker<'m>) -> bool {
+        // The prefix has the process id.
+        let written = match marker(0).short_pieces() {
+            Some(pieces) => pieces.encode(&self.prefix(), |bytes| self.put(bytes)),
+            None => self.write_now(&marker(self.pid())),
+        };
+        written.unwrap_or(false)
     }
 
     fn put(&self, bytes: &[u8]) -> io::Result<bool> {
+        let mut file = match &self.target {
+            Target::Shared => marker_file().ok_or(io::ErrorKind::NotFound)?,
+            Target::Own(file) => file,
+        };
         // One write(2) only: a second one for the rest would be a marker of its own.
-        match (&self.file).write(bytes) {
+        match file.write(bytes) {
             Ok(_) => Ok(true),
             // EBADF: `tracing_on` is 0.
             Err(error) if error.raw_os_error() == Some(9) => Ok(false),
@@ -158,93 +213,205 @@ impl Tracer {
     }
 
     /// Begins a slice on the calling thread. Returns whether the marker was written.
+    ///
+    /// ```
+    /// # use tracebridge::markers::APP;
+    /// APP.begin("load");
+    /// // …
+    /// APP.end();
+    /// ```
     #[inline]
     pub fn begin(&self, name: &str) -> bool {
-        self.is_on() && self.named(b'B', name)
+        self.begin_bytes(name.as_bytes())
     }
 
-    /// Ends the newest open slice of the calling thread. Returns whether the marker was written.
+    /// As [`Tracer::begin`], for a name that need not be UTF-8.
+    #[inline]
+    pub(super) fn begin_bytes(&self, name: &[u8]) -> bool {
+        self.mark(|pid| Marker::Begin { pid, name })
+    }
+
+    /// Ends the newest open slice of the calling thread, as [`Tracer::begin`] shows. Returns whether the
+    /// marker was written.
     #[inline]
     pub fn end(&self) -> bool {
         self.is_on() && self.write_end()
     }
 
-    fn write_end(&self) -> bool {
-        let mut buf = [0; 1 + PREFIX_BYTES];
+    /// Ends a slice whether or not the tag is on.
+    pub(super) fn write_end(&self) -> bool {
+        let prefix = self.prefix();
+        let mut buf = [0; 1 + Prefix::ROOM];
         buf[0] = b'E';
-        buf[1..].copy_from_slice(&self.prefix.0);
+        buf[1..].copy_from_slice(prefix.bytes());
         // The prefix without its last separator.
-        self.put(&buf[..self.prefix.1]).unwrap_or(false)
+        self.put(&buf[..prefix.len()]).unwrap_or(false)
     }
 
-    /// Begins a slice on the calling thread that ends when the returned value is dropped.
+    /// Begins a slice on the calling thread that ends when the returned value is dropped, by a panic too.
+    ///
+    /// ```
+    /// # use tracebridge::markers::APP;
+    /// let _load = APP.section("load");
+    /// // … until the end of the block
+    /// ```
     #[inline]
     pub fn section(&self, name: &str) -> Section<'_> {
-        self.begin(name);
-        Section(self)
+        Section { tracer: self, is_open: self.begin(name) }
     }
 
     /// Marks a moment on the calling thread. Returns whether the marker was written.
+    ///
+    /// ```
+    /// # use tracebridge::markers::APP;
+    /// APP.instant("cache is full");
+    /// ```
     #[inline]
     pub fn instant(&self, name: &str) -> bool {
-        self.is_on() && self.named(b'I', name)
+        self.instant_bytes(name.as_bytes())
+    }
+
+    /// As [`Tracer::instant`], for a name that need not be UTF-8.
+    #[inline]
+    pub(super) fn instant_bytes(&self, name: &[u8]) -> bool {
+        self.mark(|pid| Marker::Instant { pid, name })
     }
 
     /// Sets a counter of the process to `value`. Returns whether the marker was written.
+    ///
+    /// ```
+    /// # use tracebridge::markers::APP;
+    /// APP.counter("bytes in flight", 1 << 40);
+    /// ```
     #[inline]
     pub fn counter(&self, name: &str, value: i64) -> bool {
-        let marker = Marker::Counter { pid: self.pid, name: name.as_bytes(), value, category: None };
-        self.write(&marker).unwrap_or(false)
+        let name = name.as_bytes();
+        self.mark(|pid| Marker::Counter { pid, name, value, category: None })
     }
 
     /// Begins an async slice of the process. Any thread may end it with the same name and cookie. Returns
     /// whether the marker was written.
+    ///
+    /// ```
+    /// # use tracebridge::markers::APP;
+    /// APP.async_begin("download", 7);
+    /// std::thread::spawn(|| APP.async_end("download", 7)).join().unwrap();
+    /// ```
     #[inline]
     pub fn async_begin(&self, name: &str, cookie: i32) -> bool {
-        let (pid, name, cookie) = (self.pid, name.as_bytes(), i64::from(cookie));
-        self.write(&Marker::AsyncBegin { pid, name, cookie }).unwrap_or(false)
+        let (name, cookie) = (name.as_bytes(), i64::from(cookie));
+        self.mark(|pid| Marker::AsyncBegin { pid, name, cookie })
     }
 
     /// Ends the async slice that [`Tracer::async_begin`] began with this name and cookie. Returns whether the
     /// marker was written.
     #[inline]
     pub fn async_end(&self, name: &str, cookie: i32) -> bool {
-        let (pid, name, cookie) = (self.pid, name.as_bytes(), i64::from(cookie));
-        self.write(&Marker::AsyncEnd { pid, name, cookie }).unwrap_or(false)
+        let (name, cookie) = (name.as_bytes(), i64::from(cookie));
+        self.mark(|pid| Marker::AsyncEnd { pid, name, cookie })
     }
 
     /// Begins a slice on a named track of the process. Returns whether the marker was written.
+    ///
+    /// ```
+    /// # use tracebridge::markers::APP;
+    /// APP.track_begin("network", "GET /", 7);
+    /// APP.track_end("network", 7);
+    /// ```
     #[inline]
     pub fn track_begin(&self, track: &str, name: &str, cookie: i32) -> bool {
-        let (pid, track, cookie) = (self.pid, track.as_bytes(), i64::from(cookie));
-        self.write(&Marker::TrackBegin { pid, track, name: name.as_bytes(), cookie }).unwrap_or(false)
+        let (track, name, cookie) = (track.as_bytes(), name.as_bytes(), i64::from(cookie));
+        self.mark(|pid| Marker::TrackBegin { pid, track, name, cookie })
     }
 
     /// Ends the slice that [`Tracer::track_begin`] began with this track and cookie. Returns whether the
     /// marker was written.
     #[inline]
     pub fn track_end(&self, track: &str, cookie: i32) -> bool {
-        let (pid, track, cookie) = (self.pid, track.as_bytes(), i64::from(cookie));
-        self.write(&Marker::TrackEnd { pid, track, name: None, cookie }).unwrap_or(false)
+        let (track, cookie) = (track.as_bytes(), i64::from(cookie));
+        self.mark(|pid| Marker::TrackEnd { pid, track, name: None, cookie })
     }
 
     /// Marks a moment on a named track of the process. Returns whether the marker was written.
+    ///
+    /// ```
+    /// # use tracebridge::markers::APP;
+    /// APP.track_instant("network", "retry");
+    /// ```
     #[inline]
     pub fn track_instant(&self, track: &str, name: &str) -> bool {
-        let marker = Marker::TrackInstant { pid: self.pid, track: track.as_bytes(), name: name.as_bytes() };
-        self.write(&marker).unwrap_or(false)
+        let (track, name) = (track.as_bytes(), name.as_bytes());
+        self.mark(|pid| Marker::TrackInstant { pid, track, name })
     }
 }
 
-/// An open slice of a thread, from [`Tracer::section`]. Dropping the value ends the slice.
+impl AsRef<Tracer> for Tracer {
+    fn as_ref(&self) -> &Tracer {
+        self
+    }
+}
+
+impl WriteCondition {
+    const fn of(tag: Tag) -> WriteCondition {
+        match tag.mask() {
+            tags::ALWAYS => WriteCondition::Always,
+            mask => WriteCondition::WhileTagsAreOn(mask),
+        }
+    }
+
+    /// The tags of which one must be on for this condition to hold, for [`may_be_on`].
+    const fn tags(&self) -> u32 {
+        match self {
+            // These do not depend on the process's tags, of which `always` is one.
+            WriteCondition::Always | WriteCondition::WhileWatchIsOn(_) => tags::ALWAYS as u32,
+            WriteCondition::Never => 0,
+            // No tag has a bit above 27.
+            WriteCondition::WhileTagsAreOn(mask) => *mask as u32,
+        }
+    }
+}
+
+/// An open slice of a thread, from [`Tracer::section`]. Dropping the value ends the slice. Where no begin was
+/// written, no end is; an end is written even if the tag was switched off since.
 #[derive(Debug)]
 #[must_use = "the section ends when this is dropped"]
-pub struct Section<'t>(&'t Tracer);
+pub struct Section<'t> {
+    tracer: &'t Tracer,
+    is_open: bool,
+}
 
 impl Drop for Section<'_> {
+    #[inline]
     fn drop(&mut self) {
-        self.0.end();
+        if self.is_open {
+            self.tracer.write_end();
+        }
     }
+}
+
+/// Begins a slice on the calling thread that ends with the block: with the tracer [`APP`], or with the one
+/// that is named first.
+///
+/// ```
+/// use tracebridge::markers::{Tag, Tracer};
+/// use tracebridge::trace_scope;
+///
+/// static DATABASE: Tracer = Tracer::new(Tag::DATABASE);
+///
+/// fn load() {
+///     trace_scope!("load");
+///     trace_scope!(DATABASE, "SELECT"); // begins inside of `load`, and ends before it
+/// }
+/// # load();
+/// ```
+#[macro_export]
+macro_rules! trace_scope {
+    ($name:expr) => {
+        let _section = $crate::markers::APP.section($name);
+    };
+    ($tracer:expr, $name:expr) => {
+        let _section = $tracer.section($name);
+    };
 }
 
 #[cfg(test)]
@@ -283,16 +450,50 @@ mod tests {
     }
 
     #[test]
+    fn a_section_that_did_not_begin_does_not_end() {
+        let text = written(|tracer| drop(tracer.with_watch(None).section("never")));
+        assert_eq!(text, "");
+    }
+
+    #[test]
+    fn a_section_ends_when_the_thread_panics() {
+        let text = written(|tracer| {
+            let tracer = std::panic::AssertUnwindSafe(tracer);
+            let panicked = std::panic::catch_unwind(|| {
+                trace_scope!(tracer, "outer");
+                trace_scope!(tracer, "inner");
+                std::panic::resume_unwind(Box::new(()));
+            });
+            assert!(panicked.is_err());
+        });
+        assert_eq!(text, "B|7|outerB|7|innerE|7E|7");
+    }
+
+    #[test]
     fn the_fast_path_and_the_encoder_write_the_same_bytes() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("trace_marker");
-        for (n, name) in
-            ["", "a", "sixteen bytes!!!", "a|b\nc\0d", &"x|".repeat(64), &"y".repeat(129)].iter().enumerate()
-        {
-            File::create(&path).unwrap();
-            assert!(Tracer::open_at(&path).unwrap().as_pid(n as i32).begin(name));
-            let marker = Marker::Begin { pid: n as i32, name: name.as_bytes() };
-            assert_eq!(std::fs::read(&path).unwrap(), marker.encode(&mut [0; MAX_LEN]));
+        let (long, separators) = ("y".repeat(129), "x|".repeat(64));
+        let names = ["", "a", "sixteen bytes!!!", "a|b\nc\0d", &separators, &long].map(str::as_bytes);
+        for (n, name) in names.into_iter().enumerate() {
+            let (track, number) = (names[names.len() - 1 - n], [0, i64::MIN, i64::MAX][n % 3]);
+            let markers = |pid| {
+                [
+                    Marker::Begin { pid, name },
+                    Marker::Instant { pid, name },
+                    Marker::AsyncBegin { pid, name, cookie: number },
+                    Marker::AsyncEnd { pid, name, cookie: number },
+                    Marker::Counter { pid, name, value: number, category: None },
+                    Marker::Counter { pid, name, value: number, category: Some(b"group") },
+                    Marker::TrackBegin { pid, track, name, cookie: number },
+                    Marker::TrackEnd { pid, track, name: None, cookie: number },
+                    Marker::TrackEnd { pid, track, name: Some(name), cookie: number },
+                    Marker::TrackInstant { pid, track, name },
+                ]
+            };
+            for kind in 0..markers(0).len() {
+                let text = written(|tracer| assert!(tracer.mark(|pid| markers(pid)[kind])));
+                let marker = markers(7)[kind];
+                assert_eq!(text.as_bytes(), marker.encode(&mut [0; MAX_LEN]), "{marker:?}");
+            }
         }
     }
 
@@ -302,7 +503,10 @@ mod tests {
         let path = dir.path().join("trace_marker");
         File::create(&path).unwrap();
         let tracer = Tracer::open_at(&path).unwrap().as_pid(42);
-        assert!(tracer.section("draw").0.counter("n", -1));
+        {
+            let _draw = tracer.section("draw");
+            assert!(tracer.counter("n", -1));
+        }
         assert!(tracer.track_begin("t", &"x".repeat(2000), 7));
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("B|42|drawC|42|n|-1E|42G|42|t|xxx"), "{text}");

@@ -19,17 +19,20 @@ pub(super) fn write_table(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let by = profiles[1].0.by.name();
+    let has_times = profiles.iter().any(|(rows, _)| rows.clocks.contains(&true));
     let clock = CLOCKS.iter().find(|(clock, _)| *clock == look.clock).map_or("", |(_, name)| name);
     let what = match look.sort {
         SortKey::Exclusive => format!("{by}, {clock} excl"),
+        SortKey::Inclusive if !has_times => format!("{by}, calls incl"),
         SortKey::Inclusive => format!("{by}, {clock} incl"),
         SortKey::Calls => format!("{by}, calls"),
     };
     let of = |stat| figure(stat, look.sort, look.clock);
-    let show = |value| if look.sort == SortKey::Calls { count(value) } else { duration(value) };
-    let width = match look.sort {
-        SortKey::Calls => count_width(changes.iter().map(|row| of(&row.before).max(of(&row.after)))),
-        _ => DURATION_WIDTH,
+    let is_count = look.sort == SortKey::Calls || !has_times;
+    let show = |value| if is_count { count(value) } else { duration(value) };
+    let width = match is_count {
+        true => count_width(changes.iter().map(|row| of(&row.before).max(of(&row.after)))),
+        false => DURATION_WIDTH,
     };
     let names: Vec<ShownName> = changes
         .iter()

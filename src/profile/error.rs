@@ -53,6 +53,16 @@ pub enum ProfileError {
         /// The clocks that the trace has.
         recorded: &'static str,
     },
+    /// The trace has no times, and the request needs them.
+    #[error(
+        "{name}: holds the order of calls but no times, which {purpose} needs; `tracebridge profile` counts its calls"
+    )]
+    NoTimes {
+        /// The path as given.
+        name: String,
+        /// The part of the request.
+        purpose: &'static str,
+    },
     /// No thread of the trace has one of the requested names.
     #[error("{name}: no thread is called {requested}; --by thread lists them")]
     NoSuchThread {

@@ -8,7 +8,7 @@ use super::figures::{duration, percent};
 use super::graph::CallGraph;
 use super::names::TraceNames;
 use super::tree::ROOT;
-use crate::text::markup::escape_html;
+use crate::text::markup::escape_attribute;
 
 /// The least share of the whole time, percent, from which on a method is drawn, unless a request gives
 /// another share.
@@ -25,7 +25,8 @@ pub(super) struct GraphPicture<'a> {
     pub names: &'a TraceNames<'a, 'a>,
     /// An index into [`crate::formats::art_method::Ticks`].
     pub clock: usize,
-    pub tick_ns: u64,
+    /// The unit of times, ns; `None` in a trace without times, where they are numbers of calls.
+    pub tick_ns: Option<u64>,
     /// The file, the threads and the clock.
     pub title: &'a str,
     /// The least share of the whole time of a method that is drawn, percent. `None` selects 5.
@@ -144,7 +145,10 @@ impl GraphPicture<'_> {
     }
 
     fn time(&self, ticks: u64) -> String {
-        duration(ticks.saturating_mul(self.tick_ns)).trim_end().to_owned()
+        match self.tick_ns {
+            Some(tick_ns) => duration(ticks.saturating_mul(tick_ns)).trim_end().to_owned(),
+            None => count(ticks),
+        }
     }
 }
 
@@ -172,7 +176,7 @@ fn fill(share: f64) -> String {
 
 /// A name in one of Graphviz's labels with markup.
 fn html(name: &str) -> String {
-    escape_html(&plain(name)).replace('"', "&quot;")
+    escape_attribute(&plain(name))
 }
 
 /// A name in one of Graphviz's quoted texts.

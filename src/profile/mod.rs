@@ -20,6 +20,7 @@ pub mod flat;
 mod folded;
 pub mod graph;
 mod graph_picture;
+mod inputs;
 mod names;
 mod output;
 mod print_profile;

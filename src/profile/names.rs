@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
+use std::hash::{BuildHasher, RandomState};
 
 use super::shown_name::ShownName;
 use super::signature;
@@ -124,10 +125,16 @@ impl<'t, 'a> TraceNames<'t, 'a> {
     /// The parameters of each method whose class has another method of its name. Where the parameters alone
     /// do not distinguish the methods, the return types are added; the descriptors stand where those do not.
     fn overloads(&self) -> HashMap<u32, String> {
+        let declared =
+            (0..self.trace.methods().len() as u32).filter(|m| self.trace.methods()[*m as usize].declared);
+        // Few methods share a name: a hash of the name alone finds those that may have overloads.
+        let hasher = RandomState::new();
+        let hash = |method: u32| hasher.hash_one((self.own(method), self.class(method).len()));
+        let mut hashes: Vec<(u64, u32)> = declared.map(|method| (hash(method), method)).collect();
+        hashes.sort_unstable();
         let mut by_name: HashMap<(Cow<'_, str>, &str), Vec<u32>> = HashMap::new();
-        for method in
-            (0..self.trace.methods().len() as u32).filter(|m| self.trace.methods()[*m as usize].declared)
-        {
+        let shared = hashes.chunk_by(|(a, _), (b, _)| a == b).filter(|methods| methods.len() > 1);
+        for (_, method) in shared.flatten().copied() {
             by_name.entry((self.class(method), self.own(method))).or_default().push(method);
         }
         let signature = |method: &u32| &*self.trace.methods()[*method as usize].signature;

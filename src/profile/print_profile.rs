@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use super::call_relations::CallRelations;
 use super::diff::{self, DiffRow, RowChange, diff};
@@ -13,13 +14,14 @@ use super::names::TraceNames;
 use super::output::{ProfileOutput, ProfileReport};
 use super::profile_run::ProfileRun;
 use super::request::{PrintForm, TreeDirection};
+use super::row_data::{self, JsonRows};
 use super::row_print::{self, RowLook};
 use super::rows::{ProfileRow, ProfileRows, RowKind, clocks};
 use super::tree::CallTree;
 use super::tree_branches::{self, MAX_BRANCHES, TreeThreshold, whole_time};
 use super::tree_print::{self, PrintedTree};
 use super::writer::ProfileWriter;
-use super::{diff_print, row_data, summary};
+use super::{diff_print, summary};
 use crate::text::contains_pattern;
 
 /// Call trees leave out branches below the first of these shares that any branch has, percent, unless the
@@ -30,14 +32,19 @@ const TREE_THRESHOLDS_PERCENT: [f64; 3] = [1.0, 0.1, 0.01];
 pub(super) struct ProfilePrinter {
     /// Prints the name of each file above its table.
     titled: bool,
-    /// The JSON of the traces so far; [`ProfileWriter::finish`] prints it.
-    json: Vec<Value>,
+    /// The JSON of the traces so far, a line each; [`ProfileWriter::finish`] prints it.
+    json: Vec<Vec<u8>>,
 }
 
 impl ProfilePrinter {
     /// A printer for one trace, or for several.
     pub(super) fn new(several: bool) -> ProfilePrinter {
         ProfilePrinter { titled: several, json: Vec::new() }
+    }
+
+    fn add_json(&mut self, value: &impl Serialize) -> io::Result<()> {
+        self.json.push(serde_json::to_vec(value)?);
+        Ok(())
     }
 
     /// Prints the rows of one trace.
@@ -75,10 +82,8 @@ impl ProfilePrinter {
         let relations = relations.as_ref();
         match request.form {
             PrintForm::Json => {
-                let mut value = profile.summary(rows);
-                value["rows"] = row_data::to_json(rows, shown, names, relations);
-                self.json.push(value);
-                return Ok(());
+                let shown = JsonRows { rows, shown, names, relations };
+                return self.add_json(&profile.summary(rows, Some(shown)));
             }
             PrintForm::Csv => return row_data::write_csv(rows, shown, names, out),
             PrintForm::Text => {}
@@ -152,8 +157,7 @@ impl ProfilePrinter {
     ) -> io::Result<()> {
         if profile.request.form == PrintForm::Json {
             let tree = tree_print::to_json(printed.branches, &profile.names, printed.has, printed.tick_ns);
-            self.json.push(json!({ "file": profile.input.name, "tree": tree }));
-            return Ok(());
+            return self.add_json(&json!({ "file": profile.input.name, "tree": tree }));
         }
         let style = profile.request.style;
         self.print_title(profile, out)?;
@@ -181,9 +185,9 @@ impl ProfilePrinter {
         let has = [0, 1].map(|clock| after.clocks[clock] && before.clocks[clock]);
         match later.request.form {
             PrintForm::Json => {
-                let (from, to) = (earlier.summary(before), later.summary(after));
-                self.json.push(json!({ "before": from, "after": to, "rows": diff::to_json(shown, has) }));
-                return Ok(());
+                let (from, to) = (earlier.summary(before, None), later.summary(after, None));
+                let changes = diff::to_json(shown, has);
+                return self.add_json(&json!({ "before": from, "after": to, "rows": changes }));
             }
             PrintForm::Csv => return diff::write_csv(shown, has, out),
             PrintForm::Text => {}
@@ -227,7 +231,7 @@ impl ProfileWriter for ProfilePrinter {
         output: &mut ProfileOutput<'_>,
     ) -> Result<ProfileReport, ProfileError> {
         let (before, after) = (earlier.rows(), later.rows());
-        let sort = (later.request.rows.sort, later.clock);
+        let sort = (later.sort(), later.clock);
         let mut changes = diff((&before, &earlier.names), (&after, &later.names), sort);
         let all = changes.len();
         let sides = [(earlier, &before), (later, &after)];
@@ -249,15 +253,19 @@ impl ProfileWriter for ProfilePrinter {
 
     /// Prints the JSON: one object on one line for each trace or comparison.
     fn finish(&mut self, output: &mut ProfileOutput<'_>) -> Result<(), ProfileError> {
-        output
-            .print(|out| std::mem::take(&mut self.json).iter().try_for_each(|value| writeln!(out, "{value}")))
+        output.print(|out| {
+            std::mem::take(&mut self.json).into_iter().try_for_each(|mut line| {
+                line.push(b'\n');
+                out.write_all(&line)
+            })
+        })
     }
 }
 
 /// How tables show the rows of a profile.
 fn look(profile: &ProfileRun<'_, '_>) -> RowLook {
     let request = profile.request;
-    let (sort, descriptors) = (request.rows.sort, request.descriptors);
+    let (sort, descriptors) = (profile.sort(), request.descriptors);
     RowLook { sort, clock: profile.clock, descriptors, style: request.style }
 }
 

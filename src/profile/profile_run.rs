@@ -1,17 +1,18 @@
 //! One trace of a request, with the names, the selection and the clock that its outputs are made from.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::ProfileError;
-use super::figures::CLOCKS;
 use super::names::TraceNames;
 use super::output::ProfileOutput;
 use super::record_stream::ProfileSelection;
 use super::request::{PrintForm, ProfileRequest, RecordFilter};
-use super::rows::{ProfileRows, clocks, main_clock};
+use super::row_data::JsonRows;
+use super::rows::{ProfileRows, SortKey, clocks, main_clock};
 use super::thread_filter;
 use super::tree::{CallTree, TreeOptions};
-use crate::formats::art_method::MethodTrace;
+use crate::formats::art_method::{CPU, MethodTrace, WALL};
 use crate::formats::input::Input;
 
 /// The number of rows in a table where the request gives none.
@@ -38,9 +39,15 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
         output: &mut ProfileOutput<'_>,
     ) -> Result<Self, ProfileError> {
         let clock = request.clock.unwrap_or_else(|| main_clock(trace));
-        if !clocks(trace)[clock] {
-            let (name, recorded) = (input.name.clone(), trace.header().clock.name());
-            return Err(ProfileError::NoSuchClock { name, recorded });
+        let name = || input.name.clone();
+        if !trace.header().has_times() && request.filter.window_ns.is_some() {
+            return Err(ProfileError::NoTimes { name: name(), purpose: "a window of time" });
+        }
+        if !trace.header().has_times() && request.clock.is_some() {
+            return Err(ProfileError::NoTimes { name: name(), purpose: "--clock" });
+        }
+        if trace.header().has_times() && !clocks(trace)[clock] {
+            return Err(ProfileError::NoSuchClock { name: name(), recorded: trace.header().clock.name() });
         }
         let names = match mapping {
             Some(mapping) => TraceNames::mapped(trace, mapping)
@@ -68,8 +75,21 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
     }
 
     pub(super) fn rows(&self) -> ProfileRows {
-        let rows = &self.request.rows;
-        ProfileRows::of(self.trace, &self.names, &self.selection, rows.kind, (rows.sort, self.clock))
+        let kind = self.request.rows.kind;
+        ProfileRows::of(self.trace, &self.names, &self.selection, kind, (self.sort(), self.clock))
+    }
+
+    /// The figure to sort by: without times, calls in place of exclusive times.
+    pub(super) fn sort(&self) -> SortKey {
+        match self.request.rows.sort {
+            SortKey::Exclusive if !self.trace.header().has_times() => SortKey::Calls,
+            sort => sort,
+        }
+    }
+
+    /// The unit of times, ns; `None` in a trace without times, where they are numbers of calls.
+    pub(super) fn tick_ns(&self) -> Option<u64> {
+        self.trace.header().has_times().then_some(self.trace.header().tick_ns)
     }
 
     pub(super) fn tree(&self) -> CallTree {
@@ -85,25 +105,69 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
         }
     }
 
-    /// The unit of the trace's ticks.
-    pub(super) fn tick_unit(&self) -> &'static str {
-        if self.trace.header().tick_ns == 1 { "ns" } else { "µs" }
+    /// The error of a request that needs times, for a trace that has none.
+    pub(super) fn no_times(&self, purpose: &'static str) -> ProfileError {
+        ProfileError::NoTimes { name: self.input.name.clone(), purpose }
     }
 
-    /// The JSON members about the trace and the whole profile, without the rows.
-    pub(super) fn summary(&self, rows: &ProfileRows) -> Value {
+    /// The unit of the trace's ticks.
+    pub(super) fn tick_unit(&self) -> &'static str {
+        match self.tick_ns() {
+            None => "calls",
+            Some(1) => "ns",
+            Some(_) => "µs",
+        }
+    }
+
+    /// The JSON members about the trace and the whole profile, with the rows to show, where there are any.
+    pub(super) fn summary<'r>(
+        &'r self,
+        rows: &ProfileRows,
+        shown: Option<JsonRows<'r>>,
+    ) -> ProfileSummary<'r> {
         let header = self.trace.header();
         let report = self.trace.report();
-        let mut value = json!({
-            "file": self.input.name, "format": self.trace.format(), "version": header.version,
-            "streaming": header.streaming, "clock": header.clock.name(), "pid": header.pid, "vm": header.vm,
-            "counts": self.trace.counts(), "problems": rows.anomalies, "damage": report.damage, "notes": report.notes,
-        });
-        for (clock, name) in CLOCKS.into_iter().filter(|(clock, _)| rows.clocks[*clock]) {
-            value[format!("{name}_total_ns")] = json!(rows.total[clock]);
+        let total = |clock: usize| rows.clocks[clock].then_some(rows.total[clock]);
+        ProfileSummary {
+            clock: header.clock.name(),
+            counts: json!(self.trace.counts()),
+            cpu_total_ns: total(CPU),
+            damage: json!(report.damage),
+            file: &self.input.name,
+            format: self.trace.format(),
+            notes: &report.notes,
+            pid: header.pid,
+            problems: json!(rows.anomalies),
+            rows: shown,
+            streaming: header.streaming,
+            version: header.version,
+            vm: header.vm.as_deref(),
+            wall_total_ns: total(WALL),
         }
-        value
     }
+}
+
+/// What `--json` says about a trace and its profile. The fields are in the order of their names, as in a
+/// [`Value`].
+#[derive(Serialize)]
+pub(super) struct ProfileSummary<'a> {
+    clock: &'static str,
+    counts: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_total_ns: Option<u64>,
+    damage: Value,
+    file: &'a str,
+    format: String,
+    notes: &'a [String],
+    pid: Option<i32>,
+    problems: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<JsonRows<'a>>,
+    streaming: bool,
+    version: u16,
+    vm: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_total_ns: Option<u64>,
 }
 
 /// The time of the trace's last record, ns since the trace's start.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::art::{ClockMode, FixedRecord, RecordLayout};
-use crate::formats::art_method::body::{BlockCursor, FixedBody, parts};
+use crate::formats::art_method::body::{BlockBody, BlockCursor, FixedBody, parts};
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::ids::NONE;
 use crate::formats::art_method::record_times::WrapCorrection;
@@ -20,7 +20,8 @@ pub struct ProfileSelection {
 }
 
 impl ProfileSelection {
-    fn has_thread(&self, thread: u32) -> bool {
+    /// Whether the thread with this dense index counts.
+    pub(super) fn has_thread(&self, thread: u32) -> bool {
         self.threads.as_ref().is_none_or(|t| t.get(thread as usize).copied().unwrap_or(false))
     }
 
@@ -74,15 +75,7 @@ pub(super) fn stream(trace: &MethodTrace<'_>, selection: &ProfileSelection, sink
 fn stream_body(trace: &MethodTrace<'_>, selection: &ProfileSelection, sink: &mut impl RecordSink) {
     let body = match trace.body() {
         Body::Fixed(body) => body,
-        Body::Blocks(body) => {
-            for (thread, record) in BlockCursor::new(trace.bytes(), body, trace.threads().len()) {
-                if record.word & 3 != 3 && selection.has_thread(thread) {
-                    let at = [record.cpu.min(MAX_TICKS), record.wall.min(MAX_TICKS)];
-                    sink.record(thread, trace.ids().get(record.word), record.word & 3 != 0, at);
-                }
-            }
-            return;
-        }
+        Body::Blocks(body) => return stream_blocks(trace, body, selection, sink),
     };
     // The compiler makes one copy of the loop for each layout and clock, so that the loop itself never asks
     // for them.
@@ -102,6 +95,33 @@ fn stream_body(trace: &MethodTrace<'_>, selection: &ProfileSelection, sink: &mut
         }
         (RecordLayout::Narrow, _) => {
             stream_fixed::<9>(trace, body, selection, sink, FixedRecord::narrow, ClockMode::ThreadCpu);
+        }
+    }
+}
+
+fn stream_blocks(
+    trace: &MethodTrace<'_>,
+    body: &BlockBody,
+    selection: &ProfileSelection,
+    sink: &mut impl RecordSink,
+) {
+    let mut last = vec![None; trace.threads().len()];
+    for (thread, record) in BlockCursor::new(trace.bytes(), body, trace.threads().len(), trace.may_wrap()) {
+        if record.word & 3 != 3 && selection.has_thread(thread) {
+            let at = [record.cpu.min(MAX_TICKS), record.wall.min(MAX_TICKS)];
+            let exit = record.word & 3 != 0;
+            sink.record(thread, trace.ids().get(record.word), exit, at);
+            last[thread as usize] = Some((exit, at));
+        }
+    }
+    if trace.header().has_times() {
+        return;
+    }
+    // Without times the wall time of a record counts the calls before it. A call that is the last record
+    // counts too.
+    for (thread, last) in last.into_iter().enumerate() {
+        if let Some((false, at)) = last {
+            sink.advance(thread as u32, [at[CPU], at[WALL] + 1]);
         }
     }
 }

@@ -1,14 +1,17 @@
 //! Rows as JSON and as CSV.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::call_relations::CallRelations;
+use super::call_relations::{CallRelation, CallRelations};
 use super::figures::{CLOCKS, percent};
 use super::flat::MethodStat;
 use super::names::TraceNames;
 use super::rows::{ProfileRow, ProfileRows, RowKind};
+use crate::formats::art_method::{CPU, Ticks, WALL};
 use crate::text::csv_field;
 
 /// The figures of a row as JSON members; times in ns, of the clocks in `has`.
@@ -24,45 +27,109 @@ pub(super) fn members(stat: &MethodStat, has: [bool; 2]) -> Map<String, Value> {
 }
 
 /// Rows as a JSON array; times in ns. With `relations` each row has its `called_by` and `callees`.
-pub(super) fn to_json(
-    rows: &ProfileRows,
-    shown: &[ProfileRow],
-    names: &TraceNames<'_, '_>,
-    relations: Option<&CallRelations>,
-) -> Value {
-    let one = |row: &ProfileRow| {
-        let mut map = members(&row.stat, rows.clocks);
-        map.insert("name".into(), json!(rows.label(names, row)));
-        if rows.by == RowKind::Method {
-            let (file, line) = names.source(row.id);
-            map.insert("class".into(), json!(names.class(row.id)));
-            map.insert("file".into(), json!(file));
-            map.insert("line".into(), json!(line));
-            map.insert("inlined".into(), json!(names.inlined(row.id)));
+///
+/// A trace has tens of thousands of rows, so that each is written as it is made, not from a tree of values.
+pub(super) struct JsonRows<'r> {
+    pub rows: &'r ProfileRows,
+    pub shown: &'r [ProfileRow],
+    pub names: &'r TraceNames<'r, 'r>,
+    pub relations: Option<&'r CallRelations>,
+}
+
+impl Serialize for JsonRows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.shown.iter().map(|row| self.row(row)))
+    }
+}
+
+/// One row. The fields of all objects here are in the order of their names, as in a [`serde_json::Value`].
+#[derive(Serialize)]
+struct JsonRow<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    called_by: Option<Vec<JsonRelation>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callees: Option<Vec<JsonRelation>>,
+    calls: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_exclusive_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_exclusive_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_inclusive_ns: Option<u64>,
+    /// `null` where a method's file is not known. Rows that are no methods have no such field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<Option<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inlined: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<Option<i64>>,
+    name: String,
+    recursive_calls: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_exclusive_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_exclusive_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_inclusive_ns: Option<u64>,
+}
+
+/// A caller or callee of a row.
+#[derive(Serialize)]
+struct JsonRelation {
+    calls: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_ns: Option<u64>,
+    name: String,
+    share_percent: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_ns: Option<u64>,
+}
+
+impl<'r> JsonRows<'r> {
+    fn row(&self, row: &ProfileRow) -> JsonRow<'r> {
+        let stat = &row.stat;
+        let share = |clock: usize| percent(stat.exclusive[clock], self.rows.total[clock]);
+        let is_method = self.rows.by == RowKind::Method;
+        let (file, line) = self.names.source(row.id);
+        let [called_by, callees] = match self.relations.map(|relations| relations.of(row.id)) {
+            Some(lists) => lists.map(|list| Some(list.iter().map(|other| self.relation(other)).collect())),
+            None => [None, None],
+        };
+        JsonRow {
+            called_by,
+            callees,
+            calls: stat.calls,
+            class: is_method.then(|| self.names.class(row.id)),
+            cpu_exclusive_ns: self.of_clock(CPU, stat.exclusive),
+            cpu_exclusive_percent: self.rows.clocks[CPU].then(|| share(CPU)),
+            cpu_inclusive_ns: self.of_clock(CPU, stat.inclusive),
+            file: is_method.then_some(file),
+            inlined: is_method.then(|| self.names.inlined(row.id)),
+            line: is_method.then_some(line),
+            name: self.rows.label(self.names, row),
+            recursive_calls: stat.recursive,
+            wall_exclusive_ns: self.of_clock(WALL, stat.exclusive),
+            wall_exclusive_percent: self.rows.clocks[WALL].then(|| share(WALL)),
+            wall_inclusive_ns: self.of_clock(WALL, stat.inclusive),
         }
-        for (clock, name) in rows.named_clocks() {
-            map.insert(
-                format!("{name}_exclusive_percent"),
-                json!(percent(row.stat.exclusive[clock], rows.total[clock])),
-            );
+    }
+
+    fn relation(&self, other: &CallRelation) -> JsonRelation {
+        JsonRelation {
+            calls: other.calls,
+            cpu_ns: self.of_clock(CPU, other.total),
+            name: other.name(self.names),
+            share_percent: other.share,
+            wall_ns: self.of_clock(WALL, other.total),
         }
-        let lists = relations.map(|relations| relations.of(row.id)).into_iter().flatten();
-        for (key, list) in ["called_by", "callees"].into_iter().zip(lists) {
-            let list = list.iter().map(|r| {
-                let mut map = Map::new();
-                map.insert("name".into(), json!(r.name(names)));
-                map.insert("calls".into(), json!(r.calls));
-                map.insert("share_percent".into(), json!(r.share));
-                map.extend(
-                    rows.named_clocks().map(|(clock, name)| (format!("{name}_ns"), json!(r.total[clock]))),
-                );
-                Value::Object(map)
-            });
-            map.insert(key.into(), list.collect());
-        }
-        Value::Object(map)
-    };
-    shown.iter().map(one).collect()
+    }
+
+    /// The time in a clock that the trace has.
+    fn of_clock(&self, clock: usize, times: Ticks) -> Option<u64> {
+        self.rows.clocks[clock].then_some(times[clock])
+    }
 }
 
 /// Writes rows as CSV with a header line; times in ns.

@@ -46,6 +46,10 @@ pub(super) fn write_table(
                 figures.extend([duration(time), share(percent(time, rows.total[*clock]))]);
             }
         }
+        if clocks.is_empty() {
+            let inclusive = row.stat.inclusive[look.clock];
+            figures.extend([count(inclusive), share(percent(inclusive, rows.total[look.clock]))]);
+        }
         figures.extend([count(row.stat.calls), count(row.stat.recursive)]);
         let heat = Heat::of(percent(hot_time(row, look), rows.total[look.clock]));
         writeln!(out, "{}", table.row(&figures, "", name, heat))?;
@@ -98,6 +102,11 @@ fn columns(shown: &[ProfileRow], clocks: &[(usize, &'static str)], look: RowLook
     let is_sorted = look.sort == SortKey::Calls;
     let keep = |keep| if is_sorted { Keep::Always } else { keep };
     let width = |number: fn(&ProfileRow) -> u64| count_width(shown.iter().map(number));
+    if clocks.is_empty() {
+        let inclusive = count_width(shown.iter().map(|row| row.stat.inclusive[look.clock]));
+        columns.push(Column::new("calls incl", inclusive, Keep::Other));
+        columns.push(Column::new("share", SHARE_WIDTH, Keep::Share));
+    }
     columns.push(Column::new("calls", width(|row| row.stat.calls), keep(Keep::Calls)));
     columns.push(Column::new("recursive", width(|row| row.stat.recursive), keep(Keep::Recursive)));
     columns

@@ -79,9 +79,11 @@ pub(super) fn clocks(trace: &MethodTrace<'_>) -> [bool; 2] {
     clocks
 }
 
-/// The clock to sort and draw by if none is requested: wall time where the trace has it.
+/// The clock to sort and draw by if none is requested: wall time where the trace has it. A trace without
+/// times counts calls in the place of wall time.
 pub(super) fn main_clock(trace: &MethodTrace<'_>) -> usize {
-    if trace.header().clock.has_wall() { WALL } else { CPU }
+    let clock = trace.header().clock;
+    if clock.has_cpu() && !clock.has_wall() { CPU } else { WALL }
 }
 
 impl ProfileRows {

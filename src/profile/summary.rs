@@ -14,12 +14,8 @@ use crate::formats::art_method::Ticks;
 pub(super) fn trace_line(profile: &ProfileRun<'_, '_>, total: Ticks) -> String {
     let (trace, selection) = (profile.trace, &profile.selection);
     let threads = trace.threads().iter().filter(|thread| thread.records > 0).count();
-    let is_selected = |thread: usize| {
-        let selected = selection.threads.as_ref();
-        selected.is_none_or(|threads| threads.get(thread).copied().unwrap_or(false))
-    };
-    let used =
-        (0..trace.threads().len()).filter(|n| trace.threads()[*n].records > 0 && is_selected(*n)).count();
+    let is_used = |n: &usize| trace.threads()[*n].records > 0 && selection.has_thread(*n as u32);
+    let used = (0..trace.threads().len()).filter(is_used).count();
     let of = if used == threads { String::new() } else { format!("{} of ", count(used as u64)) };
     let mut line = format!("{}; {} records", trace.format(), count(trace.counts().records));
     line += &format!(", {of}{} threads", count(threads as u64));
@@ -34,6 +30,7 @@ pub(super) fn trace_line(profile: &ProfileRun<'_, '_>, total: Ticks) -> String {
         line += &format!("; {} {name}", time(total[clock]));
     }
     let whose = match (used, used == threads) {
+        _ if !trace.header().has_times() => "",
         (0 | 1, _) => "",
         (_, true) => " in all threads",
         (_, false) => " in these threads",

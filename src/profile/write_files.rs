@@ -1,7 +1,6 @@
 //! Writes the requested output files of a profile.
 
 use std::io::Write;
-use std::path::Path;
 
 use super::call_events::call_events;
 use super::dmtracedump::dot;
@@ -17,6 +16,7 @@ use super::waiting::waiting_threads;
 use super::writer::ProfileWriter;
 use super::{firefox, speedscope};
 use crate::formats::art_method::{CPU, CallAnomalies, WALL};
+use crate::text::file_name;
 
 /// Writes the requested output files.
 pub(super) struct ProfileFileWriter;
@@ -89,7 +89,8 @@ fn write_stacks(
         let mut stacks = FoldedStacks::default();
         let mut opens_at = None;
         for (side, (run, tree)) in profiles.iter().enumerate() {
-            let groups = if compared || clock != WALL { None } else { ThreadGroups::of(run, tree) };
+            let has_groups = !compared && clock == WALL && run.tick_ns().is_some();
+            let groups = if has_groups { ThreadGroups::of(run, tree) } else { None };
             let first_names = |thread: u32| {
                 let group = groups.as_ref().map(|groups| groups.name(thread).to_owned());
                 group.into_iter().chain(thread_names(run, thread)).collect()
@@ -132,23 +133,21 @@ fn picture_clock(profiles: &[(&ProfileRun<'_, '_>, &CallTree)]) -> usize {
 
 /// The files, the threads and the clock of a picture.
 fn picture_title(profiles: &[(&ProfileRun<'_, '_>, &CallTree)], clock: usize) -> String {
-    let file = |run: &ProfileRun<'_, '_>| {
-        let name = run.input.name.as_str();
-        Path::new(name).file_name().map_or(name.into(), |name| name.to_string_lossy().into_owned())
-    };
     let threads = profiles.last().map_or(String::new(), |(run, _)| {
         let all = 0..run.trace.threads().len() as u32;
-        let counted: Vec<u32> = match &run.selection.threads {
-            Some(selected) => all.filter(|thread| selected[*thread as usize]).collect(),
-            None => all.collect(),
-        };
+        let counted: Vec<u32> = all.filter(|thread| run.selection.has_thread(*thread)).collect();
         match &counted[..] {
             [thread] => format!("thread {}", run.names.thread(*thread)),
             several => format!("{} threads", several.len()),
         }
     });
-    let clock = if clock == WALL { "wall time" } else { "CPU time" };
-    let files: Vec<_> = profiles.iter().rev().map(|(run, _)| file(run)).collect();
+    let has_times = profiles.iter().all(|(run, _)| run.tick_ns().is_some());
+    let clock = match clock {
+        _ if !has_times => "number of calls",
+        WALL => "wall time",
+        _ => "CPU time",
+    };
+    let files: Vec<_> = profiles.iter().rev().map(|(run, _)| file_name(&run.input.name)).collect();
     format!("{} · {threads} · {clock}", files.join(" against "))
 }
 
@@ -209,7 +208,7 @@ fn write_graphs(
         graph: &CallGraph::of(&tree, profile.trace.methods().len()),
         names: &profile.names,
         clock,
-        tick_ns: profile.trace.header().tick_ns,
+        tick_ns: profile.tick_ns(),
         title: &picture_title(&[(profile, &tree)], clock),
         threshold_percent: profile.request.threshold_percent,
     };
@@ -233,12 +232,13 @@ fn write_viewer_files(
     let files = &profile.request.files;
     let (trace, names, title) = (profile.trace, &profile.names, profile.input.name.as_str());
     let (threads, anomalies) = call_events(trace, &profile.selection, profile.clock);
-    let tick_ns = trace.header().tick_ns;
     if let Some(path) = &files.speedscope {
+        let tick_ns = profile.tick_ns();
         let methods = trace.methods().len();
         output.write_file(path, |out| speedscope::write(&threads, names, methods, title, tick_ns, out))?;
     }
     if let Some(path) = &files.firefox {
+        let tick_ns = profile.tick_ns().ok_or_else(|| profile.no_times("--firefox"))?;
         let pid = trace.header().pid.unwrap_or(0);
         output.write_file(path, |out| firefox::write(&threads, names, title, pid, tick_ns, out))?;
     }

@@ -1,8 +1,6 @@
 //! Turns the names on a command line (categories, `group/event`, `group/*`, each event with an optional
 //! filter) into the events and userspace tags that this kernel has.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
 use super::{EventName, RecordError, Tracefs};
@@ -89,22 +87,6 @@ fn split_filter(name: &str) -> (&str, Option<&str>) {
         Some(colon) => (&name[..slash + colon], Some(&name[slash + colon + 1..])),
         None => (name, None),
     }
-}
-
-/// The most of a file of names that is read, bytes.
-const MAX_NAMES_BYTES: u64 = 1 << 20;
-
-/// Reads a file of names, which are separated by white space.
-pub(crate) fn read_names(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(MAX_NAMES_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_NAMES_BYTES {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            "more than 1 MiB, which no list of names has",
-        ));
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::Signals;
 
-/// The most that is written at once where a write may wait, bytes.
-const PIPE_BUF: usize = 4096;
+/// The most that is written at once where a write may wait, bytes: Linux's PIPE_BUF.
+pub(crate) const PIPE_BUF: usize = 4096;
 /// The longest wait between two looks at the deadline.
 const MAX_POLL: Duration = Duration::from_secs(1);
 /// Time between two attempts to open a FIFO that has no reader yet.

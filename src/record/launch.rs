@@ -3,30 +3,35 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::record_while::{RecordedWork, RecordingEnd, record_while};
+use serde::{Serialize, Serializer};
+
+use super::record_while::{RecordedWork, RecordingEnd, record_while, work_unrecorded};
 use super::recorder::RecordingPlan;
 use super::request::{BufferNotice, RecordingRequest};
 use super::{RecordError, RecordingSummary, Tracefs};
-use crate::android::system::activity_manager::{Activity, ActivityError, Profiler};
+use crate::android::system::activity_manager::{Activity, ActivityError};
+use crate::android::system::profiler::Profiler;
 use crate::android::system::system_bin;
 
 /// Time between two looks at whether the recording has ended.
 const END_CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// How long the start before a warm start may take.
+const WARM_UP_TIME: Duration = Duration::from_secs(30);
 /// How long the profiler may take to stop after a signal. Then its stop is left to itself.
 const HURRY_TIME: Duration = Duration::from_millis(500);
 
-/// The start of an app that is to be recorded.
+/// The start of an app that is to be observed.
 #[derive(Debug, Clone)]
 pub(crate) struct LaunchRequest {
     /// `PACKAGE/ACTIVITY`, or `PACKAGE` for the activity that the app's icon starts.
     pub(crate) app: String,
-    /// What is recorded beside the markers of the app itself.
-    pub(crate) recording: RecordingRequest,
-    pub(crate) plan: RecordingPlan,
     /// How the app's methods are traced; `None` for a recording alone.
     pub(crate) profiler: Option<Profiler>,
+    /// Whether the app's process is to be there before the launch.
+    pub(crate) is_warm: bool,
     /// How long the recording goes on after the launch has ended.
     pub(crate) settle: Duration,
 }
@@ -38,17 +43,24 @@ pub(crate) struct RecordedLaunch {
     pub(crate) launch: Result<LaunchReport, LaunchError>,
 }
 
-/// The result of a launch that came to its end.
-#[derive(Debug)]
+/// The result of a launch that came to its end. Its JSON form is part of the command line's interface.
+#[derive(Debug, Serialize)]
 pub(crate) struct LaunchReport {
     /// The lines of `am start` that give times and the kind of start (`TotalTime: 512`).
     pub(crate) times: Vec<String>,
     /// The method trace; `None` if none was asked for.
     pub(crate) method_trace: Option<MethodTraceFile>,
+    /// Why the tracer did not start, although the app did.
+    #[serde(serialize_with = "as_text")]
+    pub(crate) tracer_refused: Option<ActivityError>,
+}
+
+fn as_text<S: Serializer>(error: &Option<ActivityError>, serializer: S) -> Result<S::Ok, S::Error> {
+    error.as_ref().map(ToString::to_string).serialize(serializer)
 }
 
 /// The file that the app's runtime writes the method trace to.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct MethodTraceFile {
     pub(crate) path: PathBuf,
     /// The file's length; 0 if the runtime has not written it.
@@ -77,28 +89,63 @@ pub(crate) enum LaunchError {
     NotStarted,
 }
 
-/// Records the start of an app. An error means that there is no recording.
+impl LaunchError {
+    /// The error with the reason for the end of the recording, which the launch itself does not know.
+    fn ended_by(self, reason: &str) -> LaunchError {
+        match self {
+            LaunchError::RecordingEndedFirst { component, .. } => {
+                LaunchError::RecordingEndedFirst { ended_by: reason.to_owned(), component }
+            }
+            other => other,
+        }
+    }
+}
+
+/// Records the start of an app: what `recording` names, and the markers of the app itself. An error means
+/// that there is no recording.
 pub(crate) fn record_launch(
     request: &LaunchRequest,
+    mut recording: RecordingRequest,
+    plan: &RecordingPlan,
     notify: &mut dyn FnMut(BufferNotice),
 ) -> Result<RecordedLaunch, LaunchError> {
-    let activity = Activity::find(&request.app, &system_bin())?;
-    let mut recording = request.recording.clone();
+    let activity = prepare(request)?;
     if !recording.apps.contains(&activity.package) {
         recording.apps.push(activity.package.clone());
     }
-    activity.stop()?;
     let work = |_: &Tracefs, end: &RecordingEnd| launch(request, &activity, end);
     let RecordedWork { summary, result } =
-        record_while(&recording, &request.plan, "the launch ended", notify, || (), work)?;
+        record_while(&recording, plan, "the launch ended", notify, || (), work)?;
     let summary = summary?;
-    let launch = result.unwrap_or(Err(LaunchError::NotStarted)).map_err(|error| match error {
-        LaunchError::RecordingEndedFirst { component, .. } => {
-            LaunchError::RecordingEndedFirst { ended_by: summary.ended_by.clone(), component }
-        }
-        other => other,
-    });
+    let launch =
+        result.unwrap_or(Err(LaunchError::NotStarted)).map_err(|error| error.ended_by(&summary.ended_by));
     Ok(RecordedLaunch { summary, launch })
+}
+
+/// Starts an app as [`record_launch`] does, while another program records, for at most `time`.
+pub(crate) fn launch_unrecorded(
+    request: &LaunchRequest,
+    time: Duration,
+) -> Result<LaunchReport, LaunchError> {
+    let activity = prepare(request)?;
+    let (launched, ended_by) = work_unrecorded(time, |end| launch(request, &activity, end))?;
+    launched.map_err(|error| error.ended_by(&ended_by))
+}
+
+/// Finds the activity, and brings the app into the state from which it is to start.
+fn prepare(request: &LaunchRequest) -> Result<Activity, LaunchError> {
+    let activity = Activity::find(&request.app, &system_bin())?;
+    match request.is_warm {
+        true => activity.warm_up(warm_up_deadline())?,
+        false => activity.stop()?,
+    }
+    Ok(activity)
+}
+
+/// Ends the start before the recording, which nobody would see going on.
+fn warm_up_deadline() -> impl Fn() -> bool {
+    let give_up = Instant::now() + WARM_UP_TIME;
+    move || Instant::now() > give_up
 }
 
 /// Starts the app, waits until the launch has ended and settled, and stops the profiler.
@@ -119,15 +166,15 @@ fn launch(
         signalled.set(since);
         since.is_some_and(|since: Instant| since.elapsed() > HURRY_TIME)
     };
-    let answer = activity.start(profiler, || end.has_come());
+    let (answer, tracer) = start(request, activity, end);
     let settled = Instant::now() + request.settle;
     while answer.is_ok() && !end.has_come() && Instant::now() < settled {
         std::thread::sleep(END_CHECK_INTERVAL);
     }
     if let Err(ActivityError::NoAnswer { .. }) = answer {
-        if profiler.is_some() {
+        if let Some(profiler) = profiler {
             // `am` gave no answer in time, but the app may be running and its methods may be traced.
-            let _ = activity.stop_profiler(hurry);
+            let _ = activity.stop_profiler(profiler, hurry);
         }
         // The reason is known only when the recording has ended: the caller fills it in.
         let (ended_by, component) = (String::new(), activity.component.clone());
@@ -135,13 +182,44 @@ fn launch(
     }
     let answer = answer?;
     let method_trace = match profiler {
+        Some(profiler) if tracer.is_err() => Some(MethodTraceFile { path: profiler.path.clone(), bytes: 0 }),
         Some(profiler) => {
-            activity.stop_profiler(hurry)?;
+            activity.stop_profiler(profiler, hurry)?;
             Some(MethodTraceFile { path: profiler.path.clone(), bytes: profiler.wait_until_written(hurry) })
         }
         None => None,
     };
     let is_time = |line: &&str| line.contains("Time:") || line.contains("State:");
     let times = answer.lines().map(str::trim).filter(is_time).map(str::to_owned).collect();
-    Ok(LaunchReport { times, method_trace })
+    Ok(LaunchReport { times, method_trace, tracer_refused: tracer.err() })
+}
+
+/// Starts the app and waits until the launch has ended. The always-on tracer, where it is wanted, starts in
+/// the app's process meanwhile. Returns the answer of `am start`, and whether the tracer runs.
+fn start(
+    request: &LaunchRequest,
+    activity: &Activity,
+    end: &RecordingEnd,
+) -> (Result<String, ActivityError>, Result<(), ActivityError>) {
+    let profiler = request.profiler.as_ref();
+    let is_started = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let tracer = profiler.map(|profiler| {
+            scope.spawn(|| activity.start_always_on(profiler, || is_started.load(Ordering::Acquire)))
+        });
+        let give_up = || end.has_come();
+        let mut answer = activity.start(request.is_warm, profiler, give_up);
+        let refused = match answer {
+            // Nothing has been started yet.
+            Err(error @ ActivityError::NotProfileable { .. }) => {
+                answer = activity.start(request.is_warm, None, give_up);
+                Some(error)
+            }
+            _ => None,
+        };
+        is_started.store(true, Ordering::Release);
+        let tracer =
+            tracer.map(|tracer| tracer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        (answer, refused.map_or(tracer.unwrap_or(Ok(())), Err))
+    })
 }

@@ -130,20 +130,28 @@ impl TaskNames {
 
     fn add_living(&mut self) {
         for pid in entry_names("/proc".as_ref()).iter().filter_map(|n| n.parse::<i32>().ok()) {
-            let task = format!("/proc/{pid}/task");
-            for tid in entry_names(task.as_ref()).iter().filter_map(|n| n.parse::<i32>().ok()) {
-                let Ok(mut comm) = fs::read(format!("{task}/{tid}/comm")) else { continue };
-                comm.truncate(comm.iter().position(|b| *b == b'\n').unwrap_or(comm.len()));
-                self.living.insert(tid, (pid, comm));
+            let Ok(stat) = read_whole(format!("/proc/{pid}/stat").as_ref()) else { continue };
+            let Some(stat) = ProcessStat::parse(&stat) else { continue };
+            self.living.insert(pid, (pid, stat.comm.to_vec()));
+            if stat.threads > 1 {
+                self.add_threads(pid);
             }
-            let Some((_, comm)) = self.living.get(&pid) else { continue };
-            let cmdline = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let first = cmdline.split(|b| *b == 0).next().filter(|w| !w.is_empty()).unwrap_or(comm);
+            let cmdline = match stat.is_kernel_thread {
+                true => Vec::new(),
+                false => read_whole(format!("/proc/{pid}/cmdline").as_ref()).unwrap_or_default(),
+            };
+            let first = cmdline.split(|b| *b == 0).next().filter(|w| !w.is_empty()).unwrap_or(stat.comm);
             let name = String::from_utf8_lossy(&first[..first.len().min(128)]).into_owned();
-            // The line is `pid (comm) state ppid …`, and the comm may itself contain `)`.
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let ppid = stat.rsplit(") ").next().and_then(|s| s.split(' ').nth(1)?.parse().ok()).unwrap_or(0);
-            self.processes.push((pid, ppid, name));
+            self.processes.push((pid, stat.ppid, name));
+        }
+    }
+
+    fn add_threads(&mut self, pid: i32) {
+        let task = format!("/proc/{pid}/task");
+        for tid in entry_names(task.as_ref()).iter().filter_map(|n| n.parse::<i32>().ok()) {
+            let Ok(mut comm) = read_whole(format!("{task}/{tid}/comm").as_ref()) else { continue };
+            comm.truncate(comm.iter().position(|b| *b == b'\n').unwrap_or(comm.len()));
+            self.living.insert(tid, (pid, comm));
         }
     }
 
@@ -174,6 +182,37 @@ impl TaskNames {
     }
 }
 
+/// What `/proc/PID/stat` says of a process (proc_pid_stat(5)). This one file takes the place of three for a
+/// kernel thread, and of two for a process with one thread.
+#[derive(Debug, PartialEq, Eq)]
+struct ProcessStat<'a> {
+    comm: &'a [u8],
+    ppid: i32,
+    is_kernel_thread: bool,
+    threads: u32,
+}
+
+impl ProcessStat<'_> {
+    /// PF_KTHREAD of the kernel's `include/linux/sched.h`.
+    const KERNEL_THREAD: u32 = 0x0020_0000;
+
+    /// The line is `pid (comm) state ppid …`, and the comm may itself contain `)`.
+    fn parse(line: &[u8]) -> Option<ProcessStat<'_>> {
+        let comm_start = line.iter().position(|b| *b == b'(')? + 1;
+        let comm_end = line.iter().rposition(|b| *b == b')')?;
+        let comm = line.get(comm_start..comm_end)?;
+        // By their numbers in proc_pid_stat(5), where the state is field 3.
+        let fields: Vec<&str> = std::str::from_utf8(&line[comm_end + 1..]).ok()?.split_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3).copied();
+        Some(ProcessStat {
+            comm,
+            ppid: field(4)?.parse().ok()?,
+            is_kernel_thread: field(9)?.parse::<u32>().ok()? & ProcessStat::KERNEL_THREAD != 0,
+            threads: field(20)?.parse().ok()?,
+        })
+    }
+}
+
 fn tid_and_rest(line: &[u8]) -> Option<(i32, &[u8])> {
     let space = line.iter().position(|b| *b == b' ').unwrap_or(line.len());
     let tid = std::str::from_utf8(&line[..space]).ok()?.parse().ok()?;
@@ -194,5 +233,39 @@ mod tests {
         };
         assert_eq!(String::from_utf8(names.comms()).unwrap(), "7 a b\n9 gone\n");
         assert_eq!(String::from_utf8(names.tgids()).unwrap(), "7 5\n9 8\n");
+    }
+
+    #[test]
+    fn a_stat_line_is_read_around_a_comm_with_parentheses() {
+        let line = b"42 (a (b) c)) S 7 42 42 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 3 0 99 100 200\n";
+        let stat = ProcessStat { comm: b"a (b) c)", ppid: 7, is_kernel_thread: false, threads: 3 };
+        assert_eq!(ProcessStat::parse(line), Some(stat));
+        let line = b"2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0\n";
+        let stat = ProcessStat { comm: b"kthreadd", ppid: 0, is_kernel_thread: true, threads: 1 };
+        assert_eq!(ProcessStat::parse(line), Some(stat));
+        for cut in 0..line.len() - 12 {
+            assert_eq!(ProcessStat::parse(&line[..cut]), None, "{cut}");
+        }
+    }
+
+    #[test]
+    fn this_process_has_the_names_that_proc_gives_it() {
+        let pid = std::process::id() as i32;
+        let other = std::thread::Builder::new().name("a thread (x)".into());
+        let (done, wait) = std::sync::mpsc::channel::<()>();
+        let other = other.spawn(move || wait.recv().ok()).unwrap();
+        let mut names = TaskNames::default();
+        names.add_living();
+        let comm = |tid: i32| fs::read_to_string(format!("/proc/{tid}/comm")).unwrap().trim_end().to_owned();
+        let named =
+            |tid: i32| names.living.get(&tid).map(|(pid, c)| (*pid, String::from_utf8_lossy(c).into_owned()));
+        assert_eq!(named(pid), Some((pid, comm(pid))));
+        assert!(names.living.values().any(|(tgid, c)| *tgid == pid && c == b"a thread (x)"));
+        let parent = std::os::unix::process::parent_id() as i32;
+        let argument = std::env::args().next().unwrap();
+        let of_this = names.processes.iter().find(|(p, _, _)| *p == pid).unwrap();
+        assert_eq!(*of_this, (pid, parent, argument.chars().take(128).collect()));
+        drop(done);
+        other.join().unwrap();
     }
 }

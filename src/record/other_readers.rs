@@ -21,6 +21,10 @@ pub(super) fn other_readers(tracefs: &Tracefs) -> Vec<String> {
         if pid == std::process::id() || is_app {
             continue;
         }
+        // A kernel thread has no program and no files. One look at `exe` is cheaper than one at the files.
+        if fs::read_link(process.path().join("exe")).is_err() {
+            continue;
+        }
         let Ok(files) = fs::read_dir(process.path().join("fd")) else { continue };
         if files.flatten().any(|file| fs::read_link(file.path()).is_ok_and(|path| is_pipe_of(tracefs, &path)))
         {

@@ -4,14 +4,18 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::Builder;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::recorder::{PreparedRecording, RecordingPlan};
 use super::request::{BufferNotice, RecordingRequest};
-use super::signals::ReceivedSignal;
+use super::signals::{ReceivedSignal, Signals};
 use super::{RecordError, RecordingSummary, Tracefs};
+
+/// The interval between two looks at whether work without a recording has ended.
+const WORK_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Shows the work whether the recording has ended already: because its time was up, because a signal came, or
 /// because it failed.
@@ -98,5 +102,33 @@ pub(crate) fn record_while<T: Send>(
         // A panic in the work goes on in this thread.
         let result = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok(RecordedWork { summary, result })
+    })
+}
+
+/// Runs `work` while another program records. A signal, or the end of `time`, is to the work the end of the
+/// recording. Returns the result, and what came first, as [`RecordingSummary::ended_by`] names it.
+pub(crate) fn work_unrecorded<T: Send>(
+    time: Duration,
+    work: impl FnOnce(&RecordingEnd) -> T + Send,
+) -> Result<(T, String), RecordError> {
+    let signals = Signals::block().map_err(RecordError::Signals)?;
+    let give_up = Instant::now() + time;
+    let end = RecordingEnd::default();
+    std::thread::scope(|scope| {
+        let worker = Builder::new().spawn_scoped(scope, || work(&end)).map_err(RecordError::Thread)?;
+        let mut ended_by = "the launch ended".to_owned();
+        while !worker.is_finished() && !end.has_come() {
+            if signals.arrive_within(WORK_LOOK_INTERVAL)
+                && let Some(signal) = signals.take()
+            {
+                ended_by = format!("signal {signal}");
+                end.set(Some(signal));
+            } else if Instant::now() > give_up {
+                ended_by = "time".to_owned();
+                end.set(None);
+            }
+        }
+        let result = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((result, ended_by))
     })
 }

@@ -394,6 +394,7 @@ impl RecordingSession {
     fn put_snapshots(&mut self) -> Result<(), RecordError> {
         let extra = RecorderInfo {
             restricted: self.restricted,
+            device: self.device.clone(),
             snapshots: self.snapshots.clone(),
             ..RecorderInfo::default()
         };

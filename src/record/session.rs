@@ -14,6 +14,7 @@ use super::stream_output::StreamOutput;
 use super::summary::{CpuSummary, RecordingSummary};
 use super::tracefs_config::AppliedConfig;
 use super::{RecordError, SettingsGuard, Tracefs, clocks};
+use crate::android::system::Properties;
 use crate::clock::Snapshots;
 use crate::trace_dat::file_format::option;
 use crate::trace_dat::{CpuLoss, CpuRecorded, DatHead, Metadata, RecorderInfo, Slot, trace_clock_option};
@@ -34,6 +35,8 @@ pub(super) struct RecordingSession {
     pub(crate) snapshots: Snapshots,
     /// See [`RecorderInfo::restricted`].
     pub(crate) restricted: bool,
+    /// See [`RecorderInfo::device`].
+    pub(crate) device: Option<String>,
     path: PathBuf,
     comms: Slot,
     tgids: Slot,
@@ -58,7 +61,8 @@ impl RecordingSession {
         let cpu_ids: Vec<u32> = cpus.readers.iter().map(|r| r.count.cpu).collect();
         // The table is indexed by CPU id, so it has an entry for every id up to the highest.
         let table_len = cpu_ids.last().map_or(0, |last| *last as usize + 1);
-        let metadata = head(&tracefs, applied, target, &cpu_ids)?;
+        let device = Properties::here().and_then(|properties| properties.device());
+        let metadata = head(&tracefs, applied, target, &cpu_ids, device.clone())?;
         let described_ids = metadata.event_ids();
         let header = metadata.v6(&vec![Default::default(); table_len]);
         let DatHead { comms, ref options, .. } = header;
@@ -88,6 +92,7 @@ impl RecordingSession {
             output,
             snapshots,
             restricted,
+            device,
             path,
             comms,
             tgids,
@@ -125,6 +130,7 @@ impl RecordingSession {
             read_before,
             described_ids,
             restricted,
+            device,
         } = self;
         let foreign_ids = cpus.seen_ids.iter().filter(|id| !described_ids.contains(id)).collect();
         let cpus = cpus.readers.iter().zip(slots).zip(read_before);
@@ -135,13 +141,14 @@ impl RecordingSession {
         });
         let cpus = cpus.collect();
         let names = TaskNames::gather(&tracefs, restricted);
-        ClosedSession { output, snapshots, path, comms, tgids, cpus, names, foreign_ids }
+        ClosedSession { output, device, snapshots, path, comms, tgids, cpus, names, foreign_ids }
     }
 }
 
 /// An output that has received its last page, with the kernel's counts and the names of threads.
 pub(super) struct ClosedSession {
     output: Box<dyn RecordingOutput>,
+    device: Option<String>,
     snapshots: Snapshots,
     path: PathBuf,
     comms: Slot,
@@ -159,7 +166,8 @@ impl ClosedSession {
         summary: &mut RecordingSummary,
         hurry: &dyn Fn() -> bool,
     ) -> Result<(), RecordError> {
-        let ClosedSession { mut output, snapshots, path, comms, tgids, cpus, names, foreign_ids } = self;
+        let ClosedSession { mut output, device, snapshots, path, comms, tgids, cpus, names, foreign_ids } =
+            self;
         if !foreign_ids.is_empty() {
             let ids: Vec<String> = foreign_ids.iter().map(u16::to_string).collect();
             summary.notes.push(format!(
@@ -205,6 +213,7 @@ impl ClosedSession {
         let extra = RecorderInfo {
             excerpt,
             restricted: names.restricted,
+            device,
             snapshots,
             recorded,
             lost,
@@ -249,6 +258,7 @@ fn head(
     applied: &AppliedConfig,
     target: &CaptureTarget,
     cpus: &[u32],
+    device: Option<String>,
 ) -> Result<Metadata, RecordError> {
     let names = TaskNames::gather(tracefs, applied.restricted);
     let spare = |mut known: Vec<u8>, padding: u8, spare: usize| {
@@ -259,6 +269,7 @@ fn head(
     };
     let extra = RecorderInfo {
         restricted: names.restricted,
+        device,
         processes: names.processes.clone(),
         ..RecorderInfo::default()
     }

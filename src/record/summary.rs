@@ -1,6 +1,6 @@
 //! The summary of a recording: a text for people, and JSON for scripts.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -97,6 +97,11 @@ impl RecordingSummary {
     /// another program has taken is lost.
     pub(crate) fn lost(&self) -> u64 {
         self.cpus.iter().map(|cpu| if self.streaming { cpu.lost() } else { cpu.taken + cpu.unsent }).sum()
+    }
+
+    /// Whether the capture is a stream on standard output.
+    pub(crate) fn is_on_stdout(&self) -> bool {
+        self.output == Path::new("-")
     }
 
     /// Whether anything is missing from the capture; the exit code is 3 then.

@@ -284,9 +284,11 @@ pub(crate) fn is_option_on(trace_options: &str, name: &str) -> Option<bool> {
 /// Reads a whole file with large reads. `fs::read` starts with a read of 32 bytes for a file whose size is
 /// unknown, and some files of tracefs (`events/header_page`) return nothing more after the first read.
 pub(super) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
-    const CHUNK_BYTES: usize = 64 * 1024;
+    const CHUNK_BYTES: usize = 16 * 1024;
     let mut file = File::open(path)?;
-    let mut chunk = vec![0; CHUNK_BYTES];
+    // On the stack: a recorder reads hundreds of files, and memory that is mapped for each costs more than
+    // the read.
+    let mut chunk = [0; CHUNK_BYTES];
     let mut out = Vec::new();
     loop {
         match file.read(&mut chunk) {

@@ -1,10 +1,15 @@
-//! Text in forms that several rooms read or write: shell patterns, CSV fields, HTML and JavaScript.
+//! Text in forms that several rooms read or write: shell patterns, CSV fields, files of names, HTML and
+//! JavaScript.
 
 mod csv;
+mod file_name;
 mod glob;
 #[cfg(feature = "host")]
 pub(crate) mod markup;
+mod names_file;
 
 pub(crate) use csv::{csv_field, push_csv_field};
+pub(crate) use file_name::file_name;
 pub(crate) use glob::contains as contains_pattern;
 pub use glob::matches as glob_matches;
+pub(crate) use names_file::read_names;

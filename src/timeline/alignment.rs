@@ -27,18 +27,29 @@ pub struct ReferenceClock {
     pub snapshots: Snapshots,
 }
 
-/// A method trace could not be placed: neither the recording's snapshots nor a comparison of the two files
-/// decides where it began.
+/// A method trace could not be placed.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{name}: nothing tells when this method trace began on the recording's clock: {why}. Say it with --clock \
-     (realtime, mono, boot, cpu-counter) or with --offset (ns to add to its times)"
-)]
-pub struct AlignError {
-    /// The path as given.
-    pub name: String,
-    /// What was tried, and why none of it decides the place: a sentence for people.
-    pub why: String,
+pub enum AlignError {
+    /// Neither the recording's snapshots nor a comparison of the two files decides where it began.
+    #[error(
+        "{name}: nothing tells when this method trace began on the recording's clock: {why}. Say it with \
+         --clock (realtime, mono, boot, cpu-counter) or with --offset (ns to add to its times)"
+    )]
+    Unplaced {
+        /// The path as given.
+        name: String,
+        /// What was tried, and why none of it decides the place: a sentence for people.
+        why: String,
+    },
+    /// Its records have no times.
+    #[error(
+        "{name}: this method trace holds the order of calls but no times, so that no timeline can hold it: leave \
+         it out; `tracebridge profile` counts its calls"
+    )]
+    NoTimes {
+        /// The path as given.
+        name: String,
+    },
 }
 
 /// How far a trace may begin after the recording's end, or end before the recording's begin, and still be
@@ -67,9 +78,10 @@ const GOOD_RESIDUAL_NS: f64 = 30_000.0;
 /// A candidate with a larger residual than this, ns, is refused.
 const MAX_RESIDUAL_NS: f64 = 500_000.0;
 
-/// The clock of a trace's start, guessed by the size of the number alone.
+/// The clock of a trace's start: by the format where it decides that, else by the size of the number alone.
 pub fn usual_clock(trace: &MethodTrace<'_>) -> Clock {
-    if trace.header().start_ns() > YEAR_2001_NS { Clock::Realtime } else { Clock::Monotonic }
+    let guess = if trace.header().start_ns() > YEAR_2001_NS { Clock::Realtime } else { Clock::Monotonic };
+    trace.header().start_clock.unwrap_or(guess)
 }
 
 /// A place on the timeline that was tried.
@@ -102,7 +114,12 @@ pub fn align(
     reference: &ReferenceClock,
     options: &MergeOptions,
 ) -> Result<Placement, AlignError> {
-    let Some(kernel) = recordings else { return Ok(without_recording(trace, options)) };
+    if !trace.header().has_times() {
+        return Err(AlignError::NoTimes { name: name.to_owned() });
+    }
+    let Some(kernel) = recordings.filter(|kernel| kernel.last > 0) else {
+        return Ok(without_recording(trace, reference, options));
+    };
     let threads = method_evidence::collect(trace, &kernel.names);
     let candidate_tids = identity::candidates(trace, kernel);
     let evidence = Evidence { trace, threads, kernel, candidate_tids };
@@ -112,15 +129,20 @@ pub fn align(
     // off by as much.
     let same = START_RESOLUTION_NS + 2 * reference.snapshots.list.iter().map(|s| s.took).max().unwrap_or(0);
     let chosen = choose(candidates, &untried, same, options, &mut explain);
-    let (candidate, why) = chosen.map_err(|why| AlignError {
+    let (candidate, why) = chosen.map_err(|why| AlignError::Unplaced {
         name: name.to_owned(),
         why: format!("{why} ({})", explain.join("; ")),
     })?;
     Ok(settle(&evidence, candidate, why, explain))
 }
 
-/// The place of a method trace without a recording: the trace's own clock is the timeline's.
-fn without_recording(trace: &MethodTrace<'_>, options: &MergeOptions) -> Placement {
+/// The place of a method trace without a recording, or with one that has no events: the trace's own clock is
+/// the timeline's, unless snapshots relate them.
+fn without_recording(
+    trace: &MethodTrace<'_>,
+    reference: &ReferenceClock,
+    options: &MergeOptions,
+) -> Placement {
     let clock = options.clock.unwrap_or_else(|| usual_clock(trace));
     let why = match (options.offset_ns, trace.header().clock) {
         (Some(_), _) => "by --offset".to_owned(),
@@ -132,7 +154,13 @@ fn without_recording(trace: &MethodTrace<'_>, options: &MergeOptions) -> Placeme
     let finding = Finding { clock, why, ..Finding::default() };
     Placement {
         start: trace.header().start_ns(),
-        segments: options.offset_ns.map(ClockMap::offset).into_iter().collect(),
+        segments: match options.offset_ns {
+            Some(offset) => vec![ClockMap::offset(offset)],
+            None => {
+                let segments = clock_map::segments(&reference.snapshots, clock, reference.clock);
+                clock_map::joined(&segments).into_iter().collect()
+            }
+        },
         identities: identity::without_recording(trace),
         finding,
         ..Placement::default()
@@ -154,8 +182,9 @@ fn candidates(
         places.push((options.clock.unwrap_or(Clock::Unknown), vec![ClockMap::offset(offset)]));
     } else {
         let given: Vec<Clock> = options.clock.into_iter().collect();
-        let all = [Clock::Monotonic, Clock::Realtime, Clock::Counter];
-        for clock in if given.is_empty() { &all[..] } else { &given } {
+        let stated = evidence.trace.header().start_clock;
+        let all = stated.map_or(vec![Clock::Monotonic, Clock::Realtime, Clock::Counter], |clock| vec![clock]);
+        for clock in if given.is_empty() { &all } else { &given } {
             let segments = clock_map::segments(&reference.snapshots, *clock, reference.clock);
             if segments.is_empty() {
                 explain.push(format!("{clock}: no snapshot ties it to the recording"));

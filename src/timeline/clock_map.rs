@@ -88,7 +88,7 @@ fn interpolate(points: &[(i64, i64)], x: i64) -> i64 {
 
 /// The readings of `clock` in each snapshot, ns. The counter's ticks are converted to ns by its frequency.
 fn readings(snapshots: &Snapshots, clock: Clock) -> impl Iterator<Item = Option<i128>> + '_ {
-    let hz = snapshots.counter_hz.filter(|hz| *hz > 0).or_else(|| measured_hz(snapshots));
+    let hz = counter_hz(snapshots);
     snapshots.list.iter().map(move |s| {
         let raw = i128::from(s.get(clock, snapshots.ftrace_clock)?);
         match (clock, hz) {
@@ -97,6 +97,11 @@ fn readings(snapshots: &Snapshots, clock: Clock) -> impl Iterator<Item = Option<
             _ => (raw > 0).then_some(raw),
         }
     })
+}
+
+/// The counter's frequency, Hz: the stated one, else the measured one.
+pub fn counter_hz(snapshots: &Snapshots) -> Option<u64> {
+    snapshots.counter_hz.filter(|hz| *hz > 0).or_else(|| measured_hz(snapshots))
 }
 
 /// The counter's frequency, Hz, measured from the first to the last snapshot: for CPUs that do not report it.

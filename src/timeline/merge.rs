@@ -9,6 +9,7 @@ use std::io;
 
 use super::alignment::{self, AlignError, ReferenceClock};
 use super::clock_map::{self, ClockMap};
+use super::counter_unit;
 use super::dedup::DuplicateFilter;
 use super::kernel_evidence::KernelEvidence;
 use super::placement::{MergeOptions, Placement};
@@ -46,13 +47,28 @@ pub fn merge(
     out: &mut dyn TimelineSink,
     options: &MergeOptions,
 ) -> Result<MergeSummary, MergeError> {
-    let opened = inputs.iter().map(formats::open).collect::<Result<Vec<_>, _>>()?;
-    merge_opened(inputs, opened, out, options)
+    let contained;
+    let mut opened = inputs.iter().map(formats::open).collect::<Result<Vec<_>, _>>()?;
+    contained = contained_traces(inputs, &opened);
+    for input in &contained {
+        opened.push(formats::open(input)?);
+    }
+    let all: Vec<&Input> = inputs.iter().chain(&contained).collect();
+    merge_opened(&all, opened, out, options)
+}
+
+/// The method traces in recordings: they are inputs of their own, behind the others.
+fn contained_traces(inputs: &[Input], opened: &[OpenedInput<'_>]) -> Vec<Input> {
+    let traces = inputs.iter().zip(opened).filter_map(|(input, opened)| match opened {
+        OpenedInput::Recording(recording) => Some((input, recording.method_traces())),
+        OpenedInput::MethodTrace(_) => None,
+    });
+    traces.flat_map(|(input, traces)| traces.into_iter().map(|trace| trace.into_input(&input.name))).collect()
 }
 
 /// [`merge`] of inputs that are open already; `opened` is in the order of `inputs`.
 fn merge_opened(
-    inputs: &[Input],
+    inputs: &[&Input],
     opened: Vec<OpenedInput<'_>>,
     out: &mut dyn TimelineSink,
     options: &MergeOptions,
@@ -73,6 +89,9 @@ fn merge_opened(
     let mut recordings: Vec<RecordingInput<'_>> = recordings.into_iter().map(place).collect();
     let (evidence, duplicates) = gather_evidence(&recordings, !traces.is_empty())?;
     let mut placed = Vec::new();
+    for (_, trace) in &mut traces {
+        counter_unit::settle(trace, evidence.as_ref(), &reference);
+    }
     for (index, trace) in &traces {
         let (input, evidence) = (&inputs[*index], evidence.as_ref());
         // The user's decision comes before that of the archive that the trace came in.
@@ -186,6 +205,7 @@ fn timeline_head(
         snapshots: reference.snapshots.clone(),
         cpus: heads().filter_map(|head| head.cpus).max(),
         machine: heads().find_map(|head| head.machine.clone()),
+        device: heads().find_map(|head| head.device.clone()),
     }
 }
 
@@ -300,7 +320,7 @@ mod tests {
         });
         let mut sink = EventCounter { order, events: 0 };
         let options = MergeOptions { offset_ns: Some(0), clock: None };
-        merge_opened(&inputs, opened.collect(), &mut sink, &options).unwrap();
+        merge_opened(&inputs.iter().collect::<Vec<_>>(), opened.collect(), &mut sink, &options).unwrap();
         (counts.iter().map(Cell::get).collect(), sink.events)
     }
 

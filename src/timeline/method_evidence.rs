@@ -83,7 +83,11 @@ const MAX_READING_NS: u64 = (i64::MAX / 2) as u64;
 #[inline]
 pub fn reading(trace: &MethodTrace<'_>, x: u64) -> u64 {
     let at = trace.header().start_ns().saturating_add(x).min(MAX_READING_NS);
-    if x >= WRAP_NS / 2 && !trace.may_wrap() { at.saturating_sub(WRAP_NS) } else { at }
+    if x >= WRAP_NS / 2 && trace.has_32_bit_times() && !trace.may_wrap() {
+        at.saturating_sub(WRAP_NS)
+    } else {
+        at
+    }
 }
 
 /// Collects the evidence from each thread of `trace`, in one pass over the records. `markers` gives the

@@ -4,6 +4,7 @@
 mod alignment;
 mod clock_map;
 mod corrections;
+mod counter_unit;
 mod data_kind;
 mod dedup;
 mod deobfuscate;

@@ -287,6 +287,7 @@ mod tests {
             snapshots: Snapshots::default(),
             cpus: None,
             machine: None,
+            device: None,
         };
         let event_type =
             EventType { system: "sched".into(), name: "x".into(), fields: Vec::new(), print_fmt: None };

@@ -20,6 +20,9 @@ pub struct RecorderInfo {
     /// the kernel's list of names is missing, and events may be on that another user had switched on.
     #[serde(default)]
     pub restricted: bool,
+    /// The recording device: `Pixel 8, Android 15`. `None` on other systems than Android.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Snapshots of several clocks, taken during the recording.
     #[serde(flatten)]
     pub snapshots: Snapshots,

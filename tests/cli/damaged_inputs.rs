@@ -7,26 +7,14 @@ use crate::damage::check_damaged_copies;
 use crate::scenario::{Era, Scenario};
 
 fn method_trace() -> Vec<u8> {
-    let method = |name: &str| Method {
-        class: "com.example.Work".into(),
-        name: name.into(),
-        signature: "()V".into(),
-        file: "Work.java".into(),
-    };
     let calls = 300u32;
-    let record = |n: u32, action| Record {
-        thread: 1 + (n % 2) as u16,
-        method: n / 2 % 2,
-        action,
-        cpu_us: n * 5,
-        wall_us: n * 10,
-    };
+    let record = |n: u32, action| Record::from((1 + (n % 2) as u16, n / 2 % 2, action, n * 5, n * 10));
     ArtTrace {
         start_us: 5_000_000,
         elapsed_us: 10_000,
         pid: 4242,
         threads: vec![(1, "main".into()), (2, "RenderThread".into())],
-        methods: vec![method("run"), method("draw")],
+        methods: ["run", "draw"].map(|name| Method::new("com.example.Work", name)).to_vec(),
         records: (0..calls).flat_map(|n| [record(n, Action::Enter), record(n, Action::Exit)]).collect(),
         ..ArtTrace::default()
     }

@@ -1,8 +1,12 @@
 //! Runs the real binary on files that the tests make themselves.
 
+#[cfg(unix)]
+#[path = "../support/adb_server.rs"]
+mod adb_server;
+#[path = "../support/art_always_on.rs"]
+mod art_always_on;
 #[path = "../support/art_blocks.rs"]
 mod art_blocks;
-#[allow(dead_code)] // the size of the README's figures
 #[path = "../support/art_generate.rs"]
 mod art_generate;
 #[path = "../support/art_writer.rs"]
@@ -37,6 +41,11 @@ mod device_output;
 mod outputs_whole;
 mod scripts;
 
+#[cfg(unix)]
+#[path = "adb_server.rs"]
+mod adb;
+#[cfg(target_os = "linux")]
+mod adb_launch;
 mod align;
 mod bounded;
 mod compressed_inputs;
@@ -44,8 +53,10 @@ mod damaged_inputs;
 mod duplicates;
 mod inputs_in_hand;
 mod json_schemas;
+mod launches;
 mod manuals;
 mod mapping;
+mod method_writers;
 mod mistakes;
 mod output;
 mod perfetto;

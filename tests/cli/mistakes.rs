@@ -63,13 +63,10 @@ const MISTAKES: &[(&str, i32, &str)] = &[
 #[test]
 fn every_mistake_gets_an_answer_and_no_success() {
     let dir = tempfile::tempdir().unwrap();
-    let method =
-        Method { class: "a.B".into(), name: "run".into(), signature: "()V".into(), file: "B.java".into() };
-    let record = |action, us| Record { thread: 1, method: 0, action, cpu_us: us, wall_us: us };
     let trace = ArtTrace {
         threads: vec![(1, "main".into())],
-        methods: vec![method],
-        records: vec![record(Action::Enter, 1), record(Action::Exit, 9)],
+        methods: vec![Method::new("a.B", "run")],
+        records: [(1, 0, Action::Enter, 1, 1), (1, 0, Action::Exit, 9, 9)].map(Record::from).to_vec(),
         elapsed_us: 10,
         ..ArtTrace::default()
     };

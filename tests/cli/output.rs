@@ -93,10 +93,9 @@ fn a_detail_that_the_output_lacks_is_counted_and_changes_the_exit_status_with_st
 #[test]
 fn calls_that_were_open_at_the_end_exit_with_0_and_with_strict_3() {
     let dir = tempfile::tempdir().unwrap();
-    let (class, name) = ("a.B".to_owned(), "run".to_owned());
     let trace = ArtTrace {
         threads: vec![(7, "main".to_owned())],
-        methods: vec![Method { class, name, signature: "()V".to_owned(), file: "B.java".to_owned() }],
+        methods: vec![Method::new("a.B", "run")],
         records: vec![Record { thread: 7, method: 0, action: Action::Enter, cpu_us: 5, wall_us: 5 }],
         ..ArtTrace::default()
     };

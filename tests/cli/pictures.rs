@@ -14,12 +14,6 @@ use crate::support::{has_program, skip, tracebridge};
 /// Three threads over 1 s: `main` computes, `a` and `b` wait in Object.wait with 1 µs of CPU time.
 fn sample() -> ArtTrace {
     use Action::{Enter, Exit};
-    let method = |class: &str, name: &str| Method {
-        class: class.into(),
-        name: name.into(),
-        signature: "()V".into(),
-        file: "A.java".into(),
-    };
     // thread, method, action, cpu µs, wall µs
     let records = [
         (1, 0, Enter, 0, 0),
@@ -33,8 +27,6 @@ fn sample() -> ArtTrace {
         (2, 3, Exit, 1, 1_000_000),
         (3, 3, Exit, 1, 1_000_000),
     ];
-    let record =
-        |(thread, method, action, cpu_us, wall_us)| Record { thread, method, action, cpu_us, wall_us };
     ArtTrace {
         dalvik: false,
         start_us: 7_000_000,
@@ -42,12 +34,12 @@ fn sample() -> ArtTrace {
         pid: 77,
         threads: vec![(1, "main".into()), (2, "a".into()), (3, "b".into())],
         methods: vec![
-            method("com.example.Main<T>", "run"),
-            method("androidx.view.List", "draw&"),
-            method("android.os.Looper", "loop"),
-            method("java.lang.Object", "wait"),
+            Method::new("com.example.Main<T>", "run"),
+            Method::new("androidx.view.List", "draw&"),
+            Method::new("android.os.Looper", "loop"),
+            Method::new("java.lang.Object", "wait"),
         ],
-        records: records.into_iter().map(record).collect(),
+        records: records.map(Record::from).to_vec(),
     }
 }
 
@@ -180,7 +172,7 @@ fn the_old_tool_s_page_has_tables_and_nothing_from_elsewhere() {
     for foreign in ["http:", "https:", "src=\"", "onclick", "style=\"", "Main<T>"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
-    assert!(page.contains("</a>.run <span class=\"signature\">()V\tA.java</span>"), "{page}");
+    assert!(page.contains("</a>.run <span class=\"signature\">()V\tMain&lt;T&gt;.java</span>"), "{page}");
     // Every link has a place that it leads to.
     for (n, link) in page.split("href=\"#").skip(1).enumerate() {
         let id = link.split_once('"').unwrap().0;

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::art_blocks::{self, Blocks, Encoding};
+use crate::art_blocks::{self, Blocks, Writer};
 use crate::art_writer::{Action, ArtTrace, Method, Record};
 use crate::support::tracebridge;
 
@@ -14,12 +14,6 @@ use crate::support::tracebridge;
 /// run → read, and never leaves run.
 fn sample() -> ArtTrace {
     use Action::{Enter, Exit, Unroll};
-    let method = |class: &str, name: &str| Method {
-        class: class.into(),
-        name: name.into(),
-        signature: "()V".into(),
-        file: "A.java".into(),
-    };
     // thread, method, action, cpu µs, wall µs
     let records = [
         (1, 0, Enter, 0, 100),
@@ -34,16 +28,18 @@ fn sample() -> ArtTrace {
         (2, 2, Exit, 60, 750),
         (1, 0, Exit, 90, 1_100),
     ];
-    let record =
-        |(thread, method, action, cpu_us, wall_us)| Record { thread, method, action, cpu_us, wall_us };
     ArtTrace {
         dalvik: false,
         start_us: 7_000_000,
         elapsed_us: 2_000,
         pid: 77,
         threads: vec![(1, "main".into()), (2, "wörker 张".into())],
-        methods: vec![method("a.App", "run"), method("a.App", "work"), method("a.b.Net", "read")],
-        records: records.into_iter().map(record).collect(),
+        methods: vec![
+            Method::new("a.App", "run"),
+            Method::new("a.App", "work"),
+            Method::new("a.b.Net", "read"),
+        ],
+        records: records.map(Record::from).to_vec(),
     }
 }
 
@@ -114,12 +110,15 @@ fn one_trace_in_every_encoding_gives_the_same_profile() {
         ("v3".to_owned(), (true, true), trace.to_bytes()),
         ("f3".into(), (true, true), trace.to_streaming_bytes(true)),
     ];
-    for encoding in [
-        Encoding::Aosp { nanos: true, split: 100 },
-        Encoding::Aosp { nanos: false, split: 100 },
-        Encoding::Aosp { nanos: true, split: 3 },
-        Encoding::Tsc { frequency: 1_000_000 },
-        Encoding::Tsc { frequency: 19_200_000 },
+    for writer in [
+        Writer::First { block: 100 },
+        Writer::First { block: 3 },
+        Writer::Second { nanos: true, split: 100 },
+        Writer::Second { nanos: false, split: 100 },
+        Writer::Second { nanos: true, split: 3 },
+        Writer::Third { frequency: 1_000_000, real: 1_000_000 },
+        Writer::Third { frequency: 19_200_000, real: 19_200_000 },
+        Writer::Third { frequency: 24_000_000, real: 24_100_000 },
     ] {
         for (streaming, wall, cpu) in [
             (true, true, true),
@@ -128,14 +127,14 @@ fn one_trace_in_every_encoding_gives_the_same_profile() {
             (false, true, false),
             (true, false, true),
         ] {
-            // The counter is a wall clock, so that encoding has no files without wall time.
-            if wall || matches!(encoding, Encoding::Aosp { .. }) {
-                let blocks = Blocks { streaming, wall, cpu, encoding };
+            // The first writer names methods only where it streams.
+            if streaming || !matches!(writer, Writer::First { .. }) {
+                let blocks = Blocks { streaming, wall, cpu, writer };
                 encodings.push((format!("{blocks:?}"), (wall, cpu), art_blocks::to_bytes(&trace, blocks)));
             }
         }
     }
-    assert_eq!(encodings.len(), 25);
+    assert_eq!(encodings.len(), 38);
     for (name, (wall, cpu), bytes) in encodings {
         let path = files.write("t.trace", &bytes);
         let value = json(&path, &[]);
@@ -509,7 +508,11 @@ fn dmtracedump_accepts_the_options_of_the_original() {
     let text = |options: &[&str]| String::from_utf8(dump(options).stdout).unwrap();
     assert!(text(&[]).contains("Total cycles: 150\n"));
     assert!(text(&["--clock", "wall"]).contains("Total cycles: 1600\n"));
-    assert!(text(&["-o"]).contains(" 1 unr        30 ......a.b.Net.read ()V\tA.java\n"), "{}", text(&["-o"]));
+    assert!(
+        text(&["-o"]).contains(" 1 unr        30 ......a.b.Net.read ()V\tNet.java\n"),
+        "{}",
+        text(&["-o"])
+    );
     assert!(text(&["-h"]).contains("<a href=\"#m0\">[0]</a>"));
     assert!(text(&["-d", path.to_str().unwrap()]).contains("a.App.run 90 90 0 100.00\n2\n2\n"));
     assert_eq!(dump(&["-x"]).status.code(), Some(2));

@@ -10,12 +10,7 @@ use crate::support::tracebridge;
 /// Two threads with the same calls. Sorted by wall time, by CPU time and by calls, methods and classes come
 /// in different orders, and every part of the trace has calls. `read_us` is the time of the longest call.
 fn trace(read_us: u32) -> ArtTrace {
-    let method = |class: &str, name: &str| Method {
-        class: class.into(),
-        name: name.into(),
-        signature: "(J)V".into(),
-        file: "A.java".into(),
-    };
+    let method = |class, name| Method { signature: "(J)V".into(), ..Method::new(class, name) };
     let mut records = Vec::new();
     for thread in [1, 2] {
         let (mut cpu_us, mut wall_us) = (0, u32::from(thread));

@@ -8,21 +8,15 @@ use std::process::Command;
 use crate::art_writer::{ArtTrace, Method};
 use crate::support::{has_program, skip, tracebridge};
 
-/// 300 MB of records of 14 bytes.
-const RECORDS: u32 = 300_000_000 / 14;
+/// 100 MB of records of 14 bytes: even `info` takes longer than a bar waits.
+const RECORDS: u32 = 100_000_000 / 14;
 
 /// A method trace in which two threads call one method after the other.
 fn write_large_trace(path: &Path) {
-    let method = |name: &str| Method {
-        class: "com.example.Work".into(),
-        name: name.into(),
-        signature: "()V".into(),
-        file: "Work.java".into(),
-    };
     let head = ArtTrace {
         elapsed_us: 100_000_000,
         threads: vec![(1, "main".into()), (2, "worker".into())],
-        methods: ["run", "load", "draw"].map(method).to_vec(),
+        methods: ["run", "load", "draw"].map(|name| Method::new("com.example.Work", name)).to_vec(),
         ..ArtTrace::default()
     };
     let mut out = BufWriter::new(File::create(path).unwrap());

@@ -175,8 +175,7 @@ fn calls_that_lie_deeper_than_the_page_can_say_are_counted() {
         let record = |n| Record { thread: 1, method: 0, action, cpu_us: at + n, wall_us: at + n };
         records.extend((0..70_000).map(record));
     }
-    let [class, name, signature, file] = ["a.B", "deep", "()V", "B.java"].map(str::to_owned);
-    let methods = vec![Method { class, name, signature, file }];
+    let methods = vec![Method::new("a.B", "deep")];
     let threads = vec![(1, "main".to_owned())];
     let trace =
         ArtTrace { start_us: 1_000, elapsed_us: 170_000, threads, methods, records, ..ArtTrace::default() };

@@ -138,7 +138,7 @@ impl Device {
         let mut pushed = PUSHED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
         let entry = (self.serial.clone(), remote.clone());
         if !pushed.contains(&entry) {
-            let local = Path::new(env!("CARGO_MANIFEST_DIR")).join("out/android").join(abi).join(program);
+            let local = built(abi, program);
             assert!(local.is_file(), "{}: not built: scripts/build-android --abi {abi}", local.display());
             self.push(&local, &remote);
             self.run(&format!("chmod 755 {remote}"));
@@ -283,6 +283,11 @@ impl Drop for Recording<'_> {
             let _ = child.wait();
         }
     }
+}
+
+/// The path on this host of `program` as scripts/build-android builds it for `abi`.
+pub fn built(abi: &str, program: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("out/android").join(abi).join(program)
 }
 
 /// Makes the adb server connect to a serial that is a network address: it may have forgotten it since the

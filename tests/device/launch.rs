@@ -11,8 +11,12 @@ use crate::journey::json;
 fn a_launch_leaves_a_capture_and_a_method_trace_that_merge() {
     let Some(device) = Device::attached() else { return };
     let Some(_android) = FakeAndroid::install(&device, &["am", "cmd"], &[]) else { return };
-    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let output = Command::new(project.join("scripts/push"))
+    let script = |name: &str| {
+        let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name));
+        command.env("TRACEBRIDGE_HOST_BINARY", env!("CARGO_BIN_EXE_tracebridge"));
+        command
+    };
+    let output = script("push")
         .args(["--serial", device.serial(), "--with-reference-app"])
         .output()
         .expect("scripts/push runs");
@@ -20,7 +24,7 @@ fn a_launch_leaves_a_capture_and_a_method_trace_that_merge() {
 
     let dir = adb::scratch();
     let base = dir.path().join("start");
-    let output = Command::new(project.join("scripts/launch"))
+    let output = script("launch")
         .args(["--serial", device.serial(), "-o"])
         .arg(&base)
         .args(["com.example.app", "sched", "freq", "idle"])

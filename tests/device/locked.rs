@@ -115,6 +115,31 @@ impl LockedPhone {
     }
 }
 
+/// The phone with a userdebug build's policy and its `su`, as the emulated device's `lock userdebug` gives
+/// them. Dropping this makes it a user build again.
+pub struct Userdebug<'a>(&'a LockedPhone);
+
+/// Loads the policy of a build for the release that the device was booted with.
+const LOAD: &str = "r=$(sed 's/.*device.release=//; s/ .*//' /proc/cmdline) && load() { \
+                    dd if=/policy/$1-$r of=/sys/fs/selinux/load bs=1M 2>/dev/null; }";
+
+impl Userdebug<'_> {
+    pub fn of(phone: &LockedPhone) -> Userdebug<'_> {
+        phone.as_root(&format!(
+            "{LOAD} && load userdebug && mount -t tmpfs -o mode=0755,context=u:object_r:su_exec:s0 tmpfs /system/xbin && \
+             mkdir /system/xbin/root && cp /usr/bin/busybox /system/xbin/root/su && chown 0:2000 /system/xbin/root/su && \
+             chmod 4750 /system/xbin/root/su && cp /usr/sbin/su-of-userdebug /system/bin/su"
+        ));
+        Userdebug(phone)
+    }
+}
+
+impl Drop for Userdebug<'_> {
+    fn drop(&mut self) {
+        self.0.root.shell(&format!("rm -f /system/bin/su*; umount /system/xbin; {LOAD} && load user"));
+    }
+}
+
 impl Drop for LockedPhone {
     fn drop(&mut self) {
         if std::thread::panicking() {

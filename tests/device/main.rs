@@ -5,6 +5,8 @@
 
 #[path = "../support/capture.rs"]
 mod capture;
+#[path = "../support/small_disk.rs"]
+mod small_disk;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -12,6 +14,7 @@ mod adb;
 mod adb_cut;
 mod atrace;
 mod boot;
+mod desk;
 mod doctor;
 mod fake_android;
 mod journey;
@@ -24,3 +27,4 @@ mod perfetto;
 mod recording;
 mod settings;
 mod tags;
+mod via;

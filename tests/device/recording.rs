@@ -31,6 +31,9 @@ fn the_32_bit_binary_records_on_the_64_bit_kernel() {
     if device.abi() != "arm64-v8a" {
         return crate::support::skip("armeabi-v7a", "the device is not arm64");
     }
+    if !adb::built("armeabi-v7a", "reference_app").is_file() {
+        return crate::support::skip("armeabi-v7a", "not built: scripts/build-android --abi armeabi-v7a");
+    }
     let binary = device.program("armeabi-v7a", "tracebridge");
     let dir = adb::scratch();
     let app = device.program("armeabi-v7a", "reference_app");

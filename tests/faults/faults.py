@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import functools
 import os
 import resource
 import shutil
@@ -201,7 +202,19 @@ class Memory(Limit):
     kind, resource, signals, kills = "RLIMIT_AS", resource.RLIMIT_AS, (signal.SIGABRT,), True
 
     def choose_value(self, run):
-        return self.choose.randrange(20, 400) << 20
+        return self.choose.randrange(least_memory(run.binary), 400) << 20
+
+
+@functools.cache
+def least_memory(binary):
+    """The address space in MiB that the system's loader needs to start the program: below, nothing of it runs."""
+    for mib in range(20, 200, 4):
+        size = mib << 20
+        limit = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (size, size))
+        if not subprocess.run([binary, "--version"], capture_output=True, preexec_fn=limit).returncode:
+            # Some more for a library that is preloaded.
+            return mib + 8
+    raise RuntimeError(f"{binary} does not start in 200 MiB")
 
 
 class Disk(Fault):

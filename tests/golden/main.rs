@@ -2,7 +2,6 @@
 //! directory. The expected texts come from the kernel and from trace-cmd, so that a layout which the
 //! product's reader and its writer misunderstand alike is found.
 
-#[allow(dead_code)]
 #[path = "../support/art_generate.rs"]
 mod art_generate;
 #[path = "../support/art_writer.rs"]

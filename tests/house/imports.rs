@@ -26,25 +26,31 @@ struct Source {
 impl Sources {
     /// Reads all files below `src`.
     pub fn read(src: &Path) -> Sources {
+        Sources::read_with(src, str::to_owned)
+    }
+
+    /// Reads all files below `src`, of each file what `select` leaves of its text.
+    pub fn read_with(src: &Path, select: fn(&str) -> String) -> Sources {
         let mut sources = Sources { files: BTreeMap::new() };
-        sources.read_dir(src, &[]);
+        sources.read_dir(src, &[], select);
         sources
     }
 
-    fn read_dir(&mut self, dir: &Path, module: &[String]) {
+    fn read_dir(&mut self, dir: &Path, module: &[String], select: fn(&str) -> String) {
         let mut entries: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
         entries.sort();
         for path in entries {
             let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
             if path.is_dir() {
-                self.read_dir(&path, &[module, &[stem]].concat());
+                self.read_dir(&path, &[module, &[stem]].concat(), select);
             } else if path.extension().is_some_and(|e| e == "rs") && stem != "main" {
                 let own = if matches!(&stem[..], "mod" | "lib") {
                     module.to_vec()
                 } else {
                     [module, &[stem]].concat()
                 };
-                let source = Source::parse(&path, &own);
+                let text = select(&fs::read_to_string(&path).unwrap());
+                let source = Source::parse(&path, &text, &own);
                 self.files.insert(own, source);
             }
         }
@@ -79,8 +85,8 @@ impl Sources {
 }
 
 impl Source {
-    fn parse(path: &Path, module: &[String]) -> Source {
-        let text = without_comments_and_tests(&fs::read_to_string(path).unwrap());
+    fn parse(path: &Path, text: &str, module: &[String]) -> Source {
+        let text = without_comments_and_tests(text);
         let (mut imports, mut re_exports) = (BTreeSet::new(), BTreeMap::new());
         for (at, _) in text.match_indices("::") {
             let start = text[..at].rfind(|c: char| !is_name(c)).map_or(0, |i| i + 1);

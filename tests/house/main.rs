@@ -1,6 +1,7 @@
 //! Holds the sources to the structure that ARCHITECTURE.md draws: rooms on floors, imports downward only, no
 //! circle of files, and comments that fit a screen.
 
+mod desks;
 mod imports;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +13,8 @@ use imports::Sources;
 /// The rooms of `src/`, from the ground floor up. A room may import rooms of lower floors, and itself.
 const FLOORS: &[&[&str]] = &[
     &["clock", "console", "ignored_signals", "output_file", "progress", "text", "workers"],
-    &["android", "art", "ftrace"],
-    &["categories", "markers", "trace_dat"],
+    &["adb", "android", "art", "ftrace"],
+    &["categories", "markers", "remote", "trace_dat"],
     &["formats"],
     &["timeline"],
     &["export", "profile", "record"],
@@ -105,7 +106,7 @@ fn the_builds_are_told_apart_by_rooms() {
         let with_feature = |line: &&str| line.contains("cfg(") && line.contains("feature");
         lines.extend(text.lines().filter(with_feature).map(|line| format!("{}: {line}", path.display())));
     });
-    assert!(lines.len() <= 20, "{} lines choose code by feature: {lines:#?}", lines.len());
+    assert!(lines.len() <= 24, "{} lines choose code by feature: {lines:#?}", lines.len());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Writes a well-formed ART method trace, version 3 with both clocks, of any size: for races, benchmarks and
 //! viewers. The same numbers give the same file.
+#![allow(dead_code)] // each program that includes this file needs a part of it
 
 use std::io::{self, Write};
 
@@ -19,6 +20,34 @@ pub struct Size {
 /// The size that the README's figures refer to: 72 MB.
 pub const USUAL: Size = Size { records: 5_000_000, threads: 8, methods: 20_000, depth: 60 };
 
+/// What a trace of a given size looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Short names; threads take turns of some 16 records and are equally deep.
+    ShortTurns,
+    /// Names of some 150 bytes, as Kotlin's compiler makes them; threads run for some 4,000 records at a
+    /// time; every other thread is never deeper than [`SHALLOW`].
+    LongRuns,
+}
+
+impl Shape {
+    /// All shapes, with the names that benchmarks print.
+    pub const ALL: [(Shape, &str); 2] = [(Shape::ShortTurns, "short turns"), (Shape::LongRuns, "long runs")];
+
+    /// The mean number of records that a thread writes before another one does.
+    fn turn(self) -> u64 {
+        if self == Shape::ShortTurns { 16 } else { 4_000 }
+    }
+
+    /// The most calls open in the thread with this index, of at most `depth`.
+    fn depth(self, thread: usize, depth: u64) -> u64 {
+        if self == Shape::LongRuns && thread % 2 == 1 { depth.min(SHALLOW) } else { depth }
+    }
+}
+
+/// The most calls open in a shallow thread.
+const SHALLOW: u64 = 4;
+
 /// A small generator of random numbers (xorshift64*): the same file every time.
 struct Random(u64);
 
@@ -37,10 +66,15 @@ struct Thread {
     cpu: u32,
 }
 
-/// Writes the trace.
+/// Writes the trace in the shape [`Shape::ShortTurns`].
 pub fn write(out: &mut impl Write, size: Size) -> io::Result<()> {
+    write_shape(out, size, Shape::ShortTurns)
+}
+
+/// Writes the trace.
+pub fn write_shape(out: &mut impl Write, size: Size, shape: Shape) -> io::Result<()> {
     let Size { records, threads, methods, depth } = size;
-    header(out, records, threads, methods)?;
+    header(out, size, shape)?;
 
     let mut random = Random(0x7ace_b21d_6e00_0001);
     let mut state = vec![Thread::default(); threads as usize];
@@ -48,8 +82,7 @@ pub fn write(out: &mut impl Write, size: Size) -> io::Result<()> {
     let mut open = 0u64;
     let mut id = 0;
     for left in (1..=records).rev() {
-        // Threads take turns of some 16 records.
-        if random.below(16) == 0 {
+        if random.below(shape.turn()) == 0 {
             id = random.below(threads) as usize;
         }
         // Towards the end everything that is open returns.
@@ -60,7 +93,7 @@ pub fn write(out: &mut impl Write, size: Size) -> io::Result<()> {
         let step = random.below(3) as u32;
         wall += step;
         thread.cpu += step;
-        let full = thread.stack.len() as u64 >= depth || open >= left;
+        let full = thread.stack.len() as u64 >= shape.depth(id, depth) || open >= left;
         let enter = thread.stack.is_empty() || (!full && random.below(2) == 0 && open + 2 <= left);
         let word = if enter {
             // Some methods are called far more often than others, as in programs.
@@ -81,7 +114,8 @@ pub fn write(out: &mut impl Write, size: Size) -> io::Result<()> {
     out.flush()
 }
 
-fn header(out: &mut impl Write, records: u64, threads: u64, methods: u64) -> io::Result<()> {
+fn header(out: &mut impl Write, size: Size, shape: Shape) -> io::Result<()> {
+    let Size { records, threads, methods, .. } = size;
     write!(out, "*version\n3\ndata-file-overflow=false\nclock=dual\nelapsed-time-usec={records}\n")?;
     write!(out, "num-method-calls={records}\nclock-call-overhead-nsec=100\nvm=art\npid=4242\n*threads\n")?;
     for n in 1..=threads {
@@ -91,11 +125,21 @@ fn header(out: &mut impl Write, records: u64, threads: u64, methods: u64) -> io:
     writeln!(out, "*methods")?;
     for n in 0..methods {
         let (package, class) = (n / 400, n / 20);
-        writeln!(
-            out,
-            "{:#x}\tcom.example.p{package}.Class{class}\tmethod{n}\t(I)V\tClass{class}.java",
-            n << 2
-        )?;
+        match shape {
+            Shape::ShortTurns => writeln!(
+                out,
+                "{:#x}\tcom.example.p{package}.Class{class}\tmethod{n}\t(I)V\tClass{class}.java",
+                n << 2
+            )?,
+            Shape::LongRuns => writeln!(
+                out,
+                "{:#x}\tcom.example.application.feature{package}.presentation.internal.\
+                 CustomerAccountOverviewController{class}$onViewCreated$1$invokeSuspend$$inlined$collect$1\t\
+                 emitNextStateWhenLifecycleIsAtLeastStarted{n}\t(Landroid/content/Context;Ljava/util/List;\
+                 Lkotlin/coroutines/Continuation;)Ljava/lang/Object;\tCustomerAccountOverviewController{class}.kt",
+                n << 2
+            )?,
+        }
     }
     write!(out, "*end\nSLOW")?;
     out.write_all(&3u16.to_le_bytes())?;

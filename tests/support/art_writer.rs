@@ -38,6 +38,13 @@ pub struct Record {
     pub wall_us: u32,
 }
 
+impl From<(u16, u32, Action, u32, u32)> for Record {
+    /// Thread, method, action, CPU time in µs, wall time in µs.
+    fn from((thread, method, action, cpu_us, wall_us): (u16, u32, Action, u32, u32)) -> Record {
+        Record { thread, method, action, cpu_us, wall_us }
+    }
+}
+
 /// One method as the header declares it.
 #[derive(Debug, Clone)]
 pub struct Method {
@@ -49,6 +56,14 @@ pub struct Method {
     pub signature: String,
     /// `Work.java`.
     pub file: String,
+}
+
+impl Method {
+    /// A method without parameters and result, in a file with the name of its class.
+    pub fn new(class: &str, name: &str) -> Method {
+        let file = format!("{}.java", class.rsplit('.').next().unwrap_or(class));
+        Method { class: class.into(), name: name.into(), signature: "()V".into(), file }
+    }
 }
 
 /// All of a trace.

@@ -63,6 +63,8 @@ pub struct Scenario {
     pub snapshot_every: u64,
     /// User space may not read the counter, so the snapshots lack it.
     pub counter_hidden: bool,
+    /// The kernel records in CLOCK_MONOTONIC, not in CLOCK_BOOTTIME.
+    pub records_mono: bool,
     /// Every thread only calls one method, at these times apart (ns), and never sleeps.
     pub period: Option<u64>,
 }
@@ -108,6 +110,8 @@ enum KernelEvent {
 pub struct SimulatedFiles {
     pub dat: Vec<u8>,
     pub trace: Vec<u8>,
+    /// The content of `trace`, for other writers.
+    pub art: ArtTrace,
     /// Per thread: its kernel id, and the true times of its records in order.
     pub truth: Vec<(i32, Vec<u64>)>,
 }
@@ -127,6 +131,7 @@ impl Scenario {
             length: 2_000_000_000,
             snapshot_every: 1_000_000_000,
             counter_hidden: false,
+            records_mono: false,
             period: None,
         }
     }
@@ -191,7 +196,7 @@ impl Scenario {
         let all = json!({
             "complete": true,
             "counter_hz": self.hz_off_ppm.is_none().then_some(HZ),
-            "ftrace_clock": "boottime",
+            "ftrace_clock": if self.records_mono { "monotonic" } else { "boottime" },
             "list": times.into_iter().map(snapshot).collect::<Vec<_>>(),
         });
         all.to_string().into_bytes()
@@ -225,12 +230,7 @@ impl Scenario {
         }
         moments.sort_by_key(|m| m.ts);
         records.sort_by_key(|(t, _)| *t);
-        let method = |name: &&str| Method {
-            class: "com.example.app.Main".into(),
-            name: (*name).into(),
-            signature: "()V".into(),
-            file: "Main.java".into(),
-        };
+        let method = |name: &&str| Method::new("com.example.app.Main", name);
         let trace = ArtTrace {
             dalvik: self.era == Era::Dalvik,
             start_us: self.start_us(),
@@ -242,7 +242,7 @@ impl Scenario {
             methods: METHODS.iter().map(method).collect(),
             records: records.into_iter().map(|(_, r)| r).collect(),
         };
-        SimulatedFiles { dat: self.dat(&moments), trace: trace.to_bytes(), truth }
+        SimulatedFiles { dat: self.dat(&moments), trace: trace.to_bytes(), art: trace, truth }
     }
 
     fn trace_id(&self, index: u32) -> u16 {
@@ -259,7 +259,8 @@ impl Scenario {
         let (sched_switch, print) = (file.event_id("sched_switch"), file.event_id("print"));
         let mut cpus: Vec<RingBuffer> = (0..self.threads).map(|_| RingBuffer::default()).collect();
         for moment in moments {
-            cpus[moment.cpu as usize].event(moment.ts, &moment.record(sched_switch, print));
+            let ts = if self.records_mono { self.monotonic(moment.ts) } else { moment.ts };
+            cpus[moment.cpu as usize].event(ts, &moment.record(sched_switch, print));
         }
         let (mut comms, mut tgids) = (String::new(), String::new());
         for index in 0..self.threads as usize {
@@ -270,7 +271,7 @@ impl Scenario {
         file.saved_cmdlines = comms;
         file.options =
             vec![(OPTION_SAVED_TGIDS, tgids.into_bytes()), (OPTION_CLOCK_SNAPSHOTS, self.snapshots())];
-        file.trace_clock = "[boot]".into();
+        file.trace_clock = if self.records_mono { "[mono]" } else { "[boot]" }.into();
         file.cpus = cpus.into_iter().map(RingBuffer::into_pages).collect();
         file.to_bytes()
     }

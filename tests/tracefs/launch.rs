@@ -180,3 +180,100 @@ fn a_start_can_be_recorded_without_the_profiler() {
     assert_eq!(launch.command.output().unwrap().status.code(), Some(0));
     assert_eq!(launch.log(), "am force-stop com.app\nam start -S -W -n com.app/.Main\n");
 }
+
+#[test]
+fn the_clock_and_the_format_of_the_method_trace_reach_am() {
+    let Some(machine) = machine() else { return };
+    let mut launch = Launch::new(&machine, STARTS);
+    let options = ["--streaming", "--clock-type", "dual", "--profiler-output-version", "2", "--settle", "0"];
+    let out = launch.command.args(["com.app/.Main", "sched"]).args(options).output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    let trace = launch.android.path().join("start.trace");
+    let log = format!(
+        "am force-stop com.app\nam start -S -W --start-profiler {} --streaming --clock-type dual \
+         --profiler-output-version 2 -n com.app/.Main\nam profile stop com.app\n",
+        trace.display()
+    );
+    assert_eq!(launch.log(), log);
+}
+
+/// An `am` that starts the app and writes its method trace.
+const STARTS: &str = "cd \"$(dirname \"$0\")/..\"; case $1 in start) echo 'Status: ok'; echo 'TotalTime: 512';; \
+                      profile) printf trace >start.trace;; esac";
+
+#[test]
+fn an_option_that_an_older_android_does_not_know_is_named_with_its_release() {
+    let Some(machine) = machine() else { return };
+    let am = "case $1 in start) echo 'Error: Unknown option: --profiler-output-version';; esac";
+    let mut launch = Launch::new(&machine, am);
+    let write = r#"cd "$0"; printf '#!/bin/sh\ncase $1 in ro.build.version.release) echo 13;; esac\n' >getprop
+        printf '#!/bin/sh\n' >setprop; chmod 755 getprop setprop"#;
+    let bin = launch.android.path().join("bin");
+    assert!(Command::new("sh").arg("-c").arg(write).arg(&bin).status().unwrap().success());
+    let out =
+        launch.command.args(["com.app/.Main", "sched", "--profiler-output-version", "2"]).output().unwrap();
+    let said = "Android 13 does not know the option --profiler-output-version of its `am`: leave it out";
+    launch.failed(&machine, &out, said);
+}
+
+/// An `am` with the always-on tracer, in whose process the app is there 0.3 s after its start has begun.
+const HAS_ALWAYS_ON: &str = "cd \"$(dirname \"$0\")/..\"; case \"$1 $2 $3\" in \
+    start*) sleep 0.3; touch running; sleep 0.3; echo 'Status: ok';; \
+    'profile lowoverhead start') test -e running || echo 'PROFILE FAILED on process com.app';; \
+    'profile lowoverhead stop') for file; do :; done; printf trace >\"$file\";; esac";
+
+#[test]
+fn a_warm_start_leaves_the_process_alone() {
+    let Some(machine) = machine() else { return };
+    let mut launch = Launch::new(&machine, "echo 'Status: ok'");
+    let write = r#"printf '#!/bin/sh\ncd "$(dirname "$0")/.."; echo "input $*" >>log\n' >bin/input; chmod 755 bin/input"#;
+    let dir = launch.android.path();
+    assert!(Command::new("sh").args(["-c", write]).current_dir(dir).status().unwrap().success());
+    let args = ["com.app/.Main", "sched", "--settle", "0", "--no-profile", "--warm"];
+    let out = launch.command.args(args).output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{out:?}");
+    assert_eq!(
+        launch.log(),
+        "am start -W -n com.app/.Main\ninput keyevent HOME\n\
+         am start -W --activity-clear-task -n com.app/.Main\n"
+    );
+}
+
+#[test]
+fn the_always_on_tracer_starts_as_soon_as_the_process_is_there() {
+    let Some(machine) = machine() else { return };
+    for (option, start) in [
+        ("--long-running", "lowoverhead start --longrunning --duration 30000 com.app"),
+        ("--low-overhead", "lowoverhead start com.app"),
+    ] {
+        let mut launch = Launch::new(&machine, HAS_ALWAYS_ON);
+        let args = ["com.app/.Main", "sched", "-t", "30", "--settle", "0", option];
+        let out = launch.command.args(args).output().unwrap();
+        assert_eq!(out.status.code(), Some(0), "{out:?}");
+        let log = launch.log();
+        let trace = launch.android.path().join("start.trace");
+        let calls: Vec<&str> = log.lines().collect();
+        let starts = calls.iter().filter(|call| **call == format!("am profile {start}")).count();
+        assert!(starts > 1, "until the process is there the tracer is refused: {log}");
+        assert!(calls.contains(&"am start -S -W -n com.app/.Main"), "{log}");
+        let stop = format!("am profile lowoverhead stop com.app {}", trace.display());
+        assert_eq!(calls.last(), Some(&stop.as_str()));
+        assert_eq!(fs::read(trace).unwrap(), b"trace");
+    }
+}
+
+#[test]
+fn a_build_without_the_always_on_tracer_is_told_and_the_capture_is_there() {
+    let Some(machine) = machine() else { return };
+    let am = "case \"$1 $2\" in start*) echo 'Status: ok';; profile*) echo 'Error: unknown command';; esac";
+    let mut launch = Launch::new(&machine, am);
+    let args = ["com.app/.Main", "sched", "--settle", "0", "--low-overhead"];
+    let out = launch.command.args(args).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(3), "{said}");
+    let expected = "the always-on tracer did not start in com.app: Error: unknown command. Few builds of Android have it";
+    assert!(said.contains(expected), "{said}");
+    assert!(!launch.log().contains("lowoverhead stop"), "{}", launch.log());
+    assert!(launch.capture().exists());
+    assert_eq!(launch.knobs.changed(&machine.root), [""; 0]);
+}

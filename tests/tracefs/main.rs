@@ -4,6 +4,10 @@
 mod capture;
 #[path = "../support/damage.rs"]
 mod damage;
+#[path = "../support/marker_table.rs"]
+mod marker_table;
+#[path = "../support/report_page.rs"]
+mod report_page;
 #[path = "../support/schemas.rs"]
 mod schemas;
 #[path = "../support/small_disk.rs"]
@@ -23,6 +27,8 @@ mod json_schemas;
 mod knobs;
 mod launch;
 mod locked_down;
+mod markers;
+mod markers_tracing;
 mod other_tracers;
 mod privilege;
 mod recording;

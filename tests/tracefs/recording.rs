@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
+use crate::report_page::Page;
 use crate::small_disk::SmallDisk;
 use crate::support::{has_program, skip, tracebridge};
 use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine, wait_for_tracing};
@@ -80,6 +81,27 @@ fn a_recording_reads_in_trace_cmd_and_leaves_every_knob_as_it_was() {
     if let Some(lines) = reported(&dir.path().join("x.dat")) {
         assert_eq!(lines, events(&summary));
     }
+}
+
+#[test]
+fn a_capture_names_the_device_that_recorded_it() {
+    let Some(machine) = machine() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    // A stand-in for Android's `getprop`: one file per property.
+    let script = r#"mkdir bin && printf '#!/bin/sh\ncat "%s/$1" 2>/dev/null; echo\n' "$PWD" >bin/getprop &&
+        chmod 755 bin/* && echo 'Pixel 8' >ro.product.model && echo 15 >ro.build.version.release"#;
+    assert!(Command::new("sh").args(["-c", script]).current_dir(dir.path()).status().unwrap().success());
+    let android = ["--android-root".as_ref(), dir.path().as_os_str()];
+    let mut command = record(&machine, dir.path(), &["-t", "0.2", "sched/sched_switch"]);
+    assert!(command.args(android).status().unwrap().success());
+    let said = tracebridge().args(["info", "--json"]).arg(dir.path().join("x.dat")).output().unwrap();
+    let said: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(said["device"], "Pixel 8, Android 15", "{said}");
+    let page = dir.path().join("x.html");
+    let mut convert = tracebridge();
+    convert.arg("convert").arg(dir.path().join("x.dat")).arg("-o").arg(&page).stderr(Stdio::null());
+    assert!(convert.status().unwrap().success());
+    assert_eq!(Page::read(&page).index["device"], "Pixel 8, Android 15");
 }
 
 #[test]

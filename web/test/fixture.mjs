@@ -133,7 +133,7 @@ class Page {
 export function pageOf(traces, comparison = null) {
   const page = new Page();
   const entries = traces.map(([role, trace]) => ({ role, index: page.trace(trace) }));
-  return page.html({ format: "tracebridge-report", version: 2, generator: "tracebridge fixture",
+  return page.html({ format: "tracebridge-report", version: 3, generator: "tracebridge fixture",
     traces: entries,
     comparison: comparison === null ? null : page.json(comparison) });
 }

@@ -48,13 +48,14 @@ function methodTable(strings, count, rng) {
     "Binder"];
   const verbs = ["measure", "draw", "parse", "get", "load", "put", "inflate", "onCreate", "run", "dispatch",
     "bind"];
-  const table = { class: [], name: [], signature: [], file: [] };
+  const table = { class: [], name: [], signature: [], file: [], inclusive: [] };
   for (let i = 0; i < count; i++) {
     const owner = words[rng.below(words.length)] + words[Math.floor(i / 7) % words.length];
     table.class.push(strings.id(`${packages[Math.floor(i / 13) % packages.length]}.${owner}`));
     table.name.push(strings.id(`${verbs[i % verbs.length]}${i}`));
     table.signature.push(strings.id(i % 2 ? "(I)V" : "(Ljava/lang/String;)Z"));
     table.file.push(strings.id(`${owner}.java`));
+    table.inclusive.push((count - i) * 1000);
   }
   return table;
 }
@@ -377,12 +378,13 @@ function small() {
     duration: times.map(([a, b]) => (b - a) * MS), ...more });
   const state = ["Running", "Runnable", "Sleeping",
     "Uninterruptible Sleep (IO)"].map((text) => strings.id(text));
-  const methods = { class: [], name: [], signature: [], file: [] };
+  const methods = { class: [], name: [], signature: [], file: [], inclusive: [] };
   HOSTILE_NAMES.forEach((_, i) => {
     methods.class.push(name(i));
     methods.name.push(name(i + 1));
     methods.signature.push(name(i + 2));
     methods.file.push(name(i + 3));
+    methods.inclusive.push(i * 1000);
   });
   const stripe = { start: HOSTILE_NAMES.map((_, i) => 2 * i * MS),
     duration: HOSTILE_NAMES.map(() => 1.5 * MS),

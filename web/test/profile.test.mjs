@@ -117,7 +117,7 @@ function writeNested() {
   const { summary } = trace;
   const file = join(directory, "nested.html");
   writeFileSync(file, pageOf([["trace", { ...trace, strings, summary, duration_ns: 100e3, launch: null,
-    methods: { class: [4, 4], name: [5, 6], signature: [7, 7], file: [0, 0] },
+    methods: { class: [4, 4], name: [5, 6], signature: [7, 7], file: [0, 0], inclusive: [50e3, 40e3] },
     processes: [{ pid: 1, name: "app" }],
     threads: [{ tid: 1, process: 0, name: "app", main: true, busy_ns: 1, doubt: null }],
     tracks: [

@@ -1,42 +1,29 @@
 //! Starts an app's activity through Android's own `am`, with the method profiler on if wanted.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::properties::system_program;
+use super::profiler::Profiler;
+use super::properties::{Properties, system_program};
 
 /// How long `am` and `cmd` may take to answer. A start of an activity may take as long as its caller allows.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The interval between two checks whether a program has ended.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long the runtime may take to write the method trace after profiling has stopped.
-const METHOD_TRACE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The interval between two looks at the size of the method trace.
-const SIZE_POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// The interval between two attempts to start the always-on tracer in a process that may not be there yet.
+const TRACER_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// An activity to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activity {
     /// The package of the app.
     pub package: String,
-    /// The activity as `package/class`.
+    /// The activity as `package/class`; the package alone where `am` finds the activity itself.
     pub component: String,
     bin: PathBuf,
-}
-
-/// How the runtime traces methods during a launch.
-#[derive(Debug, Clone, Default)]
-pub struct Profiler {
-    /// The file on the device that the runtime writes.
-    pub path: PathBuf,
-    /// The interval of samples in µs. `None` traces every call.
-    pub sampling_us: Option<u32>,
-    /// Whether the runtime writes while it traces, so that the trace does not end with a buffer of 8 MiB.
-    pub streaming: bool,
 }
 
 /// Why the activity manager could not do what was asked.
@@ -79,6 +66,41 @@ pub enum ActivityError {
         /// The answer of `am start`.
         answer: String,
     },
+    /// `am` does not know an option.
+    #[error(
+        "{component} did not start: {release} does not know the option {option} of its `am`: leave it out"
+    )]
+    UnknownOption {
+        /// The activity.
+        component: String,
+        /// The release of Android (`Android 15`).
+        release: String,
+        /// The option.
+        option: String,
+    },
+    /// `am` traces no methods of this app.
+    #[error(
+        "no method trace: {package} is neither debuggable nor profileable by the shell, and this is no debuggable \
+         build of Android: add <profileable android:shell=\"true\"/> to its manifest (Android 10 and newer), or use \
+         a debuggable build of it"
+    )]
+    NotProfileable {
+        /// The name of the package.
+        package: String,
+    },
+    /// The always-on tracer did not start.
+    #[error(
+        "the always-on tracer did not start in {package}: {answer}. Few builds of Android have it \
+         (dalvik.vm.allow_profile_code={allowed})"
+    )]
+    NoAlwaysOnTracer {
+        /// The process.
+        package: String,
+        /// The answer of `am profile lowoverhead`.
+        answer: String,
+        /// The property that permits the tracer; empty where it is not set.
+        allowed: String,
+    },
 }
 
 impl Activity {
@@ -98,7 +120,14 @@ impl Activity {
             "cmd",
             ["package", "resolve-activity", "--brief"].iter().chain(&category),
             answer_deadline(),
-        )?;
+        );
+        let answer = match answer {
+            // Android 6 and older have no `cmd`; `am` starts what the icon of a package starts.
+            Err(ActivityError::NoProgram { .. }) => {
+                return Ok(Activity { package: name.to_owned(), component: name.to_owned(), bin });
+            }
+            answer => answer?,
+        };
         match answer.lines().rev().map(str::trim).find(|line| !line.is_empty()) {
             Some(component) if component.contains('/') && is_app(component) => {
                 Ok(Activity { package: name.to_owned(), component: component.to_owned(), bin })
@@ -114,38 +143,93 @@ impl Activity {
         run(&self.bin, "am", ["force-stop", &self.package], answer_deadline()).map(drop)
     }
 
-    /// Starts the activity and waits until the launch has ended or `give_up` returns true. Returns the answer
-    /// of `am` (`TotalTime: 512` …).
+    /// Starts the app and leaves it for the home screen, so that its next start is a warm start: its process
+    /// is there.
+    pub fn warm_up(&self, give_up: impl Fn() -> bool) -> Result<(), ActivityError> {
+        let args = [vec!["start".to_owned(), "-W".to_owned()], self.named()].concat();
+        self.answer(&args, give_up)?;
+        run(&self.bin, "input", ["keyevent", "HOME"], answer_deadline()).map(drop)
+    }
+
+    /// Starts the activity and waits until the launch has ended or `give_up` returns true. A warm start keeps
+    /// the app's process, and makes its activity anew. Returns the answer of `am` (`TotalTime: 512` …).
     pub fn start(
         &self,
+        is_warm: bool,
         profiler: Option<&Profiler>,
         give_up: impl Fn() -> bool,
     ) -> Result<String, ActivityError> {
-        let mut args = vec!["start".to_owned(), "-S".to_owned(), "-W".to_owned()];
-        if let Some(profiler) = profiler {
-            args.extend(["--start-profiler".to_owned(), profiler.path.display().to_string()]);
-            if let Some(us) = profiler.sampling_us {
-                args.extend(["--sampling".to_owned(), us.to_string()]);
-            }
-            if profiler.streaming {
-                args.push("--streaming".to_owned());
-            }
-        }
-        args.extend(["-n".to_owned(), self.component.clone()]);
-        let answer = run(&self.bin, "am", &args, give_up)?;
+        let how = if is_warm { ["-W", "--activity-clear-task"] } else { ["-S", "-W"] };
+        let mut args: Vec<String> = ["start"].iter().chain(&how).map(|&word| word.to_owned()).collect();
+        args.extend(profiler.map(Profiler::start_arguments).unwrap_or_default());
+        args.extend(self.named());
+        self.answer(&args, give_up)
+    }
+
+    /// The words that name the activity to `am start`.
+    fn named(&self) -> Vec<String> {
+        let is_class = self.component.contains('/');
+        is_class.then(|| "-n".to_owned()).into_iter().chain([self.component.clone()]).collect()
+    }
+
+    /// The answer of a start that has succeeded.
+    fn answer(&self, args: &[String], give_up: impl Fn() -> bool) -> Result<String, ActivityError> {
+        let answer = run(&self.bin, "am", args, give_up)?;
         // The exit status of `am` is 0 even after a failure.
         if answer.contains("Status: ok") {
             return Ok(answer);
         }
-        let answer = answer.trim().replace('\n', "; ");
-        Err(ActivityError::NotStarted { component: self.component.clone(), answer })
+        // ActivityTaskManagerService says so before it starts anything.
+        if answer.contains("not debuggable") {
+            return Err(ActivityError::NotProfileable { package: self.package.clone() });
+        }
+        let component = self.component.clone();
+        if let Some((_, option)) = answer.split_once("Unknown option: ") {
+            let option = option.split_whitespace().next().unwrap_or_default().to_owned();
+            let release = match Properties::at(&self.bin).get("ro.build.version.release") {
+                Ok(release) if !release.is_empty() => format!("Android {release}"),
+                _ => "this release of Android".to_owned(),
+            };
+            return Err(ActivityError::UnknownOption { component, release, option });
+        }
+        Err(ActivityError::NotStarted { component, answer: answer.trim().replace('\n', "; ") })
+    }
+
+    /// Starts the always-on tracer in the app's process as soon as that is there, and for the last time when
+    /// `is_started` returns true. Does nothing for the method tracer.
+    pub fn start_always_on(
+        &self,
+        profiler: &Profiler,
+        is_started: impl Fn() -> bool,
+    ) -> Result<(), ActivityError> {
+        let Some(args) = profiler.always_on_arguments(&self.package) else { return Ok(()) };
+        loop {
+            let is_last = is_started();
+            let answer = run(&self.bin, "am", &args, answer_deadline())?;
+            // The exit status of `am` is 0 even after a failure; after a success it says nothing of these.
+            let failed = ["rror", "FAILED", "xception", "nknown"].iter().any(|word| answer.contains(word));
+            if !failed {
+                return Ok(());
+            }
+            if is_last {
+                let answer = answer.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+                return Err(ActivityError::NoAlwaysOnTracer {
+                    package: self.package.clone(),
+                    answer: answer.to_owned(),
+                    allowed: Properties::at(&self.bin)
+                        .get("dalvik.vm.allow_profile_code")
+                        .unwrap_or_default(),
+                });
+            }
+            std::thread::sleep(TRACER_RETRY_INTERVAL);
+        }
     }
 
     /// Stops the profiler. The runtime then writes the method trace. When `hurry` returns true, `am` is left
     /// to do that by itself.
-    pub fn stop_profiler(&self, hurry: impl Fn() -> bool) -> Result<(), ActivityError> {
+    pub fn stop_profiler(&self, profiler: &Profiler, hurry: impl Fn() -> bool) -> Result<(), ActivityError> {
         let mut command = system_program(&self.bin.join("am"));
-        command.args(["profile", "stop", &self.package]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(profiler.stop_arguments(&self.package)).stdout(Stdio::null()).stderr(Stdio::null());
         let failed = |source| ActivityError::NoProgram { program: self.bin.join("am"), source };
         let mut am = command.spawn().map_err(failed)?;
         let is_late = answer_deadline();
@@ -158,26 +242,6 @@ impl Activity {
             std::thread::sleep(EXIT_POLL_INTERVAL);
         }
         Ok(())
-    }
-}
-
-impl Profiler {
-    /// Waits until the runtime has written the method trace. Returns its length in bytes, or 0 if there is
-    /// none yet when `hurry` returns true.
-    pub fn wait_until_written(&self, hurry: impl Fn() -> bool) -> u64 {
-        let end = Instant::now() + METHOD_TRACE_TIMEOUT;
-        let mut last = 0;
-        while Instant::now() < end && !hurry() {
-            let size = fs::metadata(&self.path).map_or(0, |m| m.len());
-            // The app writes the file after `am` has returned. A size that no longer changes means that it is
-            // whole.
-            if size > 0 && size == last {
-                break;
-            }
-            last = size;
-            std::thread::sleep(SIZE_POLL_INTERVAL);
-        }
-        last
     }
 }
 

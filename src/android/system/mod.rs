@@ -3,6 +3,7 @@
 
 pub(crate) mod activity_manager;
 pub(crate) mod atrace_properties;
+pub(crate) mod profiler;
 mod properties;
 pub(crate) mod selinux;
 mod user;

@@ -128,6 +128,14 @@ impl Properties {
         self.get("ro.build.version.sdk").ok()?.trim().parse().ok()
     }
 
+    /// The device and its release for people: `Pixel 8, Android 15`. `None` where neither is known.
+    pub fn device(&self) -> Option<String> {
+        let get = |name| self.get(name).ok().filter(|value| !value.is_empty());
+        let release = get("ro.build.version.release").map(|release| format!("Android {release}"));
+        let parts: Vec<String> = [get("ro.product.model"), release].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
     /// Sets a property. The new value is in force when the call returns.
     pub fn set(&self, name: &str, value: &str) -> Result<(), PropertyError> {
         // The socket costs no process. Android 7 and older do not know its protocol; setprop works there too.

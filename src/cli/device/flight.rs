@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::record::{CaptureArgs, RecordSelection, TraceBufferArgs, print_notice, print_summary};
+use super::record::{CaptureArgs, print_notice, print_summary};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
+use crate::cli::recording_flags::{RecordSelection, TraceBufferArgs};
 use crate::console::say;
 use crate::record::{CaptureTarget, flight_recorder};
 
@@ -53,8 +54,8 @@ struct DumpCaptureArgs {
 impl DumpCaptureArgs {
     fn target(&self, path: &Path) -> Result<CaptureTarget, UsageError> {
         let compress = self.flags.compress_for(path)?;
-        let CaptureArgs { kallsyms, ref access, .. } = self.flags;
-        let readable = access.readable;
+        let CaptureArgs { contents, access, .. } = &self.flags;
+        let (kallsyms, readable) = (contents.kallsyms, access.readable);
         Ok(CaptureTarget { path: path.to_owned(), max_bytes: None, kallsyms, readable, compress })
     }
 }

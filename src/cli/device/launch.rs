@@ -1,22 +1,21 @@
 //! `launch`: records an app's cold start together with its method trace.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Parser;
+use serde::Serialize;
 
-use super::record::{AccessArgs, RecordSelection, SchedulingArgs, print_notice, print_summary};
-use crate::android::system::activity_manager::Profiler;
+use super::record::{AccessArgs, print_notice, print_on};
+use crate::android::system::profiler::{MethodTracer, Profiler, TracerOptions};
+use crate::cli::Exit;
 use crate::cli::exit::UsageError;
-use crate::cli::{Exit, units};
+use crate::cli::recording_flags::{
+    ClockTypeArg, LAUNCH_CATEGORIES, LaunchFlags, RecordSelection, SchedulingArgs,
+};
 use crate::console::complain;
-use crate::record::CaptureTarget;
-use crate::record::launch::{LaunchRequest, record_launch};
+use crate::record::launch::{LaunchError, LaunchReport, LaunchRequest, launch_unrecorded, record_launch};
 use crate::record::recorder::{RecordingMode, RecordingPlan};
-
-/// The categories that are recorded if none is named. Those that the device does not have are left out.
-const DEFAULT_CATEGORIES: [&str; 12] =
-    ["sched", "freq", "idle", "am", "wm", "view", "gfx", "input", "dalvik", "res", "ss", "binder_driver"];
+use crate::record::{CaptureTarget, RecordingSummary};
 
 /// Record an app's cold start: stop it, record, start it with its method profiler on, wait for the launch to
 /// end
@@ -43,33 +42,38 @@ pub struct LaunchArgs {
     /// Where the capture goes; the method trace goes beside it, as FILE.trace instead of FILE.dat
     #[arg(short, long, value_name = "FILE", default_value = "/data/local/tmp/launch.dat")]
     output: PathBuf,
-    /// Record the start alone, without the method profiler
-    #[arg(long)]
-    no_profile: bool,
-    /// Sample the app's stacks at this interval in microseconds, instead of tracing each call
-    #[arg(long, value_name = "US", conflicts_with = "no_profile", value_parser = clap::value_parser!(u32).range(1..))]
-    sampling: Option<u32>,
-    /// Let the runtime write while it traces, so that its buffer of 8 MiB is no limit (Android 8 and newer)
-    #[arg(long, conflicts_with = "no_profile")]
-    streaming: bool,
-    /// Go on for this time after the launch has ended (500ms, 2, 2s)
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
-    settle: Duration,
-    /// Stop recording at this time at the latest, counted from its start (30, 1m)
-    #[arg(short = 't', long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
-    time: Duration,
+    #[command(flatten)]
+    flags: LaunchFlags,
     #[command(flatten)]
     access: AccessArgs,
     #[command(flatten)]
     scheduling: SchedulingArgs,
+    /// Start the app and trace its methods only, while another program records
+    #[arg(long)]
+    no_record: bool,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
 }
 
+impl LaunchArgs {
+    fn tracer(&self) -> MethodTracer {
+        let flags = &self.flags;
+        if flags.low_overhead || flags.long_running {
+            return MethodTracer::AlwaysOn { long_running: flags.long_running, duration: flags.time };
+        }
+        MethodTracer::Regular(TracerOptions {
+            sampling_us: flags.sampling,
+            streaming: flags.streaming,
+            clock: flags.clock_type.map(ClockTypeArg::name),
+            output_version: flags.profiler_output_version,
+        })
+    }
+}
+
 /// Runs `launch`.
 pub fn run(args: LaunchArgs) -> anyhow::Result<Exit> {
-    if args.output.extension().is_some_and(|ending| ending == "trace") && !args.no_profile {
+    if args.output.extension().is_some_and(|ending| ending == "trace") && !args.flags.no_profile {
         return Err(UsageError::from(
             "-o FILE.trace is the method trace's name: choose another ending, such as .dat",
         )
@@ -77,33 +81,72 @@ pub fn run(args: LaunchArgs) -> anyhow::Result<Exit> {
     }
     // `am` has the path opened by a process with another working directory.
     let output = std::path::absolute(&args.output)?;
-    let profiler = (!args.no_profile).then(|| Profiler {
-        path: output.with_extension("trace"),
-        sampling_us: args.sampling,
-        streaming: args.streaming,
-    });
+    let profiler = (!args.flags.no_profile)
+        .then(|| Profiler { path: output.with_extension("trace"), tracer: args.tracer() });
     let request = LaunchRequest {
-        recording: args.selection.request(&DEFAULT_CATEGORIES)?,
-        plan: RecordingPlan {
-            target: CaptureTarget { readable: args.access.readable, ..args.selection.target(&args.output) },
-            duration: Some(args.time),
-            mode: RecordingMode::Stream,
-            nice: args.scheduling.nice,
-        },
-        app: args.app,
+        app: args.app.clone(),
         profiler,
-        settle: args.settle,
+        is_warm: args.flags.warm,
+        settle: args.flags.settle,
     };
-    let recorded = record_launch(&request, &mut print_notice)?;
-    let exit = print_summary(&recorded.summary, args.json)?;
-    let report = recorded.launch?;
-    report.times.iter().for_each(|line| complain(format_args!("{line}")));
-    let Some(trace) = report.method_trace else { return Ok(exit) };
-    let path = trace.path.display();
-    if trace.bytes > 0 {
-        complain(format_args!("method trace: {path} ({} bytes)", trace.bytes));
-        return Ok(exit);
+    if args.no_record {
+        return print(None, launch_unrecorded(&request, args.flags.time), args.json);
     }
-    complain(format_args!("tracebridge: no method trace at {path}: is the app debuggable or profileable?"));
-    Ok(Exit::Lossy)
+    let plan = RecordingPlan {
+        target: CaptureTarget { readable: args.access.readable, ..args.selection.target(&args.output) },
+        duration: Some(args.flags.time),
+        mode: RecordingMode::Stream,
+        nice: args.scheduling.nice,
+    };
+    let recording = args.selection.request(&LAUNCH_CATEGORIES)?;
+    let recorded = record_launch(&request, recording, &plan, &mut print_notice)?;
+    print(Some(&recorded.summary), recorded.launch, args.json)
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct LaunchSummary<'a> {
+    #[serde(flatten)]
+    recording: Option<&'a RecordingSummary>,
+    /// `None` for a launch that failed.
+    app_start: Option<&'a LaunchReport>,
+}
+
+/// Prints the recording and the launch.
+fn print(
+    recording: Option<&RecordingSummary>,
+    launch: Result<LaunchReport, LaunchError>,
+    json: bool,
+) -> anyhow::Result<Exit> {
+    let to_stdout = recording.is_none_or(|summary| !summary.is_on_stdout());
+    let text = match json {
+        true => {
+            let app_start = launch.as_ref().ok();
+            serde_json::to_string(&LaunchSummary { recording, app_start })? + "\n"
+        }
+        false => recording.map(RecordingSummary::text).unwrap_or_default(),
+    };
+    print_on(to_stdout, &text);
+    let report = launch?;
+    if !json {
+        report.times.iter().for_each(|line| complain(format_args!("{line}")));
+    }
+    let is_lossy = recording.is_some_and(RecordingSummary::is_lossy);
+    if let Some(error) = report.tracer_refused {
+        complain(format_args!("tracebridge: {error}"));
+        return Ok(Exit::Lossy);
+    }
+    if let Some(trace) = report.method_trace {
+        let path = trace.path.display();
+        if trace.bytes == 0 {
+            complain(format_args!(
+                "tracebridge: no method trace at {path}: is the app debuggable or profileable?"
+            ));
+            return Ok(Exit::Lossy);
+        }
+        if !json {
+            complain(format_args!("method trace: {path} ({} bytes)", trace.bytes));
+        }
+    }
+    Ok(if is_lossy { Exit::Lossy } else { Exit::Complete })
 }

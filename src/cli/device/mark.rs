@@ -159,8 +159,8 @@ pub fn run(args: MarkArgs) -> anyhow::Result<Exit> {
 /// Writes a marker. `Err` in the result says that the kernel's limit has cut it.
 fn write(tracer: &Tracer, marker: &Marker<'_>) -> anyhow::Result<Result<(), &'static str>> {
     tracer.write(marker).context("writing to trace_marker")?;
-    // Only a cut makes a marker this long, give or take the last character.
-    let is_cut = marker.encode(&mut [0; MAX_LEN]).len() > MAX_LEN - 4;
+    // Only a cut makes a marker this long, give or take the byte that an empty name leaves free.
+    let is_cut = marker.encode(&mut [0; MAX_LEN]).len() >= MAX_LEN - 1;
     Ok(if is_cut { Err("the marker was cut to the 1023 bytes that one may have") } else { Ok(()) })
 }
 

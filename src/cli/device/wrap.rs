@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -13,14 +13,16 @@ use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
 use super::marker_target;
-use super::record::{AccessArgs, RecordSelection, SchedulingArgs, print_notice};
+use super::record::{AccessArgs, print_notice};
 use crate::android::tags::Tag;
+use crate::cli::recording_flags::{RecordSelection, SchedulingArgs};
 use crate::cli::{Exit, units};
 use crate::console::complain;
 use crate::markers::{Marker, Tracer};
 use crate::record::record_while::{RecordedWork, RecordingEnd, record_while};
 use crate::record::recorder::{RecordingMode, RecordingPlan};
 use crate::record::{CaptureTarget, ReceivedSignal};
+use crate::text::file_name;
 
 /// The categories that are recorded if none is named.
 const DEFAULT_CATEGORIES: [&str; 3] = ["sched", "freq", "idle"];
@@ -121,8 +123,7 @@ fn run_in_section(
         }
     };
     let program = &args.command[0];
-    let file = Path::new(program).file_name().map(|f| f.to_string_lossy().into_owned());
-    let name = args.name.clone().or(file).unwrap_or_else(|| program.clone());
+    let name = args.name.clone().unwrap_or_else(|| file_name(program).to_owned());
     mark(&|tracer| {
         tracer.begin(&name);
     });

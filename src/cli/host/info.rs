@@ -13,6 +13,7 @@ use super::{MemoryArgs, print_list, size};
 use crate::cli::{Exit, exit};
 use crate::console::{TerminalWriter, complain};
 use crate::export::ConversionLosses;
+use crate::formats::contained;
 use crate::formats::input::Input;
 use crate::formats::{Damage, OpenError, ReadReport};
 use crate::inspect::container::{self, ContainerReport};
@@ -54,7 +55,9 @@ fn print_reports(args: &InfoArgs, out: &mut dyn Write) -> io::Result<Exit> {
         match container::search(path) {
             Ok(Some(found)) => {
                 print_container(out, &found, args.json)?;
-                if found.traces.is_empty() {
+                let contained = contained_reports(path, args);
+                print_reports_of(out, &contained, args, &mut exit)?;
+                if found.traces.is_empty() && contained.is_empty() {
                     exit = Exit::Failed;
                 }
                 continue;
@@ -68,31 +71,57 @@ fn print_reports(args: &InfoArgs, out: &mut dyn Write) -> io::Result<Exit> {
             Ok(None) | Err(_) => {}
         }
         let bar = ProgressBar::of(std::slice::from_ref(path));
-        let report = Input::open_within(path, args.memory.limit())
+        let reports = Input::open_within(path, args.memory.limit())
             .map_err(OpenError::from)
             .map_err(InspectError::from)
-            .and_then(|input| inspect::inspect(&input));
+            .and_then(|input| inspect::inspect_all(&input));
         drop(bar);
-        match report {
-            Ok(report) => {
-                let is_lossy = report.is_lossy() || args.strict && report.is_irregular();
-                if is_lossy && exit == Exit::Complete {
-                    exit = Exit::Lossy;
-                }
-                if args.json {
-                    writeln!(out, "{}", serde_json::to_value(&report)?)?;
-                } else {
-                    print_report(out, &report)?;
-                }
-            }
+        let reports = match reports {
+            Ok(reports) => reports,
             Err(error) => {
                 exit = Exit::Failed;
                 print_error(out, path, &exit::message(&error.into()), args.json)?;
+                continue;
             }
-        }
+        };
+        print_reports_of(out, &reports, args, &mut exit)?;
     }
     out.flush()?;
     Ok(exit)
+}
+
+/// The reports of the method traces in the texts of an archive, as bug reports have them.
+fn contained_reports(archive: &Path, args: &InfoArgs) -> Vec<InputReport> {
+    let input = archive.is_file().then(|| Input::open_within(archive, args.memory.limit()).ok()).flatten();
+    let traces = input.as_ref().map(contained::method_traces).unwrap_or_default();
+    let mut reports = Vec::new();
+    for trace in &traces {
+        match inspect::inspect(trace) {
+            Ok(report) => reports.push(report),
+            Err(error) => complain(format_args!("tracebridge: {error}")),
+        }
+    }
+    reports
+}
+
+fn print_reports_of(
+    out: &mut dyn Write,
+    reports: &[InputReport],
+    args: &InfoArgs,
+    exit: &mut Exit,
+) -> io::Result<()> {
+    for report in reports {
+        let is_lossy = report.is_lossy() || args.strict && report.is_irregular();
+        if is_lossy && *exit == Exit::Complete {
+            *exit = Exit::Lossy;
+        }
+        if args.json {
+            writeln!(out, "{}", serde_json::to_value(report)?)?;
+        } else {
+            print_report(out, report)?;
+        }
+    }
+    Ok(())
 }
 
 fn print_error(out: &mut dyn Write, path: &Path, error: &str, json: bool) -> io::Result<()> {
@@ -137,8 +166,10 @@ fn print_report(out: &mut dyn Write, report: &InputReport) -> io::Result<()> {
 fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Result<()> {
     writeln!(out, "  format: {}", recording.format)?;
     writeln!(out, "  clock: {}, {} decimals of a second", recording.clock, recording.precision)?;
-    if let Some(machine) = &recording.machine {
-        writeln!(out, "  recorded on: {machine}")?;
+    let recorded_on: Vec<&str> =
+        [&recording.device, &recording.machine].into_iter().flatten().map(String::as_str).collect();
+    if !recorded_on.is_empty() {
+        writeln!(out, "  recorded on: {}", recorded_on.join("; "))?;
     }
     if recording.snapshots > 0 {
         let names: Vec<_> = recording.snapshot_clocks.iter().map(|clock| clock.name()).collect();
@@ -168,7 +199,11 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
 fn print_method_trace(out: &mut dyn Write, trace: &MethodTraceReport) -> io::Result<()> {
     let counts = &trace.counts;
     writeln!(out, "  format: {}", trace.format)?;
-    writeln!(out, "  start: {} ns of a clock that the file does not name", trace.start_ns)?;
+    match trace.start_clock {
+        _ if trace.clock_mode == "none" => {}
+        Some(clock) => writeln!(out, "  start: {} ns of {clock}", trace.start_ns)?,
+        None => writeln!(out, "  start: {} ns of a clock that the file does not name", trace.start_ns)?,
+    }
     if let Some(elapsed) = trace.elapsed_ns {
         writeln!(out, "  duration: {:.6} s", elapsed as f64 / 1e9)?;
     }

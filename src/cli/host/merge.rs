@@ -216,7 +216,7 @@ pub(super) fn write_timeline(
 /// The error of a conversion, as one of the command line where that is what it is.
 pub(super) fn conversion_error(error: ConvertError) -> anyhow::Error {
     match error.is_usage() {
-        true => UsageError(error.to_string().into()).into(),
+        true => UsageError::from(error.to_string()).into(),
         false => error.into(),
     }
 }

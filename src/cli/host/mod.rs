@@ -1,5 +1,8 @@
-//! The commands that run on the host: reading, merging, converting and profiling files.
+//! The commands that run on the host: reading, merging, converting and profiling files, and `adb`, which
+//! works on attached devices.
 
+mod adb;
+mod browser;
 mod dmtracedump;
 mod info;
 mod interrupt;
@@ -37,13 +40,14 @@ pub enum HostCommand {
     Info(info::InfoArgs),
     Profile(Box<profile::ProfileArgs>),
     Dmtracedump(dmtracedump::DmtracedumpArgs),
+    Adb(adb::AdbArgs),
 }
 
 impl HostCommand {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<Exit> {
         interrupt::watch();
-        match self {
+        let result = match self {
             HostCommand::Merge(args) => merge::merge(args),
             HostCommand::Convert(args) => merge::convert(args),
             HostCommand::Report(args) => report::report(args),
@@ -51,16 +55,30 @@ impl HostCommand {
             HostCommand::Info(args) => info::run(args),
             HostCommand::Profile(args) => match profile_options::check(&args) {
                 Ok(()) => profile::run(*args),
-                Err(why) => Err(UsageError(why.into()).into()),
+                Err(why) => Err(UsageError::from(why).into()),
             },
             HostCommand::Dmtracedump(args) => dmtracedump::run(args),
-        }
+            HostCommand::Adb(args) => adb::run(args),
+        };
+        interrupt::settle();
+        result
     }
 }
 
 /// The definition of the command line, for manual pages and shell completions.
 pub fn command_line() -> clap::Command {
     <super::Cli as clap::CommandFactory>::command()
+}
+
+/// The same as it is on Windows and macOS, which have no tracefs: without the commands that record there.
+pub fn host_command_line() -> clap::Command {
+    let whole = command_line();
+    let empty = clap::Command::new("tracebridge")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(whole.get_about().cloned().unwrap_or_default())
+        .subcommand_required(true)
+        .arg_required_else_help(true);
+    HostCommand::augment_subcommands(empty)
 }
 
 /// Prints an error of the command line, and what one probably wants instead where a file stands in a place

@@ -20,13 +20,14 @@ use crate::profile::{
 /// Profile method traces: show where the time goes, by method, class, package or thread
 ///
 /// Reads the traces of Debug.startMethodTracing, `am profile`, DDMS and Android Studio: versions 1 to 5,
-/// streaming or not, compressed with gzip or not, and damaged ones as far as they go. NAME.key is read
-/// together with NAME.data; NAME alone stands for NAME.trace, or else for NAME.key. Without an output
-/// option the command prints a table; a trace with two clocks has wall time and thread-CPU time in it.
-/// "excl" is the time in a method without the methods it called, "incl" the time with them; of a recursion
-/// only the outermost call counts. On a terminal the table fits the width: columns and then packages give way
-/// to the methods' names. A pipe or a file gets everything. Exit status 1 means that nothing matches, 2 that
-/// an option would not be used, 3 that the trace is damaged or that records had to be left out. Records that
+/// streaming or not, compressed with gzip or not, and damaged ones as far as they go; and those of the
+/// always-on tracer, also inside of an ANR's dump, a bug report or a Perfetto trace. NAME.key is read
+/// together with NAME.data; NAME alone stands for NAME.trace, or else for NAME.key. Without an output option
+/// the command prints a table; a trace with two clocks has wall time and thread-CPU time in it. "excl" is the
+/// time in a method without the methods it called, "incl" the time with them; of a recursion only the
+/// outermost call counts. On a terminal the table fits the width: columns and then packages give way to the
+/// methods' names. A pipe or a file gets everything. Exit status 1 means that nothing matches, 2 that an
+/// option would not be used, 3 that the trace is damaged or that records had to be left out. Records that
 /// could be interpreted (calls without an end, thread ids used twice) are reported on stderr, and change the
 /// exit status only with --strict.
 #[derive(Parser)]
@@ -174,7 +175,7 @@ pub fn run(args: ProfileArgs) -> anyhow::Result<Exit> {
     let mut output = ProfileOutput { results: results.as_mut(), message: &mut message };
     let strict = args.strict;
     let report = match profile::run(&args.into_request(), &mut output) {
-        Err(error) if error.is_usage() => return Err(UsageError(error.to_string().into()).into()),
+        Err(error) if error.is_usage() => return Err(UsageError::from(error.to_string()).into()),
         report => report?,
     };
     Ok(match report {

@@ -1,15 +1,14 @@
 //! `report` and `open`: write a page that shows a trace offline, and open it in a browser.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-use std::{env, fs, io};
+use std::path::{self, Path, PathBuf};
+use std::{env, fs};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Parser;
 use serde_json::json;
 
+use super::browser;
 use super::merge::{PlaceArgs, WriteArgs, conversion_error, request, write_timeline};
 use super::progress_bar::ProgressBar;
 use super::size;
@@ -20,9 +19,6 @@ use crate::export::convert::ConvertRequest;
 use crate::formats::input::Input;
 use crate::formats::is_report_page;
 use crate::output_file::{create_private_dir, is_stdout};
-
-/// How long a browser's command is watched for a failure. A command that runs longer is the browser itself.
-const MAX_WAIT_FOR_FAILURE: Duration = Duration::from_secs(3);
 
 /// Write a page that shows recordings and method traces in any browser, offline
 ///
@@ -83,7 +79,9 @@ pub fn open(args: OpenArgs) -> anyhow::Result<Exit> {
         && page.is_file()
         && is_report_page(&Input::open(page)?)
     {
-        start_browser(&fs::canonicalize(page).with_context(|| page.display().to_string())?)?;
+        // Not canonical: Windows opens no page by the long form of its path.
+        let page = path::absolute(page).with_context(|| page.display().to_string())?;
+        browser::open(page.as_os_str())?;
         return Ok(Exit::Complete);
     }
     let dir =
@@ -94,7 +92,7 @@ pub fn open(args: OpenArgs) -> anyhow::Result<Exit> {
         let _ = fs::remove_dir(&dir);
     }
     let exit = written?;
-    start_browser(&page)?;
+    browser::open(page.as_os_str())?;
     Ok(exit)
 }
 
@@ -149,62 +147,4 @@ fn page_name(inputs: &[PathBuf]) -> OsString {
     let mut name = stem.unwrap_or(OsStr::new("report")).to_owned();
     name.push(".html");
     name
-}
-
-/// Opens a page in a browser.
-fn start_browser(page: &Path) -> anyhow::Result<()> {
-    for mut command in browsers(page) {
-        match run(&mut command) {
-            Ok(true) => return Ok(()),
-            Ok(false) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => complain(format_args!("{}: {error}", command.get_program().display())),
-        }
-    }
-    bail!("no browser could be started: open {} in one", page.display())
-}
-
-/// The commands that may open a page, the first choice first.
-fn browsers(page: &Path) -> Vec<Command> {
-    let mut commands = Vec::new();
-    // A list of commands, in which %s stands for the page.
-    let chosen = env::var("BROWSER").unwrap_or_default();
-    for line in chosen.split(':') {
-        let mut words = line.split_whitespace();
-        let Some(program) = words.next() else { continue };
-        let mut command = Command::new(program);
-        for word in words.clone() {
-            command.arg(if word == "%s" { page.as_os_str() } else { OsStr::new(word) });
-        }
-        if words.all(|word| word != "%s") {
-            command.arg(page);
-        }
-        commands.push(command);
-    }
-    let mut system = match env::consts::OS {
-        "macos" => Command::new("open"),
-        "windows" => {
-            let mut command = Command::new("cmd");
-            // The first text in quotes would be the title of a window.
-            command.args(["/C", "start", ""]);
-            command
-        }
-        _ => Command::new("xdg-open"),
-    };
-    system.arg(page);
-    commands.push(system);
-    commands
-}
-
-/// Starts a command, and returns whether it has not failed.
-fn run(command: &mut Command) -> io::Result<bool> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
-    let give_up = Instant::now() + MAX_WAIT_FOR_FAILURE;
-    while Instant::now() < give_up {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status.success());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(true)
 }

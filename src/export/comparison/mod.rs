@@ -1,6 +1,7 @@
 //! Compares two sets of runs of a program: what became slower or faster, by how much, and whether that is
 //! more than the runs of one set differ among themselves.
 
+mod launch_span;
 mod rank_test;
 mod run;
 
@@ -9,9 +10,11 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+pub(super) use self::launch_span::LaunchEnd;
 use self::rank_test::p_value;
-use self::run::Kind;
-pub(super) use self::run::{Run, RunMeter};
+#[cfg(test)]
+pub(super) use self::run::Measure;
+pub(super) use self::run::{Kind, Run, RunMeter};
 
 /// From this p-value on, a change is taken for noise.
 const NOISE_FROM_P: f64 = 0.05;
@@ -194,7 +197,7 @@ fn row(name: &str, kind: &'static str, old: (Vec<u64>, Vec<u64>), new: (Vec<u64>
 }
 
 /// The median; of an even number the mean of the two in the middle, rounded down.
-fn median(values: &[u64]) -> u64 {
+pub(super) fn median(values: &[u64]) -> u64 {
     let mut values = values.to_vec();
     values.sort_unstable();
     match (values.len() / 2, values.len() % 2) {
@@ -212,7 +215,7 @@ mod tests {
     fn run(total_ns: u64, measures: &[(Kind, &str, u64)]) -> Run {
         let measure = |ns: u64| Measure { ns, count: 1, longest: (ns, 1_000 + ns) };
         let measures = measures.iter().map(|(kind, name, ns)| ((*kind, (*name).to_owned()), measure(*ns)));
-        Run { total_ns, measures: measures.collect() }
+        Run { total_ns, launch: None, stages: None, measures: measures.collect() }
     }
 
     fn set(title: &str, runs: Vec<Run>) -> RunSet {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
+use super::launch_span::{LaunchFinder, LaunchSpan};
 use crate::export::track_builder::{
     AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span, Task,
     Tasks, ThreadState, TrackSink, thread_states,
@@ -10,13 +11,9 @@ use crate::export::track_builder::{
 use crate::formats::{CounterValue, Event, EventType};
 use crate::timeline::{MergeSummary, MethodThread};
 
-/// The slice with which Android binds a new process to its app: the thread that has it is the main thread of
-/// the program that was launched.
-const LAUNCH_SLICE: &str = "bindApplication";
-
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(in crate::export) enum Kind {
     /// A slice of the main thread that lies in no other one, with all that is in it.
     Stage,
     /// A state of the main thread.
@@ -29,7 +26,7 @@ pub(super) enum Kind {
 
 /// How long something took in one run, all times together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Measure {
+pub(in crate::export) struct Measure {
     pub ns: u64,
     pub count: u64,
     /// Length and begin of the longest time, ns of the timeline.
@@ -50,7 +47,11 @@ pub(in crate::export) struct Run {
     /// From the begin of the first stage to the end of the last one; without stages from the first event to
     /// the last one, ns.
     pub total_ns: u64,
-    pub(super) measures: BTreeMap<(Kind, String), Measure>,
+    /// The launch of an app, where Android's markers of one are there.
+    pub launch: Option<LaunchSpan>,
+    /// From the begin of the main thread's first slice to the end of its last one, ns of the timeline.
+    pub stages: Option<(u64, u64)>,
+    pub measures: BTreeMap<(Kind, String), Measure>,
 }
 
 type Measures = HashMap<String, Measure>;
@@ -80,10 +81,16 @@ pub(in crate::export) struct RunMeter {
     states: HashMap<i32, BTreeMap<&'static str, Measure>>,
     /// The threads of method traces called `main`, and how long their outermost calls took, ns.
     method_mains: HashMap<i32, u64>,
+    launch: LaunchFinder,
     run: Run,
 }
 
 impl RunMeter {
+    /// A launch ends with the first slice whose name contains `until`, where that is given.
+    pub fn until(until: Option<&str>) -> RunMeter {
+        RunMeter { launch: LaunchFinder::until(until), ..RunMeter::default() }
+    }
+
     /// The run, when the timeline has ended.
     pub fn into_run(self) -> Run {
         self.run
@@ -94,15 +101,10 @@ impl RunMeter {
     fn main_thread(&self, tasks: &Tasks) -> Option<i32> {
         let is_main = |tid: &i32| tasks.threads.tgid(*tid) == Some(*tid);
         let time = |tid: &i32| self.stages[tid].values().map(|stage| stage.ns).sum::<u64>();
-        let launched = self.stages.keys().filter(|tid| self.stages[tid].contains_key(LAUNCH_SLICE));
         let traced = || self.method_mains.iter().max_by_key(|(tid, ns)| (**ns, **tid)).map(|(tid, _)| *tid);
         let longest = || self.stages.keys().filter(|tid| is_main(tid)).max_by_key(|tid| (time(tid), **tid));
         let any = || self.stages.keys().max_by_key(|tid| (time(tid), **tid));
-        launched
-            .max_by_key(|tid| (time(tid), **tid))
-            .copied()
-            .or_else(traced)
-            .or_else(|| longest().or_else(any).copied())
+        self.launch.main_thread().or_else(traced).or_else(|| longest().or_else(any).copied())
     }
 }
 
@@ -129,12 +131,14 @@ fn state_name(state: &'static str) -> &'static str {
 }
 
 impl TrackSink for RunMeter {
-    fn begin(&mut self, at: Task, _: u64, _: &[u8]) -> io::Result<()> {
+    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         self.slices.entry(at.tid).or_default().push(0);
+        self.launch.begin(at.tid, ts, name);
         Ok(())
     }
 
     fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+        self.launch.end(at.tid, span, name);
         let name = String::from_utf8_lossy(name);
         let ns = span.end.saturating_sub(span.start);
         let (own, is_outermost) = end_span(self.slices.entry(at.tid).or_default(), ns);
@@ -148,7 +152,8 @@ impl TrackSink for RunMeter {
         Ok(())
     }
 
-    fn async_edge(&mut self, _: &Tasks, _: i32, _: &AsyncSlice<'_>) -> io::Result<()> {
+    fn async_edge(&mut self, _: &Tasks, _: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+        self.launch.async_slice(slice);
         Ok(())
     }
 
@@ -215,6 +220,7 @@ impl TrackSink for RunMeter {
         let main = self.main_thread(tasks);
         let all = summary.report.last_ts.zip(summary.report.first_ts).map(|(last, first)| (first, last));
         let staged = main.and_then(|tid| self.staged.get(&tid).copied());
+        (self.run.launch, self.run.stages) = (self.launch.span(), staged);
         self.run.total_ns = staged.or(all).map_or(0, |(from, to)| to.saturating_sub(from));
         let of_main = main.and_then(|tid| self.stages.remove(&tid)).unwrap_or_default();
         let states = main.and_then(|tid| self.states.remove(&tid)).unwrap_or_default();

@@ -45,6 +45,7 @@ use crate::formats::perfetto::wire::write::{double, message, string, uint};
 use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent};
 use crate::ftrace::limits::MAX_CPUS;
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::text::file_name;
 use crate::timeline::{Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 
 /// The uuid of the track that shows how each input's clock was related to the timeline's clock.
@@ -259,11 +260,6 @@ impl<'a> PerfettoWriter<'a> {
             });
         }
     }
-}
-
-/// The last part of a path. People send traces to each other, and the directories say who they are.
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
 }
 
 /// Appends a `DebugAnnotation` to a `TrackEvent`.

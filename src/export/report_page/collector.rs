@@ -54,18 +54,24 @@ struct Printers {
     line: Vec<u8>,
 }
 
-/// The methods of all method traces, by method id: string ids.
+/// The methods of all method traces, by method id: string ids, and their inclusive times.
 #[derive(Default, serde::Serialize)]
 pub(super) struct MethodTable {
     class: Vec<u32>,
     name: Vec<u32>,
     signature: Vec<u32>,
     file: Vec<u32>,
+    /// ns, over all threads. Filled when all calls are known.
+    pub inclusive: Vec<u64>,
 }
 
 impl MethodTable {
     pub fn is_empty(&self) -> bool {
         self.class.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.class.len()
     }
 }
 

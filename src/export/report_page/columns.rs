@@ -6,6 +6,8 @@
 
 use serde::ser::{Serialize, Serializer};
 
+use crate::formats::perfetto::wire::read::packed_varints;
+
 /// The deepest level that the page's column holds.
 const MAX_DEPTH: usize = u16::MAX as usize;
 
@@ -90,6 +92,11 @@ pub(super) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
+/// The value that has this zigzag number.
+fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
 /// A column of times that never decrease.
 #[derive(Default)]
 pub(super) struct Times {
@@ -148,15 +155,7 @@ impl Times {
         }
         let Some(first) = self.first() else { return };
         push_varint(out, first.saturating_sub(base.start));
-        let (mut value, mut shift) = (0, 0);
-        for byte in &self.deltas {
-            value |= u64::from(byte & 0x7f) << shift;
-            shift += 7;
-            if *byte < 0x80 {
-                push_varint(out, value / MICROSECOND);
-                (value, shift) = (0, 0);
-            }
-        }
+        packed_varints(&self.deltas).for_each(|delta| push_varint(out, delta / MICROSECOND));
     }
 }
 
@@ -297,6 +296,16 @@ impl Spans {
 
     pub fn has_cpu(&self) -> bool {
         self.has_cpu
+    }
+
+    /// The depth, the label and the length in ns of each slice, once all have ended.
+    pub fn slices(&self) -> impl Iterator<Item = (usize, u32, u64)> {
+        let depths = packed_varints(&self.depths).scan(0, |depth, step| {
+            *depth += unzigzag(step);
+            Some(*depth as usize)
+        });
+        let labels = packed_varints(&self.labels).map(|label| label as u32);
+        depths.zip(labels).zip(&self.durations).map(|((depth, label), length)| (depth, label, *length))
     }
 }
 

@@ -9,6 +9,7 @@ use super::blocks::Place;
 use super::collector::Collector;
 use super::columns::ColumnName;
 use super::tracks::{Owner, PageTrack, Role, TrackColumns, method_thread_id};
+use crate::text::file_name;
 
 /// A process of the page.
 #[derive(Serialize)]
@@ -197,11 +198,6 @@ pub(super) fn track_order(tracks: &[PageTrack], people: &People) -> Vec<usize> {
         key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
     });
     order
-}
-
-/// The last part of a path. People send pages to each other, and the directories say who they are.
-pub(super) fn file_name(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().filter(|name| !name.is_empty()).unwrap_or(path)
 }
 
 /// Takes the directories of inputs out of all texts of a summary that begin with the name of an input.

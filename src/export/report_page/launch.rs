@@ -2,12 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::export::launch_slices::{BIND, FRAME};
 use crate::export::track_builder::Span;
 
-/// With this slice Android binds a new process to its app: the launch begins.
-const FIRST_STAGE: &[u8] = b"bindApplication";
-/// The slice of a frame. With the first one the launch ends.
-const FRAME: &[u8] = b"Choreographer#doFrame";
 /// The most stages of one launch.
 const MAX_STAGES: usize = 100;
 
@@ -23,7 +20,7 @@ pub(super) struct Launch {
 impl Launch {
     /// Takes a slice that has ended. `is_outermost` says that it was in no other one.
     pub fn slice(&mut self, tid: i32, name: &[u8], span: Span, is_outermost: bool) {
-        let is_first = self.tid.is_none() && name == FIRST_STAGE;
+        let is_first = self.tid.is_none() && name == BIND;
         if is_first {
             self.tid = Some(tid);
         }

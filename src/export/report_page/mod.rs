@@ -7,6 +7,7 @@ mod base64;
 mod blocks;
 mod collector;
 mod columns;
+mod inclusive;
 mod index;
 mod launch;
 mod page_data;

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::blocks::BlockWriter;
 use super::collector::Collector;
 use super::columns::{Arrows, Base};
-use super::index::{People, TrackEntry, file_name, track_order, without_directories};
+use super::inclusive::InclusiveTimes;
+use super::index::{People, TrackEntry, track_order, without_directories};
 use super::tracks::{Owner, PageTrack, Role, TrackColumns};
 use crate::clock::Clock;
 use crate::export::track_builder::{ArrowKind, TrackBuilder};
@@ -16,6 +17,7 @@ use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
 };
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::text::file_name;
 use crate::timeline::{
     DataCounts, Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink, Window,
 };
@@ -76,6 +78,13 @@ impl PageTrace {
             columns.encode(&base, &mut blocks.block);
             blocks.end_if_full()?;
         }
+        let mut inclusive = InclusiveTimes::new(page.methods.len());
+        for track in &page.tracks.list {
+            if let TrackColumns::Calls(calls) = &track.columns {
+                inclusive.add(calls.slices());
+            }
+        }
+        page.methods.inclusive = inclusive.totals();
         let strings = blocks.json(&page.strings)?;
         let methods = (!page.methods.is_empty()).then(|| blocks.json(&page.methods)).transpose()?;
         let names: Vec<&str> = summary.inputs.iter().map(|input| file_name(&input.name)).collect();
@@ -93,7 +102,7 @@ impl PageTrace {
             "duration_ns": end - start,
             "wall_start_ns": wall_start(head, summary.clock, page.wall, start).map(|ns| ns.to_string()),
             "machine": head.and_then(|head| head.machine.as_ref()),
-            "device": null,
+            "device": head.and_then(|head| head.device.as_ref()),
             "cpus": head.and_then(|head| head.cpus),
             "times": if only_cpu_times(summary) { "cpu" } else { "wall" },
             "has_cpu_time": has_cpu_time,

@@ -142,6 +142,7 @@ impl DatWriter {
         let extra = RecorderInfo {
             complete: true,
             snapshots: self.head.as_ref().map(|h| h.snapshots.clone()).unwrap_or_default(),
+            device: self.head.as_ref().and_then(|head| head.device.clone()),
             processes: names.collect(),
             ..RecorderInfo::default()
         };

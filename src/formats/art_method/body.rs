@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::ids::NONE;
+use super::record_times::{CPU, WALL, WrapCorrection};
 use crate::art::{BlockEncoding, BlockRecord, BlockState, FixedRecord, RecordLayout, next_record};
 use crate::progress;
 
@@ -73,7 +74,7 @@ impl FixedBody {
     }
 }
 
-/// A block of version 4 or 5 records, all of the same thread.
+/// A block of records of variable size, all of the same thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordBlock {
     /// The bytes in the file.
@@ -84,12 +85,12 @@ pub struct RecordBlock {
     pub continues: bool,
 }
 
-/// All records of a version 4 or 5 file.
+/// All records of a file of version 4 or 5, or of the always-on tracer.
 #[derive(Debug, Clone)]
 pub struct BlockBody {
     /// The encoding of the records.
     pub encoding: BlockEncoding,
-    /// In file order.
+    /// Those of a thread in the order of time.
     pub blocks: Vec<RecordBlock>,
 }
 
@@ -102,16 +103,19 @@ pub struct BlockCursor<'t, 'a> {
     entries: &'a [u8],
     thread: u32,
     states: Vec<BlockState>,
+    wraps: Option<WrapCorrection>,
     /// The number of bytes at the ends of blocks that are not whole records.
     pub left_over: u64,
 }
 
 impl<'t, 'a> BlockCursor<'t, 'a> {
     /// The position of the first record. `threads` is the number of threads; all dense indexes are smaller.
-    pub fn new(bytes: &'a [u8], body: &'t BlockBody, threads: usize) -> Self {
+    /// `may_wrap` undoes the wraps of times of 32 bits.
+    pub fn new(bytes: &'a [u8], body: &'t BlockBody, threads: usize, may_wrap: bool) -> Self {
         let states = vec![BlockState::default(); threads];
+        let wraps = may_wrap.then(|| WrapCorrection::new(threads));
         let (encoding, blocks) = (body.encoding, body.blocks.iter());
-        BlockCursor { bytes, encoding, blocks, entries: &[], thread: 0, states, left_over: 0 }
+        BlockCursor { bytes, encoding, blocks, entries: &[], thread: 0, states, wraps, left_over: 0 }
     }
 }
 
@@ -121,8 +125,14 @@ impl Iterator for BlockCursor<'_, '_> {
     fn next(&mut self) -> Option<(u32, BlockRecord)> {
         loop {
             if let Some(state) = self.states.get_mut(self.thread as usize)
-                && let Some(record) = next_record(&mut self.entries, self.encoding, state)
+                && let Some(mut record) = next_record(&mut self.entries, self.encoding, state)
             {
+                if let Some(wraps) = &mut self.wraps {
+                    let mut times = [0; 2];
+                    (times[CPU], times[WALL]) = (record.cpu as u32, record.wall as u32);
+                    let full = wraps.full_times(self.thread, times);
+                    (record.cpu, record.wall) = (full[CPU], full[WALL]);
+                }
                 return Some((self.thread, record));
             }
             self.left_over += self.entries.len() as u64;

@@ -1,7 +1,7 @@
 //! Reads method traces of ART and Dalvik: their declarations, their records in file order, and their damage.
 //!
-//! Versions 4 and 5 (Android 15 and later, on request) are read as AOSP's sources describe them. No real file
-//! of these versions was available.
+//! Versions 4 and 5 (Android 15 and later, on request) and the streams of the always-on tracer are read as
+//! AOSP's sources describe them. No real file of these was available.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,6 +15,7 @@
 //! # Ok(()) }
 //! ```
 
+mod block_packets;
 pub(crate) mod body;
 mod call_anomalies;
 pub(crate) mod call_stack;
@@ -22,6 +23,7 @@ mod declarations;
 mod error;
 pub(crate) mod ids;
 mod open;
+mod open_always_on;
 mod open_blocks;
 pub(crate) mod open_files;
 mod open_fixed;
@@ -43,29 +45,49 @@ pub use record_times::{CPU, Ticks, WALL};
 pub use records::{Record, Records};
 
 use super::ReadReport;
-use crate::art::MAGIC;
+use crate::art::{BlockEncoding, CounterTime, MAGIC, always_on_form};
+use crate::clock::Clock;
 
 /// The largest number of threads that read the records of one trace. More threads would only wait for memory.
 pub(crate) const MAX_WORKERS: usize = 8;
 
+/// The part of the runtime that wrote a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracer {
+    /// The method tracer (`Debug.startMethodTracing`, `am profile start`), or Dalvik's.
+    Regular,
+    /// The always-on tracer: methods that ran long (`am profile lowoverhead --longrunning`, the dump of an
+    /// ANR).
+    LongRunning,
+    /// The always-on tracer: the last calls of all methods (`am profile lowoverhead`).
+    AllMethods,
+}
+
 /// The general facts that a method trace states about itself.
 #[derive(Debug, Clone)]
 pub struct Header<'a> {
-    /// The format's version: 1 to 5.
+    /// The format's version: 1 to 6; 0 in files of the always-on tracer, which have no header.
     pub version: u16,
-    /// Whether the file was written while the app ran (versions 0xF1 to 0xF5), not at the end.
+    /// Whether the file was written while the app ran (versions 0xF1 to 0xF6, `is_streaming=true`), not at
+    /// the end.
     pub streaming: bool,
     /// The clocks that records carry.
     pub clock: ClockMode,
     /// Whether the file has a `clock=` key. The streaming file of a killed app has no such key; the record
     /// size then decides.
     pub clock_declared: bool,
+    /// The part of the runtime that wrote the trace.
+    pub tracer: Tracer,
+    /// Whether every enter has its exit; false for `is_precise_trace=false`, the tracer's low-overhead mode.
+    pub is_precise: bool,
     /// The start of the trace, in units of [`Header::start_unit_ns`]. The clock depends on the age of the
     /// runtime, and no field names it: CLOCK_REALTIME in Dalvik, CLOCK_MONOTONIC in most versions of ART, the
     /// CPU counter in some.
     pub start: u64,
     /// ns per unit of `start`: 1,000 in versions 1 to 3.
     pub start_unit_ns: u64,
+    /// The clock of `start`, where the format decides it: in traces of the always-on tracer.
+    pub start_clock: Option<Clock>,
     /// ns per unit of the records' times: 1,000, or 1 in newer version 4 and 5 files.
     pub tick_ns: u64,
     /// `vm=`: `art` or `dalvik`.
@@ -92,6 +114,11 @@ impl Header<'_> {
 
     fn has_start_time(&self) -> bool {
         self.start.checked_mul(self.start_unit_ns).is_some_and(|ns| ns <= MAX_START_NS)
+    }
+
+    /// Whether records have times; otherwise they have an order alone.
+    pub fn has_times(&self) -> bool {
+        self.clock != ClockMode::NoTimes
     }
 
     /// What the header says, for people: its keys and values, and the time of day of the start where that is
@@ -244,13 +271,23 @@ pub struct MethodTrace<'a> {
     body: Body,
     table: ThreadTable,
     ids: IdMap,
+    has_32_bit_times: bool,
     may_wrap: bool,
     report: ReadReport,
 }
 
-/// Whether a file with these bytes may be a method trace: it begins with the line `*version`, or with `SLOW`.
+/// Whether a file with these bytes may be a method trace: it begins with the line `*version`, with `SLOW`, or
+/// with records of the always-on tracer.
 pub fn detect(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"*version\n") || bytes.starts_with(b"*version\r\n") || bytes.starts_with(MAGIC)
+    bytes.starts_with(b"*version\n")
+        || bytes.starts_with(b"*version\r\n")
+        || bytes.starts_with(MAGIC)
+        || always_on_form(bytes).is_some()
+}
+
+/// Whether a file with these bytes is of the always-on tracer.
+pub fn is_always_on(bytes: &[u8]) -> bool {
+    always_on_form(bytes).is_some() || bytes.starts_with(b"SLOW\xf6\0")
 }
 
 impl<'a> MethodTrace<'a> {
@@ -302,6 +339,11 @@ impl<'a> MethodTrace<'a> {
 
     /// A description of the format for people: `method trace v3, streaming, dual clock`.
     pub fn format(&self) -> String {
+        match self.header.tracer {
+            Tracer::LongRunning => return "always-on method trace, long-running methods".to_owned(),
+            Tracer::AllMethods => return "always-on method trace, all methods, no times".to_owned(),
+            Tracer::Regular => {}
+        }
         let streaming = if self.header.streaming { ", streaming" } else { "" };
         format!("method trace v{}{streaming}, {} clock", self.header.version, self.header.clock.name())
     }
@@ -309,6 +351,34 @@ impl<'a> MethodTrace<'a> {
     /// The file's bytes.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// The start, ns of the CPU's counter, if the times are ticks of the counter, of which there are `hz` in
+    /// a second. `None` where the file says what its times are.
+    pub(crate) fn start_of_ticks(&self, hz: u64) -> Option<u64> {
+        let Body::Blocks(BlockBody { encoding: BlockEncoding::LongRunning { in_ticks: false, .. }, .. }) =
+            &self.body
+        else {
+            return None;
+        };
+        let ticks = self.header.start.checked_mul(2)?;
+        let time = CounterTime { start: 0, ns: 1_000_000_000, ticks: hz };
+        (hz > 0 && self.header.start_clock == Some(Clock::Counter)).then(|| time.since_start(ticks))
+    }
+
+    /// Takes the times for ticks of the counter; see [`MethodTrace::start_of_ticks`].
+    pub(crate) fn take_times_for_ticks(&mut self, hz: u64) {
+        let Some(start_ns) = self.start_of_ticks(hz) else { return };
+        let start = self.header.start * 2;
+        if let Body::Blocks(body) = &mut self.body {
+            let time = CounterTime { start, ns: 1_000_000_000, ticks: hz };
+            body.encoding = BlockEncoding::LongRunning { time, in_ticks: true };
+        }
+        self.header.start = start_ns;
+        let what = format!(
+            "its times are ticks of the CPU's counter, {hz} in a second: only so it lies near the recording"
+        );
+        self.report.notes.push(what);
     }
 
     /// Bytes of all records.
@@ -334,7 +404,12 @@ impl<'a> MethodTrace<'a> {
         &self.ids
     }
 
-    /// Whether times may have wrapped their 32 bits: false in versions 4 and 5, and if the file states a
+    /// Whether the file writes times with 32 bits of µs.
+    pub(crate) fn has_32_bit_times(&self) -> bool {
+        self.has_32_bit_times
+    }
+
+    /// Whether times may have wrapped their 32 bits: false if they have 64 bits, and if the file states a
     /// duration of up to 71.6 minutes.
     pub(crate) fn may_wrap(&self) -> bool {
         self.may_wrap

@@ -4,13 +4,21 @@
 use std::ops::Range;
 
 use super::declarations::Declarations;
-use super::{Body, Counts, Error, Header, MethodTrace, open_blocks, open_fixed, utf8_damage};
-use crate::art::{ClockMode, DataHeader, KeySection, MAGIC};
+use super::{
+    Body, Counts, Error, Header, MethodTrace, Tracer, open_always_on, open_blocks, open_fixed, utf8_damage,
+};
+use crate::art::{ClockMode, DataHeader, KeySection, MAGIC, PacketForm, always_on_form};
+use crate::clock::Clock;
 
 /// See [`MethodTrace::parse`].
 pub fn open(bytes: &[u8]) -> Result<MethodTrace<'_>, Error> {
     if bytes.is_empty() {
         return Err(Error::Empty);
+    }
+    if let Some((form, packets)) = always_on_form(bytes) {
+        let header = DataHeader { version: 0, ..no_records(3, &[]) };
+        let opened = always_on(Declarations::new(None), bytes, packets, form, &header);
+        return Ok(opened);
     }
     let text = KeySection::parse(bytes);
     if text.is_none() && !bytes.starts_with(MAGIC) {
@@ -54,6 +62,18 @@ fn no_records(version: u16, data: &[u8]) -> DataHeader {
     }
 }
 
+/// The records of a trace, and what is known of their times.
+struct OpenedRecords {
+    body: Body,
+    clock: ClockMode,
+    tracer: Tracer,
+    /// The unit of the records' times and of the header's start, ns.
+    tick_ns: u64,
+    start: u64,
+    start_clock: Option<Clock>,
+    counts: Counts,
+}
+
 /// Reads the records behind the binary header, and builds the trace.
 fn finish<'a>(
     mut declared: Declarations<'a>,
@@ -61,37 +81,92 @@ fn finish<'a>(
     data_at: usize,
     header: DataHeader,
 ) -> MethodTrace<'a> {
-    let start_of_records = data_at + header.data_offset;
-    let (body, clock, tick_ns, mut counts) = if header.version > 3 {
-        let blocks = open_blocks::open(&mut declared, bytes, start_of_records, &header);
-        (Body::Blocks(blocks.body), blocks.clock, blocks.tick_ns, blocks.counts)
-    } else {
-        let (body, clock, counts) = open_fixed::open(&mut declared, bytes, data_at, &header);
-        (Body::Fixed(body), clock, 1_000, counts)
+    let records_at = data_at + header.data_offset;
+    let (tracer, start, start_clock) = (Tracer::Regular, header.start, None);
+    let opened = match header.version {
+        1..=3 => {
+            let (body, clock, counts) = open_fixed::open(&mut declared, bytes, data_at, &header);
+            let body = Body::Fixed(body);
+            OpenedRecords { body, clock, tracer, tick_ns: 1_000, start, start_clock, counts }
+        }
+        4 | 5 => {
+            let blocks = open_blocks::open(&mut declared, bytes, records_at, &header);
+            let open_blocks::OpenedBlocks { body, clock, tick_ns, counts } = blocks;
+            let body = Body::Blocks(body);
+            OpenedRecords { body, clock, tracer, tick_ns, start, start_clock, counts }
+        }
+        _ => return always_on(declared, bytes, records_at, PacketForm::LongRunning, &header),
     };
+    check_promises(&mut declared, &header, &opened, records_at..bytes.len());
+    build(declared, bytes, &header, opened)
+}
+
+/// Reads the packets of the always-on tracer, which begin at `from`, and builds the trace.
+fn always_on<'a>(
+    mut declared: Declarations<'a>,
+    bytes: &'a [u8],
+    from: usize,
+    form: PacketForm,
+    header: &DataHeader,
+) -> MethodTrace<'a> {
+    let stream = open_always_on::open(&mut declared, bytes, from, form);
+    let (start, start_clock) = stream.start.unzip();
+    let opened = OpenedRecords {
+        body: Body::Blocks(stream.body),
+        clock: stream.clock,
+        tracer: if form == PacketForm::LongRunning { Tracer::LongRunning } else { Tracer::AllMethods },
+        tick_ns: 1,
+        start: start.unwrap_or(0),
+        start_clock,
+        counts: stream.counts,
+    };
+    check_promises(&mut declared, header, &opened, from..bytes.len());
+    build(declared, bytes, header, opened)
+}
+
+fn build<'a>(
+    mut declared: Declarations<'a>,
+    bytes: &'a [u8],
+    header: &DataHeader,
+    opened: OpenedRecords,
+) -> MethodTrace<'a> {
+    let OpenedRecords { body, clock, tracer, tick_ns, start, start_clock, mut counts } = opened;
     counts.non_ascii_names = non_ascii_names(&declared);
-    check_promises(&mut declared, &header, &counts, start_of_records..bytes.len());
     let number = |name: &str| declared.key(name).and_then(|v| v.parse::<u64>().ok());
     let elapsed_ns =
         number("elapsed-time-nsec").or(number("elapsed-time-usec").map(|t| t.saturating_mul(1_000)));
+    let is_flag = |name: &str, value: &str| declared.key(name) == Some(value);
+    let has_32_bit_times = match &body {
+        Body::Fixed(_) => true,
+        Body::Blocks(blocks) => blocks.encoding.is_32_bit(),
+    };
     let header = Header {
         version: header.version,
-        streaming: header.streaming,
+        // Since Android 17 only the summary says it.
+        streaming: header.streaming || is_flag("is_streaming", "true"),
         clock,
         clock_declared: declared.key("clock").and_then(ClockMode::from_key).is_some(),
-        start: header.start,
-        // The header's start has the unit of the records. With the encoding by counter ticks, both are in ns.
+        tracer,
+        is_precise: !is_flag("is_precise_trace", "false"),
+        start,
         start_unit_ns: tick_ns,
+        start_clock,
         tick_ns,
         vm: declared.key("vm").map(str::to_owned),
         pid: declared.key("pid").and_then(|v| v.parse().ok()),
-        overflow: declared.key("data-file-overflow") == Some("true"),
+        overflow: is_flag("data-file-overflow", "true"),
         elapsed_ns,
         keys: std::mem::take(&mut declared.keys),
     };
+    if !header.is_precise {
+        let what = "is_precise_trace=false: small methods and interpreted ones are not in this trace, and its \
+                    enters and exits need not form pairs";
+        declared.report.notes.push(what.to_owned());
+    }
     MethodTrace {
         bytes,
-        may_wrap: header.version <= 3 && elapsed_ns.is_none_or(|t| t > u64::from(u32::MAX) * 1_000),
+        has_32_bit_times,
+        may_wrap: has_32_bit_times && elapsed_ns.is_none_or(|t| t > u64::from(u32::MAX) * 1_000),
         header,
         threads: declared.threads,
         methods: declared.methods,
@@ -117,10 +192,10 @@ const MIN_LISTED_PER_UNLISTED: u64 = 20;
 fn check_promises(
     declared: &mut Declarations<'_>,
     header: &DataHeader,
-    counts: &Counts,
+    opened: &OpenedRecords,
     records: Range<usize>,
 ) {
-    let (records_at, end) = (records.start, records.end);
+    let (counts, records_at, end) = (&opened.counts, records.start, records.end);
     if declared.key("data-file-overflow") == Some("true") {
         declared.damage(
             end,
@@ -140,11 +215,29 @@ fn check_promises(
             format!("{} records have an action that no runtime writes, and are left out", counts.bad_actions);
         declared.damage(records_at, what);
     }
-    let (methods, threads) = (counts.declared_methods, counts.declared_threads);
-    for (count, listed, what) in
-        [(counts.undeclared_methods, methods, "methods"), (counts.undeclared_threads, threads, "threads")]
+    let most_methods = match opened.tracer {
+        Tracer::Regular => counts.declared_methods / MIN_LISTED_PER_UNLISTED,
+        // They declare each method that is entered, behind the records.
+        Tracer::LongRunning | Tracer::AllMethods => 0,
+    };
+    if opened.tracer != Tracer::Regular && counts.records > 0 && declared.methods.iter().all(|m| !m.declared)
     {
-        if count > listed / MIN_LISTED_PER_UNLISTED {
+        declared.damage(end, "no methods are declared behind the records: the file is cut");
+    }
+    let most_threads = match header.version {
+        // These writers never declare the thread that shuts the runtime down.
+        4 | 5 => (counts.declared_threads / MIN_LISTED_PER_UNLISTED).max(1),
+        _ => counts.declared_threads / MIN_LISTED_PER_UNLISTED,
+    };
+    let undeclared_threads = match opened.tracer {
+        // It never declares threads.
+        Tracer::LongRunning => 0,
+        Tracer::Regular | Tracer::AllMethods => counts.undeclared_threads,
+    };
+    for (count, most, what) in
+        [(counts.undeclared_methods, most_methods, "methods"), (undeclared_threads, most_threads, "threads")]
+    {
+        if count > most {
             let what = format!("{count} {what} in records are in no list: their names are not in the file");
             declared.damage(records_at, what);
         } else {
@@ -158,6 +251,6 @@ fn check_promises(
         .iter()
         .map(|t| &t.name)
         .chain(declared.methods.iter().flat_map(|m| [&m.class, &m.name]));
-    let broken = names.filter(|name| name.contains('\u{fffd}')).count() as u64;
+    let broken = names.filter(|name| !name.is_ascii() && name.contains('\u{fffd}')).count() as u64;
     declared.irregular(broken, "names are not valid UTF-8; \u{fffd} stands for what cannot be read");
 }

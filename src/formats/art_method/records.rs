@@ -63,7 +63,7 @@ impl<'t, 'a> Records<'t, 'a> {
                 current: decode(&[], &(0..0), *layout),
             },
             Body::Blocks(body) => {
-                RecordSource::Blocks(BlockCursor::new(trace.bytes, body, trace.threads.len()))
+                RecordSource::Blocks(BlockCursor::new(trace.bytes, body, trace.threads.len(), trace.may_wrap))
             }
         };
         Records {

@@ -76,6 +76,7 @@ impl<'a> TextRecording<'a> {
             snapshots: Snapshots::default(),
             cpus: contents.traces.iter().find_map(|t| cpu_count(t)),
             machine: None,
+            device: None,
         };
         TextRecording { contents, head, opening_report }
     }

@@ -284,6 +284,56 @@ pub(crate) mod field_descriptor_proto {
     pub(crate) const TYPE: u32 = 5;
 }
 
+/// `TraceConfig`.
+pub(crate) mod trace_config {
+    pub(crate) const BUFFERS: u32 = 1;
+    pub(crate) const DATA_SOURCES: u32 = 2;
+    pub(crate) const DURATION_MS: u32 = 3;
+    pub(crate) const WRITE_INTO_FILE: u32 = 8;
+    pub(crate) const FILE_WRITE_PERIOD_MS: u32 = 9;
+    pub(crate) const MAX_FILE_SIZE_BYTES: u32 = 10;
+    pub(crate) const FLUSH_PERIOD_MS: u32 = 13;
+}
+
+/// `TraceConfig.BufferConfig`.
+pub(crate) mod buffer_config {
+    pub(crate) const SIZE_KB: u32 = 1;
+    pub(crate) const FILL_POLICY: u32 = 4;
+}
+
+/// `TraceConfig.DataSource`.
+pub(crate) mod data_source {
+    pub(crate) const CONFIG: u32 = 1;
+}
+
+/// `DataSourceConfig`.
+pub(crate) mod data_source_config {
+    pub(crate) const NAME: u32 = 1;
+    pub(crate) const FTRACE_CONFIG: u32 = 100;
+    pub(crate) const PROCESS_STATS_CONFIG: u32 = 103;
+}
+
+/// `FtraceConfig`.
+pub(crate) mod ftrace_config {
+    pub(crate) const FTRACE_EVENTS: u32 = 1;
+    pub(crate) const ATRACE_CATEGORIES: u32 = 2;
+    pub(crate) const ATRACE_APPS: u32 = 3;
+    pub(crate) const BUFFER_SIZE_KB: u32 = 10;
+    pub(crate) const DRAIN_PERIOD_MS: u32 = 11;
+}
+
+/// `ProcessStatsConfig`.
+pub(crate) mod process_stats_config {
+    pub(crate) const SCAN_ALL_PROCESSES_ON_START: u32 = 2;
+    pub(crate) const RECORD_THREAD_NAMES: u32 = 3;
+}
+
+/// `TraceConfig.BufferConfig.FillPolicy`.
+pub(crate) mod trace_config_buffer_config_fill_policy {
+    pub(crate) const RING_BUFFER: u64 = 1;
+    pub(crate) const DISCARD: u64 = 2;
+}
+
 /// `BuiltinClock`.
 pub(crate) mod builtin_clock {
     pub(crate) const REALTIME: u64 = 1;

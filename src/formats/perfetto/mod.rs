@@ -13,6 +13,7 @@ pub(crate) mod packet_types;
 pub(crate) mod packets;
 mod read;
 pub(crate) mod scan;
+pub mod trace_config;
 mod track_clocks;
 #[cfg(test)]
 mod track_event_tests;

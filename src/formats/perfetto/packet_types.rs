@@ -47,7 +47,8 @@ fn is_envelope(field: u32) -> bool {
 }
 
 const TRUSTED_UID: u32 = 3;
-const TRUSTED_PID: u32 = 79;
+/// The process that wrote a packet.
+pub(super) const TRUSTED_PID: u32 = 79;
 const FIRST_PACKET_ON_SEQUENCE: u32 = 87;
 const MACHINE_ID: u32 = 98;
 

@@ -18,6 +18,7 @@ use super::losses::KernelLosses;
 use super::packet_types::{self, PacketTypes};
 use super::track_clocks::{FIRST_CUSTOM_CLOCK, machine_clock};
 use super::wire::read::{WireValue, fields, last_value, varint};
+use super::wire::{LENGTH_DELIMITED, tag};
 use crate::clock::{Clock, Snapshot, Snapshots};
 use crate::formats::unpack_budget::{self, UnpackBudget};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo};
@@ -99,6 +100,21 @@ pub(crate) fn cut_packet(data: &[u8]) -> Damage {
     Damage { offset: sound as u64, what: format!("the file is cut inside a packet{missing}") }
 }
 
+/// The field of `ArtMethodTraceLongRunning` with the method trace.
+const PAYLOAD: u32 = 1;
+
+/// The method trace of the always-on tracer in a packet's content, which is an `ArtMethodTraceLongRunning`.
+/// The message is recognized by its contents: no release of Perfetto has its field number yet, and the
+/// numbers of its drafts (123 and 129) mean other messages now.
+pub(super) fn method_trace_payload(content: &[u8]) -> Option<&[u8]> {
+    const PAYLOAD_TAG: u8 = tag(PAYLOAD, LENGTH_DELIMITED) as u8;
+    let payload = || last_value(content, PAYLOAD).map(WireValue::bytes);
+    content
+        .starts_with(&[PAYLOAD_TAG])
+        .then(payload)?
+        .filter(|bytes| bytes.len() >= 32 && bytes.starts_with(b"SLOW\xf6\0"))
+}
+
 /// A bundle of events.
 pub(super) struct IndexedBundle<'a> {
     pub(super) cpu: u32,
@@ -127,6 +143,8 @@ pub(super) struct PacketIndex<'a> {
     /// How many packets of each type there are.
     pub(super) types: PacketTypes,
     pub(super) track_events: u64,
+    /// Packets with a method trace.
+    pub(super) method_traces: Vec<&'a [u8]>,
     /// The clocks of the machine that packets or defaults name for their timestamps.
     named_clocks: BTreeSet<u64>,
 }
@@ -139,7 +157,7 @@ impl<'a> PacketIndex<'a> {
         let _pass = Pass::begin("reading packets", streams.iter().map(|stream| stream.len() as u64).sum());
         for (_, packet) in packets {
             progress::advance(packet.bytes().len() as u64);
-            let mut content = None;
+            let (mut content, mut is_method_trace) = (None, false);
             let (first_bundle, mut sequence, mut is_cleared, mut interned) =
                 (out.bundles.len(), 0, false, None);
             for (number, value) in fields(packet.bytes()) {
@@ -181,10 +199,15 @@ impl<'a> PacketIndex<'a> {
                     trace_packet::INTERNED_DATA => interned = Some(body),
                     trace_packet::CLOCK_SNAPSHOT => out.snapshots.list.extend(snapshot(body)),
                     trace_packet::FTRACE_STATS => out.losses.add_stats(body),
+                    _ if method_trace_payload(body).is_some() => {
+                        out.method_traces.push(packet.bytes());
+                        is_method_trace = true;
+                    }
                     _ => {}
                 }
             }
-            out.types.count_content(content);
+            // Its method trace is read; the number of its field is another packet's.
+            out.types.count_content(content.filter(|_| !is_method_trace));
             if is_cleared {
                 out.current_symbols.remove(&sequence);
             }

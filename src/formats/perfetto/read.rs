@@ -10,16 +10,17 @@ use std::io;
 use super::bundle::{self, BundleEvent, EventContent};
 use super::event_decoder::{DecodedValues, EventDecoder, sched_switch_value};
 use super::fields::ftrace_event;
-use super::packets::{IndexedBundle, PacketIndex, unpack};
+use super::packet_types;
+use super::packets::{IndexedBundle, PacketIndex, method_trace_payload, unpack};
 use super::track_clocks::{MachineClocks, machine_clock};
 use super::track_events::{self, PlacedTrackEvent, TrackEvents};
 use super::track_table::INPUTS_TRACK;
-use super::wire::read::fields;
+use super::wire::read::{WireValue, fields, last_value};
 use crate::formats::input::Input;
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{
-    Damage, Event, EventTypeId, FormatError, Head, OpenedInput, Order, Payload, ReadReport, Recording, Sink,
-    TrackEvent, TrackEventKind, Value,
+    ContainedTrace, Damage, Event, EventTypeId, FormatError, Head, OpenedInput, Order, Payload, ReadReport,
+    Recording, Sink, TrackEvent, TrackEventKind, Value,
 };
 use crate::progress::{self, Pass};
 
@@ -32,6 +33,8 @@ pub struct PerfettoRecording<'a> {
     head: Head,
     /// The damage that was found while packets were decompressed.
     unpacked: ReadReport,
+    /// Whether packets hold method traces. They are copied out when they are asked for.
+    has_method_traces: bool,
 }
 
 /// Opens `input` as a Perfetto trace.
@@ -67,14 +70,40 @@ impl<'a> PerfettoRecording<'a> {
             cpus: index.bundles.iter().map(|bundle| bundle.cpu.saturating_add(1)).max(),
             snapshots: index.snapshots,
             machine: None,
+            device: None,
         };
-        PerfettoRecording { streams, head, unpacked }
+        let has_method_traces = !index.method_traces.is_empty();
+        PerfettoRecording { streams, head, unpacked, has_method_traces }
     }
 }
+
+/// The method trace in a packet, of which [`super::packets::method_trace_payload`] found the payload.
+fn method_trace(packet: &[u8]) -> ContainedTrace {
+    let pid = last_value(packet, packet_types::TRUSTED_PID).map(WireValue::int32);
+    let message =
+        fields(packet).find_map(|(_, value)| Some((value.bytes(), method_trace_payload(value.bytes())?)));
+    let (message, payload) = message.unwrap_or_default();
+    let name =
+        last_value(message, PROCESS_NAME).map(|name| String::from_utf8_lossy(name.bytes()).into_owned());
+    let pid = pid.map(|pid| format!("pid {pid}"));
+    let process: Vec<String> = pid.into_iter().chain(name).collect();
+    ContainedTrace { process: process.join(", "), bytes: payload.to_vec(), damage: Vec::new() }
+}
+
+/// The field of `ArtMethodTraceLongRunning` with the name of the process.
+const PROCESS_NAME: u32 = 2;
 
 impl Recording for PerfettoRecording<'_> {
     fn head(&self) -> &Head {
         &self.head
+    }
+
+    fn method_traces(&self) -> Vec<ContainedTrace> {
+        if !self.has_method_traces {
+            return Vec::new();
+        }
+        let index = PacketIndex::of(&self.streams, &mut ReadReport::default());
+        index.method_traces.iter().map(|packet| method_trace(packet)).collect()
     }
 
     fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {

@@ -89,6 +89,7 @@ impl<'a> TraceDat<'a> {
             snapshots: self.options.recorder_info.snapshots.clone(),
             cpus: self.options.cpus.or_else(|| self.cpu_data.iter().map(|s| s.cpu.saturating_add(1)).max()),
             machine: self.options.uname.clone(),
+            device: self.options.recorder_info.device.clone(),
         }
     }
 

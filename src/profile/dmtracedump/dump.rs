@@ -72,6 +72,8 @@ pub(crate) struct DumpRelative {
     pub row: usize,
     /// Calls between the two methods.
     pub calls: u64,
+    /// All calls of the callee, whoever called it.
+    pub of_calls: u64,
     /// Time of those calls, µs.
     pub total: u64,
 }
@@ -127,12 +129,13 @@ impl MethodDump {
         let (mut parents, mut children) = (BTreeMap::new(), BTreeMap::new());
         for (CallEdgeKey { caller, callee, caller_recursive, callee_recursive }, edge) in &graph.edges {
             let (caller, callee, total) = (place(*caller), place(*callee), micros(edge.total));
+            let of_calls = dump.rows[callee].calls.iter().sum();
             for (list, key) in [
                 (&mut parents, (callee, *callee_recursive, caller)),
                 (&mut children, (caller, *caller_recursive, callee)),
             ] {
                 let sum: &mut DumpRelative =
-                    list.entry(key).or_insert(DumpRelative { row: key.2, calls: 0, total: 0 });
+                    list.entry(key).or_insert(DumpRelative { row: key.2, calls: 0, of_calls, total: 0 });
                 sum.calls += edge.calls;
                 sum.total += total;
             }

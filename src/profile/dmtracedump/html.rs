@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::dump::{DumpGroup, DumpRelative, DumpRow, MethodDump};
-use super::page::{attribute, write_foot, write_head, write_table_head};
+use super::page::{write_foot, write_head, write_table_head};
 use super::text::percent;
-use crate::text::markup::escape_html;
+use crate::text::markup::{escape_attribute, escape_html};
 
 const SECTIONS: [(&str, &str); 4] = [
     ("exclusive", "Exclusive profile"),
@@ -80,9 +80,8 @@ impl<'a> Page<'a> {
         let columns = ["index", "%/total", "%/self", "index", "calls", "usecs", "name<"];
         write_table_head("calls", &columns, None, out)?;
         for (n, row) in self.dump.rows.iter().enumerate().take_while(|(_, row)| row.inclusive > 0) {
-            let calls = row.calls[0] + row.calls[1];
             writeln!(out, "<tbody id=\"m{n}\">")?;
-            self.relatives(row, &self.dump.parents[n], out, |_| calls)?;
+            self.relatives(row, &self.dump.parents[n], out)?;
             let share = percent(row.inclusive, self.dump.total);
             let [calls, recursive] = row.calls;
             writeln!(
@@ -98,7 +97,7 @@ impl<'a> Page<'a> {
                 percent(row.outermost_exclusive, row.inclusive),
                 row.outermost_exclusive
             )?;
-            self.relatives(row, &self.dump.children[n], out, |other| other.calls[0] + other.calls[1])?;
+            self.relatives(row, &self.dump.children[n], out)?;
             writeln!(out, "</tbody>")?;
         }
         writeln!(out, "</table></section>")
@@ -109,7 +108,6 @@ impl<'a> Page<'a> {
         row: &DumpRow,
         lists: &[Vec<DumpRelative>; 2],
         out: &mut impl Write,
-        of: impl Fn(&DumpRow) -> u64,
     ) -> io::Result<()> {
         for (recursive, list) in [false, true].into_iter().zip(lists) {
             if recursive && !list.is_empty() {
@@ -128,7 +126,7 @@ impl<'a> Page<'a> {
                     "<tr><td></td><td></td>{share}<td>{}</td><td>{}/{}</td><td>{}</td>{}</tr>",
                     index(other),
                     relative.calls,
-                    of(other),
+                    relative.of_calls,
                     relative.total,
                     self.name(other, true)
                 )?;
@@ -192,7 +190,7 @@ impl<'a> Page<'a> {
             (true, Some(place)) => format!("<a href=\"#c{place}\">{class}</a>."),
             (true, None) => format!("{class}."),
         };
-        let (name, signature) = (escape_html(name), attribute(&row.signature));
+        let (name, signature) = (escape_html(name), escape_attribute(&row.signature));
         format!("<td class=\"name\">{class}{name} <span class=\"signature\">{signature}</span></td>")
     }
 }

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use crate::text::markup::escape_html;
+use crate::text::markup::{escape_attribute, escape_html};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -20,7 +20,7 @@ pub(super) fn write_head(
 ) -> io::Result<()> {
     let policy =
         format!("default-src 'none'; style-src 'sha256-{STYLE_HASH}'; script-src 'sha256-{SCRIPT_HASH}'");
-    let title = attribute(title);
+    let title = escape_attribute(title);
     writeln!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
@@ -57,11 +57,6 @@ pub(super) fn write_table_head(
         write!(out, "<th scope=\"col\"{class}{order}>{}</th>", column.trim_end_matches('<'))?;
     }
     writeln!(out, "</tr></thead>")
-}
-
-/// Text in an attribute or between tags.
-pub(super) fn attribute(text: &str) -> String {
-    escape_html(text).replace('"', "&quot;")
 }
 
 #[cfg(test)]

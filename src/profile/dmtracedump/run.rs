@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use super::dot::{self, Picture};
 use super::dump::{MethodDump, default_clock, write_records};
 use super::{diff, diff_html, html, text};
-use crate::formats::art_method::open_files::{open_file, open_files};
 use crate::formats::art_method::{CPU, MethodTrace};
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::profile::error::ProfileError;
+use crate::profile::inputs::{open_earlier, open_inputs};
 use crate::profile::output::{ProfileOutput, ProfileReport, check_outputs};
 
 /// A request to profile one trace as dmtracedump did.
@@ -42,7 +42,7 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
     let source = request.graph.as_deref().filter(|_| request.keep_graph_source).map(source_of);
     let outputs: Vec<&Path> = request.graph.iter().chain(&source).map(PathBuf::as_path).collect();
     check_outputs(request.traces.iter().chain(&request.earlier), &outputs)?;
-    let inputs = open_files(&request.traces, request.unpack_limit)?;
+    let inputs = open_inputs(&request.traces, request.unpack_limit)?;
     let [input] = &inputs[..] else { return Err(ProfileError::SeveralTracesToDump) };
     let mut report = ProfileReport::default();
     let trace = output.read(input, &mut report)?;
@@ -52,14 +52,16 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
         input.check_whole()?;
         return Ok(report);
     }
+    check_times(&input.name, &trace)?;
     let dump = MethodDump::of(&trace, clock);
     let name = &input.name;
     report |= output.report_anomalies(input, &dump.anomalies);
     input.check_whole()?;
     match &request.earlier {
         Some(path) => {
-            let input = open_file(path, request.unpack_limit)?;
+            let input = open_earlier(path, request.unpack_limit)?;
             let trace = output.read(&input, &mut report)?;
+            check_times(&input.name, &trace)?;
             let earlier = MethodDump::of(&trace, clock);
             report |= output.report_anomalies(&input, &earlier.anomalies);
             input.check_whole()?;
@@ -81,6 +83,14 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
         output.write_file(path, |out| Ok(dot::draw(&graph, Picture::Png, out)?))?;
     }
     Ok(report)
+}
+
+/// Every figure of the old tool is a time.
+fn check_times(name: &str, trace: &MethodTrace<'_>) -> Result<(), ProfileError> {
+    match trace.header().has_times() {
+        true => Ok(()),
+        false => Err(ProfileError::NoTimes { name: name.to_owned(), purpose: "dmtracedump" }),
+    }
 }
 
 /// A line about a trace.

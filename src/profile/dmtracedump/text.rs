@@ -53,9 +53,8 @@ fn inclusive(dump: &MethodDump, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "sorted by inclusive time.\n\nindex  %/total %/self  index     calls         usecs name")?;
     for (n, row) in dump.rows.iter().enumerate().take_while(|(_, row)| row.inclusive > 0) {
         writeln!(out, "----------------------------------------------------")?;
-        let calls = row.calls[0] + row.calls[1];
         let own = percent(row.outermost_exclusive, row.inclusive);
-        relatives(dump, row, &dump.parents[n], out, |_| calls)?;
+        relatives(dump, row, &dump.parents[n], out)?;
         let (index, share) = (format!("[{n}]"), percent(row.inclusive, dump.total));
         let ([calls, recursive], inclusive) = (row.calls, row.inclusive);
         let name = row.full_name();
@@ -69,7 +68,7 @@ fn inclusive(dump: &MethodDump, out: &mut impl Write) -> io::Result<()> {
             "{:6} {:5}   {own:5.1}% {:>6} {:6} {:6} {:9}",
             "", "", "excl", "", "", row.outermost_exclusive
         )?;
-        relatives(dump, row, &dump.children[n], out, |other| other.calls[0] + other.calls[1])?;
+        relatives(dump, row, &dump.children[n], out)?;
     }
     Ok(())
 }
@@ -79,7 +78,6 @@ fn relatives(
     row: &DumpRow,
     lists: &[Vec<DumpRelative>; 2],
     out: &mut impl Write,
-    of: impl Fn(&DumpRow) -> u64,
 ) -> io::Result<()> {
     for (recursive, list) in [false, true].into_iter().zip(lists) {
         if recursive && !list.is_empty() {
@@ -92,7 +90,7 @@ fn relatives(
                 false => format!("{:5.1}%", percent(relative.total, row.inclusive)),
             };
             let (index, calls, all, total) =
-                (format!("[{}]", other.index), relative.calls, of(other), relative.total);
+                (format!("[{}]", other.index), relative.calls, relative.of_calls, relative.total);
             let name = other.full_name();
             writeln!(out, "{:6} {:5}   {share} {index:>6} {calls:6}/{all:<6} {total:9} {name}", "", "")?;
         }

@@ -11,6 +11,11 @@ pub(crate) fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
+/// Text as the value of an attribute in double quotes.
+pub(crate) fn escape_attribute(text: &str) -> String {
+    escape_html(text).replace('"', "&quot;")
+}
+
 /// Writes `text` for the inside of a `<script>`. What would end the script, `</script`, gets a backslash
 /// behind the `<`, and so does `<!--`, behind which a browser takes `<script` for the start of another
 /// script. A text that has backslashes there already gets one more, so that [`unescape_script`] finds the

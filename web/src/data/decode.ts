@@ -2,7 +2,6 @@
 
 import { type Column, ColumnReader } from "./columns";
 import type { TrackInfo } from "./format";
-import { inclusiveTimes } from "./inclusive";
 import type { TrackColumns } from "./trace";
 import { unpack } from "./unpack";
 
@@ -39,11 +38,9 @@ function decodeTrack(track: TrackInfo, bytes: Uint8Array): TrackColumns {
     case "slices":
       return { spans: { ...ends(), depth: column("depth"), label: column("name"), flags: optional("flags"),
         args: optional("args"), thread: optional("thread") } };
-    case "calls": {
-      const spans = { ...ends(), depth: column<Uint16Array>("depth"), label: column<Uint32Array>("method"),
-        cpu: optional<Float64Array>("cpu"), flags: optional<Uint8Array>("flags") };
-      return { spans: { ...spans, inclusive: inclusiveTimes(spans) } };
-    }
+    case "calls":
+      return { spans: { ...ends(), depth: column("depth"), label: column("method"), cpu: optional("cpu"),
+        flags: optional("flags") } };
     case "states":
       return { states: { ...ends(), state: column("state"), cpu: Uint16Array.from(column("cpu")),
         waker: optional("waker") } };

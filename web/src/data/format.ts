@@ -65,12 +65,13 @@ export interface TrackInfo {
 
 export type Encoding = "varint" | "zigzag" | "delta" | "zigzag-delta" | "f64";
 
-/** The four arrays of a method table; each number is a string id. */
+/** The arrays of a method table: string ids, and the inclusive time over all threads in ns. */
 export interface MethodTable {
   class: number[];
   name: number[];
   signature: number[];
   file: number[];
+  inclusive: number[];
 }
 
 /** What `merge --json` says; members that the page does not know are ignored. */
@@ -114,7 +115,7 @@ export interface ComparisonRow {
 
 const DIRECTORY_ID = "tracebridge-directory";
 const BLOCK_PREFIX = "tracebridge-block:";
-const VERSION = 2;
+const VERSION = 3;
 const CUT = "The file may have been cut while it was copied.";
 
 /** The page's directory. Throws an Error with a sentence for people where the page holds none that fits. */

@@ -12,8 +12,6 @@ export interface SpanColumns {
   label: Uint32Array;
   /** Thread CPU time of a call with its callees, ns. */
   cpu?: Float64Array;
-  /** Of calls: how long each method of the track took, callees included, ns. */
-  inclusive?: { methods: Uint32Array; times: Float64Array };
   flags?: Uint8Array;
   /** String id + 1 of a slice's arguments; 0 is none. */
   args?: Uint32Array;

@@ -210,11 +210,7 @@ export class Model {
 
   /** A colour per method, dealt by inclusive time. */
   private methodColors(): Uint32Array {
-    const totals = new Float64Array(this.trace.methods?.name.length ?? 0);
-    for (const { spans } of this.trace.tracks) {
-      spans?.inclusive?.methods.forEach((method, n) => (totals[method] += spans.inclusive!.times[n]));
-    }
-    return deal(totals);
+    return deal(Float64Array.from(this.trace.methods?.inclusive ?? []));
   }
 
   private findVsync(): Float64Array {

@@ -17,13 +17,23 @@
 //! avoid even that file, but `linkat` cannot replace a target, and only some file systems of Linux have it.
 //! The directory is not synchronised: after a power failure the older file may be back, whole.)
 
+#[cfg(unix)]
+#[path = "unix.rs"]
+mod system;
+#[cfg(not(unix))]
+#[path = "windows.rs"]
+mod system;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, is_separator};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
+
+pub(crate) use system::check_fifo;
+use system::{identity, is_foreign, keep_permissions};
 
 /// Who may read a new output file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +82,7 @@ pub(crate) fn abandon_all() {
         }
     };
     for part in parts.drain(..) {
-        let _ = fs::remove_file(part);
+        let _ = fs::remove_file(&part).or_else(|_| fs::remove_dir_all(&part));
     }
     std::mem::forget(parts);
 }
@@ -150,7 +160,8 @@ impl Drop for OutputFile {
 
 /// Whether the path names no file: it is empty, or ends in a slash.
 fn has_empty_name(target: &Path) -> bool {
-    target.file_name().is_none() || target.as_os_str().as_encoded_bytes().ends_with(b"/")
+    let last = target.as_os_str().as_encoded_bytes().last();
+    target.file_name().is_none() || last.is_some_and(|last| is_separator(char::from(*last)))
 }
 
 /// Opens a target that cannot be replaced. Returns `None` for a target that can. `meta` is what the target's
@@ -167,8 +178,7 @@ fn open_directly(target: &Path, meta: &Metadata) -> io::Result<Option<File>> {
     }
     options.write(true);
     check_fifo(target)?;
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, nix::libc::O_NOFOLLOW);
+    system::follow_no_link(&mut options);
     options.open(target).map(Some)
 }
 
@@ -179,52 +189,6 @@ fn is_name_of_descriptor(target: &Path) -> bool {
         _ => Path::new("."),
     };
     fs::canonicalize(dir).is_ok_and(|dir| dir == Path::new("/dev") || dir.starts_with("/proc"))
-}
-
-/// Gives `file` the group and the permissions of the file that it will replace.
-fn keep_permissions(file: &File, replaced: &Metadata) -> io::Result<()> {
-    #[cfg(unix)]
-    let permissions = {
-        use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-        let gid = replaced.gid();
-        let mode = replaced.mode() & 0o777;
-        let group_kept = fchown(file, None, Some(gid)).is_ok();
-        // Another group gets no more rights than all others have.
-        let others = (mode & 0o007) << 3;
-        fs::Permissions::from_mode(if group_kept { mode } else { mode & (0o707 | others) })
-    };
-    #[cfg(not(unix))]
-    let permissions = replaced.permissions();
-    file.set_permissions(permissions)
-}
-
-/// Fails if `target` is a FIFO of another user, who would receive what is written.
-///
-/// # Errors
-/// [`io::ErrorKind::PermissionDenied`].
-pub(crate) fn check_fifo(target: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    if fs::symlink_metadata(target)
-        .is_ok_and(|meta| std::os::unix::fs::FileTypeExt::is_fifo(&meta.file_type()) && is_foreign(&meta))
-    {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            "is a FIFO of another user, which is not written to",
-        ));
-    }
-    Ok(())
-}
-
-/// Whether a file belongs neither to this user nor to root.
-#[cfg(unix)]
-fn is_foreign(meta: &fs::Metadata) -> bool {
-    let uid = std::os::unix::fs::MetadataExt::uid(meta);
-    uid != 0 && uid != nix::unistd::geteuid().as_raw()
-}
-
-#[cfg(not(unix))]
-fn is_foreign(_: &fs::Metadata) -> bool {
-    false
 }
 
 /// Creates a new file in the directory of `target`, under a name that nobody can predict. The file may be
@@ -242,11 +206,9 @@ pub(crate) fn create_beside(target: &Path, readers: Readers) -> io::Result<(File
         let part = target.with_file_name(part);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(
-            &mut options,
-            if readers == Readers::Owner { 0o600 } else { 0o666 },
-        );
+        if readers == Readers::Owner {
+            system::keep_private(&mut options);
+        }
         match options.open(&part) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries.next().is_some() => {}
             opened => return opened.map(|file| (file, part)),
@@ -263,14 +225,41 @@ pub(crate) fn create_private_dir(parent: &Path, prefix: &str) -> io::Result<Path
     let mut tries = 0..MAX_NAMES;
     loop {
         let dir = parent.join(format!("{prefix}-{:016x}", unpredictable()));
-        #[cfg_attr(not(unix), allow(unused_mut))]
-        let mut builder = fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        match builder.create(&dir) {
+        match system::create_private_dir(&dir) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries.next().is_some() => {}
             created => return created.map(|()| dir),
         }
+    }
+}
+
+/// A directory for files that are needed for a while, which only this user can read. It is removed with all
+/// files in it when this is dropped or a signal ends the process.
+#[derive(Debug)]
+pub(crate) struct ScratchDir(PathBuf);
+
+impl ScratchDir {
+    /// Makes a new directory in `parent`, hidden, under a name that nobody can predict.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub(crate) fn create(parent: &Path) -> io::Result<ScratchDir> {
+        let mut parts = unfinished();
+        let dir = create_private_dir(parent, ".tracebridge")?;
+        parts.push(dir.clone());
+        Ok(ScratchDir(dir))
+    }
+
+    /// The directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for ScratchDir {
+    fn drop(&mut self) {
+        let mut parts = unfinished();
+        let _ = fs::remove_dir_all(&self.0);
+        parts.retain(|other| other != &self.0);
     }
 }
 
@@ -338,22 +327,6 @@ fn is_same_target(a: &Path, b: &Path) -> bool {
         (false, false) => replaced(a) && place(a).is_some_and(|a| Some(a) == place(b)),
         (a, b) => a && b,
     }
-}
-
-/// What a path names, if that is something that a program can destroy or wait for by reading and writing it:
-/// a file or a FIFO. `-` is `stream`.
-#[cfg(unix)]
-fn identity(path: &Path, stream: &impl std::os::fd::AsFd) -> Option<(u64, u64)> {
-    use std::os::unix::fs::{FileTypeExt, MetadataExt};
-    let stream = || Some(File::from(stream.as_fd().try_clone_to_owned().ok()?));
-    let meta = if path == Path::new("-") { stream()?.metadata() } else { fs::metadata(path) }.ok()?;
-    (meta.is_file() || meta.file_type().is_fifo()).then_some((meta.dev(), meta.ino()))
-}
-
-/// The absolute path without links, if there is a file.
-#[cfg(not(unix))]
-fn identity<S>(path: &Path, _: &S) -> Option<PathBuf> {
-    fs::canonicalize(path).ok().filter(|path| path.is_file())
 }
 
 /// A number that nobody can predict, for the name of a file.

@@ -1,0 +1,289 @@
+//! The adb server: where it is, how it is started, and what it is asked about devices.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::attached::AttachedDevice;
+use super::connection::Connection;
+use super::error::AdbError;
+
+/// adb's own port.
+const DEFAULT_PORT: u16 = 5037;
+
+/// How long a device or the server may be silent while something is due, unless [`STALL_VARIABLE`] says
+/// otherwise.
+const STALL: Duration = Duration::from_secs(30);
+
+/// The environment variable with that time, in seconds.
+const STALL_VARIABLE: &str = "TRACEBRIDGE_ADB_TIMEOUT";
+
+/// How long `adb start-server` may take.
+const START_TIME: Duration = Duration::from_secs(20);
+
+/// The adb server that this process uses. It is started if none runs; a running one is used as it is, of
+/// whatever version, and never ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    host: String,
+    port: u16,
+    /// How long it may be silent while something is due.
+    stall: Duration,
+}
+
+impl Server {
+    /// The server that `ADB_SERVER_SOCKET` (`tcp:HOST:PORT` or `tcp:PORT`) or `ANDROID_ADB_SERVER_PORT`
+    /// names, else that of this machine at port 5037. It is not contacted.
+    ///
+    /// # Errors
+    /// [`AdbError::BadVariable`].
+    pub fn from_environment() -> Result<Server, AdbError> {
+        let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        let server =
+            Server::from_variables(variable("ADB_SERVER_SOCKET"), variable("ANDROID_ADB_SERVER_PORT"))?;
+        let Some(value) = variable(STALL_VARIABLE) else { return Ok(server) };
+        match value.parse() {
+            Ok(seconds @ 1..=86_400) => Ok(Server { stall: Duration::from_secs(seconds), ..server }),
+            _ => {
+                let why = "it must be a number of seconds, 1 to 86400";
+                Err(AdbError::BadVariable { variable: STALL_VARIABLE, value, why })
+            }
+        }
+    }
+
+    fn from_variables(socket: Option<String>, port: Option<String>) -> Result<Server, AdbError> {
+        let (host, port, variable, value, why) = match (socket, port) {
+            (Some(socket), _) => {
+                let address =
+                    socket.strip_prefix("tcp:").map(|rest| rest.rsplit_once(':').unwrap_or(("", rest)));
+                let (host, port) = address.unwrap_or_default();
+                let (host, port) = (host.trim_matches(['[', ']']).to_owned(), port.to_owned());
+                (host, port, "ADB_SERVER_SOCKET", socket, "it must be tcp:HOST:PORT or tcp:PORT")
+            }
+            (None, Some(port)) => {
+                (String::new(), port.clone(), "ANDROID_ADB_SERVER_PORT", port, "it must be a port's number")
+            }
+            (None, None) => return Ok(Server { host: localhost(), port: DEFAULT_PORT, stall: STALL }),
+        };
+        let host = if host.is_empty() || host == "localhost" { localhost() } else { host };
+        match port.parse() {
+            Ok(port) if port > 0 => Ok(Server { host, port, stall: STALL }),
+            _ => Err(AdbError::BadVariable { variable, value, why }),
+        }
+    }
+
+    /// How long a device may be silent, or away, while something is due.
+    pub fn stall(&self) -> Duration {
+        self.stall
+    }
+
+    /// The server's address, for messages.
+    pub fn address(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// Makes sure that a server answers: starts one on this machine if none does.
+    ///
+    /// # Errors
+    /// [`AdbError::NotInstalled`], [`AdbError::ServerNotStarted`], or [`AdbError::NoServer`] for one of
+    /// another machine.
+    pub fn ensure_running(&self) -> Result<(), AdbError> {
+        let address = self.address();
+        match Connection::open(&self.host, self.port, self.stall) {
+            Ok(_) => return self.check_version(),
+            Err(source) if !self.is_local() => return Err(AdbError::NoServer { address, source }),
+            Err(_) => {}
+        }
+        let candidates = programs();
+        let Some(adb) = candidates.iter().find(|program| runs(program)) else {
+            return Err(AdbError::NotInstalled { address });
+        };
+        start(adb, self.port).map_err(|why| AdbError::ServerNotStarted {
+            adb: adb.display().to_string(),
+            address: address.clone(),
+            why,
+        })?;
+        self.check_version()
+    }
+
+    /// Asks the server for the version of its protocol, so that something else at its address is found out. A
+    /// server of any version will do.
+    fn check_version(&self) -> Result<(), AdbError> {
+        let mut connection = self.connect()?;
+        connection.request("host:version")?;
+        let text = connection.text()?;
+        match u32::from_str_radix(&text, 16) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(connection.nonsense(format!("the version is \"{}\"", text.escape_debug()))),
+        }
+    }
+
+    /// The devices that the server knows.
+    ///
+    /// # Errors
+    /// [`AdbError`].
+    pub fn devices(&self) -> Result<Vec<AttachedDevice>, AdbError> {
+        let mut connection = self.connect()?;
+        connection.request("host:devices-l")?;
+        Ok(AttachedDevice::parse_list(&connection.text()?))
+    }
+
+    /// The features that a device's adbd offers: `shell_v2`, `stat_v2`.
+    ///
+    /// # Errors
+    /// [`AdbError`].
+    pub fn features(&self, serial: &str) -> Result<Vec<String>, AdbError> {
+        let mut connection = self.connect()?;
+        connection.doing(format!("asking {serial} for its features"));
+        connection
+            .request(&format!("host-serial:{serial}:features"))
+            .map_err(|error| of_device(error, serial))?;
+        Ok(connection.text()?.split(',').map(str::to_owned).collect())
+    }
+
+    /// Has the server connect to a device at a network address, which it may have forgotten. A serial that is
+    /// no such address is left alone.
+    ///
+    /// # Errors
+    /// [`AdbError`] of the server; that the device does not answer is not told.
+    pub fn reconnect(&self, serial: &str) -> Result<(), AdbError> {
+        if !serial.contains(':') {
+            return Ok(());
+        }
+        let mut connection = self.connect()?;
+        connection.doing(format!("connecting to {serial}"));
+        connection.request(&format!("host:connect:{serial}"))?;
+        // The server says in words whether it is connected; the list of devices shows it.
+        connection.text().map(drop)
+    }
+
+    /// Connects to a service of a device (`shell:…`, `sync:`).
+    ///
+    /// # Errors
+    /// [`AdbError`] of the server, of the device's state, or [`AdbError::Refused`] by the device.
+    pub(super) fn open(&self, serial: &str, service: &str, what: String) -> Result<Connection, AdbError> {
+        let mut connection = self.connect()?;
+        connection.doing(what);
+        connection.request(&format!("host:transport:{serial}")).map_err(|error| of_device(error, serial))?;
+        connection.request(service).map_err(|error| of_device(error, serial))?;
+        Ok(connection)
+    }
+
+    fn connect(&self) -> Result<Connection, AdbError> {
+        Connection::open(&self.host, self.port, self.stall)
+            .map_err(|source| AdbError::NoServer { address: self.address(), source })
+    }
+
+    /// Whether the server is one of this machine.
+    fn is_local(&self) -> bool {
+        self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
+fn localhost() -> String {
+    Ipv4Addr::LOCALHOST.to_string()
+}
+
+/// The server's words about a device as the error of the device's state.
+fn of_device(error: AdbError, serial: &str) -> AdbError {
+    let AdbError::Refused { what, text } = error else { return error };
+    let serial = serial.to_owned();
+    match text.as_str() {
+        text if text.starts_with("device unauthorized") || text.starts_with("device still authorizing") => {
+            AdbError::Unauthorized { serial }
+        }
+        text if text.starts_with("device offline") || text.starts_with("device still connecting") => {
+            AdbError::Offline { serial }
+        }
+        text if text.starts_with("device '") && text.ends_with("not found") => {
+            AdbError::NoSuchDevice { serial, attached: Vec::new() }
+        }
+        text if text.starts_with("insufficient permissions") => {
+            AdbError::NoPermissions { serial, state: text.to_owned() }
+        }
+        // What a server says whose device went away between two requests.
+        "closed" | "device not found" => AdbError::ConnectionLost { what },
+        _ => AdbError::Refused { what, text },
+    }
+}
+
+/// The programs that may be `adb`, the likeliest first.
+fn programs() -> Vec<PathBuf> {
+    let name = format!("adb{}", env::consts::EXE_SUFFIX);
+    let sdks = ["ANDROID_HOME", "ANDROID_SDK_ROOT"].into_iter().filter_map(env::var_os);
+    let in_sdks =
+        sdks.filter(|dir| !dir.is_empty()).map(|dir| Path::new(&dir).join("platform-tools").join(&name));
+    [PathBuf::from("adb")].into_iter().chain(in_sdks).collect()
+}
+
+/// Whether the program exists and runs.
+fn runs(program: &Path) -> bool {
+    let mut version = Command::new(program);
+    version.arg("version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    version.status().is_ok_and(|status| status.success())
+}
+
+/// Has `adb` start a server. The error is a reason in words.
+fn start(adb: &Path, port: u16) -> Result<(), String> {
+    let mut command = Command::new(adb);
+    command.args([OsStr::new("-P"), OsStr::new(&port.to_string()), OsStr::new("start-server")]);
+    // The server that it starts would keep a pipe open.
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|error: io::Error| error.to_string())?;
+    let give_up = Instant::now() + START_TIME;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(status.to_string()),
+            Ok(None) if Instant::now() < give_up => std::thread::sleep(Duration::from_millis(20)),
+            Ok(None) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("it has not ended within {} s", START_TIME.as_secs()));
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(socket: &str, port: &str) -> Result<String, String> {
+        let given = |value: &str| (!value.is_empty()).then(|| value.to_owned());
+        Server::from_variables(given(socket), given(port)).map(|s| s.address()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_variables_of_adb_name_the_server() {
+        assert_eq!(address("", "").unwrap(), "127.0.0.1:5037");
+        assert_eq!(address("", "6000").unwrap(), "127.0.0.1:6000");
+        assert_eq!(address("tcp:6001", "6000").unwrap(), "127.0.0.1:6001");
+        assert_eq!(address("tcp:localhost:6001", "").unwrap(), "127.0.0.1:6001");
+        assert_eq!(address("tcp:lab.example:6001", "").unwrap(), "lab.example:6001");
+        assert_eq!(address("tcp:[::1]:6001", "").unwrap(), "::1:6001");
+        for (socket, port) in [("", "x"), ("", "0"), ("tcp:a:b", ""), ("local:x", ""), ("tcp:", "")] {
+            assert!(address(socket, port).unwrap_err().contains("it must be"), "{socket} {port}");
+        }
+    }
+
+    #[test]
+    fn the_servers_words_about_a_device_become_its_state() {
+        let of = |text: &str| {
+            let text = text.to_owned();
+            of_device(AdbError::Refused { what: "x".into(), text }, "S").to_string()
+        };
+        assert!(
+            of("device unauthorized.\nThis adb server's $ADB_VENDOR_KEYS is not set")
+                .contains("accept the dialogue")
+        );
+        assert!(of("device offline").starts_with("S: offline"));
+        assert!(of("device 'S' not found").starts_with("no device S"));
+        assert_eq!(of("something else"), "x: adb says: something else");
+    }
+}

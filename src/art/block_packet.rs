@@ -1,0 +1,205 @@
+//! The packets of versions 4 and 5, and of the always-on tracer: declarations, blocks of records, and what
+//! the writer states at the end.
+//!
+//! AOSP's `runtime/trace.cc` has had three writers under the same version numbers, and
+//! `runtime/trace_profile.cc` writes packets of its own: [`PacketForm`] names them. **No real file of any was
+//! available**: this module follows the sources.
+
+use thiserror::Error;
+
+use super::{leb128, u16_at, u32_at, u64_at};
+
+/// The forms in which runtimes write packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PacketForm {
+    /// The first writer, of 2024: method ids of 32 bits, and the first record of a block in the block's
+    /// header, with this number of clocks (1 or 2).
+    First {
+        /// The number of clocks that records carry.
+        clocks: usize,
+    },
+    /// The later writers of versions 4 and 5: blocks state their size.
+    Sized,
+    /// The always-on tracer's long-running methods: as [`PacketForm::Sized`], with a calibration of 16 bytes
+    /// in place of a summary.
+    LongRunning,
+    /// The always-on tracer's file of all methods: blocks have no size, but `padding` bytes behind the number
+    /// of records, which are not initialised.
+    AllMethods {
+        /// The number of these bytes: 4, or 0 in files that begin with `TMOL`.
+        padding: usize,
+    },
+}
+
+/// One packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockPacket<'a> {
+    /// A thread's id and name.
+    Thread(u32, &'a [u8]),
+    /// A method: its id as records have it, then class, name, signature and file, separated by tabs.
+    Method(u64, &'a [u8]),
+    /// Records of a thread.
+    Entries(EntriesPacket<'a>),
+    /// The text section.
+    Summary(&'a [u8]),
+    /// Readings of the counter and of CLOCK_MONOTONIC, one right after the other, both in ns.
+    Calibration {
+        /// The counter, converted to ns.
+        counter_ns: u64,
+        /// CLOCK_MONOTONIC, ns.
+        monotonic_ns: u64,
+    },
+}
+
+/// Records of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntriesPacket<'a> {
+    /// The thread's kernel id.
+    pub thread: u32,
+    /// The number of records as the runtime states it: in [`PacketForm::Sized`] modulo 65,536 and summed over
+    /// the blocks of one flush, in [`PacketForm::First`] modulo 65,536 and without the record in the header.
+    pub stated_records: u32,
+    /// The bytes of the records, as far as they are there. In [`PacketForm::First`] they begin with the first
+    /// record, the number of records and their size, from the header.
+    pub entries: &'a [u8],
+    /// Whether the end of the file cuts off the block.
+    pub is_cut: bool,
+}
+
+/// The reason why no further packet can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum BlockError {
+    /// The file ends inside a packet.
+    #[error("the file ends in the middle of a packet")]
+    Cut,
+    /// A packet of an unknown kind has an unknown length, so nothing behind it can be read.
+    #[error("no runtime writes packets of kind {0} (0 thread, 1 method, 2 entries, 3 summary)")]
+    Kind(u8),
+}
+
+/// Reads the packet at the start of `bytes` and returns it with its length; `None` at the end of the file. If
+/// the end of the file cuts off a block of records, the packet holds the bytes that are there.
+pub fn next_block_packet(
+    bytes: &[u8],
+    form: PacketForm,
+) -> Option<Result<(BlockPacket<'_>, usize), BlockError>> {
+    let kind = *bytes.first()?;
+    Some(match (kind, form) {
+        (0..=3, _) => read_packet(kind, bytes, form).ok_or(BlockError::Cut),
+        _ => Err(BlockError::Kind(kind)),
+    })
+}
+
+/// The offset up to which `bytes` are whole packets of this form.
+pub fn end_of_whole_packets(bytes: &[u8], form: PacketForm) -> usize {
+    let mut at = 0;
+    while let Some(Ok((packet, len))) = bytes.get(at..).and_then(|rest| next_block_packet(rest, form)) {
+        if matches!(packet, BlockPacket::Entries(EntriesPacket { is_cut: true, .. })) {
+            break;
+        }
+        at += len;
+    }
+    at
+}
+
+fn read_packet(kind: u8, bytes: &[u8], form: PacketForm) -> Option<(BlockPacket<'_>, usize)> {
+    let text = |from: usize, len: u16| {
+        let end = from + usize::from(len);
+        bytes.get(from..end).map(|text| (text, end))
+    };
+    match (kind, form) {
+        (0, _) => {
+            let (name, end) = text(7, u16_at(bytes, 5)?)?;
+            Some((BlockPacket::Thread(u32_at(bytes, 1)?, name), end))
+        }
+        (1, PacketForm::First { .. }) => {
+            let (line, end) = text(7, u16_at(bytes, 5)?)?;
+            Some((BlockPacket::Method(u64::from(u32_at(bytes, 1)?) << 2, line), end))
+        }
+        (1, _) => {
+            let (line, end) = text(11, u16_at(bytes, 9)?)?;
+            Some((BlockPacket::Method(u64_at(bytes, 1)?, line), end))
+        }
+        (2, PacketForm::First { clocks }) => first_form_block(bytes, clocks),
+        (2, PacketForm::Sized | PacketForm::LongRunning) => {
+            let size = u32_at(bytes, 8)? as usize;
+            let rest = bytes.get(12..)?;
+            let entries = &rest[..size.min(rest.len())];
+            Some(block(bytes, 12 + entries.len(), entries, size > rest.len()))
+        }
+        (2, PacketForm::AllMethods { padding }) => {
+            let stated_records = u24_at(bytes, 5)?;
+            let rest = bytes.get(8 + padding..)?;
+            let ends = rest.iter().enumerate().filter(|(_, byte)| leb128::ends(**byte));
+            let end = match stated_records.checked_sub(1) {
+                None => Some(0),
+                Some(last) => ends.map(|(n, _)| n + 1).nth(last as usize),
+            };
+            let entries = &rest[..end.unwrap_or(rest.len())];
+            Some(block(bytes, 8 + padding + entries.len(), entries, end.is_none()))
+        }
+        (_, PacketForm::LongRunning | PacketForm::AllMethods { .. }) => {
+            let (counter_ns, monotonic_ns) = (u64_at(bytes, 1)?, u64_at(bytes, 9)?);
+            Some((BlockPacket::Calibration { counter_ns, monotonic_ns }, 17))
+        }
+        _ => {
+            let (summary, end) = text(3, u16_at(bytes, 1)?)?;
+            Some((BlockPacket::Summary(summary), end))
+        }
+    }
+}
+
+/// The packet of a block that takes `len` of `bytes`.
+fn block<'a>(bytes: &'a [u8], len: usize, entries: &'a [u8], is_cut: bool) -> (BlockPacket<'a>, usize) {
+    let thread = u32_at(bytes, 1).unwrap_or_default();
+    let stated_records = u24_at(bytes, 5).unwrap_or_default();
+    (BlockPacket::Entries(EntriesPacket { thread, stated_records, entries, is_cut }), len)
+}
+
+fn u24_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let [a, b, c] = *bytes.get(at..)?.first_chunk()?;
+    Some(u32::from_le_bytes([a, b, c, 0]))
+}
+
+/// A block of [`PacketForm::First`]. Its header has 16 bits for the number of the records and for their size,
+/// and a full buffer of the runtime has more of both: the block ends where both agree modulo 65,536.
+fn first_form_block(bytes: &[u8], clocks: usize) -> Option<(BlockPacket<'_>, usize)> {
+    let header = 13 + 4 * clocks;
+    let thread = u32_at(bytes, 1)?;
+    let (count, size) = (u16_at(bytes, header - 4)?, u16_at(bytes, header - 2)?);
+    let rest = bytes.get(header..)?;
+    let agrees =
+        |numbers: usize| numbers.is_multiple_of(1 + clocks) && (numbers / (1 + clocks)) as u16 == count;
+    let (mut numbers, mut counted) = (0, 0);
+    let mut found = None;
+    for end in (usize::from(size)..=rest.len()).step_by(1 << 16) {
+        numbers += leb128::count(&rest[counted..end]) as usize;
+        counted = end;
+        let is_whole = end == 0 || leb128::ends(rest[end - 1]);
+        if is_whole && agrees(numbers) && may_be_packet(&rest[end..]) {
+            found = Some(end);
+            break;
+        }
+    }
+    let end = header + found.unwrap_or(rest.len());
+    let (stated_records, is_cut) = (u32::from(count), found.is_none());
+    let packet = EntriesPacket { thread, stated_records, entries: &bytes[5..end], is_cut };
+    Some((BlockPacket::Entries(packet), end))
+}
+
+/// The largest thread id that a kernel gives (`PID_MAX_LIMIT`).
+pub const MAX_TID: u32 = 1 << 22;
+
+/// Whether the end of the file, or what may be a packet of [`PacketForm::First`], cut off or not, is at the
+/// start of `bytes`.
+fn may_be_packet(bytes: &[u8]) -> bool {
+    let is_tid = || u32_at(bytes, 1).is_none_or(|tid| (1..=MAX_TID).contains(&tid));
+    let text = |at: usize| bytes.get(at..at + usize::from(u16_at(bytes, at - 2)?));
+    match bytes.first() {
+        None => true,
+        Some(0 | 2) => is_tid(),
+        Some(1) => text(7).is_none_or(|line| line.ends_with(b"\n")),
+        Some(3) => text(3).is_none_or(|text| text.starts_with(b"*version")),
+        Some(_) => false,
+    }
+}

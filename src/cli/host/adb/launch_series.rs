@@ -1,0 +1,265 @@
+//! The launches of `adb launch`: one or many, of one app or of two in turn, and what they took.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::launch::LaunchArgs;
+use super::other_version::{OtherVersion, Version};
+use super::outcome::{Outcome, worst};
+use super::target::before_ending;
+use super::via::{self, Request, ViaArg};
+use crate::cli::Exit;
+use crate::cli::exit::message;
+use crate::cli::host::interrupt;
+use crate::cli::host::merge::conversion_error;
+use crate::cli::recording_flags::{ContentArgs, EndArgs, LAUNCH_CATEGORIES, ModeArg};
+use crate::console::{complain, say};
+use crate::export::launches::{Launch, LaunchSet};
+use crate::remote::{AppRights, COMMAND_TIME, Device};
+
+/// How long after the time for a launch a recorder of the device ends by itself.
+const MARGIN: Duration = Duration::from_secs(10);
+
+/// One of the apps that are launched in turn.
+struct Side {
+    app: String,
+    /// What is added to the names of its outputs.
+    label: &'static str,
+    version: Version,
+    /// Whether Android traces its methods; `None` until that has been asked.
+    rights: Option<AppRights>,
+    set: LaunchSet,
+    failed: u32,
+}
+
+impl Side {
+    fn new(app: &str, label: &'static str, version: Version) -> Side {
+        Side { app: app.to_owned(), label, version, rights: None, set: LaunchSet::default(), failed: 0 }
+    }
+
+    fn package(&self) -> &str {
+        self.app.split('/').next().unwrap_or_default()
+    }
+}
+
+/// Launches what the arguments name on a device, and says what it took.
+pub(super) fn run(
+    args: &LaunchArgs,
+    device: &Device,
+    output: &Path,
+    shows_bar: bool,
+) -> anyhow::Result<Outcome> {
+    let via = args.via.on(device)?;
+    let mut sides = vec![Side::new(&args.app, "a", Version::Own)];
+    let mut versions = None;
+    match args.against.as_deref() {
+        Some(file) if file.ends_with(".apk") => {
+            let package = args.app.split('/').next().unwrap_or_default();
+            versions = Some(OtherVersion::prepare(device, package, Path::new(file))?);
+            sides.push(Side::new(&args.app, "b", Version::Other));
+        }
+        Some(other) => sides.push(Side::new(other, "b", Version::Own)),
+        None => {}
+    }
+    let how = How { args, device, via, shows_bar };
+    let result = launch_all(&how, &mut sides, versions.as_mut(), output);
+    let put_back = versions.map_or(Ok(()), OtherVersion::put_back);
+    let outcome = result?;
+    put_back?;
+    Ok(outcome)
+}
+
+/// What all launches have in common.
+struct How<'a> {
+    args: &'a LaunchArgs,
+    device: &'a Device,
+    /// What records: never [`ViaArg::Auto`].
+    via: ViaArg,
+    shows_bar: bool,
+}
+
+fn launch_all(
+    how: &How<'_>,
+    sides: &mut [Side],
+    mut versions: Option<&mut OtherVersion<'_>>,
+    output: &Path,
+) -> anyhow::Result<Outcome> {
+    let args = how.args;
+    let is_single = args.runs == 1 && sides.len() == 1;
+    let (mut text, mut runs, mut exits) = (String::new(), Vec::new(), Vec::new());
+    for run in 1..=args.runs {
+        for number in 0..sides.len() {
+            if interrupt::has_come() && !exits.is_empty() {
+                continue;
+            }
+            let several = sides.len() > 1;
+            let side = &mut sides[number];
+            let name = match (several, args.runs) {
+                (false, 1) => output.to_owned(),
+                (false, _) => before_ending(output, &run.to_string()),
+                (true, _) => before_ending(output, &format!("{}-{run}", side.label)),
+            };
+            let launched = versions.as_mut().map_or(Ok(()), |versions| versions.install(side.version));
+            let launched = launched.and_then(|()| launch(how, side, &name));
+            match launched {
+                Ok((outcome, launch)) => {
+                    exits.push(outcome.exit);
+                    text += &outcome.text;
+                    let mut object = outcome.json;
+                    object["app"] = json!(side.app);
+                    object["run"] = json!(run);
+                    runs.push(object);
+                    side.set.launches.push(launch);
+                }
+                Err(error) if is_single => return Err(error),
+                Err(error) => {
+                    complain(format_args!("tracebridge: {}, run {run}: {}", side.app, message(&error)));
+                    side.failed += 1;
+                    exits.push(Exit::Failed);
+                }
+            }
+        }
+    }
+    let (lines, mut json) = report(sides);
+    text += &lines.join("\n");
+    text.push('\n');
+    if is_single {
+        // One launch is one object, as it is of `record`.
+        let mut object = runs.pop().unwrap_or_default();
+        object["launch"] = json["sides"][0]["launches"][0].take();
+        return Ok(Outcome { exit: exits.pop().unwrap_or(Exit::Failed), text, json: object });
+    }
+    json["runs"] = runs.into();
+    Ok(Outcome { exit: worst(&exits), text, json })
+}
+
+/// One launch, and what it took.
+fn launch(how: &How<'_>, side: &mut Side, output: &Path) -> anyhow::Result<(Outcome, Launch)> {
+    let How { args, device, via, shows_bar } = *how;
+    if args.drop_caches {
+        let script = "sync; echo 3 >/proc/sys/vm/drop_caches";
+        let dropped = device.run_script(script, device.privilege(), COMMAND_TIME)?;
+        if dropped.status != 0 {
+            anyhow::bail!("{}: --drop-caches: {} (it needs root)", device.serial(), dropped.words());
+        }
+    }
+    let rights = match (args.flags.no_profile, side.rights) {
+        (true, _) => None,
+        (false, Some(rights)) => Some(rights),
+        (false, None) => Some(device.app_rights(side.package())?),
+    };
+    side.rights = rights;
+    let is_refused = rights == Some(AppRights::Refused);
+    let flags = if is_refused { args.flags.without_profile() } else { args.flags.clone() };
+    let words = args.words(&side.app, &flags)?;
+    let mut names = args.selection.all_names()?;
+    if names.is_empty() {
+        names.extend(LAUNCH_CATEGORIES.map(str::to_owned));
+    }
+    let request = Request {
+        via,
+        is_auto: args.via == ViaArg::Auto,
+        words: &words,
+        selection: &args.selection,
+        names,
+        launched: Some(side.package()),
+        // The launch ends it; this is for a launch that does not.
+        end: &EndArgs { time: Some(args.flags.time + MARGIN), max_size: None, mode: ModeArg::Stream },
+        scheduling: &args.scheduling,
+        contents: &ContentArgs { kallsyms: false, compress: false },
+    };
+    let (mut outcome, delivered) = via::record(&request, device, output, shows_bar)?;
+    if let Some(rights) = rights {
+        outcome.text = rights_text(side.package(), rights) + &outcome.text;
+        outcome.json["method_tracing"] = rights.name().into();
+    }
+    let lacks_methods = is_refused && outcome.exit == Exit::Complete;
+    outcome.exit = if lacks_methods { Exit::Lossy } else { outcome.exit };
+    let until = args.until.as_deref();
+    let launch = Launch::measure(&delivered.pulled, until).map_err(conversion_error)?;
+    if let Some(until) = until.filter(|_| !launch.has_named_end()) {
+        outcome.text += &format!(
+            "  no slice named {until} has ended while this was recorded: a longer --settle records more\n"
+        );
+        outcome.exit = if outcome.exit == Exit::Complete { Exit::Lossy } else { outcome.exit };
+    }
+    Ok((outcome, launch))
+}
+
+/// Whether Android traces the app's methods, as a line for people; empty if that is not known.
+fn rights_text(package: &str, rights: AppRights) -> String {
+    match rights {
+        AppRights::DebuggableBuild => {
+            format!("the methods of {package} can be traced: a debuggable build of Android\n")
+        }
+        AppRights::Debuggable => {
+            format!("{package} is debuggable: its code runs slower than that of a release\n")
+        }
+        AppRights::Profileable => format!("{package} is profileable\n"),
+        AppRights::Refused => format!(
+            "no method trace: {package} is neither debuggable nor profileable by the shell, and Android is a user build: \
+             add <profileable android:shell=\"true\"/> to its manifest (Android 10 and newer), or use a debuggable build \
+             of it\n"
+        ),
+        AppRights::Unknown => String::new(),
+    }
+}
+
+/// What the launches took, for people and scripts.
+fn report(sides: &mut [Side]) -> (Vec<String>, Value) {
+    let (mut lines, mut list) = (Vec::new(), Vec::new());
+    for side in &*sides {
+        if sides.len() > 1 {
+            lines.push(format!("{} ({})", side.app, side.label));
+        }
+        lines.extend(side.set.lines());
+        if side.failed > 0 {
+            lines.push(format!("  {} launches failed", side.failed));
+        }
+        let mut object = side.set.to_json();
+        object["app"] = json!(side.app);
+        object["failed"] = json!(side.failed);
+        list.push(object);
+    }
+    let mut json = json!({ "sides": list });
+    if let [a, b] = sides {
+        let [old, new] = [&mut a.set, &mut b.set].map(std::mem::take);
+        let names = [format!("{} (a)", a.app), format!("{} (b)", b.app)];
+        let compared = new.compare(old, [&names[0], &names[1]]);
+        lines.extend(compared.lines());
+        json["comparison"] = compared.to_json().unwrap_or_default();
+    }
+    (lines, json)
+}
+
+/// Compares launches that were recorded before.
+pub(super) fn compare_recorded(old: &Path, new: &Path, as_json: bool) -> anyhow::Result<Exit> {
+    let names = [old, new].map(|path| path.display().to_string());
+    let [old, new] = [old, new].map(recorded);
+    let compared = new?.compare(old?, [&names[0], &names[1]]);
+    match as_json {
+        true => say(format_args!("{}\n", compared.to_json()?)),
+        false => say(format_args!("{}\n", compared.lines().join("\n"))),
+    }
+    Ok(Exit::Complete)
+}
+
+/// The launches in a file, or in all files of a directory.
+fn recorded(path: &Path) -> anyhow::Result<LaunchSet> {
+    let mut files = vec![path.to_owned()];
+    if path.is_dir() {
+        let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
+        let found: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+        files = found.with_context(|| path.display().to_string())?;
+        files.retain(|file| file.is_file());
+        files.sort();
+        if files.is_empty() {
+            anyhow::bail!("{}: no files", path.display());
+        }
+    }
+    LaunchSet::of_files(&files).map_err(conversion_error)
+}

@@ -1,0 +1,150 @@
+//! Which devices a command works on.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use clap::Args;
+
+use crate::adb::Server;
+use crate::cli::exit::UsageError;
+use crate::export::FORMATS;
+use crate::remote::{Choice, Device, choose};
+
+/// The devices, how root is asked for on them, and how the results are printed: all commands on devices share
+/// these flags.
+#[derive(Debug, Args)]
+pub(super) struct TargetArgs {
+    /// These devices, as `adb devices` names them. Default: ANDROID_SERIAL, else the only one
+    #[arg(long, short, value_name = "SERIAL", value_delimiter = ',', conflicts_with = "all")]
+    serial: Vec<String>,
+    /// All devices that are attached, at the same time
+    #[arg(long)]
+    all: bool,
+    /// Have adbd start anew as root first (`adb root`; userdebug and eng builds). It stays root afterwards
+    #[arg(long)]
+    root: bool,
+    /// Print JSON: one object a line, one for each device
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// The result of a command on one device.
+pub(super) struct OnDevice<T> {
+    pub(super) serial: String,
+    pub(super) result: anyhow::Result<T>,
+}
+
+impl TargetArgs {
+    /// The server, and the serials of the devices that are meant.
+    pub(super) fn choose(&self) -> anyhow::Result<(Server, Vec<String>)> {
+        let server = Server::from_environment()?;
+        server.ensure_running()?;
+        let mut serials = self.serial.clone();
+        if serials.is_empty() && !self.all {
+            serials.extend(env::var("ANDROID_SERIAL").ok().filter(|serial| !serial.is_empty()));
+        }
+        serials.dedup();
+        if serials.iter().any(|serial| serial.is_empty() || serial.contains(char::is_whitespace)) {
+            return Err(UsageError::from("--serial: a serial is empty, or has white space in it").into());
+        }
+        let choice = match serials.is_empty() {
+            false => Choice::Serials(serials),
+            true if self.all => Choice::All,
+            true => Choice::Only,
+        };
+        let serials = choose(&server, &choice)?;
+        Ok((server, serials))
+    }
+
+    /// Does the work on each device, on several at the same time. One that fails does not end the others. The
+    /// results are in the order of the devices.
+    pub(super) fn on_each<T: Send>(
+        &self,
+        work: impl Fn(Device, OutputName) -> anyhow::Result<T> + Sync,
+    ) -> anyhow::Result<Vec<OnDevice<T>>> {
+        let (server, serials) = self.choose()?;
+        let name = if serials.len() > 1 { OutputName::WithSerial } else { OutputName::AsGiven };
+        let on_one = |serial: &String| {
+            let work = || {
+                let mut device = Device::open(&server, serial)?;
+                if self.root {
+                    device.become_root()?;
+                }
+                work(device, name)
+            };
+            OnDevice { serial: serial.clone(), result: work() }
+        };
+        if let [only] = serials.as_slice() {
+            return Ok(vec![on_one(only)]);
+        }
+        Ok(thread::scope(|scope| {
+            let threads: Vec<_> =
+                serials.iter().map(|serial| (serial, scope.spawn(|| on_one(serial)))).collect();
+            let join = |(serial, thread): (&String, thread::ScopedJoinHandle<'_, OnDevice<T>>)| {
+                let panicked =
+                    |_| OnDevice { serial: serial.clone(), result: Err(anyhow::anyhow!("panicked")) };
+                thread.join().unwrap_or_else(panicked)
+            };
+            threads.into_iter().map(join).collect()
+        }))
+    }
+}
+
+/// How the file of one device is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OutputName {
+    /// As on the command line.
+    AsGiven,
+    /// With the device's serial in it: there are several.
+    WithSerial,
+}
+
+impl OutputName {
+    /// The output of the device: `{serial}` in the name becomes its serial. Of several devices whose name has
+    /// no such place, the serial goes before the ending.
+    pub(super) fn of(self, output: &Path, serial: &str) -> PathBuf {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let serial: String = serial.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+        let Some(name) = output.file_name().and_then(|name| name.to_str()) else { return output.to_owned() };
+        if name.contains("{serial}") {
+            return output.with_file_name(name.replace("{serial}", &serial));
+        }
+        if self == OutputName::AsGiven {
+            return output.to_owned();
+        }
+        before_ending(output, &serial)
+    }
+}
+
+/// The path with `-TEXT` before the ending of its name.
+pub(super) fn before_ending(output: &Path, text: &str) -> PathBuf {
+    let Some(name) = output.file_name().and_then(|name| name.to_str()) else { return output.to_owned() };
+    let packed = name.strip_suffix(".gz").unwrap_or(name);
+    let known = FORMATS.iter().flat_map(|format| format.endings);
+    let ending = known.filter(|ending| packed.ends_with(**ending)).map(|ending| ending.len()).max();
+    let length = ending.or_else(|| packed.rfind('.').filter(|at| *at > 0).map(|at| packed.len() - at));
+    let (stem, ending) = name.split_at(packed.len() - length.unwrap_or(0));
+    output.with_file_name(format!("{stem}-{text}{ending}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_of_several_devices_has_an_output_of_its_own() {
+        let of = |how: OutputName, name: &str| how.of(Path::new(name), "127.0.0.1:5").display().to_string();
+        assert_eq!(of(OutputName::AsGiven, "d/x.dat"), "d/x.dat");
+        assert_eq!(of(OutputName::AsGiven, "d/{serial}.dat"), "d/127.0.0.1_5.dat");
+        for (name, named) in [
+            ("d/x.dat", "d/x-127.0.0.1_5.dat"),
+            ("x.firefox.json", "x-127.0.0.1_5.firefox.json"),
+            ("x.txt.gz", "x-127.0.0.1_5.txt.gz"),
+            ("x", "x-127.0.0.1_5"),
+            ("{serial}/x.{serial}.html", "{serial}/x.127.0.0.1_5.html"),
+        ] {
+            assert_eq!(of(OutputName::WithSerial, name), named);
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! The flags that say what is recorded, which the device's commands and `adb` on the host share. The host
+//! passes them on: [`RecordSelection::words`] and its like make command lines of them again.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::units;
+use crate::text::read_names;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// When events are moved out of the kernel's buffer.
+pub enum ModeArg {
+    /// While the buffer fills: the capture has all events, as long as there is room for it
+    Stream,
+    /// At the end: the capture has the last events that fit into the buffer
+    Ring,
+    /// At the end, which comes when a CPU's buffer is full: the capture has the first events
+    Fill,
+}
+
+/// When a recording ends, and when events are moved.
+#[derive(Debug, Args)]
+pub struct EndArgs {
+    /// Stop after this time (500ms, 5, 5s, 2m; a bare number is seconds). Without it: on SIGINT or SIGTERM
+    #[arg(short = 't', long, value_name = "TIME", value_parser = units::duration)]
+    pub time: Option<Duration>,
+    /// Stop when the capture holds this amount of events (bytes, or with k, m, g)
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    pub max_size: Option<u64>,
+    /// When events are moved out of the kernel's buffer
+    #[arg(long, value_enum, default_value_t = ModeArg::Stream)]
+    pub mode: ModeArg,
+}
+
+/// What a capture holds beside events, and in which form.
+#[derive(Debug, Args)]
+pub struct ContentArgs {
+    /// Include /proc/kallsyms (several MiB), for events that print kernel addresses
+    #[arg(long)]
+    pub kallsyms: bool,
+    /// Compress the capture (trace.dat v7, zstd) once the recording has ended. The disk needs room for both
+    /// files for a while. A stream cannot be compressed here: compress it on the host (… | zstd >
+    /// x.stream.zst, which `convert` reads)
+    #[arg(long)]
+    pub compress: bool,
+}
+
+/// How the recorder is scheduled: `record`, `wrap` and `launch` share this flag.
+#[derive(Debug, Args)]
+pub struct SchedulingArgs {
+    /// Record with this nice value (-20 to 19). Without it the recorder asks for real-time scheduling, so
+    /// that a busy device does not keep it from reading, and gives it up if it uses too much of a CPU
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    pub nice: Option<i32>,
+}
+
+/// What to record and in which trace buffer: `record`, `start`, `wrap` and `launch` share these flags.
+#[derive(Debug, Args)]
+pub struct RecordSelection {
+    /// A category (`tracebridge list` shows them), GROUP/EVENT or GROUP/*. An event may be followed by
+    /// :FILTER in the kernel's language (sched/sched_switch:prev_pid==1)
+    #[arg(value_name = "WHAT")]
+    pub names: Vec<String>,
+    /// Also record the names in this file, separated by white space
+    #[arg(short = 'f', long = "from-file", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Let these apps write their markers: their process names, * matches any; separated by commas
+    #[arg(short, long = "app", value_name = "APP", value_delimiter = ',')]
+    pub apps: Vec<String>,
+    /// Trace these kernel functions; * matches any; separated by commas
+    #[arg(short = 'k', long, value_name = "FUNCTION", value_delimiter = ',')]
+    pub functions: Vec<String>,
+    /// Also trace the functions that those of -k call, and how long each call takes
+    #[arg(long, requires = "functions")]
+    pub graph: bool,
+    /// The size of the kernel's buffer, KiB for each CPU
+    #[arg(short, long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=4_194_304))]
+    pub buffer: u64,
+    /// The clock of the events' times: one of tracefs' trace_clock. Default: boot, else mono, else global
+    #[arg(long, value_name = "CLOCK")]
+    pub clock: Option<String>,
+    /// Leave the recorder's own threads out of the trace
+    #[arg(long)]
+    pub exclude_self: bool,
+    /// Take the buffer over from another recorder or flight recorder, which ends its recording
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub buffer_args: TraceBufferArgs,
+}
+
+/// The trace buffer, and the directory of its saved settings.
+#[derive(Debug, Args)]
+pub struct TraceBufferArgs {
+    /// The directory of tracefs. Default: /sys/kernel/tracing, else /sys/kernel/debug/tracing
+    #[arg(long, value_name = "DIR")]
+    pub tracefs: Option<PathBuf>,
+    /// Use an instance of this name instead of the top-level buffer. The instance is created, and removed at
+    /// the end
+    #[arg(long, value_name = "NAME")]
+    pub instance: Option<String>,
+    /// Where the kernel's saved settings are kept for `restore`. Default: a directory of this user's own in
+    /// /run, /data/adb, /data/local/tmp or /tmp
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+}
+
+/// The clock of a method trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ClockTypeArg {
+    /// Wall time alone
+    Wall,
+    /// CPU time of the thread alone
+    ThreadCpu,
+    /// Both
+    Dual,
+}
+
+impl ClockTypeArg {
+    /// The name that `am` knows.
+    pub fn name(self) -> &'static str {
+        match self {
+            ClockTypeArg::Wall => "wall",
+            ClockTypeArg::ThreadCpu => "thread-cpu",
+            ClockTypeArg::Dual => "dual",
+        }
+    }
+}
+
+/// What the launch of an app records if nothing is named. Categories that the device does not have are left
+/// out.
+pub const LAUNCH_CATEGORIES: [&str; 12] =
+    ["sched", "freq", "idle", "am", "wm", "view", "gfx", "input", "dalvik", "res", "ss", "binder_driver"];
+
+/// How the launch of an app is recorded.
+#[derive(Debug, Clone, Args)]
+pub struct LaunchFlags {
+    /// Record the start alone, without the method profiler
+    #[arg(long)]
+    pub no_profile: bool,
+    /// Sample the app's stacks at this interval in microseconds, instead of tracing each call
+    #[arg(long, value_name = "US", conflicts_with = "no_profile", value_parser = clap::value_parser!(u32).range(1..))]
+    pub sampling: Option<u32>,
+    /// Let the runtime write while it traces, so that its buffer of 8 MiB is no limit (Android 8 and newer)
+    #[arg(long, conflicts_with = "no_profile")]
+    pub streaming: bool,
+    /// The clock of the method trace (newer releases of Android; without it the runtime chooses)
+    #[arg(long, value_enum, value_name = "CLOCK", conflicts_with = "no_profile")]
+    pub clock_type: Option<ClockTypeArg>,
+    /// The format of the method trace: 2 costs the app less (newer releases of Android; without it the
+    /// runtime chooses)
+    #[arg(long, value_name = "VERSION", conflicts_with = "no_profile", value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub profiler_output_version: Option<u8>,
+    /// Use the always-on tracer: the last calls of each thread, without times, at almost no cost (builds of
+    /// Android that have it)
+    #[arg(long, conflicts_with_all = ["no_profile", "sampling", "streaming", "clock_type", "profiler_output_version"])]
+    pub low_overhead: bool,
+    /// Use the always-on tracer: only methods that run for some 0.3 s or more, with times, at almost no cost
+    /// (builds of Android that have it)
+    #[arg(long, conflicts_with_all = ["no_profile", "sampling", "streaming", "clock_type", "profiler_output_version", "low_overhead"])]
+    pub long_running: bool,
+    /// Record a warm start: the app is started and left for the home screen first, so that its process is
+    /// there and only its activity is made anew
+    #[arg(long)]
+    pub warm: bool,
+    /// Go on for this time after the launch has ended (500ms, 2, 2s)
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
+    pub settle: Duration,
+    /// Stop recording at this time at the latest, counted from its start (30, 1m)
+    #[arg(short = 't', long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
+    pub time: Duration,
+}
+
+// What follows makes command lines of flags. Each structure is taken apart whole, so that no flag is
+// forgotten.
+
+impl RecordSelection {
+    /// What is to be recorded: the names of the command line and of the files.
+    ///
+    /// # Errors
+    /// The system's, for a file that cannot be read, with the file's name.
+    pub fn all_names(&self) -> io::Result<Vec<String>> {
+        let mut names = self.names.clone();
+        for file in &self.files {
+            let text = read_names(file)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
+            names.extend(text.split_whitespace().map(str::to_owned));
+        }
+        Ok(names)
+    }
+
+    /// The flags as words for a device, with the names of files read here.
+    ///
+    /// # Errors
+    /// As [`RecordSelection::all_names`].
+    pub fn words(&self) -> io::Result<Vec<String>> {
+        let RecordSelection {
+            names: _,
+            files: _,
+            apps,
+            functions,
+            graph,
+            buffer,
+            clock,
+            exclude_self,
+            force,
+            buffer_args,
+        } = self;
+        let mut words = vec![format!("--buffer={buffer}")];
+        words.extend(apps.iter().map(|app| format!("--app={app}")));
+        words.extend(functions.iter().map(|function| format!("--functions={function}")));
+        words.extend(clock.iter().map(|clock| format!("--clock={clock}")));
+        for (is_set, word) in [(graph, "--graph"), (exclude_self, "--exclude-self"), (force, "--force")] {
+            words.extend(is_set.then(|| word.to_owned()));
+        }
+        words.extend(buffer_args.words());
+        let names = self.all_names()?;
+        words.extend((!names.is_empty()).then(|| "--".to_owned()));
+        words.extend(names);
+        Ok(words)
+    }
+}
+
+impl TraceBufferArgs {
+    /// The flags as words for a device.
+    pub fn words(&self) -> Vec<String> {
+        let TraceBufferArgs { tracefs, instance, state_dir } = self;
+        let path = |name: &str, path: &Option<PathBuf>| {
+            path.as_ref().map(|path| format!("--{name}={}", path.to_string_lossy()))
+        };
+        let instance = instance.as_ref().map(|name| format!("--instance={name}"));
+        [path("tracefs", tracefs), instance, path("state-dir", state_dir)].into_iter().flatten().collect()
+    }
+}
+
+impl EndArgs {
+    /// The flags as words for a device.
+    pub fn words(&self) -> Vec<String> {
+        let EndArgs { time, max_size, mode } = self;
+        let mode = mode.to_possible_value().map(|mode| format!("--mode={}", mode.get_name()));
+        let max_size = max_size.map(|bytes| format!("--max-size={bytes}"));
+        time.map(|time| format!("--time={}", milliseconds(time)))
+            .into_iter()
+            .chain(max_size)
+            .chain(mode)
+            .collect()
+    }
+}
+
+impl ContentArgs {
+    /// The flags as words for a device.
+    pub fn words(&self) -> Vec<String> {
+        let ContentArgs { kallsyms, compress } = self;
+        let flags = [(kallsyms, "--kallsyms"), (compress, "--compress")];
+        flags.into_iter().filter(|(is_set, _)| **is_set).map(|(_, word)| word.to_owned()).collect()
+    }
+}
+
+impl SchedulingArgs {
+    /// The flags as words for a device.
+    pub fn words(&self) -> Vec<String> {
+        let SchedulingArgs { nice } = self;
+        nice.iter().map(|nice| format!("--nice={nice}")).collect()
+    }
+}
+
+impl LaunchFlags {
+    /// The same launch without a method trace.
+    pub fn without_profile(&self) -> LaunchFlags {
+        LaunchFlags {
+            no_profile: true,
+            sampling: None,
+            streaming: false,
+            clock_type: None,
+            profiler_output_version: None,
+            low_overhead: false,
+            long_running: false,
+            ..self.clone()
+        }
+    }
+
+    /// The flags as words for a device.
+    pub fn words(&self) -> Vec<String> {
+        let LaunchFlags {
+            no_profile,
+            sampling,
+            streaming,
+            clock_type,
+            profiler_output_version,
+            low_overhead,
+            long_running,
+            warm,
+            settle,
+            time,
+        } = self;
+        let mut words =
+            vec![format!("--settle={}", milliseconds(*settle)), format!("--time={}", milliseconds(*time))];
+        words.extend(no_profile.then(|| "--no-profile".to_owned()));
+        words.extend(streaming.then(|| "--streaming".to_owned()));
+        words.extend(sampling.map(|us| format!("--sampling={us}")));
+        words.extend(clock_type.map(|clock| format!("--clock-type={}", clock.name())));
+        words.extend(profiler_output_version.map(|version| format!("--profiler-output-version={version}")));
+        words.extend(low_overhead.then(|| "--low-overhead".to_owned()));
+        words.extend(long_running.then(|| "--long-running".to_owned()));
+        words.extend(warm.then(|| "--warm".to_owned()));
+        words
+    }
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{}ms", time.as_millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct All {
+        #[command(flatten)]
+        selection: RecordSelection,
+        #[command(flatten)]
+        end: EndArgs,
+        #[command(flatten)]
+        contents: ContentArgs,
+        #[command(flatten)]
+        scheduling: SchedulingArgs,
+    }
+
+    #[derive(Debug, Parser)]
+    struct Launch {
+        #[command(flatten)]
+        flags: LaunchFlags,
+    }
+
+    #[test]
+    fn the_words_for_a_device_mean_what_the_flags_meant() {
+        let given = [
+            "x",
+            "sched",
+            "a/b:c == 'd e'",
+            "-a",
+            "com.a,*",
+            "-k",
+            "do_sys*",
+            "--graph",
+            "-b",
+            "99",
+            "--clock=mono",
+            "--exclude-self",
+            "--force",
+            "--tracefs=/t",
+            "--instance=i",
+            "--state-dir=/s",
+            "-t",
+            "1500ms",
+            "--max-size",
+            "3m",
+            "--mode=ring",
+            "--kallsyms",
+            "--compress",
+            "--nice=-5",
+        ];
+        let all = All::parse_from(given);
+        let words = [
+            vec!["x".to_owned()],
+            all.end.words(),
+            all.contents.words(),
+            all.scheduling.words(),
+            all.selection.words().unwrap(),
+        ]
+        .concat();
+        assert_eq!(format!("{:?}", All::parse_from(&words)), format!("{all:?}"), "{words:?}");
+        let launch = Launch::parse_from([
+            "x",
+            "--sampling=100",
+            "--streaming",
+            "--clock-type=dual",
+            "--profiler-output-version=2",
+            "--warm",
+            "--settle=2",
+            "-t",
+            "1m",
+        ]);
+        let words = [vec!["x".to_owned()], launch.flags.words()].concat();
+        assert_eq!(format!("{:?}", Launch::parse_from(&words)), format!("{launch:?}"), "{words:?}");
+    }
+}

@@ -1,0 +1,364 @@
+//! What launches of an app took: one launch, the spread of several, and two sets compared.
+
+use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::compare::{measure, runs_of};
+use super::comparison::{Comparison, Kind, LaunchEnd, Run, RunSet, median};
+use super::convert::{ConvertError, ConvertRequest};
+use crate::timeline::WindowRequest;
+
+/// The methods and slices that are printed.
+const LINES_OF_A_KIND: usize = 5;
+/// Those that JSON holds.
+const JSON_ROWS: usize = 100;
+/// Fewer launches than this have no outliers: too little is known of the others.
+const LEAST_FOR_OUTLIERS: usize = 4;
+
+/// What one launch took.
+pub struct Launch {
+    /// Only what lies between the launch's begin and its end, if there is a launch.
+    run: Run,
+    extent: Extent,
+}
+
+/// What the total time of a launch is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// From the request to start the app, or from the binding of its process, to its end.
+    Launch { from_request: bool, end: LaunchEnd },
+    /// There are no markers of a launch: from the main thread's first slice to the end of its last one.
+    MainThread,
+}
+
+impl Launch {
+    /// Reads a recording with or without its method trace, and measures the first launch in it: up to the end
+    /// of the first slice whose name contains `until`, where that is given, else to that of the first frame.
+    ///
+    /// # Errors
+    /// [`ConvertError`] where an input cannot be read.
+    pub fn measure(inputs: &[PathBuf], until: Option<&str>) -> Result<Launch, ConvertError> {
+        // Nothing is written: the name only chooses a format that holds everything.
+        let request = ConvertRequest::of(inputs, Path::new("launch.pftrace"));
+        let (run, summary) = measure(request, until)?;
+        let (extent, part) = match run.launch {
+            Some(span) => {
+                let extent = Extent::Launch { from_request: span.from_request, end: span.end };
+                (extent, Some((span.from, span.to)))
+            }
+            None => (Extent::MainThread, run.stages),
+        };
+        let Some(((from, to), first)) = part.filter(|(from, to)| from < to).zip(summary.report.first_ts)
+        else {
+            return Ok(Launch { run, extent });
+        };
+        let since_first = |ts: u64| Some(ts.saturating_sub(first));
+        let window = WindowRequest { from_ns: since_first(from), to_ns: since_first(to) };
+        let (mut run, _) = measure(ConvertRequest { window, ..request }, until)?;
+        run.total_ns = to - from;
+        Ok(Launch { run, extent })
+    }
+
+    /// Whether the launch ended with the slice that was named.
+    pub fn has_named_end(&self) -> bool {
+        matches!(self.extent, Extent::Launch { end: LaunchEnd::Named, .. })
+    }
+
+    /// The launch in lines for people.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("{}: {}", self.extent.text(), ms(self.run.total_ns))];
+        lines.extend(figures(std::slice::from_ref(self)));
+        lines
+    }
+
+    /// The launch for scripts: times in ns.
+    pub fn to_json(&self) -> Value {
+        let (from, to) = match self.extent {
+            Extent::Launch { from_request, end } => (
+                if from_request { "request" } else { "bind" },
+                match end {
+                    LaunchEnd::Named => "named slice",
+                    LaunchEnd::Frame => "first frame",
+                    LaunchEnd::Bind => "bind end",
+                },
+            ),
+            Extent::MainThread => ("first slice", "last slice"),
+        };
+        let rows = |kind| -> Vec<Value> {
+            let rows = rows(std::slice::from_ref(self), kind).into_iter().take(JSON_ROWS);
+            rows.map(|row| json!({ "name": row.name, "ns": row.ns, "count": row.count })).collect()
+        };
+        json!({
+            "total_ns": self.run.total_ns,
+            "from": from,
+            "to": to,
+            "main_thread": rows(Kind::State),
+            "methods": rows(Kind::Method),
+            "slices": rows(Kind::Slice),
+        })
+    }
+}
+
+impl Extent {
+    fn text(self) -> &'static str {
+        match self {
+            Extent::Launch { from_request: true, end: LaunchEnd::Named } => {
+                "from the request to the named slice"
+            }
+            Extent::Launch { from_request: true, end: LaunchEnd::Frame } => {
+                "from the request to the first frame"
+            }
+            Extent::Launch { from_request: false, end: LaunchEnd::Named } => {
+                "from the binding of the app's process to the named slice"
+            }
+            Extent::Launch { from_request: false, end: LaunchEnd::Frame } => {
+                "from the binding of the app's process to its first frame"
+            }
+            Extent::Launch { end: LaunchEnd::Bind, .. } => {
+                "up to the end of the binding of the app's process (no frame is marked)"
+            }
+            Extent::MainThread => "sections of the main thread (no launch is marked)",
+        }
+    }
+}
+
+/// Several launches of one app.
+#[derive(Default)]
+pub struct LaunchSet {
+    /// In the order in which they were recorded.
+    pub launches: Vec<Launch>,
+}
+
+impl LaunchSet {
+    /// The launches in these files. Files of one directory whose names differ in their endings alone are one
+    /// launch: a recording and its method trace.
+    ///
+    /// # Errors
+    /// [`ConvertError`] where a file cannot be read.
+    pub fn of_files(files: &[PathBuf]) -> Result<LaunchSet, ConvertError> {
+        let launches = runs_of(files).into_iter().map(|inputs| Launch::measure(&inputs, None));
+        Ok(LaunchSet { launches: launches.collect::<Result<_, _>>()? })
+    }
+
+    /// The median, the spread and the outliers in lines for people.
+    pub fn lines(&self) -> Vec<String> {
+        let [launch] = &self.launches[..] else { return self.spread_lines() };
+        launch.lines()
+    }
+
+    fn spread_lines(&self) -> Vec<String> {
+        let (Some(first), Some(spread)) = (self.launches.first(), self.spread()) else { return Vec::new() };
+        let Spread { least, quarter, median, three_quarters, most, .. } = spread;
+        let mut lines = vec![format!(
+            "{} launches, {}: median {}, {} to {}, the middle half {} to {}",
+            self.launches.len(),
+            first.extent.text(),
+            ms(median),
+            ms(least),
+            ms(most),
+            ms(quarter),
+            ms(three_quarters)
+        )];
+        let outlier = |run: &usize| format!("run {} ({})", run + 1, ms(self.launches[*run].run.total_ns));
+        if !spread.outliers.is_empty() {
+            let outliers: Vec<String> = spread.outliers.iter().map(outlier).collect();
+            lines.push(format!("  outliers: {}", outliers.join(", ")));
+        }
+        lines.extend(figures(&self.launches));
+        lines
+    }
+
+    /// All launches for scripts, and their spread.
+    pub fn to_json(&self) -> Value {
+        let launches: Vec<Value> = self.launches.iter().map(Launch::to_json).collect();
+        let spread = self.spread().map(|spread| {
+            json!({
+                "least_ns": spread.least,
+                "quarter_ns": spread.quarter,
+                "median_ns": spread.median,
+                "three_quarters_ns": spread.three_quarters,
+                "most_ns": spread.most,
+                "outliers": spread.outliers.iter().map(|run| run + 1).collect::<Vec<_>>(),
+            })
+        });
+        json!({ "launches": launches, "spread": spread })
+    }
+
+    fn spread(&self) -> Option<Spread> {
+        Spread::of(&self.launches.iter().map(|launch| launch.run.total_ns).collect::<Vec<_>>())
+    }
+
+    /// What is slower or faster in `self` than in `old`.
+    pub fn compare(self, old: LaunchSet, [old_name, new_name]: [&str; 2]) -> LaunchComparison {
+        let set = |set: LaunchSet, title: &str| {
+            let runs: Vec<Run> = set.launches.into_iter().map(|launch| launch.run).collect();
+            RunSet { title: title.to_owned(), shown: RunSet::typical(&runs), runs, start: 0 }
+        };
+        LaunchComparison(Comparison::of(&set(old, old_name), &set(self, new_name)))
+    }
+}
+
+/// Two sets of launches compared.
+pub struct LaunchComparison(Comparison);
+
+impl LaunchComparison {
+    /// What changed most, in lines for people.
+    pub fn lines(&self) -> Vec<String> {
+        self.0.lines()
+    }
+
+    /// All that changed, for scripts: the comparison of docs/report-format.md.
+    ///
+    /// # Errors
+    /// None but those of memory.
+    pub fn to_json(&self) -> serde_json::Result<Value> {
+        serde_json::to_value(&self.0)
+    }
+}
+
+/// How several times differ.
+#[derive(Debug, PartialEq, Eq)]
+struct Spread {
+    least: u64,
+    quarter: u64,
+    median: u64,
+    three_quarters: u64,
+    most: u64,
+    /// The numbers of the times that lie further from the middle half than one and a half times its width, as
+    /// in a box plot.
+    outliers: Vec<usize>,
+}
+
+impl Spread {
+    fn of(times: &[u64]) -> Option<Spread> {
+        let mut sorted = times.to_vec();
+        sorted.sort_unstable();
+        let (least, most) = sorted.first().copied().zip(sorted.last().copied())?;
+        let half = sorted.len().div_ceil(2);
+        let (quarter, three_quarters) = (median(&sorted[..half]), median(&sorted[sorted.len() - half..]));
+        let far = (three_quarters - quarter).saturating_mul(3) / 2;
+        let is_far =
+            |time: &u64| *time < quarter.saturating_sub(far) || *time > three_quarters.saturating_add(far);
+        let numbers = times.iter().enumerate().filter(|(_, time)| is_far(time)).map(|(number, _)| number);
+        let outliers = if times.len() < LEAST_FOR_OUTLIERS { Vec::new() } else { numbers.collect() };
+        Some(Spread { least, quarter, median: median(&sorted), three_quarters, most, outliers })
+    }
+}
+
+/// What took time: medians of all launches.
+struct FigureRow<'a> {
+    name: &'a str,
+    ns: u64,
+    count: u64,
+}
+
+/// The rows of a kind, the longest first.
+fn rows(launches: &[Launch], kind: Kind) -> Vec<FigureRow<'_>> {
+    let names = launches.iter().flat_map(|launch| launch.run.measures.keys());
+    let mut names: Vec<&str> = names.filter(|(of, _)| *of == kind).map(|(_, name)| name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let row = |name| {
+        let key = (kind, String::from(name));
+        let measures = launches.iter().map(|launch| launch.run.measures.get(&key).copied());
+        let (times, counts): (Vec<u64>, Vec<u64>) =
+            measures.map(|measure| measure.unwrap_or_default()).map(|m| (m.ns, m.count)).unzip();
+        FigureRow { name, ns: median(&times), count: median(&counts) }
+    };
+    let mut rows: Vec<FigureRow<'_>> = names.into_iter().map(row).collect();
+    rows.sort_by_key(|row| (Reverse(row.ns), row.name));
+    rows
+}
+
+/// Where the time went: the main thread's states, the methods and slices that took most.
+fn figures(launches: &[Launch]) -> Vec<String> {
+    let total = median(&launches.iter().map(|launch| launch.run.total_ns).collect::<Vec<_>>());
+    let percent = |ns: u64| if total == 0 { 0.0 } else { ns as f64 * 100.0 / total as f64 };
+    let mut lines = Vec::new();
+    let states = rows(launches, Kind::State);
+    lines.push(match states.is_empty() {
+        true => "  main thread: no scheduling events tell its states".to_owned(),
+        false => {
+            let state =
+                |row: &FigureRow<'_>| format!("{} {} ({:.0} %)", row.name, ms(row.ns), percent(row.ns));
+            format!("  main thread: {}", states.iter().map(state).collect::<Vec<_>>().join(", "))
+        }
+    });
+    for (kind, title) in [(Kind::Method, "methods"), (Kind::Slice, "slices")] {
+        let rows = rows(launches, kind);
+        if !rows.is_empty() {
+            lines.push(format!("  {title}, exclusive times of all threads:"));
+        }
+        lines.extend(rows.iter().take(LINES_OF_A_KIND).map(|row| {
+            format!("  {:>14} {:>6.1} % {:>7}  {}", ms(row.ns), percent(row.ns), row.count, row.name)
+        }));
+    }
+    lines
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.3} ms", ns as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::comparison::Measure;
+
+    fn launch(total_ns: u64, measures: &[(Kind, &str, u64)]) -> Launch {
+        let measure = |ns: u64| Measure { ns, count: 1, longest: (ns, 0) };
+        let measures = measures.iter().map(|(kind, name, ns)| ((*kind, (*name).to_owned()), measure(*ns)));
+        let run = Run { total_ns, launch: None, stages: None, measures: measures.collect() };
+        Launch { run, extent: Extent::Launch { from_request: true, end: LaunchEnd::Frame } }
+    }
+
+    #[test]
+    fn one_launch_says_where_its_time_went() {
+        let measures = [
+            (Kind::State, "running", 6_000_000),
+            (Kind::State, "sleeping", 4_000_000),
+            (Kind::Method, "a.B.run", 3_000_000),
+            (Kind::Slice, "inflate", 1_000_000),
+        ];
+        let lines = launch(10_000_000, &measures).lines();
+        assert_eq!(
+            lines,
+            [
+                "from the request to the first frame: 10.000 ms",
+                "  main thread: running 6.000 ms (60 %), sleeping 4.000 ms (40 %)",
+                "  methods, exclusive times of all threads:",
+                "        3.000 ms   30.0 %       1  a.B.run",
+                "  slices, exclusive times of all threads:",
+                "        1.000 ms   10.0 %       1  inflate",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_spread_of_launches_names_those_that_lie_far_out() {
+        let spread = Spread::of(&[10, 11, 12, 13, 14, 60]).unwrap();
+        assert_eq!((spread.least, spread.median, spread.most), (10, 12, 60));
+        assert_eq!((spread.quarter, spread.three_quarters, spread.outliers), (11, 14, vec![5]));
+        assert_eq!(Spread::of(&[10, 11, 60]).unwrap().outliers, Vec::<usize>::new());
+        assert_eq!(Spread::of(&[]), None);
+        let set =
+            LaunchSet { launches: [10, 11, 12, 13, 14, 60].map(|ns| launch(ns * 1_000_000, &[])).into() };
+        let lines = set.lines();
+        assert!(
+            lines[0].starts_with("6 launches, from the request to the first frame: median 12.500 ms"),
+            "{lines:?}"
+        );
+        assert_eq!(lines[1], "  outliers: run 6 (60.000 ms)");
+    }
+
+    #[test]
+    fn two_sets_are_compared_by_their_runs() {
+        let set = |times: [u64; 5]| LaunchSet { launches: times.map(|ns| launch(ns, &[])).into() };
+        let compared = set([20, 21, 22, 23, 24]).compare(set([10, 11, 12, 13, 14]), ["old", "new"]);
+        let value = compared.to_json().unwrap();
+        assert_eq!((&value["total"]["delta_ns"], &value["total"]["noise"]), (&10.into(), &false.into()));
+        assert_eq!(compared.lines()[0], "old: old (5 runs)");
+    }
+}

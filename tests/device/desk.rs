@@ -1,0 +1,240 @@
+//! `tracebridge adb` with a real adb server, a real adbd, and a device whose kernel records.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::adb::{self, DIR, Device};
+use crate::fake_android::FakeAndroid;
+use crate::journey::json;
+use crate::locked::{LockedPhone, Userdebug};
+use crate::settings::{assert_same, reset, settings, unusual};
+use crate::support;
+
+pub fn command(serial: &str, dir: &Path, words: &[&str]) -> Command {
+    let mut command = support::tracebridge();
+    command
+        .arg("adb")
+        .args(words)
+        .current_dir(dir)
+        .env("ANDROID_SERIAL", serial)
+        .env("TRACEBRIDGE_DEVICE_BINARIES", Path::new(env!("CARGO_MANIFEST_DIR")).join("out/android"));
+    command
+}
+
+fn run(device: &Device, dir: &Path, words: &[&str]) -> Output {
+    command(device.serial(), dir, words).output().unwrap()
+}
+
+/// Runs a command that must end with this status.
+#[track_caller]
+pub fn expect(status: i32, device: &Device, dir: &Path, words: &[&str]) -> Output {
+    let output = run(device, dir, words);
+    assert_eq!(output.status.code(), Some(status), "{words:?}: {}", adb::text(&output));
+    output
+}
+
+/// Starts a recording, and waits until the device records.
+fn start(device: &Device, dir: &Path, words: &[&str]) -> Child {
+    let words = [&["record", "sched"][..], words].concat();
+    let child =
+        command(device.serial(), dir, &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let give_up = Instant::now() + Duration::from_secs(60);
+    while !device.soon(&adb::RECORDING) {
+        assert!(Instant::now() < give_up, "not begun");
+    }
+    child
+}
+
+/// Nothing of a recording is left on the device, and its settings are the kernel's own.
+#[track_caller]
+fn assert_clean(device: &Device, before: &crate::settings::Settings) {
+    assert_eq!(device.run(&format!("ls -d {DIR}/tracebridge.* 2>/dev/null || true")), "");
+    assert_same(before, &settings(device), "after the command");
+}
+
+#[test]
+fn a_recording_becomes_a_file_here_and_leaves_nothing_there() {
+    let Some(device) = Device::attached() else { return };
+    let (dir, before) = (adb::scratch(), unusual(&device));
+    let dir = dir.path();
+    expect(0, &device, dir, &["push"]);
+    for output in ["x.pftrace", "it's $(id) \"ä\n漢\".dat"] {
+        let said =
+            expect(0, &device, dir, &["record", "sched", "freq", "-t", "500ms", "--json", "-o", output]);
+        let said: Value = serde_json::from_slice(&said.stdout).unwrap();
+        assert_eq!((&said["output"], &said["verified"]), (&output.into(), &"sha256".into()), "{said}");
+        let info = json(&["info", "--json"], &[&dir.join(output)]);
+        assert!(info["events"].as_u64() > Some(10), "{info}");
+    }
+    expect(0, &device, dir, &["record", "sched", "-t", "500ms", "--stream", "-o", "s.dat"]);
+    assert!(json(&["info", "--json"], &[&dir.join("s.dat")])["events"].as_u64() > Some(10));
+    expect(1, &device, dir, &["record", "nonsense"]);
+    assert_clean(&device, before);
+    reset(&device);
+}
+
+#[test]
+fn signals_and_a_cut_connection_end_no_recording_badly() {
+    let Some(device) = Device::attached() else { return };
+    let (dir, before) = (adb::scratch(), unusual(&device));
+    let dir = dir.path();
+    let signal = |child: &Child, name: &str| {
+        assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+    };
+    let child = start(&device, dir, &["-o", "one.dat"]);
+    sleep(Duration::from_millis(300));
+    signal(&child, "-TERM");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", adb::text(&output));
+    assert!(adb::text(&output).contains("ended by signal SIGINT"), "{}", adb::text(&output));
+    assert!(json(&["info", "--json"], &[&dir.join("one.dat")])["events"].as_u64() > Some(1));
+
+    let child = start(&device, dir, &["-o", "two.dat"]);
+    signal(&child, "-TERM");
+    signal(&child, "-INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), None, "{}", adb::text(&output));
+    assert!(!dir.join("two.dat").exists());
+    assert_same(before, &settings(&device), "after a second signal");
+
+    if device.serial().contains(':') {
+        let child = start(&device, dir, &["-t", "2", "-o", "cut.dat"]);
+        let said = Command::new("adb").args(["disconnect", device.serial()]).output().unwrap();
+        assert!(said.status.success(), "{}", adb::text(&said));
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", adb::text(&output));
+        assert!(adb::text(&output).contains("ended by time"), "{}", adb::text(&output));
+        assert!(json(&["info", "--json"], &[&dir.join("cut.dat")])["events"].as_u64() > Some(100));
+    }
+    assert_clean(&device, before);
+    reset(&device);
+}
+
+#[test]
+fn no_space_on_either_side_is_said_and_loses_no_recording() {
+    let Some(device) = Device::attached() else { return };
+    let (dir, before) = (adb::scratch(), unusual(&device));
+    let dir = dir.path();
+    let remote = format!("{DIR}/tracebridge");
+    expect(0, &device, dir, &["push"]);
+
+    // No space for the binary.
+    device.run(&format!("mount -t tmpfs -o size=300k tmpfs {DIR}"));
+    let output = run(&device, dir, &["push"]);
+    let left = device.run(&format!("ls -A {DIR}; umount {DIR}"));
+    assert_eq!(output.status.code(), Some(1), "{}", adb::text(&output));
+    assert!(adb::text(&output).contains("No space left on device"), "{}", adb::text(&output));
+    assert_eq!(left, "");
+
+    // No space for the capture.
+    device.run(&format!("mkdir {remote}.d && mount -t tmpfs -o size=64k tmpfs {remote}.d"));
+    let output = run(&device, dir, &["record", "sched", "-t", "1", "-o", "full.dat"]);
+    let left = device.run(&format!("ls -A {remote}.d; umount {remote}.d; rmdir {remote}.d"));
+    assert!(matches!(output.status.code(), Some(1 | 3)), "{}", adb::text(&output));
+    assert!(adb::text(&output).contains("No space left on device"), "{}", adb::text(&output));
+    assert_eq!(left, "");
+
+    // No space here: what was recorded stays there, and goes elsewhere later.
+    if let Some(small) = crate::small_disk::SmallDisk::mount("16k") {
+        let output = run(&device, small.path(), &["record", "sched", "-t", "500ms", "-o", "small.dat"]);
+        assert_eq!(output.status.code(), Some(1), "{}", adb::text(&output));
+        assert!(adb::text(&output).contains("small.dat: No space left"), "{}", adb::text(&output));
+        assert_eq!(fs::read_dir(small.path()).unwrap().count(), 0);
+        expect(0, &device, dir, &["pull", "--resume"]);
+        assert!(json(&["info", "--json"], &[&dir.join("small.dat")])["events"].as_u64() > Some(1));
+    }
+    assert_clean(&device, before);
+    reset(&device);
+}
+
+#[test]
+fn the_flight_recorder_is_dumped_stopped_and_cleaned_away() {
+    let Some(device) = Device::attached() else { return };
+    let (dir, before) = (adb::scratch(), unusual(&device));
+    let dir = dir.path();
+    expect(0, &device, dir, &["start", "sched"]);
+    expect(0, &device, dir, &["mark", "instant", "it's $(id)"]);
+    expect(0, &device, dir, &["dump", "-o", "d.dat"]);
+    expect(0, &device, dir, &["stop", "-o", "s.pftrace"]);
+    for file in ["d.dat", "s.pftrace"] {
+        assert!(json(&["info", "--json"], &[&dir.join(file)])["events"].as_u64() > Some(10), "{file}");
+    }
+    expect(0, &device, dir, &["doctor"]);
+    expect(0, &device, dir, &["list", "--json"]);
+    expect(0, &device, dir, &["start", "sched"]);
+    expect(0, &device, dir, &["clean"]);
+    assert_eq!(device.run(&format!("ls -d {DIR}/tracebridge {DIR}/tracebridge.d 2>/dev/null || true")), "");
+    assert_clean(&device, before);
+    reset(&device);
+}
+
+#[test]
+fn a_launch_is_one_file_here() {
+    let Some(device) = Device::attached() else { return };
+    let Some(_android) = FakeAndroid::install(&device, &["am", "cmd"], &[]) else { return };
+    let app = device.program(device.abi(), "reference_app");
+    device.run(&format!("cp {app} {DIR}/reference_app"));
+    let (dir, before) = (adb::scratch(), unusual(&device));
+    expect(0, &device, dir.path(), &["launch", "com.example.app", "sched", "freq", "-o", "start.pftrace"]);
+    let info = json(&["info", "--json"], &[&dir.path().join("start.pftrace")]);
+    assert!(info["events"].as_u64() > Some(100), "{info}");
+    assert_clean(&device, before);
+    device.run(&format!("rm {DIR}/reference_app"));
+    reset(&device);
+}
+
+#[test]
+fn a_locked_phone_records_its_share() {
+    let Some(phone) = LockedPhone::attached() else { return };
+    let (dir, before) = (adb::scratch(), phone.knobs());
+    let listed = run(&phone.shell, dir.path(), &["devices"]);
+    let line = adb::text(&listed);
+    let line = line.lines().find(|line| line.starts_with(phone.shell.serial())).unwrap();
+    let words: Vec<_> = line.split_whitespace().collect();
+    assert_eq!(words[words.len() - 2..], ["no", "part"], "{line}");
+    expect(0, &phone.shell, dir.path(), &["record", "sched", "freq", "-t", "500ms", "-o", "x.pftrace"]);
+    assert!(json(&["info", "--json"], &[&dir.path().join("x.pftrace")])["events"].as_u64() > Some(10));
+    let refused = run(&phone.shell, dir.path(), &["record", "sched", "--root"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", adb::text(&refused));
+    assert_eq!(phone.knobs(), before);
+    assert_eq!(phone.shell.run(&format!("ls -d {DIR}/tracebridge.* 2>/dev/null || true")), "");
+}
+
+#[test]
+fn su_gives_root_in_each_of_its_dialects() {
+    let Some(phone) = LockedPhone::attached() else { return };
+    let (dir, before) = (adb::scratch(), phone.knobs());
+    let userdebug = Userdebug::of(&phone);
+    let (shell, root) = (&phone.shell, &phone.root);
+    let (su, own) = ("/system/bin/su", "/system/bin/su.own");
+    root.run(&format!("mv {su} {own}"));
+    // AOSP's refuses `-c`; others refuse a user's number.
+    for (dialect, refused) in [("su -c", "x"), ("su root", "-c|0"), ("su 0", "-c")] {
+        root.run(&format!(
+            "printf '%s\\n' '#!/bin/sh' 'case $1 in {refused}) echo no such user >&2; exit 1;; esac' 'exec {own} \"$@\"' \
+             >{su} && chmod 755 {su}; echo secret >{DIR}/root.txt && chmod 600 {DIR}/root.txt"
+        ));
+        let listed = adb::text(&run(shell, dir.path(), &["devices"]));
+        let line = listed.lines().find(|line| line.starts_with(shell.serial())).unwrap().to_owned();
+        assert!(line.contains(&format!("  {dialect}  ")) && line.ends_with("yes"), "{dialect}: {line}");
+    }
+    // A file of root alone.
+    expect(0, shell, dir.path(), &["pull", "root.txt"]);
+    assert_eq!(fs::read_to_string(dir.path().join("root.txt")).unwrap(), "secret\n");
+    assert!(!root.shell(&format!("test -e {DIR}/root.txt")).status.success());
+    // What root alone may record.
+    let record = ["record", "sched", "workqueue/*", "-a", "it's $(id)", "-t", "500ms", "-o", "x.dat"];
+    expect(0, shell, dir.path(), &record);
+    assert!(json(&["info", "--json"], &[&dir.path().join("x.dat")])["events"].as_u64() > Some(0));
+    assert_eq!(shell.run(&format!("ls -d {DIR}/tracebridge.* 2>/dev/null || true")), "");
+    assert_eq!(phone.knobs(), before);
+    drop(userdebug);
+    let listed = adb::text(&run(shell, dir.path(), &["devices"]));
+    let line = listed.lines().find(|line| line.starts_with(shell.serial())).unwrap();
+    assert!(line.contains("  no  ") && line.ends_with("part"), "a user build again: {line}");
+}
