@@ -53,7 +53,7 @@ pub(super) fn check(inputs: &[Input]) -> Result<(), &'static str> {
 /// Errors of writing to `out`.
 pub(super) fn create(out: NamedOut<File>, inputs: &[Input]) -> io::Result<Box<dyn TimelineSink + '_>> {
     let abandoned = Arc::new(AtomicBool::new(false));
-    let file = ZipFile { out, abandoned: Arc::clone(&abandoned), position: 0, size: 0 };
+    let file = ZipFile::new(out, Arc::clone(&abandoned));
     let mut zip = SharedZip(Arc::new(Mutex::new(Some(ZipWriter::new(file)))));
     zip.start(RECORDING)?;
     let recording = PerfettoWriter::new(Box::new(zip.clone()));
@@ -76,20 +76,25 @@ impl Drop for PerfettoZip<'_> {
     }
 }
 
-/// The file of a zip. After an error, or if the zip is not finished, what is written is ignored. A dropped
-/// `ZipWriter` still writes a directory, and prints an error of its own if that fails.
-struct ZipFile {
-    out: NamedOut<File>,
+/// The file of a zip. After an error, or if the zip is not finished, what is written is ignored, and the position
+/// is the file's end. A dropped `ZipWriter` still writes a directory: it prints an error of its own if that fails,
+/// and asserts that no member ends in front of its begin, also where the error left it at an earlier header.
+struct ZipFile<W> {
+    out: W,
     abandoned: Arc<AtomicBool>,
     position: u64,
     size: u64,
 }
 
-impl ZipFile {
+impl<W> ZipFile<W> {
+    fn new(out: W, abandoned: Arc<AtomicBool>) -> ZipFile<W> {
+        ZipFile { out, abandoned, position: 0, size: 0 }
+    }
+
     fn unless_abandoned<T>(
         &mut self,
         otherwise: T,
-        act: impl FnOnce(&mut NamedOut<File>) -> io::Result<T>,
+        act: impl FnOnce(&mut W) -> io::Result<T>,
     ) -> io::Result<T> {
         if self.abandoned.load(Ordering::Relaxed) {
             return Ok(otherwise);
@@ -98,7 +103,7 @@ impl ZipFile {
     }
 }
 
-impl Write for ZipFile {
+impl<W: Write> Write for ZipFile<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.unless_abandoned(bytes.len(), |out| out.write(bytes))?;
         self.position += written as u64;
@@ -111,25 +116,25 @@ impl Write for ZipFile {
     }
 }
 
-impl Seek for ZipFile {
+impl<W: Seek> Seek for ZipFile<W> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let to = match to {
             SeekFrom::Start(to) => to,
             SeekFrom::Current(distance) => self.position.saturating_add_signed(distance),
             SeekFrom::End(distance) => self.size.saturating_add_signed(distance),
         };
-        self.position = self.unless_abandoned(to, |out| out.seek(SeekFrom::Start(to)))?;
-        Ok(to)
+        self.position = self.unless_abandoned(self.size, |out| out.seek(SeekFrom::Start(to)))?;
+        Ok(self.position)
     }
 }
 
 /// The zip, shared with the recording's writer. Bytes go into the member that was started last. `None` once
 /// the zip is finished.
 #[derive(Clone)]
-struct SharedZip(Arc<Mutex<Option<ZipWriter<ZipFile>>>>);
+struct SharedZip(Arc<Mutex<Option<ZipWriter<ZipFile<NamedOut<File>>>>>>);
 
 impl SharedZip {
-    fn lock(&self) -> MutexGuard<'_, Option<ZipWriter<ZipFile>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<ZipWriter<ZipFile<NamedOut<File>>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -263,4 +268,59 @@ fn manifest(methods: &[(String, &InputSummary)]) -> io::Result<Json> {
         "files": files,
         "attributes": attributes,
     }}))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    /// A full disk: the writes after `left` fail.
+    struct Full {
+        left: usize,
+        out: Cursor<Vec<u8>>,
+    }
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.left = self.left.checked_sub(1).ok_or(io::ErrorKind::StorageFull)?;
+            self.out.write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Seek for Full {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.out.seek(to)
+        }
+    }
+
+    fn write_members(zip: &mut ZipWriter<ZipFile<Full>>) -> io::Result<()> {
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        for name in ["a", "b", "c"] {
+            zip.start_file(name, options)?;
+            zip.write_all(name.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_at_any_write() {
+        let mut failed = 0;
+        for left in 0..1000 {
+            let full = Full { left, out: Cursor::new(Vec::new()) };
+            let abandoned = Arc::<AtomicBool>::default();
+            let mut zip = ZipWriter::new(ZipFile::new(full, Arc::clone(&abandoned)));
+            let written = write_members(&mut zip);
+            abandoned.store(true, Ordering::Relaxed);
+            match written {
+                Err(_) => failed += 1,
+                Ok(()) => break,
+            }
+        }
+        assert!((4..1000).contains(&failed), "{failed} writes");
+    }
 }
