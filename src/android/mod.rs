@@ -1,5 +1,6 @@
 //! Everything that only Android has: ATRACE tags, the memory of its properties, and its services.
 
+mod methods_refused;
 pub(crate) mod property_area;
 #[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
 pub(crate) mod system;
@@ -7,5 +8,6 @@ pub(crate) mod system;
 mod tag_watch;
 pub(crate) mod tags;
 
+pub(crate) use methods_refused::methods_refused;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use tag_watch::TagWatch;

@@ -76,9 +76,9 @@ impl Drop for PerfettoZip<'_> {
     }
 }
 
-/// The file of a zip. After an error, or if the zip is not finished, what is written is ignored, and the position
-/// is the file's end. A dropped `ZipWriter` still writes a directory: it prints an error of its own if that fails,
-/// and asserts that no member ends in front of its begin, also where the error left it at an earlier header.
+/// The file of a zip. After an error, or if the zip is not finished, what is written is ignored, and the
+/// position is the file's end: a dropped `ZipWriter` still writes a directory, prints an error of its own if
+/// that fails, and asserts that the last member does not end before it begins, which an error can lead to.
 struct ZipFile<W> {
     out: W,
     abandoned: Arc<AtomicBool>,
@@ -131,10 +131,12 @@ impl<W: Seek> Seek for ZipFile<W> {
 /// The zip, shared with the recording's writer. Bytes go into the member that was started last. `None` once
 /// the zip is finished.
 #[derive(Clone)]
-struct SharedZip(Arc<Mutex<Option<ZipWriter<ZipFile<NamedOut<File>>>>>>);
+struct SharedZip(Arc<Mutex<Option<FileWriter>>>);
+
+type FileWriter = ZipWriter<ZipFile<NamedOut<File>>>;
 
 impl SharedZip {
-    fn lock(&self) -> MutexGuard<'_, Option<ZipWriter<ZipFile<NamedOut<File>>>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<FileWriter>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::profiler::Profiler;
 use super::properties::{Properties, system_program};
+use crate::android::methods_refused;
 
 /// How long `am` and `cmd` may take to answer. A start of an activity may take as long as its caller allows.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
@@ -79,11 +80,7 @@ pub enum ActivityError {
         option: String,
     },
     /// `am` traces no methods of this app.
-    #[error(
-        "no method trace: {package} is neither debuggable nor profileable by the shell, and this is no debuggable \
-         build of Android: add <profileable android:shell=\"true\"/> to its manifest (Android 10 and newer), or use \
-         a debuggable build of it"
-    )]
+    #[error("{}", methods_refused(package))]
     NotProfileable {
         /// The name of the package.
         package: String,

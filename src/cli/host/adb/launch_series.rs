@@ -12,6 +12,7 @@ use super::other_version::{OtherVersion, Version};
 use super::outcome::{Outcome, worst};
 use super::target::before_ending;
 use super::via::{self, Request, ViaArg};
+use crate::android::methods_refused;
 use crate::cli::Exit;
 use crate::cli::exit::message;
 use crate::cli::host::interrupt;
@@ -200,11 +201,7 @@ fn rights_text(package: &str, rights: AppRights) -> String {
             format!("{package} is debuggable: its code runs slower than that of a release\n")
         }
         AppRights::Profileable => format!("{package} is profileable\n"),
-        AppRights::Refused => format!(
-            "no method trace: {package} is neither debuggable nor profileable by the shell, and Android is a user build: \
-             add <profileable android:shell=\"true\"/> to its manifest (Android 10 and newer), or use a debuggable build \
-             of it\n"
-        ),
+        AppRights::Refused => format!("{}\n", methods_refused(package)),
         AppRights::Unknown => String::new(),
     }
 }
