@@ -253,7 +253,15 @@ mod tests {
         let pid = std::process::id() as i32;
         let other = std::thread::Builder::new().name("a thread (x)".into());
         let (done, wait) = std::sync::mpsc::channel::<()>();
-        let other = other.spawn(move || wait.recv().ok()).unwrap();
+        let (begun, begins) = std::sync::mpsc::channel();
+        let other = other
+            .spawn(move || {
+                begun.send(()).unwrap();
+                wait.recv().ok()
+            })
+            .unwrap();
+        // The thread gives itself its name before it calls the closure.
+        begins.recv().unwrap();
         let mut names = TaskNames::default();
         names.add_living();
         let comm = |tid: i32| fs::read_to_string(format!("/proc/{tid}/comm")).unwrap().trim_end().to_owned();

@@ -28,20 +28,22 @@ fn settings_are_as_before_after_a_recording_and_after_sigint() {
 #[test]
 fn the_32_bit_binary_records_on_the_64_bit_kernel() {
     let Some(device) = Device::attached() else { return };
-    if device.abi() != "arm64-v8a" {
-        return crate::support::skip("armeabi-v7a", "the device is not arm64");
+    let abi = match device.abi() {
+        "arm64-v8a" => "armeabi-v7a",
+        "x86_64" => "x86",
+        abi => return crate::support::skip("32-bit", &format!("the device's processes have 32 bits: {abi}")),
+    };
+    if !adb::built(abi, "reference_app").is_file() {
+        return crate::support::skip("32-bit", &format!("not built: scripts/build-android --abi {abi}"));
     }
-    if !adb::built("armeabi-v7a", "reference_app").is_file() {
-        return crate::support::skip("armeabi-v7a", "not built: scripts/build-android --abi armeabi-v7a");
-    }
-    let binary = device.program("armeabi-v7a", "tracebridge");
+    let binary = device.program(abi, "tracebridge");
     let dir = adb::scratch();
-    let app = device.program("armeabi-v7a", "reference_app");
-    let recording = device.record(&binary, &format!("-t 60 -o {DIR}/v7a.dat sched"));
+    let app = device.program(abi, "reference_app");
+    let recording = device.record(&binary, &format!("-t 60 -o {DIR}/bits32.dat sched"));
     device.run(&format!("{app} -o /dev/null --calls 500"));
     recording.signal("INT");
     recording.end();
-    let dat = device.fetch(&format!("{DIR}/v7a.dat"), dir.path());
+    let dat = device.fetch(&format!("{DIR}/bits32.dat"), dir.path());
     let events = capture::read(&dat).len() as u64;
     assert!(events > 4000, "only {events} events, and the app alone writes 4000 markers");
     assert_eq!(json(&["info", "--json"], &[&dat])["events"].as_u64(), Some(events));
