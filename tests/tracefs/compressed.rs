@@ -102,21 +102,26 @@ fn without_room_to_compress_the_capture_stays_whole_with_a_note() {
     let dir = tempfile::tempdir().unwrap();
     let _busy = Busy::start();
     let ring = ["sched", "irq/*", "raw_syscalls/*", "--mode", "ring", "-b", "256", "-t", "1.5"];
-    let out = record(&machine, dir.path(), &ring).output().unwrap();
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
-    let raw = summary(&out)["bytes"].as_u64().unwrap();
-    let Some(disk) = SmallDisk::mount(&format!("{}k", raw / 1024 + 48)) else { return };
-    let capture = disk.path().join("x.dat");
-    let out = record(&machine, disk.path(), &ring).arg("--compress").output().unwrap();
-    assert_eq!(out.status.code(), Some(0), "{out:?}");
-    let notes = summary(&out)["notes"].to_string();
-    assert!(notes.contains("not compressed, but whole") && notes.contains("bytes free"), "{notes}");
-    assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 1, "only the capture is left");
-    let told = info(&capture);
-    assert_eq!(
-        (&told["format"], told["events"].as_u64()),
-        (&"trace.dat v6".into(), Some(events(&summary(&out))))
-    );
+    // The second recording may be smaller than the one before it: fewer processes have names, or a loaded
+    // machine fills less of the ring. There is room to compress it then.
+    for _ in 0..5 {
+        let out = record(&machine, dir.path(), &ring).output().unwrap();
+        assert_eq!(out.status.code(), Some(0), "{out:?}");
+        let raw = summary(&out)["bytes"].as_u64().unwrap();
+        let Some(disk) = SmallDisk::mount(&format!("{}k", raw / 1024 + 48)) else { return };
+        let capture = disk.path().join("x.dat");
+        let out = record(&machine, disk.path(), &ring).arg("--compress").output().unwrap();
+        assert_eq!(out.status.code(), Some(0), "{out:?}");
+        assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 1, "only the capture is left");
+        let (told, notes) = (info(&capture), summary(&out)["notes"].to_string());
+        assert_eq!(told["events"].as_u64(), Some(events(&summary(&out))));
+        if told["format"] == "trace.dat v6" {
+            assert!(notes.contains("not compressed, but whole") && notes.contains("bytes free"), "{notes}");
+            return;
+        }
+        assert_eq!(summary(&out)["notes"].as_array().map(Vec::len), Some(0), "{notes}");
+    }
+    panic!("there was room to compress each of five captures");
 }
 
 #[test]
