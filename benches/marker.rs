@@ -2,18 +2,20 @@
 //! ours.
 //!
 //! `cargo bench --bench marker` as root; `TRACEFS` names a mounted tracefs (else `/sys/kernel/tracing`).
-//! Writes into an instance of its own. All run in turns, so that one ratio comes from one run.
-#![allow(unsafe_code)] // snprintf is the peer
+//! Writes into an instance of its own. All run in turns, so that one ratio comes from one run. With the
+//! feature `ring` it then starts a recorder, and measures markers that go to a ring.
+#![allow(unsafe_code)] // snprintf is the peer; kill(2) ends the recorder
 
 use std::fs::{self, File, OpenOptions};
 use std::hint::black_box;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use nix::libc;
 use nix::time::{ClockId, clock_gettime};
-use tracebridge::markers::{Tag, TagWatch, Tracer};
+use tracebridge::markers::{Tag, TagWatch, Tracer, WithoutRecorder, use_ring};
 
 const NAME: &str = "Choreographer#doFrame 1234567";
 /// The variable that the library reads: the tracefs of static tracers.
@@ -22,16 +24,25 @@ const CALLS: u32 = 20_000;
 const ROUNDS: usize = 60;
 
 /// CPU ns per call: what else the machine does costs time, but no CPU time of this thread.
-fn time(mut call: impl FnMut()) -> f64 {
+fn time(call: impl FnMut()) -> f64 {
+    time_of(CALLS, call)
+}
+
+fn time_of(calls: u32, mut call: impl FnMut()) -> f64 {
     let cpu_ns = || {
         let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
         now.tv_sec() as f64 * 1e9 + now.tv_nsec() as f64
     };
     let start = cpu_ns();
-    for _ in 0..CALLS {
+    for _ in 0..calls {
         call();
     }
-    (cpu_ns() - start) / f64::from(CALLS)
+    (cpu_ns() - start) / f64::from(calls)
+}
+
+fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
 }
 
 fn snprintf_and_write(file: &File, pid: i32, name: &std::ffi::CStr) {
@@ -112,14 +123,89 @@ fn race(instance: &Path) {
         ];
         rounds.iter_mut().zip(times).for_each(|(round, time)| round.push(time));
     }
-    let median = |mut all: Vec<f64>| {
-        all.sort_by(f64::total_cmp);
-        all[all.len() / 2]
-    };
     for (what, times) in CALLS_MEASURED.iter().zip(&rounds) {
         // Each round's ratio to that round's bare write: what else the machine does hits both.
         let ratio = median(times.iter().zip(&rounds[0]).map(|(a, b)| a / b).collect());
         println!("{what:<30} {:>8.2} CPU-ns   {ratio:>5.3} x a bare write", median(times.clone()));
     }
     let _ = fs::remove_file(&areas);
+    if use_ring(WithoutRecorder::Nowhere) {
+        race_ring(instance);
+    }
+}
+
+/// Calls between two pauses in which the recorder empties the ring. A block holds some 2700 markers of this
+/// length, and a marker that finds it full costs less than one that is written.
+const RING_CALLS: u32 = 2000;
+const RING_ROUNDS: usize = 200;
+
+/// A recorder of its own, which ends with this value.
+struct Recorder(Child, PathBuf);
+
+impl Recorder {
+    /// `None` where this build has no recorder.
+    fn start(instance: &Path) -> Option<Recorder> {
+        let capture = std::env::temp_dir().join(format!("tracebridge-bench-{}.dat", std::process::id()));
+        let mut command = Command::new(option_env!("CARGO_BIN_EXE_tracebridge")?);
+        let tracefs = instance.parent()?.parent()?;
+        command.args(["record", "sched", "--instance", "tracebridge-bench-ring", "--tracefs"]).arg(tracefs);
+        let child = command.arg("-o").arg(&capture).stdout(Stdio::null()).spawn().ok()?;
+        Some(Recorder(child, capture))
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // SAFETY: the call takes two numbers. The child is not waited for yet, so the number is its own.
+        unsafe { libc::kill(self.0.id() as libc::pid_t, libc::SIGINT) };
+        let _ = self.0.wait();
+        let _ = fs::remove_file(&self.1);
+    }
+}
+
+/// CPU ns of each round of a thread that writes into the ring, in pauses of which the recorder empties it.
+fn ring_rounds(mut call: impl FnMut() -> bool) -> Vec<f64> {
+    let mut dropped = 0u32;
+    let mut rounds = Vec::new();
+    while rounds.len() < RING_ROUNDS {
+        let before = dropped;
+        let ns = time_of(RING_CALLS, || dropped += u32::from(!black_box(call())));
+        // A round in which the ring was full says nothing of a marker.
+        if dropped == before || dropped > 200 * RING_CALLS {
+            rounds.push(ns);
+        }
+        std::thread::sleep(Duration::from_millis(8));
+    }
+    rounds
+}
+
+fn race_ring(instance: &Path) {
+    let idle = (0..ROUNDS).map(|_| time(|| _ = black_box(ALWAYS.begin(black_box(NAME)))));
+    println!("{:<30} {:>8.2} CPU-ns", "ring, nobody records", median(idle.collect()));
+    let Some(_recorder) = Recorder::start(instance) else {
+        return println!("this build has no recorder: the ring is not measured");
+    };
+    for _ in 0..500 {
+        if ALWAYS.instant("ready") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(ALWAYS.instant("ready"), "no recorder wants markers");
+    let begin = || ALWAYS.begin(black_box(NAME));
+    type Row = (&'static str, fn() -> bool);
+    let rows: [Row; 4] = [
+        ("ring, begin", || ALWAYS.begin(black_box(NAME))),
+        ("ring, end", || ALWAYS.end()),
+        ("ring, counter", || ALWAYS.counter(black_box("bytes in flight"), black_box(123_456_789))),
+        ("ring, instant on a track", || ALWAYS.track_instant(black_box("network"), black_box("retry"))),
+    ];
+    for (what, call) in rows {
+        println!("{what:<30} {:>8.2} CPU-ns", median(ring_rounds(call)));
+    }
+    let two: Vec<f64> = std::thread::scope(|scope| {
+        let threads = [(); 2].map(|()| scope.spawn(move || median(ring_rounds(begin))));
+        threads.map(|thread| thread.join().unwrap()).to_vec()
+    });
+    println!("{:<30} {:>8.2} and {:.2} CPU-ns", "ring, begin, two threads", two[0], two[1]);
 }

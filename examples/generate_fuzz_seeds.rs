@@ -67,10 +67,36 @@ impl Corpus {
 fn main() -> io::Result<()> {
     let dir = std::env::args().nth(1).filter(|dir| !dir.starts_with('-'));
     let corpus = Corpus(PathBuf::from(dir.expect("usage: generate_fuzz_seeds DIRECTORY")));
+    rings(&corpus)?;
     pages_and_formats(&corpus)?;
     texts(&corpus)?;
     methods(&corpus)?;
     recordings(&corpus)
+}
+
+/// Records of every kind in one ring, and each kind alone.
+#[cfg(target_os = "linux")]
+fn rings(corpus: &Corpus) -> io::Result<()> {
+    use tracebridge::internals::Record;
+    let mut all = Vec::new();
+    for kind in *b"TBEISFCGHN" {
+        let has_name = kind != b'E';
+        let record = Record {
+            kind,
+            time: 1 << 40,
+            number: 1234,
+            track: if matches!(kind, b'G' | b'N') { b"network" } else { b"" },
+            name: if has_name { b"a name of 18 bytes" } else { b"" },
+        };
+        corpus.save("ring", &format!("kind_{}", char::from(kind)), &record.encode())?;
+        all.extend(record.encode());
+    }
+    corpus.save("ring", "all_kinds", &all)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn rings(_: &Corpus) -> io::Result<()> {
+    Ok(())
 }
 
 fn pages_and_formats(corpus: &Corpus) -> io::Result<()> {

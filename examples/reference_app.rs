@@ -1,9 +1,9 @@
 //! The reference app: stands in for an Android app in the tests and the demo, and is no part of the product.
 //!
 //! Threads of known names make nested calls of known methods. Around each call it writes a real
-//! `B|pid|Class.method` and `E|pid` to the kernel's trace_marker, and of the very same calls it writes an ART
-//! method trace (version 3, both clocks). So every method's enter and exit has a marker that it can be
-//! checked against. It prints what it did as JSON.
+//! `B|pid|Class.method` and `E|pid` to the kernel's trace_marker, or with `--ring` to a ring in its memory,
+//! and of the very same calls it writes an ART method trace (version 3, both clocks). So every method's enter
+//! and exit has a marker that it can be checked against. It prints what it did as JSON.
 #![allow(missing_docs)]
 
 #[path = "../tests/support/art_writer.rs"]
@@ -21,6 +21,7 @@ use art_writer::{Action, ArtTrace, Method, Record};
 use clap::{Parser, ValueEnum};
 use nix::time::{ClockId, clock_gettime};
 use serde_json::json;
+use tracebridge::markers::{Tag, Tracer, WithoutRecorder, use_ring};
 
 /// Makes nested calls in several threads, and leaves markers and an ART method trace of them.
 #[derive(Parser, Clone)]
@@ -52,7 +53,13 @@ struct Args {
     /// Write the trace as a runtime does that streams it to the file.
     #[arg(long)]
     streaming: bool,
+    /// Write the markers into a ring (in a build with the feature `ring`).
+    #[arg(long)]
+    ring: bool,
 }
+
+/// Writes the markers with `--ring`.
+static RING: Tracer = Tracer::new(Tag::ALWAYS);
 
 /// How old the runtime is that writes the trace.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -85,6 +92,8 @@ struct Shared {
     args: Args,
     epoch: Epoch,
     marker: Option<File>,
+    /// The names of the methods, for markers in a ring.
+    names: Vec<String>,
     /// The markers' texts, by method: made before, so that nothing but the write lies between clock and
     /// marker.
     begins: Vec<String>,
@@ -189,7 +198,7 @@ impl<'a> Worker<'a> {
         let method = depth % self.shared.args.depth.max(1);
         let cpu_us = self.cpu_us();
         let wall_us = self.shared.epoch.wall_us();
-        self.mark(&self.shared.begins[method as usize]);
+        self.mark(Some(method as usize));
         self.records.push(Record { thread: self.id, method, action: Action::Enter, cpu_us, wall_us });
         self.calls += 1;
 
@@ -202,7 +211,7 @@ impl<'a> Worker<'a> {
             std::hint::black_box((0..200u64).fold(self.calls, |a, b| a.wrapping_mul(31).wrapping_add(b)));
         }
 
-        self.mark(&self.shared.end);
+        self.mark(None);
         let wall_us = self.shared.epoch.wall_us();
         let cpu_us = self.cpu_us();
         self.records.push(Record { thread: self.id, method, action: Action::Exit, cpu_us, wall_us });
@@ -216,12 +225,17 @@ impl<'a> Worker<'a> {
         ((now - *self.cpu_start.get_or_insert(now)) / 1000) as u32
     }
 
-    fn mark(&mut self, text: &str) {
-        match self.shared.marker.as_ref().map(|mut file| file.write_all(text.as_bytes())) {
-            Some(Ok(())) => self.markers += 1,
-            // Nobody records, or nobody may.
-            Some(Err(_)) | None => self.markers_failed += 1,
-        }
+    /// Marks that the method begins, or that the newest one ends.
+    fn mark(&mut self, begins: Option<usize>) {
+        let shared = self.shared;
+        let is_written = if shared.args.ring {
+            begins.map_or_else(|| RING.end(), |method| RING.begin(&shared.names[method]))
+        } else {
+            let text = begins.map_or(&shared.end, |method| &shared.begins[method]);
+            shared.marker.as_ref().is_some_and(|mut file| file.write_all(text.as_bytes()).is_ok())
+        };
+        // Where it is not written, nobody records, or nobody may.
+        *(if is_written { &mut self.markers } else { &mut self.markers_failed }) += 1;
     }
 
     fn flush(&mut self) {
@@ -277,9 +291,14 @@ fn main() {
     let pid = std::process::id();
     let depth = args.depth.max(1);
     let methods = (0..depth).map(|index| Method::new(CLASS, &method_name(index))).collect();
+    if args.ring && !use_ring(WithoutRecorder::Nowhere) {
+        eprintln!("reference_app: this process can have no ring, or was built without the feature");
+        std::process::exit(1);
+    }
     let epoch = Epoch::now(args.era);
     let shared = Arc::new(Shared {
         marker,
+        names: (0..depth).map(|index| format!("{CLASS}.{}", method_name(index))).collect(),
         begins: (0..depth).map(|index| format!("B|{pid}|{CLASS}.{}", method_name(index))).collect(),
         end: format!("E|{pid}"),
         deadline: Instant::now() + Duration::from_millis(args.duration),

@@ -62,6 +62,13 @@ uint64_t tracebridge_enabled_tags(void);
  * properties is noticed without this call. */
 void tracebridge_update_tags(void);
 
+/* Has all markers of this process go to a ring in its memory, which `tracebridge record` finds and reads: a marker is
+ * then no system call. While no recorder reads the ring, markers go nowhere, or with `else_trace_marker` to
+ * trace_marker. Call it before the first marker. Returns false where the process can have no ring (Linux before 3.17):
+ * markers then go to trace_marker as before. The environment variable TRACEBRIDGE_RING has the same effect: "1" for
+ * nowhere, "2" for trace_marker. */
+bool tracebridge_use_ring(bool else_trace_marker);
+
 /* Each of these writes one marker if one of the tags in the mask `tags` is on, and returns whether it was
  * written. While nobody records, the kernel refuses markers: that is no error, and returns false. */
 

@@ -19,6 +19,7 @@
 
 mod android;
 mod console;
+mod counter;
 pub mod markers;
 mod text;
 mod workers;
@@ -77,6 +78,8 @@ pub mod internals {
     pub use crate::atrace_command::options as atrace_options;
     pub use crate::cli::host::{command_line, host_command_line};
     pub use crate::formats::perfetto::scan::count as count_perfetto;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub use crate::markers::ring::{BlockDamage, Record, RingRecords};
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub use crate::record::{SettingsText, read_settings_text};
     pub use crate::text::glob_matches;

@@ -1,4 +1,4 @@
-//! Writes pages of the ring buffer: the opposite of the reader in `page`, for a little-endian 64-bit kernel.
+//! Writes pages of the ring buffer: the opposite of the reader in `page`.
 //!
 //! Both take the numbers of the format from `page_format`.
 
@@ -9,13 +9,13 @@ use super::page_format::{
 };
 use super::{Endian, PageLayout};
 
-/// Bytes of a `long` of the machine whose pages are written.
+/// Bytes of a `long` of the machine whose pages an output file has.
 pub(crate) const LONG_BYTES: u8 = 8;
-/// Bytes of a page.
+/// Bytes of a page of an output file.
 pub(crate) const PAGE_BYTES: usize = 4096;
-/// Bytes of a page's header: the timestamp and the commit counter.
+/// Bytes of a page's header in an output file: the timestamp and the commit counter.
 const HEADER_BYTES: usize = TIMESTAMP_BYTES as usize + LONG_BYTES as usize;
-/// Bytes that a page keeps free behind its records for the count of lost events.
+/// Bytes that a page of an output file keeps free behind its records for the count of lost events.
 const LOST_COUNT_BYTES: usize = LONG_BYTES as usize;
 /// Bytes of a time extension: a header word and the upper bits of the time delta.
 const TIME_EXTEND_BYTES: usize = 2 * RECORD_HEADER_BYTES;
@@ -23,11 +23,12 @@ const TIME_EXTEND_BYTES: usize = 2 * RECORD_HEADER_BYTES;
 const LONG_RECORD_HEADER_BYTES: usize = 2 * RECORD_HEADER_BYTES;
 /// The longest record whose length fits into `type_len`, bytes.
 const MAX_SHORT_BYTES: usize = 4 * MAX_SHORT_WORDS as usize;
-/// The longest record that a page can hold beside its headers, bytes. The kernel's own limit is similar.
+/// The longest record that a page of an output file can hold beside its headers, bytes. The kernel's own
+/// limit is similar.
 pub(crate) const MAX_RECORD_BYTES: usize =
     PAGE_BYTES - HEADER_BYTES - LOST_COUNT_BYTES - TIME_EXTEND_BYTES - LONG_RECORD_HEADER_BYTES;
 
-/// The layout of the pages that [`PageWriter`] writes.
+/// The layout of the pages of an output file: those of a little-endian 64-bit kernel.
 pub(crate) fn page_layout() -> PageLayout {
     PageLayout::usual(Endian::Little, LONG_BYTES, PAGE_BYTES as u32)
 }
@@ -43,8 +44,8 @@ pub(crate) fn header_event() -> String {
 }
 
 /// Gathers the records of one CPU into pages.
-#[derive(Default)]
 pub(crate) struct PageWriter {
+    layout: PageLayout,
     /// The page so far, its header included; empty before the page's first record.
     bytes: Vec<u8>,
     /// Time of the last record, ns.
@@ -53,9 +54,21 @@ pub(crate) struct PageWriter {
     lost: Option<Option<u64>>,
 }
 
+impl Default for PageWriter {
+    /// A writer of pages of an output file.
+    fn default() -> PageWriter {
+        PageWriter::new(page_layout())
+    }
+}
+
 impl PageWriter {
+    /// Makes a writer of pages of this layout.
+    pub(crate) fn new(layout: PageLayout) -> PageWriter {
+        PageWriter { layout, bytes: Vec::new(), last_ts: 0, lost: None }
+    }
+
     /// Notes that events were lost before the next record. Ends the page so far and returns it.
-    pub(crate) fn lost(&mut self, count: Option<u64>) -> Option<[u8; PAGE_BYTES]> {
+    pub(crate) fn lost(&mut self, count: Option<u64>) -> Option<Box<[u8]>> {
         let full = self.take();
         let before = self.lost.flatten();
         self.lost = Some(match (before, count) {
@@ -65,21 +78,22 @@ impl PageWriter {
         full
     }
 
-    /// Adds a record of at most [`MAX_RECORD_BYTES`]. Returns the page before it where the record starts a
-    /// new page.
-    pub(crate) fn push(&mut self, ts: u64, record: &[u8]) -> Option<[u8; PAGE_BYTES]> {
+    /// Adds a record of at most [`MAX_RECORD_BYTES`]; a page of another layout than an output file's may hold
+    /// less. Returns the page before it where the record starts a new page.
+    pub(crate) fn push(&mut self, ts: u64, record: &[u8]) -> Option<Box<[u8]>> {
         let words = record.len().div_ceil(4);
         let padded = 4 * words;
         let is_long = padded > MAX_SHORT_BYTES || padded == 0;
         let header = if is_long { LONG_RECORD_HEADER_BYTES } else { RECORD_HEADER_BYTES };
         let end = self.bytes.len() + TIME_EXTEND_BYTES + header + padded;
+        let room = self.layout.size.saturating_sub(self.layout.commit_size) as usize;
         // A page's time deltas are not negative. A record that is older than the one before it (clocks of two
         // CPUs, a text out of order) therefore starts a new page.
-        let starts_page = end > PAGE_BYTES - LOST_COUNT_BYTES || ts < self.last_ts;
+        let starts_page = end > room || ts < self.last_ts;
         let full = (!self.bytes.is_empty() && starts_page).then(|| self.take()).flatten();
         if self.bytes.is_empty() {
-            self.bytes.extend_from_slice(&ts.to_le_bytes());
-            self.bytes.extend_from_slice(&[0; LONG_BYTES as usize]);
+            self.bytes.resize(self.layout.data_offset as usize, 0);
+            self.number(0, ts, TIMESTAMP_BYTES);
             self.last_ts = ts;
         }
         let mut delta = ts - self.last_ts;
@@ -102,31 +116,52 @@ impl PageWriter {
     }
 
     /// Ends the page and returns it; `None` where the page has no records.
-    pub(crate) fn take(&mut self) -> Option<[u8; PAGE_BYTES]> {
+    pub(crate) fn take(&mut self) -> Option<Box<[u8]>> {
         if self.bytes.is_empty() {
             return None;
         }
-        let mut commit = (self.bytes.len() - HEADER_BYTES) as u64;
+        let PageLayout { commit_offset, commit_size, data_offset, size, .. } = self.layout;
+        let end = self.bytes.len();
+        let mut commit = (end - data_offset as usize) as u64;
+        self.bytes.resize((size as usize).max(end), 0);
         if let Some(count) = self.lost.take() {
             commit |= COMMIT_EVENTS_LOST;
             if let Some(count) = count {
                 commit |= COMMIT_LOST_COUNT_STORED;
-                self.bytes.extend_from_slice(&count.to_le_bytes());
+                let most = if commit_size == 4 { u64::from(u32::MAX) } else { u64::MAX };
+                self.number(end, count.min(most), commit_size);
             }
         }
-        let mut page = [0; PAGE_BYTES];
-        page[..self.bytes.len()].copy_from_slice(&self.bytes);
-        page[TIMESTAMP_BYTES as usize..HEADER_BYTES].copy_from_slice(&commit.to_le_bytes());
-        self.bytes.clear();
-        Some(page)
+        self.number(commit_offset as usize, commit, commit_size);
+        Some(std::mem::take(&mut self.bytes).into_boxed_slice())
+    }
+
+    /// Stores a number of 4 or 8 bytes.
+    fn number(&mut self, at: usize, number: u64, size: u32) {
+        let little = number.to_le_bytes();
+        let mut bytes = little[..size as usize].to_vec();
+        if self.layout.endian == Endian::Big {
+            bytes.reverse();
+        }
+        if let Some(place) = self.bytes.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(&bytes);
+        }
     }
 
     fn record_header(&mut self, type_len: u32, delta: u32) {
-        self.word(type_len | delta << TYPE_LEN_BITS);
+        // The compiler of the kernel puts the bit field's first member into the lowest bits of a
+        // little-endian word, and into the highest of a big-endian one.
+        self.word(match self.layout.endian {
+            Endian::Little => type_len | delta << TYPE_LEN_BITS,
+            Endian::Big => type_len << DELTA_BITS | delta,
+        });
     }
 
     fn word(&mut self, word: u32) {
-        self.bytes.extend_from_slice(&word.to_le_bytes());
+        self.bytes.extend_from_slice(&match self.layout.endian {
+            Endian::Little => word.to_le_bytes(),
+            Endian::Big => word.to_be_bytes(),
+        });
     }
 }
 
@@ -136,7 +171,7 @@ mod tests {
     use crate::ftrace::LostEvents;
 
     /// (time, first byte of the record) of each record.
-    fn read(page: &[u8; PAGE_BYTES]) -> Vec<(u64, u8)> {
+    fn read(page: &[u8]) -> Vec<(u64, u8)> {
         page_layout().page(page).unwrap().records().map(|r| (r.ts, r.data[0])).collect()
     }
 
@@ -156,10 +191,11 @@ mod tests {
         Lost(LostEvents),
     }
 
-    fn decode(pages: &[[u8; PAGE_BYTES]]) -> Vec<Item> {
+    fn decode(layout: &PageLayout, pages: &[Box<[u8]>]) -> Vec<Item> {
         let mut items = Vec::new();
         for bytes in pages {
-            let page = page_layout().page(bytes).unwrap();
+            assert_eq!(bytes.len(), layout.size as usize);
+            let page = layout.page(bytes).unwrap();
             items.extend(page.lost.map(Item::Lost));
             let mut records = page.records();
             items.extend(records.by_ref().map(|r| Item::Record(r.ts, r.data.to_vec())));
@@ -178,7 +214,7 @@ mod tests {
                 // Two losses without a record between them become one, so each loss is followed by a record.
                 match numbers.below(30) {
                     0 => items.push(Item::Lost(LostEvents::Unknown)),
-                    1 => items.push(Item::Lost(LostEvents::Count(numbers.below(1 << 50)))),
+                    1 => items.push(Item::Lost(LostEvents::Count(numbers.below(1 << 31)))),
                     _ => {}
                 }
                 ts = match numbers.below(20) {
@@ -191,7 +227,10 @@ mod tests {
                 let len = 4 * (1 + numbers.below(longest));
                 items.push(Item::Record(ts, (0..len).map(|_| numbers.below(256) as u8).collect()));
             }
-            let (mut page, mut pages) = (PageWriter::default(), Vec::new());
+            let (long_size, size) = [(8, 4096), (4, 4096), (8, 16384)][seed as usize % 3];
+            let endian = [Endian::Little, Endian::Big][seed as usize / 3 % 2];
+            let layout = PageLayout::usual(endian, long_size, size);
+            let (mut page, mut pages) = (PageWriter::new(layout), Vec::new());
             for item in &items {
                 pages.extend(match item {
                     Item::Record(ts, data) => page.push(*ts, data),
@@ -200,7 +239,7 @@ mod tests {
                 });
             }
             pages.extend(page.take());
-            assert!(decode(&pages) == items, "seed {seed}");
+            assert!(decode(&layout, &pages) == items, "seed {seed}");
         }
     }
 

@@ -8,6 +8,7 @@ use std::ffi::{CStr, c_char};
 
 use super::marker::Marker;
 use super::process;
+use super::ring_writer::{WithoutRecorder, use_ring};
 use super::tracer::Tracer;
 use crate::android::tags::{APP, Tag};
 
@@ -43,6 +44,12 @@ pub extern "C" fn tracebridge_enabled_tags() -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn tracebridge_update_tags() {
     process::update_tags();
+}
+
+/// Has all markers of the process go to a ring in memory. Returns whether the process has one.
+#[unsafe(no_mangle)]
+pub extern "C" fn tracebridge_use_ring(else_trace_marker: bool) -> bool {
+    use_ring(if else_trace_marker { WithoutRecorder::TraceMarker } else { WithoutRecorder::Nowhere })
 }
 
 /// Begins a slice on the calling thread.

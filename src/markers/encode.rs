@@ -13,6 +13,23 @@ const SHORT_NAMES_BYTES: usize = 128;
 /// one before it.
 const SHORT_MARKER_BYTES: usize = 1 + Prefix::ROOM + SHORT_NAMES_BYTES + 2 + MAX_DIGITS;
 
+/// A marker in pieces, without the process id.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pieces<'a> {
+    /// The first letter of the marker's text.
+    pub(super) phase: u8,
+    pub(super) track: &'a [u8],
+    /// The name; the track's, where the marker has no other.
+    pub(super) name: &'a [u8],
+    /// The cookie or the value; 0 where the marker has none.
+    pub(super) number: i64,
+}
+
+impl Pieces<'_> {
+    /// The end of the newest slice.
+    pub(super) const END: Pieces<'static> = Pieces { phase: b'E', track: b"", name: b"", number: 0 };
+}
+
 /// A short marker in pieces. A number follows only where the marker has one.
 pub(super) struct ShortPieces<'a> {
     phase: u8,
@@ -99,21 +116,30 @@ impl Marker<'_> {
         &buf[..len]
     }
 
+    /// Returns the pieces of the marker; `None` for the kinds that the tracer's calls do not write.
+    #[inline(always)]
+    pub(super) fn pieces(&self) -> Option<Pieces<'_>> {
+        let (phase, track, name, number): (u8, &[u8], &[u8], i64) = match *self {
+            Marker::Begin { name, .. } => (b'B', b"", name, 0),
+            Marker::End { .. } => return Some(Pieces::END),
+            Marker::Instant { name, .. } => (b'I', b"", name, 0),
+            Marker::AsyncBegin { name, cookie, .. } => (b'S', b"", name, cookie),
+            Marker::AsyncEnd { name, cookie, .. } => (b'F', b"", name, cookie),
+            Marker::Counter { name, value, category: None, .. } => (b'C', b"", name, value),
+            Marker::TrackBegin { track, name, cookie, .. } => (b'G', track, name, cookie),
+            Marker::TrackEnd { track, name: None, cookie, .. } => (b'H', b"", track, cookie),
+            Marker::TrackInstant { track, name, .. } => (b'N', track, name, 0),
+            _ => return None,
+        };
+        Some(Pieces { phase, track, name, number })
+    }
+
     /// Returns the pieces of the marker, where the tracer's fast path can write it: `None` for the kinds that
     /// it does not know, and for names that are empty or too long.
     #[inline(always)]
     pub(super) fn short_pieces(&self) -> Option<ShortPieces<'_>> {
-        let (phase, track, name, number): (u8, &[u8], &[u8], Option<i64>) = match *self {
-            Marker::Begin { name, .. } => (b'B', b"", name, None),
-            Marker::Instant { name, .. } => (b'I', b"", name, None),
-            Marker::AsyncBegin { name, cookie, .. } => (b'S', b"", name, Some(cookie)),
-            Marker::AsyncEnd { name, cookie, .. } => (b'F', b"", name, Some(cookie)),
-            Marker::Counter { name, value, category: None, .. } => (b'C', b"", name, Some(value)),
-            Marker::TrackBegin { track, name, cookie, .. } => (b'G', track, name, Some(cookie)),
-            Marker::TrackEnd { track, name: None, cookie, .. } => (b'H', b"", track, Some(cookie)),
-            Marker::TrackInstant { track, name, .. } => (b'N', track, name, None),
-            _ => return None,
-        };
+        let Pieces { phase, track, name, number } = self.pieces()?;
+        let number = matches!(phase, b'S' | b'F' | b'C' | b'G' | b'H').then_some(number);
         let is_short = !name.is_empty() && track.len() + name.len() <= SHORT_NAMES_BYTES;
         is_short.then_some(ShortPieces { phase, track, name, number })
     }

@@ -11,6 +11,13 @@ mod prefix;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod process;
 #[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) mod ring;
+#[cfg(all(not(feature = "ring"), any(target_os = "linux", target_os = "android")))]
+#[path = "ring_off.rs"]
+mod ring_writer;
+#[cfg(all(feature = "ring", any(target_os = "linux", target_os = "android")))]
+mod ring_writer;
+#[cfg(any(target_os = "linux", target_os = "android"))]
 mod tracer;
 #[cfg(all(feature = "tracing", any(target_os = "linux", target_os = "android")))]
 pub mod tracing_layer;
@@ -22,5 +29,7 @@ pub use encode::MAX_LEN;
 pub use marker::{ClockSync, Marker};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use process::{TRACEFS_PLACES, update_tags};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub use ring_writer::{WithoutRecorder, use_ring};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use tracer::{APP, Section, Tracer};

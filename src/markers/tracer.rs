@@ -4,10 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::encode::MAX_LEN;
+use super::encode::{MAX_LEN, Pieces};
 use super::marker::Marker;
 use super::prefix::Prefix;
 use super::process::{TRACEFS_PLACES, marker_file, may_be_on, own_prefix, tags_on};
+use super::ring_writer;
 use crate::android::TagWatch;
 use crate::android::tags::{self, Tag};
 
@@ -31,6 +32,9 @@ pub static APP: Tracer = Tracer::new(Tag::APP);
 /// kernel refuses the write with `EBADF`, which costs less and is not an error here. No call allocates memory
 /// or takes a lock, and a child of `fork(2)` may go on with the tracer of its parent. A child that was made
 /// past the C library, by a bare `clone(2)`, names its parent's process id in its markers.
+///
+/// With [`use_ring`](super::use_ring) the markers of all tracers of [`Tracer::new`] go to memory that a
+/// recorder reads, without a system call.
 #[derive(Debug)]
 pub struct Tracer {
     /// The tags without which nothing is written: the quick answer of [`Tracer::is_on`].
@@ -169,8 +173,8 @@ impl Tracer {
         self.on_behalf_of.map_or_else(own_prefix, |(_, prefix)| prefix)
     }
 
-    /// Writes any marker. Returns `Ok(false)` if the tag is off, or if tracing is off and the kernel refused
-    /// the marker.
+    /// Writes any marker to `trace_marker`, also where the other calls write into a ring. Returns `Ok(false)`
+    /// if the tag is off, or if tracing is off and the kernel refused the marker.
     #[inline]
     pub fn write(&self, marker: &Marker<'_>) -> io::Result<bool> {
         if self.is_on() { self.write_now(marker) } else { Ok(false) }
@@ -183,13 +187,34 @@ impl Tracer {
     /// Writes the marker that `marker` makes of the process id, if markers are written now.
     #[inline]
     pub(super) fn mark<'m>(&self, marker: impl Fn(i32) -> Marker<'m>) -> bool {
-        self.is_on() && self.mark_now(marker)
+        self.is_on() && !self.is_idle() && self.mark_now(marker)
+    }
+
+    /// Whether this tracer's markers go to the ring of the process, if it has one.
+    #[inline(always)]
+    fn may_use_ring(&self) -> bool {
+        matches!(self.target, Target::Shared) && self.on_behalf_of.is_none()
+    }
+
+    /// Whether markers go to a ring that no recorder reads now.
+    #[inline(always)]
+    fn is_idle(&self) -> bool {
+        self.may_use_ring() && ring_writer::is_idle()
+    }
+
+    /// Writes a marker into the ring, if that is its place. Returns whether it was written.
+    #[inline(always)]
+    fn put_into_ring(&self, pieces: Option<Pieces<'_>>) -> Option<bool> {
+        if self.may_use_ring() { ring_writer::write(&pieces?) } else { None }
     }
 
     /// Writes the marker that `marker` makes of the process id, whether or not the tag is on.
     // Apart from its caller, which does without the buffer while the tag is off.
     #[inline(never)]
     pub(super) fn mark_now<'m>(&self, marker: impl Fn(i32) -> Marker<'m>) -> bool {
+        if let Some(written) = self.put_into_ring(marker(0).pieces()) {
+            return written;
+        }
         // The prefix has the process id.
         let written = match marker(0).short_pieces() {
             Some(pieces) => pieces.encode(&self.prefix(), |bytes| self.put(bytes)),
@@ -235,11 +260,14 @@ impl Tracer {
     /// marker was written.
     #[inline]
     pub fn end(&self) -> bool {
-        self.is_on() && self.write_end()
+        self.is_on() && !self.is_idle() && self.write_end()
     }
 
     /// Ends a slice whether or not the tag is on.
     pub(super) fn write_end(&self) -> bool {
+        if let Some(written) = self.put_into_ring(Some(Pieces::END)) {
+            return written;
+        }
         let prefix = self.prefix();
         let mut buf = [0; 1 + Prefix::ROOM];
         buf[0] = b'E';

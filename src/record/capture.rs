@@ -46,8 +46,14 @@ pub(crate) struct CaptureFile {
     file: File,
     /// The same file opened with O_DIRECT; `None` where the file system does not support that.
     direct: Option<File>,
-    /// One region per CPU of the table.
+    /// One region per CPU of the table, and behind them one for the markers of rings.
     regions: Vec<CpuData>,
+    /// How many of the regions the table has.
+    shown: usize,
+    /// The number of CPUs before the table, and that in the option CPUCOUNT. Both are a u32.
+    cpu_counts: [Slot; 2],
+    /// What follows the table.
+    after_table: Vec<u8>,
     page_size: usize,
     /// Bytes from the start of one region to the start of the next.
     spacing: u64,
@@ -94,11 +100,13 @@ impl CaptureFile {
     /// name once the head is complete; until then an older file of that name stays as it was.
     ///
     /// `max_cpu_bytes` limits the data of each CPU; without it the free space of the file system is the
-    /// limit.
+    /// limit. `cpu_count` is the option CPUCOUNT. The table gets one more entry, number `cpus`, with the
+    /// first pages for it: trace-cmd would complain about an entry without pages.
     pub(crate) fn create(
         target: &CaptureTarget,
         mut header: DatHead,
         cpus: usize,
+        cpu_count: Slot,
         page_size: usize,
         max_cpu_bytes: Option<u64>,
     ) -> Result<CaptureFile, RecordError> {
@@ -111,11 +119,14 @@ impl CaptureFile {
         // No CPU can write more than the file system has room for, so no region reaches the next.
         let free = free_bytes(&part).unwrap_or(1 << 40);
         let spacing = align_up(max_cpu_bytes.unwrap_or(free).min(free).max(REGION_ALIGN)) + REGION_ALIGN;
+        let table_end = header.table_at as usize + cpus * CpuData::ENTRY_LEN;
+        let after_table = header.bytes.get(table_end..).unwrap_or_default().to_vec();
+        header.bytes.extend([0; CpuData::ENTRY_LEN]);
         let first = align_up(header.bytes.len() as u64);
         let regions: Vec<CpuData> =
-            (0..cpus as u64).map(|n| CpuData { offset: first + n * spacing, size: 0 }).collect();
+            (0..=cpus as u64).map(|n| CpuData { offset: first + n * spacing, size: 0 }).collect();
         let table = header.bytes.get_mut(header.table_at as usize..).unwrap_or_default();
-        for (entry, region) in table.chunks_exact_mut(CpuData::ENTRY_LEN).zip(&regions) {
+        for (entry, region) in table.chunks_exact_mut(CpuData::ENTRY_LEN).zip(&regions[..cpus]) {
             entry.copy_from_slice(&region.entry());
         }
         let write = file.write_all_at(&header.bytes, 0).and_then(|()| file.set_len(first));
@@ -131,6 +142,9 @@ impl CaptureFile {
             file,
             direct,
             regions,
+            shown: cpus,
+            cpu_counts: [cpu_count, header.cpus],
+            after_table,
             page_size,
             spacing,
             table_at: header.table_at,
@@ -145,7 +159,21 @@ impl CaptureFile {
         self.parts = Some(parts);
     }
 
+    /// Adds the entry for the markers of rings to the table. What follows the table moves into the room
+    /// behind it first, so that a kill between the writes leaves a table that is sound without the entry.
+    fn add_entry(&mut self) -> io::Result<()> {
+        let entries = self.regions.iter().flat_map(|region| region.entry());
+        let table: Vec<u8> = entries.chain(self.after_table.iter().copied()).collect();
+        self.file.write_all_at(&table, self.table_at)?;
+        self.shown = self.regions.len();
+        let count = (self.shown as u32).to_ne_bytes();
+        self.cpu_counts.iter().try_for_each(|slot| self.file.write_all_at(&count, slot.at))
+    }
+
     fn put_entry(&self, cpu: usize) -> io::Result<()> {
+        if cpu >= self.shown {
+            return Ok(());
+        }
         let at = self.table_at + (cpu * CpuData::ENTRY_LEN) as u64;
         self.file.write_all_at(&self.regions[cpu].entry(), at)
     }
@@ -159,6 +187,9 @@ impl CaptureFile {
         };
         if region.size + pages.len() as u64 > self.spacing - REGION_ALIGN {
             return Err(output_error(&self.path, io::Error::from(io::ErrorKind::StorageFull)));
+        }
+        if cpu >= self.shown {
+            self.add_entry().map_err(|error| output_error(&self.path, error))?;
         }
         // The table is written first. A kill between the two writes then leaves zero pages at the end, which
         // hold no events; in the opposite order it would leave pages that the table does not cover.
@@ -201,7 +232,7 @@ impl CaptureFile {
         let mut head = vec![0; self.regions.first().map_or(0, |r| r.offset) as usize];
         let len = self.file.read_at(&mut head, 0)?;
         head.truncate(len);
-        let sizes: Vec<u64> = self.regions.iter().map(|r| r.size).collect();
+        let sizes: Vec<u64> = self.regions[..self.shown].iter().map(|r| r.size).collect();
         let mut read = |cpu: usize, from: u64, pages: &mut [u8]| {
             if hurry() {
                 return Err(io::Error::other(CompressionInterrupted));

@@ -1,61 +1,13 @@
 //! Snapshots of the machine's clocks, all converted to one moment, together with the `now ts` of tracefs.
-#![allow(unsafe_code)] // Reading the CPU's counter takes one instruction that has no safe wrapper in the standard library.
 
 use nix::time::{ClockId, clock_gettime};
 
 use super::Tracefs;
 use crate::clock::{Clock, Snapshot, Snapshots};
+use crate::counter;
 
 /// Snapshots kept of one recording. When the list is full, every second snapshot is dropped.
 const MAX_SNAPSHOTS: usize = 256;
-
-/// The value of the CPU's free-running counter, in ticks.
-#[cfg(target_arch = "aarch64")]
-fn counter() -> Option<u64> {
-    let ticks: u64;
-    // SAFETY: reading CNTVCT_EL0 has no side effect. Linux enables the read for user space on every arm64,
-    // because the vDSO's clock_gettime uses it. Where an erratum forbids the read, the kernel traps and
-    // emulates it.
-    unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
-    Some(ticks)
-}
-
-/// The frequency of [`counter`], in ticks per second.
-#[cfg(target_arch = "aarch64")]
-fn counter_hz() -> Option<u64> {
-    let hz: u64;
-    // SAFETY: reading CNTFRQ_EL0 has no side effect, and user space may read it wherever it may read
-    // CNTVCT_EL0.
-    unsafe { std::arch::asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack)) };
-    Some(hz).filter(|hz| *hz > 0)
-}
-
-#[cfg(target_arch = "x86_64")]
-fn counter() -> Option<u64> {
-    // SAFETY: RDTSC has no side effect. Linux permits it unless a process has forbidden it to itself
-    // (PR_SET_TSC).
-    Some(unsafe { std::arch::x86_64::_rdtsc() })
-}
-
-#[cfg(target_arch = "x86")]
-fn counter() -> Option<u64> {
-    // SAFETY: as on x86_64.
-    Some(unsafe { std::arch::x86::_rdtsc() })
-}
-
-// On 32-bit Arm the instruction traps where the kernel does not offer the counter, and ART does not use it
-// there.
-#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64", target_arch = "x86")))]
-fn counter() -> Option<u64> {
-    None
-}
-
-/// Unknown: user space on x86 has no reliable source for the TSC's frequency. Readers derive it from two
-/// snapshots.
-#[cfg(not(target_arch = "aarch64"))]
-fn counter_hz() -> Option<u64> {
-    None
-}
 
 /// The time of a POSIX clock, ns.
 fn read(clock: ClockId) -> u64 {
@@ -64,7 +16,7 @@ fn read(clock: ClockId) -> u64 {
 
 /// The `now ts` of CPU 0's `stats`: the ftrace clock in ns, with the kernel's resolution of 1 µs. `None`
 /// under a trace clock that does not count time (the kernel then prints a plain number).
-fn now_ts(tracefs: &Tracefs) -> Option<u64> {
+pub(super) fn now_ts(tracefs: &Tracefs) -> Option<u64> {
     let stats = tracefs.read("per_cpu/cpu0/stats").ok()?;
     let text = stats.lines().find_map(|l| l.strip_prefix("now ts:"))?.trim();
     let (seconds, micros) = text.split_once('.')?;
@@ -111,7 +63,7 @@ impl BracketedReading {
 pub(crate) fn snapshot(tracefs: &Tracefs) -> Snapshot {
     // The counter's frequency may be unknown, so its value cannot be converted to another moment: the
     // snapshot is as of the moment at which the counter was read.
-    let ticks = BracketedReading::shortest(|| counter().unwrap_or(0));
+    let ticks = BracketedReading::shortest(|| counter::ticks().unwrap_or(0));
     let monotonic = ticks.monotonic_ns;
     let mut took = ticks.took_ns;
     let mut clock = |id| {
@@ -132,7 +84,7 @@ pub(crate) fn snapshot(tracefs: &Tracefs) -> Snapshot {
         monotonic,
         monotonic_raw,
         boottime,
-        counter: counter().map(|_| ticks.value),
+        counter: counter::ticks().map(|_| ticks.value),
         ftrace,
         took,
     }
@@ -140,7 +92,7 @@ pub(crate) fn snapshot(tracefs: &Tracefs) -> Snapshot {
 
 /// An empty list of snapshots for a recording under this trace clock.
 pub(crate) fn begin(ftrace_clock: Clock) -> Snapshots {
-    Snapshots { counter_hz: counter_hz(), ftrace_clock: Some(ftrace_clock), list: Vec::new() }
+    Snapshots { counter_hz: counter::hz(), ftrace_clock: Some(ftrace_clock), list: Vec::new() }
 }
 
 /// Adds a snapshot. A list of [`MAX_SNAPSHOTS`] is halved first.

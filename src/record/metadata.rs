@@ -97,7 +97,7 @@ fn entry_names(dir: &std::path::Path) -> Vec<String> {
 /// ended are kept as the kernel's own text.
 #[derive(Debug, Default)]
 pub(crate) struct TaskNames {
-    /// Threads that are alive: tid → (tgid, comm).
+    /// Threads that are alive, or that told their names themselves: tid → (tgid, comm).
     living: BTreeMap<i32, (i32, Vec<u8>)>,
     /// The content of `saved_cmdlines`: lines `tid comm`.
     saved_comms: Vec<u8>,
@@ -126,6 +126,15 @@ impl TaskNames {
         };
         names.add_living();
         names
+    }
+
+    /// Adds threads that wrote markers into rings, as id, process and name. A thread that is alive keeps the
+    /// name that it has now.
+    pub(crate) fn add_ended(&mut self, threads: Vec<(i32, i32, Vec<u8>)>) {
+        for (tid, pid, mut comm) in threads {
+            comm.retain(|byte| *byte != b'\n');
+            self.living.entry(tid).or_insert((pid, comm));
+        }
     }
 
     fn add_living(&mut self) {

@@ -23,6 +23,7 @@ mod output;
 pub(crate) mod record_while;
 pub(crate) mod recorder;
 pub(crate) mod request;
+mod rings;
 pub(crate) mod saved_settings;
 mod scheduling;
 mod session;

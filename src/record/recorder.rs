@@ -148,6 +148,7 @@ impl<'a> PreparedRecording<'a> {
         }
         session.snapshot();
         tracefs_config::start(&mut settings)?;
+        session.begin_rings();
         on_start();
         let priority = Priority::raise(plan.nice);
         let started = Instant::now();
@@ -176,6 +177,7 @@ impl<'a> PreparedRecording<'a> {
             Ok(RecordingEndReason::TakenOver(changes)) => std::mem::take(changes),
             _ => watch.changes(settings.tracefs()),
         };
+        session.release_rings();
         let mut stopped = Ok(());
         let mut summary = begin_summary(notes, applied, plan.mode, seconds);
         if changes.is_empty() {
@@ -198,6 +200,10 @@ impl<'a> PreparedRecording<'a> {
                 Ok(()) | Err(RecordError::Stalled) => {}
                 Err(error) => ended = Err(error),
             }
+        } else if ended.is_ok()
+            && let Err(error) = session.finish_rings()
+        {
+            ended = Err(error);
         }
         let (scheduling, too_busy) = priority.describe();
         drop(priority);
@@ -293,6 +299,7 @@ impl RecordingLoop<'_> {
         let interval_ms = self.buffer_kb.saturating_mul(1024 * 500) / MAX_BYTES_PER_SECOND;
         let interval = Duration::from_millis(interval_ms.clamp(5, 250));
         let deadline = self.plan.duration.map(|d| started + d);
+        let mut last_read = Instant::now();
         loop {
             let max_wait = match self.plan.mode {
                 RecordingMode::Stream if !self.has_watermark => interval,
@@ -300,11 +307,26 @@ impl RecordingLoop<'_> {
                 RecordingMode::Fill => FULL_CHECK_INTERVAL,
             };
             let left = deadline.map_or(max_wait, |d| d.saturating_duration_since(Instant::now()));
-            let ready = self.wait(left.min(max_wait));
+            let left = left.min((last_read + max_wait).saturating_duration_since(Instant::now()));
+            let mut ready = self.wait(left.min(self.session.rings_wait()));
             if let Some(signal) = self.signals.take() {
                 return Ok(Signal(signal));
             }
+            // Rings are read more often. Reading the kernel's buffers as often would cost a page for a few
+            // events.
+            let now = Instant::now();
+            if ready.is_empty() && (now >= last_read + max_wait || deadline.is_some_and(|d| now >= d)) {
+                ready = (0..self.session.cpus.readers.len()).collect();
+            }
+            if !ready.is_empty() {
+                last_read = now;
+            }
+            match self.session.read_rings() {
+                Ok(()) | Err(RecordError::Stalled) => {}
+                Err(error) => return Err(error),
+            }
             match self.plan.mode {
+                RecordingMode::Stream if ready.is_empty() => {}
                 RecordingMode::Stream => match self.read_cpus(&ready) {
                     // The next round notices why the wait for the reader has ended.
                     Err(RecordError::Stalled) => {}
@@ -340,7 +362,7 @@ impl RecordingLoop<'_> {
     }
 
     /// Sleeps until a buffer is filled to its watermark, a signal comes, or `max_wait` is over. Returns the
-    /// indices of the readers to read: those with enough pages, or all of them when the time is over.
+    /// indices of the readers with enough pages, none when the time is over.
     fn wait(&self, max_wait: Duration) -> Vec<usize> {
         let readers = &self.session.cpus.readers;
         let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
@@ -352,7 +374,7 @@ impl RecordingLoop<'_> {
         let timeout =
             PollTimeout::try_from(max_wait + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX);
         match poll(&mut fds, timeout) {
-            Ok(0) | Err(_) => (0..readers.len()).collect(),
+            Ok(0) | Err(_) => Vec::new(),
             Ok(_) => (0..fds.len() - 1).filter(|n| fds[n + 1].any() == Some(true)).collect(),
         }
     }
@@ -396,6 +418,7 @@ impl RecordingSession {
             restricted: self.restricted,
             device: self.device.clone(),
             snapshots: self.snapshots.clone(),
+            rings: Some(self.rings_info()),
             ..RecorderInfo::default()
         };
         self.output.put_extra(&extra)

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::capture::CaptureFile;
 use super::capture_target::CaptureTarget;
@@ -10,14 +11,18 @@ use super::cpu_stats::{self, CpuStats};
 use super::interruptible_writer::Patience;
 use super::metadata::{self, TaskNames};
 use super::output::{FinalState, RecordingOutput};
+use super::rings::{Rings, RingsSummary};
 use super::stream_output::StreamOutput;
 use super::summary::{CpuSummary, RecordingSummary};
 use super::tracefs_config::AppliedConfig;
 use super::{RecordError, SettingsGuard, Tracefs, clocks};
 use crate::android::system::Properties;
-use crate::clock::Snapshots;
+use crate::clock::{Clock, Snapshots};
+use crate::ftrace::PageLayout;
 use crate::trace_dat::file_format::option;
-use crate::trace_dat::{CpuLoss, CpuRecorded, DatHead, Metadata, RecorderInfo, Slot, trace_clock_option};
+use crate::trace_dat::{
+    CpuLoss, CpuRecorded, DatHead, Metadata, RecorderInfo, RingsInfo, Slot, trace_clock_option,
+};
 
 /// Bytes reserved in the head for names of threads that start during the recording. They suffice for the 8192
 /// threads that the kernel remembers.
@@ -37,6 +42,11 @@ pub(super) struct RecordingSession {
     pub(crate) restricted: bool,
     /// See [`RecorderInfo::device`].
     pub(crate) device: Option<String>,
+    /// The rings of programs; `None` where they are not read.
+    rings: Option<Rings>,
+    /// The entry of the table of CPUs with the markers of rings.
+    ring_cpu: u32,
+    layout: PageLayout,
     path: PathBuf,
     comms: Slot,
     tgids: Slot,
@@ -62,21 +72,26 @@ impl RecordingSession {
         // The table is indexed by CPU id, so it has an entry for every id up to the highest.
         let table_len = cpu_ids.last().map_or(0, |last| *last as usize + 1);
         let device = Properties::here().and_then(|properties| properties.device());
-        let metadata = head(&tracefs, applied, target, &cpu_ids, device.clone())?;
+        // The head of a stream cannot grow: its table has the entry for the markers of rings from the start.
+        let shown = table_len + usize::from(target.is_stream());
+        let metadata = head(&tracefs, applied, target, &cpu_ids, shown, device.clone())?;
         let described_ids = metadata.event_ids();
-        let header = metadata.v6(&vec![Default::default(); table_len]);
+        let header = metadata.v6(&vec![Default::default(); shown]);
         let DatHead { comms, ref options, .. } = header;
         let tgids = options.first().copied().unwrap_or_default();
         let slots = options[options.len() - cpu_ids.len()..].to_vec();
         let output: Box<dyn RecordingOutput> = if target.is_stream() {
-            Box::new(StreamOutput::begin(&header, table_len, layout.size as usize, patience)?)
+            Box::new(StreamOutput::begin(&header, shown, layout.size as usize, patience)?)
         } else {
             // The size is checked between two rounds of reading, and one round may bring a whole buffer: 4
             // GiB at most.
             let max_cpu_bytes = target.max_bytes.map(|max| max.saturating_add(4 << 30));
             let parts = target.compress.then(|| header.parts.clone());
+            let cpu_count = metadata.options.iter().position(|(id, _)| *id == option::CPUCOUNT);
+            let cpu_count = cpu_count.and_then(|n| options.get(n)).copied().unwrap_or_default();
+            let page_size = layout.size as usize;
             let mut capture =
-                CaptureFile::create(target, header, table_len, layout.size as usize, max_cpu_bytes)?;
+                CaptureFile::create(target, header, table_len, cpu_count, page_size, max_cpu_bytes)?;
             if let Some(parts) = parts {
                 capture.compress_at_end(parts);
             }
@@ -93,6 +108,9 @@ impl RecordingSession {
             snapshots,
             restricted,
             device,
+            rings: None,
+            ring_cpu: table_len as u32,
+            layout,
             path,
             comms,
             tgids,
@@ -100,6 +118,37 @@ impl RecordingSession {
             read_before,
             described_ids,
         })
+    }
+
+    /// Looks for programs with rings, and has them write into the rings from now on.
+    pub(crate) fn begin_rings(&mut self) {
+        let clock = self.snapshots.ftrace_clock.unwrap_or(Clock::Unknown);
+        self.rings = Rings::begin(&self.tracefs, clock, self.layout, self.ring_cpu);
+        if let Some(rings) = &mut self.rings {
+            rings.look();
+        }
+    }
+
+    /// How long the rings can wait until they are read again.
+    pub(crate) fn rings_wait(&self) -> Duration {
+        self.rings.as_ref().map_or(Duration::MAX, Rings::wait)
+    }
+
+    /// Reads the rings, if it is time.
+    pub(crate) fn read_rings(&mut self) -> Result<(), RecordError> {
+        let Some(rings) = &mut self.rings else { return Ok(()) };
+        self.output.resume()?;
+        rings.round(self.output.as_mut())
+    }
+
+    /// Has no program write into its ring any more.
+    pub(crate) fn release_rings(&self) {
+        self.rings.iter().for_each(Rings::release);
+    }
+
+    /// What the recorder writes into the capture about the rings while they are read.
+    pub(crate) fn rings_info(&self) -> RingsInfo {
+        RingsInfo { cpu: self.ring_cpu, ..RingsInfo::default() }
     }
 
     /// Adds a snapshot of the clocks.
@@ -112,7 +161,16 @@ impl RecordingSession {
     pub(crate) fn drain(&mut self, limit: ReadLimit) -> Result<(), RecordError> {
         self.output.resume()?;
         (0..self.cpus.readers.len())
-            .try_for_each(|n| self.cpus.read_cpu(n, limit, self.output.as_mut()).map(drop))
+            .try_for_each(|n| self.cpus.read_cpu(n, limit, self.output.as_mut()).map(drop))?;
+        self.finish_rings()
+    }
+
+    /// Stores what is left in the rings.
+    pub(crate) fn finish_rings(&mut self) -> Result<(), RecordError> {
+        match &mut self.rings {
+            Some(rings) => rings.finish(self.output.as_mut()),
+            None => Ok(()),
+        }
     }
 
     /// Reads the kernel's counts and the names of threads, and closes the ring buffers. From then on the
@@ -131,6 +189,9 @@ impl RecordingSession {
             described_ids,
             restricted,
             device,
+            rings,
+            ring_cpu,
+            ..
         } = self;
         let foreign_ids = cpus.seen_ids.iter().filter(|id| !described_ids.contains(id)).collect();
         let cpus = cpus.readers.iter().zip(slots).zip(read_before);
@@ -140,8 +201,22 @@ impl RecordingSession {
             (reader.count, slot, stats)
         });
         let cpus = cpus.collect();
-        let names = TaskNames::gather(&tracefs, restricted);
-        ClosedSession { output, device, snapshots, path, comms, tgids, cpus, names, foreign_ids }
+        let mut names = TaskNames::gather(&tracefs, restricted);
+        let (rings, writers) = rings.map(Rings::into_summary).unwrap_or_default();
+        names.add_ended(writers);
+        ClosedSession {
+            output,
+            device,
+            snapshots,
+            path,
+            comms,
+            tgids,
+            cpus,
+            names,
+            foreign_ids,
+            rings,
+            ring_cpu,
+        }
     }
 }
 
@@ -157,6 +232,8 @@ pub(super) struct ClosedSession {
     names: TaskNames,
     /// The ids of events that were read and whose formats the head does not have.
     foreign_ids: Vec<u16>,
+    rings: RingsSummary,
+    ring_cpu: u32,
 }
 
 impl ClosedSession {
@@ -166,8 +243,8 @@ impl ClosedSession {
         summary: &mut RecordingSummary,
         hurry: &dyn Fn() -> bool,
     ) -> Result<(), RecordError> {
-        let ClosedSession { mut output, device, snapshots, path, comms, tgids, cpus, names, foreign_ids } =
-            self;
+        let ClosedSession { mut output, device, snapshots, path, comms, tgids, .. } = self;
+        let ClosedSession { cpus, names, foreign_ids, rings, ring_cpu, .. } = self;
         if !foreign_ids.is_empty() {
             let ids: Vec<String> = foreign_ids.iter().map(u16::to_string).collect();
             summary.notes.push(format!(
@@ -218,8 +295,10 @@ impl ClosedSession {
             recorded,
             lost,
             processes,
+            rings: Some(rings.info(ring_cpu)),
             ..RecorderInfo::default()
         };
+        summary.rings = rings;
         let finished = output.finish(extra, hurry)?;
         summary.output = path;
         summary.bytes = finished.bytes;
@@ -252,12 +331,13 @@ fn unless_stalled(patched: Result<bool, RecordError>) -> Result<bool, RecordErro
 }
 
 /// The head, with room for what is known only at the end. Its first option holds the tgids, its last options
-/// hold the `stats` of each CPU.
+/// hold the `stats` of each CPU. `shown` is the length of the table of CPUs.
 fn head(
     tracefs: &Tracefs,
     applied: &AppliedConfig,
     target: &CaptureTarget,
     cpus: &[u32],
+    shown: usize,
     device: Option<String>,
 ) -> Result<Metadata, RecordError> {
     let names = TaskNames::gather(tracefs, applied.restricted);
@@ -271,6 +351,7 @@ fn head(
         restricted: names.restricted,
         device,
         processes: names.processes.clone(),
+        rings: Some(RingsInfo { cpu: cpus.last().map_or(0, |last| last + 1), ..RingsInfo::default() }),
         ..RecorderInfo::default()
     }
     .to_json(usize::MAX);
@@ -279,7 +360,7 @@ fn head(
         (option::SAVED_TGIDS, spare(names.tgids(), b'\n', SPARE_NAMES_BYTES)),
         (option::UNAME, text(uname())),
         (option::VERSION, text(concat!("tracebridge ", env!("CARGO_PKG_VERSION")).to_owned())),
-        (option::CPUCOUNT, cpus.last().map_or(0, |last| last + 1).to_ne_bytes().to_vec()),
+        (option::CPUCOUNT, (shown as u32).to_ne_bytes().to_vec()),
     ];
     options.extend(trace_clock_option(&tracefs.read("trace_clock")?));
     options.extend(cpus.iter().map(|_| {

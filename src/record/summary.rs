@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::rings::RingsSummary;
+
 /// The counts of one CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct CpuSummary {
@@ -72,6 +74,8 @@ pub(crate) struct RecordingSummary {
     pub(crate) ended_by: String,
     /// The counts of each CPU.
     pub(crate) cpus: Vec<CpuSummary>,
+    /// Markers that programs wrote into rings in their memory.
+    pub(crate) rings: RingsSummary,
     /// Sentences about what was not available or went wrong without ending the recording.
     pub(crate) notes: Vec<String>,
     /// What another program changed when it took the buffer over; `None` if none did. The recording ended
@@ -108,6 +112,7 @@ impl RecordingSummary {
     pub(crate) fn is_lossy(&self) -> bool {
         self.error.is_some()
             || self.taken_over.is_some()
+            || self.rings.is_lossy()
             || self.lost() > 0
             || (self.streaming && self.cpus.iter().any(|c| c.left > 0))
     }
@@ -153,6 +158,7 @@ impl RecordingSummary {
             }
             out.push('\n');
         }
+        out += &self.rings.text();
         out += &format!(
             "  recorder: {:.2} CPU-seconds, at most {} KiB of memory{}\n",
             self.cpu_seconds,

@@ -89,6 +89,8 @@ pub struct DatHead {
     pub options: Vec<Slot>,
     /// Where [`Metadata::extra`] lies.
     pub extra: Slot,
+    /// Where the number of CPUs lies: a u32.
+    pub cpus: Slot,
     /// Offset of the first [`CpuData::entry`] in [`DatHead::bytes`].
     pub table_at: u64,
     /// The parts that a version 7 file takes over.
@@ -168,6 +170,7 @@ impl Metadata {
         section(&mut out, option::CMDLINES, &|out| out.sized(&self.comms));
         let comms = out.slot(&self.comms);
         out.u32(cpus.len());
+        let cpu_count = out.slot(&[0; 4]);
         out.raw(V6_OPTIONS);
         let options_at = out.0.len();
         let options = self.options.iter().map(|(id, payload)| out.option(*id, payload)).collect();
@@ -185,7 +188,7 @@ impl Metadata {
         let clock = clock.split_once('[').and_then(|(_, rest)| rest.split(']').next()).unwrap_or_default();
         let parts =
             HeadParts { sections, options: all_options, clock: clock.to_owned(), page_size: self.page_size };
-        DatHead { bytes: out.0, comms, options, extra, table_at, parts }
+        DatHead { bytes: out.0, comms, options, extra, cpus: cpu_count, table_at, parts }
     }
 }
 

@@ -9,5 +9,5 @@ mod v7_writer;
 pub(crate) mod zstd_matcher;
 
 pub use head_writer::{CpuData, DatHead, HeadParts, Metadata, Slot, trace_clock_option};
-pub use recorder_info::{CpuLoss, CpuRecorded, RecorderInfo, Settle};
+pub use recorder_info::{CpuLoss, CpuRecorded, RecorderInfo, RingProgram, RingsInfo, Settle};
 pub use v7_writer::write_v7;

@@ -32,6 +32,9 @@ pub struct RecorderInfo {
     /// Losses of each CPU that lost events.
     #[serde(default)]
     pub lost: Vec<CpuLoss>,
+    /// What the recorder has read out of the rings of programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rings: Option<RingsInfo>,
     /// How to find the pages while the recorder removes the holes from the file. `None` at any
     /// other time.
     #[serde(default)]
@@ -82,6 +85,38 @@ pub struct CpuLoss {
     /// Events not written because the buffer was full (`dropped events`) or because an interrupt came while a
     /// page was being entered (`commit overrun`).
     pub dropped: u64,
+}
+
+/// Markers that programs wrote into rings in their memory, instead of into `trace_marker`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RingsInfo {
+    /// The entry of the table of CPUs with these markers. It stands for no CPU.
+    pub cpu: u32,
+    /// Markers that the recorder wrote.
+    #[serde(default)]
+    pub markers: u64,
+    /// Markers that the programs dropped because a ring was full.
+    #[serde(default)]
+    pub dropped: u64,
+    /// Parts of rings that were given up because their contents did not add up.
+    #[serde(default)]
+    pub given_up: u64,
+    /// The programs, at most 64.
+    #[serde(default)]
+    pub programs: Vec<RingProgram>,
+}
+
+/// Markers from one program's ring.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RingProgram {
+    /// The process id.
+    pub pid: i32,
+    /// Markers that the recorder wrote.
+    pub markers: u64,
+    /// Markers that the program dropped.
+    pub dropped: u64,
+    /// Parts of the ring that were given up.
+    pub given_up: u64,
 }
 
 /// The plan by which the recorder removes the holes between the pages of its CPUs from the file.

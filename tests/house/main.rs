@@ -12,7 +12,7 @@ use imports::Sources;
 
 /// The rooms of `src/`, from the ground floor up. A room may import rooms of lower floors, and itself.
 const FLOORS: &[&[&str]] = &[
-    &["clock", "console", "ignored_signals", "output_file", "progress", "text", "workers"],
+    &["clock", "console", "counter", "ignored_signals", "output_file", "progress", "text", "workers"],
     &["adb", "android", "art", "ftrace"],
     &["categories", "markers", "remote", "trace_dat"],
     &["formats"],
@@ -106,7 +106,7 @@ fn the_builds_are_told_apart_by_rooms() {
         let with_feature = |line: &&str| line.contains("cfg(") && line.contains("feature");
         lines.extend(text.lines().filter(with_feature).map(|line| format!("{}: {line}", path.display())));
     });
-    assert!(lines.len() <= 24, "{} lines choose code by feature: {lines:#?}", lines.len());
+    assert!(lines.len() <= 26, "{} lines choose code by feature: {lines:#?}", lines.len());
 }
 
 #[test]

@@ -32,6 +32,8 @@ mod markers_tracing;
 mod other_tracers;
 mod privilege;
 mod recording;
+mod ring;
+mod ring_programs;
 mod starvation;
 mod text;
 mod tracefs_fixture;

@@ -59,7 +59,7 @@ fn check(instance: &Instance, pid: u32) {
 }
 
 /// Builds the library for C, once. Returns its directory; `None` without a compiler of C.
-fn c_library() -> Option<&'static Path> {
+pub fn c_library() -> Option<&'static Path> {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     if !has_program("cc") {
         skip("cc", "no compiler of C");

@@ -63,7 +63,7 @@ impl DatWriter {
         Ok(self.cpus.entry(cpu).or_default())
     }
 
-    fn spool(&mut self, cpu: u32, page: Option<[u8; PAGE_BYTES]>) -> io::Result<()> {
+    fn spool(&mut self, cpu: u32, page: Option<Box<[u8]>>) -> io::Result<()> {
         let Some(page) = page else { return Ok(()) };
         let spool = match &mut self.spool {
             Some(spool) => spool,

@@ -87,9 +87,25 @@ impl<'a> TraceDat<'a> {
             clock: self.clock(),
             precision: 9,
             snapshots: self.options.recorder_info.snapshots.clone(),
-            cpus: self.options.cpus.or_else(|| self.cpu_data.iter().map(|s| s.cpu.saturating_add(1)).max()),
+            cpus: self.cpus(),
             machine: self.options.uname.clone(),
             device: self.options.recorder_info.device.clone(),
+        }
+    }
+
+    /// The number of CPUs, without the entry of the table that stands for none.
+    fn cpus(&self) -> Option<u32> {
+        let cpus =
+            self.options.cpus.or_else(|| self.cpu_data.iter().map(|s| s.cpu.saturating_add(1)).max())?;
+        let rings = self.options.recorder_info.rings.as_ref();
+        Some(if rings.is_some_and(|rings| rings.cpu.checked_add(1) == Some(cpus)) { cpus - 1 } else { cpus })
+    }
+
+    /// Adds an entry of a table of CPUs. The entry for the markers of rings is left out where it has none.
+    pub(super) fn add_cpu_data(&mut self, range: CpuDataRange) {
+        let rings = self.options.recorder_info.rings.as_ref();
+        if range.size > 0 || rings.is_none_or(|rings| rings.cpu != range.cpu) {
+            self.cpu_data.push(range);
         }
     }
 

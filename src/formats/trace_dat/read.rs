@@ -13,6 +13,7 @@ use super::event_types::EventTypes;
 use super::header::TraceDat;
 use crate::formats::{CpuCount, Damage, Event, Order, Payload, ReadReport, Sink, ThreadInfo};
 use crate::ftrace::LostEvents;
+use crate::trace_dat::RingsInfo;
 
 /// The number of event ids without a format that are reported one by one. If there are more, only their
 /// number is reported.
@@ -216,6 +217,9 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
                 ));
             }
         }
+        if let Some(rings) = &self.dat.options.recorder_info.rings {
+            read_rings(rings, &mut report);
+        }
         if self.dat.options.is_unfinished {
             let what = "the recorder was killed, or is still recording: the file has only the events that were \
                         written to it until then";
@@ -239,6 +243,34 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
         }
         report.notes.extend(self.dat.notes.iter().cloned());
         report
+    }
+}
+
+/// Adds what the recorder knows of the rings of programs to the report.
+fn read_rings(rings: &RingsInfo, report: &mut ReadReport) {
+    let RingsInfo { cpu, markers, dropped, given_up, programs } = rings;
+    if *markers > 0 {
+        report.notes.push(format!(
+            "CPU {cpu} is none: it has the {markers} markers that programs wrote into rings in their memory"
+        ));
+    }
+    if *dropped > 0 {
+        let count = report.cpus.entry(*cpu).or_default();
+        count.lost = count.lost.max(*dropped);
+        let lossy = programs.iter().filter(|program| program.dropped > 0);
+        let pids: Vec<String> = lossy.map(|program| program.pid.to_string()).collect();
+        let of = if pids.is_empty() { String::new() } else { format!(" (processes {})", pids.join(", ")) };
+        report.notes.push(format!("{dropped} markers were dropped by programs whose rings were full{of}"));
+    }
+    let events = report.cpus.get(cpu).map_or(0, |count| count.events);
+    if *markers > events {
+        let what = format!("the recorder wrote {markers} markers of rings, and the file has {events}");
+        report.damage.push(Damage { offset: 0, what });
+    }
+    if *given_up > 0 {
+        let what =
+            format!("{given_up} parts of rings of programs were given up: their contents did not add up");
+        report.damage.push(Damage { offset: 0, what });
     }
 }
 

@@ -96,7 +96,7 @@ fn read_cpu_table(dat: &mut TraceDat<'_>, c: &mut HeaderReader<'_>, cpus: u32, i
             offset = *settled;
         }
         let (page_size, compression) = (dat.layout.size, Compression::None);
-        dat.cpu_data.push(CpuDataRange { cpu, offset, size, page_size, compression });
+        dat.add_cpu_data(CpuDataRange { cpu, offset, size, page_size, compression });
     }
     if instance.is_empty() && dat.options.clock.is_none() {
         let clock = c.sized64().ok().filter(|text| text.len() < 4096 && text.contains(&b'['));

@@ -227,7 +227,7 @@ fn read_buffer(dat: &mut TraceDat<'_>, compression: Compression, data: &[u8]) ->
     }
     for _ in 0..c.u32()? {
         let (cpu, offset, size) = (c.u32()?, c.u64()?, c.u64()?);
-        dat.cpu_data.push(CpuDataRange { cpu, offset, size, page_size, compression });
+        dat.add_cpu_data(CpuDataRange { cpu, offset, size, page_size, compression });
     }
     Ok(())
 }

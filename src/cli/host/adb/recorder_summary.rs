@@ -11,6 +11,7 @@ pub(super) struct RecorderSummary {
     clock: String,
     ended_by: String,
     cpus: Vec<Cpu>,
+    rings: Rings,
     notes: Vec<String>,
     error: Option<String>,
     app_start: Option<AppStart>,
@@ -22,6 +23,14 @@ pub(super) struct RecorderSummary {
 struct AppStart {
     /// Lines of `am start`.
     times: Vec<String>,
+}
+
+/// Markers that programs wrote into rings in their memory.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Rings {
+    markers: u64,
+    dropped: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -66,6 +75,10 @@ impl RecorderSummary {
             if count > 0 {
                 out += &format!("  {count} events {what}\n");
             }
+        }
+        if self.rings.markers > 0 || self.rings.dropped > 0 {
+            let Rings { markers, dropped } = self.rings;
+            out += &format!("  {markers} markers from rings of programs, {dropped} dropped\n");
         }
         self.notes.iter().for_each(|note| out += &format!("  note: {note}\n"));
         self.error.iter().for_each(|error| out += &format!("  ended early: {error}\n"));

@@ -1,0 +1,122 @@
+//! The bytes of a ring: a head, a control of two cache lines for each block, and the records of each block.
+//!
+//! All numbers are in the byte order of the machine, and everything is an atomic: two processes use the
+//! memory at once, and neither may trust the other.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The name of the memfd; `/proc/PID/fd` shows `/memfd:tracebridge-ring (deleted)`.
+pub(crate) const MEMFD_NAME: &str = "tracebridge-ring";
+
+/// The first eight bytes of a ring.
+const MAGIC: [u8; 8] = *b"TBRING\r\n";
+/// The version of this layout. A recorder reads its own version alone.
+const VERSION: u32 = 1;
+
+/// The number of blocks: as many threads may write at the same time.
+pub(crate) const BLOCKS: usize = 256;
+/// The size of a block's records, in words of 8 bytes: 128 KiB, some 4000 markers.
+pub(crate) const BLOCK_WORDS: usize = 16 * 1024;
+/// The size of a block's records, bytes.
+pub(crate) const BLOCK_BYTES: u32 = BLOCK_WORDS as u32 * 8;
+
+/// Names and tracks are cut to as many bytes: a marker's text never has more of them.
+pub(crate) const MAX_NAME_BYTES: usize = super::super::encode::MAX_LEN;
+
+/// Bit of [`Control::written`]: the owner of the block has read the time for a marker, or is about to, and
+/// has not written it yet. Positions are multiples of 8.
+pub(crate) const WRITING: u32 = 1;
+
+/// A ring. Only the pages that are used take memory.
+#[repr(C)]
+pub(crate) struct RingMemory {
+    pub(crate) head: Head,
+    pub(crate) controls: [Control; BLOCKS],
+    pub(crate) records: [Records; BLOCKS],
+}
+
+/// The records of a block: a ring of words, indexed by a position in words modulo [`BLOCK_WORDS`].
+pub(crate) type Records = [AtomicU64; BLOCK_WORDS];
+
+/// The head of a ring, a page.
+#[repr(C, align(4096))]
+pub(crate) struct Head {
+    magic: AtomicU64,
+    version: AtomicU32,
+    blocks: AtomicU32,
+    block_words: AtomicU32,
+    /// The program's process id, as the program knows it.
+    pid: AtomicU32,
+    /// The number of blocks that were ever used. The program writes it.
+    pub(crate) used: AtomicU32,
+    /// Markers that no block was free for. The program writes it; the number wraps.
+    pub(crate) unowned: AtomicU32,
+    _apart: [AtomicU64; 12],
+    /// Whether, and with which [`Stamp`], a recorder wants markers. The recorder writes it, and it has a
+    /// cache line of its own.
+    pub(crate) wanted: AtomicU32,
+}
+
+/// The control of a block. The first cache line is the program's, the second one the recorder's.
+#[repr(C, align(64))]
+pub(crate) struct Control {
+    /// The thread id of the block's owner; 0 while the block is free.
+    pub(crate) owner: AtomicU32,
+    /// Position behind the last record, bytes since ever (the number wraps), and [`WRITING`].
+    pub(crate) written: AtomicU32,
+    /// Markers that the block had no room for, since ever. The number wraps.
+    pub(crate) dropped: AtomicU32,
+    _apart: [AtomicU32; 13],
+    /// Position up to which the recorder has read, bytes since ever. The number wraps.
+    pub(crate) read: AtomicU32,
+}
+
+/// The clock that a recorder wants markers in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stamp {
+    /// The CPU's counter, ticks.
+    Counter,
+    /// `CLOCK_BOOTTIME`, ns.
+    Boottime,
+}
+
+impl Stamp {
+    /// The value of [`Head::wanted`]; 0 means that nobody wants markers.
+    pub(crate) const fn wanted(self) -> u32 {
+        match self {
+            Stamp::Counter => 1,
+            Stamp::Boottime => 2,
+        }
+    }
+}
+
+impl Head {
+    /// Fills in the head of a new ring, which is all zero.
+    #[allow(dead_code)] // Only programs with the feature `ring` make rings.
+    pub(crate) fn begin(&self, pid: u32) {
+        self.version.store(VERSION, Ordering::Relaxed);
+        self.blocks.store(BLOCKS as u32, Ordering::Relaxed);
+        self.block_words.store(BLOCK_WORDS as u32, Ordering::Relaxed);
+        self.pid.store(pid, Ordering::Relaxed);
+        self.magic.store(u64::from_ne_bytes(MAGIC), Ordering::Release);
+    }
+
+    /// The process id of the program, or what is wrong with the head.
+    pub(crate) fn check(&self) -> Result<u32, String> {
+        if self.magic.load(Ordering::Acquire) != u64::from_ne_bytes(MAGIC) {
+            return Err("its first bytes are not those of a ring".into());
+        }
+        let version = self.version.load(Ordering::Relaxed);
+        if version != VERSION {
+            return Err(format!(
+                "it is of version {version}, and this recorder reads version {VERSION}: use the same tracebridge on \
+                 both sides"
+            ));
+        }
+        let (blocks, words) = (self.blocks.load(Ordering::Relaxed), self.block_words.load(Ordering::Relaxed));
+        if (blocks as usize, words as usize) != (BLOCKS, BLOCK_WORDS) {
+            return Err(format!("it says that it has {blocks} blocks of {words} words"));
+        }
+        Ok(self.pid.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,282 @@
+//! Writes markers into the ring of this process.
+//!
+//! A thread takes a block with its first marker and gives it back when it ends. From then on a marker is a
+//! few stores into memory that no other thread of the process writes: no lock, no allocation, no system call.
+
+mod own;
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+
+use nix::time::{ClockId, clock_gettime};
+
+use super::encode::{MAX_LEN, Pieces};
+use super::ring::Stamp;
+use super::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, Control, Records, RingMemory, WRITING};
+use super::ring::record::{THREAD, first_word, fixed_words, has_number};
+use crate::counter;
+
+/// The environment variable with which a program's markers go to a ring although it does not ask for that.
+const RING_VARIABLE: &str = "TRACEBRIDGE_RING";
+
+/// What [`MODE`] can be: nobody has asked yet.
+const ASK: u32 = 0;
+/// Markers go to `trace_marker`.
+const OFF: u32 = 1;
+/// Markers go to the ring, and nowhere while no recorder wants them.
+const ON: u32 = 2;
+/// Markers go to the ring, and to `trace_marker` while no recorder wants them.
+const ON_ELSE_FILE: u32 = 3;
+
+/// Where the markers of this process go.
+static MODE: AtomicU32 = AtomicU32::new(ASK);
+
+/// Where markers go while no recorder reads the ring of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WithoutRecorder {
+    /// Nowhere. A marker then costs a few loads, and other tools (Perfetto, atrace) never see markers of this
+    /// process.
+    Nowhere,
+    /// To `trace_marker`, with a system call each, as without a ring.
+    TraceMarker,
+}
+
+/// Has all markers of this process that go to the usual `trace_marker` go to a ring in memory instead, which
+/// `tracebridge record` finds and reads: those of [`Tracer::new`](super::Tracer::new), and of the functions
+/// for C. A marker then costs a tenth of a system call. Call it before the first marker, so that a recorder
+/// finds the ring early; it may be called again.
+///
+/// Returns whether the process has a ring. Where it has none (Linux before 3.17, a descriptor limit, or a
+/// crate that was built without the feature `ring`), markers go to `trace_marker` as before.
+///
+/// ```
+/// use tracebridge::markers::{APP, WithoutRecorder, use_ring};
+/// use_ring(WithoutRecorder::Nowhere);
+/// APP.instant("in the ring, if a recorder reads it");
+/// ```
+pub fn use_ring(without: WithoutRecorder) -> bool {
+    let mode = match without {
+        WithoutRecorder::Nowhere => ON,
+        WithoutRecorder::TraceMarker => ON_ELSE_FILE,
+    };
+    let has_ring = own::make().is_ok_and(|memory| memory.is_some());
+    MODE.store(if has_ring { mode } else { OFF }, Ordering::Relaxed);
+    has_ring
+}
+
+/// Whether markers go nowhere now.
+#[inline(always)]
+pub(super) fn is_idle() -> bool {
+    own::memory().is_some_and(|memory| {
+        memory.head.wanted.load(Ordering::Relaxed) == 0 && MODE.load(Ordering::Relaxed) == ON
+    })
+}
+
+/// Writes a marker into the ring. Returns whether it was written; `None` if `trace_marker` is its place.
+#[inline(always)]
+pub(super) fn write(pieces: &Pieces<'_>) -> Option<bool> {
+    match own::memory() {
+        Some(memory) => write_to(memory, pieces),
+        None if MODE.load(Ordering::Relaxed) == OFF => None,
+        None => write_to(find()?, pieces),
+    }
+}
+
+/// Makes the ring, if the environment or the parent of a fork wants one. A process that cannot make a ring
+/// does not try again.
+#[cold]
+fn find() -> Option<&'static RingMemory> {
+    if MODE.load(Ordering::Relaxed) == ASK {
+        let wanted = std::env::var_os(RING_VARIABLE).unwrap_or_default();
+        let mode = match wanted.as_encoded_bytes() {
+            b"1" => ON,
+            b"2" => ON_ELSE_FILE,
+            _ => OFF,
+        };
+        let _ = MODE.compare_exchange(ASK, mode, Ordering::Relaxed, Ordering::Relaxed);
+        if mode == OFF {
+            return None;
+        }
+    }
+    let made = own::make();
+    if made.is_err() {
+        MODE.store(OFF, Ordering::Relaxed);
+    }
+    made.ok().flatten()
+}
+
+/// The block of a thread.
+struct Slot {
+    /// The [`own::epoch`] of the ring that the block belongs to; 0 while the thread has none.
+    epoch: Cell<u32>,
+    block: Cell<usize>,
+}
+
+thread_local! {
+    static SLOT: Slot = const { Slot { epoch: Cell::new(0), block: Cell::new(0) } };
+    static GIVE_BACK: GiveBack = const { GiveBack };
+}
+
+#[inline(always)]
+fn write_to(memory: &'static RingMemory, pieces: &Pieces<'_>) -> Option<bool> {
+    let wanted = memory.head.wanted.load(Ordering::Acquire);
+    if wanted == 0 {
+        return if MODE.load(Ordering::Relaxed) == ON_ELSE_FILE { None } else { Some(false) };
+    }
+    SLOT.with(|slot| {
+        if slot.epoch.get() != own::epoch() && !take_block(memory, slot, wanted) {
+            return Some(false);
+        }
+        let block = slot.block.get() % BLOCKS;
+        Some(put(&memory.controls[block], &memory.records[block], wanted, pieces))
+    })
+}
+
+/// The time in the clock that the recorder wants.
+#[inline(always)]
+fn now(wanted: u32) -> u64 {
+    if wanted == Stamp::Counter.wanted()
+        && let Some(ticks) = counter::ticks()
+    {
+        return ticks;
+    }
+    clock_gettime(ClockId::CLOCK_BOOTTIME)
+        .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+}
+
+/// Writes a record into the block of the calling thread. Returns whether it had room.
+#[inline(always)]
+fn put(control: &Control, records: &Records, wanted: u32, pieces: &Pieces<'_>) -> bool {
+    let Pieces { phase, track, name, number } = *pieces;
+    let (track, name) = (&track[..track.len().min(MAX_LEN)], &name[..name.len().min(MAX_LEN)]);
+    let words = fixed_words(phase) + track.len().div_ceil(8) + name.len().div_ceil(8);
+    let start = control.written.load(Ordering::Relaxed);
+    let used = (start & !WRITING).wrapping_sub(control.read.load(Ordering::Acquire));
+    // A signal handler may come between two stores of the marker that it interrupts.
+    if start & WRITING != 0 || used > BLOCK_BYTES || (BLOCK_BYTES - used) as usize / 8 < words {
+        drop_one(control);
+        return false;
+    }
+    // A recorder that sees this bit waits with later markers of other threads. A marker of this thread that
+    // it does not see yet is younger than the moment at which the recorder last looked.
+    control.written.store(start | WRITING, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    let time = now(wanted);
+    let mut at = start as usize / 8;
+    let mut word = |word: u64| {
+        records[at % BLOCK_WORDS].store(word, Ordering::Relaxed);
+        at = at.wrapping_add(1);
+    };
+    word(first_word(phase, words, track.len(), name.len()));
+    word(time);
+    if has_number(phase) {
+        word(number.cast_unsigned());
+    }
+    if !track.is_empty() {
+        words_of(track, &mut word);
+    }
+    words_of(name, &mut word);
+    compiler_fence(Ordering::SeqCst);
+    control.written.store(start.wrapping_add(8 * words as u32), Ordering::Release);
+    true
+}
+
+#[cold]
+fn drop_one(control: &Control) {
+    // This thread alone writes the number; a signal handler on it may come in between and count too.
+    control.dropped.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Hands the bytes of a name to `word`, eight at a time, the last ones filled up with zeroes.
+#[inline(always)]
+fn words_of(name: &[u8], word: &mut impl FnMut(u64)) {
+    let (chunks, rest) = name.as_chunks::<8>();
+    for chunk in chunks {
+        word(u64::from_le_bytes(*chunk));
+    }
+    if rest.is_empty() {
+        return;
+    }
+    // Copying a number of bytes that is not known in advance would be a call.
+    word(match (name.last_chunk::<8>(), rest) {
+        (Some(last), _) => u64::from_le_bytes(*last) >> (64 - 8 * rest.len()),
+        (None, [a, b, c, d, more @ ..]) => {
+            let low = u64::from(u32::from_le_bytes([*a, *b, *c, *d]));
+            more.iter().enumerate().fold(low, |all, (n, byte)| all | u64::from(*byte) << (32 + 8 * n))
+        }
+        (None, few) => few.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte)),
+    });
+}
+
+/// Takes a free block for the calling thread, and writes who it is. Returns whether there was one.
+#[cold]
+fn take_block(memory: &'static RingMemory, slot: &Slot, wanted: u32) -> bool {
+    /// Where the search for a free block begins.
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (tid, name) = (own::thread_id(), own::thread_name());
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    // Without it nothing would give the block back: the thread is ending already.
+    let is_noticed_when_it_ends = GIVE_BACK.try_with(|_| ()).is_ok();
+    if tid != 0 && is_noticed_when_it_ends {
+        let first = NEXT.load(Ordering::Relaxed) as usize;
+        for block in (0..BLOCKS).map(|n| (first + n) % BLOCKS) {
+            let control = &memory.controls[block];
+            let free = control.owner.load(Ordering::Relaxed) == 0;
+            let taken =
+                || control.owner.compare_exchange(0, tid, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+            if !free || !taken() {
+                continue;
+            }
+            memory.head.used.fetch_max(block as u32 + 1, Ordering::AcqRel);
+            let dropped = control.dropped.load(Ordering::Relaxed);
+            let number = i64::from(tid) | i64::from(dropped) << 32;
+            let thread = Pieces { phase: THREAD, track: b"", name, number };
+            if put(control, &memory.records[block], wanted, &thread) {
+                NEXT.store(block as u32, Ordering::Relaxed);
+                slot.block.set(block);
+                slot.epoch.set(own::epoch());
+                return true;
+            }
+            // Full, of records of a thread that has ended. Nobody's marker was dropped.
+            control.dropped.store(dropped, Ordering::Relaxed);
+            control.owner.store(0, Ordering::Release);
+        }
+    }
+    memory.head.unowned.fetch_add(1, Ordering::Relaxed);
+    false
+}
+
+/// Gives the block of a thread back when the thread ends. What is in it stays there for the recorder, and the
+/// next thread goes on behind it.
+struct GiveBack;
+
+impl Drop for GiveBack {
+    fn drop(&mut self) {
+        let _ = SLOT.try_with(|slot| {
+            if slot.epoch.replace(0) == own::epoch()
+                && let Some(memory) = own::memory()
+            {
+                memory.controls[slot.block.get() % BLOCKS].owner.store(0, Ordering::Release);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_name_are_its_bytes() {
+        for len in 0..40u8 {
+            let name: Vec<u8> = (1..=len).map(|n| n.wrapping_mul(37)).collect();
+            let mut words = Vec::new();
+            words_of(&name, &mut |word| words.push(word));
+            let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            assert_eq!(bytes.len(), name.len().next_multiple_of(8));
+            assert!(bytes.split_off(name.len()).iter().all(|byte| *byte == 0), "{len}");
+            assert_eq!(bytes, name);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The times of markers in rings: programs stamp them with the CPU's counter, the recording has a clock of
+//! its own. Each round of the drain reads both at once, and a marker's time lies between two such readings.
+
+use std::collections::VecDeque;
+
+use nix::time::{ClockId, clock_gettime};
+
+use crate::clock::Clock;
+use crate::counter;
+use crate::markers::ring::Stamp;
+use crate::record::Tracefs;
+use crate::record::clocks::now_ts;
+
+/// Readings that are kept: more than a marker waits for a thread that was interrupted while it wrote one.
+const MAX_READINGS: usize = 4096;
+/// Attempts to read both clocks; the shortest one counts.
+const ATTEMPTS: usize = 5;
+
+/// Converts the times of markers.
+#[derive(Debug)]
+pub(super) struct RingTimes {
+    pub(super) stamp: Stamp,
+    source: TraceTime,
+    /// Readings of the stamp's clock and of the recording's, ns, oldest first.
+    readings: VecDeque<(u64, u64)>,
+}
+
+/// How the recording's clock is read.
+#[derive(Debug, Clone, Copy)]
+enum TraceTime {
+    Posix(ClockId),
+    /// The recording's clock is the CPU's counter itself.
+    Counter,
+    /// A clock that only the kernel reads, as its distance from `CLOCK_MONOTONIC_RAW`, ns.
+    Distance(i64),
+}
+
+fn posix_ns(id: ClockId) -> u64 {
+    clock_gettime(id).map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+}
+
+impl TraceTime {
+    /// `None` for a clock that does not count time.
+    fn of(clock: Clock, tracefs: &Tracefs) -> Option<TraceTime> {
+        Some(match clock {
+            Clock::Boottime => TraceTime::Posix(ClockId::CLOCK_BOOTTIME),
+            Clock::Monotonic => TraceTime::Posix(ClockId::CLOCK_MONOTONIC),
+            Clock::MonotonicRaw => TraceTime::Posix(ClockId::CLOCK_MONOTONIC_RAW),
+            Clock::Counter => counter::ticks().map(|_| TraceTime::Counter)?,
+            Clock::TraceCounter | Clock::Unknown | Clock::Realtime => return None,
+            _ => TraceTime::Distance(distance(tracefs)?),
+        })
+    }
+
+    fn now(self) -> u64 {
+        match self {
+            TraceTime::Posix(id) => posix_ns(id),
+            TraceTime::Counter => counter::ticks().unwrap_or(0),
+            TraceTime::Distance(ns) => posix_ns(ClockId::CLOCK_MONOTONIC_RAW).wrapping_add_signed(ns),
+        }
+    }
+}
+
+/// The distance of the trace clock from `CLOCK_MONOTONIC_RAW`, by tracefs's `now ts`, which is in whole µs.
+fn distance(tracefs: &Tracefs) -> Option<i64> {
+    let once = || {
+        let before = posix_ns(ClockId::CLOCK_MONOTONIC_RAW);
+        let now = now_ts(tracefs)?;
+        let took = posix_ns(ClockId::CLOCK_MONOTONIC_RAW) - before;
+        // The kernel cuts the time to µs: on average half a one.
+        Some((took, (now + 500).wrapping_sub(before + took / 2).cast_signed()))
+    };
+    (0..ATTEMPTS).filter_map(|_| once()).min_by_key(|(took, _)| *took).map(|(_, distance)| distance)
+}
+
+impl RingTimes {
+    /// Begins with a first reading. `None` where markers cannot get a time in `clock`.
+    pub(super) fn begin(clock: Clock, tracefs: &Tracefs) -> Option<RingTimes> {
+        let stamp = if counter::is_one_clock() { Stamp::Counter } else { Stamp::Boottime };
+        let source = TraceTime::of(clock, tracefs)?;
+        let mut times = RingTimes { stamp, source, readings: VecDeque::new() };
+        times.read();
+        Some(times)
+    }
+
+    /// Reads both clocks. Returns the reading of the stamp's clock.
+    pub(super) fn read(&mut self) -> u64 {
+        let stamp = || match self.stamp {
+            Stamp::Counter => counter::ticks().unwrap_or(0),
+            Stamp::Boottime => posix_ns(ClockId::CLOCK_BOOTTIME),
+        };
+        let once = || {
+            let before = stamp();
+            let time = self.source.now();
+            let took = stamp().saturating_sub(before);
+            (took, (before + took / 2, time))
+        };
+        let first = once();
+        let (_, reading) = (1..ATTEMPTS).map(|_| once()).fold(first, |a, b| if b.0 < a.0 { b } else { a });
+        self.add(reading);
+        reading.0
+    }
+
+    fn add(&mut self, reading: (u64, u64)) {
+        // A clock that was set back, or stood still, gives no line to convert by.
+        if self.readings.back().is_some_and(|last| reading.0 <= last.0 || reading.1 < last.1) {
+            return;
+        }
+        if self.readings.len() >= MAX_READINGS {
+            self.readings.pop_front();
+        }
+        self.readings.push_back(reading);
+    }
+
+    /// The time in the recording's clock, ns, of a reading of the stamp's clock: on the line through the
+    /// readings around it, or through the nearest two.
+    pub(super) fn convert(&self, stamp: u64) -> u64 {
+        let readings = &self.readings;
+        let after = readings.partition_point(|(reading, _)| *reading <= stamp);
+        let first = after.saturating_sub(1).min(readings.len().saturating_sub(2));
+        match (readings.get(first), readings.get(first + 1)) {
+            (Some((s0, t0)), Some((s1, t1))) => {
+                let share = (i128::from(stamp) - i128::from(*s0)) * i128::from(t1 - t0) / i128::from(s1 - s0);
+                u64::try_from(i128::from(*t0) + share).unwrap_or(0)
+            }
+            (Some((_, time)), None) => *time,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_lies_on_the_line_between_the_readings_around_it() {
+        let mut times = RingTimes {
+            stamp: Stamp::Counter,
+            source: TraceTime::Counter,
+            readings: VecDeque::from([(1_000, 50_000)]),
+        };
+        assert_eq!(times.convert(5), 50_000);
+        times.add((2_000, 60_000));
+        times.add((4_000, 90_000));
+        // Neither a reading of the same moment nor an older one makes a line.
+        times.add((4_000, 95_000));
+        times.add((3_000, 99_000));
+        let of = |stamps: &[u64]| stamps.iter().map(|s| times.convert(*s)).collect::<Vec<_>>();
+        assert_eq!(of(&[1_000, 1_500, 2_000, 3_000, 4_000]), [50_000, 55_000, 60_000, 75_000, 90_000]);
+        assert_eq!(of(&[0, 900, 4_010]), [40_000, 49_000, 90_150]);
+    }
+}
