@@ -54,6 +54,8 @@ mod adb;
 #[cfg(feature = "host")]
 mod art;
 #[cfg(feature = "host")]
+mod dataset;
+#[cfg(feature = "host")]
 pub mod export;
 #[cfg(feature = "host")]
 pub mod formats;
@@ -65,6 +67,8 @@ pub mod profile;
 mod progress;
 #[cfg(feature = "host")]
 mod remote;
+#[cfg(feature = "host")]
+mod tables;
 #[cfg(feature = "host")]
 pub mod timeline;
 

@@ -283,7 +283,13 @@ fn only_dropped_kind(format: &OutputFormat, summary: &MergeSummary) -> Option<Da
 }
 
 /// Opens the inputs. An input with the same bytes as one before it is left out, and a note says so.
-fn open_each_once(paths: &[PathBuf], limit: UnpackLimit) -> Result<(Vec<Input>, Vec<String>), ConvertError> {
+///
+/// # Errors
+/// [`ConvertError`] where an input cannot be read.
+pub(crate) fn open_each_once(
+    paths: &[PathBuf],
+    limit: UnpackLimit,
+) -> Result<(Vec<Input>, Vec<String>), ConvertError> {
     let (mut inputs, mut notes): (Vec<Input>, Vec<String>) = (Vec::new(), Vec::new());
     for (at, path) in paths.iter().enumerate() {
         let twice = |first: &Input| {

@@ -25,6 +25,7 @@ mod report_page_reader;
 pub mod systrace;
 mod thread_names;
 mod trace_dat;
+pub(crate) mod trace_tables;
 mod track_builder;
 mod writer_thread;
 

@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf, is_separator};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-pub(crate) use system::check_fifo;
+pub(crate) use system::{LockedFile, check_fifo, try_lock};
 use system::{identity, is_foreign, keep_permissions};
 
 /// Who may read a new output file.
@@ -222,10 +222,14 @@ pub(crate) fn create_beside(target: &Path, readers: Readers) -> io::Result<(File
 /// # Errors
 /// The system's error.
 pub(crate) fn create_private_dir(parent: &Path, prefix: &str) -> io::Result<PathBuf> {
+    create_dir(parent, prefix, system::create_private_dir)
+}
+
+fn create_dir(parent: &Path, prefix: &str, create: fn(&Path) -> io::Result<()>) -> io::Result<PathBuf> {
     let mut tries = 0..MAX_NAMES;
     loop {
         let dir = parent.join(format!("{prefix}-{:016x}", unpredictable()));
-        match system::create_private_dir(&dir) {
+        match create(&dir) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries.next().is_some() => {}
             created => return created.map(|()| dir),
         }
@@ -249,10 +253,97 @@ impl ScratchDir {
         Ok(ScratchDir(dir))
     }
 
+    /// Makes a new directory in `parent` that others may read as the process's umask says, under a name that
+    /// begins with `prefix` and that nobody can predict: for [`ScratchDir::publish`].
+    ///
+    /// # Errors
+    /// The system's error.
+    pub(crate) fn create_shared(parent: &Path, prefix: &str) -> io::Result<ScratchDir> {
+        let mut parts = unfinished();
+        let dir = create_dir(parent, prefix, |dir| fs::create_dir(dir))?;
+        parts.push(dir.clone());
+        Ok(ScratchDir(dir))
+    }
+
     /// The directory.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
+
+    /// Gives the directory the name `target`, which nothing has yet, and keeps it. The files in it are
+    /// synchronised with the disk by whoever wrote them.
+    ///
+    /// # Errors
+    /// The system's error; the directory is then removed.
+    pub(crate) fn publish(self, target: &Path) -> io::Result<()> {
+        system::synchronise_dir(&self.0)?;
+        let mut parts = unfinished();
+        // Renaming a directory onto an empty one would replace it.
+        if fs::symlink_metadata(target).is_ok() {
+            drop(parts);
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let renamed = fs::rename(&self.0, target);
+        if renamed.is_ok() {
+            parts.retain(|other| other != &self.0);
+        }
+        drop(parts);
+        renamed?;
+        system::synchronise_dir(target.parent().unwrap_or(Path::new(".")))
+    }
+
+    /// Gives the directory the name `target`, and removes the directory that had it. Where the system can
+    /// exchange two names (Linux), `target` is at each moment one of the two. Elsewhere the older one has
+    /// the name with [`REPLACED`] behind it for a moment, and keeps it if the process is killed then: see
+    /// [`end_replacement`].
+    ///
+    /// # Errors
+    /// The system's error; `target` is then as it was.
+    pub(crate) fn publish_over(self, target: &Path) -> io::Result<()> {
+        system::synchronise_dir(&self.0)?;
+        let parts = unfinished();
+        if !system::exchange(&self.0, target)? {
+            let mut aside = target.to_owned().into_os_string();
+            aside.push(REPLACED);
+            fs::rename(target, &aside)?;
+            if let Err(error) = fs::rename(&self.0, target) {
+                let _ = fs::rename(&aside, target);
+                return Err(error);
+            }
+            fs::rename(&aside, &self.0)?;
+        }
+        drop(parts);
+        // Dropping `self` removes what had the name.
+        system::synchronise_dir(target.parent().unwrap_or(Path::new(".")))
+    }
+
+    /// Takes the name of the directory `dir` away at once, and makes it one that is removed. `parent` is a
+    /// directory of the same file system.
+    ///
+    /// # Errors
+    /// The system's error; `dir` is then as it was.
+    pub(crate) fn take(dir: &Path, parent: &Path, prefix: &str) -> io::Result<ScratchDir> {
+        let scratch = ScratchDir::create_shared(parent, prefix)?;
+        let parts = unfinished();
+        fs::remove_dir(&scratch.0)?;
+        fs::rename(dir, &scratch.0)?;
+        drop(parts);
+        Ok(scratch)
+    }
+}
+
+/// What stands behind the name of a directory that is being replaced.
+pub(crate) const REPLACED: &str = ".old";
+
+/// Ends the replacement of a directory that a killed process has begun. `aside` is the older directory,
+/// which has [`REPLACED`] behind its name: it gets its name back, or is removed where the newer one has the
+/// name.
+///
+/// # Errors
+/// The system's error.
+pub(crate) fn end_replacement(aside: &Path) -> io::Result<()> {
+    let target = aside.with_extension("");
+    if fs::symlink_metadata(&target).is_ok() { fs::remove_dir_all(aside) } else { fs::rename(aside, &target) }
 }
 
 impl Drop for ScratchDir {

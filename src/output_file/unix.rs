@@ -56,3 +56,45 @@ pub(super) fn identity(path: &Path, stream: &impl AsFd) -> Option<(u64, u64)> {
     let meta = if path == Path::new("-") { stream()?.metadata() } else { fs::metadata(path) }.ok()?;
     (meta.is_file() || meta.file_type().is_fifo()).then_some((meta.dev(), meta.ino()))
 }
+
+/// Waits until the names in a directory are on the disk.
+pub(super) fn synchronise_dir(dir: &Path) -> io::Result<()> {
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    File::open(dir)?.sync_all()
+}
+
+/// Exchanges the names of two directories of one file system at once (renameat2(2)). Returns `false`, and
+/// does nothing, where the system or the file system cannot.
+pub(super) fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        use nix::errno::Errno;
+        use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+        match renameat2(AT_FDCWD, a, AT_FDCWD, b, RenameFlags::RENAME_EXCHANGE) {
+            Ok(()) => Ok(true),
+            Err(Errno::EINVAL | Errno::ENOSYS) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    {
+        let _ = (a, b);
+        Ok(false)
+    }
+}
+
+/// A file that one process has locked; the system unlocks it when the process ends.
+pub(crate) type LockedFile = nix::fcntl::Flock<File>;
+
+/// Locks a file, which is created where it is missing. Returns `None` where another process has locked it.
+///
+/// # Errors
+/// The system's error.
+pub(crate) fn try_lock(path: &Path) -> io::Result<Option<LockedFile>> {
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    match LockedFile::lock(file, nix::fcntl::FlockArg::LockExclusiveNonblock) {
+        Ok(file) => Ok(Some(file)),
+        Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
+        Err((_, error)) => Err(error.into()),
+    }
+}

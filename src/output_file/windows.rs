@@ -36,3 +36,30 @@ pub(super) fn is_foreign(_: &Metadata) -> bool {
 pub(super) fn identity<S>(path: &Path, _: &S) -> Option<PathBuf> {
     fs::canonicalize(path).ok().filter(|found| path != Path::new("-") && found.is_file())
 }
+
+/// Nothing to do: Windows opens no directory as a file.
+pub(super) fn synchronise_dir(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Does nothing: Windows exchanges no names.
+pub(super) fn exchange(_: &Path, _: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// A file that one process has opened for itself alone.
+pub(crate) type LockedFile = File;
+
+/// Locks a file, which is created where it is missing. Returns `None` where another process has locked it.
+///
+/// # Errors
+/// The system's error.
+pub(crate) fn try_lock(path: &Path) -> io::Result<Option<LockedFile>> {
+    use std::os::windows::fs::OpenOptionsExt;
+    /// ERROR_SHARING_VIOLATION of Windows.
+    const SHARING_VIOLATION: i32 = 32;
+    match OpenOptions::new().create(true).truncate(false).write(true).share_mode(0).open(path) {
+        Err(error) if error.raw_os_error() == Some(SHARING_VIOLATION) => Ok(None),
+        opened => opened.map(Some),
+    }
+}

@@ -344,7 +344,7 @@ impl RecordSink for GroupedCounter<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::profile::graph::CallGraph;
     use crate::profile::tree::{CallTree, TreeOptions};
@@ -352,7 +352,7 @@ mod tests {
     /// A dual-clock trace of `records` records that a generator of random numbers chose: most exits match the
     /// innermost call; the others match an outer call, no call, or come while no call is open. Some times
     /// step back.
-    fn random_trace(seed: u64, records: usize) -> Vec<u8> {
+    pub(in crate::profile) fn random_trace(seed: u64, records: usize) -> Vec<u8> {
         let mut state = seed;
         let mut random = |below: u64| {
             state ^= state << 13;

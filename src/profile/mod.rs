@@ -38,6 +38,7 @@ mod summary;
 mod table;
 mod text_style;
 mod thread_filter;
+pub(crate) mod thread_methods;
 mod ticks;
 pub mod tree;
 mod tree_branches;

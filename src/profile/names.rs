@@ -114,7 +114,7 @@ impl<'t, 'a> TraceNames<'t, 'a> {
     }
 
     /// The method's name without its class.
-    fn own(&self, method: u32) -> &str {
+    pub(super) fn own(&self, method: u32) -> &str {
         match (self.mapped.get(&method), self.method(method)) {
             (Some(mapped), _) => &mapped.name,
             (None, Some(traced)) => &traced.name,

@@ -56,6 +56,13 @@ fn what_json_prints_has_the_form_of_the_published_schemas() {
     }
     check("convert", "convert --json app.trace -o methods.html");
     check("convert", "convert --json cut.dat -o cut.csv");
+    check("convert", "convert --json app.trace -o app.parquet");
+    for tag in ["a=1", "b=2"] {
+        let file = if tag == "a=1" { "app.dat" } else { "app.trace" };
+        let args = ["dataset", "add", "set", file, "--tag", tag];
+        assert!(tracebridge().current_dir(dir).args(args).output().unwrap().status.success());
+    }
+    check("dataset", "dataset list --json set");
     for options in [
         "",
         " --calls",

@@ -28,6 +28,8 @@ mod schemas;
 mod small_disk;
 #[path = "../support/mod.rs"]
 mod support;
+#[path = "../support/tables.rs"]
+mod tables;
 
 #[cfg(target_os = "linux")]
 mod faults;
@@ -50,6 +52,7 @@ mod align;
 mod bounded;
 mod compressed_inputs;
 mod damaged_inputs;
+mod dataset;
 mod duplicates;
 mod inputs_in_hand;
 mod json_schemas;

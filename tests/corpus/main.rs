@@ -7,7 +7,10 @@ mod capture;
 mod report_page;
 #[path = "../support/mod.rs"]
 mod support;
+#[path = "../support/tables.rs"]
+mod tables;
 
+mod dataset;
 mod dmtracedump;
 mod method_trace;
 mod perfetto;

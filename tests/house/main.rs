@@ -14,11 +14,11 @@ use imports::Sources;
 const FLOORS: &[&[&str]] = &[
     &["clock", "console", "counter", "ignored_signals", "output_file", "progress", "text", "workers"],
     &["adb", "android", "art", "ftrace"],
-    &["categories", "markers", "remote", "trace_dat"],
+    &["categories", "markers", "remote", "tables", "trace_dat"],
     &["formats"],
     &["timeline"],
     &["export", "profile", "record"],
-    &["atrace_command", "doctor", "inspect"],
+    &["atrace_command", "dataset", "doctor", "inspect"],
     &["cli"],
     &["lib"],
 ];

@@ -13,6 +13,7 @@ use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
 use crate::clock::Clock;
 use crate::console::TerminalWriter;
+use crate::dataset::{self, TraceOptions};
 use crate::export::convert::{Conversion, ConvertError, ConvertRequest, Converted};
 use crate::export::{ConversionLosses, FORMATS};
 use crate::formats;
@@ -161,9 +162,73 @@ fn run(
     write: &WriteArgs,
     place: &PlaceArgs,
 ) -> anyhow::Result<Exit> {
+    if is_tables(output) {
+        return write_tables(inputs, output, write, place);
+    }
     let request = request(inputs, &output.output, write, place);
     let (format, only_ftrace, gzip) = (output.format.as_deref(), output.only_ftrace, output.gzip);
     write_timeline(ConvertRequest { format, only_ftrace, gzip, ..request }, write, place)
+}
+
+/// Whether the output is the directory of tables that a dataset has of each trace.
+fn is_tables(output: &OutputArgs) -> bool {
+    match &output.format {
+        Some(format) => format.trim_start_matches('.') == TABLES_ENDING,
+        None => output.output.extension().is_some_and(|ending| ending == TABLES_ENDING),
+    }
+}
+
+/// The ending of a directory of tables.
+const TABLES_ENDING: &str = "parquet";
+
+/// Writes the tables of a trace as a directory, and prints the summary.
+fn write_tables(
+    inputs: &[PathBuf],
+    output: &OutputArgs,
+    write: &WriteArgs,
+    place: &PlaceArgs,
+) -> anyhow::Result<Exit> {
+    if is_stdout(&output.output) || output.gzip || output.only_ftrace {
+        return Err(UsageError::from("tables are a directory of compressed files: name it with -o").into());
+    }
+    if write.mapping.is_some() || write.from.is_some() || write.to.is_some() {
+        return Err(UsageError::from(
+            "tables hold a whole trace as it is: leave --mapping, --from and --to out",
+        )
+        .into());
+    }
+    let options = TraceOptions {
+        method_calls: true,
+        keep_damaged: true,
+        tags: &[],
+        unpack_limit: write.memory.limit(),
+        options: MergeOptions { offset_ns: place.offset, clock: place.clock },
+    };
+    let bar = ProgressBar::of(inputs);
+    let result = dataset::export(inputs, &output.output, &options);
+    drop(bar);
+    let exported = result?;
+    let summary = &exported.summary;
+    let is_lossy = summary.report.is_lossy() || summary.problems.are_lossy();
+    let is_irregular = !summary.report.irregular.is_empty();
+    let to = &mut TerminalWriter::new(io::stdout().lock());
+    let path = &output.output;
+    let printed = match write.json {
+        true => {
+            let output = json!({ "path": path, "format": TABLES_ENDING, "bytes": exported.bytes });
+            let value = json!({
+                "output": output, "outcome": summary, "dropped": {}, "reduced": {},
+                "lossy": is_lossy, "irregular": is_irregular,
+            });
+            writeln!(to, "{value}")
+        }
+        false => print_summary(to, summary, place.explain).and_then(|()| {
+            writeln!(to, "written: {} (a directory of tables, {})", path.display(), size(exported.bytes))?;
+            writeln!(to, "open it: DuckDB, pandas, Spark; docs/dataset.md describes the tables")
+        }),
+    };
+    printed.and_then(|()| to.flush()).context("standard output")?;
+    Ok(if is_lossy || write.strict && is_irregular { Exit::Lossy } else { Exit::Complete })
 }
 
 /// The request to write `inputs` to `output` in the format that its ending names.

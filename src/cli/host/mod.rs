@@ -3,6 +3,7 @@
 
 mod adb;
 mod browser;
+mod dataset;
 mod dmtracedump;
 mod info;
 mod interrupt;
@@ -40,6 +41,7 @@ pub enum HostCommand {
     Info(info::InfoArgs),
     Profile(Box<profile::ProfileArgs>),
     Dmtracedump(dmtracedump::DmtracedumpArgs),
+    Dataset(dataset::DatasetArgs),
     Adb(adb::AdbArgs),
 }
 
@@ -58,6 +60,7 @@ impl HostCommand {
                 Err(why) => Err(UsageError::from(why).into()),
             },
             HostCommand::Dmtracedump(args) => dmtracedump::run(args),
+            HostCommand::Dataset(args) => dataset::run(args),
             HostCommand::Adb(args) => adb::run(args),
         };
         interrupt::settle();

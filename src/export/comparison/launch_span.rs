@@ -28,9 +28,22 @@ pub(in crate::export) enum LaunchEnd {
     Bind,
 }
 
+/// Moments of a launch, ns of the timeline; `None` where its marker is missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::export) struct LaunchMoments {
+    /// When the system was asked to start the app.
+    pub requested: Option<u64>,
+    /// When the binding of the app's process began.
+    pub bound: Option<u64>,
+    /// When the binding ended.
+    pub bind_end: Option<u64>,
+    /// When the main thread's first frame ended.
+    pub frame_end: Option<u64>,
+}
+
 /// Looks for the first launch while slices pass.
 #[derive(Debug, Default)]
-pub(super) struct LaunchFinder {
+pub(in crate::export) struct LaunchFinder {
     /// When the system was asked for the launch before the binding.
     requested: Option<u64>,
     /// When the system had the first frame of that launch on the screen.
@@ -90,6 +103,16 @@ impl LaunchFinder {
             self.bind_end.get_or_insert(span.end);
         } else if name.starts_with(FRAME) && !span.open {
             self.frame_end.get_or_insert(span.end);
+        }
+    }
+
+    /// The moments of the launch that have been found.
+    pub fn moments(&self) -> LaunchMoments {
+        LaunchMoments {
+            requested: self.requested,
+            bound: self.bound.map(|(_, ts)| ts),
+            bind_end: self.bind_end,
+            frame_end: self.frame_end,
         }
     }
 

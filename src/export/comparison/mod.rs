@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-pub(super) use self::launch_span::LaunchEnd;
+pub(super) use self::launch_span::{LaunchEnd, LaunchFinder};
 use self::rank_test::p_value;
 #[cfg(test)]
 pub(super) use self::run::Measure;

@@ -107,6 +107,10 @@ pub(super) trait TrackSink {
     fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()>;
     fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()>;
     fn counter(&mut self, names: &Tasks, scope: CounterScope, at: CounterSample<'_>) -> io::Result<()>;
+    /// A thread gets a CPU.
+    fn run_begin(&mut self, tid: i32, ts: u64) {
+        let _ = (tid, ts);
+    }
     /// A thread had a CPU.
     fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()>;
     /// A thread was in a state.

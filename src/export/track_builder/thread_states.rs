@@ -37,6 +37,7 @@ impl<S: TrackSink> TrackBuilder<S> {
         if let Some(task) = self.cpus.insert(cpu, RunningTask { tid: entered, since: ts, prio }) {
             self.end_on_cpu(cpu, &task, Span { start: task.since, end: ts, open: false })?;
         }
+        self.sink.run_begin(entered, ts);
         let state = task_state::words(event.int(kind, prev[2]).unwrap_or(0) as u64);
         self.change_state(left, state, ts, None, None)?;
         self.change_state(entered, RUNNING, ts, Some(cpu), None)

@@ -1,0 +1,184 @@
+//! Adds traces to a dataset: several at once, each whole or not at all.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::batches::{Batches, RejectedInput};
+use super::day;
+use super::error::DatasetError;
+use super::place::WritablePlace;
+use super::trace::{Ingested, Refusal, TraceOptions, ingest};
+use crate::workers::{run_parts, worker_count};
+
+/// The largest number of traces that are read at once: each may take memory for its rows.
+const MAX_WORKERS: usize = 8;
+
+/// A request to add traces.
+#[derive(Debug, Clone, Copy)]
+pub struct AddRequest<'a> {
+    /// The dataset's directory, which is made where it is missing.
+    pub dataset: &'a Path,
+    /// The files of each trace.
+    pub traces: &'a [Vec<PathBuf>],
+    /// How they are taken.
+    pub options: TraceOptions<'a>,
+}
+
+/// What happens while traces are added, in the order of the traces.
+#[derive(Debug)]
+pub enum AddedEvent<'a> {
+    /// Another process writes to the dataset; this one waits.
+    Waits,
+    /// The files of a trace are rejected for this reason, which names them.
+    Rejected(&'a str),
+}
+
+/// What was added.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AddSummary {
+    /// Traces that are new.
+    pub added: usize,
+    /// Traces that the dataset had already.
+    pub known: usize,
+    /// Traces whose files were rejected.
+    pub rejected: usize,
+    /// Parts that were published.
+    pub parts: usize,
+    /// Size of their files, bytes.
+    pub bytes: u64,
+}
+
+/// Adds traces to a dataset. A trace that the dataset has is left as it is. Files that cannot be taken are
+/// reported to `report`, and named in the table `rejected`.
+///
+/// # Errors
+/// [`DatasetError`] where the dataset cannot be written. What was published until then stays.
+pub fn add(
+    request: &AddRequest<'_>,
+    report: &mut (dyn FnMut(AddedEvent<'_>) + Send),
+) -> Result<AddSummary, DatasetError> {
+    let writable = WritablePlace::lock(request.dataset, &mut || report(AddedEvent::Waits))?;
+    let known = writable.place.ids()?;
+    let delivery = Delivery {
+        writer: Mutex::new(Writer {
+            next: 0,
+            ready: BTreeMap::new(),
+            known,
+            batches: Batches::new(&writable.place),
+            summary: AddSummary::default(),
+            failed: None,
+            report,
+        }),
+        changed: Condvar::new(),
+    };
+    let workers = worker_count(MAX_WORKERS).min(request.traces.len());
+    let next = AtomicUsize::new(0);
+    let work = |_: &()| {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(paths) = request.traces.get(number) else { return };
+            let is_known = |id: &str| delivery.lock().known.contains(id);
+            let result = ingest(paths, &request.options, writable.place.dir(), &is_known);
+            if !delivery.deliver(number, Delivered { paths, result }, workers) {
+                return;
+            }
+        }
+    };
+    run_parts(&vec![(); workers], work);
+    let mut writer = delivery.writer.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = writer.failed {
+        return Err(error);
+    }
+    writer.batches.finish()?;
+    writer.summary.parts = writer.batches.parts;
+    writer.summary.bytes = writer.batches.bytes;
+    Ok(writer.summary)
+}
+
+/// A trace whose rows are made, or why they are not.
+struct Delivered<'a> {
+    paths: &'a [PathBuf],
+    result: Result<Ingested, Refusal>,
+}
+
+/// Takes traces from the workers, and has them written in the order of the request, so that the same request
+/// always makes the same dataset.
+struct Delivery<'a> {
+    writer: Mutex<Writer<'a>>,
+    changed: Condvar,
+}
+
+struct Writer<'a> {
+    /// The number of the trace that is written next.
+    next: usize,
+    /// Traces behind it that are ready.
+    ready: BTreeMap<usize, Delivered<'a>>,
+    /// The ids of the traces and of the rejected inputs.
+    known: HashSet<String>,
+    batches: Batches<'a>,
+    summary: AddSummary,
+    failed: Option<DatasetError>,
+    report: &'a mut (dyn FnMut(AddedEvent<'_>) + Send),
+}
+
+impl<'a> Delivery<'a> {
+    fn lock(&self) -> MutexGuard<'_, Writer<'a>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands a trace over. Waits while it is so far ahead of the next one to write that too many would be
+    /// held in memory. Returns whether there is a point in going on.
+    fn deliver(&self, number: usize, trace: Delivered<'a>, workers: usize) -> bool {
+        let is_far_ahead =
+            |writer: &mut Writer<'a>| writer.failed.is_none() && number >= writer.next + workers;
+        let waited = self.changed.wait_while(self.lock(), is_far_ahead);
+        let mut writer = waited.unwrap_or_else(PoisonError::into_inner);
+        writer.ready.insert(number, trace);
+        while let Some(trace) = {
+            let next = writer.next;
+            writer.ready.remove(&next)
+        } {
+            writer.next += 1;
+            if writer.failed.is_none()
+                && let Err(error) = writer.write(trace)
+            {
+                writer.failed = Some(error);
+            }
+        }
+        self.changed.notify_all();
+        writer.failed.is_none()
+    }
+}
+
+impl Writer<'_> {
+    fn write(&mut self, trace: Delivered<'_>) -> Result<(), DatasetError> {
+        match trace.result {
+            Ok(Ingested::New(new)) if self.known.insert(new.id.clone()) => {
+                self.summary.added += 1;
+                self.batches.add(*new)
+            }
+            // Another trace of this request may have the same contents.
+            Ok(Ingested::New(_) | Ingested::Known(_)) => {
+                self.summary.known += 1;
+                Ok(())
+            }
+            Err(Refusal::Input(reason)) => {
+                self.summary.rejected += 1;
+                (self.report)(AddedEvent::Rejected(&reason));
+                trace.paths.iter().try_for_each(|path| self.reject(path, &reason))
+            }
+            Err(Refusal::Dataset(error)) => Err(error),
+        }
+    }
+
+    fn reject(&mut self, path: &Path, reason: &str) -> Result<(), DatasetError> {
+        let bytes = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());
+        let input = RejectedInput { path, bytes, reason };
+        match self.known.insert(input.id()) {
+            true => self.batches.reject(&day::of_file(path), &input),
+            false => Ok(()),
+        }
+    }
+}

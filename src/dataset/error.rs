@@ -1,0 +1,67 @@
+//! The reasons why a dataset cannot be read or written.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::tables::TableError;
+
+/// Why a dataset cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetError {
+    /// The directory is not there.
+    #[error("{path}: there is no dataset: `tracebridge dataset add {path} FILES` makes one")]
+    Missing {
+        /// The path as given.
+        path: String,
+    },
+    /// The directory holds other things.
+    #[error("{path}: is not empty, and no dataset: name a new directory, or one that `dataset add` has made")]
+    NoDataset {
+        /// The path as given.
+        path: String,
+    },
+    /// The output of `convert` would replace something else.
+    #[error("{path}: exists, and is no directory of tables: name another output, or remove it")]
+    NoTables {
+        /// The path as given.
+        path: String,
+    },
+    /// The file of a table cannot be read.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// No trace has this id.
+    #[error(
+        "{id}: no trace of the dataset has an id that begins so; `tracebridge dataset list` shows the ids"
+    )]
+    NoSuchTrace {
+        /// The id as given.
+        id: String,
+    },
+    /// Several traces have ids that begin so.
+    #[error("{id}: {count} traces have ids that begin so: give more digits")]
+    SeveralTraces {
+        /// The id as given.
+        id: String,
+        /// How many.
+        count: usize,
+    },
+    /// An input cannot be taken.
+    #[error("{0}")]
+    Input(String),
+    /// The system refused something.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+impl DatasetError {
+    /// Makes an error of the system about `path`.
+    pub(super) fn io(path: &Path) -> impl Fn(io::Error) -> DatasetError {
+        let path = path.to_owned();
+        move |source| DatasetError::Io { path: path.clone(), source }
+    }
+}

@@ -1,0 +1,27 @@
+//! A dataset: the tables of many traces, in Parquet files that any query engine reads.
+//!
+//! docs/dataset.md describes the files. A dataset is a directory: `day=2026-11-22/part=…/slice.parquet`. A
+//! part holds some traces whole, and appears with one renaming. Whatever is not complete has a name that
+//! begins with
+//! `.tmp`, and the next writer removes it.
+
+mod add;
+mod batches;
+mod catalog;
+mod check;
+mod day;
+mod error;
+mod export;
+mod groups;
+mod method_rows;
+mod place;
+mod remove;
+mod trace;
+
+pub use add::{AddRequest, AddedEvent, add};
+pub use catalog::{ListedTrace, list};
+pub use check::check;
+pub use export::export;
+pub use groups::pairs_of;
+pub use remove::remove;
+pub use trace::TraceOptions;

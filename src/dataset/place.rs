@@ -1,0 +1,163 @@
+//! The directory of a dataset: its parts, its lock, and what a killed writer has left.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::error::DatasetError;
+use crate::output_file::{LockedFile, REPLACED, end_replacement, try_lock};
+use crate::tables::{TableFile, TableId, UNFINISHED_PREFIX};
+
+/// The file that a writer locks. It also marks the directory as a dataset.
+const LOCK: &str = ".tracebridge-lock";
+
+/// The names of the partitions' directories begin with these.
+const DAY: &str = "day=";
+const PART: &str = "part=";
+
+/// How often a writer that waits for another one looks again.
+const LOCK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The directory of a dataset.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    dir: PathBuf,
+}
+
+/// A dataset that this process alone writes to.
+pub(super) struct WritablePlace {
+    pub place: Place,
+    _lock: LockedFile,
+}
+
+/// One part: a directory with a file for each table.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Part {
+    /// The part's directory.
+    pub dir: PathBuf,
+}
+
+impl Place {
+    /// The dataset in `dir`.
+    ///
+    /// # Errors
+    /// [`DatasetError::Missing`] and [`DatasetError::NoDataset`].
+    pub fn open(dir: &Path) -> Result<Place, DatasetError> {
+        let path = || dir.display().to_string();
+        if !dir.is_dir() {
+            return Err(DatasetError::Missing { path: path() });
+        }
+        match dir.join(LOCK).is_file() {
+            true => Ok(Place { dir: dir.to_owned() }),
+            false => Err(DatasetError::NoDataset { path: path() }),
+        }
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where a part of this name is.
+    pub fn part_dir(&self, day: &str, name: &str) -> PathBuf {
+        self.dir.join(format!("{DAY}{day}")).join(format!("{PART}{name}"))
+    }
+
+    /// All parts, by day and name.
+    ///
+    /// # Errors
+    /// [`DatasetError::Io`].
+    pub fn parts(&self) -> Result<Vec<Part>, DatasetError> {
+        let mut parts = Vec::new();
+        for day in named(&self.dir, DAY)? {
+            parts.extend(named(&day, PART)?.into_iter().map(|dir| Part { dir }));
+        }
+        Ok(parts)
+    }
+
+    /// The directories of writers that are at work or were killed.
+    ///
+    /// # Errors
+    /// [`DatasetError::Io`].
+    pub fn unfinished(&self) -> Result<Vec<PathBuf>, DatasetError> {
+        let is_ours = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let number = name.strip_prefix(UNFINISHED_PREFIX).and_then(|rest| rest.strip_prefix('-'));
+            number.is_some_and(|number| number.len() == 16 && number.bytes().all(|b| b.is_ascii_hexdigit()))
+        };
+        Ok(named(&self.dir, UNFINISHED_PREFIX)?.into_iter().filter(is_ours).collect())
+    }
+
+    /// The ids of all traces and of all rejected inputs.
+    ///
+    /// # Errors
+    /// [`DatasetError`].
+    pub fn ids(&self) -> Result<HashSet<String>, DatasetError> {
+        let mut ids = HashSet::new();
+        for part in self.parts()? {
+            ids.extend(part.ids(TableId::Trace)?);
+            ids.extend(part.ids(TableId::Rejected)?);
+        }
+        Ok(ids)
+    }
+}
+
+impl Part {
+    /// The ids in the first column of a table with a row for each.
+    ///
+    /// # Errors
+    /// [`DatasetError::Table`].
+    pub fn ids(&self, table: TableId) -> Result<Vec<String>, DatasetError> {
+        let rows = TableFile::open(&self.dir, table.table())?.all_rows()?;
+        Ok((0..rows.len()).filter_map(|row| rows.text(row, 0)).map(str::to_owned).collect())
+    }
+}
+
+impl WritablePlace {
+    /// Opens the dataset in `dir`, or makes one where there is nothing, and locks it. Where another process
+    /// has locked it, calls `wait` once and waits until that process ends. Removes what killed writers have
+    /// left.
+    ///
+    /// # Errors
+    /// [`DatasetError`].
+    pub fn lock(dir: &Path, wait: &mut dyn FnMut()) -> Result<WritablePlace, DatasetError> {
+        fs::create_dir_all(dir).map_err(DatasetError::io(dir))?;
+        let lock = dir.join(LOCK);
+        if !lock.is_file() && fs::read_dir(dir).map_err(DatasetError::io(dir))?.next().is_some() {
+            // Another process may have begun the same dataset just now.
+            Place::open(dir)?;
+        }
+        let mut waits = false;
+        let lock = loop {
+            match try_lock(&lock).map_err(DatasetError::io(&lock))? {
+                Some(lock) => break lock,
+                None if !std::mem::replace(&mut waits, true) => wait(),
+                None => std::thread::sleep(LOCK_INTERVAL),
+            }
+        };
+        let place = Place { dir: dir.to_owned() };
+        for left in place.unfinished()? {
+            fs::remove_dir_all(&left).map_err(DatasetError::io(&left))?;
+        }
+        for part in place.parts()? {
+            if part.dir.to_string_lossy().ends_with(REPLACED) {
+                end_replacement(&part.dir).map_err(DatasetError::io(&part.dir))?;
+            }
+        }
+        Ok(WritablePlace { place, _lock: lock })
+    }
+}
+
+/// The directories in `dir` whose names begin with `prefix`, sorted.
+fn named(dir: &Path, prefix: &str) -> Result<Vec<PathBuf>, DatasetError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).map_err(DatasetError::io(dir))? {
+        let entry = entry.map_err(DatasetError::io(dir))?;
+        if entry.file_name().to_string_lossy().starts_with(prefix) && entry.path().is_dir() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}

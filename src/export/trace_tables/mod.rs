@@ -1,0 +1,88 @@
+//! Makes rows of a timeline: the tables of a dataset.
+//!
+//! The sink receives slices, states and counters as they end, and keeps only what is open. The method
+//! profile is not made here: it follows the records of a method trace, not the timeline.
+
+mod launch_row;
+mod open_slices;
+mod sink;
+mod thread_rows;
+mod trace_row;
+mod utid;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use self::sink::TableSink;
+use super::track_builder::TrackBuilder;
+use crate::formats::input::Input;
+use crate::formats::{Head, Order, SinkAdapter};
+use crate::tables::TraceRows;
+use crate::timeline::{
+    self, MergeError, MergeOptions, MergeSummary, MethodThread, TimelineAdapter, TimelineSink,
+};
+
+pub use trace_row::{TraceFacts, push_source, push_trace, realtime};
+pub use utid::utid;
+
+/// A timeline of which the rows are made.
+pub struct Tabulated {
+    /// The timeline's counts, losses and verdicts.
+    pub summary: MergeSummary,
+    /// The timeline's head.
+    pub head: Option<Head>,
+    /// The threads of method traces by [`MethodThread::index`].
+    pub threads: BTreeMap<u32, MethodThread>,
+    /// Ends of asynchronous slices whose begin was not recorded.
+    pub unmatched_asyncs: u64,
+}
+
+/// Puts `inputs` on one clock, and makes the rows of their slices, states and counters, threads and
+/// processes, and of the launch in them; of each call of a method only `with_calls`.
+///
+/// # Errors
+/// [`MergeError`]; the errors of `rows` are in [`MergeError::Io`].
+pub fn tabulate(
+    inputs: &[Input],
+    options: &MergeOptions,
+    rows: &mut TraceRows,
+    with_calls: bool,
+) -> Result<Tabulated, MergeError> {
+    let mut tables = TraceTables { builder: TrackBuilder::new(TableSink::new(rows, with_calls)), head: None };
+    let summary = timeline::merge(inputs, &mut tables, options)?;
+    let sink = tables.builder.sink();
+    let (threads, unmatched_asyncs) = (std::mem::take(&mut sink.method_threads), sink.unmatched_ends);
+    Ok(Tabulated { summary, head: tables.head, threads, unmatched_asyncs })
+}
+
+/// Receives a timeline, and makes the rows of its trace.
+struct TraceTables<'r> {
+    builder: TrackBuilder<TableSink<'r>>,
+    head: Option<Head>,
+}
+
+impl<'r> SinkAdapter for TraceTables<'r> {
+    type Next = TrackBuilder<TableSink<'r>>;
+
+    fn next(&mut self) -> &mut Self::Next {
+        &mut self.builder
+    }
+
+    fn head(&mut self, head: &Head) -> io::Result<()> {
+        self.head = Some(head.clone());
+        Ok(())
+    }
+}
+
+impl TimelineAdapter for TraceTables<'_> {
+    /// The edges of a whole method trace in order of time would not fit into memory, and a stack of calls
+    /// needs the order of its own thread alone.
+    fn edge_order(&mut self) -> Order {
+        Order::Any
+    }
+
+    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
+        self.builder.sink().method_threads.insert(thread.index, thread.clone());
+        TimelineSink::method_thread(&mut self.builder, thread)
+    }
+}

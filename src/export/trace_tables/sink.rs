@@ -1,0 +1,414 @@
+//! Makes rows of slices, states, counters and calls as they end.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use super::open_slices::{CpuTimes, OpenSlices};
+use super::utid::utid;
+use crate::export::comparison::LaunchFinder;
+use crate::export::launch_slices::LAUNCHING;
+use crate::export::track_builder::{
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
+    Task, Tasks, ThreadState, TrackSink, counter_number,
+};
+use crate::formats::{CounterValue, Event, EventType};
+use crate::tables::{Cell, TableId, TraceRows};
+use crate::timeline::{MergeSummary, MethodThread};
+
+/// An asynchronous slice that has begun.
+pub(super) struct OpenAsync {
+    id: u64,
+    start: u64,
+    track: Option<Vec<u8>>,
+    name: Vec<u8>,
+}
+
+/// An asynchronous slice: its process, its track or name, and its cookie.
+type AsyncKey = (i32, Vec<u8>, i64);
+
+/// Receives tracks, and makes rows.
+pub(super) struct TableSink<'r> {
+    pub(super) rows: &'r mut TraceRows,
+    with_calls: bool,
+    next_id: u64,
+    slices: OpenSlices<i32>,
+    track_slices: OpenSlices<u32>,
+    /// By [`MethodThread::index`].
+    calls: OpenSlices<u32>,
+    asyncs: BTreeMap<AsyncKey, Vec<OpenAsync>>,
+    cpu_times: CpuTimes,
+    /// By [`MethodThread::index`].
+    pub(super) method_threads: BTreeMap<u32, MethodThread>,
+    /// The threads that rows name.
+    pub(super) tids: BTreeSet<i32>,
+    pub(super) launch: LaunchFinder,
+    /// The app that the system was asked to start.
+    pub(super) launched_app: Option<String>,
+    /// Ends of asynchronous slices whose begin was not recorded.
+    pub(super) unmatched_ends: u64,
+}
+
+/// A row of the table `slice` without its times.
+#[derive(Default)]
+struct SliceRow<'a> {
+    id: u64,
+    parent: Option<u64>,
+    kind: &'static str,
+    utid: Option<i64>,
+    pid: Option<i32>,
+    cpu: Option<u32>,
+    track: Option<&'a str>,
+    name: &'a str,
+    cookie: Option<i64>,
+    depth: Option<usize>,
+    exclusive_ns: Option<u64>,
+    cpu_dur: Option<u64>,
+}
+
+impl<'r> TableSink<'r> {
+    pub fn new(rows: &'r mut TraceRows, with_calls: bool) -> TableSink<'r> {
+        TableSink {
+            rows,
+            with_calls,
+            next_id: 0,
+            slices: OpenSlices::default(),
+            track_slices: OpenSlices::default(),
+            calls: OpenSlices::default(),
+            asyncs: BTreeMap::new(),
+            cpu_times: CpuTimes::default(),
+            method_threads: BTreeMap::new(),
+            tids: BTreeSet::new(),
+            launch: LaunchFinder::default(),
+            launched_app: None,
+            unmatched_ends: 0,
+        }
+    }
+
+    fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    /// The thread's number in the tables.
+    fn utid(&mut self, tid: i32) -> i64 {
+        self.tids.insert(tid);
+        tid.into()
+    }
+
+    fn slice(&mut self, row: &SliceRow<'_>, span: Span) -> io::Result<()> {
+        self.rows.push(
+            TableId::Slice,
+            [
+                row.id.into(),
+                row.parent.into(),
+                row.kind.into(),
+                row.utid.into(),
+                row.pid.into(),
+                row.cpu.into(),
+                row.track.into(),
+                row.name.into(),
+                row.cookie.into(),
+                row.depth.into(),
+                Cell::Int(0),
+                span.start.into(),
+                ns(span).into(),
+                row.exclusive_ns.into(),
+                row.cpu_dur.into(),
+                span.open.into(),
+            ],
+        )
+    }
+
+    fn async_row(&mut self, pid: i32, cookie: i64, slice: &OpenAsync, span: Span) -> io::Result<()> {
+        let (track, name) = (slice.track.as_deref().map(text), text(&slice.name));
+        let row = SliceRow {
+            id: slice.id,
+            kind: "async",
+            pid: Some(pid),
+            cookie: Some(cookie),
+            ..SliceRow::default()
+        };
+        self.slice(&SliceRow { track: track.as_deref(), name: &name, ..row }, span)
+    }
+
+    /// Ends at `end` the asynchronous slices that no marker ended.
+    pub(super) fn close_asyncs(&mut self, end: u64) -> io::Result<()> {
+        for ((pid, _, cookie), open) in std::mem::take(&mut self.asyncs) {
+            for slice in open {
+                self.async_row(pid, cookie, &slice, Span { start: slice.start, end, open: true })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Length of a span, ns.
+fn ns(span: Span) -> u64 {
+    span.end.saturating_sub(span.start)
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+fn at(ts: u64) -> Span {
+    Span { start: ts, end: ts, open: false }
+}
+
+impl TrackSink for TableSink<'_> {
+    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        let id = self.new_id();
+        self.slices.begin(at.tid, id, self.cpu_times.at(at.tid, ts));
+        self.launch.begin(at.tid, ts, name);
+        Ok(())
+    }
+
+    fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+        self.launch.end(at.tid, span, name);
+        let Some(slice) = self.slices.end(&at.tid, ns(span)) else { return Ok(()) };
+        let cpu_now = self.cpu_times.at(at.tid, span.end);
+        let row = SliceRow {
+            id: slice.id,
+            parent: slice.parent,
+            kind: "thread",
+            utid: Some(self.utid(at.tid)),
+            pid: at.tgid,
+            name: &text(name),
+            depth: Some(slice.depth),
+            exclusive_ns: Some(slice.exclusive_ns),
+            cpu_dur: slice.cpu_ns.zip(cpu_now).map(|(begin, end)| end.saturating_sub(begin)),
+            ..SliceRow::default()
+        };
+        self.slice(&row, span)
+    }
+
+    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+        self.launch.async_slice(slice);
+        if self.launched_app.is_none()
+            && let Some(app) = slice.name.strip_prefix(LAUNCHING)
+        {
+            self.launched_app = Some(text(app).into_owned());
+        }
+        let key = || (pid, slice.track.unwrap_or(slice.name).to_vec(), slice.cookie);
+        match slice.edge {
+            AsyncEdge::Begin => {
+                let (track, name) = (slice.track.map(<[u8]>::to_vec), slice.name.to_vec());
+                let open = OpenAsync { id: self.new_id(), start: slice.ts, track, name };
+                self.asyncs.entry(key()).or_default().push(open);
+                Ok(())
+            }
+            AsyncEdge::End(_) => {
+                let key = key();
+                let Some(open) = self.asyncs.get_mut(&key).and_then(Vec::pop) else {
+                    self.unmatched_ends += 1;
+                    return Ok(());
+                };
+                if self.asyncs.get(&key).is_some_and(Vec::is_empty) {
+                    self.asyncs.remove(&key);
+                }
+                self.async_row(
+                    pid,
+                    slice.cookie,
+                    &open,
+                    Span { start: open.start, end: slice.ts, open: false },
+                )
+            }
+            AsyncEdge::Instant => {
+                let (track, name) = (slice.track.map(text), text(slice.name));
+                let row =
+                    SliceRow { id: self.new_id(), kind: "instant", pid: Some(pid), ..SliceRow::default() };
+                self.slice(&SliceRow { track: track.as_deref(), name: &name, ..row }, at(slice.ts))
+            }
+        }
+    }
+
+    fn instant(&mut self, _: &Tasks, thread: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        let row = SliceRow {
+            id: self.new_id(),
+            parent: self.slices.innermost(&thread.tid),
+            kind: "instant",
+            utid: Some(self.utid(thread.tid)),
+            pid: thread.tgid,
+            name: &text(name),
+            ..SliceRow::default()
+        };
+        self.slice(&row, at(ts))
+    }
+
+    fn counter(&mut self, _: &Tasks, scope: CounterScope, counter: CounterSample<'_>) -> io::Result<()> {
+        let (scope, pid, cpu) = match scope {
+            CounterScope::Process(pid) => ("process", Some(pid), None),
+            CounterScope::Cpu(cpu) => ("cpu", None, Some(cpu)),
+            CounterScope::System => ("system", None, None),
+        };
+        let CounterSample { name, ts, value } = counter;
+        self.rows.push(
+            TableId::Counter,
+            [
+                name.into(),
+                scope.into(),
+                pid.into(),
+                Cell::Null,
+                cpu.into(),
+                Cell::Int(0),
+                ts.into(),
+                Cell::Double(value as f64),
+                value.into(),
+            ],
+        )
+    }
+
+    fn run_begin(&mut self, tid: i32, ts: u64) {
+        if tid > 0 {
+            self.cpu_times.begin(tid, ts);
+        }
+    }
+
+    fn on_cpu(&mut self, _: &Tasks, cpu: u32, thread: Task, span: Span, prio: i64) -> io::Result<()> {
+        self.cpu_times.end(thread.tid, ns(span));
+        let utid = self.utid(thread.tid);
+        self.rows.push(
+            TableId::Sched,
+            [
+                utid.into(),
+                cpu.into(),
+                Cell::Int(0),
+                span.start.into(),
+                ns(span).into(),
+                prio.into(),
+                span.open.into(),
+            ],
+        )
+    }
+
+    fn state(&mut self, _: &Tasks, thread: Task, state: &ThreadState) -> io::Result<()> {
+        let utid = self.utid(thread.tid);
+        let waker = state.waker.map(|tid| self.utid(tid));
+        self.rows.push(
+            TableId::ThreadState,
+            [
+                utid.into(),
+                state.state.into(),
+                state.cpu.into(),
+                waker.into(),
+                Cell::Int(0),
+                state.span.start.into(),
+                ns(state.span).into(),
+                state.span.open.into(),
+            ],
+        )
+    }
+
+    fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
+        let row = SliceRow { id: self.new_id(), kind: "irq", cpu: Some(cpu), name, ..SliceRow::default() };
+        self.slice(&row, span)
+    }
+
+    fn method_begin(&mut self, thread: &MethodThread, _: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
+        if self.with_calls {
+            let id = self.new_id();
+            self.calls.begin(thread.index, id, open.cpu);
+        }
+        Ok(())
+    }
+
+    fn method(&mut self, _: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
+        if !self.with_calls {
+            return Ok(());
+        }
+        let Some(ended) = self.calls.end(&call.at.index, ns(call.span)) else { return Ok(()) };
+        let MethodLabel { full, signature, .. } = call.method;
+        self.rows.push(
+            TableId::MethodCall,
+            [
+                ended.id.into(),
+                ended.parent.into(),
+                utid(call.at).into(),
+                full.into(),
+                Some(signature).filter(|signature| !signature.is_empty()).into(),
+                ended.depth.into(),
+                Cell::Int(0),
+                call.span.start.into(),
+                ns(call.span).into(),
+                ended.exclusive_ns.into(),
+                call.cpu.map(|(begin, end)| end.saturating_sub(begin)).into(),
+            ],
+        )
+    }
+
+    fn track_begin(&mut self, track: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
+        let id = self.new_id();
+        self.track_slices.begin(track.id.0, id, None);
+        Ok(())
+    }
+
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
+        let Some(slice) = self.track_slices.end(&track.id.0, ns(span)) else { return Ok(()) };
+        let (pid, tid) = track.place();
+        let (name, label) = (text(name), track.label());
+        let row = SliceRow {
+            id: slice.id,
+            parent: slice.parent,
+            kind: "track",
+            utid: tid.map(|tid| self.utid(tid)),
+            pid,
+            track: Some(&label),
+            name: &name,
+            depth: Some(slice.depth),
+            exclusive_ns: Some(slice.exclusive_ns),
+            ..SliceRow::default()
+        };
+        self.slice(&row, span)
+    }
+
+    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        let (pid, tid) = track.place();
+        let (name, label) = (text(name), track.label());
+        let row = SliceRow {
+            id: self.new_id(),
+            parent: self.track_slices.innermost(&track.id.0),
+            kind: "instant",
+            utid: tid.map(|tid| self.utid(tid)),
+            pid,
+            track: Some(&label),
+            name: &name,
+            ..SliceRow::default()
+        };
+        self.slice(&row, at(ts))
+    }
+
+    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+        let (pid, tid) = track.place();
+        let utid = tid.map(|tid| self.utid(tid));
+        let (number, whole) = match counter_number(value) {
+            Ok(whole) => (whole as f64, Some(whole)),
+            Err(number) => (number, None),
+        };
+        let label = track.label();
+        self.rows.push(
+            TableId::Counter,
+            [
+                (&label).into(),
+                "track".into(),
+                pid.into(),
+                utid.into(),
+                Cell::Null,
+                Cell::Int(0),
+                ts.into(),
+                Cell::Double(number),
+                whole.into(),
+            ],
+        )
+    }
+
+    fn other(&mut self, _: &Tasks, _: Task, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
+        self.close_asyncs(summary.report.last_ts.unwrap_or(0))?;
+        self.push_threads(tasks)?;
+        self.push_launch()
+    }
+}
