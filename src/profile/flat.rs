@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::hint::select_unpredictable;
 
 use super::record_stream::{ProfileSelection, RecordSink, stream};
 use super::ticks::{add, since};
@@ -115,34 +116,65 @@ impl FlatProfile {
 
 fn collect(counters: Vec<FlatCounter>) -> FlatProfile {
     let mut flat = FlatProfile::default();
-    for counter in counters {
-        flat.methods.resize(counter.stats.len(), MethodStat::default());
-        flat.threads.resize(counter.threads.len(), ThreadStat::default());
-        for (sum, stat) in flat.methods.iter_mut().zip(&counter.stats) {
-            sum.add(stat);
+    for mut counter in counters {
+        counter.stats.truncate(counter.methods);
+        if flat.methods.is_empty() {
+            flat.methods = counter.stats;
+        } else {
+            flat.methods.iter_mut().zip(&counter.stats).for_each(|(sum, stat)| sum.add(stat));
         }
-        for (sum, thread) in flat.threads.iter_mut().zip(&counter.threads).filter(|(_, thread)| thread.seen) {
+        flat.threads.resize(counter.threads.len(), ThreadStat::default());
+        for (sum, thread) in flat.threads.iter_mut().zip(&counter.threads).filter(|(_, t)| t.is_seen()) {
             let total = since(thread.last, thread.first);
-            *sum = ThreadStat { calls: thread.calls, total, idle: thread.idle, first: thread.first };
+            let idle = since(total, thread.in_calls());
+            *sum = ThreadStat { calls: thread.calls, total, idle, first: thread.first };
         }
         flat.anomalies.add(counter.anomalies);
     }
     flat
 }
 
-/// The entry at the bottom of each thread's stack, below all calls: no method has this index.
+/// One open call.
+#[derive(Debug, Clone, Copy, Default)]
+struct Frame {
+    /// Dense method index, with the bit [`RECURSIVE`].
+    method: u32,
+    /// In the order of [`Ticks`].
+    clocks: [FrameTimes; 2],
+}
+
+/// What a frame knows in one clock. The two numbers are written and read one by one: a processor waits for
+/// a pair that is read at once right after its halves were written.
+#[derive(Debug, Clone, Copy, Default)]
+struct FrameTimes {
+    /// Time of the record that entered the method.
+    entry: u64,
+    /// Time of the calls inside that have ended.
+    inner: u64,
+}
+
+/// The method of the frame at the bottom of each thread's stack, below all calls: no method has this index.
 const OUTSIDE: u32 = u32::MAX >> 1;
+
+/// The bit of a frame whose method has another open call further out.
+const RECURSIVE: u32 = 1 << 31;
+
+/// The frames below a thread's first call: the caller of [`OUTSIDE`], of which nothing is known, and
+/// [`OUTSIDE`] itself.
+const FRAMES_BELOW: usize = 2;
+
+/// The time of the last record of a thread that has none: every record is earlier.
+const NEVER: Ticks = [u64::MAX; 2];
 
 #[derive(Debug, Clone)]
 struct ThreadStack {
-    /// [`OUTSIDE`], then the methods of the open calls, the innermost at index `top`. The vector is always
-    /// longer than `top + 1`.
-    open: Vec<u32>,
-    top: usize,
+    /// The frames below the first call, those of the open calls, and room for one more at least.
+    frames: Vec<Frame>,
+    /// The number of open calls.
+    depth: usize,
     first: Ticks,
     last: Ticks,
-    idle: Ticks,
-    seen: bool,
+    /// Calls that have ended.
     calls: u64,
 }
 
@@ -154,7 +186,15 @@ struct OnStack {
     stride: usize,
     /// Empty where the table would be larger than [`MAX_TABLE_WORDS`]; `sparse` takes its place.
     table: Vec<u64>,
-    sparse: HashMap<u64, u64, BuildHasherDefault<IdHasher>>,
+    sparse: SparseWords,
+}
+
+type SparseWords = HashMap<u64, u64, BuildHasherDefault<IdHasher>>;
+
+/// Keeps the code of the hash map out of the loop over the records.
+#[inline(never)]
+fn sparse_word(words: &mut SparseWords, place: u64) -> &mut u64 {
+    words.entry(place).or_default()
 }
 
 /// The largest table of [`OnStack`], in words: 32 MiB.
@@ -172,17 +212,18 @@ impl OnStack {
         let place = thread as usize * self.stride + (method >> 6) as usize;
         match self.table.get_mut(place) {
             Some(word) => word,
-            None => self.sparse.entry(place as u64).or_default(),
+            None => sparse_word(&mut self.sparse, place as u64),
         }
     }
 }
 
-/// Marks a stack entry whose method has another open call further out.
-const RECURSIVE: u32 = 1 << 31;
-
 #[derive(Debug, Clone)]
 struct FlatCounter {
+    /// By dense method index; the one behind the last method receives what records that enter a method would
+    /// add if they left it.
     stats: Vec<MethodStat>,
+    /// The number of methods.
+    methods: usize,
     threads: Vec<ThreadStack>,
     on_stack: OnStack,
     anomalies: CallAnomalies,
@@ -190,18 +231,10 @@ struct FlatCounter {
 
 impl FlatCounter {
     fn new(threads: usize, methods: usize) -> FlatCounter {
-        let empty = ThreadStack {
-            open: vec![OUTSIDE; 2],
-            top: 0,
-            first: [0; 2],
-            last: [0; 2],
-            idle: [0; 2],
-            seen: false,
-            calls: 0,
-        };
         FlatCounter {
-            stats: vec![MethodStat::default(); methods],
-            threads: vec![empty; threads],
+            stats: vec![MethodStat::default(); methods + 1],
+            methods,
+            threads: vec![ThreadStack::new(); threads],
             on_stack: OnStack::new(threads, methods),
             anomalies: CallAnomalies::default(),
         }
@@ -211,55 +244,63 @@ impl FlatCounter {
     fn count(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
         let Some(stack) = self.threads.get_mut(thread as usize) else { return };
         let [mut a, mut b] = at;
-        if !stack.seen || a < stack.last[0] || b < stack.last[1] || stack.open.len() < stack.top + 2 {
+        if a < stack.last[0] || b < stack.last[1] || stack.frames.len() <= stack.depth + FRAMES_BELOW {
             (a, b) = stack.irregular(a, b, &mut self.anomalies);
         }
-        let spent = [a - stack.last[0], b - stack.last[1]];
-        stack.last = [a, b];
-        let Some([top, next]) = stack.open.get_mut(stack.top..).and_then(|s| s.first_chunk_mut()) else {
+        let Some([caller, top, next]) = stack.frames.get_mut(stack.depth..).and_then(|f| f.first_chunk_mut())
+        else {
             return;
         };
-        // The time since the thread's last record counts for the innermost call, whatever this record is.
-        let innermost = *top & !RECURSIVE;
-        match self.stats.get_mut(innermost as usize) {
-            Some(stat) => add(&mut stat.exclusive, spent),
-            None => add(&mut stack.idle, spent),
+        let is_innermost = top.method & !RECURSIVE == method;
+        if (exit & !is_innermost) | (method as usize >= self.methods) {
+            return self.irregular_record(thread, method, exit, [a, b]);
         }
-        if exit & (innermost != method) {
-            return self.irregular_exit(thread, method, spent, [a, b]);
-        }
+        stack.last = [a, b];
         let enter = u64::from(!exit);
         let leave = u64::from(exit);
         let word = self.on_stack.word(thread, method);
-        let recursive = (*word >> (method & 63)) & enter | u64::from(*top >> 31) & leave;
+        let recursive = (*word >> (method & 63)) & enter | u64::from(top.method >> 31) & leave;
         // The outermost call of a method sets its bit, and its exit clears it.
         *word ^= (recursive ^ 1) << (method & 63);
-        let Some(stat) = self.stats.get_mut(method as usize) else { return };
-        stack.calls += enter;
-        if recursive == 0 {
-            stat.calls += enter;
-            // Inclusive time is the sum of the exits' times minus the sum of the entries' times.
-            let minus = enter.wrapping_neg();
-            stat.inclusive[0] = stat.inclusive[0].wrapping_add((a ^ minus).wrapping_sub(minus));
-            stat.inclusive[1] = stat.inclusive[1].wrapping_add((b ^ minus).wrapping_sub(minus));
-        } else {
-            stat.recursive += enter;
+        // What a call adds to the sums is known when it ends. A record that enters a method adds the same to
+        // figures that nobody reads.
+        let counted = select_unpredictable(exit, method as usize, self.methods);
+        let Some(stat) = self.stats.get_mut(counted) else { return };
+        for (clock, at) in [a, b].into_iter().enumerate() {
+            let FrameTimes { entry, inner } = top.clocks[clock];
+            let total = at.wrapping_sub(entry);
+            let sums = (&mut stat.exclusive[clock], &mut stat.inclusive[clock]);
+            *sums.0 = sums.0.wrapping_add(total.wrapping_sub(inner));
+            *sums.1 = sums.1.wrapping_add(total & recursive.wrapping_sub(1));
+            let caller = &mut caller.clocks[clock].inner;
+            *caller = caller.wrapping_add(total & leave.wrapping_neg());
+            next.clocks[clock] = FrameTimes { entry: at, inner: 0 };
         }
-        *next = method | (recursive as u32) << 31;
-        stack.top = stack.top.wrapping_add(1).wrapping_sub(usize::from(exit) << 1);
+        stat.calls += recursive ^ 1;
+        stat.recursive += recursive;
+        next.method = method | (recursive as u32) << 31;
+        stack.calls += leave;
+        stack.depth = (stack.depth + 1).wrapping_sub(usize::from(exit) << 1);
     }
 
-    /// Handles an exit from a method that is not the innermost call's.
+    /// Handles an exit from a method that is not the innermost call's, and a record of no method.
     #[cold]
     #[inline(never)]
-    fn irregular_exit(&mut self, thread: u32, method: u32, spent: Ticks, at: Ticks) {
+    fn irregular_record(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
         let stack = &mut self.threads[thread as usize];
-        let open = &stack.open[1..=stack.top];
-        match exit_effect(open, method, |open| *open & !RECURSIVE, &mut self.anomalies) {
+        let before = std::mem::replace(&mut stack.last, at);
+        if !exit {
+            return;
+        }
+        let open = &stack.frames[FRAMES_BELOW..][..stack.depth];
+        match exit_effect(open, method, |open| open.method & !RECURSIVE, &mut self.anomalies) {
             ExitEffect::EndsCalls { depth } => self.close(thread, depth, at),
             ExitEffect::BeganBeforeTrace => {
-                let Some(stat) = self.stats.get_mut(method as usize) else { return };
-                stack.idle = since(stack.idle, spent);
+                let Some(stat) = self.stats[..self.methods].get_mut(method as usize) else { return };
+                let spent = since(at, before);
+                for (clock, spent) in stack.frames[FRAMES_BELOW - 1].clocks.iter_mut().zip(spent) {
+                    clock.inner = clock.inner.wrapping_add(spent);
+                }
                 stack.calls += 1;
                 stat.calls += 1;
                 add(&mut stat.exclusive, spent);
@@ -271,18 +312,20 @@ impl FlatCounter {
 
     /// Ends a thread's innermost calls until `depth` calls are open.
     fn close(&mut self, thread: u32, depth: usize, at: Ticks) {
-        while self.threads[thread as usize].top > depth {
+        while self.threads[thread as usize].depth > depth {
             let stack = &self.threads[thread as usize];
-            self.count(thread, stack.open[stack.top] & !RECURSIVE, true, at);
+            let innermost = stack.frames[FRAMES_BELOW - 1 + stack.depth].method & !RECURSIVE;
+            self.count(thread, innermost, true, at);
         }
     }
 
     /// Ends the calls that are open at each thread's last record.
     fn finish(&mut self, may_wrap: bool) {
         for thread in 0..self.threads.len() {
-            let (open, last) = (self.threads[thread].top, self.threads[thread].last);
+            let stack = &self.threads[thread];
+            let (open, last) = (stack.depth, stack.last);
             self.anomalies.open_at_end += open as u64;
-            if may_wrap {
+            if may_wrap && stack.is_seen() {
                 self.anomalies.reached(last);
             }
             self.close(thread as u32, 0, last);
@@ -291,15 +334,36 @@ impl FlatCounter {
 }
 
 impl ThreadStack {
+    fn new() -> ThreadStack {
+        let outside = Frame { method: OUTSIDE, ..Frame::default() };
+        ThreadStack {
+            frames: vec![outside; FRAMES_BELOW + 1],
+            depth: 0,
+            first: [0; 2],
+            last: NEVER,
+            calls: 0,
+        }
+    }
+
+    /// Whether the thread has a record.
+    fn is_seen(&self) -> bool {
+        self.last != NEVER
+    }
+
+    /// The time inside of all calls that have ended.
+    fn in_calls(&self) -> Ticks {
+        self.frames[FRAMES_BELOW - 1].clocks.map(|clock| clock.inner)
+    }
+
     /// Handles a record that is the thread's first, steps back in time, or needs more room on the stack.
     /// Returns the time at which the record counts, which is no earlier than the thread's last one.
     #[cold]
     #[inline(never)]
     fn irregular(&mut self, a: u64, b: u64, anomalies: &mut CallAnomalies) -> (u64, u64) {
-        if self.open.len() < self.top + 2 {
-            self.open.resize(2 * self.open.len(), OUTSIDE);
+        if self.frames.len() <= self.depth + FRAMES_BELOW {
+            self.frames.resize(2 * self.frames.len(), Frame::default());
         }
-        if !std::mem::replace(&mut self.seen, true) {
+        if !self.is_seen() {
             (self.first, self.last) = ([a, b], [a, b]);
         }
         let forward = (a.max(self.last[0]), b.max(self.last[1]));
@@ -315,13 +379,10 @@ impl RecordSink for FlatCounter {
     }
 
     fn advance(&mut self, thread: u32, at: Ticks) {
-        let Some(stack) = self.threads.get_mut(thread as usize).filter(|stack| stack.seen) else { return };
-        let spent = since(at, stack.last);
-        add(&mut stack.last, spent);
-        match self.stats.get_mut((stack.open[stack.top] & !RECURSIVE) as usize) {
-            Some(stat) => add(&mut stat.exclusive, spent),
-            None => add(&mut stack.idle, spent),
-        }
+        let Some(stack) = self.threads.get_mut(thread as usize).filter(|stack| stack.is_seen()) else {
+            return;
+        };
+        stack.last = [at[0].max(stack.last[0]), at[1].max(stack.last[1])];
     }
 }
 

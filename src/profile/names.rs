@@ -2,10 +2,10 @@
 //! them.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 
 use super::shown_name::ShownName;
 use super::signature;
@@ -20,7 +20,7 @@ pub(super) struct TraceNames<'t, 'a> {
     /// How many threads have each name.
     thread_names: HashMap<&'t str, u32>,
     /// The parameters of methods with overloads; see [`TraceNames::overloads`].
-    overloads: OnceCell<HashMap<u32, String>>,
+    overloads: OnceLock<HashMap<u32, String>>,
 }
 
 impl<'t, 'a> TraceNames<'t, 'a> {
@@ -30,7 +30,7 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         for thread in trace.threads().iter().filter(|thread| !thread.name.is_empty()) {
             *thread_names.entry(thread.name.as_ref()).or_default() += 1;
         }
-        TraceNames { trace, mapped: HashMap::new(), thread_names, overloads: OnceCell::new() }
+        TraceNames { trace, mapped: HashMap::new(), thread_names, overloads: OnceLock::new() }
     }
 
     /// Names as the mapping file with the content `mapping` restores them. Methods that are not in the

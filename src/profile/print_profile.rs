@@ -83,7 +83,7 @@ impl ProfilePrinter {
         match request.form {
             PrintForm::Json => {
                 let shown = JsonRows { rows, shown, names, relations };
-                return self.add_json(&profile.summary(rows, Some(shown)));
+                return self.add_json(&profile.summary(rows, Some(shown.texts()?)));
             }
             PrintForm::Csv => return row_data::write_csv(rows, shown, names, out),
             PrintForm::Text => {}

@@ -1,6 +1,7 @@
 //! One trace of a request, with the names, the selection and the clock that its outputs are made from.
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::error::ProfileError;
@@ -8,7 +9,6 @@ use super::names::TraceNames;
 use super::output::ProfileOutput;
 use super::record_stream::ProfileSelection;
 use super::request::{PrintForm, ProfileRequest, RecordFilter};
-use super::row_data::JsonRows;
 use super::rows::{ProfileRows, SortKey, clocks, main_clock};
 use super::thread_filter;
 use super::tree::{CallTree, TreeOptions};
@@ -123,7 +123,7 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
     pub(super) fn summary<'r>(
         &'r self,
         rows: &ProfileRows,
-        shown: Option<JsonRows<'r>>,
+        shown: Option<Vec<Box<RawValue>>>,
     ) -> ProfileSummary<'r> {
         let header = self.trace.header();
         let report = self.trace.report();
@@ -162,7 +162,7 @@ pub(super) struct ProfileSummary<'a> {
     pid: Option<i32>,
     problems: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
-    rows: Option<JsonRows<'a>>,
+    rows: Option<Vec<Box<RawValue>>>,
     streaming: bool,
     version: u16,
     vm: Option<&'a str>,

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::call_relations::{CallRelation, CallRelations};
@@ -11,8 +12,9 @@ use super::figures::{CLOCKS, percent};
 use super::flat::MethodStat;
 use super::names::TraceNames;
 use super::rows::{ProfileRow, ProfileRows, RowKind};
-use crate::formats::art_method::{CPU, Ticks, WALL};
+use crate::formats::art_method::{CPU, MAX_WORKERS, Ticks, WALL};
 use crate::text::csv_field;
+use crate::workers::{run_parts, worker_count};
 
 /// The figures of a row as JSON members; times in ns, of the clocks in `has`.
 pub(super) fn members(stat: &MethodStat, has: [bool; 2]) -> Map<String, Value> {
@@ -26,9 +28,10 @@ pub(super) fn members(stat: &MethodStat, has: [bool; 2]) -> Map<String, Value> {
     map
 }
 
-/// Rows as a JSON array; times in ns. With `relations` each row has its `called_by` and `callees`.
-///
-/// A trace has tens of thousands of rows, so that each is written as it is made, not from a tree of values.
+/// With fewer rows than this a second thread gains nothing.
+const PARALLEL_FROM_ROWS: usize = 1_000;
+
+/// Rows for JSON; times in ns. With `relations` each row has its `called_by` and `callees`.
 pub(super) struct JsonRows<'r> {
     pub rows: &'r ProfileRows,
     pub shown: &'r [ProfileRow],
@@ -36,9 +39,17 @@ pub(super) struct JsonRows<'r> {
     pub relations: Option<&'r CallRelations>,
 }
 
-impl Serialize for JsonRows<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.shown.iter().map(|row| self.row(row)))
+impl JsonRows<'_> {
+    /// The text of each row. A trace has tens of thousands of rows: each is written as it is made, not from a
+    /// tree of values, and the rows are distributed over the processors.
+    pub(super) fn texts(&self) -> serde_json::Result<Vec<Box<RawValue>>> {
+        let workers = if self.shown.len() < PARALLEL_FROM_ROWS { 1 } else { worker_count(MAX_WORKERS) };
+        let parts: Vec<&[ProfileRow]> =
+            self.shown.chunks(self.shown.len().div_ceil(workers).max(1)).collect();
+        let texts = run_parts(&parts, |rows| -> serde_json::Result<Vec<_>> {
+            rows.iter().map(|row| to_raw_value(&self.row(row))).collect()
+        });
+        Ok(texts.into_iter().collect::<serde_json::Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 }
 

@@ -77,16 +77,29 @@ const WRAP_NS: u64 = (1 << 32) * 1_000;
 /// that counts from 1970 it is the year 2116.
 const MAX_READING_NS: u64 = (i64::MAX / 2) as u64;
 
-/// The reading of the trace's clock, ns, for a record whose time is `x` ns after the start. Where the
-/// clock was set back to before the start, the time since the start is negative; as an unsigned 32-bit
-/// number of µs it then appears as more than 35 minutes.
-#[inline]
-pub fn reading(trace: &MethodTrace<'_>, x: u64) -> u64 {
-    let at = trace.header().start_ns().saturating_add(x).min(MAX_READING_NS);
-    if x >= WRAP_NS / 2 && trace.has_32_bit_times() && !trace.may_wrap() {
-        at.saturating_sub(WRAP_NS)
-    } else {
-        at
+/// The readings of a trace's clock at the times of its records.
+#[derive(Debug, Clone, Copy)]
+pub struct Readings {
+    start_ns: u64,
+    /// From this time after the start on, ns, times are negative.
+    negative_from: u64,
+}
+
+impl Readings {
+    /// The readings for the records of `trace`. Where the clock was set back to before the start, the time
+    /// since the start is negative; as an unsigned 32-bit number of µs it then appears as more than 35
+    /// minutes.
+    pub fn of(trace: &MethodTrace<'_>) -> Readings {
+        let may_be_negative = trace.has_32_bit_times() && !trace.may_wrap();
+        let negative_from = if may_be_negative { WRAP_NS / 2 } else { u64::MAX };
+        Readings { start_ns: trace.header().start_ns(), negative_from }
+    }
+
+    /// The reading, ns, for a record whose time is `x` ns after the start.
+    #[inline]
+    pub fn at(&self, x: u64) -> u64 {
+        let at = self.start_ns.saturating_add(x).min(MAX_READING_NS);
+        if x >= self.negative_from { at.saturating_sub(WRAP_NS) } else { at }
     }
 }
 
@@ -94,11 +107,12 @@ pub fn reading(trace: &MethodTrace<'_>, x: u64) -> u64 {
 /// number of each marker name.
 pub fn collect(trace: &MethodTrace<'_>, markers: &HashMap<Vec<u8>, u32>) -> Vec<MethodEvidence> {
     let names = marker_names(trace.methods(), markers);
+    let readings = Readings::of(trace);
     let mut threads: Vec<MethodEvidence> = vec![MethodEvidence::default(); trace.threads().len()];
     let mut before: Vec<Option<(u64, Option<u64>)>> = vec![None; threads.len()];
     let _pass = Pass::begin("looking for the clock", trace.record_bytes());
     for record in trace.records() {
-        let Some(x) = record.wall.map(|x| reading(trace, x)) else { continue };
+        let Some(x) = record.wall.map(|x| readings.at(x)) else { continue };
         let Some(thread) = threads.get_mut(record.thread as usize) else { continue };
         if thread.records == 0 {
             (thread.first, thread.last) = (x, x);

@@ -4,7 +4,7 @@
 use std::io;
 
 use super::data_kind::{DataCounts, DataKind};
-use super::method_evidence::reading;
+use super::method_evidence::Readings;
 use super::placement::Placement;
 use super::sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
 use crate::art::Action;
@@ -51,6 +51,7 @@ struct ThreadState {
 
 struct Pusher<'t, 'a, 'o> {
     trace: &'t MethodTrace<'a>,
+    readings: Readings,
     placement: &'t Placement,
     next_ids: NextIds,
     out: &'o mut dyn TimelineSink,
@@ -77,6 +78,7 @@ pub fn push(
     };
     let mut pusher = Pusher {
         trace,
+        readings: Readings::of(trace),
         placement,
         next_ids: *next_ids,
         out,
@@ -85,9 +87,7 @@ pub fn push(
         counts: MethodCounts::default(),
     };
     let _pass = Pass::begin("writing method calls", trace.record_bytes());
-    for record in trace.records() {
-        pusher.record(&record)?;
-    }
+    trace.records().try_each(|record| pusher.record(&record))?;
     for index in 0..pusher.threads.len() {
         pusher.end(index as u32)?;
     }
@@ -102,7 +102,7 @@ impl Pusher<'_, '_, '_> {
     fn record(&mut self, record: &Record) -> io::Result<()> {
         let Some(thread) = self.threads.get_mut(record.thread as usize) else { return Ok(()) };
         let Some(x) = record.wall.or(record.cpu) else { return Ok(()) };
-        let at = reading(self.trace, x);
+        let at = self.readings.at(x);
         let ts = self.placement.time(record.thread, thread.records, at).max(thread.last.ts);
         self.counts.problems.time_steps_back += u64::from(x < thread.reached);
         thread.reached = thread.reached.max(x);

@@ -74,7 +74,7 @@ impl Default for Finding {
 impl Placement {
     /// The time on the timeline, ns, of the record with number `record` among the records of `thread`, whose
     /// own time is `at` (ns of the trace's clock).
-    #[inline]
+    #[inline(always)]
     pub fn time(&self, thread: u32, record: u64, at: u64) -> u64 {
         match self.segments.as_slice() {
             [] => at,

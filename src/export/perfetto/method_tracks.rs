@@ -4,13 +4,14 @@
 //! once in each sequence, and timestamps are deltas, so that a packet takes few bytes.
 
 use super::packet::{FreeIds, packet};
+use super::short_bytes::{self, Room, SHORT_VARINT_LIMIT, ShortBytes};
 use crate::formats::perfetto::fields::{
     clock_snapshot, clock_snapshot_clock, event_name, interned_data, process_descriptor, sequence_flags,
     thread_descriptor, trace, trace_packet, trace_packet_defaults, track_descriptor, track_event,
     track_event_defaults, track_event_type,
 };
 use crate::formats::perfetto::track_table::METHOD_TRACK;
-use crate::formats::perfetto::wire::write::{bytes, length_prefixed, message, string, uint, varint};
+use crate::formats::perfetto::wire::write::{bytes, message, string, uint};
 use crate::formats::perfetto::wire::{LENGTH_DELIMITED, VARINT, tag};
 use crate::timeline::{Edge, EdgeKind, MethodName, MethodThread};
 
@@ -20,6 +21,9 @@ const DELTA_CLOCK: u64 = 64;
 /// The track of a thread gets the uuid `sequence << TRACK_SHIFT`, and its parent one of the two uuids behind
 /// it, unless an input uses them.
 const TRACK_SHIFT: u32 = 8;
+
+/// The number of edges for whose packets the output gets room at once.
+const EDGES_AT_ONCE: usize = 32;
 
 /// The threads and method names of all method traces.
 #[derive(Default)]
@@ -38,60 +42,14 @@ struct MethodTrack {
     parent: u64,
     /// The clock of the timeline, a value of the enum `BuiltinClock`.
     clock: u64,
-    /// The two fields that every packet of the sequence ends with, encoded.
-    tail: Vec<u8>,
+    /// [`tail_fields`]: at most eight bytes.
+    tail: ShortBytes,
     thread: MethodThread,
     started: bool,
     /// The time of the last packet, ns.
     last: u64,
     /// One bit for each method: whether the sequence has interned the method's name.
     interned: Vec<u64>,
-}
-
-/// Builds a message of fewer than 128 bytes without an allocation. The length of such a message takes one
-/// byte.
-struct ShortMessage {
-    buf: [u8; ShortMessage::CAPACITY],
-    len: usize,
-}
-
-impl Default for ShortMessage {
-    fn default() -> ShortMessage {
-        ShortMessage { buf: [0; ShortMessage::CAPACITY], len: 0 }
-    }
-}
-
-impl ShortMessage {
-    const CAPACITY: usize = 128;
-
-    #[inline]
-    fn byte(&mut self, byte: u8) -> &mut ShortMessage {
-        self.buf[self.len % ShortMessage::CAPACITY] = byte;
-        self.len += 1;
-        self
-    }
-
-    #[inline]
-    fn varint(&mut self, mut value: u64) -> &mut ShortMessage {
-        while value >= 0x80 {
-            self.byte(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.byte(value as u8)
-    }
-
-    #[inline]
-    fn bytes(&mut self, bytes: &[u8]) -> &mut ShortMessage {
-        for byte in bytes {
-            self.byte(*byte);
-        }
-        self
-    }
-
-    #[inline]
-    fn get(&self) -> &[u8] {
-        &self.buf[..self.len.min(ShortMessage::CAPACITY)]
-    }
 }
 
 impl MethodTracks {
@@ -114,8 +72,8 @@ impl MethodTracks {
         let track = ids.track(sequence << TRACK_SHIFT);
         let parent = ids.track((sequence << TRACK_SHIFT) + if thread.tid.is_some() { 1 } else { 2 });
         let mut tail = Vec::new();
-        uint(&mut tail, trace_packet::TRUSTED_PACKET_SEQUENCE_ID, sequence);
-        uint(&mut tail, trace_packet::SEQUENCE_FLAGS, sequence_flags::NEEDS_INCREMENTAL_STATE);
+        tail_fields(&mut tail, sequence);
+        let tail = ShortBytes::new(&tail);
         self.tracks[index] = Some(MethodTrack {
             sequence,
             track,
@@ -136,62 +94,95 @@ impl MethodTracks {
         if !track.started {
             track.start(out, first.ts);
         }
-        for edge in edges {
-            track.edge(out, edge, &self.names);
-        }
+        track.edges(out, edges, &self.names);
     }
 }
 
 impl MethodTrack {
-    #[inline]
-    fn edge(&mut self, out: &mut Vec<u8>, edge: &Edge, names: &[Vec<u8>]) {
+    fn edges(&mut self, out: &mut Vec<u8>, mut edges: &[Edge], names: &[Vec<u8>]) {
+        while !edges.is_empty() {
+            let mut end = out.len();
+            out.resize(end + edges.len().min(EDGES_AT_ONCE) * size_of::<Room>(), 0);
+            while let Some((edge, rest)) = edges.split_first()
+                && let Some(room) = out[end..].first_chunk_mut()
+                && let Some(len) = self.short_packet(room, edge)
+            {
+                (end, edges) = (end + len, rest);
+            }
+            out.truncate(end);
+            if let Some((edge, rest)) = edges.split_first() {
+                self.packet(out, edge, names);
+                edges = rest;
+            }
+        }
+    }
+
+    /// Writes the packet of an edge whose name is interned and whose numbers are small, as nearly all are.
+    /// Returns the packet's length; `None` for another edge, of which nothing is written.
+    #[inline(always)]
+    fn short_packet(&mut self, room: &mut Room, edge: &Edge) -> Option<usize> {
+        let delta = edge.ts.wrapping_sub(self.last);
+        let cpu_us = edge.cpu.unwrap_or(0) / 1000;
+        let name = name_iid(edge.method.0);
+        let enters = edge.kind == EdgeKind::Enter;
+        let is_new = enters & !self.has_interned(edge.method.0);
+        if (delta | cpu_us | name) >= SHORT_VARINT_LIMIT || is_new {
+            return None;
+        }
+        self.last = edge.ts;
+        let ty = if enters { track_event_type::SLICE_BEGIN } else { track_event_type::SLICE_END };
+        let ty = ShortBytes::field(tag(track_event::TYPE, VARINT), ty);
+        let name = ShortBytes::field(tag(track_event::NAME_IID, VARINT), name).only_if(enters);
+        let cpu = ShortBytes::field(tag(track_event::THREAD_TIME_ABSOLUTE_US, VARINT), cpu_us);
+        let cpu = cpu.only_if(edge.cpu.is_some());
+        let event_len = (ty.len + name.len + cpu.len) as u64;
+        let event = ShortBytes::field(tag(trace_packet::TRACK_EVENT, LENGTH_DELIMITED), event_len);
+        let time = ShortBytes::field(tag(trace_packet::TIMESTAMP, VARINT), delta);
+        let packet_len = time.len as u64 + event.len as u64 + event_len + self.tail.len as u64;
+        let head = ShortBytes::field(tag(trace::PACKET, LENGTH_DELIMITED), packet_len).then(time);
+        Some(short_bytes::write(room, [head, event.then(ty), name, cpu, self.tail]))
+    }
+
+    /// Appends the packet of any edge, and gives the edge's method its name.
+    fn packet(&mut self, out: &mut Vec<u8>, edge: &Edge, names: &[Vec<u8>]) {
         if edge.ts < self.last {
             self.set_clock(out, edge.ts);
         }
         let delta = edge.ts - self.last;
         self.last = edge.ts;
         let enter = (edge.kind == EdgeKind::Enter).then_some(edge.method.0);
-        let new = enter.filter(|id| self.is_new(*id));
-        let mut event = ShortMessage::default();
         let ty = if enter.is_some() { track_event_type::SLICE_BEGIN } else { track_event_type::SLICE_END };
-        event.varint(tag(track_event::TYPE, VARINT)).varint(ty);
-        if let Some(id) = enter {
-            event.varint(tag(track_event::NAME_IID, VARINT)).varint(name_iid(id));
-        }
-        if let Some(cpu_ns) = edge.cpu {
-            event.varint(tag(track_event::THREAD_TIME_ABSOLUTE_US, VARINT)).varint(cpu_ns / 1000);
-        }
-        let mut packet = ShortMessage::default();
-        packet
-            .varint(tag(trace_packet::TIMESTAMP, VARINT))
-            .varint(delta)
-            .varint(tag(trace_packet::TRACK_EVENT, LENGTH_DELIMITED))
-            .byte(event.len as u8)
-            .bytes(event.get())
-            .bytes(&self.tail);
-        varint(out, tag(trace::PACKET, LENGTH_DELIMITED));
-        match new {
-            None => {
-                out.push(packet.len as u8);
-                out.extend_from_slice(packet.get());
-            }
-            Some(id) => length_prefixed(out, |out| {
-                out.extend_from_slice(packet.get());
+        message(out, trace::PACKET, |out| {
+            uint(out, trace_packet::TIMESTAMP, delta);
+            message(out, trace_packet::TRACK_EVENT, |out| {
+                uint(out, track_event::TYPE, ty);
+                if let Some(id) = enter {
+                    uint(out, track_event::NAME_IID, name_iid(id));
+                }
+                if let Some(cpu_ns) = edge.cpu {
+                    uint(out, track_event::THREAD_TIME_ABSOLUTE_US, cpu_ns / 1000);
+                }
+            });
+            tail_fields(out, self.sequence);
+            if let Some(id) = enter.filter(|id| !self.has_interned(*id)) {
+                self.mark_interned(id);
                 intern(out, id, names);
-            }),
-        }
+            }
+        });
     }
 
-    /// Returns whether the sequence has not interned this method's name yet, and marks the name as interned.
-    #[inline]
-    fn is_new(&mut self, id: u32) -> bool {
-        let (word, bit) = (id as usize / 64, 1u64 << (id % 64));
+    /// Whether the sequence has interned this method's name.
+    #[inline(always)]
+    fn has_interned(&self, id: u32) -> bool {
+        self.interned.get(id as usize / 64).is_some_and(|word| word >> (id % 64) & 1 != 0)
+    }
+
+    fn mark_interned(&mut self, id: u32) {
+        let word = id as usize / 64;
         if self.interned.len() <= word {
             self.interned.resize(word + 1, 0);
         }
-        let seen = self.interned[word] & bit != 0;
-        self.interned[word] |= bit;
-        !seen
+        self.interned[word] |= 1 << (id % 64);
     }
 
     /// Describes the track, and begins the sequence at the time `ts`.
@@ -271,6 +262,12 @@ impl MethodTrack {
         });
         self.last = ts;
     }
+}
+
+/// Appends the two fields that every packet of a sequence with slices ends with.
+fn tail_fields(out: &mut Vec<u8>, sequence: u64) {
+    uint(out, trace_packet::TRUSTED_PACKET_SEQUENCE_ID, sequence);
+    uint(out, trace_packet::SEQUENCE_FLAGS, sequence_flags::NEEDS_INCREMENTAL_STATE);
 }
 
 /// The interning id of a method's name: 0 is not a valid id.

@@ -15,6 +15,7 @@ mod own_tracks;
 mod packet;
 mod pass_through;
 mod rewrite;
+mod short_bytes;
 mod taken_ids;
 
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::MAX_WORKERS;
-use super::body::{FixedBody, Segment, ThreadTable, decode, parts};
+use super::body::{FixedBody, Segment, ThreadTable, parts};
 use super::ids::{IdMap, NONE};
 use crate::art::{ClockMode, FixedRecord, RecordLayout};
 use crate::progress::Pass;
@@ -86,10 +86,13 @@ fn scan_part(
         for (id, index) in &segment.binds {
             state.table.bind(*id, *index);
         }
-        let size = layout.size();
-        for part in parts(segment.range.clone(), size) {
-            for (n, record) in decode(bytes, &part, layout).enumerate() {
-                state.take(record, part.start + n * size);
+        for part in parts(segment.range.clone(), layout.size()) {
+            let (offset, bytes) = (part.start, bytes.get(part).unwrap_or_default());
+            // The compiler makes one copy of the loop for each layout.
+            match layout {
+                RecordLayout::Narrow => state.take(bytes, offset, FixedRecord::narrow),
+                RecordLayout::Single => state.take(bytes, offset, FixedRecord::single),
+                RecordLayout::Dual => state.take(bytes, offset, FixedRecord::dual),
             }
         }
     }
@@ -105,22 +108,66 @@ struct PartScan<'a> {
 }
 
 impl PartScan<'_> {
+    /// Takes records, the first of which begins at `offset` of the file. Records of one thread that follow
+    /// each other are taken together: what changes with each of them is then in registers.
     #[inline(always)]
-    fn take(&mut self, record: FixedRecord, offset: usize) {
-        self.scan.actions[(record.word & 3) as usize] += 1;
-        if self.methods.get(u64::from(record.word)) == NONE {
-            self.unknown_method(record.method());
+    fn take<const SIZE: usize>(
+        &mut self,
+        bytes: &[u8],
+        offset: usize,
+        decode: impl Fn(&[u8; SIZE]) -> FixedRecord,
+    ) {
+        let records = bytes.as_chunks::<SIZE>().0;
+        // The number of words with the lowest bit, with the bit above it, and with both.
+        let mut bits = [0u64; 3];
+        let mut taken = 0;
+        while let Some(first) = records.get(taken).map(&decode) {
+            let index = self.thread(first, offset + taken * SIZE);
+            let mut last = self.scan.by_thread[index].last;
+            let from = taken;
+            for record in records[from..].iter().map(&decode) {
+                if record.thread != first.thread {
+                    break;
+                }
+                let word = u64::from(record.word);
+                bits[0] += word & 1;
+                bits[1] += word >> 1 & 1;
+                bits[2] += word & word >> 1 & 1;
+                if self.methods.get(word) == NONE {
+                    self.unknown_method(record.method());
+                }
+                if record.first < last[0] && starts_over(last, &record, self.clock) {
+                    self.restart(index, offset + taken * SIZE);
+                }
+                last = [record.first, record.second];
+                taken += 1;
+            }
+            let thread = &mut self.scan.by_thread[index];
+            thread.records += (taken - from) as u64;
+            thread.last = last;
         }
+        let [low, high, both] = bits;
+        let counts = [records.len() as u64 + both - low - high, low - both, high - both, both];
+        self.scan.actions.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
+    }
+
+    /// The dense index of the thread of a record, which begins at `offset`.
+    fn thread(&mut self, record: FixedRecord, offset: usize) -> usize {
         let mut index = self.table.get(record.thread);
         if index as usize >= self.scan.by_thread.len() {
             index = self.unknown_thread(record.thread);
         }
         let thread = &mut self.scan.by_thread[index as usize];
-        thread.records += 1;
-        if record.first < thread.last[0] || thread.records == 1 {
-            thread.irregular(record, offset, self.clock);
+        if thread.records == 0 {
+            (thread.first, thread.first_at) = (Some(record), offset);
+            thread.last = [record.first, record.second];
         }
-        thread.last = [record.first, record.second];
+        index as usize
+    }
+
+    #[cold]
+    fn restart(&mut self, thread: usize, offset: usize) {
+        self.scan.by_thread[thread].restarts.push(offset);
     }
 
     #[cold]
@@ -137,18 +184,6 @@ impl PartScan<'_> {
         self.scan.by_thread.push(ThreadScan::default());
         self.table.bind(id, index);
         index
-    }
-}
-
-impl ThreadScan {
-    /// Handles the thread's first record, and a record whose clock steps back.
-    #[cold]
-    fn irregular(&mut self, record: FixedRecord, offset: usize, clock: ClockMode) {
-        if self.records == 1 {
-            (self.first, self.first_at) = (Some(record), offset);
-        } else if starts_over(self.last, &record, clock) {
-            self.restarts.push(offset);
-        }
     }
 }
 

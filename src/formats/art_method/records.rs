@@ -81,7 +81,45 @@ impl<'t, 'a> Records<'t, 'a> {
         self
     }
 
+    /// Passes all records to `visit` until it fails. The records are those of the iterator; the loop over
+    /// them is compiled for each layout, and is faster.
+    pub(crate) fn try_each<E>(mut self, mut visit: impl FnMut(Record) -> Result<(), E>) -> Result<(), E> {
+        let Body::Fixed(FixedBody { layout, segments }) = &self.trace.body else {
+            return self.into_iter().try_for_each(visit);
+        };
+        for segment in segments {
+            for (id, index) in &segment.binds {
+                self.table.bind(*id, *index);
+            }
+            for part in parts(segment.range.clone(), layout.size()) {
+                let bytes = self.trace.bytes.get(part).unwrap_or_default();
+                match layout {
+                    RecordLayout::Narrow => self.each_fixed(bytes, FixedRecord::narrow, &mut visit),
+                    RecordLayout::Single => self.each_fixed(bytes, FixedRecord::single, &mut visit),
+                    RecordLayout::Dual => self.each_fixed(bytes, FixedRecord::dual, &mut visit),
+                }?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn each_fixed<const SIZE: usize, E>(
+        &mut self,
+        bytes: &[u8],
+        decode: impl Fn(&[u8; SIZE]) -> FixedRecord,
+        visit: &mut impl FnMut(Record) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for record in bytes.as_chunks::<SIZE>().0.iter().map(decode) {
+            if let Some(record) = self.resolve_fixed(record) {
+                visit(record)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The record of versions 1 to 3 as a [`Record`]; `None` for an unknown action.
+    #[inline(always)]
     fn resolve_fixed(&mut self, record: FixedRecord) -> Option<Record> {
         let thread = self.table.get(record.thread);
         let action = record.action()?;
@@ -98,6 +136,7 @@ impl<'t, 'a> Records<'t, 'a> {
         self.record(thread, record.word, Action::from_bits(record.word)?, [record.cpu, record.wall])
     }
 
+    #[inline(always)]
     fn record(&mut self, thread: u32, word: u64, action: Action, at: Ticks) -> Option<Record> {
         let Header { tick_ns, clock, .. } = self.trace.header;
         self.trace.threads.get(thread as usize)?;
