@@ -12,8 +12,8 @@ use crate::settings::{assert_same, reset, settings, unusual};
 /// The moments of the cuts, ms after the recording has begun.
 const CUTS_MS: [u64; 4] = [0, 150, 700, 1600];
 
-/// A command that goes on for 2 s and writes a file on the device, and one that would stream for a minute:
-/// the first goes on without the connection, the second has lost its reader.
+/// A command that writes a file on the device for 2 s at most, and one that would stream for a minute.
+/// Without the connection adbd ends both as a hangup does, and the second has lost its reader.
 const COMMANDS: [&str; 2] = ["-t 2 -o FILE sched", "-t 60 -o - sched"];
 
 #[test]
@@ -46,7 +46,7 @@ fn a_cut_connection_changes_no_setting_and_loses_no_event() {
             let dat = device.fetch(&file, dir.path());
             let info = json(&["info", "--json"], &[&dat]);
             assert_eq!(info["events"].as_u64(), Some(capture::read(&dat).len() as u64), "{info}");
-            assert!(info["events"].as_u64() > Some(100), "{info}");
+            assert!(info["events"].as_u64() > Some(0), "{info}");
         }
     }
     reset(&device);

@@ -33,6 +33,8 @@ use crate::markers::MAX_LEN;
 /// Limits of the time between two rounds. Where threads write fast, rounds follow each other fast.
 const MIN_INTERVAL: Duration = Duration::from_millis(2);
 const MAX_INTERVAL: Duration = Duration::from_millis(50);
+/// The time between two rounds while no program has a ring: only then does a new one have to be found.
+const SEARCH_INTERVAL: Duration = Duration::from_millis(250);
 /// A block that is filled further than this part in one round makes the rounds come faster.
 const HIGH_FILL: f32 = 0.25;
 /// A block that is filled less than this part lets the rounds come slower.
@@ -157,7 +159,8 @@ impl Rings {
         }
         // The recorder may have a better priority than the programs, which must go on writing: at least half
         // of the time is theirs.
-        self.next_round = Instant::now() + self.interval.max(started.elapsed());
+        let interval = if self.programs.is_empty() { SEARCH_INTERVAL } else { self.interval };
+        self.next_round = Instant::now() + interval.max(started.elapsed());
         Ok(())
     }
 

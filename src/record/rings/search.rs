@@ -11,10 +11,10 @@ use super::check::has_name;
 
 /// A process of less than this age is looked at each time: it may be about to write its first marker.
 const YOUNG: Duration = Duration::from_secs(2);
-/// The longest time between two looks.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Older processes that are looked at each time.
-const PROCESSES_PER_LOOK: usize = 16;
+/// The longest time between two looks, and the time between two turns of the older processes.
+const TURN_INTERVAL: Duration = Duration::from_secs(1);
+/// Older processes that are looked at in a turn: some have a thousand descriptors.
+const PROCESSES_PER_TURN: usize = 16;
 
 /// The processes that were seen.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct RingSearch {
     /// Ends with the id of the newest thread on the machine, so that nothing is looked at while none begins.
     loadavg: Option<File>,
     newest: Vec<u8>,
-    next_look: Instant,
+    next_turn: Instant,
 }
 
 impl RingSearch {
@@ -35,7 +35,7 @@ impl RingSearch {
             turn: 0,
             loadavg: File::open("/proc/loadavg").ok(),
             newest: Vec::new(),
-            next_look: Instant::now(),
+            next_turn: Instant::now(),
         }
     }
 
@@ -47,7 +47,7 @@ impl RingSearch {
         let newest = text[..len].rsplit(|byte| *byte == b' ').next().unwrap_or_default();
         let is_new = newest != self.newest;
         self.newest = newest.to_vec();
-        is_new || now >= self.next_look || self.has_young(now)
+        is_new || now >= self.next_turn || self.has_young(now)
     }
 
     fn has_young(&self, now: Instant) -> bool {
@@ -58,7 +58,10 @@ impl RingSearch {
     /// whose rings are open. The first look is at all processes.
     pub(super) fn look(&mut self, skip: &HashSet<i32>) -> Vec<(i32, PathBuf)> {
         let now = Instant::now();
-        self.next_look = now + LOOK_INTERVAL;
+        let is_turn = now >= self.next_turn;
+        if is_turn {
+            self.next_turn = now + TURN_INTERVAL;
+        }
         let is_first = self.first_seen.is_empty();
         let own = std::process::id() as i32;
         let mut pids: Vec<i32> = entries("/proc").filter(|pid| *pid != own && !skip.contains(pid)).collect();
@@ -78,7 +81,7 @@ impl RingSearch {
         }
         let next = older.partition_point(|pid| *pid <= self.turn);
         older.rotate_left(next);
-        for pid in older.into_iter().take(PROCESSES_PER_LOOK) {
+        for pid in older.into_iter().take(if is_turn { PROCESSES_PER_TURN } else { 0 }) {
             self.turn = pid;
             found.extend(rings_of(pid));
         }
