@@ -17,6 +17,8 @@ mod damage;
 mod dat_writer;
 #[path = "../support/foreign_dat.rs"]
 mod foreign_dat;
+#[path = "../support/launch_noise.rs"]
+mod launch_noise;
 #[path = "../support/report_page.rs"]
 mod report_page;
 #[path = "../support/scenario.rs"]
@@ -50,10 +52,12 @@ mod adb;
 mod adb_launch;
 mod align;
 mod bounded;
+mod change_points;
 mod compressed_inputs;
 mod damaged_inputs;
 mod dataset;
 mod duplicates;
+mod gate;
 mod inputs_in_hand;
 mod json_schemas;
 mod launches;
