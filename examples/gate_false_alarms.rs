@@ -11,7 +11,7 @@ use tracebridge::internals::gate::{Condition, Figure, Outcome, RunTimes, Selecti
 #[path = "../tests/support/launch_noise.rs"]
 mod launch_noise;
 
-use launch_noise::{NoiseSource, Spread, launches};
+use launch_noise::{NoiseSource, Spread, USUAL, launches};
 
 const PAIRS: usize = 200;
 const MEDIAN_NS: f64 = 400e6;
@@ -56,7 +56,7 @@ fn main() {
             for percent in ["0", "2.5", "3", "5"] {
                 let condition = format!("launch.total > +{percent}%");
                 let conditions = [Condition::parse(&condition).expect("a condition")];
-                let spread = Spread { deviation, outliers: 0.04 };
+                let spread = Spread { deviation, ..USUAL };
                 let count = |factor: f64| -> Vec<usize> {
                     (1..=seeds)
                         .map(|seed| closed(&mut NoiseSource(seed), &conditions, runs, spread, factor))

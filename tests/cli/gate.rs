@@ -90,17 +90,24 @@ fn closes(dir: &Path, source: &mut NoiseSource, factor: f64) -> bool {
     }
 }
 
-/// What docs/gate.md promises, from generated captures to the exit status. examples/gate_false_alarms.rs counts
-/// more pairs of more kinds.
-#[test]
-fn of_200_unchanged_pairs_at_most_2_close_the_gate_and_of_200_with_5_percent_at_least_190_do() {
+/// Of 200 pairs, of which the new sets are slower by `factor`, how many close the gate: from generated captures
+/// to the exit status. examples/gate_false_alarms.rs counts more pairs of more kinds.
+fn closed_of_200(factor: f64, seed: u64) -> usize {
     let dir = tempfile::tempdir().unwrap();
-    let count = |factor: f64, seed: u64| {
-        let source = &mut NoiseSource(seed);
-        (0..200).filter(|_| closes(dir.path(), source, factor)).count()
-    };
-    let (unchanged, slower) = (count(1.0, 1), count(1.05, 2));
-    assert!(unchanged <= 2 && slower >= 190, "unchanged: {unchanged} close, 5 % slower: {slower} close");
+    let source = &mut NoiseSource(seed);
+    (0..200).filter(|_| closes(dir.path(), source, factor)).count()
+}
+
+#[test]
+fn of_200_unchanged_pairs_at_most_2_close_the_gate() {
+    let closed = closed_of_200(1.0, 1);
+    assert!(closed <= 2, "{closed} close");
+}
+
+#[test]
+fn of_200_pairs_that_became_5_percent_slower_at_least_190_close_the_gate() {
+    let closed = closed_of_200(1.05, 2);
+    assert!(closed >= 190, "{closed} close");
 }
 
 #[test]
@@ -345,5 +352,5 @@ fn methods_are_those_of_the_whole_method_trace_in_files_and_in_datasets() {
     let tags = ["--baseline-tag", "build=old", "--candidate-tag", "build=new"];
     let tables = measures(&[&["--baseline", "lab", "--candidate", "lab"], &tags[..]].concat());
     assert_eq!(tables, files);
-    assert!(files[0]["measures"].as_array().unwrap().len() > 5, "{files}");
+    assert!(files[0]["measures"].as_array().unwrap().len() >= 4, "{files}");
 }
