@@ -1,8 +1,8 @@
 //! Counts the false alarms of `tracebridge gate`, and the slowdowns that it misses, on generated launches:
 //! `cargo run --release --example gate_false_alarms -- [SEEDS]`
 //!
-//! For each seed, number of runs, spread and condition: 200 pairs of unchanged sets, and 200 pairs of which the
-//! candidate is 5 % slower. docs/gate.md has the table that this prints.
+//! For each seed, number of runs, spread and condition: 200 pairs of unchanged sets, and 200 pairs of which
+//! the candidate is 5 % slower. docs/gate.md has the table that this prints.
 
 use std::collections::{BTreeMap, BTreeSet};
 

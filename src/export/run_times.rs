@@ -130,7 +130,8 @@ impl From<Kind> for Figure {
     }
 }
 
-/// The name under which a state of the table `thread_state` is measured: `runnable` for `Runnable (Preempted)`.
+/// The name under which a state of the table `thread_state` is measured: `runnable` for `Runnable
+/// (Preempted)`.
 pub fn measured_state(state: &str) -> &str {
     state_name(state)
 }

@@ -1,7 +1,7 @@
 //! A judgement as a JUnit report, which CI systems show: a test case for each measure.
 //!
-//! The format is that of Ant's `junitreport` as CI systems read it: `testsuites`, `testsuite`, `testcase`, with
-//! `failure`, `error` and `skipped`.
+//! The format is that of Ant's `junitreport` as CI systems read it: `testsuites`, `testsuite`, `testcase`,
+//! with `failure`, `error` and `skipped`.
 
 use super::cells::{self, TITLES};
 use super::judge::{Judgement, Verdict};

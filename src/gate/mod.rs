@@ -5,6 +5,7 @@
 
 mod cells;
 mod condition;
+mod error;
 mod json;
 mod judge;
 mod junit;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::condition::{Condition, measure_name};
-use super::judge::GateError;
+use super::error::GateError;
 use crate::export::run_times::Figure;
 
 /// The names that are kept to be suggested where a condition names nothing.

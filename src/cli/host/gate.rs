@@ -36,7 +36,8 @@ use crate::output_file::{OutputFile, Readers, check_distinct};
 /// The gate closes if the change is larger than CHANGE, and if runs of two unchanged programs would differ so
 /// only once in 200 comparisons (Mann-Whitney test, one-sided, p <= 0.005, with Holm's correction for all
 /// measures). Give a CHANGE below the slowdown that must be found: of slowdowns by exactly CHANGE every
-/// second one passes. Ten runs a side or more; five are the least. docs/gate.md has the counts.
+/// second one passes. Of slowdowns by 5 %, 'launch.total > +3%' finds nearly all with 20 runs a side, three
+/// of four with ten, if launches spread by 2.5 %; five runs are the least. docs/gate.md has the counts.
 ///
 /// Exit status: 0 open, 1 failed, 2 usage, 3 open, but too few runs to decide about a measure, or events were
 /// lost, 4 closed.
