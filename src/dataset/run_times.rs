@@ -78,7 +78,9 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn cell(&self, column: &str) -> Cell<'a> {
-        self.table.table().column(column).map_or(Cell::Null, |column| self.rows.cell(self.at, column))
+        let number = self.table.table().column(column);
+        debug_assert!(number.is_some(), "{} has no column {column}", self.table.table().name);
+        number.map_or(Cell::Null, |column| self.rows.cell(self.at, column))
     }
 
     fn text(&self, column: &str) -> &'a str {

@@ -1,7 +1,5 @@
 //! The conditions of a gate: `launch.total > +5%`.
 
-use std::fmt;
-
 use crate::export::run_times::Figure;
 use crate::text::is_whole_pattern;
 
@@ -104,12 +102,6 @@ impl Condition {
     /// Whether what has this name is meant.
     pub fn matches(&self, figure: Figure, name: &str) -> bool {
         self.figure == figure && is_whole_pattern(&self.name, name)
-    }
-}
-
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

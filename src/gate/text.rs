@@ -2,6 +2,7 @@
 
 use super::cells::{self, TITLES};
 use super::judge::Judgement;
+use crate::console::printable;
 
 impl Judgement {
     /// The judgement in lines for people.
@@ -9,12 +10,12 @@ impl Judgement {
         let mut lines = cells::sides(self).to_vec();
         for judged in &self.conditions {
             lines.push(String::new());
-            lines.push(judged.condition.to_string());
+            lines.push(printable(&judged.condition.text).into_owned());
             let (shown, more) = cells::shown(judged);
             let titles = TITLES.map(str::to_owned);
-            let rows: Vec<[String; 8]> = std::iter::once(titles)
-                .chain(shown.iter().map(|measure| cells::cells(judged, measure)))
-                .collect();
+            // A line feed in a name would break the table.
+            let row = |measure| cells::cells(judged, measure).map(|cell| printable(&cell).into_owned());
+            let rows: Vec<[String; 8]> = std::iter::once(titles).chain(shown.iter().map(row)).collect();
             let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
             let widths: [usize; 8] = std::array::from_fn(width);
             for row in &rows {
