@@ -38,9 +38,9 @@ pub(super) struct Part {
     pub dir: PathBuf,
 }
 
-/// Whether `dir` is the directory of a dataset.
-pub fn is_dataset(dir: &Path) -> bool {
-    dir.join(LOCK).is_file()
+/// Whether a path is the directory of a dataset.
+pub fn is_dataset(path: &Path) -> bool {
+    path.join(LOCK).is_file()
 }
 
 impl Place {
