@@ -17,7 +17,7 @@ use crate::formats::trace_dat::Release;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{self, OpenError};
 use crate::tables::{Cell, PartFiles, StartUnknown, TableId, TraceRows};
-use crate::text::file_name;
+use crate::text::{file_name, hexadecimal};
 use crate::timeline::{self, MergeError, MergeOptions, MergeSummary};
 
 /// How traces are taken.
@@ -135,9 +135,7 @@ pub(super) fn hex_id<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    let mut digits: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    digits.truncate(ID_DIGITS);
-    digits
+    hexadecimal(&hash.finalize()[..ID_DIGITS / 2])
 }
 
 fn digest(input: &Input) -> [u8; 32] {

@@ -84,6 +84,17 @@ impl Table {
     }
 }
 
+/// The tables whose rows are counted in a column of `trace`, in the order of these columns.
+pub const COUNTED: [(TableId, &str); 7] = [
+    (TableId::Slice, "slices"),
+    (TableId::Sched, "scheds"),
+    (TableId::ThreadState, "thread_states"),
+    (TableId::Counter, "counters"),
+    (TableId::MethodProfile, "method_profiles"),
+    (TableId::MethodCall, "method_calls"),
+    (TableId::Launch, "launches"),
+];
+
 const fn column(name: &'static str, kind: Kind) -> Column {
     Column { name, kind, nullable: false }
 }
@@ -189,6 +200,13 @@ mod tests {
             let is_trace = table.columns[0].name == "trace_id";
             assert!(is_trace || table.id == TableId::Rejected, "{}", table.name);
         }
+    }
+
+    #[test]
+    fn the_last_columns_of_a_trace_count_its_rows() {
+        let trace = TableId::Trace.table().columns;
+        let last: Vec<&str> = trace[trace.len() - COUNTED.len()..].iter().map(|column| column.name).collect();
+        assert_eq!(last, COUNTED.map(|(_, column)| column));
     }
 
     #[test]
