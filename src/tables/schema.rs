@@ -62,6 +62,7 @@ pub enum TableId {
     MethodProfile,
     MethodCall,
     Launch,
+    Event,
     Rejected,
 }
 
@@ -85,7 +86,7 @@ impl Table {
 }
 
 /// The tables whose rows are counted in a column of `trace`, in the order of these columns.
-pub const COUNTED: [(TableId, &str); 7] = [
+pub const COUNTED: [(TableId, &str); 8] = [
     (TableId::Slice, "slices"),
     (TableId::Sched, "scheds"),
     (TableId::ThreadState, "thread_states"),
@@ -93,6 +94,7 @@ pub const COUNTED: [(TableId, &str); 7] = [
     (TableId::MethodProfile, "method_profiles"),
     (TableId::MethodCall, "method_calls"),
     (TableId::Launch, "launches"),
+    (TableId::Event, "raw_events"),
 ];
 
 const fn column(name: &'static str, kind: Kind) -> Column {
@@ -124,7 +126,7 @@ pub static TABLES: &[Table] = &[
         nullable("residual_p99_ns", Int64), column("has_method_calls", Bool),
         column("slices", Int64), column("scheds", Int64), column("thread_states", Int64),
         column("counters", Int64), column("method_profiles", Int64), column("method_calls", Int64),
-        column("launches", Int64),
+        column("launches", Int64), column("raw_events", Int64),
     ] },
     Table { id: TableId::Source, name: "source", sorted_by: &[], columns: &[
         TRACE_ID, column("number", Int32), column("path", Text), nullable("path_bytes", Bytes),
@@ -179,6 +181,10 @@ pub static TABLES: &[Table] = &[
         TRACE_ID, nullable("app", Text), nullable("utid", Int64), TS, TS_ABS, DUR,
         column("begins_with", Text), column("ends_with", Text), nullable("request_to_bind_ns", Int64),
         nullable("bind_ns", Int64), nullable("bind_to_frame_ns", Int64),
+    ] },
+    Table { id: TableId::Event, name: "event", sorted_by: &["ts_abs"], columns: &[
+        TRACE_ID, column("utid", Int64), column("cpu", Int32), TS, TS_ABS, column("name", Text),
+        column("args", Text),
     ] },
     Table { id: TableId::Rejected, name: "rejected", sorted_by: &[], columns: &[
         column("rejected_id", Text), column("path", Text), nullable("path_bytes", Bytes),

@@ -1,5 +1,5 @@
-//! Text in forms that several rooms read or write: shell patterns, CSV fields, hexadecimal digits, dates, files
-//! of names, HTML and JavaScript.
+//! Text in forms that several rooms read or write: shell patterns, CSV fields, hexadecimal digits, dates,
+//! files of names, HTML and JavaScript.
 
 mod csv;
 mod file_name;

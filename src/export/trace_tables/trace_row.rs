@@ -47,7 +47,7 @@ pub fn push_trace(rows: &mut TraceRows, facts: &TraceFacts<'_>) -> io::Result<()
     let release = head.device.as_deref().and_then(|device| device.rsplit_once("Android "));
     let release = release.map(|(_, release)| release.trim());
     let counts = COUNTED.map(|(table, _)| Cell::from(rows.count(table)));
-    let [slices, scheds, states, counters, profiles, calls, launches] = counts;
+    let [slices, scheds, states, counters, profiles, calls, launches, raw_events] = counts;
     rows.push(
         TableId::Trace,
         [
@@ -82,6 +82,7 @@ pub fn push_trace(rows: &mut TraceRows, facts: &TraceFacts<'_>) -> io::Result<()
             profiles,
             calls,
             launches,
+            raw_events,
         ],
     )
 }
