@@ -53,6 +53,7 @@ mod bounded;
 mod compressed_inputs;
 mod damaged_inputs;
 mod dataset;
+mod dataset_engines;
 mod dataset_parts;
 mod duplicates;
 mod inputs_in_hand;
