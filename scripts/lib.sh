@@ -29,9 +29,8 @@ usage_error() {
 # value "$@": fails unless the option $1 has a value after it.
 value() { (($# > 1)) || usage_error "$1 needs a value"; }
 have() { command -v "$1" >/dev/null; }
-# needs_spark PYTHON: fails unless this Python has Spark, and there is a Java for it.
-needs_spark() {
-    "$1" -c 'import pyspark' 2>/dev/null || die "$1 has no package pyspark: run scripts/setup --spark"
+# needs_java: fails unless there is a Java for Spark.
+needs_java() {
     [[ -n ${JAVA_HOME:-} ]] || have java || die "Spark needs Java 17: run scripts/setup --spark, or set JAVA_HOME"
 }
 

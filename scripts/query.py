@@ -23,6 +23,11 @@ def quoted(text):
     return "'" + text.replace("'", "''") + "'"
 
 
+def tables_of(text):
+    """The tables that a query names."""
+    return set(re.findall(r"\w+", text)) & set(TABLES)
+
+
 class DuckDb:
     """The views of a dataset in DuckDB, in this process."""
 
@@ -32,17 +37,24 @@ class DuckDb:
         self.errors = duckdb.Error
         self.connection = duckdb.connect()
         # A path in which no character stands for others.
-        place = re.sub(r"[*?\[]", lambda char: f"[{char[0]}]", dataset)
-        for table in TABLES:
-            files = quoted(f"{place}/day=*/part=*/{table}.parquet")
-            rows = f"SELECT * FROM read_parquet({files}, hive_partitioning = false)"
-            self.connection.execute(f"CREATE VIEW {table} AS {rows}")
+        self.place = re.sub(r"[*?\[]", lambda char: f"[{char[0]}]", dataset)
+        self.views = set()
         parameter = f"SELECT {quoted(key)} AS tag_key, {quoted(old)} AS old_value, {quoted(new)} AS new_value"
         self.connection.execute(f"CREATE VIEW parameter AS {parameter}")
+        self.make_views("tag")
         self.connection.execute(f"CREATE VIEW side AS {SIDE}")
+
+    def make_views(self, text):
+        """Makes the views of the tables that a query names: each costs a look at all parts."""
+        for table in tables_of(text) - self.views:
+            files = quoted(f"{self.place}/day=*/part=*/{table}.parquet")
+            rows = f"SELECT * FROM read_parquet({files}, hive_partitioning = false)"
+            self.connection.execute(f"CREATE VIEW {table} AS {rows}")
+            self.views.add(table)
 
     def run(self, text):
         """Returns the names of the columns, and the rows."""
+        self.make_views(text)
         result = self.connection.execute(text)
         return [column[0] for column in result.description], result.fetchall()
 
@@ -78,7 +90,7 @@ class Spark:
 
     def make_views(self, text):
         """Makes the views of the tables that a query names: each costs a job, which reads the columns' names."""
-        for table in set(re.findall(r"\w+", text)) & set(TABLES) - self.views:
+        for table in tables_of(text) - self.views:
             rows = self.session.read.parquet(f"{self.place}/day=*/part=*/{table}.parquet")
             rows.createOrReplaceTempView(table)
             self.views.add(table)
@@ -122,7 +134,11 @@ def main():
     dataset, sql, engine, master, form, picture, *parameters = sys.argv[1:]
     if "://" not in dataset and not any(Path(dataset).glob("day=*/part=*")):
         sys.exit(f"query: {dataset}: holds no trace: tracebridge dataset add adds some")
-    opened = DuckDb(dataset, *parameters) if engine == "duckdb" else Spark(dataset, *parameters, master)
+    try:
+        opened = DuckDb(dataset, *parameters) if engine == "duckdb" else Spark(dataset, *parameters, master)
+    except ModuleNotFoundError as error:
+        setup = {"duckdb": "scripts/setup", "spark": "scripts/setup --spark"}[engine]
+        sys.exit(f"query: {sys.executable} has no package {error.name}: run {setup}")
     try:
         text = query_text(sql)
         names, rows = opened.run(text)
