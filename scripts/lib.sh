@@ -29,6 +29,10 @@ usage_error() {
 # value "$@": fails unless the option $1 has a value after it.
 value() { (($# > 1)) || usage_error "$1 needs a value"; }
 have() { command -v "$1" >/dev/null; }
+# needs_java: fails unless there is a Java for Spark.
+needs_java() {
+    [[ -n ${JAVA_HOME:-} ]] || have java || die "Spark needs Java 17: run scripts/setup --spark, or set JAVA_HOME"
+}
 
 # The Rust version that Cargo.toml asks for, as major.minor.
 rust_wanted() { sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/Cargo.toml"; }

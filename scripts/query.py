@@ -1,13 +1,15 @@
-"""Runs one SQL file over the views of a dataset in DuckDB. scripts/query starts it and describes the arguments."""
+"""Runs a query over the views of a dataset, in DuckDB or in Spark. scripts/query starts it and describes the arguments."""
 
 import csv
+import os
 import re
 import sys
+from decimal import Decimal
 from pathlib import Path
 
-import duckdb
+import plot
 
-TABLES = """trace source tag process thread slice sched thread_state counter method_profile method_call launch
+TABLES = """trace source tag process thread slice sched thread_state counter method_profile method_call launch event
 rejected""".split()
 # The traces that a query compares: those whose tag has one of the two values.
 SIDE = """SELECT tag.trace_id, tag.value = parameter.new_value AS is_new
@@ -21,28 +23,94 @@ def quoted(text):
     return "'" + text.replace("'", "''") + "'"
 
 
-def escaped(path):
-    """A path in which no character stands for others."""
-    return "".join(f"[{char}]" if char in "*?[" else char for char in path)
+def tables_of(text):
+    """The tables that a query names."""
+    return set(re.findall(r"\w+", text)) & set(TABLES)
 
 
-def connect(dataset, key, old, new):
-    connection = duckdb.connect()
-    for table in TABLES:
-        files = quoted(f"{escaped(dataset)}/day=*/part=*/{table}.parquet")
-        connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet({files}, hive_partitioning = false)")
-    connection.execute(
-        f"CREATE VIEW parameter AS SELECT {quoted(key)} AS tag_key, {quoted(old)} AS old_value, "
-        f"{quoted(new)} AS new_value"
-    )
-    connection.execute(f"CREATE VIEW side AS {SIDE}")
-    return connection
+class DuckDb:
+    """The views of a dataset in DuckDB, in this process."""
+
+    def __init__(self, dataset, key, old, new):
+        import duckdb
+
+        self.errors = duckdb.Error
+        self.connection = duckdb.connect()
+        # A path in which no character stands for others.
+        self.place = re.sub(r"[*?\[]", lambda char: f"[{char[0]}]", dataset)
+        self.views = set()
+        parameter = f"SELECT {quoted(key)} AS tag_key, {quoted(old)} AS old_value, {quoted(new)} AS new_value"
+        self.connection.execute(f"CREATE VIEW parameter AS {parameter}")
+        self.make_views("tag")
+        self.connection.execute(f"CREATE VIEW side AS {SIDE}")
+
+    def make_views(self, text):
+        """Makes the views of the tables that a query names: each costs a look at all parts."""
+        for table in tables_of(text) - self.views:
+            files = quoted(f"{self.place}/day=*/part=*/{table}.parquet")
+            rows = f"SELECT * FROM read_parquet({files}, hive_partitioning = false)"
+            self.connection.execute(f"CREATE VIEW {table} AS {rows}")
+            self.views.add(table)
+
+    def run(self, text):
+        """Returns the names of the columns, and the rows."""
+        self.make_views(text)
+        result = self.connection.execute(text)
+        return [column[0] for column in result.description], result.fetchall()
+
+
+class Spark:
+    """The views of a dataset in Spark: in this process (`local[*]`), or on the cluster with this master."""
+
+    def __init__(self, dataset, key, old, new, master="local[*]"):
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+
+        self.errors = (PySparkException, Py4JJavaError)
+        settings = {"spark.log.level": "ERROR", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+        if master.startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+            # As many as tables of one laptop need; on a cluster its own setting holds.
+            settings["spark.sql.shuffle.partitions"] = "4"
+        builder = SparkSession.builder.appName("tracebridge query").master(master)
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        self.session = builder.getOrCreate()
+        place = dataset if "://" in dataset else f"file://{Path(dataset).absolute()}"
+        # A path in which no character stands for others.
+        self.place = re.sub(r"[*?\[\]{}\\]", lambda char: "\\" + char[0], place)
+        self.views = set()
+        self.make_views("tag")
+        parameter = "SELECT :key AS tag_key, :old AS old_value, :new AS new_value"
+        values = {"key": key, "old": old, "new": new}
+        self.session.sql(parameter, args=values).createOrReplaceTempView("parameter")
+        self.session.sql(SIDE).createOrReplaceTempView("side")
+
+    def make_views(self, text):
+        """Makes the views of the tables that a query names: each costs a job, which reads the columns' names."""
+        for table in tables_of(text) - self.views:
+            rows = self.session.read.parquet(f"{self.place}/day=*/part=*/{table}.parquet")
+            rows.createOrReplaceTempView(table)
+            self.views.add(table)
+
+    def run(self, text):
+        """Returns the names of the columns, and the rows."""
+        self.make_views(text)
+        result = self.session.sql(text)
+        return result.columns, [tuple(row) for row in result.collect()]
 
 
 def query_text(file):
     """The text of a query. A line `-- include NAME` stands for the file NAME.sql of queries/include."""
     included = lambda line: (INCLUDES / f"{line[1]}.sql").read_text().rstrip()
     return re.sub(r"^-- include ([a-z-]+)$", included, Path(file).read_text(), flags=re.MULTILINE)
+
+
+def plain(value):
+    """A number with decimal places as a float, whatever the engine counts in."""
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def cell(value):
@@ -63,12 +131,26 @@ def print_table(names, rows):
 
 
 def main():
-    dataset, sql, form, key, old, new = sys.argv[1:]
+    dataset, sql, engine, master, form, picture, *parameters = sys.argv[1:]
+    if "://" not in dataset and not any(Path(dataset).glob("day=*/part=*")):
+        sys.exit(f"query: {dataset}: holds no trace: tracebridge dataset add adds some")
     try:
-        result = connect(dataset, key, old, new).execute(query_text(sql))
-    except (duckdb.Error, OSError) as error:
+        opened = DuckDb(dataset, *parameters) if engine == "duckdb" else Spark(dataset, *parameters, master)
+    except ModuleNotFoundError as error:
+        setup = {"duckdb": "scripts/setup", "spark": "scripts/setup --spark"}[engine]
+        sys.exit(f"query: {sys.executable} has no package {error.name}: run {setup}")
+    try:
+        text = query_text(sql)
+        names, rows = opened.run(text)
+    except (opened.errors, OSError) as error:
         sys.exit(f"query: {error}")
-    names, rows = [column[0] for column in result.description], result.fetchall()
+    rows = [[plain(value) for value in row] for row in rows]
+    if picture:
+        title = text.splitlines()[0].removeprefix("-- ").replace("--key (default: build)", parameters[0])
+        try:
+            Path(picture).write_text(plot.svg(title, names, rows))
+        except (plot.NoLines, OSError) as error:
+            sys.exit(f"query: {error}")
     if form == "csv":
         writer = csv.writer(sys.stdout)
         writer.writerow(names)
@@ -77,4 +159,5 @@ def main():
         print_table(names, rows)
 
 
-main()
+if __name__ == "__main__":
+    main()

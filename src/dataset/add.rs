@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::add_summary::AddSummary;
+use super::adopt::adopt;
 use super::batches::{Batches, RejectedInput};
+use super::compact::compact;
 use super::day;
 use super::error::DatasetError;
-use super::place::WritablePlace;
+use super::place::{Place, WritablePlace};
 use super::trace::{Ingested, Refusal, TraceOptions, ingest};
 use crate::workers::{run_parts, worker_count};
 
@@ -22,7 +25,9 @@ pub struct AddRequest<'a> {
     pub dataset: &'a Path,
     /// The files of each trace.
     pub traces: &'a [Vec<PathBuf>],
-    /// How they are taken.
+    /// Other datasets, whose traces are added with their tags.
+    pub datasets: &'a [PathBuf],
+    /// How the files are taken.
     pub options: TraceOptions<'a>,
 }
 
@@ -35,23 +40,8 @@ pub enum AddedEvent<'a> {
     Rejected(&'a str),
 }
 
-/// What was added.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct AddSummary {
-    /// Traces that are new.
-    pub added: usize,
-    /// Traces that the dataset had already.
-    pub known: usize,
-    /// Traces whose files were rejected.
-    pub rejected: usize,
-    /// Parts that were published.
-    pub parts: usize,
-    /// Size of their files, bytes.
-    pub bytes: u64,
-}
-
 /// Adds traces to a dataset. A trace that the dataset has is left as it is. Files that cannot be taken are
-/// reported to `report`, and named in the table `rejected`.
+/// reported to `report`, and named in the table `rejected`. At the end small parts are combined.
 ///
 /// # Errors
 /// [`DatasetError`] where the dataset cannot be written. What was published until then stays.
@@ -60,14 +50,18 @@ pub fn add(
     report: &mut (dyn FnMut(AddedEvent<'_>) + Send),
 ) -> Result<AddSummary, DatasetError> {
     let writable = WritablePlace::lock(request.dataset, &mut || report(AddedEvent::Waits))?;
-    let known = writable.place.ids()?;
+    let mut known = writable.place.ids()?;
+    let mut adopted = AddSummary::default();
+    for dataset in request.datasets {
+        adopt(&Place::open(dataset)?, &writable.place, &mut known, &mut adopted)?;
+    }
     let delivery = Delivery {
         writer: Mutex::new(Writer {
             next: 0,
             ready: BTreeMap::new(),
             known,
             batches: Batches::new(&writable.place),
-            summary: AddSummary::default(),
+            summary: adopted,
             failed: None,
             report,
         }),
@@ -92,8 +86,9 @@ pub fn add(
         return Err(error);
     }
     writer.batches.finish()?;
-    writer.summary.parts = writer.batches.parts;
-    writer.summary.bytes = writer.batches.bytes;
+    writer.summary.parts += writer.batches.parts;
+    writer.summary.bytes += writer.batches.bytes;
+    compact(&writable.place)?;
     Ok(writer.summary)
 }
 

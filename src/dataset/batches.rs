@@ -4,12 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::DatasetError;
-use super::place::Place;
+use super::place::{PART, Place};
 use super::trace::{IngestedTrace, hex_id};
 use crate::tables::{Cell, PartFiles, Rows, TableId};
 
 /// A part with so many traces is published.
-const PART_TRACES: usize = 64;
+pub(super) const PART_TRACES: usize = 64;
 
 /// A part of traces whose files were so large together is published, bytes.
 const PART_INPUT_BYTES: u64 = 256 << 20;
@@ -121,16 +121,20 @@ impl<'p> Batches<'p> {
         Ok(())
     }
 
-    fn publish(&mut self, mut batch: Batch) -> Result<(), DatasetError> {
-        batch.ids.sort_unstable();
-        let name = hex_id(batch.ids.iter().map(String::as_bytes));
-        let target = self.place.part_dir(&batch.day, &name);
+    fn publish(&mut self, batch: Batch) -> Result<(), DatasetError> {
+        let target = self.place.day_dir(&batch.day).join(part_name(batch.ids));
         self.bytes += make_parent(&target)
             .and_then(|()| batch.files.publish(&target))
             .map_err(DatasetError::io(&target))?;
         self.parts += 1;
         Ok(())
     }
+}
+
+/// The name of the part with these traces and rejected inputs: the same for the same ids.
+pub(super) fn part_name(mut ids: Vec<String>) -> String {
+    ids.sort_unstable();
+    format!("{PART}{}", hex_id(ids.iter().map(String::as_bytes)))
 }
 
 /// Makes the directory that `target` is in.

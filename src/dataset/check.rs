@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::catalog::int;
 use super::error::DatasetError;
 use super::place::{Part, Place};
-use crate::tables::{SCHEMA_VERSION, TABLES, TableFile, TableId};
+use crate::tables::{COUNTED, SCHEMA_VERSION, TABLES, TableFile, TableId};
 
 /// What a check found.
 #[derive(Debug, Clone, Default)]
@@ -22,17 +22,6 @@ pub struct CheckReport {
     /// Directories of a writer that is at work or was killed: the next `add` removes the latter.
     pub unfinished: Vec<PathBuf>,
 }
-
-/// The tables whose rows are counted in a column of `trace`.
-const COUNTED: [(TableId, &str); 7] = [
-    (TableId::Slice, "slices"),
-    (TableId::Sched, "scheds"),
-    (TableId::ThreadState, "thread_states"),
-    (TableId::Counter, "counters"),
-    (TableId::MethodProfile, "method_profiles"),
-    (TableId::MethodCall, "method_calls"),
-    (TableId::Launch, "launches"),
-];
 
 /// Reads a whole dataset, and reports what is wrong with it.
 ///

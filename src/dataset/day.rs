@@ -3,41 +3,16 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Seconds of a day.
-const DAY_S: u64 = 86_400;
+use crate::text::utc_date;
 
 /// The day of a time, ns since 1970: `2026-11-22`.
 pub(super) fn of_realtime(ns: u64) -> String {
-    // Days since 0000-03-01, by eras of 400 years (Howard Hinnant, chrono-compatible date algorithms).
-    let days = ns / 1_000_000_000 / DAY_S + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    utc_date(ns / 1_000_000_000)
 }
 
 /// The day on which a file was last written; today where the system does not tell.
 pub(super) fn of_file(path: &Path) -> String {
     let written =
         std::fs::metadata(path).and_then(|meta| meta.modified()).unwrap_or_else(|_| SystemTime::now());
-    let since_1970 = written.duration_since(UNIX_EPOCH).unwrap_or_default();
-    of_realtime(u64::try_from(since_1970.as_nanos()).unwrap_or(0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_is_on_its_day() {
-        let day = |seconds: u64| of_realtime(seconds * 1_000_000_000);
-        assert_eq!([0, 86_399, 86_400].map(day), ["1970-01-01", "1970-01-01", "1970-01-02"]);
-        assert_eq!(day(951_782_400), "2000-02-29");
-        assert_eq!(day(1_795_305_600 - 1), "2026-11-21");
-        assert_eq!(day(1_795_305_600), "2026-11-22");
-    }
+    utc_date(written.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }

@@ -6,19 +6,24 @@
 //! `.tmp`, and the next writer removes it.
 
 mod add;
+mod add_summary;
+mod adopt;
 mod batches;
 mod catalog;
 mod check;
+mod compact;
 mod day;
 mod error;
 mod export;
 mod groups;
 mod method_rows;
+mod part_copy;
 mod place;
 mod remove;
 mod run_times;
 mod trace;
 
+pub use crate::export::trace_tables::LargeTables;
 pub use add::{AddRequest, AddedEvent, add};
 pub use catalog::{ListedTrace, list};
 pub use check::check;

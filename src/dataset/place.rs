@@ -1,20 +1,21 @@
 //! The directory of a dataset: its parts, its lock, and what a killed writer has left.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::DatasetError;
 use crate::output_file::{LockedFile, REPLACED, end_replacement, try_lock};
-use crate::tables::{TableFile, TableId, UNFINISHED_PREFIX};
+use crate::tables::{TABLES, Table, TableFile, TableId, UNFINISHED_PREFIX};
 
 /// The file that a writer locks. It also marks the directory as a dataset.
 const LOCK: &str = ".tracebridge-lock";
 
 /// The names of the partitions' directories begin with these.
 const DAY: &str = "day=";
-const PART: &str = "part=";
+pub(super) const PART: &str = "part=";
 
 /// How often a writer that waits for another one looks again.
 const LOCK_INTERVAL: Duration = Duration::from_millis(100);
@@ -64,9 +65,17 @@ impl Place {
         &self.dir
     }
 
-    /// Where a part of this name is.
-    pub fn part_dir(&self, day: &str, name: &str) -> PathBuf {
-        self.dir.join(format!("{DAY}{day}")).join(format!("{PART}{name}"))
+    /// The directory of the parts of a day.
+    pub fn day_dir(&self, day: &str) -> PathBuf {
+        self.dir.join(format!("{DAY}{day}"))
+    }
+
+    /// The directories of all days, sorted.
+    ///
+    /// # Errors
+    /// [`DatasetError::Io`].
+    pub fn days(&self) -> Result<Vec<PathBuf>, DatasetError> {
+        named(&self.dir, DAY)
     }
 
     /// All parts, by day and name.
@@ -75,8 +84,8 @@ impl Place {
     /// [`DatasetError::Io`].
     pub fn parts(&self) -> Result<Vec<Part>, DatasetError> {
         let mut parts = Vec::new();
-        for day in named(&self.dir, DAY)? {
-            parts.extend(named(&day, PART)?.into_iter().map(|dir| Part { dir }));
+        for day in self.days()? {
+            parts.extend(Part::all_of(&day)?);
         }
         Ok(parts)
     }
@@ -101,14 +110,46 @@ impl Place {
     pub fn ids(&self) -> Result<HashSet<String>, DatasetError> {
         let mut ids = HashSet::new();
         for part in self.parts()? {
-            ids.extend(part.ids(TableId::Trace)?);
-            ids.extend(part.ids(TableId::Rejected)?);
+            ids.extend(part.all_ids()?);
         }
         Ok(ids)
     }
 }
 
 impl Part {
+    /// The parts in the directory of a day, sorted.
+    ///
+    /// # Errors
+    /// [`DatasetError::Io`].
+    pub fn all_of(day: &Path) -> Result<Vec<Part>, DatasetError> {
+        Ok(named(day, PART)?.into_iter().map(|dir| Part { dir }).collect())
+    }
+
+    /// The name of the directory that it is in: `day=2026-11-22`.
+    pub fn day_name(&self) -> &OsStr {
+        self.dir.parent().and_then(Path::file_name).unwrap_or_default()
+    }
+
+    /// Size of its files, bytes.
+    ///
+    /// # Errors
+    /// [`DatasetError::Io`].
+    pub fn bytes(&self) -> Result<u64, DatasetError> {
+        let size = |table: &Table| {
+            let file = self.dir.join(table.file_name());
+            fs::metadata(&file).map(|meta| meta.len()).map_err(DatasetError::io(&file))
+        };
+        TABLES.iter().map(size).sum()
+    }
+
+    /// The ids of its traces and of its rejected inputs.
+    ///
+    /// # Errors
+    /// [`DatasetError::Table`].
+    pub fn all_ids(&self) -> Result<Vec<String>, DatasetError> {
+        Ok([self.ids(TableId::Trace)?, self.ids(TableId::Rejected)?].concat())
+    }
+
     /// The ids in the first column of a table with a row for each.
     ///
     /// # Errors
@@ -145,13 +186,16 @@ impl WritablePlace {
         for left in place.unfinished()? {
             fs::remove_dir_all(&left).map_err(DatasetError::io(&left))?;
         }
-        for part in place.parts()? {
-            if part.dir.to_string_lossy().ends_with(REPLACED) {
-                end_replacement(&part.dir).map_err(DatasetError::io(&part.dir))?;
-            }
-        }
+        end_replacements(place.days()?)?;
+        end_replacements(place.parts()?.into_iter().map(|part| part.dir))?;
         Ok(WritablePlace { place, _lock: lock })
     }
+}
+
+/// Ends the replacements of directories among `dirs` that a killed writer has begun.
+fn end_replacements(dirs: impl IntoIterator<Item = PathBuf>) -> Result<(), DatasetError> {
+    let replaced = dirs.into_iter().filter(|dir| dir.to_string_lossy().ends_with(REPLACED));
+    replaced.into_iter().try_for_each(|dir| end_replacement(&dir).map_err(DatasetError::io(&dir)))
 }
 
 /// The directories in `dir` whose names begin with `prefix`, sorted.

@@ -1,12 +1,14 @@
 //! Removes a trace from a dataset.
 
 use std::path::Path;
+use std::slice;
 
 use super::error::DatasetError;
+use super::part_copy::copy_rows;
 use super::place::{Part, WritablePlace};
 use super::trace::ID_DIGITS;
 use crate::output_file::ScratchDir;
-use crate::tables::{PartFiles, TABLES, TableFile, TableId, UNFINISHED_PREFIX};
+use crate::tables::{PartFiles, UNFINISHED_PREFIX};
 
 /// Removes the trace whose id begins with `id`, or forgets the rejected input whose id does. Returns the
 /// whole id. The part with the trace is written again without it, and takes the older one's place with one
@@ -20,8 +22,7 @@ pub fn remove(dataset: &Path, id: &str, wait: &mut dyn FnMut()) -> Result<String
     let writable = WritablePlace::lock(dataset, wait)?;
     let mut found: Vec<(Part, String)> = Vec::new();
     for part in writable.place.parts()? {
-        let ids = [part.ids(TableId::Trace)?, part.ids(TableId::Rejected)?].concat();
-        let matching = ids.into_iter().filter(|known| known.starts_with(id));
+        let matching = part.all_ids()?.into_iter().filter(|known| known.starts_with(id));
         found.extend(matching.map(|known| (part.clone(), known)));
     }
     let is_id = !id.is_empty() && id.len() <= ID_DIGITS;
@@ -37,7 +38,7 @@ pub fn remove(dataset: &Path, id: &str, wait: &mut dyn FnMut()) -> Result<String
 
 /// Writes a part again without the rows of `id`.
 fn rewrite(part: &Part, id: &str, dataset: &Path) -> Result<(), DatasetError> {
-    let is_only = part.ids(TableId::Trace)?.len() + part.ids(TableId::Rejected)?.len() == 1;
+    let is_only = part.all_ids()?.len() == 1;
     if is_only {
         let scratch = ScratchDir::take(&part.dir, dataset, UNFINISHED_PREFIX);
         drop(scratch.map_err(DatasetError::io(&part.dir))?);
@@ -46,14 +47,7 @@ fn rewrite(part: &Part, id: &str, dataset: &Path) -> Result<(), DatasetError> {
         return Ok(());
     }
     let mut files = PartFiles::create(dataset).map_err(DatasetError::io(dataset))?;
-    for table in TABLES {
-        let old = TableFile::open(&part.dir, table)?;
-        for group in 0..old.row_groups() {
-            let mut rows = old.rows(group)?;
-            rows.retain(0, |row_id| row_id != id);
-            files.add(&rows).map_err(DatasetError::io(files.dir()))?;
-        }
-    }
+    copy_rows(slice::from_ref(part), &mut files, |row_id| row_id != id)?;
     files.publish_over(&part.dir).map_err(DatasetError::io(&part.dir))?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::day;
 use super::error::DatasetError;
 use super::method_rows::{self, MethodRowsError};
 use crate::export::convert::open_each_once;
-use crate::export::trace_tables::{self, Tabulated, TraceFacts};
+use crate::export::trace_tables::{self, LargeTables, Tabulated, TraceFacts};
 use crate::formats::art_method::{YEAR_2001_NS, open_files};
 use crate::formats::contained::with_contained;
 use crate::formats::input::Input;
@@ -17,14 +17,14 @@ use crate::formats::trace_dat::Release;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{self, OpenError};
 use crate::tables::{Cell, PartFiles, StartUnknown, TableId, TraceRows};
-use crate::text::file_name;
+use crate::text::{file_name, hexadecimal};
 use crate::timeline::{self, MergeError, MergeOptions, MergeSummary};
 
 /// How traces are taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TraceOptions<'a> {
-    /// Whether the table `method_call` gets a row for each call.
-    pub method_calls: bool,
+    /// The large tables that get rows.
+    pub large: LargeTables,
     /// Takes what can be read of damaged files.
     pub keep_damaged: bool,
     /// Keys and values for the table `tag`.
@@ -135,9 +135,7 @@ pub(super) fn hex_id<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    let mut digits: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    digits.truncate(ID_DIGITS);
-    digits
+    hexadecimal(&hash.finalize()[..ID_DIGITS / 2])
 }
 
 fn digest(input: &Input) -> [u8; 32] {
@@ -197,8 +195,8 @@ impl TraceSource<'_> {
     /// Makes the rows. `start` is where the trace begins, ns of its clock, if that is known.
     fn rows(&self, start: Option<u64>) -> Result<IngestedTrace, RowsError> {
         let mut rows = TraceRows::new(self.id, start, self.scratch_parent);
-        let TraceOptions { options, method_calls, .. } = self.options;
-        let made = match trace_tables::tabulate(self.inputs, options, &mut rows, *method_calls) {
+        let TraceOptions { options, large, .. } = self.options;
+        let made = match trace_tables::tabulate(self.inputs, options, &mut rows, *large) {
             Ok(made) => made,
             Err(MergeError::Io(error)) => return Err(self.write_error(error)),
             Err(error) => return Err(input_error(&error).into()),
@@ -234,7 +232,7 @@ impl TraceSource<'_> {
             day: &day,
             day_from,
             unmatched_asyncs,
-            has_method_calls: self.options.method_calls,
+            has_method_calls: self.options.large.method_calls,
         };
         let ended = self.push_ends(&mut rows, &facts).and_then(|()| rows.finish());
         let files = ended.map_err(|error| self.write_error(error))?;

@@ -17,6 +17,8 @@
 //! avoid even that file, but `linkat` cannot replace a target, and only some file systems of Linux have it.
 //! The directory is not synchronised: after a power failure the older file may be back, whole.)
 
+#[cfg(target_os = "linux")]
+mod exchange;
 #[cfg(unix)]
 #[path = "unix.rs"]
 mod system;

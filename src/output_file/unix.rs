@@ -63,24 +63,13 @@ pub(super) fn synchronise_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Exchanges the names of two directories of one file system at once (renameat2(2)). Returns `false`, and
-/// does nothing, where the system or the file system cannot.
-pub(super) fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        use nix::errno::Errno;
-        use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-        match renameat2(AT_FDCWD, a, AT_FDCWD, b, RenameFlags::RENAME_EXCHANGE) {
-            Ok(()) => Ok(true),
-            Err(Errno::EINVAL | Errno::ENOSYS) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-    {
-        let _ = (a, b);
-        Ok(false)
-    }
+#[cfg(target_os = "linux")]
+pub(super) use super::exchange::exchange;
+
+/// Exchanges no names: only Linux can. Returns `false`.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn exchange(_: &Path, _: &Path) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// A file that one process has locked; the system unlocks it when the process ends.

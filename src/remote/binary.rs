@@ -9,6 +9,7 @@ use super::device_binary::device_binary;
 use super::error::RemoteError;
 use super::paths::REMOTE_PATH;
 use crate::output_file::unpredictable;
+use crate::text::hexadecimal;
 
 /// How long the device may take to look at a binary.
 const CHECK_TIME: Duration = Duration::from_secs(30);
@@ -106,9 +107,4 @@ impl std::io::Write for HashWriter<'_> {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
-}
-
-/// Bytes as `sha256sum` prints them.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

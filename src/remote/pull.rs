@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::binary::hexadecimal;
 use super::device::{COMMAND_TIME, Device};
 use super::error::RemoteError;
 use super::privilege::Privilege;
@@ -14,6 +13,7 @@ use super::words::quoted;
 use crate::adb::{AdbError, Shell, ShellOutput, Sync};
 use crate::output_file::{OutputFile, Readers};
 use crate::progress::{self, Pass};
+use crate::text::hexadecimal;
 
 /// How long the device may take to begin with a file's hash, and how fast it hashes at the least, bytes/s.
 const HASH_TIME: Duration = Duration::from_secs(60);

@@ -14,5 +14,5 @@ mod trace_rows;
 pub use part_files::{PartFiles, UNFINISHED_PREFIX};
 pub use read::{TableError, TableFile};
 pub use rows::{Cell, Rows};
-pub use schema::{SCHEMA_VERSION, TABLES, TableId};
+pub use schema::{COUNTED, SCHEMA_VERSION, TABLES, Table, TableId};
 pub use trace_rows::{StartUnknown, TraceRows};

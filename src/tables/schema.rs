@@ -62,6 +62,7 @@ pub enum TableId {
     MethodProfile,
     MethodCall,
     Launch,
+    Event,
     Rejected,
 }
 
@@ -83,6 +84,18 @@ impl Table {
         format!("{}.parquet", self.name)
     }
 }
+
+/// The tables whose rows are counted in a column of `trace`, in the order of these columns.
+pub const COUNTED: [(TableId, &str); 8] = [
+    (TableId::Slice, "slices"),
+    (TableId::Sched, "scheds"),
+    (TableId::ThreadState, "thread_states"),
+    (TableId::Counter, "counters"),
+    (TableId::MethodProfile, "method_profiles"),
+    (TableId::MethodCall, "method_calls"),
+    (TableId::Launch, "launches"),
+    (TableId::Event, "raw_events"),
+];
 
 const fn column(name: &'static str, kind: Kind) -> Column {
     Column { name, kind, nullable: false }
@@ -113,7 +126,7 @@ pub static TABLES: &[Table] = &[
         nullable("residual_p99_ns", Int64), column("has_method_calls", Bool),
         column("slices", Int64), column("scheds", Int64), column("thread_states", Int64),
         column("counters", Int64), column("method_profiles", Int64), column("method_calls", Int64),
-        column("launches", Int64),
+        column("launches", Int64), column("raw_events", Int64),
     ] },
     Table { id: TableId::Source, name: "source", sorted_by: &[], columns: &[
         TRACE_ID, column("number", Int32), column("path", Text), nullable("path_bytes", Bytes),
@@ -169,6 +182,10 @@ pub static TABLES: &[Table] = &[
         column("begins_with", Text), column("ends_with", Text), nullable("request_to_bind_ns", Int64),
         nullable("bind_ns", Int64), nullable("bind_to_frame_ns", Int64),
     ] },
+    Table { id: TableId::Event, name: "event", sorted_by: &["ts_abs"], columns: &[
+        TRACE_ID, column("utid", Int64), column("cpu", Int32), TS, TS_ABS, column("name", Text),
+        column("args", Text),
+    ] },
     Table { id: TableId::Rejected, name: "rejected", sorted_by: &[], columns: &[
         column("rejected_id", Text), column("path", Text), nullable("path_bytes", Bytes),
         nullable("bytes", Int64), column("reason", Text),
@@ -189,6 +206,13 @@ mod tests {
             let is_trace = table.columns[0].name == "trace_id";
             assert!(is_trace || table.id == TableId::Rejected, "{}", table.name);
         }
+    }
+
+    #[test]
+    fn the_last_columns_of_a_trace_count_its_rows() {
+        let trace = TableId::Trace.table().columns;
+        let last: Vec<&str> = trace[trace.len() - COUNTED.len()..].iter().map(|column| column.name).collect();
+        assert_eq!(last, COUNTED.map(|(_, column)| column));
     }
 
     #[test]

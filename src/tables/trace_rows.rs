@@ -62,12 +62,10 @@ impl TraceRows {
     /// # Errors
     /// The system's error; [`StartUnknown`].
     pub fn push<const N: usize>(&mut self, table: TableId, cells: [Cell<'_>; N]) -> io::Result<()> {
-        let trace_id = std::mem::take(&mut self.trace_id);
         let mut all = [Cell::Null; MAX_CELLS];
-        all[0] = Cell::Text(&trace_id);
+        all[0] = Cell::Text(&self.trace_id);
         all[1..=N].copy_from_slice(&cells);
         self.rows[table as usize].push(&all[..=N]);
-        self.trace_id = trace_id;
         self.since_check += 1;
         match self.since_check >= CHECK_ROWS {
             true => self.check(),

@@ -60,6 +60,8 @@ mod change_points;
 mod compressed_inputs;
 mod damaged_inputs;
 mod dataset;
+mod dataset_engines;
+mod dataset_parts;
 mod duplicates;
 mod gate;
 mod inputs_in_hand;

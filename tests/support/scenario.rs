@@ -43,6 +43,8 @@ pub enum Era {
 pub struct Scenario {
     pub seed: u64,
     pub era: Era,
+    /// How much later than usual the wall clock says that it is, ns.
+    pub later: u64,
     /// How long the device had been suspended before the trace, ns.
     pub suspended: u64,
     /// When the device is suspended during the trace, and for how long, ns.
@@ -74,8 +76,8 @@ pub const START: u64 = 5_000_000_000_000;
 const REALTIME_AT_BOOT: u64 = 1_790_000_000_000_000_000;
 /// arm64's usual frequency, Hz.
 const HZ: u64 = 19_200_000;
-const PID: i32 = 21_000;
-const NAMES: [&str; 6] = [
+pub const PID: i32 = 21_000;
+pub const NAMES: [&str; 6] = [
     "main",
     "RenderThread",
     "pool-1-thread-1",
@@ -83,7 +85,7 @@ const NAMES: [&str; 6] = [
     "OkHttp ConnectionPool dispatcher",
     "com.example.app.Loader",
 ];
-const COMMS: [&str; 6] = [
+pub const COMMS: [&str; 6] = [
     "com.example.app",
     "RenderThread",
     "pool-1-thread-1",
@@ -94,14 +96,14 @@ const COMMS: [&str; 6] = [
 const METHODS: [&str; 4] = ["onCreate", "inflate", "measure", "draw"];
 
 /// One simulated moment that the kernel records.
-struct Moment {
-    ts: u64,
-    cpu: u32,
-    tid: i32,
-    event: KernelEvent,
+pub struct Moment {
+    pub ts: u64,
+    pub cpu: u32,
+    pub tid: i32,
+    pub event: KernelEvent,
 }
 
-enum KernelEvent {
+pub enum KernelEvent {
     Switch { prev: (i32, String), next: (i32, String) },
     Marker(String),
 }
@@ -121,6 +123,7 @@ impl Scenario {
         Scenario {
             seed,
             era,
+            later: 0,
             suspended: 30_000_000_000,
             suspend: None,
             step: None,
@@ -143,7 +146,7 @@ impl Scenario {
 
     fn realtime(&self, t: u64) -> u64 {
         let step = self.step.filter(|(at, _)| t >= *at).map_or(0, |(_, by)| by);
-        (t + REALTIME_AT_BOOT).wrapping_add_signed(step)
+        (t + REALTIME_AT_BOOT + self.later).wrapping_add_signed(step)
     }
 
     /// Ticks. The counter runs on while the device is suspended.
@@ -158,7 +161,7 @@ impl Scenario {
     }
 
     /// The runtime's start and the difference of an instant to it, µs.
-    fn start_us(&self) -> u64 {
+    pub fn start_us(&self) -> u64 {
         (match self.era {
             Era::Dalvik => self.realtime(START),
             Era::ArtMono | Era::Art14 => self.monotonic(START),
@@ -166,7 +169,7 @@ impl Scenario {
         }) / 1_000
     }
 
-    fn wall_us(&self, t: u64) -> u32 {
+    pub fn wall_us(&self, t: u64) -> u32 {
         let since = |clock: &dyn Fn(u64) -> u64| clock(t).wrapping_sub(clock(START)) as i64 / 1_000;
         (match self.era {
             Era::Dalvik => since(&|t| self.realtime(t)),
@@ -245,7 +248,7 @@ impl Scenario {
         SimulatedFiles { dat: self.dat(&moments), trace: trace.to_bytes(), art: trace, truth }
     }
 
-    fn trace_id(&self, index: u32) -> u16 {
+    pub fn trace_id(&self, index: u32) -> u16 {
         match self.era {
             Era::Dalvik | Era::ArtMono => (PID + index as i32 * 3) as u16,
             Era::ArtCounter | Era::Art14 => index as u16 + 1,
@@ -253,7 +256,7 @@ impl Scenario {
     }
 
     /// The kernel recording: each thread has a CPU of its own.
-    fn dat(&self, moments: &[Moment]) -> Vec<u8> {
+    pub fn dat(&self, moments: &[Moment]) -> Vec<u8> {
         let mut file =
             DatFile::from_tracefs(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/pages/events"));
         let (sched_switch, print) = (file.event_id("sched_switch"), file.event_id("print"));

@@ -62,7 +62,12 @@ impl Row {
 
 /// The rows of a file.
 pub fn rows_of(file: &Path) -> Vec<Row> {
-    let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
+    rows_in(File::open(file).unwrap())
+}
+
+/// The rows of an open file.
+pub fn rows_in(file: File) -> Vec<Row> {
+    let reader = SerializedFileReader::new(file).unwrap();
     let rows = reader.get_row_iter(None).unwrap();
     rows.map(|row| {
         Row(row.unwrap().get_column_iter().map(|(name, field)| (name.clone(), field.clone())).collect())

@@ -12,7 +12,7 @@ use super::{MemoryArgs, print_list, size};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
 use crate::console::{TerminalWriter, complain};
-use crate::dataset::{self, AddRequest, AddedEvent, ListedTrace, TraceOptions};
+use crate::dataset::{self, AddRequest, AddedEvent, LargeTables, ListedTrace, TraceOptions};
 use crate::timeline::MergeOptions;
 
 /// Collect many traces in one dataset, which any query engine reads
@@ -39,7 +39,9 @@ enum DatasetCommand {
 /// Takes what merge and profile read. A method trace NAME.trace and the one other file NAME.… beside it are
 /// one trace: launch writes such pairs. A trace that the dataset has, by its contents, is left as it is.
 /// Traces appear whole: those of one part together, up to 64. After a kill, the same command again adds
-/// what is missing.
+/// what is missing. Where a day has many small parts, they are combined.
+///
+/// The directory of another dataset among the files stands for its traces, which keep their tags.
 ///
 /// A file that is damaged or no trace is reported, and named in the table rejected; the others are added.
 ///
@@ -48,7 +50,7 @@ enum DatasetCommand {
 struct AddArgs {
     /// The dataset's directory; it is made where it is missing
     dataset: PathBuf,
-    /// The files
+    /// The files, and other datasets
     #[arg(required_unless_present = "pair")]
     inputs: Vec<PathBuf>,
     /// A key and a value for the table tag, such as build=1234; may be given several times
@@ -60,6 +62,9 @@ struct AddArgs {
     /// Add each call of a method to the table method_call: large
     #[arg(long)]
     method_calls: bool,
+    /// Add each kernel event as it was recorded to the table event: large
+    #[arg(long)]
+    events: bool,
     /// Take what can be read of damaged files
     #[arg(long)]
     keep_damaged: bool,
@@ -137,20 +142,23 @@ fn add(args: &AddArgs) -> anyhow::Result<Exit> {
     if let Some(twice) = keys.windows(2).find(|keys| keys[0] == keys[1]) {
         return Err(UsageError::from(format!("--tag {}: this key is given twice", twice[0])).into());
     }
-    let traces = dataset::pairs_of(&args.inputs, &args.pair);
+    let (datasets, files): (Vec<PathBuf>, Vec<PathBuf>) =
+        args.inputs.iter().cloned().partition(|input| dataset::is_dataset(input));
+    let traces = dataset::pairs_of(&files, &args.pair);
     let options = TraceOptions {
-        method_calls: args.method_calls,
+        large: LargeTables { method_calls: args.method_calls, events: args.events },
         keep_damaged: args.keep_damaged,
         tags: &args.tag,
         unpack_limit: args.memory.limit(),
         options: MergeOptions::default(),
     };
-    let bar = ProgressBar::of(&args.inputs);
+    let bar = ProgressBar::of(&files);
     let mut report = |event: AddedEvent<'_>| match event {
         AddedEvent::Waits => wait_message(),
         AddedEvent::Rejected(reason) => complain(format_args!("tracebridge: {reason}")),
     };
-    let added = dataset::add(&AddRequest { dataset: &args.dataset, traces: &traces, options }, &mut report);
+    let request = AddRequest { dataset: &args.dataset, traces: &traces, datasets: &datasets, options };
+    let added = dataset::add(&request, &mut report);
     drop(bar);
     let added = added?;
     let to = &mut TerminalWriter::new(io::stdout().lock());

@@ -13,7 +13,7 @@ use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
 use crate::clock::Clock;
 use crate::console::TerminalWriter;
-use crate::dataset::{self, TraceOptions};
+use crate::dataset::{self, LargeTables, TraceOptions};
 use crate::export::convert::{Conversion, ConvertError, ConvertRequest, Converted};
 use crate::export::{ConversionLosses, FORMATS};
 use crate::formats;
@@ -198,7 +198,7 @@ fn write_tables(
         .into());
     }
     let options = TraceOptions {
-        method_calls: true,
+        large: LargeTables { method_calls: true, events: true },
         keep_damaged: true,
         tags: &[],
         unpack_limit: write.memory.limit(),

@@ -30,6 +30,7 @@ use super::track_builder::{
 };
 use super::writer_thread::WriterThread;
 use crate::formats::{CounterValue, Event, EventType, Flow, Value};
+use crate::text::hexadecimal;
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 /// The process that stands for the CPUs. No kernel has this pid: PID_MAX_LIMIT is 2^22.
@@ -335,8 +336,7 @@ impl TrackSink for ChromeJson {
                     },
                     Value::Str(s) => json_string(out, s),
                     Value::Bytes(bytes) => {
-                        let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
-                        json_string(out, hex.as_bytes());
+                        json_string(out, hexadecimal(bytes).as_bytes());
                     }
                 }
             }

@@ -10,6 +10,7 @@ use crate::formats::perfetto::fields::{ftrace_event, generic_ftrace_event, gener
 use crate::formats::perfetto::wire::write::{bytes, message, string, uint};
 use crate::formats::{Event, EventType, Field, FieldType, Payload, Value};
 use crate::ftrace::{Endian, task_state};
+use crate::text::hexadecimal;
 
 /// Encodes events of one type.
 pub(super) enum EventEncoder {
@@ -122,16 +123,8 @@ fn generic_value(out: &mut Vec<u8>, value: Value<'_>) {
         Value::Str(s) => string(out, field::STR_VALUE, s),
         Value::Int(v) => uint(out, field::INT_VALUE, v as u64),
         Value::Uint(v) => uint(out, field::UINT_VALUE, v),
-        Value::Bytes(b) => string(out, field::STR_VALUE, hex(b).as_bytes()),
+        Value::Bytes(b) => string(out, field::STR_VALUE, hexadecimal(b).as_bytes()),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut s, b| {
-        let _ = write!(s, "{b:02x}");
-        s
-    })
 }
 
 impl FieldEncoder {

@@ -3,6 +3,7 @@
 //! The sink receives slices, states and counters as they end, and keeps only what is open. The method
 //! profile is not made here: it follows the records of a method trace, not the timeline.
 
+mod large_tables;
 mod launch_row;
 mod open_slices;
 mod sink;
@@ -16,12 +17,13 @@ use std::io;
 use self::sink::TableSink;
 use super::track_builder::TrackBuilder;
 use crate::formats::input::Input;
-use crate::formats::{Head, Order, SinkAdapter};
+use crate::formats::{Event, EventType, Head, Order, Sink, SinkAdapter};
 use crate::tables::TraceRows;
 use crate::timeline::{
     self, MergeError, MergeOptions, MergeSummary, MethodThread, TimelineAdapter, TimelineSink,
 };
 
+pub use large_tables::LargeTables;
 pub use trace_row::{TraceFacts, push_source, push_trace, realtime};
 pub use utid::utid;
 
@@ -38,7 +40,7 @@ pub struct Tabulated {
 }
 
 /// Puts `inputs` on one clock, and makes the rows of their slices, states and counters, threads and
-/// processes, and of the launch in them; of each call of a method only `with_calls`.
+/// processes, and of the launch in them, and of the tables that `large` names.
 ///
 /// # Errors
 /// [`MergeError`]; the errors of `rows` are in [`MergeError::Io`].
@@ -46,9 +48,9 @@ pub fn tabulate(
     inputs: &[Input],
     options: &MergeOptions,
     rows: &mut TraceRows,
-    with_calls: bool,
+    large: LargeTables,
 ) -> Result<Tabulated, MergeError> {
-    let mut tables = TraceTables { builder: TrackBuilder::new(TableSink::new(rows, with_calls)), head: None };
+    let mut tables = TraceTables { builder: TrackBuilder::new(TableSink::new(rows, large)), head: None };
     let summary = timeline::merge(inputs, &mut tables, options)?;
     let sink = tables.builder.sink();
     let (threads, unmatched_asyncs) = (std::mem::take(&mut sink.method_threads), sink.unmatched_ends);
@@ -71,6 +73,11 @@ impl<'r> SinkAdapter for TraceTables<'r> {
     fn head(&mut self, head: &Head) -> io::Result<()> {
         self.head = Some(head.clone());
         Ok(())
+    }
+
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        self.builder.sink().raw_event(event, kind)?;
+        self.builder.event(event, kind)
     }
 }
 

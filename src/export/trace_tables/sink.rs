@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use super::large_tables::LargeTables;
 use super::open_slices::{CpuTimes, OpenSlices};
 use super::utid::utid;
 use crate::export::comparison::LaunchFinder;
@@ -12,7 +13,7 @@ use crate::export::track_builder::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
     Task, Tasks, ThreadState, TrackSink, counter_number,
 };
-use crate::formats::{CounterValue, Event, EventType};
+use crate::formats::{CounterValue, Event, EventType, event_catalog};
 use crate::tables::{Cell, TableId, TraceRows};
 use crate::timeline::{MergeSummary, MethodThread};
 
@@ -30,7 +31,9 @@ type AsyncKey = (i32, Vec<u8>, i64);
 /// Receives tracks, and makes rows.
 pub(super) struct TableSink<'r> {
     pub(super) rows: &'r mut TraceRows,
-    with_calls: bool,
+    large: LargeTables,
+    /// The fields of the last event as text.
+    args: Vec<u8>,
     next_id: u64,
     slices: OpenSlices<i32>,
     track_slices: OpenSlices<u32>,
@@ -67,10 +70,11 @@ struct SliceRow<'a> {
 }
 
 impl<'r> TableSink<'r> {
-    pub fn new(rows: &'r mut TraceRows, with_calls: bool) -> TableSink<'r> {
+    pub fn new(rows: &'r mut TraceRows, large: LargeTables) -> TableSink<'r> {
         TableSink {
             rows,
-            with_calls,
+            large,
+            args: Vec::new(),
             next_id: 0,
             slices: OpenSlices::default(),
             track_slices: OpenSlices::default(),
@@ -94,6 +98,28 @@ impl<'r> TableSink<'r> {
     fn utid(&mut self, tid: i32) -> i64 {
         self.tids.insert(tid);
         tid.into()
+    }
+
+    /// Makes a row of a kernel event as it was recorded, where these rows are wanted.
+    pub(super) fn raw_event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        if !self.large.events {
+            return Ok(());
+        }
+        let utid = self.utid(event.tid);
+        self.args.clear();
+        event_catalog::render(event, kind, &mut self.args);
+        let args = text(&self.args);
+        self.rows.push(
+            TableId::Event,
+            [
+                utid.into(),
+                event.cpu.into(),
+                Cell::Int(0),
+                event.ts.into(),
+                (&kind.name).into(),
+                args.trim_end().into(),
+            ],
+        )
     }
 
     fn slice(&mut self, row: &SliceRow<'_>, span: Span) -> io::Result<()> {
@@ -306,7 +332,7 @@ impl TrackSink for TableSink<'_> {
     }
 
     fn method_begin(&mut self, thread: &MethodThread, _: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
-        if self.with_calls {
+        if self.large.method_calls {
             let id = self.new_id();
             self.calls.begin(thread.index, id, open.cpu);
         }
@@ -314,7 +340,7 @@ impl TrackSink for TableSink<'_> {
     }
 
     fn method(&mut self, _: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
-        if !self.with_calls {
+        if !self.large.method_calls {
             return Ok(());
         }
         let Some(ended) = self.calls.end(&call.at.index, ns(call.span)) else { return Ok(()) };

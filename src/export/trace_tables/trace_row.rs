@@ -4,7 +4,7 @@ use std::io;
 
 use crate::clock::Clock;
 use crate::formats::{Damage, Head};
-use crate::tables::{Cell, SCHEMA_VERSION, TableId, TraceRows};
+use crate::tables::{COUNTED, Cell, SCHEMA_VERSION, TableId, TraceRows};
 use crate::timeline::{DataKind, InputSummary, MergeSummary};
 
 /// What is known of a trace at its end.
@@ -46,17 +46,8 @@ pub fn push_trace(rows: &mut TraceRows, facts: &TraceFacts<'_>) -> io::Result<()
     let verdict = traced().map(|input| input.verdict).min();
     let release = head.device.as_deref().and_then(|device| device.rsplit_once("Android "));
     let release = release.map(|(_, release)| release.trim());
-    let counts = [
-        TableId::Slice,
-        TableId::Sched,
-        TableId::ThreadState,
-        TableId::Counter,
-        TableId::MethodProfile,
-        TableId::MethodCall,
-        TableId::Launch,
-    ]
-    .map(|table| rows.count(table));
-    let [slices, scheds, states, counters, profiles, calls, launches] = counts.map(Cell::from);
+    let counts = COUNTED.map(|(table, _)| Cell::from(rows.count(table)));
+    let [slices, scheds, states, counters, profiles, calls, launches, raw_events] = counts;
     rows.push(
         TableId::Trace,
         [
@@ -91,6 +82,7 @@ pub fn push_trace(rows: &mut TraceRows, facts: &TraceFacts<'_>) -> io::Result<()
             profiles,
             calls,
             launches,
+            raw_events,
         ],
     )
 }

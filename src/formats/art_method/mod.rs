@@ -47,6 +47,7 @@ pub use records::{Record, Records};
 use super::ReadReport;
 use crate::art::{BlockEncoding, CounterTime, MAGIC, always_on_form};
 use crate::clock::Clock;
+use crate::text::utc_date;
 
 /// The largest number of threads that read the records of one trace. More threads would only wait for memory.
 pub(crate) const MAX_WORKERS: usize = 8;
@@ -148,18 +149,9 @@ pub(crate) const YEAR_2001_NS: u64 = 1_000_000_000_000_000_000;
 /// A reading of CLOCK_REALTIME, ns, as `2014-03-30 13:58:15` in UTC; `None` for a reading of another clock.
 fn time_of_day(ns: u64) -> Option<String> {
     let seconds = (ns > YEAR_2001_NS).then_some(ns / 1_000_000_000)?;
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Days since 0000-03-01, by eras of 400 years (Howard Hinnant, chrono-compatible date algorithms).
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    Some(format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"))
+    let (day, hour, minute, second) =
+        (utc_date(seconds), seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    Some(format!("{day} {hour:02}:{minute:02}:{second:02}"))
 }
 
 /// A traced thread.
