@@ -205,16 +205,22 @@ impl Tracer {
     /// Writes a marker into the ring, if that is its place. Returns whether it was written.
     #[inline(always)]
     fn put_into_ring(&self, pieces: Option<Pieces<'_>>) -> Option<bool> {
-        if self.may_use_ring() { ring_writer::write(&pieces?) } else { None }
+        if self.may_use_ring() { ring_writer::write(pieces?) } else { None }
     }
 
     /// Writes the marker that `marker` makes of the process id, whether or not the tag is on.
-    // Apart from its caller, which does without the buffer while the tag is off.
+    // Apart from its caller, which needs no registers for it while the tag is off.
     #[inline(never)]
     pub(super) fn mark_now<'m>(&self, marker: impl Fn(i32) -> Marker<'m>) -> bool {
-        if let Some(written) = self.put_into_ring(marker(0).pieces()) {
-            return written;
+        match self.put_into_ring(marker(0).pieces()) {
+            Some(written) => written,
+            None => self.put_into_file(marker),
         }
+    }
+
+    // Apart from its caller, which does without the buffer where markers go to a ring.
+    #[inline(never)]
+    fn put_into_file<'m>(&self, marker: impl Fn(i32) -> Marker<'m>) -> bool {
         // The prefix has the process id.
         let written = match marker(0).short_pieces() {
             Some(pieces) => pieces.encode(&self.prefix(), |bytes| self.put(bytes)),
@@ -265,9 +271,14 @@ impl Tracer {
 
     /// Ends a slice whether or not the tag is on.
     pub(super) fn write_end(&self) -> bool {
-        if let Some(written) = self.put_into_ring(Some(Pieces::END)) {
-            return written;
+        match self.put_into_ring(Some(Pieces::END)) {
+            Some(written) => written,
+            None => self.write_end_into_file(),
         }
+    }
+
+    #[inline(never)]
+    fn write_end_into_file(&self) -> bool {
         let prefix = self.prefix();
         let mut buf = [0; 1 + Prefix::ROOM];
         buf[0] = b'E';

@@ -75,12 +75,20 @@ pub(super) fn is_idle() -> bool {
 
 /// Writes a marker into the ring. Returns whether it was written; `None` if `trace_marker` is its place.
 #[inline(always)]
-pub(super) fn write(pieces: &Pieces<'_>) -> Option<bool> {
+pub(super) fn write(pieces: Pieces<'_>) -> Option<bool> {
     match own::memory() {
         Some(memory) => write_to(memory, pieces),
         None if MODE.load(Ordering::Relaxed) == OFF => None,
-        None => write_to(find()?, pieces),
+        None => write_first(pieces.phase, pieces.track, pieces.name, pieces.number),
     }
+}
+
+// A second copy of `write_to`: with two calls of it the compiler would make a function of it, which knows no kind of
+// marker. The pieces come one by one, because `Pieces` would have to be in memory.
+#[cold]
+#[inline(never)]
+fn write_first(phase: u8, track: &[u8], name: &[u8], number: i64) -> Option<bool> {
+    write_to(find()?, Pieces { phase, track, name, number })
 }
 
 /// Makes the ring, if the environment or the parent of a fork wants one. A process that cannot make a ring
@@ -107,30 +115,31 @@ fn find() -> Option<&'static RingMemory> {
 }
 
 /// The block of a thread.
+#[derive(Clone, Copy)]
 struct Slot {
     /// The [`own::epoch`] of the ring that the block belongs to; 0 while the thread has none.
-    epoch: Cell<u32>,
-    block: Cell<usize>,
+    epoch: u32,
+    block: u32,
 }
 
 thread_local! {
-    static SLOT: Slot = const { Slot { epoch: Cell::new(0), block: Cell::new(0) } };
+    static SLOT: Cell<Slot> = const { Cell::new(Slot { epoch: 0, block: 0 }) };
     static GIVE_BACK: GiveBack = const { GiveBack };
 }
 
 #[inline(always)]
-fn write_to(memory: &'static RingMemory, pieces: &Pieces<'_>) -> Option<bool> {
+fn write_to(memory: &'static RingMemory, pieces: Pieces<'_>) -> Option<bool> {
     let wanted = memory.head.wanted.load(Ordering::Acquire);
     if wanted == 0 {
         return if MODE.load(Ordering::Relaxed) == ON_ELSE_FILE { None } else { Some(false) };
     }
-    SLOT.with(|slot| {
-        if slot.epoch.get() != own::epoch() && !take_block(memory, slot, wanted) {
-            return Some(false);
-        }
-        let block = slot.block.get() % BLOCKS;
-        Some(put(&memory.controls[block], &memory.records[block], wanted, pieces))
-    })
+    let mut slot = SLOT.get();
+    if slot.epoch != own::epoch() {
+        let Some(taken) = take_block(memory, wanted) else { return Some(false) };
+        slot = taken;
+    }
+    let block = slot.block as usize % BLOCKS;
+    Some(put(&memory.controls[block], &memory.records[block], wanted, pieces))
 }
 
 /// The time in the clock that the recorder wants.
@@ -141,14 +150,20 @@ fn now(wanted: u32) -> u64 {
     {
         return ticks;
     }
+    boottime_ns()
+}
+
+// Apart from its caller, which needs no registers for it.
+#[cold]
+fn boottime_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_BOOTTIME)
         .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 /// Writes a record into the block of the calling thread. Returns whether it had room.
 #[inline(always)]
-fn put(control: &Control, records: &Records, wanted: u32, pieces: &Pieces<'_>) -> bool {
-    let Pieces { phase, track, name, number } = *pieces;
+fn put(control: &Control, records: &Records, wanted: u32, pieces: Pieces<'_>) -> bool {
+    let Pieces { phase, track, name, number } = pieces;
     let (track, name) = (&track[..track.len().min(MAX_LEN)], &name[..name.len().min(MAX_LEN)]);
     let words = fixed_words(phase) + track.len().div_ceil(8) + name.len().div_ceil(8);
     let start = control.written.load(Ordering::Relaxed);
@@ -209,9 +224,9 @@ fn words_of(name: &[u8], word: &mut impl FnMut(u64)) {
     });
 }
 
-/// Takes a free block for the calling thread, and writes who it is. Returns whether there was one.
+/// Takes a free block for the calling thread, and writes who it is. `None` if there was none.
 #[cold]
-fn take_block(memory: &'static RingMemory, slot: &Slot, wanted: u32) -> bool {
+fn take_block(memory: &'static RingMemory, wanted: u32) -> Option<Slot> {
     /// Where the search for a free block begins.
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let (tid, name) = (own::thread_id(), own::thread_name());
@@ -232,11 +247,11 @@ fn take_block(memory: &'static RingMemory, slot: &Slot, wanted: u32) -> bool {
             let dropped = control.dropped.load(Ordering::Relaxed);
             let number = i64::from(tid) | i64::from(dropped) << 32;
             let thread = Pieces { phase: THREAD, track: b"", name, number };
-            if put(control, &memory.records[block], wanted, &thread) {
+            if put(control, &memory.records[block], wanted, thread) {
                 NEXT.store(block as u32, Ordering::Relaxed);
-                slot.block.set(block);
-                slot.epoch.set(own::epoch());
-                return true;
+                let slot = Slot { epoch: own::epoch(), block: block as u32 };
+                SLOT.set(slot);
+                return Some(slot);
             }
             // Full, of records of a thread that has ended. Nobody's marker was dropped.
             control.dropped.store(dropped, Ordering::Relaxed);
@@ -244,7 +259,7 @@ fn take_block(memory: &'static RingMemory, slot: &Slot, wanted: u32) -> bool {
         }
     }
     memory.head.unowned.fetch_add(1, Ordering::Relaxed);
-    false
+    None
 }
 
 /// Gives the block of a thread back when the thread ends. What is in it stays there for the recorder, and the
@@ -254,10 +269,11 @@ struct GiveBack;
 impl Drop for GiveBack {
     fn drop(&mut self) {
         let _ = SLOT.try_with(|slot| {
-            if slot.epoch.replace(0) == own::epoch()
+            let Slot { epoch, block } = slot.replace(Slot { epoch: 0, block: 0 });
+            if epoch == own::epoch()
                 && let Some(memory) = own::memory()
             {
-                memory.controls[slot.block.get() % BLOCKS].owner.store(0, Ordering::Release);
+                memory.controls[block as usize % BLOCKS].owner.store(0, Ordering::Release);
             }
         });
     }
