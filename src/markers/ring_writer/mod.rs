@@ -12,7 +12,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::encode::{MAX_LEN, Pieces};
 use super::ring::Stamp;
-use super::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, Control, Records, RingMemory, WRITING};
+use super::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, Control, RingMemory, WRITING};
 use super::ring::record::{THREAD, first_word, fixed_words, has_number};
 use crate::counter;
 
@@ -76,19 +76,39 @@ pub(super) fn is_idle() -> bool {
 /// Writes a marker into the ring. Returns whether it was written; `None` if `trace_marker` is its place.
 #[inline(always)]
 pub(super) fn write(pieces: Pieces<'_>) -> Option<bool> {
+    let slot = SLOT.get();
     match own::memory() {
-        Some(memory) => write_to(memory, pieces),
         None if MODE.load(Ordering::Relaxed) == OFF => None,
-        None => write_first(pieces.phase, pieces.track, pieces.name, pieces.number),
+        Some(memory)
+            if counter::IS_READABLE
+                && slot.epoch == own::epoch()
+                && memory.head.wanted.load(Ordering::Acquire) == Stamp::Counter.wanted() =>
+        {
+            Some(put(memory, slot.block, || counter::ticks().unwrap_or(0), pieces))
+        }
+        _ => write_first(pieces.phase, pieces.track, pieces.name, pieces.number),
     }
 }
 
-// A second copy of `write_to`: with two calls of it the compiler would make a function of it, which knows no kind of
-// marker. The pieces come one by one, because `Pieces` would have to be in memory.
+/// Writes the first marker of a thread or of the process, or one that the recorder does not want stamped with the
+/// CPU's counter. The pieces come one by one, because [`Pieces`] would have to be in memory for a call.
 #[cold]
 #[inline(never)]
 fn write_first(phase: u8, track: &[u8], name: &[u8], number: i64) -> Option<bool> {
-    write_to(find()?, Pieces { phase, track, name, number })
+    let memory = match own::memory() {
+        Some(memory) => memory,
+        None => find()?,
+    };
+    let wanted = memory.head.wanted.load(Ordering::Acquire);
+    if wanted == 0 {
+        return if MODE.load(Ordering::Relaxed) == ON_ELSE_FILE { None } else { Some(false) };
+    }
+    let mut slot = SLOT.get();
+    if slot.epoch != own::epoch() {
+        let Some(taken) = take_block(memory, wanted) else { return Some(false) };
+        slot = taken;
+    }
+    Some(put(memory, slot.block, || now(wanted), Pieces { phase, track, name, number }))
 }
 
 /// Makes the ring, if the environment or the parent of a fork wants one. A process that cannot make a ring
@@ -127,42 +147,22 @@ thread_local! {
     static GIVE_BACK: GiveBack = const { GiveBack };
 }
 
-#[inline(always)]
-fn write_to(memory: &'static RingMemory, pieces: Pieces<'_>) -> Option<bool> {
-    let wanted = memory.head.wanted.load(Ordering::Acquire);
-    if wanted == 0 {
-        return if MODE.load(Ordering::Relaxed) == ON_ELSE_FILE { None } else { Some(false) };
-    }
-    let mut slot = SLOT.get();
-    if slot.epoch != own::epoch() {
-        let Some(taken) = take_block(memory, wanted) else { return Some(false) };
-        slot = taken;
-    }
-    let block = slot.block as usize % BLOCKS;
-    Some(put(&memory.controls[block], &memory.records[block], wanted, pieces))
-}
-
 /// The time in the clock that the recorder wants.
-#[inline(always)]
 fn now(wanted: u32) -> u64 {
     if wanted == Stamp::Counter.wanted()
         && let Some(ticks) = counter::ticks()
     {
         return ticks;
     }
-    boottime_ns()
-}
-
-// Apart from its caller, which needs no registers for it.
-#[cold]
-fn boottime_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_BOOTTIME)
         .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// Writes a record into the block of the calling thread. Returns whether it had room.
+/// Writes a record into a block, which is the calling thread's. Returns whether it had room.
 #[inline(always)]
-fn put(control: &Control, records: &Records, wanted: u32, pieces: Pieces<'_>) -> bool {
+fn put(memory: &RingMemory, block: u32, now: impl FnOnce() -> u64, pieces: Pieces<'_>) -> bool {
+    let block = block as usize % BLOCKS;
+    let (control, records) = (&memory.controls[block], &memory.records[block]);
     let Pieces { phase, track, name, number } = pieces;
     let (track, name) = (&track[..track.len().min(MAX_LEN)], &name[..name.len().min(MAX_LEN)]);
     let words = fixed_words(phase) + track.len().div_ceil(8) + name.len().div_ceil(8);
@@ -170,14 +170,13 @@ fn put(control: &Control, records: &Records, wanted: u32, pieces: Pieces<'_>) ->
     let used = (start & !WRITING).wrapping_sub(control.read.load(Ordering::Acquire));
     // A signal handler may come between two stores of the marker that it interrupts.
     if start & WRITING != 0 || used > BLOCK_BYTES || (BLOCK_BYTES - used) as usize / 8 < words {
-        drop_one(control);
-        return false;
+        return drop_one(control);
     }
     // A recorder that sees this bit waits with later markers of other threads. A marker of this thread that
     // it does not see yet is younger than the moment at which the recorder last looked.
     control.written.store(start | WRITING, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
-    let time = now(wanted);
+    let time = now();
     let mut at = start as usize / 8;
     let mut word = |word: u64| {
         records[at % BLOCK_WORDS].store(word, Ordering::Relaxed);
@@ -197,18 +196,21 @@ fn put(control: &Control, records: &Records, wanted: u32, pieces: Pieces<'_>) ->
     true
 }
 
+/// Counts a marker that is not written.
 #[cold]
-fn drop_one(control: &Control) {
+fn drop_one(control: &Control) -> bool {
     // This thread alone writes the number; a signal handler on it may come in between and count too.
     control.dropped.fetch_add(1, Ordering::Relaxed);
+    false
 }
 
 /// Hands the bytes of a name to `word`, eight at a time, the last ones filled up with zeroes.
 #[inline(always)]
 fn words_of(name: &[u8], word: &mut impl FnMut(u64)) {
-    let (chunks, rest) = name.as_chunks::<8>();
-    for chunk in chunks {
+    let mut rest = name;
+    while let Some((chunk, more)) = rest.split_first_chunk::<8>() {
         word(u64::from_le_bytes(*chunk));
+        rest = more;
     }
     if rest.is_empty() {
         return;
@@ -247,7 +249,7 @@ fn take_block(memory: &'static RingMemory, wanted: u32) -> Option<Slot> {
             let dropped = control.dropped.load(Ordering::Relaxed);
             let number = i64::from(tid) | i64::from(dropped) << 32;
             let thread = Pieces { phase: THREAD, track: b"", name, number };
-            if put(control, &memory.records[block], wanted, thread) {
+            if put(memory, block as u32, || now(wanted), thread) {
                 NEXT.store(block as u32, Ordering::Relaxed);
                 let slot = Slot { epoch: own::epoch(), block: block as u32 };
                 SLOT.set(slot);

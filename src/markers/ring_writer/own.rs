@@ -64,7 +64,7 @@ fn make_now() -> io::Result<()> {
     let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
     fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
     let map = RingMap::of(&file)?;
-    map.head.begin(std::process::id(), counter::ticks().is_some());
+    map.head.begin(std::process::id(), counter::IS_READABLE);
     if !CHILD_FORGETS.swap(true, Ordering::Relaxed) {
         // SAFETY: the function makes system calls and stores numbers, which the child of a fork may do.
         unsafe { libc::pthread_atfork(None, None, Some(forget)) };
