@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::batches::make_parent;
 use super::error::DatasetError;
 use super::trace::{Ingested, IngestedTrace, Refusal, TraceOptions, ingest};
+use crate::output_file::dir_of;
 use crate::tables::{PartFiles, TABLES};
 use crate::timeline::MergeSummary;
 
@@ -34,7 +35,7 @@ pub fn export(
         return Err(DatasetError::NoTables { path: output.display().to_string() });
     }
     make_parent(output).map_err(DatasetError::io(output))?;
-    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = dir_of(output);
     let trace = match ingest(inputs, options, parent, &|_| false) {
         Ok(Ingested::New(trace)) => *trace,
         Ok(Ingested::Known(id)) => return Err(DatasetError::Input(id)),

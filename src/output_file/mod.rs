@@ -184,11 +184,12 @@ fn open_directly(target: &Path, meta: &Metadata) -> io::Result<Option<File>> {
 
 /// Whether only the system gives names in the target's directory: `/dev` and `/proc/…`.
 fn is_name_of_descriptor(target: &Path) -> bool {
-    let dir = match target.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir,
-        _ => Path::new("."),
-    };
-    fs::canonicalize(dir).is_ok_and(|dir| dir == Path::new("/dev") || dir.starts_with("/proc"))
+    fs::canonicalize(dir_of(target)).is_ok_and(|dir| dir == Path::new("/dev") || dir.starts_with("/proc"))
+}
+
+/// The directory in which a file of this name is.
+pub(crate) fn dir_of(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Creates a new file in the directory of `target`, under a name that nobody can predict. The file may be
@@ -409,10 +410,7 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
 
 /// Whether writing one output would replace the other.
 fn is_same_target(a: &Path, b: &Path) -> bool {
-    let place = |path: &Path| {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Some((fs::canonicalize(dir).ok()?, path.file_name()?.to_owned()))
-    };
+    let place = |path: &Path| Some((fs::canonicalize(dir_of(path)).ok()?, path.file_name()?.to_owned()));
     let replaced = |path: &Path| fs::metadata(path).map_or(true, |meta| meta.is_file());
     match (is_stdout(a), is_stdout(b)) {
         (false, false) => replaced(a) && place(a).is_some_and(|a| Some(a) == place(b)),

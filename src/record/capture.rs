@@ -29,7 +29,7 @@ use nix::libc;
 use super::RecordError;
 use super::capture_target::CaptureTarget;
 use super::output::{FinalState, FinishedOutput, RecordingOutput};
-use crate::output_file::{Readers, create_beside};
+use crate::output_file::{Readers, create_beside, dir_of};
 use crate::trace_dat::{CpuData, DatHead, HeadParts, RecorderInfo, Settle, Slot, write_v7};
 
 /// Alignment of regions and holes in the file, bytes: a multiple of every file system's block size and of the
@@ -89,8 +89,8 @@ fn align_up(n: u64) -> u64 {
 
 /// Free bytes on the file system that holds `path` or, if `path` does not exist, the directory of `path`.
 fn free_bytes(path: &Path) -> Option<u64> {
-    let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let stat = nix::sys::statvfs::statvfs(path).or_else(|_| nix::sys::statvfs::statvfs(dir)).ok()?;
+    let statvfs = nix::sys::statvfs::statvfs;
+    let stat = statvfs(path).or_else(|_| statvfs(dir_of(path))).ok()?;
     #[allow(clippy::unnecessary_cast)] // 32 bits wide on 32-bit targets
     Some(stat.blocks_available() as u64 * stat.fragment_size() as u64)
 }

@@ -10,7 +10,7 @@ use crate::counter;
 const MAX_SNAPSHOTS: usize = 256;
 
 /// The time of a POSIX clock, ns.
-fn read(clock: ClockId) -> u64 {
+pub(super) fn posix_ns(clock: ClockId) -> u64 {
     clock_gettime(clock).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }
 
@@ -39,9 +39,9 @@ impl BracketedReading {
     /// Reads a clock several times and returns the shortest attempt.
     fn shortest(read_clock: impl Fn() -> u64) -> BracketedReading {
         let once = || {
-            let before = read(ClockId::CLOCK_MONOTONIC);
+            let before = posix_ns(ClockId::CLOCK_MONOTONIC);
             let value = read_clock();
-            let took_ns = read(ClockId::CLOCK_MONOTONIC).saturating_sub(before);
+            let took_ns = posix_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(before);
             BracketedReading { value, monotonic_ns: before + took_ns / 2, took_ns }
         };
         (1..READ_ATTEMPTS)
@@ -67,7 +67,7 @@ pub(crate) fn snapshot(tracefs: &Tracefs) -> Snapshot {
     let monotonic = ticks.monotonic_ns;
     let mut took = ticks.took_ns;
     let mut clock = |id| {
-        let reading = BracketedReading::shortest(|| read(id));
+        let reading = BracketedReading::shortest(|| posix_ns(id));
         took = took.max(reading.took_ns);
         reading.value_at(monotonic)
     };
@@ -76,7 +76,7 @@ pub(crate) fn snapshot(tracefs: &Tracefs) -> Snapshot {
     let boottime = clock(ClockId::CLOCK_BOOTTIME);
     // The ftrace clock is read last: reading it means opening a file, and its resolution is only 1 µs.
     let ftrace = now_ts(tracefs).map(|ts| {
-        let late = read(ClockId::CLOCK_MONOTONIC).saturating_sub(monotonic);
+        let late = posix_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(monotonic);
         ts.saturating_sub(late)
     });
     Snapshot {

@@ -242,6 +242,22 @@ fn a_device_that_cannot_be_used_says_why_and_what_helps() {
 }
 
 #[test]
+fn a_device_that_no_binary_runs_on_is_told() {
+    let Some(desk) = Desk::one() else { return };
+    desk.has_program("uname", "echo mips64");
+    desk.has_program("getprop", "true");
+    assert_said(&desk.run("record sched"), 1, "S1: unknown machine \"mips64\": there are binaries for arm64");
+    desk.has_program("getprop", "[ $1 != ro.product.cpu.abi ] || echo riscv64");
+    assert_said(&desk.run("record sched"), 1, "no tracebridge binary for riscv64: build it with");
+    let foreign = desk.path("binaries/riscv64");
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("tracebridge"), b"\x7fELF of another machine").unwrap();
+    let said = desk.run("record sched");
+    assert_said(&said, 1, "the riscv64 binary does not run on this device (mips64)");
+    assert_eq!((desk.outputs(), desk.left_on("S1")), (vec![], vec!["bin".to_owned()]));
+}
+
+#[test]
 fn a_recording_becomes_a_file_and_leaves_nothing_on_the_device() {
     for features in [MODERN, "cmd"] {
         let Some(desk) = Desk::with(&[("S1", "device")], features) else { return };

@@ -1,43 +1,11 @@
 //! Aligns method traces of simulated devices with their kernel recordings, and compares the result with the
 //! true times.
 
-use std::collections::HashMap;
-use std::io;
-
 use tracebridge::clock::Clock;
-use tracebridge::formats::{Event, EventType, Sink};
-use tracebridge::timeline::{
-    self, Edge, MergeError, MergeOptions, MergeSummary, MethodThread, TimelineSink, Verdict,
-};
+use tracebridge::timeline::{self, MergeError, MergeOptions, MergeSummary, Verdict};
 
+use crate::aligned_edges::AlignedEdges;
 use crate::scenario::{Era, Random, START, Scenario, SimulatedFiles, sources};
-
-/// Collects the time that the alignment gave each enter and exit of each thread.
-#[derive(Default)]
-struct AlignedEdges {
-    threads: HashMap<u32, MethodThread>,
-    edges: HashMap<u32, Vec<u64>>,
-}
-
-impl Sink for AlignedEdges {
-    fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl TimelineSink for AlignedEdges {
-    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
-        self.threads.insert(thread.index, thread.clone());
-        Ok(())
-    }
-    fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
-        self.edges.entry(thread).or_default().extend(edges.iter().map(|e| e.ts));
-        Ok(())
-    }
-    fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 fn merged(made: &SimulatedFiles, options: &MergeOptions) -> Result<(MergeSummary, AlignedEdges), MergeError> {
     let mut aligned = AlignedEdges::default();

@@ -3,6 +3,8 @@
 #[cfg(unix)]
 #[path = "../support/adb_server.rs"]
 mod adb_server;
+#[path = "../support/aligned_edges.rs"]
+mod aligned_edges;
 #[path = "../support/art_always_on.rs"]
 mod art_always_on;
 #[path = "../support/art_blocks.rs"]
@@ -15,6 +17,8 @@ mod art_writer;
 mod damage;
 #[path = "../support/dat_writer.rs"]
 mod dat_writer;
+#[path = "../support/files.rs"]
+mod files;
 #[path = "../support/foreign_dat.rs"]
 mod foreign_dat;
 #[path = "../support/report_page.rs"]

@@ -2,22 +2,21 @@
 //! through the merge. The writers of the tests follow the description of the bytes and share nothing with the
 //! reader.
 
-use std::collections::HashMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tempfile::TempDir;
 use tracebridge::clock::Clock;
 use tracebridge::formats::art_method::MethodTrace;
 use tracebridge::formats::input::Input;
-use tracebridge::formats::{Event, EventType, Sink};
-use tracebridge::timeline::{self, Edge, MergeOptions, MergeSummary, MethodThread, TimelineSink, Verdict};
+use tracebridge::timeline::{self, MergeOptions, Verdict};
 
+use crate::aligned_edges::AlignedEdges;
 use crate::art_always_on::{self, Stream, anr_dump, perfetto_packet};
 use crate::art_blocks::{self, Blocks, Writer};
 use crate::art_writer::{Action, ArtTrace, Method, Record};
 use crate::damage::check_damaged_copies;
+use crate::files::Files;
 use crate::scenario::{Era, Scenario, SimulatedFiles};
 use crate::support::tracebridge;
 
@@ -53,20 +52,6 @@ fn sample() -> ArtTrace {
         threads: vec![(4_660, "main".into()), (4_661, "worker".into())],
         methods: vec![method("a.App", "run"), method("a.App", "work"), method("a.b.Net", "read")],
         records: records.into_iter().map(record).collect(),
-    }
-}
-
-struct Files(TempDir);
-
-impl Files {
-    fn new() -> Files {
-        Files(TempDir::new().unwrap())
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.0.path().join(name);
-        std::fs::write(&path, bytes).unwrap();
-        path
     }
 }
 
@@ -365,33 +350,6 @@ fn a_full_ring_is_said_to_be_out_of_order() {
     let path = files.write("ring.trace", &art_always_on::to_bytes(&trace, Stream::AllMethods));
     let (code, _, error) = run(&["profile"], &path);
     assert!(code == 0 && error.contains("1 threads have filled their rings"), "{error}");
-}
-
-/// Collects the time that the alignment gave each enter and exit of each thread.
-#[derive(Default)]
-struct AlignedEdges {
-    threads: HashMap<u32, MethodThread>,
-    edges: HashMap<u32, Vec<u64>>,
-}
-
-impl Sink for AlignedEdges {
-    fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl TimelineSink for AlignedEdges {
-    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
-        self.threads.insert(thread.index, thread.clone());
-        Ok(())
-    }
-    fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
-        self.edges.entry(thread).or_default().extend(edges.iter().map(|e| e.ts));
-        Ok(())
-    }
-    fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Merges `trace` with the recording, and checks clock, threads and times against the truth.

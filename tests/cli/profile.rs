@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::art_blocks::{self, Blocks, Writer};
 use crate::art_writer::{Action, ArtTrace, Method, Record};
+use crate::files::Files;
 use crate::support::tracebridge;
 
 /// Two threads. `main` calls run → work → work → read, and read is left by an exception. `wörker 张` calls
@@ -40,20 +40,6 @@ fn sample() -> ArtTrace {
             Method::new("a.b.Net", "read"),
         ],
         records: records.map(Record::from).to_vec(),
-    }
-}
-
-struct Files(TempDir);
-
-impl Files {
-    fn new() -> Files {
-        Files(TempDir::new().unwrap())
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.0.path().join(name);
-        std::fs::write(&path, bytes).unwrap();
-        path
     }
 }
 

@@ -74,6 +74,9 @@ fn a_recording_becomes_a_file_here_and_leaves_nothing_there() {
     expect(0, &device, dir, &["record", "sched", "-t", "500ms", "--stream", "-o", "s.dat"]);
     assert!(json(&["info", "--json"], &[&dir.join("s.dat")])["events"].as_u64() > Some(10));
     expect(1, &device, dir, &["record", "nonsense"]);
+    let closed = expect(1, &device, dir, &["record", "sched", "--tracefs", "/nowhere", "-o", "none.dat"]);
+    assert!(adb::text(&closed).contains("/nowhere"), "{}", adb::text(&closed));
+    assert!(!dir.join("none.dat").exists());
     assert_clean(&device, before);
     reset(&device);
 }
@@ -185,6 +188,17 @@ fn a_launch_is_one_file_here() {
     assert!(info["events"].as_u64() > Some(100), "{info}");
     assert_clean(&device, before);
     device.run(&format!("rm {DIR}/reference_app"));
+
+    // An `am` that refuses, as Android's own does for a component that it does not know: with status 1.
+    let refusal = "Error: Activity class {com.example.app/.Main} does not exist.";
+    let am = "/system/bin/am";
+    device.run(&format!(
+        "printf '%s\\n' '#!/bin/sh' '[ $1 != start ] || {{ echo \"{refusal}\"; exit 1; }}' >{am}; chmod 755 {am}"
+    ));
+    let failed = expect(1, &device, dir.path(), &["launch", "com.example.app", "sched", "-o", "no.pftrace"]);
+    assert!(adb::text(&failed).contains("does not exist"), "{}", adb::text(&failed));
+    assert!(!dir.path().join("no.pftrace").exists());
+    assert_clean(&device, before);
     reset(&device);
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Parser};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::progress_bar::ProgressBar;
 use super::{MemoryArgs, print_list, size};
@@ -211,23 +211,22 @@ fn write_tables(
     let summary = &exported.summary;
     let is_lossy = summary.report.is_lossy() || summary.problems.are_lossy();
     let is_irregular = !summary.report.irregular.is_empty();
-    let to = &mut TerminalWriter::new(io::stdout().lock());
     let path = &output.output;
+    let to = &mut TerminalWriter::new(io::stdout().lock());
     let printed = match write.json {
-        true => {
-            let output = json!({ "path": path, "format": TABLES_ENDING, "bytes": exported.bytes });
-            let value = json!({
-                "output": output, "outcome": summary, "dropped": {}, "reduced": {},
-                "lossy": is_lossy, "irregular": is_irregular,
-            });
-            writeln!(to, "{value}")
-        }
+        true => print_json(
+            to,
+            json!({ "path": path, "format": TABLES_ENDING, "bytes": exported.bytes }),
+            summary,
+            &ConversionLosses::default(),
+            (is_lossy, is_irregular),
+        ),
         false => print_summary(to, summary, place.explain).and_then(|()| {
             writeln!(to, "written: {} (a directory of tables, {})", path.display(), size(exported.bytes))?;
             writeln!(to, "open it: DuckDB, pandas, Spark; docs/dataset.md describes the tables")
         }),
     };
-    printed.and_then(|()| to.flush()).context("standard output")?;
+    unless_unread(printed.and_then(|()| to.flush()))?;
     Ok(if is_lossy || write.strict && is_irregular { Exit::Lossy } else { Exit::Complete })
 }
 
@@ -267,15 +266,18 @@ pub(super) fn write_timeline(
         // The output is written: that nobody reads the summary does not change the result.
         let _ = print(io::stderr(), output, args, &converted, explain);
     } else {
-        match print(io::stdout().lock(), output, args, &converted, explain) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                return Err(error).context("standard output");
-            }
-            _ => {}
-        }
+        unless_unread(print(io::stdout().lock(), output, args, &converted, explain))?;
     }
     let is_lossy = converted.is_lossy() || args.strict && converted.is_irregular();
     Ok(if is_lossy { Exit::Lossy } else { Exit::Complete })
+}
+
+/// What came of printing a summary: that its reader went away changes nothing.
+fn unless_unread(printed: io::Result<()>) -> anyhow::Result<()> {
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("standard output"),
+        _ => Ok(()),
+    }
 }
 
 /// The error of a conversion, as one of the command line where that is what it is.
@@ -295,7 +297,13 @@ fn print(
 ) -> io::Result<()> {
     let to = &mut TerminalWriter::new(to);
     if args.json {
-        print_json(to, output, converted)?;
+        print_json(
+            to,
+            json!({ "path": output, "format": converted.format.name, "bytes": converted.bytes }),
+            &converted.summary,
+            &converted.losses,
+            (converted.is_lossy(), converted.is_irregular()),
+        )?;
     } else {
         print_summary(to, &converted.summary, explain)?;
         print_output(to, output, converted)?;
@@ -303,14 +311,18 @@ fn print(
     to.flush()
 }
 
-fn print_json(to: &mut dyn Write, path: &Path, converted: &Converted) -> io::Result<()> {
-    let output = json!({
-        "path": path, "format": converted.format.name, "bytes": converted.bytes,
-    });
-    let ConversionLosses { dropped, reduced } = &converted.losses;
+/// Prints the summary for scripts (docs/schemas/convert.json).
+fn print_json(
+    to: &mut dyn Write,
+    output: Value,
+    summary: &MergeSummary,
+    losses: &ConversionLosses,
+    (is_lossy, is_irregular): (bool, bool),
+) -> io::Result<()> {
+    let ConversionLosses { dropped, reduced } = losses;
     let value = json!({
-        "output": output, "outcome": converted.summary, "dropped": dropped, "reduced": reduced,
-        "lossy": converted.is_lossy(), "irregular": converted.is_irregular(),
+        "output": output, "outcome": summary, "dropped": dropped, "reduced": reduced,
+        "lossy": is_lossy, "irregular": is_irregular,
     });
     writeln!(to, "{value}")
 }

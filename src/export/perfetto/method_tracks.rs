@@ -13,7 +13,7 @@ use crate::formats::perfetto::fields::{
 use crate::formats::perfetto::track_table::METHOD_TRACK;
 use crate::formats::perfetto::wire::write::{bytes, message, string, uint};
 use crate::formats::perfetto::wire::{LENGTH_DELIMITED, VARINT, tag};
-use crate::timeline::{Edge, EdgeKind, MethodName, MethodThread};
+use crate::timeline::{Edge, EdgeKind, MethodThread};
 
 /// The clock of the packet timestamps. Clocks 64 to 127 belong to a packet sequence, and this one is
 /// incremental: each timestamp is the difference to the one before (`ClockSnapshot` in clock_snapshot.proto).
@@ -34,7 +34,8 @@ pub(super) struct MethodTracks {
     tracks: Vec<Option<MethodTrack>>,
 }
 
-struct MethodTrack {
+/// The track of one thread of a method trace.
+pub(super) struct MethodTrack {
     sequence: u64,
     /// The uuid.
     track: u64,
@@ -53,38 +54,20 @@ struct MethodTrack {
 }
 
 impl MethodTracks {
-    pub(super) fn method(&mut self, id: usize, name: &MethodName<'_>) {
+    /// Gives the method with this id its name.
+    pub(super) fn set_name(&mut self, id: usize, name: Vec<u8>) {
         if self.names.len() <= id {
             self.names.resize(id + 1, Vec::new());
         }
-        let dot = if name.class.is_empty() { "" } else { "." };
-        self.names[id] = format!("{}{dot}{}", name.class, name.name).into_bytes();
+        self.names[id] = name;
     }
 
-    /// Adds a thread, whose slices are in a packet sequence and on tracks with free `ids`. `clock` is the
-    /// clock of the timeline, a value of the enum `BuiltinClock`.
-    pub(super) fn thread(&mut self, thread: &MethodThread, ids: &mut FreeIds, clock: u64) {
-        let index = thread.index as usize;
+    /// Adds the track of the thread with this index.
+    pub(super) fn set_track(&mut self, index: usize, track: MethodTrack) {
         if self.tracks.len() <= index {
             self.tracks.resize_with(index + 1, || None);
         }
-        let sequence = ids.sequence();
-        let track = ids.track(sequence << TRACK_SHIFT);
-        let parent = ids.track((sequence << TRACK_SHIFT) + if thread.tid.is_some() { 1 } else { 2 });
-        let mut tail = Vec::new();
-        tail_fields(&mut tail, sequence);
-        let tail = ShortBytes::new(&tail);
-        self.tracks[index] = Some(MethodTrack {
-            sequence,
-            track,
-            parent,
-            clock,
-            tail,
-            thread: thread.clone(),
-            started: false,
-            last: 0,
-            interned: Vec::new(),
-        });
+        self.tracks[index] = Some(track);
     }
 
     /// Appends the packets for `edges` of the thread with the index `thread`.
@@ -99,6 +82,27 @@ impl MethodTracks {
 }
 
 impl MethodTrack {
+    /// The track of a thread, whose slices are in a packet sequence and on tracks with free `ids`. `clock` is
+    /// the clock of the timeline, a value of the enum `BuiltinClock`.
+    pub(super) fn new(thread: &MethodThread, ids: &mut FreeIds, clock: u64) -> MethodTrack {
+        let sequence = ids.sequence();
+        let track = ids.track(sequence << TRACK_SHIFT);
+        let parent = ids.track((sequence << TRACK_SHIFT) + if thread.tid.is_some() { 1 } else { 2 });
+        let mut tail = Vec::new();
+        tail_fields(&mut tail, sequence);
+        MethodTrack {
+            sequence,
+            track,
+            parent,
+            clock,
+            tail: ShortBytes::new(&tail),
+            thread: thread.clone(),
+            started: false,
+            last: 0,
+            interned: Vec::new(),
+        }
+    }
+
     fn edges(&mut self, out: &mut Vec<u8>, mut edges: &[Edge], names: &[Vec<u8>]) {
         while !edges.is_empty() {
             let mut end = out.len();

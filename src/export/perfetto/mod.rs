@@ -10,6 +10,7 @@
 mod bundle;
 mod event_encoder;
 mod kernel_symbols;
+mod method_batch;
 mod method_tracks;
 mod own_tracks;
 mod packet;
@@ -20,12 +21,13 @@ mod taken_ids;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use self::bundle::{CpuBundle, SchedFields};
 use self::event_encoder::EventEncoder;
 use self::kernel_symbols::KernelSymbols;
-use self::method_tracks::MethodTracks;
+use self::method_batch::MethodBatch;
+use self::method_tracks::{MethodTrack, MethodTracks};
 use self::own_tracks::OwnTracks;
 use self::packet::{FreeIds, packet, timestamp};
 use self::pass_through::PassedInputs;
@@ -81,6 +83,8 @@ pub(super) struct PerfettoWriter<'a> {
     processes: BTreeMap<i32, KnownProcess>,
     /// Shared with the writer thread, which encodes method slices while the next ones are read.
     methods: Arc<Mutex<MethodTracks>>,
+    /// What `methods` does not have yet.
+    batch: MethodBatch,
     /// The time of the first event, ns; `u64::MAX` as long as there is none.
     first_ts: u64,
     clock: Clock,
@@ -120,6 +124,7 @@ impl<'a> PerfettoWriter<'a> {
             threads: ThreadNames::default(),
             processes: BTreeMap::new(),
             methods: Arc::default(),
+            batch: MethodBatch::default(),
             first_ts: u64::MAX,
             clock: Clock::Boottime,
             left_out: Vec::new(),
@@ -157,8 +162,21 @@ impl<'a> PerfettoWriter<'a> {
         if self.first_ts == u64::MAX { 0 } else { self.first_ts }
     }
 
-    fn methods(&self) -> MutexGuard<'_, MethodTracks> {
-        self.methods.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Hands the method slices over that wait for it, which come before what is in `out`.
+    fn write_methods(&mut self) -> io::Result<()> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let (methods, batch) = (Arc::clone(&self.methods), std::mem::take(&mut self.batch));
+        self.writer.run(Box::new(move |out| {
+            batch.write(&mut methods.lock().unwrap_or_else(PoisonError::into_inner), out);
+        }))
+    }
+
+    #[inline]
+    fn write_if_full(&mut self) -> io::Result<()> {
+        self.write_methods()?;
+        self.writer.write_if_full(&mut self.out)
     }
 
     /// Writes the `ProcessTree`, at the time of the first event.
@@ -379,7 +397,7 @@ impl Sink for PerfettoWriter<'_> {
             return Err(PerfettoWriteError::UnknownType(event.kind.0).into());
         };
         cpu.event(&mut self.out, event, kind, encoder, sched.as_ref(), &mut self.symbols);
-        self.writer.write_if_full(&mut self.out)
+        self.write_if_full()
     }
 
     fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
@@ -391,7 +409,7 @@ impl Sink for PerfettoWriter<'_> {
         self.first_ts = self.first_ts.min(event.ts);
         let (sequence, clock) = (self.ids.main_sequence, self.packet_clock());
         self.own_tracks.event(&mut self.out, sequence, event, clock);
-        self.writer.write_if_full(&mut self.out)
+        self.write_if_full()
     }
 
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
@@ -404,15 +422,13 @@ impl Sink for PerfettoWriter<'_> {
 
 impl TimelineSink for PerfettoWriter<'_> {
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
-        self.methods().method(id.0 as usize, name);
+        self.batch.method(id.0 as usize, name);
         Ok(())
     }
 
     fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
         let clock = self.packet_clock();
-        let mut methods = self.methods.lock().unwrap_or_else(PoisonError::into_inner);
-        methods.thread(thread, &mut self.ids, clock);
-        drop(methods);
+        self.batch.thread(thread.index, MethodTrack::new(thread, &mut self.ids, clock));
         if let Some(tid) = thread.tid {
             // The method trace has the thread's full name and the kernel only 15 characters of it. But
             // only the kernel's name is certain to belong to this thread.
@@ -426,13 +442,13 @@ impl TimelineSink for PerfettoWriter<'_> {
             self.first_ts = self.first_ts.min(first.ts);
         }
         if !self.out.is_empty() {
+            self.write_methods()?;
             self.writer.write(&mut self.out)?;
         }
-        let (methods, edges) = (Arc::clone(&self.methods), edges.to_vec());
-        self.writer.run(Box::new(move |out| {
-            let mut methods = methods.lock().unwrap_or_else(PoisonError::into_inner);
-            methods.edges(out, thread, &edges);
-        }))
+        match self.batch.edges(thread, edges) {
+            true => self.write_methods(),
+            false => Ok(()),
+        }
     }
 
     fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
@@ -453,6 +469,7 @@ impl TimelineSink for PerfettoWriter<'_> {
         }
         self.process_tree();
         self.describe_inputs(outcome);
+        self.write_methods()?;
         self.writer.write(&mut self.out)?;
         if let Some(passed) = &self.passed {
             passed.write(&mut |out| self.writer.write(out))?;

@@ -3,13 +3,13 @@
 
 use std::collections::VecDeque;
 
-use nix::time::{ClockId, clock_gettime};
+use nix::time::ClockId;
 
 use crate::clock::Clock;
 use crate::counter;
 use crate::markers::ring::Stamp;
 use crate::record::Tracefs;
-use crate::record::clocks::now_ts;
+use crate::record::clocks::{now_ts, posix_ns};
 
 /// Readings that are kept: more than a marker waits for a thread that was interrupted while it wrote one.
 const MAX_READINGS: usize = 4096;
@@ -51,10 +51,6 @@ enum TraceTime {
     Counter,
     /// A clock that only the kernel reads, as its distance from `CLOCK_MONOTONIC_RAW`, ns.
     Distance(i64),
-}
-
-fn posix_ns(id: ClockId) -> u64 {
-    clock_gettime(id).map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 impl TraceTime {

@@ -13,7 +13,7 @@ use crate::cli::host::size;
 use crate::console::complain;
 use crate::export::OutputFormat;
 use crate::export::convert::{Conversion, ConvertRequest, Converted};
-use crate::output_file::ScratchDir;
+use crate::output_file::{ScratchDir, dir_of};
 use crate::remote::{Device, Verified};
 
 /// An output that is here.
@@ -68,10 +68,6 @@ pub(super) fn check_output(output: &Path) -> anyhow::Result<()> {
         true => Ok(()),
         false => anyhow::bail!("{}: is no directory", dir.display()),
     }
-}
-
-fn dir_of(path: &Path) -> &Path {
-    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Whether the output is a capture itself.
