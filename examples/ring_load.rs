@@ -2,8 +2,8 @@
 //! and how many found the ring full. The tests compare that with a recording.
 //!
 //! Each thread writes instants `tN|NUMBER` in ascending order, of which the separator becomes a space. With
-//! `--sections` it writes slices, and with `--beside` each marker to trace_marker too, and another one into the
-//! ring behind that.
+//! `--sections` it writes slices, and with `--beside` each marker to trace_marker too, and another one into
+//! the ring behind that.
 #![allow(missing_docs)]
 
 use std::fs::File;

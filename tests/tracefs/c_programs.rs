@@ -1,5 +1,5 @@
-//! Compiles programs in C with the marker library: for this machine, and for those of Android's ABIs whose library
-//! scripts/build-markers has built. QEMU runs what this machine does not.
+//! Compiles programs in C with the marker library: for this machine, and for those of Android's ABIs whose
+//! library scripts/build-markers has built. QEMU runs what this machine does not.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -66,7 +66,8 @@ impl CTarget {
             } else if !has_zig() {
                 format!("{python} has no package ziglang: run scripts/setup, or set TRACEBRIDGE_PYTHON")
             } else {
-                let compiler = [&python, "-m", "ziglang", "cc", "-target", target, "-static"].map(str::to_owned);
+                let compiler =
+                    [&python, "-m", "ziglang", "cc", "-target", target, "-static"].map(str::to_owned);
                 let compiler = compiler.to_vec();
                 return Some(CTarget { abi, library, compiler, behind: &["-lunwind"], runner });
             };
@@ -88,7 +89,14 @@ impl CTarget {
     pub fn compile(&self, source: &Path) -> tempfile::TempPath {
         let program = tempfile::Builder::new().prefix("markers_in_c").tempfile().unwrap().into_temp_path();
         let mut cc = Command::new(&self.compiler[0]);
-        cc.args(&self.compiler[1..]).args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-D_DEFAULT_SOURCE", "-o"]);
+        cc.args(&self.compiler[1..]).args([
+            "-std=c99",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-D_DEFAULT_SOURCE",
+            "-o",
+        ]);
         cc.arg(&program).arg("-I").arg(&self.library).arg(source);
         run(cc.arg(self.library.join("libtracebridge_markers.a")).args(self.behind));
         program

@@ -185,7 +185,7 @@ fn assert_in_order(markers: &[Marker]) {
     }
 }
 
-/// Compares what a program with a ring wrote and dropped with the summary and with the markers of the capture.
+/// Compares what a program with a ring wrote and dropped with the summary and with the capture's markers.
 pub fn check_program(program: &Value, counts: &[Count], markers: &[Marker], pid: i32) {
     let dropped: u64 = counts.iter().map(|count| count.dropped).sum();
     let written: u64 = counts.iter().map(|count| count.written).sum();
@@ -259,8 +259,8 @@ fn ring_blocks_are_shared_by_threads_that_come_and_go() {
     check_load(&["--threads", "2", "--markers", "3000", "--per-thread", "3"], 2000);
 }
 
-/// Writes a marker into the ring, one to trace_marker, and another one into the ring. Where the two of the ring are
-/// close to each other, nothing came between the three: their distances are then those of the clocks.
+/// Writes a marker into the ring, one to trace_marker, and another one into the ring. Where the two of the ring
+/// are close to each other, nothing came between the three: their distances are then those of the clocks.
 #[test]
 fn ring_times_are_those_of_trace_marker() {
     /// The three take less than this where the thread is not interrupted, ns.
@@ -414,7 +414,10 @@ fn ring_markers_go_through_streams_and_compressed_captures() {
     };
     stop(recorder);
     let of = numbers(&markers(&dir.path().join("x.dat")), pid);
-    assert_eq!(of.values().map(|n| n.len() as u64).sum::<u64>(), counts.iter().map(|c| c.written).sum::<u64>());
+    assert_eq!(
+        of.values().map(|n| n.len() as u64).sum::<u64>(),
+        counts.iter().map(|c| c.written).sum::<u64>()
+    );
 
     let child = Load::start(&load);
     let mut command = tracebridge();
@@ -437,7 +440,10 @@ fn ring_markers_go_through_streams_and_compressed_captures() {
     let convert = tracebridge().arg("convert").arg(&stream).arg("-o").arg(&built).output().unwrap();
     assert!(convert.status.success(), "{convert:?}");
     let of = numbers(&markers(&built), pid);
-    assert_eq!(of.values().map(|n| n.len() as u64).sum::<u64>(), counts.iter().map(|c| c.written).sum::<u64>());
+    assert_eq!(
+        of.values().map(|n| n.len() as u64).sum::<u64>(),
+        counts.iter().map(|c| c.written).sum::<u64>()
+    );
 }
 
 #[test]

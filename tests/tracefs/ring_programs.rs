@@ -1,5 +1,5 @@
-//! Programs with a ring: one in C, two at once, of other users, with more threads than a ring has blocks, and that
-//! become another program; and the reference app, whose method trace shows how good the times are.
+//! Programs with a ring: one in C, two at once, of other users, with more threads than a ring has blocks, and
+//! that become another program; and the reference app, whose method trace shows how good the times are.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -75,8 +75,8 @@ fn ring_of_a_program_in_c_has_every_kind_of_marker() {
     check_program_in_c(&target);
 }
 
-/// 32-bit Arm cannot read the CPU's counter: its markers have another clock. The counter of emulated 64-bit Arm is not
-/// this machine's.
+/// 32-bit Arm cannot read the CPU's counter: its markers have another clock. The counter of emulated 64-bit Arm
+/// is not this machine's.
 #[test]
 fn ring_of_a_program_in_c_is_read_on_each_abi() {
     let is_real = |target: &CTarget| target.abi != "arm64-v8a" || cfg!(target_arch = "aarch64");
@@ -231,8 +231,12 @@ sys.stdin.read()
     let refused_pid = foreign.id();
     foreign.wait().unwrap();
     let summary = summary(&out);
-    let refused: Vec<&str> =
-        summary["rings"]["refused"].as_array().unwrap().iter().map(|reason| reason.as_str().unwrap()).collect();
+    let refused: Vec<&str> = summary["rings"]["refused"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|reason| reason.as_str().unwrap())
+        .collect();
     let start = format!(
         "process {refused_pid}: it belongs to user {OTHER_USER}, and the program runs as user {PROGRAM_USER}"
     );

@@ -90,8 +90,8 @@ pub(super) fn write(pieces: Pieces<'_>) -> Option<bool> {
     }
 }
 
-/// Writes the first marker of a thread or of the process, or one that the recorder does not want stamped with the
-/// CPU's counter. The pieces come one by one, because [`Pieces`] would have to be in memory for a call.
+/// Writes the first marker of a thread or of the process, or one that the recorder does not want stamped with
+/// the CPU's counter. The pieces come one by one, because [`Pieces`] would have to be in memory for a call.
 #[cold]
 #[inline(never)]
 fn write_first(phase: u8, track: &[u8], name: &[u8], number: i64) -> Option<bool> {

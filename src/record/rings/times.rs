@@ -27,8 +27,8 @@ pub(super) struct RingTimes {
     boottime: (u64, u64),
 }
 
-/// Converts `CLOCK_BOOTTIME`, ns, to the clock of the stamps, for programs that cannot read the CPU's counter: on
-/// the line through two readings of both.
+/// Converts `CLOCK_BOOTTIME`, ns, to the clock of the stamps, for programs that cannot read the CPU's counter:
+/// on the line through two readings of both.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BoottimeLine([(u64, u64); 2]);
 
@@ -170,7 +170,10 @@ mod tests {
     #[test]
     fn a_boottime_becomes_a_stamp_before_between_and_behind_the_readings() {
         let line = BoottimeLine([(1_000, 70_000), (2_000, 73_000)]);
-        assert_eq!([900, 1_000, 1_500, 2_000, 2_100].map(|ns| line.stamp(ns)), [69_700, 70_000, 71_500, 73_000, 73_300]);
+        assert_eq!(
+            [900, 1_000, 1_500, 2_000, 2_100].map(|ns| line.stamp(ns)),
+            [69_700, 70_000, 71_500, 73_000, 73_300]
+        );
         // Two readings of one moment make no line, and a claim of a hostile program no overflow.
         assert_eq!(BoottimeLine([(1_000, 70_000); 2]).stamp(1_500), 70_000);
         assert_eq!([0, u64::MAX].map(|ns| BoottimeLine([(1_000, 10), (2_000, u64::MAX)]).stamp(ns)), [0, 0]);
