@@ -84,8 +84,8 @@ impl CTarget {
         abis.into_iter().filter_map(of).collect()
     }
 
-    /// Compiles a file, and links it with the library. Returns the program, which is removed with the value: a
-    /// file of its own, since another test may be running the same program.
+    /// Compiles a file, and links it with the library. Returns the program, which is removed with the value:
+    /// a file of its own, since another test may be running the same program.
     pub fn compile(&self, source: &Path) -> tempfile::TempPath {
         let program = tempfile::Builder::new().prefix("markers_in_c").tempfile().unwrap().into_temp_path();
         let mut cc = Command::new(&self.compiler[0]);

@@ -75,8 +75,8 @@ fn ring_of_a_program_in_c_has_every_kind_of_marker() {
     check_program_in_c(&target);
 }
 
-/// 32-bit Arm cannot read the CPU's counter: its markers have another clock. The counter of emulated 64-bit Arm
-/// is not this machine's.
+/// 32-bit Arm cannot read the CPU's counter: its markers have another clock. The counter of emulated 64-bit
+/// Arm is not this machine's.
 #[test]
 fn ring_of_a_program_in_c_is_read_on_each_abi() {
     let is_real = |target: &CTarget| target.abi != "arm64-v8a" || cfg!(target_arch = "aarch64");

@@ -27,8 +27,8 @@ pub(super) struct RingTimes {
     boottime: (u64, u64),
 }
 
-/// Converts `CLOCK_BOOTTIME`, ns, to the clock of the stamps, for programs that cannot read the CPU's counter:
-/// on the line through two readings of both.
+/// Converts `CLOCK_BOOTTIME`, ns, to the clock of the stamps, for programs that cannot read the CPU's
+/// counter: on the line through two readings of both.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BoottimeLine([(u64, u64); 2]);
 
