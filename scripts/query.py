@@ -1,6 +1,7 @@
 """Runs one SQL file over the views of a dataset in DuckDB. scripts/query starts it and describes the arguments."""
 
 import csv
+import re
 import sys
 from pathlib import Path
 
@@ -8,6 +9,12 @@ import duckdb
 
 TABLES = """trace source tag process thread slice sched thread_state counter method_profile method_call launch
 rejected""".split()
+# The traces that a query compares: those whose tag has one of the two values.
+SIDE = """SELECT tag.trace_id, tag.value = parameter.new_value AS is_new
+FROM tag JOIN parameter ON tag.key = parameter.tag_key
+WHERE tag.value = parameter.new_value OR tag.value = parameter.old_value"""
+# What several queries share.
+INCLUDES = Path(__file__).parent.parent / "queries/include"
 
 
 def quoted(text):
@@ -28,7 +35,14 @@ def connect(dataset, key, old, new):
         f"CREATE VIEW parameter AS SELECT {quoted(key)} AS tag_key, {quoted(old)} AS old_value, "
         f"{quoted(new)} AS new_value"
     )
+    connection.execute(f"CREATE VIEW side AS {SIDE}")
     return connection
+
+
+def query_text(file):
+    """The text of a query. A line `-- include NAME` stands for the file NAME.sql of queries/include."""
+    included = lambda line: (INCLUDES / f"{line[1]}.sql").read_text().rstrip()
+    return re.sub(r"^-- include ([a-z-]+)$", included, Path(file).read_text(), flags=re.MULTILINE)
 
 
 def cell(value):
@@ -51,8 +65,8 @@ def print_table(names, rows):
 def main():
     dataset, sql, form, key, old, new = sys.argv[1:]
     try:
-        result = connect(dataset, key, old, new).execute(Path(sql).read_text())
-    except duckdb.Error as error:
+        result = connect(dataset, key, old, new).execute(query_text(sql))
+    except (duckdb.Error, OSError) as error:
         sys.exit(f"query: {error}")
     names, rows = [column[0] for column in result.description], result.fetchall()
     if form == "csv":

@@ -21,6 +21,7 @@ mod android;
 mod console;
 mod counter;
 pub mod markers;
+mod statistics;
 mod text;
 mod workers;
 
@@ -60,6 +61,8 @@ pub mod export;
 #[cfg(feature = "host")]
 pub mod formats;
 #[cfg(feature = "host")]
+mod gate;
+#[cfg(feature = "host")]
 mod inspect;
 #[cfg(feature = "host")]
 pub mod profile;
@@ -86,6 +89,11 @@ pub mod internals {
     pub use crate::markers::ring::{BlockDamage, Record, RingRecords};
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub use crate::record::{SettingsText, read_settings_text};
+    /// The gate, for the example that counts its false alarms.
+    pub mod gate {
+        pub use crate::export::run_times::{Figure, RunTimes};
+        pub use crate::gate::{Condition, Outcome, Selection, Side, judge};
+    }
     pub use crate::text::glob_matches;
     pub use crate::trace_dat::recorder_stream::decoder::RecorderStream;
     pub use crate::trace_dat::{CpuData, Metadata, file_format, write_v7};

@@ -15,6 +15,8 @@ pub enum Exit {
     Usage,
     /// 3: the command ended, and events were lost or an input was damaged. The summary names the loss.
     Lossy,
+    /// 4: `gate` found that something became slower.
+    Closed,
     /// The exit status of a wrapped command.
     Child(u8),
 }
@@ -26,6 +28,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::Lossy => 3,
+            Exit::Closed => 4,
             Exit::Child(status) => status,
         })
     }

@@ -1,7 +1,7 @@
 //! The command line. Each command is one module that declares its flags with their help, calls one function
 //! of the library, and prints what comes back.
 //!
-//! Exit codes: 0 complete, 1 failed, 2 usage, 3 complete but lossy or damaged ([`Exit`]).
+//! Exit codes: 0 complete, 1 failed, 2 usage, 3 complete but lossy or damaged, 4 the gate closed ([`Exit`]).
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod device;

@@ -16,6 +16,7 @@ mod groups;
 mod method_rows;
 mod place;
 mod remove;
+mod run_times;
 mod trace;
 
 pub use add::{AddRequest, AddedEvent, add};
@@ -23,5 +24,7 @@ pub use catalog::{ListedTrace, list};
 pub use check::check;
 pub use export::export;
 pub use groups::pairs_of;
+pub use place::is_dataset;
 pub use remove::remove;
+pub use run_times::run_times;
 pub use trace::TraceOptions;

@@ -38,6 +38,11 @@ pub(super) struct Part {
     pub dir: PathBuf,
 }
 
+/// Whether a path is the directory of a dataset.
+pub fn is_dataset(path: &Path) -> bool {
+    path.join(LOCK).is_file()
+}
+
 impl Place {
     /// The dataset in `dir`.
     ///
@@ -48,7 +53,7 @@ impl Place {
         if !dir.is_dir() {
             return Err(DatasetError::Missing { path: path() });
         }
-        match dir.join(LOCK).is_file() {
+        match is_dataset(dir) {
             true => Ok(Place { dir: dir.to_owned() }),
             false => Err(DatasetError::NoDataset { path: path() }),
         }

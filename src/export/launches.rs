@@ -1,13 +1,15 @@
 //! What launches of an app took: one launch, the spread of several, and two sets compared.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::compare::{measure, runs_of};
-use super::comparison::{Comparison, Kind, LaunchEnd, Run, RunSet, median};
+use super::comparison::{Comparison, Kind, LaunchEnd, Run, RunSet};
 use super::convert::{ConvertError, ConvertRequest};
+use crate::statistics::median;
 use crate::timeline::WindowRequest;
 
 /// The methods and slices that are printed.
@@ -54,8 +56,7 @@ impl Launch {
         else {
             return Ok(Launch { run, extent });
         };
-        let since_first = |ts: u64| Some(ts.saturating_sub(first));
-        let window = WindowRequest { from_ns: since_first(from), to_ns: since_first(to) };
+        let window = window(from..to, first);
         let (mut run, _) = measure(ConvertRequest { window, ..request }, until)?;
         run.total_ns = to - from;
         Ok(Launch { run, extent })
@@ -76,14 +77,9 @@ impl Launch {
     /// The launch for scripts: times in ns.
     pub fn to_json(&self) -> Value {
         let (from, to) = match self.extent {
-            Extent::Launch { from_request, end } => (
-                if from_request { "request" } else { "bind" },
-                match end {
-                    LaunchEnd::Named => "named slice",
-                    LaunchEnd::Frame => "first frame",
-                    LaunchEnd::Bind => "bind end",
-                },
-            ),
+            Extent::Launch { from_request, end } => {
+                (if from_request { "request" } else { "bind" }, end.label())
+            }
             Extent::MainThread => ("first slice", "last slice"),
         };
         let rows = |kind| -> Vec<Value> {
@@ -122,6 +118,12 @@ impl Extent {
             Extent::MainThread => "sections of the main thread (no launch is marked)",
         }
     }
+}
+
+/// The part of the timeline from `part.start` to `part.end`, where its first event is at `first`, ns.
+pub(super) fn window(part: Range<u64>, first: u64) -> WindowRequest {
+    let since_first = |ts: u64| Some(ts.saturating_sub(first));
+    WindowRequest { from_ns: since_first(part.start), to_ns: since_first(part.end) }
 }
 
 /// Several launches of one app.

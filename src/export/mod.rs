@@ -22,6 +22,7 @@ mod report_page;
 #[cfg(test)]
 #[path = "../../tests/support/report_page.rs"]
 mod report_page_reader;
+pub mod run_times;
 pub mod systrace;
 mod thread_names;
 mod trace_dat;

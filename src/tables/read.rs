@@ -93,6 +93,18 @@ impl TableFile {
     /// # Errors
     /// [`TableError`].
     pub fn rows(&self, group: usize) -> Result<Rows, TableError> {
+        self.read(group, |_| true)
+    }
+
+    /// Reads the columns of a row group that have these names. The other columns have no values.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub fn columns(&self, group: usize, names: &[&str]) -> Result<Rows, TableError> {
+        self.read(group, |name| names.contains(&name))
+    }
+
+    fn read(&self, group: usize, is_read: impl Fn(&str) -> bool) -> Result<Rows, TableError> {
         let damaged = |source| TableError::Parquet { path: self.path.clone(), source };
         let reader = self.reader.get_row_group(group).map_err(damaged)?;
         let rows = reader.metadata().num_rows();
@@ -102,6 +114,10 @@ impl TableFile {
         let mut texts = Vec::new();
         let mut columns = Vec::new();
         for (at, column) in self.table.columns.iter().enumerate() {
+            if !is_read(column.name) {
+                columns.push(ColumnRows::without_values(column.kind, rows as usize));
+                continue;
+            }
             let column = ColumnRange { rows: rows as usize, nullable: column.nullable, kind: column.kind };
             let values = reader.get_column_reader(at).and_then(|reader| column.read(reader, &mut texts));
             columns.push(values.map_err(damaged)?);

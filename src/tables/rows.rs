@@ -132,6 +132,13 @@ pub(super) struct ColumnRows {
     pub defined: Vec<i16>,
 }
 
+impl ColumnRows {
+    /// A column of so many rows that are not read.
+    pub fn without_values(kind: Kind, rows: usize) -> ColumnRows {
+        ColumnRows { values: Values::of(kind), defined: vec![0; rows] }
+    }
+}
+
 /// Rows of one table.
 #[derive(Debug, Clone)]
 pub struct Rows {

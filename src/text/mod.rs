@@ -11,5 +11,6 @@ mod names_file;
 pub(crate) use csv::{csv_field, push_csv_field};
 pub(crate) use file_name::file_name;
 pub(crate) use glob::contains as contains_pattern;
+pub(crate) use glob::is_whole as is_whole_pattern;
 pub use glob::matches as glob_matches;
 pub(crate) use names_file::read_names;

@@ -63,6 +63,10 @@ fn what_json_prints_has_the_form_of_the_published_schemas() {
         assert!(tracebridge().current_dir(dir).args(args).output().unwrap().status.success());
     }
     check("dataset", "dataset list --json set");
+    let gate =
+        "gate --json --baseline app.dat --candidate cut.dat --fail-if state.*>+5% --fail-if slice.*>+1ms";
+    check("gate", gate);
+    check("gate", &gate.replace("cut.dat", "set --candidate-tag b=2").replace("state", "slice"));
     for options in [
         "",
         " --calls",

@@ -21,6 +21,8 @@ mod dat_writer;
 mod files;
 #[path = "../support/foreign_dat.rs"]
 mod foreign_dat;
+#[path = "../support/launch_noise.rs"]
+mod launch_noise;
 #[path = "../support/report_page.rs"]
 mod report_page;
 #[path = "../support/scenario.rs"]
@@ -54,10 +56,12 @@ mod adb;
 mod adb_launch;
 mod align;
 mod bounded;
+mod change_points;
 mod compressed_inputs;
 mod damaged_inputs;
 mod dataset;
 mod duplicates;
+mod gate;
 mod inputs_in_hand;
 mod json_schemas;
 mod launches;

@@ -55,6 +55,13 @@ const MISTAKES: &[(&str, i32, &str)] = &[
     ("info", 2, "<FILES>"),
     ("info notes.txt", 1, "text of an unknown kind"),
     ("info app.trace --jsn", 2, "--json"),
+    ("gate --baseline app.trace --candidate rec.dat", 2, "--fail-if"),
+    ("gate --baseline app.trace --candidate rec.dat --fail-if launch.total>5%", 2, "at character 14"),
+    (
+        "gate --baseline app.trace --candidate rec.dat --fail-if launch.total>+5%",
+        1,
+        "no run has launch.total",
+    ),
     ("dmtracedump", 2, "<TRACE>"),
     ("dmtracedump rec.dat", 1, "holds no method calls"),
     ("dmtracedump -t 200 app.trace", 2, "200"),

@@ -103,7 +103,7 @@ struct PlaceArgs {
     dataset: PathBuf,
 }
 
-fn tag(text: &str) -> Result<(String, String), String> {
+pub(super) fn tag(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("a tag is KEY=VALUE, such as build=1234".into()),

@@ -5,6 +5,7 @@ mod adb;
 mod browser;
 mod dataset;
 mod dmtracedump;
+mod gate;
 mod info;
 mod interrupt;
 mod merge;
@@ -15,9 +16,11 @@ mod profile_options;
 mod progress_bar;
 mod report;
 
+use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Subcommand};
 
@@ -42,6 +45,7 @@ pub enum HostCommand {
     Profile(Box<profile::ProfileArgs>),
     Dmtracedump(dmtracedump::DmtracedumpArgs),
     Dataset(dataset::DatasetArgs),
+    Gate(gate::GateArgs),
     Adb(adb::AdbArgs),
 }
 
@@ -61,6 +65,7 @@ impl HostCommand {
             },
             HostCommand::Dmtracedump(args) => dmtracedump::run(args),
             HostCommand::Dataset(args) => dataset::run(args),
+            HostCommand::Gate(args) => gate::run(args),
             HostCommand::Adb(args) => adb::run(args),
         };
         interrupt::settle();
@@ -149,6 +154,22 @@ impl MemoryArgs {
 
     fn limit(&self) -> UnpackLimit {
         UnpackLimit(self.max_memory)
+    }
+}
+
+/// A file, or all files of a directory by their names.
+fn files_in(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
+    let found: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut files = found.with_context(|| path.display().to_string())?;
+    files.retain(|file| file.is_file());
+    files.sort();
+    match files.is_empty() {
+        true => anyhow::bail!("{}: no files", path.display()),
+        false => Ok(files),
     }
 }
 

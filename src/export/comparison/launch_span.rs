@@ -17,6 +17,13 @@ pub(in crate::export) struct LaunchSpan {
     pub end: LaunchEnd,
 }
 
+impl LaunchSpan {
+    /// With what the launch began, as the table `launch` has it.
+    pub fn begins_with(&self) -> &'static str {
+        if self.from_request { "request" } else { "bind" }
+    }
+}
+
 /// With what a launch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::export) enum LaunchEnd {
@@ -26,6 +33,17 @@ pub(in crate::export) enum LaunchEnd {
     Frame,
     /// The binding of the process: no frame is marked.
     Bind,
+}
+
+impl LaunchEnd {
+    /// The end as the table `launch` and the JSON of launches have it.
+    pub fn label(self) -> &'static str {
+        match self {
+            LaunchEnd::Named => "named slice",
+            LaunchEnd::Frame => "first frame",
+            LaunchEnd::Bind => "bind end",
+        }
+    }
 }
 
 /// Moments of a launch, ns of the timeline; `None` where its marker is missing.

@@ -2,7 +2,6 @@
 //! more than the runs of one set differ among themselves.
 
 mod launch_span;
-mod rank_test;
 mod run;
 
 use std::cmp::Reverse;
@@ -11,10 +10,10 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 pub(super) use self::launch_span::{LaunchEnd, LaunchFinder};
-use self::rank_test::p_value;
 #[cfg(test)]
 pub(super) use self::run::Measure;
-pub(super) use self::run::{Kind, Run, RunMeter};
+pub(super) use self::run::{Kind, Run, RunMeter, state_name};
+use crate::statistics::{RankTest, median};
 
 /// From this p-value on, a change is taken for noise.
 const NOISE_FROM_P: f64 = 0.05;
@@ -177,7 +176,7 @@ fn rows(kind: Kind, old: &RunSet, new: &RunSet) -> Vec<Row> {
 
 /// The row of what took these times, and came so often, in each run.
 fn row(name: &str, kind: &'static str, old: (Vec<u64>, Vec<u64>), new: (Vec<u64>, Vec<u64>)) -> Row {
-    let p = p_value(&old.0, &new.0);
+    let p = RankTest::of(&old.0, &new.0).map(|test| test.two_sided());
     let found =
         |(times, counts): &(Vec<u64>, Vec<u64>)| counts.iter().any(|count| *count > 0).then(|| median(times));
     let (old_ns, new_ns) = (found(&old), found(&new));
@@ -193,17 +192,6 @@ fn row(name: &str, kind: &'static str, old: (Vec<u64>, Vec<u64>), new: (Vec<u64>
         noise: p.map(|p| p >= NOISE_FROM_P),
         old_at_ns: None,
         new_at_ns: None,
-    }
-}
-
-/// The median; of an even number the mean of the two in the middle, rounded down.
-pub(super) fn median(values: &[u64]) -> u64 {
-    let mut values = values.to_vec();
-    values.sort_unstable();
-    match (values.len() / 2, values.len() % 2) {
-        (0, 0) => 0,
-        (middle, 0) => values[middle - 1].midpoint(values[middle]),
-        (middle, _) => values[middle],
     }
 }
 
@@ -265,7 +253,5 @@ mod tests {
     fn the_typical_run_is_the_one_in_the_middle() {
         let runs = [300, 100, 200, 400].map(|total| run(total, &[]));
         assert_eq!(RunSet::typical(&runs), 2);
-        assert_eq!(median(&[4, 1, 3, 2]), 2);
-        assert_eq!(median(&[]), 0);
     }
 }

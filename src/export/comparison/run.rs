@@ -119,7 +119,7 @@ fn end_span(open: &mut Vec<u64>, ns: u64) -> (u64, bool) {
 }
 
 /// The four states that people tell apart, and the rest by its own name.
-fn state_name(state: &'static str) -> &'static str {
+pub(in crate::export) fn state_name(state: &str) -> &str {
     match state {
         thread_states::RUNNABLE | thread_states::PREEMPTED => "runnable",
         thread_states::RUNNING => "running",

@@ -3,7 +3,6 @@
 use std::io;
 
 use super::sink::TableSink;
-use crate::export::comparison::LaunchEnd;
 use crate::tables::{Cell, TableId};
 
 impl TableSink<'_> {
@@ -14,11 +13,6 @@ impl TableSink<'_> {
         let between = |from: Option<u64>, to: Option<u64>| {
             Cell::from(from.zip(to).map(|(from, to)| to.saturating_sub(from)))
         };
-        let ends_with = match span.end {
-            LaunchEnd::Named => "named slice",
-            LaunchEnd::Frame => "first frame",
-            LaunchEnd::Bind => "bind end",
-        };
         self.rows.push(
             TableId::Launch,
             [
@@ -27,8 +21,8 @@ impl TableSink<'_> {
                 Cell::Int(0),
                 span.from.into(),
                 span.to.saturating_sub(span.from).into(),
-                if span.from_request { "request" } else { "bind" }.into(),
-                ends_with.into(),
+                span.begins_with().into(),
+                span.end.label().into(),
                 between(moments.requested, moments.bound),
                 between(moments.bound, moments.bind_end),
                 between(moments.bind_end, moments.frame_end),

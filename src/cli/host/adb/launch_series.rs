@@ -1,10 +1,8 @@
 //! The launches of `adb launch`: one or many, of one app or of two in turn, and what they took.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::launch::LaunchArgs;
@@ -15,8 +13,8 @@ use super::via::{self, Request, ViaArg};
 use crate::android::methods_refused;
 use crate::cli::Exit;
 use crate::cli::exit::message;
-use crate::cli::host::interrupt;
 use crate::cli::host::merge::conversion_error;
+use crate::cli::host::{files_in, interrupt};
 use crate::cli::recording_flags::{ContentArgs, EndArgs, LAUNCH_CATEGORIES, ModeArg};
 use crate::console::{complain, say};
 use crate::export::launches::{Launch, LaunchSet};
@@ -247,16 +245,5 @@ pub(super) fn compare_recorded(old: &Path, new: &Path, as_json: bool) -> anyhow:
 
 /// The launches in a file, or in all files of a directory.
 fn recorded(path: &Path) -> anyhow::Result<LaunchSet> {
-    let mut files = vec![path.to_owned()];
-    if path.is_dir() {
-        let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
-        let found: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
-        files = found.with_context(|| path.display().to_string())?;
-        files.retain(|file| file.is_file());
-        files.sort();
-        if files.is_empty() {
-            anyhow::bail!("{}: no files", path.display());
-        }
-    }
-    LaunchSet::of_files(&files).map_err(conversion_error)
+    LaunchSet::of_files(&files_in(path)?).map_err(conversion_error)
 }

@@ -1,0 +1,300 @@
+//! What the traces of a dataset took, from its tables: the same times that `export::run_times` measures in
+//! files.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+use std::path::Path;
+
+use super::error::DatasetError;
+use super::place::{Part, Place};
+use crate::export::run_times::{Figure, RunTimes, Wanted, measured_state};
+use crate::tables::{Cell, Rows, TableFile, TableId};
+
+/// The times of the traces of a dataset that have all of these tags, by day and part.
+///
+/// # Errors
+/// [`DatasetError`].
+pub fn run_times(
+    dataset: &Path,
+    tags: &[(String, String)],
+    wanted: &mut Wanted<'_>,
+) -> Result<Vec<RunTimes>, DatasetError> {
+    let mut all = Vec::new();
+    for part in Place::open(dataset)?.parts()? {
+        let mut runs = runs_of(&part, tags)?;
+        if runs.is_empty() {
+            continue;
+        }
+        let launches = add_launches(&part, &mut runs, wanted)?;
+        let wants = |figure| wanted.figures.contains(&figure);
+        let (slices, states, methods) =
+            (wants(Figure::Slice) || wants(Figure::Stage), wants(Figure::State), wants(Figure::Method));
+        if slices {
+            add_slices(&part, &launches, &mut runs, wanted)?;
+        }
+        if states {
+            add_states(&part, &launches, &mut runs, wanted)?;
+        }
+        if methods {
+            add_methods(&part, &mut runs, wanted)?;
+        }
+        all.extend(runs.into_runs());
+    }
+    Ok(all)
+}
+
+/// Runs of one part, by the id of the trace, in the order of the part.
+#[derive(Default)]
+struct PartRuns {
+    order: Vec<String>,
+    runs: HashMap<String, RunTimes>,
+}
+
+impl PartRuns {
+    fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    fn into_runs(mut self) -> Vec<RunTimes> {
+        let PartRuns { order, runs } = &mut self;
+        order.iter().filter_map(|id| runs.remove(id)).collect()
+    }
+}
+
+/// The launch of a trace.
+struct LaunchRow {
+    /// ns of the trace's clock.
+    extent: Range<i64>,
+    /// The app's main thread; `None` for a warm start.
+    utid: Option<i64>,
+}
+
+/// A row of some columns of a table.
+struct Row<'a> {
+    table: TableId,
+    rows: &'a Rows,
+    at: usize,
+}
+
+impl<'a> Row<'a> {
+    fn cell(&self, column: &str) -> Cell<'a> {
+        let number = self.table.table().column(column);
+        debug_assert!(number.is_some(), "{} has no column {column}", self.table.table().name);
+        number.map_or(Cell::Null, |column| self.rows.cell(self.at, column))
+    }
+
+    fn text(&self, column: &str) -> &'a str {
+        match self.cell(column) {
+            Cell::Text(text) => text,
+            _ => "",
+        }
+    }
+
+    fn int(&self, column: &str) -> Option<i64> {
+        match self.cell(column) {
+            Cell::Int(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// From `ts_abs` on as long as `dur`, ns.
+    fn span(&self) -> Range<i64> {
+        let begin = self.int("ts_abs").unwrap_or(0);
+        begin..begin.saturating_add(self.int("dur").unwrap_or(0))
+    }
+}
+
+/// How long a span is within a launch, ns; the whole span where there is none.
+fn length_in(launch: Option<&LaunchRow>, span: Range<i64>) -> u64 {
+    let (from, to) = match launch {
+        Some(LaunchRow { extent, .. }) => (span.start.max(extent.start), span.end.min(extent.end)),
+        None => (span.start, span.end),
+    };
+    u64::try_from(to.saturating_sub(from)).unwrap_or(0)
+}
+
+/// Calls `visit` with each row of a table, of which these columns are read.
+fn for_each(
+    part: &Part,
+    table: TableId,
+    columns: &[&str],
+    mut visit: impl FnMut(&Row<'_>),
+) -> Result<(), DatasetError> {
+    let file = TableFile::open(&part.dir, table.table())?;
+    for group in 0..file.row_groups() {
+        let rows = file.columns(group, columns)?;
+        (0..rows.len()).for_each(|at| visit(&Row { table, rows: &rows, at }));
+    }
+    Ok(())
+}
+
+/// The traces of a part that have all of these tags, without their times.
+fn runs_of(part: &Part, tags: &[(String, String)]) -> Result<PartRuns, DatasetError> {
+    let mut found: HashMap<String, BTreeSet<usize>> = HashMap::new();
+    for_each(part, TableId::Tag, &["trace_id", "key", "value"], |row| {
+        let is_it = |(_, (key, value)): &(usize, &(String, String))| {
+            key == row.text("key") && value == row.text("value")
+        };
+        for (number, _) in tags.iter().enumerate().filter(is_it) {
+            found.entry(row.text("trace_id").to_owned()).or_default().insert(number);
+        }
+    })?;
+    let mut runs = PartRuns::default();
+    let columns = ["trace_id", "name", "lost_events", "loss_gaps", "damaged_places"];
+    for_each(part, TableId::Trace, &columns, |row| {
+        let id = row.text("trace_id");
+        if found.get(id).map_or(0, BTreeSet::len) == tags.len() {
+            let is_lossy = columns[2..].iter().any(|column| row.int(column) > Some(0));
+            let run = RunTimes {
+                name: row.text("name").to_owned(),
+                identity: id.to_owned(),
+                is_lossy,
+                ..RunTimes::default()
+            };
+            runs.order.push(id.to_owned());
+            runs.runs.insert(id.to_owned(), run);
+        }
+    })?;
+    Ok(runs)
+}
+
+fn add_launches(
+    part: &Part,
+    runs: &mut PartRuns,
+    wanted: &mut Wanted<'_>,
+) -> Result<HashMap<String, LaunchRow>, DatasetError> {
+    let mut launches = HashMap::new();
+    let columns = ["trace_id", "utid", "ts_abs", "dur", "begins_with", "ends_with"];
+    for_each(part, TableId::Launch, &columns, |row| {
+        let id = row.text("trace_id");
+        let extent = row.span();
+        if let Some(run) = runs.runs.get_mut(id)
+            && extent.start < extent.end
+        {
+            run.launch_extent = Some(["begins_with", "ends_with"].map(|column| row.text(column).to_owned()));
+            run.add(Figure::Launch, "", length_in(None, extent.clone()), wanted);
+            launches.insert(id.to_owned(), LaunchRow { extent, utid: row.int("utid") });
+        }
+    })?;
+    Ok(launches)
+}
+
+/// A slice whose time is counted without those of the slices in it.
+struct OpenSlice {
+    name: usize,
+    ns: u64,
+    parent: Option<i64>,
+}
+
+/// The slices of one trace: those in a slice may stand before or behind it.
+#[derive(Default)]
+struct TraceSlices {
+    names: Vec<String>,
+    numbers: HashMap<String, usize>,
+    slices: HashMap<i64, OpenSlice>,
+}
+
+impl TraceSlices {
+    fn add(&mut self, row: &Row<'_>, ns: u64) {
+        let Some(id) = row.int("slice_id") else { return };
+        let name = match self.numbers.get(row.text("name")) {
+            Some(name) => *name,
+            None => {
+                self.names.push(row.text("name").to_owned());
+                self.numbers.insert(row.text("name").to_owned(), self.names.len() - 1);
+                self.names.len() - 1
+            }
+        };
+        self.slices.insert(id, OpenSlice { name, ns, parent: row.int("parent_id") });
+    }
+
+    fn end(self, run: &mut RunTimes, wanted: &mut Wanted<'_>) {
+        let mut inside: HashMap<i64, u64> = HashMap::new();
+        for slice in self.slices.values() {
+            if let Some(parent) = slice.parent {
+                *inside.entry(parent).or_default() += slice.ns;
+            }
+        }
+        let mut times: BTreeMap<usize, u64> = BTreeMap::new();
+        for (id, slice) in &self.slices {
+            *times.entry(slice.name).or_default() +=
+                slice.ns.saturating_sub(inside.get(id).copied().unwrap_or(0));
+        }
+        for (name, ns) in times {
+            run.add(Figure::Slice, &self.names[name], ns, wanted);
+        }
+    }
+}
+
+fn add_slices(
+    part: &Part,
+    launches: &HashMap<String, LaunchRow>,
+    runs: &mut PartRuns,
+    wanted: &mut Wanted<'_>,
+) -> Result<(), DatasetError> {
+    let columns = ["trace_id", "slice_id", "parent_id", "kind", "utid", "name", "depth", "ts_abs", "dur"];
+    let mut trace = String::new();
+    let mut slices = TraceSlices::default();
+    for_each(part, TableId::Slice, &columns, |row| {
+        let id = row.text("trace_id");
+        if id != trace {
+            if let Some(run) = runs.runs.get_mut(&trace) {
+                std::mem::take(&mut slices).end(run, wanted);
+            }
+            id.clone_into(&mut trace);
+        }
+        let Some(run) = runs.runs.get_mut(id) else { return };
+        let launch = launches.get(id);
+        let ns = length_in(launch, row.span());
+        if launch.is_some() && ns == 0 {
+            return;
+        }
+        match row.text("kind") {
+            "thread" => {
+                slices.add(row, ns);
+                let main = launch.and_then(|launch| launch.utid);
+                if row.int("depth") == Some(0) && main.is_some() && row.int("utid") == main {
+                    run.add(Figure::Stage, row.text("name"), ns, wanted);
+                }
+            }
+            // A track of a Perfetto trace: its slices need not lie within each other.
+            "track" => run.add(Figure::Slice, row.text("name"), ns, wanted),
+            _ => {}
+        }
+    })?;
+    if let Some(run) = runs.runs.get_mut(&trace) {
+        slices.end(run, wanted);
+    }
+    Ok(())
+}
+
+fn add_states(
+    part: &Part,
+    launches: &HashMap<String, LaunchRow>,
+    runs: &mut PartRuns,
+    wanted: &mut Wanted<'_>,
+) -> Result<(), DatasetError> {
+    for_each(part, TableId::ThreadState, &["trace_id", "utid", "state", "ts_abs", "dur"], |row| {
+        let id = row.text("trace_id");
+        if let Some((run, launch)) = runs.runs.get_mut(id).zip(launches.get(id))
+            && launch.utid.is_some()
+            && row.int("utid") == launch.utid
+        {
+            let ns = length_in(Some(launch), row.span());
+            if ns > 0 {
+                run.add(Figure::State, measured_state(row.text("state")), ns, wanted);
+            }
+        }
+    })
+}
+
+fn add_methods(part: &Part, runs: &mut PartRuns, wanted: &mut Wanted<'_>) -> Result<(), DatasetError> {
+    let columns = ["trace_id", "method", "wall_exclusive_ns", "cpu_exclusive_ns"];
+    for_each(part, TableId::MethodProfile, &columns, |row| {
+        if let Some(run) = runs.runs.get_mut(row.text("trace_id")) {
+            let ns = row.int("wall_exclusive_ns").or_else(|| row.int("cpu_exclusive_ns"));
+            let ns = ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
+            run.add(Figure::Method, row.text("method"), ns, wanted);
+        }
+    })
+}

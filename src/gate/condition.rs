@@ -1,0 +1,195 @@
+//! The conditions of a gate: `launch.total > +5%`.
+
+use crate::export::run_times::Figure;
+use crate::text::is_whole_pattern;
+
+/// A condition under which the gate closes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    /// As the user wrote it.
+    pub text: String,
+    /// What is measured.
+    pub figure: Figure,
+    /// The name; a `*` stands for any text. Empty for [`Figure::Launch`].
+    pub name: String,
+    /// Which change closes the gate.
+    pub limit: Limit,
+}
+
+/// A change that closes the gate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limit {
+    /// The candidate is slower by more than this.
+    Slower(Size),
+    /// The candidate is faster by more than this.
+    Faster(Size),
+}
+
+/// The size of a change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Size {
+    /// Percent of the baseline's median.
+    Percent(f64),
+    /// Nanoseconds.
+    Ns(f64),
+}
+
+impl Size {
+    /// The size in ns, where the baseline's median is `baseline` ns.
+    pub fn in_ns(self, baseline: f64) -> f64 {
+        match self {
+            Size::Percent(percent) => baseline * percent / 100.0,
+            Size::Ns(ns) => ns,
+        }
+    }
+}
+
+/// Why a text is no condition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("at character {column}: {what}; a condition is MEASURE > +CHANGE, such as 'launch.total > +5%'")]
+pub struct ConditionError {
+    /// Where it is, counted in characters from 1.
+    pub column: usize,
+    /// What is wrong there.
+    pub what: String,
+}
+
+/// What can be measured by name.
+const NAMED: [(&str, Figure); 4] = [
+    ("stage.", Figure::Stage),
+    ("slice.", Figure::Slice),
+    ("method.", Figure::Method),
+    ("state.", Figure::State),
+];
+const LAUNCH: &str = "launch.total";
+
+impl Condition {
+    /// Parses a condition: `launch.total > +5%`, `slice.inflate* > +2ms`, `state.runnable < -10%`.
+    ///
+    /// # Errors
+    /// [`ConditionError`] says at which character the text is wrong.
+    pub fn parse(text: &str) -> Result<Condition, ConditionError> {
+        let error = |at: usize, what: String| {
+            let at = text.get(..at).unwrap_or(text);
+            Err(ConditionError { column: at.chars().count() + 1, what })
+        };
+        // Names may have these characters (`a.B.<init>`), and changes have none.
+        let Some(operator) = text.rfind(['<', '>']) else {
+            return error(text.len(), "there is no > or <".into());
+        };
+        let measure = text[..operator].trim();
+        let measure_at = operator - text[..operator].trim_start().len();
+        let Some((figure, name)) = figure_of(measure) else {
+            let known = "launch.total, stage.NAME, slice.NAME, method.NAME or state.NAME";
+            return error(measure_at, format!("{measure:?} is no measure: it is {known}"));
+        };
+        let change = text[operator + 1..].trim();
+        let change_at = text.len() - text[operator + 1..].trim_start().len();
+        let is_slower = text[operator..].starts_with('>');
+        let (sign, meaning) = if is_slower { ('+', "slower") } else { ('-', "faster") };
+        let Some(size) = change.strip_prefix(sign) else {
+            let what = format!("{change:?} is no change to be {meaning} by: it begins with {sign}");
+            return error(change_at, what);
+        };
+        let Some(size) = size_of(size.trim_start()) else {
+            let what = format!("{size:?} is no size of a change: it is a number with %, s, ms, us or ns");
+            return error(change_at + 1, what);
+        };
+        let limit = if is_slower { Limit::Slower(size) } else { Limit::Faster(size) };
+        Ok(Condition { text: text.trim().to_owned(), figure, name: name.to_owned(), limit })
+    }
+
+    /// Whether what has this name is meant.
+    pub fn matches(&self, figure: Figure, name: &str) -> bool {
+        self.figure == figure && is_whole_pattern(&self.name, name)
+    }
+}
+
+/// The name of a measure: `slice.inflate`.
+pub fn measure_name(figure: Figure, name: &str) -> String {
+    match NAMED.iter().find(|(_, named)| *named == figure) {
+        Some((prefix, _)) => format!("{prefix}{name}"),
+        None => LAUNCH.to_owned(),
+    }
+}
+
+fn figure_of(measure: &str) -> Option<(Figure, &str)> {
+    if measure == LAUNCH {
+        return Some((Figure::Launch, ""));
+    }
+    let named = |(prefix, figure): &(&str, Figure)| Some((*figure, measure.strip_prefix(*prefix)?));
+    NAMED.iter().find_map(named).filter(|(_, name)| !name.is_empty())
+}
+
+fn size_of(text: &str) -> Option<Size> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at(unit_at);
+    let number: f64 = number.parse().ok().filter(|number: &f64| number.is_finite())?;
+    let unit_ns = match unit.trim_start() {
+        "%" => return Some(Size::Percent(number)),
+        "s" => 1e9,
+        "ms" => 1e6,
+        "us" | "µs" => 1e3,
+        "ns" => 1.0,
+        _ => return None,
+    };
+    Some(Size::Ns(number * unit_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_name_a_measure_and_a_change() {
+        let parsed = |text: &str| {
+            let condition = Condition::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            (condition.figure, condition.name, condition.limit)
+        };
+        let slower = |percent| Limit::Slower(Size::Percent(percent));
+        assert_eq!(parsed("launch.total > +5%"), (Figure::Launch, "".into(), slower(5.0)));
+        assert_eq!(parsed("launch.total>+2.5 %"), (Figure::Launch, "".into(), slower(2.5)));
+        assert_eq!(
+            parsed(" slice.draw frame* > +2ms "),
+            (Figure::Slice, "draw frame*".into(), Limit::Slower(Size::Ns(2e6)))
+        );
+        assert_eq!(
+            parsed("method.a.B.<init> < -350µs"),
+            (Figure::Method, "a.B.<init>".into(), Limit::Faster(Size::Ns(350e3)))
+        );
+        assert_eq!(parsed("stage.launch.total > + 0%"), (Figure::Stage, "launch.total".into(), slower(0.0)));
+        assert_eq!(parsed("state.I/O > +1s").2, Limit::Slower(Size::Ns(1e9)));
+    }
+
+    #[test]
+    fn what_is_no_condition_is_told_with_its_place() {
+        for (text, column, what) in [
+            ("", 1, "there is no > or <"),
+            ("launch.total", 13, "there is no > or <"),
+            ("launch.totl > +5%", 1, "is no measure"),
+            ("slice. > +5%", 1, "is no measure"),
+            ("  é > +5%", 3, "is no measure"),
+            ("launch.total > 5%", 16, "begins with +"),
+            ("launch.total > 500ms", 16, "begins with +"),
+            ("launch.total < +5%", 16, "begins with -"),
+            ("launch.total > ", 16, "begins with +"),
+            ("slice.é > +5 apples", 12, "\"5 apples\" is no size"),
+            ("launch.total > +%", 17, "\"%\" is no size"),
+            ("launch.total > +1.2.3%", 17, "is no size"),
+            ("launch.total > +5", 17, "is no size"),
+            ("launch.total > +1e3%", 17, "is no size"),
+        ] {
+            let error = Condition::parse(text).unwrap_err();
+            assert!(error.column == column && error.what.contains(what), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text_in_a_name() {
+        let condition = Condition::parse("slice.[draw]* > +5%").unwrap();
+        assert!(condition.matches(Figure::Slice, "[draw] 7"));
+        assert!(!condition.matches(Figure::Slice, "draw 7") && !condition.matches(Figure::Stage, "[draw]"));
+        assert_eq!(measure_name(Figure::Slice, "a b"), "slice.a b");
+        assert_eq!(measure_name(Figure::Launch, ""), "launch.total");
+    }
+}

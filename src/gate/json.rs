@@ -1,0 +1,65 @@
+//! A judgement for scripts.
+
+use serde_json::{Value, json};
+
+use super::judge::{JudgedMeasure, Judgement, LEVEL, Outcome, Verdict};
+
+impl Judgement {
+    /// The judgement as docs/schemas/gate.json describes it: times in ns.
+    pub fn to_json(&self) -> Value {
+        let side = |side: usize| json!({ "title": self.titles[side], "runs": self.runs[side] });
+        let conditions: Vec<Value> = self
+            .conditions
+            .iter()
+            .map(|judged| {
+                let measures: Vec<Value> = judged.measures.iter().map(measure_json).collect();
+                json!({ "condition": judged.condition.text, "measures": measures })
+            })
+            .collect();
+        json!({
+            "outcome": match self.outcome() {
+                Outcome::Open => "open",
+                Outcome::Closed => "closed",
+                Outcome::Undecided => "undecided",
+            },
+            "level": LEVEL,
+            "baseline": side(0),
+            "candidate": side(1),
+            "tested_together": self.tested,
+            "conditions": conditions,
+            "notes": self.notes,
+            "lossy": self.is_lossy(),
+        })
+    }
+}
+
+fn measure_json(measure: &JudgedMeasure) -> Value {
+    let JudgedMeasure { runs, medians, change, .. } = measure;
+    let median = |side: usize| (runs[side] > 0).then(|| medians[side]);
+    let is_measured = runs[0].min(runs[1]) > 0;
+    let percent = |ns: f64| measure.percent(ns);
+    json!({
+        "measure": measure.name,
+        "verdict": match measure.verdict {
+            Verdict::Passes => "passes",
+            Verdict::Closes => "closes",
+            Verdict::TooRare => "too rare",
+            Verdict::Undecided { .. } => "undecided",
+        },
+        "runs_needed": match measure.verdict {
+            Verdict::Undecided { runs_needed } => Some(runs_needed),
+            _ => None,
+        },
+        "baseline_runs": runs[0],
+        "candidate_runs": runs[1],
+        "baseline_median_ns": median(0),
+        "candidate_median_ns": median(1),
+        "change_ns": is_measured.then_some(change.estimate),
+        "change_percent": is_measured.then(|| percent(change.estimate)).flatten(),
+        "interval_ns": change.interval,
+        "interval_percent": change.interval.and_then(|[low, high]| Some([percent(low)?, percent(high)?])),
+        "p": measure.p,
+        "p_adjusted": measure.p_adjusted,
+        "is_beyond": measure.is_beyond,
+    })
+}

@@ -1,0 +1,310 @@
+//! The decision: which measures of the candidate are slower than those of the baseline by more than a
+//! condition permits, and by more than chance explains.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::condition::{Condition, Limit, measure_name};
+use super::error::GateError;
+use super::selection::Selection;
+use crate::export::run_times::{Figure, RunTimes};
+use crate::statistics::{RankTest, Shift, holm, median, tested_together};
+
+/// The gate closes wrongly in at most this share of comparisons of unchanged sets, whatever the number of
+/// measures.
+pub const LEVEL: f64 = 0.005;
+
+/// The runs that are named where some of a side lack something.
+const NAMED_RUNS: usize = 3;
+
+/// One side of the gate.
+#[derive(Debug, Clone, Default)]
+pub struct Side {
+    /// What the runs were read from, for people.
+    pub title: String,
+    /// The runs.
+    pub runs: Vec<RunTimes>,
+}
+
+/// What became of a measure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict {
+    /// It did not change by more than the condition permits, or by no more than chance explains.
+    Passes,
+    /// It closes the gate.
+    Closes,
+    /// So few runs have it that nothing could close the gate, however they are spread over both sides.
+    TooRare,
+    /// There are too few runs: whatever they show could be chance.
+    Undecided {
+        /// So many on each side are enough.
+        runs_needed: usize,
+    },
+}
+
+/// A measure that a condition names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedMeasure {
+    /// Its name, `slice.inflate`.
+    pub name: String,
+    /// The runs of the baseline and of the candidate.
+    pub runs: [usize; 2],
+    /// Their medians, ns.
+    pub medians: [u64; 2],
+    /// By how much the candidate is slower (Hodges-Lehmann), ns.
+    pub change: Shift,
+    /// The p-value of the change in the condition's direction.
+    pub p: Option<f64>,
+    /// The same with the correction for the other measures (Holm).
+    pub p_adjusted: Option<f64>,
+    /// Whether the change is larger than the condition permits, by chance or not.
+    pub is_beyond: bool,
+    /// The decision.
+    pub verdict: Verdict,
+}
+
+impl JudgedMeasure {
+    /// Nanoseconds as percent of the baseline's median; `None` where that is 0.
+    pub fn percent(&self, ns: f64) -> Option<f64> {
+        (self.medians[0] > 0).then(|| ns * 100.0 / self.medians[0] as f64)
+    }
+}
+
+/// A condition, and what it names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedCondition {
+    /// The condition.
+    pub condition: Condition,
+    /// The measures: those that close the gate first, then the undecided ones, then by their change.
+    pub measures: Vec<JudgedMeasure>,
+}
+
+/// Whether the gate is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every measure was judged, and passes.
+    Open,
+    /// A measure closes it.
+    Closed,
+    /// No measure closes it, and not all could be judged.
+    Undecided,
+}
+
+/// What the gate decided.
+#[derive(Debug, Clone)]
+pub struct Judgement {
+    /// What the runs of the baseline and of the candidate were read from.
+    pub titles: [String; 2],
+    /// How many runs each side has.
+    pub runs: [usize; 2],
+    /// The conditions, in the order of the command line.
+    pub conditions: Vec<JudgedCondition>,
+    /// The number of measures that were tested together, by which Holm's correction multiplies the smallest
+    /// p-value.
+    pub tested: usize,
+    /// Sentences about runs that lack something.
+    pub notes: Vec<String>,
+}
+
+impl Judgement {
+    /// Whether runs lack something, or are left out.
+    pub fn is_lossy(&self) -> bool {
+        !self.notes.is_empty()
+    }
+
+    /// Whether the gate is open.
+    pub fn outcome(&self) -> Outcome {
+        let verdicts = |condition: &JudgedCondition| -> Vec<Verdict> {
+            condition.measures.iter().map(|measure| measure.verdict).collect()
+        };
+        let is_open = |verdicts: &Vec<Verdict>| {
+            let is_undecided = |verdict: &Verdict| matches!(verdict, Verdict::Undecided { .. });
+            verdicts.contains(&Verdict::Passes) && !verdicts.iter().any(is_undecided)
+        };
+        let all: Vec<Vec<Verdict>> = self.conditions.iter().map(verdicts).collect();
+        match all.iter().any(|verdicts| verdicts.contains(&Verdict::Closes)) {
+            true => Outcome::Closed,
+            false if all.iter().all(is_open) => Outcome::Open,
+            false => Outcome::Undecided,
+        }
+    }
+}
+
+/// Judges the candidate by the conditions. `selection` has chosen the times that were read.
+///
+/// # Errors
+/// [`GateError`].
+pub fn judge(selection: &Selection<'_>, sides: [Side; 2]) -> Result<Judgement, GateError> {
+    let mut notes = Vec::new();
+    let [baseline, candidate] = &sides;
+    for side in &sides {
+        if side.runs.is_empty() {
+            return Err(GateError::NoRuns(side.title.clone()));
+        }
+        notes.extend(losses(side));
+    }
+    let known: BTreeSet<&str> = baseline.runs.iter().map(|run| run.identity.as_str()).collect();
+    if let Some(both) = candidate.runs.iter().find(|run| known.contains(run.identity.as_str())) {
+        return Err(GateError::OnBothSides(both.name.clone()));
+    }
+    let extent = commonest_extent(&sides);
+    if selection.figures().contains(&Figure::Launch) {
+        notes.extend(sides.iter().filter_map(|side| other_launches(side, extent)));
+    }
+    let mut conditions = Vec::new();
+    for condition in selection.conditions() {
+        let measures = measures_of(condition, &sides, extent);
+        if measures.is_empty() {
+            return Err(selection.nothing_measured(condition));
+        }
+        conditions.push((condition.clone(), measures));
+    }
+    let tested = decide(&mut conditions);
+    let conditions = conditions.into_iter().map(|(condition, measures)| {
+        let mut measures: Vec<JudgedMeasure> = measures.into_iter().map(|measure| measure.judged).collect();
+        measures.sort_by(|a, b| {
+            let place = |measure: &JudgedMeasure| match measure.verdict {
+                Verdict::Closes => 0,
+                Verdict::Undecided { .. } => 1,
+                Verdict::Passes => 2,
+                Verdict::TooRare => 3,
+            };
+            let change = |measure: &JudgedMeasure| measure.change.estimate.abs();
+            let by_place = place(a).cmp(&place(b));
+            by_place.then(change(b).total_cmp(&change(a))).then_with(|| a.name.cmp(&b.name))
+        });
+        JudgedCondition { condition, measures }
+    });
+    let conditions = conditions.collect();
+    let [old, new] = sides;
+    Ok(Judgement {
+        runs: [old.runs.len(), new.runs.len()],
+        titles: [old.title, new.title],
+        conditions,
+        tested,
+        notes,
+    })
+}
+
+/// A measure on its way to a verdict.
+struct Tested {
+    judged: JudgedMeasure,
+    /// The smallest p-value that its numbers can give; above 1 where there are too few of them.
+    least: f64,
+}
+
+/// The measures that a condition names, without their verdicts.
+fn measures_of(condition: &Condition, sides: &[Side; 2], extent: Option<&[String; 2]>) -> Vec<Tested> {
+    let keys = sides.iter().flat_map(|side| &side.runs).flat_map(|run| run.times.keys());
+    let names: BTreeSet<&str> = keys
+        .filter(|(figure, name)| condition.matches(*figure, name))
+        .map(|(_, name)| name.as_str())
+        .collect();
+    let measure = |name: &str| {
+        let key = (condition.figure, name.to_owned());
+        let [old, new] = sides.each_ref().map(|side| values(side, &key, extent));
+        let test = RankTest::of(&old, &new);
+        let (p, least) = match condition.limit {
+            Limit::Slower(_) => (test.map(|test| test.greater), test.map(|test| test.least_greater)),
+            Limit::Faster(_) => (test.map(|test| test.less), test.map(|test| test.least_less)),
+        };
+        let medians = [median(&old), median(&new)];
+        let change = Shift::of(&old, &new).unwrap_or(Shift { estimate: 0.0, interval: None });
+        let is_beyond = match condition.limit {
+            Limit::Slower(size) => change.estimate > size.in_ns(medians[0] as f64),
+            Limit::Faster(size) => change.estimate < -size.in_ns(medians[0] as f64),
+        };
+        let judged = JudgedMeasure {
+            name: measure_name(condition.figure, name),
+            runs: [old.len(), new.len()],
+            medians,
+            change,
+            p,
+            p_adjusted: None,
+            is_beyond,
+            verdict: Verdict::Passes,
+        };
+        Tested { judged, least: least.unwrap_or(f64::INFINITY) }
+    };
+    names.into_iter().map(measure).collect()
+}
+
+/// The times of a measure in the runs that can have it: 0 where a run does not.
+fn values(side: &Side, key: &(Figure, String), extent: Option<&[String; 2]>) -> Vec<u64> {
+    let has_it = |run: &&RunTimes| match key.0 {
+        Figure::Launch => run.launch_extent.is_some() && run.launch_extent.as_ref() == extent,
+        figure => run.measured.contains(&figure),
+    };
+    side.runs.iter().filter(has_it).map(|run| run.times.get(key).copied().unwrap_or(0)).collect()
+}
+
+/// Makes the verdicts. Returns how many measures were tested together.
+fn decide(conditions: &mut [(Condition, Vec<Tested>)]) -> usize {
+    let all: Vec<&mut Tested> = conditions.iter_mut().flat_map(|(_, measures)| measures).collect();
+    let least: Vec<f64> = all.iter().map(|measure| measure.least).collect();
+    let divisor = tested_together(&least, LEVEL);
+    let level = LEVEL / divisor as f64;
+    let (tested, others): (Vec<&mut Tested>, Vec<&mut Tested>) =
+        all.into_iter().partition(|measure| measure.least <= level);
+    // Those that more runs would have tested.
+    let few = |measure: &Tested| {
+        let [old, new] = measure.judged.runs;
+        old.min(new) == 0 || RankTest::least_of(old, new) > level
+    };
+    let wanting = others.iter().filter(|measure| few(measure)).count();
+    let runs_needed = runs_needed(tested.len() + wanting);
+    for measure in others {
+        measure.judged.verdict =
+            if few(measure) { Verdict::Undecided { runs_needed } } else { Verdict::TooRare };
+    }
+    let p_values: Vec<f64> = tested.iter().map(|measure| measure.judged.p.unwrap_or(1.0)).collect();
+    let count = tested.len();
+    for (measure, p) in tested.into_iter().zip(holm(&p_values)) {
+        measure.judged.p_adjusted = Some(p);
+        if measure.judged.is_beyond && p <= LEVEL {
+            measure.judged.verdict = Verdict::Closes;
+        }
+    }
+    count
+}
+
+/// The runs that each side needs so that so many measures can be tested together.
+fn runs_needed(measures: usize) -> usize {
+    let level = LEVEL / measures.max(1) as f64;
+    (1..).find(|runs| RankTest::least_of(*runs, *runs) <= level).unwrap_or(usize::MAX)
+}
+
+/// The begin and end that most launches have.
+fn commonest_extent(sides: &[Side; 2]) -> Option<&[String; 2]> {
+    let mut counts: BTreeMap<&[String; 2], usize> = BTreeMap::new();
+    for extent in sides.iter().flat_map(|side| &side.runs).filter_map(|run| run.launch_extent.as_ref()) {
+        *counts.entry(extent).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(extent, _)| extent)
+}
+
+fn names<'a>(runs: impl Iterator<Item = &'a RunTimes>) -> Option<String> {
+    let names: Vec<&str> = runs.map(|run| run.name.as_str()).collect();
+    let more = names.len().checked_sub(NAMED_RUNS).filter(|more| *more > 0);
+    let named = names[..names.len().min(NAMED_RUNS)].join(", ");
+    match (names.len(), more) {
+        (0, _) => None,
+        (_, None) => Some(named),
+        (_, Some(more)) => Some(format!("{named} and {more} more")),
+    }
+}
+
+fn losses(side: &Side) -> Option<String> {
+    let lossy = names(side.runs.iter().filter(|run| run.is_lossy))?;
+    Some(format!("{}: events are missing, or an input is damaged: {lossy}", side.title))
+}
+
+/// Runs whose launch is none like the others', or that have none.
+fn other_launches(side: &Side, extent: Option<&[String; 2]>) -> Option<String> {
+    let extent = extent?;
+    let others = names(side.runs.iter().filter(|run| run.launch_extent.as_ref() != Some(extent)))?;
+    let [begin, end] = extent;
+    Some(format!(
+        "{}: left out of launch.total, because no launch from {begin} to {end} is in: {others}",
+        side.title
+    ))
+}
