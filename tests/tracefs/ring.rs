@@ -260,7 +260,7 @@ fn ring_blocks_are_shared_by_threads_that_come_and_go() {
 }
 
 /// Writes a marker into the ring, one to trace_marker, and another one into the ring. Where the two of the
-/// ring are close to each other, nothing came between the three: their distances are then those of the clocks.
+/// ring are close to each other, nothing came between the three: their distances are those of the clocks.
 #[test]
 fn ring_times_are_those_of_trace_marker() {
     /// The three take less than this where the thread is not interrupted, ns.
