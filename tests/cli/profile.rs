@@ -1,6 +1,6 @@
 //! Runs `profile` and `dmtracedump` on method traces whose figures are known.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
