@@ -2,13 +2,17 @@
 //! and how many found the ring full. The tests compare that with a recording.
 //!
 //! Each thread writes instants `tN|NUMBER` in ascending order, of which the separator becomes a space. With
-//! `--sections` it writes slices, and with `--beside` each marker to trace_marker too.
+//! `--sections` it writes slices, and with `--beside` each marker to trace_marker too, and another one into
+//! the ring behind that.
 #![allow(missing_docs)]
 
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,7 +31,8 @@ struct Args {
     /// Sleep after so many markers, for a millisecond; 0 never sleeps.
     #[arg(long, default_value_t = 0)]
     burst: u64,
-    /// Write the same text to this trace_marker behind each marker, with `K` before it.
+    /// Write the same text to this trace_marker behind each marker, with `K` before it, and then a second
+    /// marker into the ring, with `R` before it.
     #[arg(long)]
     beside: Option<String>,
     /// Start a new thread for each this many markers; 0 starts each thread once.
@@ -36,6 +41,9 @@ struct Args {
     /// Write slices, half of the markers begins and half of them ends.
     #[arg(long)]
     sections: bool,
+    /// Let no thread end before all have written: none takes the place of another in the ring.
+    #[arg(long)]
+    together: bool,
     /// Fork once, and write this many markers in the child.
     #[arg(long, default_value_t = 0)]
     fork: u64,
@@ -45,6 +53,9 @@ struct Args {
     /// Wait this long for a recorder that wants markers, in milliseconds.
     #[arg(long, default_value_t = 20_000)]
     wait: u64,
+    /// Run this program in place of this one at the end, in the same process.
+    #[arg(last = true)]
+    then: Vec<String>,
 }
 
 static TRACER: Tracer = Tracer::new(Tag::ALWAYS);
@@ -63,15 +74,23 @@ fn main() {
     }
     println!("{}", json!({ "pid": std::process::id() }));
     let child = (args.fork > 0).then(|| fork(&args));
-    let args = &args;
+    let (args, end) = (&args, &Barrier::new(if args.together { args.threads as usize } else { 1 }));
     let counts: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..args.threads).map(|n| scope.spawn(move || write_all(args, n))).collect();
+        let run = move |n| {
+            let counts = write_all(args, n);
+            end.wait();
+            counts
+        };
+        let threads: Vec<_> = (0..args.threads).map(|n| scope.spawn(move || run(n))).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("no thread panics")).collect()
     });
     if let Some(child) = child {
         nix::sys::wait::waitpid(child, None).expect("a child");
     }
     println!("{}", json!({ "pid": std::process::id(), "threads": counts }));
+    if let Some((program, words)) = args.then.split_first() {
+        panic!("{program}: {}", Command::new(program).args(words).exec());
+    }
 }
 
 /// All markers of one thread, or of the threads that follow each other in its place.
@@ -110,6 +129,8 @@ fn write(args: &Args, number: u32, start: u64, count: u64) -> serde_json::Value 
         };
         if let (Some(file), Some(text)) = (&mut beside, kernel) {
             let _ = file.write_all(text.as_bytes());
+            name.insert(0, 'R');
+            written += u64::from(TRACER.instant(&name));
         }
         *(if is_written { &mut written } else { &mut dropped }) += 1;
         if let Some(journal) = &journal {

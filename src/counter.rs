@@ -2,6 +2,11 @@
 //! system call.
 #![allow(unsafe_code)] // One instruction that has no safe wrapper in the standard library.
 
+/// Whether [`ticks`] has values on this architecture.
+#[allow(dead_code)] // Only programs with the feature `ring` ask.
+pub(crate) const IS_READABLE: bool =
+    cfg!(any(target_arch = "aarch64", target_arch = "x86_64", target_arch = "x86"));
+
 /// The value of the counter, in ticks; `None` where user space may not read it.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]

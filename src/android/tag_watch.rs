@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::property_area::{AREA_SERIAL_OFFSET, PropertyArea};
+use super::property_area::{AREA_SERIAL_OFFSET, FoundProperty, PropertyArea};
 use super::tags::{self, APP_NUMBER_PROPERTY, MAX_APP_PATTERNS, TAGS_PROPERTY, Tag, app_property};
 
 /// The property areas of Android: a directory of files since Android 7, one file before.
@@ -25,6 +25,8 @@ pub struct TagWatch {
     /// The mask of the watched tags.
     tags: u64,
     areas: PathBuf,
+    /// The area that has the property of the tags. Those of the apps are in the same one.
+    home: Option<PathBuf>,
     /// The file with the command line that decides whether the tag `app` is on.
     cmdline: PathBuf,
     serial: Serial,
@@ -52,19 +54,21 @@ impl TagWatch {
     fn of(areas: &Path, tags: u64) -> Option<TagWatch> {
         // The serial number of the property itself; the number of all properties where this one was never
         // set.
-        let own = files(areas).find_map(|file| {
-            let bytes = fs::read(&file).ok()?;
-            let found = PropertyArea::parse(&bytes)?.find(TAGS_PROPERTY)?;
-            Serial::map(&file, found.serial_at)
+        let own = Properties::of(areas, None).find(TAGS_PROPERTY, |file, found| {
+            Serial::map(file, found.serial_at).map(|serial| (serial, file.to_owned()))
         });
         let global = || {
             let file = if areas.is_dir() { areas.join(GLOBAL_AREA) } else { areas.to_owned() };
             Serial::map(&file, AREA_SERIAL_OFFSET)
         };
-        let serial = own.or_else(global)?;
+        let (serial, home) = match own.flatten() {
+            Some((serial, home)) => (serial, Some(home)),
+            None => (global()?, None),
+        };
         let watch = TagWatch {
             tags,
             areas: areas.to_owned(),
+            home,
             cmdline: "/proc/self/cmdline".into(),
             seen: AtomicU32::new(0),
             on: AtomicU32::new(0),
@@ -102,10 +106,10 @@ impl TagWatch {
     pub(crate) fn refresh(&self) {
         // The number is read before the values, so that the next check notices a change in between.
         let serial = self.serial.load();
-        let areas: Vec<Vec<u8>> = files(&self.areas).filter_map(|file| fs::read(file).ok()).collect();
-        let get = |name: &str| {
-            let found = areas.iter().find_map(|bytes| PropertyArea::parse(bytes)?.find(name));
-            found.map_or_else(String::new, |f| String::from_utf8_lossy(f.value).into_owned())
+        let mut properties = Properties::of(&self.areas, self.home.as_deref());
+        let mut get = |name: &str| {
+            let value = properties.find(name, |_, found| String::from_utf8_lossy(found.value).into_owned());
+            value.unwrap_or_default()
         };
         let mut on = tags::from_property(&get(TAGS_PROPERTY));
         if self.tags & on & tags::APP != 0 {
@@ -122,9 +126,39 @@ impl TagWatch {
     }
 }
 
-fn files(areas: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(areas).map(|dir| dir.flatten().map(|e| e.path()).collect::<Vec<_>>());
-    entries.unwrap_or_else(|_| vec![areas.to_owned()]).into_iter()
+/// The properties in the areas at a path. Android has hundreds of areas of 128 KiB, so that each is read only
+/// when the ones before it lack a property.
+struct Properties {
+    unread: std::vec::IntoIter<PathBuf>,
+    read: Vec<(PathBuf, Vec<u8>)>,
+}
+
+impl Properties {
+    /// Begins with the file `first`.
+    fn of(areas: &Path, first: Option<&Path>) -> Properties {
+        let entries = fs::read_dir(areas).map(|dir| dir.flatten().map(|entry| entry.path()).collect());
+        let mut files: Vec<PathBuf> = entries.unwrap_or_else(|_| vec![areas.to_owned()]);
+        files.sort_by_key(|file| Some(file.as_path()) != first);
+        Properties { unread: files.into_iter(), read: Vec::new() }
+    }
+
+    /// Hands the property called `name`, and the file that has it, to `take`.
+    fn find<T>(&mut self, name: &str, take: impl Fn(&Path, FoundProperty<'_>) -> T) -> Option<T> {
+        let find_in = |(file, bytes): &(PathBuf, Vec<u8>)| {
+            PropertyArea::parse(bytes)?.find(name).map(|found| take(file, found))
+        };
+        if let Some(found) = self.read.iter().find_map(find_in) {
+            return Some(found);
+        }
+        for file in self.unread.by_ref() {
+            let Ok(bytes) = fs::read(&file) else { continue };
+            self.read.push((file, bytes));
+            if let Some(found) = self.read.last().and_then(find_in) {
+                return Some(found);
+            }
+        }
+        None
+    }
 }
 
 /// A serial number in memory that init shares and changes.
@@ -132,7 +166,8 @@ fn files(areas: &Path) -> impl Iterator<Item = PathBuf> {
 struct Serial {
     map: NonNull<std::ffi::c_void>,
     len: usize,
-    at: usize,
+    /// The number, in the mapping.
+    number: NonNull<AtomicU32>,
 }
 
 // SAFETY: only this value uses the mapping; it never writes to it, and reads it through an atomic only.
@@ -152,15 +187,16 @@ impl Serial {
         let map = unsafe {
             mmap(None, NonZeroUsize::new(len)?, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, &file, 0).ok()?
         };
-        Some(Serial { map, len, at })
+        // SAFETY: `at` is inside the mapping.
+        let number = unsafe { map.byte_add(at) }.cast();
+        Some(Serial { map, len, number })
     }
 
     #[inline]
     fn load(&self) -> u32 {
-        // SAFETY: `map` has checked that `at` is aligned and inside the mapping, which lives as long as
+        // SAFETY: `map` has checked that the number is aligned and inside the mapping, which lives as long as
         // `self`. init changes the number atomically.
-        unsafe { AtomicU32::from_ptr(self.map.as_ptr().cast::<u8>().add(self.at).cast()) }
-            .load(Ordering::Acquire)
+        unsafe { self.number.as_ref() }.load(Ordering::Acquire)
     }
 }
 
@@ -197,6 +233,24 @@ mod tests {
         let at = PropertyArea::parse(&bytes).unwrap().find(TAGS_PROPERTY).unwrap().serial_at;
         set(&file, at, "0x2", 2);
         assert!(!view.is_on() && gfx.is_on());
+    }
+
+    #[test]
+    fn a_change_is_looked_for_in_the_area_that_has_the_property() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("u:object_r:debug_prop:s0");
+        let bytes = build(&[(TAGS_PROPERTY, "0x8")]);
+        fs::write(&home, &bytes).unwrap();
+        let view = TagWatch::at(dir.path(), Tag::find("view").unwrap()).unwrap();
+        // An area that is read first, but for what the watch knows: the property has another value there.
+        let other = build(&[(TAGS_PROPERTY, "0x2")]);
+        (0..20).for_each(|n| fs::write(dir.path().join(format!("{n}")), &other).unwrap());
+        view.refresh();
+        assert!(view.is_on());
+        let mut properties = Properties::of(dir.path(), Some(&home));
+        assert_eq!(properties.find(TAGS_PROPERTY, |file, _| file.to_owned()).as_ref(), Some(&home));
+        assert_eq!(properties.read.len(), 1);
+        assert!(properties.find("debug.none", |_, _| ()).is_none() && properties.read.len() == 21);
     }
 
     #[test]

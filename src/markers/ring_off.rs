@@ -23,6 +23,6 @@ pub(super) fn is_idle() -> bool {
 }
 
 #[inline(always)]
-pub(super) fn write(_: &Pieces<'_>) -> Option<bool> {
+pub(super) fn write(_: Pieces<'_>) -> Option<bool> {
     None
 }

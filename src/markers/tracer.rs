@@ -39,6 +39,8 @@ pub static APP: Tracer = Tracer::new(Tag::APP);
 pub struct Tracer {
     /// The tags without which nothing is written: the quick answer of [`Tracer::is_on`].
     tags: u32,
+    /// Whether the markers go to the ring of the process, if it has one.
+    may_use_ring: bool,
     target: Target,
     condition: WriteCondition,
     /// The process that the markers name; `None` stands for the process itself, whichever it is.
@@ -73,7 +75,8 @@ impl Tracer {
     /// `TRACEBRIDGE_TRACEFS` names another directory than [`TRACEFS_PLACES`], such as that of an instance.
     pub const fn new(tag: Tag) -> Tracer {
         let condition = WriteCondition::of(tag);
-        Tracer { tags: condition.tags(), target: Target::Shared, condition, on_behalf_of: None }
+        let (tags, target) = (condition.tags(), Target::Shared);
+        Tracer { tags, may_use_ring: true, target, condition, on_behalf_of: None }
     }
 
     /// Opens `trace_marker` in the first of [`TRACEFS_PLACES`] that has it, for markers that are always
@@ -106,7 +109,7 @@ impl Tracer {
     /// ```
     pub fn open_at(path: &Path) -> io::Result<Tracer> {
         let file = OpenOptions::new().write(true).open(path)?;
-        Ok(Tracer { target: Target::Own(file), ..Tracer::new(Tag::ALWAYS) })
+        Ok(Tracer { may_use_ring: false, target: Target::Own(file), ..Tracer::new(Tag::ALWAYS) })
     }
 
     /// Names the process `pid` in the markers, for a helper that writes on behalf of another process. Viewers
@@ -119,6 +122,7 @@ impl Tracer {
     /// ```
     pub fn as_pid(mut self, pid: i32) -> Tracer {
         self.on_behalf_of = Some((pid, Prefix::new(pid)));
+        self.may_use_ring = false;
         self
     }
 
@@ -154,13 +158,7 @@ impl Tracer {
     /// ```
     #[inline]
     pub fn is_on(&self) -> bool {
-        may_be_on(self.tags)
-            && match &self.condition {
-                WriteCondition::Always => true,
-                WriteCondition::Never => false,
-                WriteCondition::WhileTagsAreOn(mask) => tags_on() & mask != 0,
-                WriteCondition::WhileWatchIsOn(watch) => watch.is_on(),
-            }
+        may_be_on(self.tags) && (matches!(self.condition, WriteCondition::Always) || self.condition.holds())
     }
 
     /// Returns the process id that the markers name.
@@ -185,36 +183,36 @@ impl Tracer {
     }
 
     /// Writes the marker that `marker` makes of the process id, if markers are written now.
-    #[inline]
+    #[inline(always)]
     pub(super) fn mark<'m>(&self, marker: impl Fn(i32) -> Marker<'m>) -> bool {
         self.is_on() && !self.is_idle() && self.mark_now(marker)
-    }
-
-    /// Whether this tracer's markers go to the ring of the process, if it has one.
-    #[inline(always)]
-    fn may_use_ring(&self) -> bool {
-        matches!(self.target, Target::Shared) && self.on_behalf_of.is_none()
     }
 
     /// Whether markers go to a ring that no recorder reads now.
     #[inline(always)]
     fn is_idle(&self) -> bool {
-        self.may_use_ring() && ring_writer::is_idle()
+        self.may_use_ring && ring_writer::is_idle()
     }
 
     /// Writes a marker into the ring, if that is its place. Returns whether it was written.
     #[inline(always)]
     fn put_into_ring(&self, pieces: Option<Pieces<'_>>) -> Option<bool> {
-        if self.may_use_ring() { ring_writer::write(&pieces?) } else { None }
+        if self.may_use_ring { ring_writer::write(pieces?) } else { None }
     }
 
     /// Writes the marker that `marker` makes of the process id, whether or not the tag is on.
-    // Apart from its caller, which does without the buffer while the tag is off.
+    // Apart from its caller, which needs no registers for it while the tag is off.
     #[inline(never)]
     pub(super) fn mark_now<'m>(&self, marker: impl Fn(i32) -> Marker<'m>) -> bool {
-        if let Some(written) = self.put_into_ring(marker(0).pieces()) {
-            return written;
+        match self.put_into_ring(marker(0).pieces()) {
+            Some(written) => written,
+            None => self.put_into_file(marker),
         }
+    }
+
+    // Apart from its caller, which does without the buffer where markers go to a ring.
+    #[inline(never)]
+    fn put_into_file<'m>(&self, marker: impl Fn(i32) -> Marker<'m>) -> bool {
         // The prefix has the process id.
         let written = match marker(0).short_pieces() {
             Some(pieces) => pieces.encode(&self.prefix(), |bytes| self.put(bytes)),
@@ -265,9 +263,14 @@ impl Tracer {
 
     /// Ends a slice whether or not the tag is on.
     pub(super) fn write_end(&self) -> bool {
-        if let Some(written) = self.put_into_ring(Some(Pieces::END)) {
-            return written;
+        match self.put_into_ring(Some(Pieces::END)) {
+            Some(written) => written,
+            None => self.write_end_into_file(),
         }
+    }
+
+    #[inline(never)]
+    fn write_end_into_file(&self) -> bool {
         let prefix = self.prefix();
         let mut buf = [0; 1 + Prefix::ROOM];
         buf[0] = b'E';
@@ -384,6 +387,16 @@ impl WriteCondition {
         match tag.mask() {
             tags::ALWAYS => WriteCondition::Always,
             mask => WriteCondition::WhileTagsAreOn(mask),
+        }
+    }
+
+    #[inline]
+    fn holds(&self) -> bool {
+        match self {
+            WriteCondition::Always => true,
+            WriteCondition::Never => false,
+            WriteCondition::WhileTagsAreOn(mask) => tags_on() & mask != 0,
+            WriteCondition::WhileWatchIsOn(watch) => watch.is_on(),
         }
     }
 

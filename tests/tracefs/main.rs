@@ -17,6 +17,7 @@ mod support;
 
 mod atrace;
 mod atrace_text;
+mod c_programs;
 mod compressed;
 mod damaged_capture;
 mod doctor;

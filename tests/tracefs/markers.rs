@@ -4,11 +4,11 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use tracebridge::markers::{Marker, Tracer};
 
+use crate::c_programs::{CTarget, c_library, root, run};
 use crate::marker_table::{Call, table};
 use crate::support::{has_program, skip};
 use crate::tracefs_fixture::{Machine, machine};
@@ -58,29 +58,6 @@ fn check(instance: &Instance, pid: u32) {
     }
 }
 
-/// Builds the library for C, once. Returns its directory; `None` without a compiler of C.
-pub fn c_library() -> Option<&'static Path> {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    if !has_program("cc") {
-        skip("cc", "no compiler of C");
-        return None;
-    }
-    Some(LIBRARY.get_or_init(|| {
-        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("markers");
-        run(Command::new(root().join("scripts/build-markers")).arg("--out").arg(&out));
-        out.join("host")
-    }))
-}
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn run(command: &mut Command) {
-    let done = command.output().unwrap();
-    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
-}
-
 /// A running `marker_calls`, which makes the calls that it is told.
 struct Caller {
     child: Child,
@@ -88,21 +65,21 @@ struct Caller {
     output: BufReader<std::process::ChildStdout>,
 }
 
-/// Compiles `marker_calls.c`. `None` without a compiler of C.
+/// Compiles `marker_calls.c` for this machine. `None` without a compiler of C.
 fn c_program() -> Option<tempfile::TempPath> {
-    let library = c_library()?;
-    // A file of its own, since another test may be running the program.
-    let program = tempfile::Builder::new().prefix("marker_calls").tempfile().unwrap().into_temp_path();
-    let mut cc = Command::new("cc");
-    cc.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-D_POSIX_C_SOURCE=200809L", "-o"]);
-    cc.arg(&program).arg("-I").arg(library).arg(root().join("tests/support/marker_calls.c"));
-    run(cc.arg(library.join("libtracebridge_markers.a")));
-    Some(program)
+    Some(CTarget::host()?.compile(&marker_calls()))
+}
+
+fn marker_calls() -> PathBuf {
+    root().join("tests/support/marker_calls.c")
 }
 
 impl Caller {
     fn start(program: &Path, tracefs: &Path, tags: &str) -> Caller {
-        let mut command = Command::new(program);
+        Caller::start_as(Command::new(program), tracefs, tags)
+    }
+
+    fn start_as(mut command: Command, tracefs: &Path, tags: &str) -> Caller {
         command.env("TRACEBRIDGE_TRACEFS", tracefs).env("TRACEBRIDGE_TAGS", tags);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -163,6 +140,22 @@ fn every_call_from_c_writes_what_libcutils_writes() {
     caller.make(&table(pid).into_iter().map(|row| row.call).collect::<Vec<_>>());
     caller.end();
     check(&instance, pid);
+}
+
+#[test]
+fn every_call_from_c_writes_the_same_on_each_abi() {
+    let targets = CTarget::android();
+    let Some(machine) = machine() else { return };
+    for target in targets {
+        let program = target.compile(&marker_calls());
+        let instance = Instance::new(&machine, "tb-markers-abi");
+        let mut caller = Caller::start_as(target.command(&program), &instance.0, "view");
+        let pid = caller.pid;
+        caller.make(&table(pid).into_iter().map(|row| row.call).collect::<Vec<_>>());
+        caller.end();
+        check(&instance, pid);
+        eprintln!("{}: {} calls", target.abi, table(pid).len());
+    }
 }
 
 #[test]

@@ -1,13 +1,22 @@
-//! Programs with a ring: one in C, and the reference app, whose method trace shows how good the times are.
+//! Programs with a ring: one in C, two at once, of other users, with more threads than a ring has blocks, and
+//! that become another program; and the reference app, whose method trace shows how good the times are.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use nix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
-use crate::markers::c_library;
-use crate::ring::{markers, start_recorder, stop};
+use crate::c_programs::CTarget;
+use crate::recording::summary;
+use crate::ring::{
+    Load, check_program, markers, open_rings, ring_load, start_recorder, stop, wait_until_no_ring_is_read,
+};
 use crate::support::{skip, tracebridge};
 use crate::tracefs_fixture::{expand, machine};
 
@@ -32,32 +41,46 @@ int main(void) {
 }
 "#;
 
-#[test]
-fn ring_of_a_program_in_c_has_every_kind_of_marker() {
-    let Some(library) = c_library() else { return };
+/// Records the program, and compares its markers: their texts, and that their times lie within its life.
+fn check_program_in_c(target: &CTarget) {
     let Some(machine) = machine() else { return };
     expand(&machine.root);
     let dir = tempfile::tempdir().unwrap();
-    let program = dir.path().join("ring_c");
-    let mut cc = Command::new("cc");
-    cc.args(["-std=c99", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-Werror", "-x", "c", "-", "-I"])
-        .arg(library);
-    cc.args(["-x", "none"]).arg(library.join("libtracebridge_markers.a")).arg("-o").arg(&program);
-    let mut cc = cc.stdin(Stdio::piped()).spawn().unwrap();
-    cc.stdin.take().unwrap().write_all(PROGRAM_IN_C.as_bytes()).unwrap();
-    assert!(cc.wait().unwrap().success());
+    let source = dir.path().join("ring.c");
+    fs::write(&source, PROGRAM_IN_C).unwrap();
+    let program = target.compile(&source);
     let recorder = start_recorder(&machine, dir.path(), &[]);
-    let mut child = Command::new(&program).stdout(Stdio::piped()).spawn().unwrap();
+    let now_ns = || Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap()).as_nanos() as u64;
+    let start = now_ns();
+    let mut child = target.command(&program).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(child.wait().unwrap().success());
+    let end = now_ns();
     stop(recorder);
     let pid: i32 = line.trim().parse().unwrap();
     let found = markers(&dir.path().join("x.dat"));
-    let texts: Vec<&str> =
-        found.iter().filter(|(_, tid, _)| *tid == pid).map(|(.., text)| text.as_str()).collect();
+    let found: Vec<_> = found.iter().filter(|(_, tid, _)| *tid == pid).collect();
+    let texts: Vec<&str> = found.iter().map(|(.., text)| text.as_str()).collect();
     let expected = "I|P|ready B|P|draw it C|P|bytes|-5 S|P|load|7 G|P|net|GET /|3 H|P|net|3 N|P|net|retry F|P|load|7 E|P";
-    assert_eq!(texts.join(" "), expected.replace("|P", &format!("|{pid}")));
+    assert_eq!(texts.join(" "), expected.replace("|P", &format!("|{pid}")), "{}", target.abi);
+    for (ns, ..) in found {
+        assert!((start..=end).contains(ns), "{}: {ns} is not in {start}..{end}", target.abi);
+    }
+}
+
+#[test]
+fn ring_of_a_program_in_c_has_every_kind_of_marker() {
+    let Some(target) = CTarget::host() else { return };
+    check_program_in_c(&target);
+}
+
+/// 32-bit Arm cannot read the CPU's counter: its markers have another clock. The counter of emulated 64-bit
+/// Arm is not this machine's.
+#[test]
+fn ring_of_a_program_in_c_is_read_on_each_abi() {
+    let is_real = |target: &CTarget| target.abi != "arm64-v8a" || cfg!(target_arch = "aarch64");
+    CTarget::android().iter().filter(|target| is_real(target)).for_each(check_program_in_c);
 }
 
 #[test]
@@ -86,4 +109,138 @@ fn ring_markers_prove_where_a_method_trace_lies() {
     // The method trace has times in whole µs.
     let median = trace["residual_median_ns"].as_u64().unwrap();
     assert!(median <= 2000, "median {median} ns");
+}
+
+#[test]
+fn ring_markers_of_two_programs_at_once_are_those_of_each() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["--threads", "3", "--markers", "5000", "--burst", "100"];
+    let children = [Load::start(&args), Load::start(&args)];
+    let recorder = start_recorder(&machine, dir.path(), &[]);
+    let loads = children.map(Load::heard).map(|load| (load.pid, load.counts()));
+    let summary = summary(&stop(recorder));
+    let programs = summary["rings"]["programs"].as_array().unwrap();
+    assert_eq!(programs.len(), 2, "{summary}");
+    let markers = markers(&dir.path().join("x.dat"));
+    for (pid, counts) in loads {
+        let program = programs.iter().find(|program| program["pid"] == pid).unwrap();
+        check_program(program, &counts, &markers, pid);
+    }
+}
+
+#[test]
+fn ring_markers_of_more_threads_than_there_are_blocks_are_dropped_and_counted() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let dir = tempfile::tempdir().unwrap();
+    let child = Load::start(&["--threads", "300", "--markers", "10", "--together"]);
+    let recorder = start_recorder(&machine, dir.path(), &[]);
+    let load = Load::heard(child);
+    let pid = load.pid;
+    let counts = load.counts();
+    let out = stop(recorder);
+    let summary = summary(&out);
+    // The main thread has one of the 256 blocks.
+    let heard = counts.iter().filter(|count| count.written == 10 && count.dropped == 0).count();
+    assert_eq!((heard, counts.iter().filter(|count| count.written == 0).count()), (255, 45));
+    let program = &summary["rings"]["programs"][0];
+    assert_eq!((&program["without_block"], &program["dropped"]), (&450.into(), &450.into()), "{program}");
+    assert_eq!(out.status.code(), Some(3), "{summary}");
+    check_program(program, &counts, &markers(&dir.path().join("x.dat")), pid);
+}
+
+#[test]
+fn ring_is_gone_after_exec_and_the_next_program_of_the_process_has_its_own() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let dir = tempfile::tempdir().unwrap();
+    let next = ring_load();
+    let next = format!("read line; exec '{}' --threads 2 --markers 200", next.get_program().display());
+    let mut first = ring_load();
+    first.args(["--threads", "2", "--markers", "300", "--", "sh", "-c", &next]);
+    let first = first.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let recorder = start_recorder(&machine, dir.path(), &[]);
+    let mut load = Load::heard(first);
+    let (pid, first_counts) = (load.pid, load.written());
+    let comm = format!("/proc/{pid}/comm");
+    let end = Instant::now() + Duration::from_secs(20);
+    while fs::read_to_string(&comm).unwrap().trim() != "sh" {
+        assert!(Instant::now() < end, "the program does not become the shell");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(open_rings(pid as u32), 0, "the shell has inherited the ring");
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    assert!(!maps.contains("tracebridge-ring"), "{maps}");
+    wait_until_no_ring_is_read(&recorder);
+    load.child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert_eq!(load.ready(), pid);
+    let second_counts = load.counts();
+    let summary = summary(&stop(recorder));
+    let programs = summary["rings"]["programs"].as_array().unwrap();
+    assert_eq!(programs.len(), 2, "{summary}");
+    let markers = markers(&dir.path().join("x.dat"));
+    for (program, counts) in programs.iter().zip([first_counts, second_counts]) {
+        assert_eq!(program["pid"], pid);
+        check_program(program, &counts, &markers, pid);
+    }
+}
+
+/// User ids that own nothing on this machine.
+const PROGRAM_USER: u32 = 10_201;
+const OTHER_USER: u32 = 10_202;
+
+#[test]
+fn ring_of_another_user_is_refused_and_one_of_the_programs_own_user_is_read() {
+    let Some(machine) = machine() else { return };
+    expand(&machine.root);
+    let dir = tempfile::tempdir().unwrap();
+    // A program of one user with the ring of another one: by a descriptor that it was handed, say.
+    let python = "
+import fcntl, os, sys
+user, other, size = map(int, sys.argv[1:])
+os.seteuid(other)
+fd = os.memfd_create('tracebridge-ring', os.MFD_ALLOW_SEALING)
+os.ftruncate(fd, size)
+fcntl.fcntl(fd, 1033, 7)
+os.seteuid(0)
+os.setresuid(user, user, user)
+print('ready', flush=True)
+sys.stdin.read()
+";
+    let mut foreign = Command::new("python3");
+    foreign.args(["-c", python]).args([PROGRAM_USER, OTHER_USER].map(|user| user.to_string()));
+    let mut foreign = foreign.arg("33591296").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ready = String::new();
+    BufReader::new(foreign.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    // Where any user may run it.
+    let place = tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o755)).tempdir().unwrap();
+    let program = place.path().join("ring_load");
+    fs::copy(ring_load().get_program(), &program).unwrap();
+    let mut own = Command::new(&program);
+    own.args(["--threads", "1", "--markers", "100"]).uid(PROGRAM_USER).gid(PROGRAM_USER);
+    let own = own.stdout(Stdio::piped()).spawn().unwrap();
+    let recorder = start_recorder(&machine, dir.path(), &[]);
+    let load = Load::heard(own);
+    let pid = load.pid;
+    let counts = load.counts();
+    let out = stop(recorder);
+    drop(foreign.stdin.take());
+    let refused_pid = foreign.id();
+    foreign.wait().unwrap();
+    let summary = summary(&out);
+    let refused: Vec<&str> = summary["rings"]["refused"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|reason| reason.as_str().unwrap())
+        .collect();
+    let start = format!(
+        "process {refused_pid}: it belongs to user {OTHER_USER}, and the program runs as user {PROGRAM_USER}"
+    );
+    assert!(refused.len() == 1 && refused[0].starts_with(&start), "{refused:?}");
+    check_program(&summary["rings"]["programs"][0], &counts, &markers(&dir.path().join("x.dat")), pid);
+    assert_eq!(summary["rings"]["programs"].as_array().unwrap().len(), 1);
 }

@@ -51,7 +51,9 @@ pub(crate) struct Head {
     pub(crate) used: AtomicU32,
     /// Markers that no block was free for. The program writes it; the number wraps.
     pub(crate) unowned: AtomicU32,
-    _apart: [AtomicU64; 12],
+    /// Whether the program can read the CPU's counter: 0 or 1. On 32-bit Arm none can.
+    has_counter: AtomicU32,
+    _apart: [AtomicU32; 23],
     /// Whether, and with which [`Stamp`], a recorder wants markers. The recorder writes it, and it has a
     /// cache line of its own.
     pub(crate) wanted: AtomicU32,
@@ -93,12 +95,18 @@ impl Stamp {
 impl Head {
     /// Fills in the head of a new ring, which is all zero.
     #[allow(dead_code)] // Only programs with the feature `ring` make rings.
-    pub(crate) fn begin(&self, pid: u32) {
+    pub(crate) fn begin(&self, pid: u32, has_counter: bool) {
+        self.has_counter.store(u32::from(has_counter), Ordering::Relaxed);
         self.version.store(VERSION, Ordering::Relaxed);
         self.blocks.store(BLOCKS as u32, Ordering::Relaxed);
         self.block_words.store(BLOCK_WORDS as u32, Ordering::Relaxed);
         self.pid.store(pid, Ordering::Relaxed);
         self.magic.store(u64::from_ne_bytes(MAGIC), Ordering::Release);
+    }
+
+    /// The clock in which the program can stamp its markers, where the recorder would have `stamp`.
+    pub(crate) fn possible(&self, stamp: Stamp) -> Stamp {
+        if self.has_counter.load(Ordering::Relaxed) == 0 { Stamp::Boottime } else { stamp }
     }
 
     /// The process id of the program, or what is wrong with the head.

@@ -12,7 +12,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::encode::{MAX_LEN, Pieces};
 use super::ring::Stamp;
-use super::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, Control, Records, RingMemory, WRITING};
+use super::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, Control, RingMemory, WRITING};
 use super::ring::record::{THREAD, first_word, fixed_words, has_number};
 use crate::counter;
 
@@ -75,12 +75,40 @@ pub(super) fn is_idle() -> bool {
 
 /// Writes a marker into the ring. Returns whether it was written; `None` if `trace_marker` is its place.
 #[inline(always)]
-pub(super) fn write(pieces: &Pieces<'_>) -> Option<bool> {
+pub(super) fn write(pieces: Pieces<'_>) -> Option<bool> {
+    let slot = SLOT.get();
     match own::memory() {
-        Some(memory) => write_to(memory, pieces),
         None if MODE.load(Ordering::Relaxed) == OFF => None,
-        None => write_to(find()?, pieces),
+        Some(memory)
+            if counter::IS_READABLE
+                && slot.epoch == own::epoch()
+                && memory.head.wanted.load(Ordering::Acquire) == Stamp::Counter.wanted() =>
+        {
+            Some(put(memory, slot.block, || counter::ticks().unwrap_or(0), pieces))
+        }
+        _ => write_first(pieces.phase, pieces.track, pieces.name, pieces.number),
     }
+}
+
+/// Writes the first marker of a thread or of the process, or one that the recorder does not want stamped with
+/// the CPU's counter. The pieces come one by one, because [`Pieces`] would have to be in memory for a call.
+#[cold]
+#[inline(never)]
+fn write_first(phase: u8, track: &[u8], name: &[u8], number: i64) -> Option<bool> {
+    let memory = match own::memory() {
+        Some(memory) => memory,
+        None => find()?,
+    };
+    let wanted = memory.head.wanted.load(Ordering::Acquire);
+    if wanted == 0 {
+        return if MODE.load(Ordering::Relaxed) == ON_ELSE_FILE { None } else { Some(false) };
+    }
+    let mut slot = SLOT.get();
+    if slot.epoch != own::epoch() {
+        let Some(taken) = take_block(memory, wanted) else { return Some(false) };
+        slot = taken;
+    }
+    Some(put(memory, slot.block, || now(wanted), Pieces { phase, track, name, number }))
 }
 
 /// Makes the ring, if the environment or the parent of a fork wants one. A process that cannot make a ring
@@ -107,34 +135,19 @@ fn find() -> Option<&'static RingMemory> {
 }
 
 /// The block of a thread.
+#[derive(Clone, Copy)]
 struct Slot {
     /// The [`own::epoch`] of the ring that the block belongs to; 0 while the thread has none.
-    epoch: Cell<u32>,
-    block: Cell<usize>,
+    epoch: u32,
+    block: u32,
 }
 
 thread_local! {
-    static SLOT: Slot = const { Slot { epoch: Cell::new(0), block: Cell::new(0) } };
+    static SLOT: Cell<Slot> = const { Cell::new(Slot { epoch: 0, block: 0 }) };
     static GIVE_BACK: GiveBack = const { GiveBack };
 }
 
-#[inline(always)]
-fn write_to(memory: &'static RingMemory, pieces: &Pieces<'_>) -> Option<bool> {
-    let wanted = memory.head.wanted.load(Ordering::Acquire);
-    if wanted == 0 {
-        return if MODE.load(Ordering::Relaxed) == ON_ELSE_FILE { None } else { Some(false) };
-    }
-    SLOT.with(|slot| {
-        if slot.epoch.get() != own::epoch() && !take_block(memory, slot, wanted) {
-            return Some(false);
-        }
-        let block = slot.block.get() % BLOCKS;
-        Some(put(&memory.controls[block], &memory.records[block], wanted, pieces))
-    })
-}
-
 /// The time in the clock that the recorder wants.
-#[inline(always)]
 fn now(wanted: u32) -> u64 {
     if wanted == Stamp::Counter.wanted()
         && let Some(ticks) = counter::ticks()
@@ -145,24 +158,25 @@ fn now(wanted: u32) -> u64 {
         .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// Writes a record into the block of the calling thread. Returns whether it had room.
+/// Writes a record into a block, which is the calling thread's. Returns whether it had room.
 #[inline(always)]
-fn put(control: &Control, records: &Records, wanted: u32, pieces: &Pieces<'_>) -> bool {
-    let Pieces { phase, track, name, number } = *pieces;
+fn put(memory: &RingMemory, block: u32, now: impl FnOnce() -> u64, pieces: Pieces<'_>) -> bool {
+    let block = block as usize % BLOCKS;
+    let (control, records) = (&memory.controls[block], &memory.records[block]);
+    let Pieces { phase, track, name, number } = pieces;
     let (track, name) = (&track[..track.len().min(MAX_LEN)], &name[..name.len().min(MAX_LEN)]);
     let words = fixed_words(phase) + track.len().div_ceil(8) + name.len().div_ceil(8);
     let start = control.written.load(Ordering::Relaxed);
     let used = (start & !WRITING).wrapping_sub(control.read.load(Ordering::Acquire));
     // A signal handler may come between two stores of the marker that it interrupts.
     if start & WRITING != 0 || used > BLOCK_BYTES || (BLOCK_BYTES - used) as usize / 8 < words {
-        drop_one(control);
-        return false;
+        return drop_one(control);
     }
     // A recorder that sees this bit waits with later markers of other threads. A marker of this thread that
     // it does not see yet is younger than the moment at which the recorder last looked.
     control.written.store(start | WRITING, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
-    let time = now(wanted);
+    let time = now();
     let mut at = start as usize / 8;
     let mut word = |word: u64| {
         records[at % BLOCK_WORDS].store(word, Ordering::Relaxed);
@@ -182,18 +196,21 @@ fn put(control: &Control, records: &Records, wanted: u32, pieces: &Pieces<'_>) -
     true
 }
 
+/// Counts a marker that is not written.
 #[cold]
-fn drop_one(control: &Control) {
+fn drop_one(control: &Control) -> bool {
     // This thread alone writes the number; a signal handler on it may come in between and count too.
     control.dropped.fetch_add(1, Ordering::Relaxed);
+    false
 }
 
 /// Hands the bytes of a name to `word`, eight at a time, the last ones filled up with zeroes.
 #[inline(always)]
 fn words_of(name: &[u8], word: &mut impl FnMut(u64)) {
-    let (chunks, rest) = name.as_chunks::<8>();
-    for chunk in chunks {
+    let mut rest = name;
+    while let Some((chunk, more)) = rest.split_first_chunk::<8>() {
         word(u64::from_le_bytes(*chunk));
+        rest = more;
     }
     if rest.is_empty() {
         return;
@@ -209,9 +226,9 @@ fn words_of(name: &[u8], word: &mut impl FnMut(u64)) {
     });
 }
 
-/// Takes a free block for the calling thread, and writes who it is. Returns whether there was one.
+/// Takes a free block for the calling thread, and writes who it is. `None` if there was none.
 #[cold]
-fn take_block(memory: &'static RingMemory, slot: &Slot, wanted: u32) -> bool {
+fn take_block(memory: &'static RingMemory, wanted: u32) -> Option<Slot> {
     /// Where the search for a free block begins.
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let (tid, name) = (own::thread_id(), own::thread_name());
@@ -232,11 +249,11 @@ fn take_block(memory: &'static RingMemory, slot: &Slot, wanted: u32) -> bool {
             let dropped = control.dropped.load(Ordering::Relaxed);
             let number = i64::from(tid) | i64::from(dropped) << 32;
             let thread = Pieces { phase: THREAD, track: b"", name, number };
-            if put(control, &memory.records[block], wanted, &thread) {
+            if put(memory, block as u32, || now(wanted), thread) {
                 NEXT.store(block as u32, Ordering::Relaxed);
-                slot.block.set(block);
-                slot.epoch.set(own::epoch());
-                return true;
+                let slot = Slot { epoch: own::epoch(), block: block as u32 };
+                SLOT.set(slot);
+                return Some(slot);
             }
             // Full, of records of a thread that has ended. Nobody's marker was dropped.
             control.dropped.store(dropped, Ordering::Relaxed);
@@ -244,7 +261,7 @@ fn take_block(memory: &'static RingMemory, slot: &Slot, wanted: u32) -> bool {
         }
     }
     memory.head.unowned.fetch_add(1, Ordering::Relaxed);
-    false
+    None
 }
 
 /// Gives the block of a thread back when the thread ends. What is in it stays there for the recorder, and the
@@ -254,10 +271,11 @@ struct GiveBack;
 impl Drop for GiveBack {
     fn drop(&mut self) {
         let _ = SLOT.try_with(|slot| {
-            if slot.epoch.replace(0) == own::epoch()
+            let Slot { epoch, block } = slot.replace(Slot { epoch: 0, block: 0 });
+            if epoch == own::epoch()
                 && let Some(memory) = own::memory()
             {
-                memory.controls[slot.block.get() % BLOCKS].owner.store(0, Ordering::Release);
+                memory.controls[block as usize % BLOCKS].owner.store(0, Ordering::Release);
             }
         });
     }

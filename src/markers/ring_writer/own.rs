@@ -13,6 +13,7 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::libc;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
+use crate::counter;
 use crate::markers::ring::RingMap;
 use crate::markers::ring::layout::{MEMFD_NAME, RingMemory};
 use crate::markers::ring::mapping::RING_BYTES;
@@ -63,7 +64,7 @@ fn make_now() -> io::Result<()> {
     let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
     fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
     let map = RingMap::of(&file)?;
-    map.head.begin(std::process::id());
+    map.head.begin(std::process::id(), counter::IS_READABLE);
     if !CHILD_FORGETS.swap(true, Ordering::Relaxed) {
         // SAFETY: the function makes system calls and stores numbers, which the child of a fork may do.
         unsafe { libc::pthread_atfork(None, None, Some(forget)) };

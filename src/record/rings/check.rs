@@ -135,12 +135,12 @@ mod tests {
         let link = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
         assert!(has_name(&link), "{}", link.display());
         let writer = RingMap::of(&file).unwrap();
-        writer.head.begin(std::process::id());
+        writer.head.begin(std::process::id(), true);
         let ring = open_own(&file).unwrap();
         assert_eq!(reason(&file), "another recorder is reading it");
         drop(ring);
         assert!(open_own(&file).is_ok());
-        writer.head.begin(1);
+        writer.head.begin(1, true);
         assert_eq!(open_own(&file).unwrap_err(), NoRing::Inherited);
     }
 

@@ -84,6 +84,7 @@ impl Rings {
             round: Round {
                 before: 0,
                 complete: 0,
+                boottime: None,
                 dropped: 0,
                 fill: 0.0,
                 bytes: Vec::new(),
@@ -167,8 +168,11 @@ impl Rings {
     /// Reads all rings. Markers that are stamped up to the round before are all there, except for those that
     /// a thread is still writing.
     fn read(&mut self, now: u64) {
-        let Rings { programs, pending, round, .. } = self;
+        let Rings { programs, pending, round, times, .. } = self;
         (round.complete, round.fill) = (round.before, 0.0);
+        if programs.iter().any(Program::stamps_boottime) {
+            round.boottime = times.boottime();
+        }
         for program in programs {
             program.read(round, pending);
         }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::check::CheckedRing;
 use super::pending::Pending;
+use super::times::BoottimeLine;
 use crate::markers::MAX_LEN;
 use crate::markers::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, WRITING};
 use crate::markers::ring::{RingRecords, Stamp};
@@ -37,7 +38,9 @@ pub(super) struct Program {
     pub(super) name: String,
     ring: CheckedRing,
     link: PathBuf,
-    /// Markers stamped before this are an earlier recording's.
+    /// The clock in which the program stamps its markers.
+    stamp: Stamp,
+    /// Markers stamped before this, in the clock of the recorder's stamps, are an earlier recording's.
     since: u64,
     blocks: Vec<Block>,
     /// [`Head::unowned`](crate::markers::ring::layout::Head::unowned) when it was last read.
@@ -79,6 +82,8 @@ pub(super) struct Round {
     pub(super) before: u64,
     /// Markers up to this time are all there.
     pub(super) complete: u64,
+    /// For programs that stamp their markers with `CLOCK_BOOTTIME`, where the others do not.
+    pub(super) boottime: Option<BoottimeLine>,
     /// Markers that were dropped since the round before.
     pub(super) dropped: u64,
     /// The part of a block that was filled at most.
@@ -105,10 +110,11 @@ impl Program {
         });
         let blocks = blocks.collect();
         let unowned = head.unowned.load(Ordering::Relaxed);
+        let stamp = head.possible(stamp);
         head.wanted.store(stamp.wanted(), Ordering::Release);
         let name = String::from_utf8_lossy(comm.trim_ascii_end()).into_owned();
         let (threads, damage) = (HashMap::new(), Vec::new());
-        Program { pid, name, ring, link, since, blocks, unowned, without_block: 0, threads, damage }
+        Program { pid, name, ring, link, stamp, since, blocks, unowned, without_block: 0, threads, damage }
     }
 
     /// Tells the program that nobody wants its markers any more.
@@ -124,6 +130,11 @@ impl Program {
     /// Whether this is the ring with this identity.
     pub(super) fn is_ring(&self, link: &Path) -> bool {
         is_same(link, self.ring.id)
+    }
+
+    /// Whether the program stamps its markers with `CLOCK_BOOTTIME`.
+    pub(super) fn stamps_boottime(&self) -> bool {
+        self.stamp == Stamp::Boottime
     }
 
     /// Reads what all blocks have.
@@ -205,6 +216,8 @@ impl Program {
                     break;
                 }
             };
+            let time = round.boottime.filter(|_| self.stamps_boottime());
+            let time = time.map_or(record.time, |line| line.stamp(record.time));
             if let Some((tid, base)) = record.thread() {
                 count(&mut self.threads, block.tid).markers += std::mem::take(&mut markers);
                 count_dropped(&mut self.threads, block, base, round);
@@ -213,14 +226,14 @@ impl Program {
                 }
                 block.tid = tid;
                 count(&mut self.threads, tid).name = record.name.to_vec();
-            } else if record.time >= self.since
+            } else if time >= self.since
                 && let Some(marker) = record.marker(self.pid)
             {
                 if block.tid <= 0 {
                     return Err("its first record does not say which thread writes".into());
                 }
                 markers += 1;
-                pending.push(record.time, block.tid, marker.encode(&mut round.text));
+                pending.push(time, block.tid, marker.encode(&mut round.text));
             }
         }
         count(&mut self.threads, block.tid).markers += markers;

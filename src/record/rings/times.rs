@@ -23,6 +23,24 @@ pub(super) struct RingTimes {
     source: TraceTime,
     /// Readings of the stamp's clock and of the recording's, ns, oldest first.
     readings: VecDeque<(u64, u64)>,
+    /// The last reading of `CLOCK_BOOTTIME`, ns, and of the stamp's clock.
+    boottime: (u64, u64),
+}
+
+/// Converts `CLOCK_BOOTTIME`, ns, to the clock of the stamps, for programs that cannot read the CPU's
+/// counter: on the line through two readings of both.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BoottimeLine([(u64, u64); 2]);
+
+impl BoottimeLine {
+    pub(super) fn stamp(self, ns: u64) -> u64 {
+        let BoottimeLine([(ns0, stamp0), (ns1, stamp1)]) = self;
+        let between = i128::from(ns1.saturating_sub(ns0)).max(1);
+        let ticks = i128::from(stamp1.saturating_sub(stamp0));
+        // A hostile program may claim any time.
+        let since = (i128::from(ns) - i128::from(ns0)).saturating_mul(ticks) / between;
+        u64::try_from(i128::from(stamp0) + since).unwrap_or(0)
+    }
 }
 
 /// How the recording's clock is read.
@@ -74,21 +92,41 @@ impl RingTimes {
     pub(super) fn begin(clock: Clock, tracefs: &Tracefs) -> Option<RingTimes> {
         let stamp = if counter::is_one_clock() { Stamp::Counter } else { Stamp::Boottime };
         let source = TraceTime::of(clock, tracefs)?;
-        let mut times = RingTimes { stamp, source, readings: VecDeque::new() };
+        let mut times = RingTimes { stamp, source, readings: VecDeque::new(), boottime: (0, 0) };
+        times.boottime = times.read_boottime();
         times.read();
         Some(times)
     }
 
-    /// Reads both clocks. Returns the reading of the stamp's clock.
-    pub(super) fn read(&mut self) -> u64 {
-        let stamp = || match self.stamp {
+    fn now(&self) -> u64 {
+        match self.stamp {
             Stamp::Counter => counter::ticks().unwrap_or(0),
             Stamp::Boottime => posix_ns(ClockId::CLOCK_BOOTTIME),
-        };
+        }
+    }
+
+    fn read_boottime(&self) -> (u64, u64) {
         let once = || {
-            let before = stamp();
+            let (before, ns, after) = (self.now(), posix_ns(ClockId::CLOCK_BOOTTIME), self.now());
+            let took = after.saturating_sub(before);
+            (took, (ns, before + took / 2))
+        };
+        (1..ATTEMPTS).map(|_| once()).fold(once(), |a, b| if b.0 < a.0 { b } else { a }).1
+    }
+
+    /// Reads `CLOCK_BOOTTIME`. `None` where it is the clock of the stamps itself.
+    pub(super) fn boottime(&mut self) -> Option<BoottimeLine> {
+        let now = self.read_boottime();
+        let before = std::mem::replace(&mut self.boottime, now);
+        (self.stamp != Stamp::Boottime).then_some(BoottimeLine([before, now]))
+    }
+
+    /// Reads both clocks. Returns the reading of the stamp's clock.
+    pub(super) fn read(&mut self) -> u64 {
+        let once = || {
+            let before = self.now();
             let time = self.source.now();
-            let took = stamp().saturating_sub(before);
+            let took = self.now().saturating_sub(before);
             (took, (before + took / 2, time))
         };
         let first = once();
@@ -130,11 +168,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_boottime_becomes_a_stamp_before_between_and_behind_the_readings() {
+        let line = BoottimeLine([(1_000, 70_000), (2_000, 73_000)]);
+        assert_eq!(
+            [900, 1_000, 1_500, 2_000, 2_100].map(|ns| line.stamp(ns)),
+            [69_700, 70_000, 71_500, 73_000, 73_300]
+        );
+        // Two readings of one moment make no line, and a claim of a hostile program no overflow.
+        assert_eq!(BoottimeLine([(1_000, 70_000); 2]).stamp(1_500), 70_000);
+        assert_eq!([0, u64::MAX].map(|ns| BoottimeLine([(1_000, 10), (2_000, u64::MAX)]).stamp(ns)), [0, 0]);
+    }
+
+    #[test]
     fn a_time_lies_on_the_line_between_the_readings_around_it() {
         let mut times = RingTimes {
             stamp: Stamp::Counter,
             source: TraceTime::Counter,
             readings: VecDeque::from([(1_000, 50_000)]),
+            boottime: (0, 0),
         };
         assert_eq!(times.convert(5), 50_000);
         times.add((2_000, 60_000));

@@ -1,0 +1,111 @@
+//! Compiles programs in C with the marker library: for this machine, and for those of Android's ABIs whose
+//! library scripts/build-markers has built. QEMU runs what this machine does not.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::support::{has_program, skip};
+
+/// A machine that programs in C are compiled for.
+pub struct CTarget {
+    pub abi: &'static str,
+    /// The directory with the library and its header.
+    library: PathBuf,
+    /// The compiler with its options.
+    compiler: Vec<String>,
+    /// What is linked behind the library.
+    behind: &'static [&'static str],
+    runner: Option<&'static str>,
+}
+
+/// Builds the library for this machine, once. Returns its directory; `None` without a compiler of C.
+pub fn c_library() -> Option<&'static Path> {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    if !has_program("cc") {
+        skip("cc", "no compiler of C");
+        return None;
+    }
+    Some(LIBRARY.get_or_init(|| {
+        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("markers");
+        run(Command::new(root().join("scripts/build-markers")).arg("--out").arg(&out));
+        out.join("host")
+    }))
+}
+
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs a command that must succeed.
+pub fn run(command: &mut Command) {
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+impl CTarget {
+    /// This machine.
+    pub fn host() -> Option<CTarget> {
+        let (library, compiler) = (c_library()?.to_owned(), vec!["cc".to_owned()]);
+        Some(CTarget { abi: "host", library, compiler, behind: &[], runner: None })
+    }
+
+    /// The ABIs of Android whose library is built and whose programs run here.
+    pub fn android() -> Vec<CTarget> {
+        let of = |(abi, target, runner): (&'static str, &str, Option<&'static str>)| {
+            let library = root().join("out/markers").join(abi);
+            let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
+            let has_zig = || {
+                let zig = Command::new(&python).args(["-m", "ziglang", "version"]).output();
+                zig.is_ok_and(|zig| zig.status.success())
+            };
+            let why = if !library.join("libtracebridge_markers.a").is_file() {
+                format!("scripts/build-markers --abi {abi} was not run")
+            } else if runner.is_some_and(|runner| !has_program(runner)) {
+                format!("no program runs {abi} here")
+            } else if !has_zig() {
+                format!("{python} has no package ziglang: run scripts/setup, or set TRACEBRIDGE_PYTHON")
+            } else {
+                let compiler =
+                    [&python, "-m", "ziglang", "cc", "-target", target, "-static"].map(str::to_owned);
+                let compiler = compiler.to_vec();
+                return Some(CTarget { abi, library, compiler, behind: &["-lunwind"], runner });
+            };
+            skip(&format!("markers-{abi}"), &why);
+            None
+        };
+        let (is_x86, is_arm) = (cfg!(target_arch = "x86_64"), cfg!(target_arch = "aarch64"));
+        let abis = [
+            ("arm64-v8a", "aarch64-linux-musl", (!is_arm).then_some("qemu-aarch64-static")),
+            ("armeabi-v7a", "arm-linux-musleabihf", Some("qemu-arm-static")),
+            ("x86", "x86-linux-musl", (!is_x86).then_some("qemu-i386-static")),
+            ("x86_64", "x86_64-linux-musl", (!is_x86).then_some("qemu-x86_64-static")),
+        ];
+        abis.into_iter().filter_map(of).collect()
+    }
+
+    /// Compiles a file, and links it with the library. Returns the program, which is removed with the value:
+    /// a file of its own, since another test may be running the same program.
+    pub fn compile(&self, source: &Path) -> tempfile::TempPath {
+        let program = tempfile::Builder::new().prefix("markers_in_c").tempfile().unwrap().into_temp_path();
+        let mut cc = Command::new(&self.compiler[0]);
+        cc.args(&self.compiler[1..]).args([
+            "-std=c99",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-D_DEFAULT_SOURCE",
+            "-o",
+        ]);
+        cc.arg(&program).arg("-I").arg(&self.library).arg(source);
+        run(cc.arg(self.library.join("libtracebridge_markers.a")).args(self.behind));
+        program
+    }
+
+    /// Runs a program of this machine.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(self.runner.map_or(program, Path::new));
+        command.args(self.runner.map(|_| program));
+        command
+    }
+}
