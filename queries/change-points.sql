@@ -2,10 +2,7 @@
 -- The history are the medians of the values of --key, in the order of their first traces. Each build is compared with
 -- up to 10 builds before it and 10 from it on. The E-divisive statistic says where the change is, and Student's t-test
 -- (p < 0.001) whether there is one, as in Apache Otava. queries/README.md says what this cannot find.
-WITH setting AS (
-  SELECT 10 AS reach, 3 AS least_builds, 1.0 AS least_percent
-),
-build AS (
+WITH build AS (
   SELECT coalesce(launch.app, 'unknown app') AS name, tag.value AS build, min(trace.day) AS day,
          min(trace.start_realtime) AS began, count(*) AS launches,
          percentile_cont(0.5) WITHIN GROUP (ORDER BY launch.dur) / 1e6 AS ms
@@ -25,9 +22,8 @@ near AS (
          CASE WHEN other.position < point.position THEN other.ms END AS before_ms,
          CASE WHEN other.position >= point.position THEN other.ms END AS after_ms
   FROM point
-  CROSS JOIN setting
   JOIN point AS other ON other.name = point.name
-    AND other.position >= point.position - setting.reach AND other.position < point.position + setting.reach
+    AND other.position >= point.position - 10 AND other.position < point.position + 10
 ),
 side AS (
   SELECT name, position,
@@ -58,8 +54,7 @@ scored AS (
               / (side.m + side.n - 2) * (1 / side.m + 1 / side.n)) AS error_ms
   FROM side
   JOIN distance ON distance.name = side.name AND distance.position = side.position
-  CROSS JOIN setting
-  WHERE side.m >= setting.least_builds AND side.n >= setting.least_builds
+  WHERE side.m >= 3 AND side.n >= 3
 ),
 -- Student's t at p = 0.001 by its expansion for so many degrees of freedom.
 changed AS (
@@ -72,17 +67,16 @@ changed AS (
 ),
 found AS (
   SELECT changed.*
-  FROM changed CROSS JOIN setting
-  WHERE t > t_limit AND abs(change_percent) >= setting.least_percent
+  FROM changed
+  WHERE t > t_limit AND abs(change_percent) >= 1
 )
 SELECT point.name, point.build, point.day, point.launches,
        found.before_ms, found.after_ms, found.after_ms - found.before_ms AS change_ms, found.change_percent,
        CAST(found.m AS INT) AS builds_before, CAST(found.n AS INT) AS builds_after, found.t, found.t_limit
 FROM found
-CROSS JOIN setting
 JOIN point ON point.name = found.name AND point.position = found.position
 -- Around a change its neighbours look changed too: the one with the largest statistic is it.
-LEFT JOIN found AS better ON better.name = found.name AND abs(better.position - found.position) < setting.reach
+LEFT JOIN found AS better ON better.name = found.name AND abs(better.position - found.position) < 10
   AND (better.divergence > found.divergence
        OR (better.divergence = found.divergence AND better.position < found.position))
 WHERE better.position IS NULL
