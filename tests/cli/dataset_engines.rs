@@ -69,7 +69,15 @@ fn duckdb_and_spark_give_the_same_rows_for_every_query() {
     let Some(python) = python_with_spark() else { return };
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    for (build, slower) in [("old", 0), ("it's\\ new", 100)] {
+    // A history of builds, which becomes slower in the middle.
+    for n in 0..10 {
+        let (name, slower) = (format!("h{n}.txt"), if n < 6 { 0 } else { 100 });
+        fs::write(dir.join(&name), launch_text(slower + n)).unwrap();
+        let mut add = tracebridge();
+        add.current_dir(dir).args(["dataset", "add", "s'e{t}[*]?", &name, "--tag", &format!("build=h{n}")]);
+        run(&mut add);
+    }
+    for (build, slower) in [("old", 120), ("it's\\ new", 220)] {
         let mut add = tracebridge();
         add.current_dir(dir).args(["dataset", "add", "s'e{t}[*]?", "--keep-damaged"]);
         for n in 0..6 {
