@@ -1,6 +1,8 @@
 //! The part that is the same in all markers of a process, and numbers as text, without the machinery of
 //! `format!`.
 
+use crate::text::two_digits;
+
 /// The most bytes that an `i64` takes in decimal.
 pub const MAX_DIGITS: usize = 20;
 
@@ -60,17 +62,6 @@ pub fn decimal_len(value: i64) -> usize {
     usize::from(value < 0) + value.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1
 }
 
-/// The two digits of each number below 100.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut n = 0;
-    while n < 100 {
-        pairs[n] = [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
-        n += 1;
-    }
-    pairs
-};
-
 /// Writes `value` in decimal into `buf` from `start` on, and returns where it ends. `buf` must have
 /// [`decimal_len`] bytes from there.
 #[inline]
@@ -82,9 +73,8 @@ pub fn put_decimal(buf: &mut [u8], start: usize, value: i64) -> usize {
     }
     let (first, mut at) = (usize::from(value < 0), digits.len());
     let mut rest = value.unsigned_abs();
-    // Two digits a division: each waits for the one before.
     while at >= first + 2 {
-        digits[at - 2..at].copy_from_slice(&PAIRS[(rest % 100) as usize]);
+        digits[at - 2..at].copy_from_slice(&two_digits((rest % 100) as u32));
         rest /= 100;
         at -= 2;
     }

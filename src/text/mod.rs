@@ -8,6 +8,7 @@ mod hexadecimal;
 #[cfg(feature = "host")]
 pub(crate) mod markup;
 mod names_file;
+mod two_digits;
 mod utc_date;
 
 pub(crate) use csv::{csv_field, push_csv_field};
@@ -17,4 +18,5 @@ pub(crate) use glob::is_whole as is_whole_pattern;
 pub use glob::matches as glob_matches;
 pub(crate) use hexadecimal::hexadecimal;
 pub(crate) use names_file::read_names;
+pub(crate) use two_digits::two_digits;
 pub(crate) use utc_date::utc_date;

@@ -33,9 +33,11 @@ const ends = calls.map(({ end }) => end).sort((a, b) => a - b);
 const WINDOWS = [[ends[2000] + 7, ends[9000] - 3], [ends[5000], ends[5000] + 1], [0, ends[12000]]];
 
 /** Waits until the profile shows a window. */
-function shownWindow(page, from, to) {
-  return page.waitForFunction((window) => document.querySelector(".window-line").dataset.window === window, {},
-    `${from}-${to}`);
+async function shownWindow(page, from, to) {
+  // A page behind another one draws no frames, and the profile is made in a frame.
+  await page.bringToFront();
+  await page.waitForFunction((window) => document.querySelector(".window-line").dataset.window === window,
+    { polling: 50 }, `${from}-${to}`);
 }
 
 /** The figures of a grid row of the table with wall and CPU times. */

@@ -49,7 +49,7 @@ async function search(page, text) {
   const field = await page.$("input[type=search]");
   await field.click({ count: 3 });
   await field.type(text);
-  await page.waitForFunction((text) => window.__tracebridge.timeline.store.state.query === text, {}, text);
+  await page.waitForFunction((text) => window.__tracebridge.timeline.store.state.query === text, { polling: 50 }, text);
 }
 const live = (page) => page.$eval(".tl-live", (element) => element.textContent);
 

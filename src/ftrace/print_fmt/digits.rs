@@ -1,14 +1,6 @@
 //! Writes numbers as text without allocation.
 
-static PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut i = 0;
-    while i < 100 {
-        pairs[i] = [b'0' + (i / 10) as u8, b'0' + (i % 10) as u8];
-        i += 1;
-    }
-    pairs
-};
+use crate::text::two_digits;
 
 static HEX_PAIRS: [[u8; 2]; 256] = {
     let digits = b"0123456789abcdef";
@@ -20,12 +12,6 @@ static HEX_PAIRS: [[u8; 2]; 256] = {
     }
     pairs
 };
-
-/// The two decimal digits of `v`, which must be below 100.
-#[inline]
-pub(crate) fn two_digits(v: u32) -> [u8; 2] {
-    PAIRS[v as usize % 100]
-}
 
 /// Writes the decimal digits of `v` so that they end before `end`. Returns where they start.
 #[inline]
