@@ -13,12 +13,14 @@ export function followFragment(store: Store, traces: Trace[]): () => void {
   let written = location.hash.slice(1);
   const write = () => {
     timer = 0;
-    written = toFragment(store.state, traces);
+    // Somebody has changed the fragment, and `read` is about to be called: what they asked for counts.
+    if (location.hash.slice(1) !== written) return;
     try {
-      history.replaceState(null, "", `#${written}`);
+      history.replaceState(null, "", `#${toFragment(store.state, traces)}`);
     } catch {
       // A browser that does not let a page change its own URL shows the page all the same.
     }
+    written = location.hash.slice(1);
   };
   const read = () => {
     if (location.hash.slice(1) === written) return;
