@@ -1,7 +1,6 @@
 """Runs a query over the views of a dataset, in DuckDB or in Spark. scripts/query starts it and describes the arguments."""
 
 import csv
-import os
 import re
 import sys
 from decimal import Decimal
@@ -65,19 +64,11 @@ class Spark:
     def __init__(self, dataset, key, old, new, master="local[*]"):
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
-        from pyspark.sql import SparkSession
+        from spark_session import spark_session
 
         self.errors = (PySparkException, Py4JJavaError)
-        settings = {"spark.log.level": "ERROR", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-        if master.startswith("local"):
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-            # As many as tables of one laptop need; on a cluster its own setting holds.
-            settings["spark.sql.shuffle.partitions"] = "4"
-        builder = SparkSession.builder.appName("tracebridge query").master(master)
-        for name, value in settings.items():
-            builder = builder.config(name, value)
-        self.session = builder.getOrCreate()
+        # As many partitions as tables of one laptop need; on a cluster its own setting holds.
+        self.session = spark_session("tracebridge query", master, spark_sql_shuffle_partitions="4")
         place = dataset if "://" in dataset else f"file://{Path(dataset).absolute()}"
         # A path in which no character stands for others.
         self.place = re.sub(r"[*?\[\]{}\\]", lambda char: "\\" + char[0], place)

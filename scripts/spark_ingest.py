@@ -13,7 +13,7 @@ from pathlib import Path
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkFiles
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from spark_session import spark_session
 
 # Exit statuses of `dataset add`: complete, and done, but some files were rejected.
 COMPLETE, REJECTED = 0, 3
@@ -104,14 +104,7 @@ def main():
     staging = os.path.abspath(staging or f"{dataset.rstrip('/')}.staging-{uuid.uuid4()}")
     if os.path.exists(staging):
         sys.exit(f"spark-ingest: {staging}: exists: name another staging directory, or remove it")
-    builder = SparkSession.builder.appName("tracebridge ingest").master(master)
-    settings = {"spark.log.level": "ERROR", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    session = spark_session("tracebridge ingest", master)
     try:
         os.makedirs(staging)
         results = stage(session, os.path.abspath(binary), staging, int(tasks), inputs, options)

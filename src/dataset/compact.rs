@@ -39,10 +39,16 @@ pub(super) fn compact(place: &Place) -> Result<(), DatasetError> {
 }
 
 fn compact_day(dataset: &Path, day: &Path) -> Result<(), DatasetError> {
+    let parts = Part::all_of(day)?;
+    if parts.len() < MIN_SMALL_PARTS {
+        return Ok(());
+    }
     let (mut small, mut others) = (Vec::new(), Vec::new());
-    for part in Part::all_of(day)? {
-        let (ids, bytes) = (part.all_ids()?, part.bytes()?);
-        match ids.len() < PART_TRACES && bytes < SMALL_PART_BYTES {
+    for part in parts {
+        let bytes = part.bytes()?;
+        // Only files that are small are opened: a dataset has many large ones.
+        let ids = if bytes < SMALL_PART_BYTES { part.all_ids()? } else { Vec::new() };
+        match bytes < SMALL_PART_BYTES && ids.len() < PART_TRACES {
             true => small.push(SmallPart { part, ids, bytes }),
             false => others.push(part),
         }

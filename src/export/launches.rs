@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::compare::{measure, runs_of};
-use super::comparison::{Comparison, Kind, LaunchEnd, Run, RunSet};
+use super::comparison::{Comparison, Kind, LaunchEnd, Run, RunSet, begin_label};
 use super::convert::{ConvertError, ConvertRequest};
 use crate::statistics::median;
 use crate::timeline::WindowRequest;
@@ -77,9 +77,7 @@ impl Launch {
     /// The launch for scripts: times in ns.
     pub fn to_json(&self) -> Value {
         let (from, to) = match self.extent {
-            Extent::Launch { from_request, end } => {
-                (if from_request { "request" } else { "bind" }, end.label())
-            }
+            Extent::Launch { from_request, end } => (begin_label(from_request), end.label()),
             Extent::MainThread => ("first slice", "last slice"),
         };
         let rows = |kind| -> Vec<Value> {

@@ -65,11 +65,9 @@ pub(super) fn shown(condition: &JudgedCondition) -> (&[JudgedMeasure], usize) {
 
 /// The outcome in one sentence.
 pub(super) fn outcome(judgement: &Judgement) -> String {
-    let measures = || judgement.conditions.iter().flat_map(|condition| &condition.measures);
-    let count = |is: fn(&Verdict) -> bool| measures().filter(|measure| is(&measure.verdict)).count();
-    let closing = count(|verdict| *verdict == Verdict::Closes);
-    let undecided = count(|verdict| matches!(verdict, Verdict::Undecided { .. }));
-    let all = measures().count();
+    let closing = judgement.count(|verdict| *verdict == Verdict::Closes);
+    let undecided = judgement.count(|verdict| matches!(verdict, Verdict::Undecided { .. }));
+    let all = judgement.count(|_| true);
     let of = |some: usize| match all {
         1 => "the measure".to_owned(),
         all => format!("{some} of {all} measures"),
@@ -77,7 +75,7 @@ pub(super) fn outcome(judgement: &Judgement) -> String {
     match judgement.outcome() {
         Outcome::Open => format!(
             "The gate is open: {} passed.",
-            if all == 1 { of(1) } else { of(count(|v| *v == Verdict::Passes)) }
+            if all == 1 { of(1) } else { of(judgement.count(|verdict| *verdict == Verdict::Passes)) }
         ),
         Outcome::Closed => format!("The gate is closed by {}.", of(closing)),
         Outcome::Undecided if undecided > 0 => {

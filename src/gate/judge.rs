@@ -111,6 +111,12 @@ impl Judgement {
         !self.notes.is_empty()
     }
 
+    /// How many measures have such a verdict.
+    pub(super) fn count(&self, is: fn(&Verdict) -> bool) -> usize {
+        let measures = self.conditions.iter().flat_map(|condition| &condition.measures);
+        measures.filter(|measure| is(&measure.verdict)).count()
+    }
+
     /// Whether the gate is open.
     pub fn outcome(&self) -> Outcome {
         let verdicts = |condition: &JudgedCondition| -> Vec<Verdict> {

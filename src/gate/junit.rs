@@ -11,16 +11,12 @@ impl Judgement {
     /// The judgement as a JUnit report. A measure that closes the gate is a failure, an undecided one is an
     /// error, and one that is not judged is skipped.
     pub fn to_junit(&self) -> String {
-        let count = |is: fn(&Verdict) -> bool| {
-            let measures = self.conditions.iter().flat_map(|condition| &condition.measures);
-            measures.filter(|measure| is(&measure.verdict)).count()
-        };
         let counts = format!(
             "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
-            count(|_| true),
-            count(|verdict| *verdict == Verdict::Closes),
-            count(|verdict| matches!(verdict, Verdict::Undecided { .. })),
-            count(|verdict| *verdict == Verdict::TooRare)
+            self.count(|_| true),
+            self.count(|verdict| *verdict == Verdict::Closes),
+            self.count(|verdict| matches!(verdict, Verdict::Undecided { .. })),
+            self.count(|verdict| *verdict == Verdict::TooRare)
         );
         let mut text = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\

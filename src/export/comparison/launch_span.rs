@@ -20,8 +20,13 @@ pub(in crate::export) struct LaunchSpan {
 impl LaunchSpan {
     /// With what the launch began, as the table `launch` has it.
     pub fn begins_with(&self) -> &'static str {
-        if self.from_request { "request" } else { "bind" }
+        begin_label(self.from_request)
     }
+}
+
+/// The begin of a launch as the table `launch` and the JSON of launches have it.
+pub(in crate::export) fn begin_label(from_request: bool) -> &'static str {
+    if from_request { "request" } else { "bind" }
 }
 
 /// With what a launch ended.

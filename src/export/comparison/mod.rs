@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-pub(super) use self::launch_span::{LaunchEnd, LaunchFinder};
+pub(super) use self::launch_span::{LaunchEnd, LaunchFinder, begin_label};
 #[cfg(test)]
 pub(super) use self::run::Measure;
 pub(super) use self::run::{Kind, Run, RunMeter, state_name};
