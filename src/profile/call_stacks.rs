@@ -7,6 +7,7 @@
 use super::record_stream::RecordSink;
 use super::ticks::{add, since};
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
+use crate::formats::art_method::ids::NONE;
 use crate::formats::art_method::{CallAnomalies, Ticks};
 
 /// One open call.
@@ -112,7 +113,9 @@ impl<V: CallVisitor> CallStacks<V> {
 impl<V: CallVisitor> RecordSink for CallStacks<V> {
     #[inline(always)]
     fn record(&mut self, thread: u32, method: u32, exit: bool, mut at: Ticks) {
-        let Some(state) = self.threads.get_mut(thread as usize) else { return };
+        // Threads and methods were numbered when the file was opened. Where another program overwrites it in the
+        // meantime, it has others now.
+        let Some(state) = self.threads.get_mut(thread as usize).filter(|_| method != NONE) else { return };
         if !state.seen {
             state.seen = true;
             state.first = at;
@@ -152,5 +155,38 @@ impl<V: CallVisitor> RecordSink for CallStacks<V> {
             Some(innermost) => add(&mut innermost.own, spent),
             None => self.visitor.idle(thread, spent),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Entered(Vec<u32>);
+
+    impl CallVisitor for Entered {
+        fn enter(&mut self, _: u32, method: u32, _: Option<&OpenCall>, _: Ticks) -> u32 {
+            self.0.push(method);
+            0
+        }
+
+        fn leave(&mut self, _: u32, _: &OpenCall, _: Ticks, _: Ticks) {}
+
+        fn leave_unentered(&mut self, _: u32, method: u32, _: Ticks, _: Ticks, _: Ticks) {
+            self.0.push(method);
+        }
+
+        fn idle(&mut self, _: u32, _: Ticks) {}
+    }
+
+    #[test]
+    fn a_record_of_a_file_that_was_overwritten_since_it_was_opened_is_left_out() {
+        let mut stacks = CallStacks::new(1, Entered::default());
+        for (thread, method, exit) in [(0, NONE, false), (0, 5, false), (0, NONE, true), (7, 5, false)] {
+            stacks.record(thread, method, exit, [1; 2]);
+        }
+        assert_eq!(stacks.visitor.0, [5]);
+        assert_eq!(stacks.threads[0].open.len(), 1);
     }
 }
