@@ -25,6 +25,12 @@ fn main() -> io::Result<()> {
     fs::create_dir_all(&pages)?;
     fs::create_dir_all(&completions)?;
     clap_mangen::generate_to(definition(), &pages)?;
+    for page in fs::read_dir(&pages)? {
+        // In a locale without UTF-8, man leaves out the one character that no ASCII terminal has. A period at
+        // the start of a line would be a command to it.
+        let page = page?.path();
+        fs::write(&page, fs::read_to_string(&page)?.replace('…', r"\&..."))?;
+    }
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell] {
         clap_complete::generate_to(shell, &mut definition(), "tracebridge", &completions)?;
     }

@@ -8,7 +8,13 @@ use crate::support::{self, tracebridge};
 
 /// Runs a program on a file, which must succeed. `None`, loudly, where the program is not installed.
 fn load(program: &str, arguments: &[&str], file: &Path) -> Option<String> {
-    let out: Output = match Command::new(program).args(arguments).arg(file).env("MANWIDTH", "80").output() {
+    load_in("C.UTF-8", program, arguments, file)
+}
+
+fn load_in(locale: &str, program: &str, arguments: &[&str], file: &Path) -> Option<String> {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(file).env("MANWIDTH", "80").env("LC_ALL", locale);
+    let out: Output = match command.output() {
         Ok(out) => out,
         Err(_) => {
             support::skip(program, &format!("{program} is not installed"));
@@ -38,8 +44,10 @@ fn man_and_the_shells_load_what_the_build_writes() {
     for command in commands.iter().filter(|command| **command != "help") {
         let page = dir.path().join(format!("man1/tracebridge-{command}.1"));
         assert!(page.is_file(), "no page for {command}");
-        let Some(text) = load("man", &["--warnings", "-l"], &page) else { continue };
-        assert!(text.contains("OPTIONS") && !text.contains("warning:"), "{command}: {text}");
+        for locale in ["C", "C.UTF-8"] {
+            let Some(text) = load_in(locale, "man", &["--warnings", "-l"], &page) else { continue };
+            assert!(text.contains("OPTIONS") && !text.contains("warning:"), "{command} in {locale}: {text}");
+        }
     }
     if let Some(text) = load("man", &["-l"], &dir.path().join("man1/tracebridge-profile.1")) {
         assert!(text.contains("by method, class, package or thread"), "{text}");
