@@ -29,13 +29,16 @@ impl Symbols {
         // Offsets in the text have 32 bits. A text of more than 4 GiB is not kallsyms and is skipped.
         let mut at = if text.len() < u32::MAX as usize { 0 } else { text.len() };
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-            let end = at + rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
-            if let Some((address, start)) = symbol_line(&text[at..end])
-                && address != 0
-            {
-                list.push((address, (at + start) as u32, end as u32));
+            let (address, digits) = leading_address(rest);
+            let behind = &rest[digits..];
+            let length = digits + behind.iter().position(|b| *b == b'\n').unwrap_or(behind.len());
+            // Behind the digits are a blank, the type of the symbol, a blank and the name. ARM's mapping
+            // symbols (`$x`) name no function.
+            let name = digits + 3;
+            if address != 0 && behind.first() == Some(&b' ') && name < length && rest[name] != b'$' {
+                list.push((address, (at + name) as u32, (at + length) as u32));
             }
-            at = end + 1;
+            at += length + 1;
         }
         if !list.is_sorted_by_key(|s| s.0) {
             list.sort_by_key(|s| s.0);
@@ -55,23 +58,33 @@ impl Symbols {
     }
 }
 
-/// Parses a line of kallsyms: the address, and the offset of the name in the line.
-fn symbol_line(line: &[u8]) -> Option<(u64, usize)> {
-    let prefix = if line.starts_with(b"0x") { 2 } else { 0 };
+/// The hexadecimal number that a text begins with, and the offset behind its digits.
+fn leading_address(text: &[u8]) -> (u64, usize) {
+    let prefix = if text.starts_with(b"0x") { 2 } else { 0 };
     let mut address: u64 = 0;
-    let mut digits = line[prefix..].iter();
-    let left = loop {
-        let digit = match *digits.next()? {
-            b' ' => break digits.len(),
-            digit @ b'0'..=b'9' => digit - b'0',
-            digit => 10 + (digit | 0x20).checked_sub(b'a').filter(|d| *d < 6)?,
-        };
-        address = address << 4 | u64::from(digit);
-    };
-    let start = line.len() - left + 2;
-    // ARM's mapping symbols (`$x`) name no function.
-    line.get(start).filter(|b| **b != b'$').map(|_| (address, start))
+    for (at, byte) in text.iter().enumerate().skip(prefix) {
+        // A table and not a match: a list has more than a hundred thousand addresses of 16 digits.
+        match HEX_VALUES[usize::from(*byte)] {
+            NO_DIGIT => return (address, at),
+            value => address = address << 4 | u64::from(value),
+        }
+    }
+    (address, text.len())
 }
+
+const NO_DIGIT: u8 = u8::MAX;
+
+/// The value of each byte as a hexadecimal digit, or [`NO_DIGIT`].
+static HEX_VALUES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[b"0123456789abcdef"[value] as usize] = value as u8;
+        values[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
 
 /// Parses the text of tracefs' file `printk_formats`: lines of `0xADDRESS : "text"`. The texts have escapes
 /// of C.

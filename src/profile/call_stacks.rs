@@ -113,8 +113,8 @@ impl<V: CallVisitor> CallStacks<V> {
 impl<V: CallVisitor> RecordSink for CallStacks<V> {
     #[inline(always)]
     fn record(&mut self, thread: u32, method: u32, exit: bool, mut at: Ticks) {
-        // Threads and methods were numbered when the file was opened. Where another program overwrites it in the
-        // meantime, it has others now.
+        // Threads and methods were numbered when the file was opened. Where another program has overwritten
+        // it since, it has others now.
         let Some(state) = self.threads.get_mut(thread as usize).filter(|_| method != NONE) else { return };
         if !state.seen {
             state.seen = true;

@@ -1,18 +1,19 @@
-//! Turns records into lines: several threads each print a batch of records, and one more thread writes the
-//! batches in their order.
+//! Turns records into lines: several threads each print a batch of records, and write the batches in their
+//! order.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::line::{EventPrinter, LineColumns};
+use super::ordered_output::{OrderedOutput, Piece};
 use crate::export::Out;
 use crate::export::thread_names::ThreadNames;
 use crate::formats::{Event, EventType, EventTypeId, Payload};
 use crate::ftrace::Endian;
+use crate::ftrace::print_fmt::piece_writer::{PieceRoom, PieceWriter};
 
 /// The most events in a batch: many enough that handing a batch over costs next to nothing, and few enough
 /// that a batch stays in the CPU's cache.
@@ -96,13 +97,14 @@ impl EventBatch {
         self.entries.len() >= BATCH_EVENTS || self.bytes.len() >= BATCH_BYTES
     }
 
-    fn print(&mut self, columns: &mut LineColumns) {
+    fn print(&mut self, columns: &mut LineColumns, room: &mut PieceRoom) {
         columns.set_threads(&self.threads);
+        let mut line = PieceWriter::new(room, &mut self.lines);
         for entry in &self.entries {
             let data = self.bytes.get(entry.start as usize..entry.end as usize).unwrap_or_default();
             let printer = entry.kind.and_then(|kind| self.printers.get(kind as usize));
             let Some(printer) = printer else {
-                self.lines.extend_from_slice(data);
+                line.long().extend_from_slice(data);
                 continue;
             };
             let event = Event {
@@ -116,13 +118,20 @@ impl EventBatch {
                 tgid: None,
                 payload: Payload::Raw { data, endian: entry.endian },
             };
-            columns.push(&event, &mut self.lines);
-            printer.0.push(&event, &printer.1, &mut self.lines);
-            self.lines.push(b'\n');
+            columns.push(&event, &mut line);
+            printer.0.push_to(&mut line, &event, &printer.1);
+            line.put(b"\n", 1);
         }
+        line.long();
+    }
+}
+
+impl Piece for EventBatch {
+    fn made(&self) -> &[u8] {
+        &self.lines
     }
 
-    fn clear(mut self) -> EventBatch {
+    fn cleared(mut self) -> EventBatch {
         self.entries.clear();
         self.bytes.clear();
         self.lines.clear();
@@ -137,10 +146,10 @@ pub(super) struct LineFormatter {
     next: u64,
     /// Where full batches go; `None` once the output is finished.
     jobs: Option<Sender<(u64, EventBatch)>>,
-    /// Empty batches, which come back from the writing thread.
+    /// Empty batches, which come back when they are written.
     free: Receiver<EventBatch>,
     printing: Vec<JoinHandle<()>>,
-    writing: Option<JoinHandle<io::Result<()>>>,
+    output: Arc<OrderedOutput<EventBatch>>,
     /// Why a thread could not be started: no memory, or too many threads.
     not_started: Option<io::Error>,
 }
@@ -150,41 +159,30 @@ impl LineFormatter {
         let threads = crate::workers::worker_count(MAX_PRINTING_THREADS);
         let in_flight = threads * BATCHES_PER_THREAD;
         let (jobs, to_print) = bounded::<(u64, EventBatch)>(in_flight);
-        let (printed, to_write) = bounded::<(u64, EventBatch)>(in_flight);
         let (freed, free) = bounded(in_flight);
         for _ in 0..in_flight {
             let _ = freed.send(EventBatch::default());
         }
+        let output = Arc::new(OrderedOutput::new(out, freed));
         let printing = (0..threads).map(|_| {
-            let (to_print, printed) = (to_print.clone(), printed.clone());
+            let (to_print, output) = (to_print.clone(), output.clone());
             Builder::new().spawn(move || {
-                let mut columns = LineColumns::default();
+                let _guard = output.guard();
+                let (mut columns, mut room) = (LineColumns::default(), PieceRoom::default());
                 for (number, mut batch) in to_print {
-                    batch.print(&mut columns);
-                    if printed.send((number, batch)).is_err() {
+                    batch.print(&mut columns, &mut room);
+                    if !output.write(number, batch) {
                         break;
                     }
                 }
             })
         });
-        let mut formatter = LineFormatter {
-            batch: EventBatch::default(),
-            next: 0,
-            jobs: Some(jobs),
-            free,
-            printing: Vec::new(),
-            writing: None,
-            not_started: None,
+        let (printing, not_started) = match printing.collect::<io::Result<_>>() {
+            Ok(printing) => (printing, None),
+            Err(error) => (Vec::new(), Some(error)),
         };
-        match printing.collect::<io::Result<_>>() {
-            Ok(printing) => formatter.printing = printing,
-            Err(error) => formatter.not_started = Some(error),
-        }
-        match Builder::new().spawn(move || write(out, &to_write, &freed)) {
-            Ok(writing) => formatter.writing = Some(writing),
-            Err(error) => formatter.not_started = Some(error),
-        }
-        formatter
+        let batch = EventBatch::default();
+        LineFormatter { batch, next: 0, jobs: Some(jobs), free, printing, output, not_started }
     }
 
     /// Hands the batch to the printing threads. Its lines show the names and processes that `threads` holds
@@ -209,27 +207,8 @@ impl LineFormatter {
         if let Some(error) = self.not_started.take() {
             return Err(error);
         }
-        let gone = || io::Error::other("a thread that prints lines ended unexpectedly");
-        let printed = self.printing.drain(..).try_for_each(|thread| thread.join().map_err(|_| gone()));
-        let written = match self.writing.take() {
-            Some(thread) => thread.join().unwrap_or_else(|_| Err(gone())),
-            None => Err(gone()),
-        };
-        written.and(printed)
+        // What a thread that ended unexpectedly has not printed is missing in the output, which says so.
+        self.printing.drain(..).for_each(|thread| drop(thread.join()));
+        self.output.finish(self.next)
     }
-}
-
-/// Writes the batches in the order of their numbers, and hands them back empty.
-fn write(mut out: Out, printed: &Receiver<(u64, EventBatch)>, freed: &Sender<EventBatch>) -> io::Result<()> {
-    let mut waiting = BTreeMap::new();
-    let mut next = 0;
-    for (number, batch) in printed {
-        waiting.insert(number, batch);
-        while let Some(batch) = waiting.remove(&next) {
-            out.write_all(&batch.lines)?;
-            let _ = freed.try_send(batch.clear());
-            next += 1;
-        }
-    }
-    out.flush()
 }

@@ -11,6 +11,7 @@ use crate::export::thread_names::ThreadNames;
 use crate::formats::{Event, EventType, Payload, Value, event_catalog};
 use crate::ftrace::print_fmt::digits::{push_hex, push_i64, push_padded};
 use crate::ftrace::print_fmt::inline_bytes::InlineBytes;
+use crate::ftrace::print_fmt::piece_writer::{PieceRoom, PieceWriter};
 use crate::ftrace::print_fmt::{PrintFmt, PrintFmtError, Symbolizer};
 use crate::ftrace::{Endian, Field, trace_flags, until_nul};
 use crate::text::two_digits;
@@ -53,15 +54,15 @@ impl LineColumns {
         }
     }
 
-    /// Appends the columns of `event`.
+    /// Adds the columns of `event`.
     #[inline]
-    pub fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+    pub(super) fn push(&mut self, event: &Event<'_>, line: &mut PieceWriter<'_>) {
         let cpu = event.cpu as usize;
         match self.cache.get(cpu) {
             Some((tid, columns)) if *tid == event.tid && event.comm.is_none() && event.tgid.is_none() => {
-                columns.push(out);
+                line.text(columns);
             }
-            _ => self.push_columns(event, out),
+            _ => self.push_columns(event, line.long()),
         }
         let flags = trace_flags::encode(event.flags, event.preempt_count);
         let micros = event.ts.saturating_add(500) / 1000;
@@ -69,13 +70,13 @@ impl LineColumns {
         if self.second.0 != Some(second) {
             self.set_second(second);
         }
-        out.extend_from_slice(&flags);
-        self.second.1.push(out);
+        line.put(&flags, flags.len());
+        line.text(&self.second.1);
         let rest = (micros % 1_000_000) as u32;
         let [a, b] = two_digits(rest / 10_000);
         let [c, d] = two_digits(rest / 100 % 100);
         let [e, f] = two_digits(rest % 100);
-        out.extend_from_slice(&[a, b, c, d, e, f, b':', b' ']);
+        line.put(&[a, b, c, d, e, f, b':', b' '], 8);
     }
 
     /// Caches ` SECONDS.`; the kernel pads the seconds to five characters.
@@ -213,50 +214,68 @@ impl EventPrinter {
     }
 
     /// Appends the event's name and its fields.
-    #[inline]
     pub fn push(&self, event: &Event<'_>, kind: &EventType, out: &mut Vec<u8>) {
+        let mut room = PieceRoom::default();
+        let mut line = PieceWriter::new(&mut room, out);
+        self.push_to(&mut line, event, kind);
+        line.long();
+    }
+
+    /// As [`EventPrinter::push`], for a caller that puts a line together.
+    #[inline]
+    pub(super) fn push_to(&self, line: &mut PieceWriter<'_>, event: &Event<'_>, kind: &EventType) {
         match (&event.payload, &self.layout) {
             (Payload::Raw { data, endian }, layout) => {
-                let start = out.len();
                 let done = match layout {
-                    EventLayout::Format(format) => {
-                        self.name.push(out);
-                        format.print(data, *endian, &self.context, out)
-                    }
-                    special => self.special(special, data, *endian, out),
+                    EventLayout::Format(format) => line.attempt(|line| {
+                        line.text(&self.name);
+                        format.print_to(line, data, *endian, &self.context)
+                    }),
+                    special => line.attempt(|line| self.special(special, data, *endian, line.long())),
                 };
                 if done.is_none() {
-                    out.truncate(start);
-                    self.name.push(out);
-                    self.pairs.print(data, *endian, &self.context, out);
+                    line.text(&self.name);
+                    self.pairs.print_to(line, data, *endian, &self.context);
                 }
             }
             (Payload::Values { text, .. }, layout) => {
-                let mut start = out.len();
-                match (layout, text) {
-                    (EventLayout::Marker { buf, .. }, _) => {
-                        out.extend_from_slice(MARKER);
-                        start = out.len();
-                        let marker = kind.field(&buf.name).and_then(|buf| event.text(kind, buf));
-                        out.extend_from_slice(marker.unwrap_or_default().trim_ascii_end());
-                    }
-                    // Stack traces keep their lines.
-                    (_, Some(text)) if event_catalog::prints_itself(kind) => {
-                        return out.extend_from_slice(text);
-                    }
-                    (_, Some(text)) => {
-                        self.name.push(out);
-                        start = out.len();
-                        out.extend_from_slice(text);
-                    }
-                    (_, None) => {
-                        self.name.push(out);
-                        event_catalog::render(event, kind, out);
-                    }
-                }
-                one_line(out, start);
+                self.push_values(*text, layout, event, kind, line.long())
             }
         }
+    }
+
+    /// Appends the name of an event that is no record, and its text or its values.
+    fn push_values(
+        &self,
+        text: Option<&[u8]>,
+        layout: &EventLayout,
+        event: &Event<'_>,
+        kind: &EventType,
+        out: &mut Vec<u8>,
+    ) {
+        let mut start = out.len();
+        match (layout, text) {
+            (EventLayout::Marker { buf, .. }, _) => {
+                out.extend_from_slice(MARKER);
+                start = out.len();
+                let marker = kind.field(&buf.name).and_then(|buf| event.text(kind, buf));
+                out.extend_from_slice(marker.unwrap_or_default().trim_ascii_end());
+            }
+            // Stack traces keep their lines.
+            (_, Some(text)) if event_catalog::prints_itself(kind) => {
+                return out.extend_from_slice(text);
+            }
+            (_, Some(text)) => {
+                self.name.push(out);
+                start = out.len();
+                out.extend_from_slice(text);
+            }
+            (_, None) => {
+                self.name.push(out);
+                event_catalog::render(event, kind, out);
+            }
+        }
+        one_line(out, start);
     }
 
     fn special(&self, layout: &EventLayout, data: &[u8], endian: Endian, out: &mut Vec<u8>) -> Option<()> {

@@ -7,12 +7,14 @@
 
 mod formatter;
 mod line;
+mod ordered_output;
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-pub use line::{EventPrinter, LineColumns};
+pub use line::EventPrinter;
+use line::LineColumns;
 
 use self::formatter::{LineFormatter, Printers};
 use self::line::{HEADER, MARKER};
@@ -20,6 +22,7 @@ use super::Out;
 use super::thread_names::{ThreadNames, method_track_id};
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Sink, ThreadInfo};
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::ftrace::print_fmt::piece_writer::{PieceRoom, PieceWriter};
 use crate::timeline::{Edge, EdgeKind, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 
 /// How many characters of the name of a method thread are kept. The name only labels the thread in viewers.
@@ -36,6 +39,7 @@ pub struct SystraceWriter {
     /// Prints the columns of events whose values do not outlive the call. Such events are printed at once,
     /// not in a batch.
     columns: LineColumns,
+    room: PieceRoom,
     /// Notes about print formats that exceed a limit.
     notes: Vec<String>,
     /// The names of methods, by method id.
@@ -60,6 +64,7 @@ impl SystraceWriter {
             printers: Arc::default(),
             context: Arc::default(),
             columns: LineColumns::default(),
+            room: PieceRoom::default(),
             notes: Vec::new(),
             methods: Vec::new(),
             method_threads: HashMap::new(),
@@ -108,9 +113,11 @@ impl Sink for SystraceWriter {
                 let Some(printer) = self.printers.get(event.kind.0 as usize) else { return Ok(()) };
                 self.columns.set_threads(&self.threads);
                 self.out.batch.complete_line(|line| {
-                    self.columns.push(event, line);
-                    printer.0.push(event, kind, line);
-                    line.push(b'\n');
+                    let mut line = PieceWriter::new(&mut self.room, line);
+                    self.columns.push(event, &mut line);
+                    printer.0.push_to(&mut line, event, kind);
+                    line.put(b"\n", 1);
+                    line.long();
                 });
             }
         }
@@ -171,8 +178,9 @@ impl TimelineSink for SystraceWriter {
             };
             let pid = lines.tgid.unwrap_or(0);
             self.out.batch.complete_line(|line| {
-                self.columns.push(&event, line);
-                line.extend_from_slice(MARKER);
+                let mut columns = PieceWriter::new(&mut self.room, line);
+                self.columns.push(&event, &mut columns);
+                columns.long().extend_from_slice(MARKER);
                 match edge.kind {
                     EdgeKind::Enter => {
                         line.extend_from_slice(format!("B|{pid}|").as_bytes());

@@ -19,7 +19,10 @@ const MAX_CHUNK_RATIO: usize = 8192;
 /// The size to which a chunk of any compressed size may decompress, bytes.
 const FREE_CHUNK_BYTES: usize = 64 << 10;
 /// The most chunks of one CPU that are decompressed before the reader needs them.
-const CHUNKS_AHEAD: usize = 3;
+const CHUNKS_AHEAD: usize = 8;
+/// Further chunks are handed to the pool when no more than this many are ahead. Several at a time wake a
+/// sleeping thread once, and not once each.
+const REFILL_AT: usize = CHUNKS_AHEAD / 2;
 /// No further chunk is decompressed ahead once the chunks ahead have this many bytes.
 const BYTES_AHEAD: usize = 1 << 20;
 /// The number of damaged places that are reported one by one for a CPU. Further places are only counted.
@@ -66,6 +69,8 @@ pub(super) struct CpuRecordCursor<'a> {
     pending: VecDeque<(u64, Result<PendingChunk, String>)>,
     /// Bytes of the pending chunks after decompression.
     pending_bytes: usize,
+    /// Buffers of chunks that are read.
+    spare: Vec<Vec<u8>>,
     /// All pages of the CPU, or those of one decompressed chunk.
     chunk: Cow<'a, [u8]>,
     /// Offset in the file of the stored chunk, before decompression.
@@ -110,6 +115,7 @@ impl<'a> CpuRecordCursor<'a> {
             pool,
             pending: VecDeque::new(),
             pending_bytes: 0,
+            spare: Vec::new(),
             chunk: Cow::Borrowed(&[]),
             chunk_offset: start as u64,
             next_page: 0,
@@ -238,14 +244,16 @@ impl<'a> CpuRecordCursor<'a> {
             self.chunk = Cow::Borrowed(self.take(self.rest.len()));
             return left;
         }
-        let mut buffer = std::mem::take(&mut self.chunk).into_owned();
-        while self.pending.len() < CHUNKS_AHEAD
-            && (self.pending_bytes < BYTES_AHEAD || self.pending.is_empty())
-        {
-            let offset = self.offset;
-            let Some(chunk) = self.start_next_chunk(std::mem::take(&mut buffer)) else { break };
-            self.pending_bytes += chunk.as_ref().map_or(0, |c| c.unpacked);
-            self.pending.push_back((offset, chunk));
+        self.spare.push(std::mem::take(&mut self.chunk).into_owned());
+        if self.pending.len() <= REFILL_AT {
+            while self.pending.len() < CHUNKS_AHEAD
+                && (self.pending_bytes < BYTES_AHEAD || self.pending.is_empty())
+            {
+                let offset = self.offset;
+                let Some(chunk) = self.start_next_chunk() else { break };
+                self.pending_bytes += chunk.as_ref().map_or(0, |c| c.unpacked);
+                self.pending.push_back((offset, chunk));
+            }
         }
         let Some((offset, chunk)) = self.pending.pop_front() else { return false };
         self.chunk_offset = offset;
@@ -263,9 +271,9 @@ impl<'a> CpuRecordCursor<'a> {
         true
     }
 
-    /// Starts to decompress the file's next chunk into `buffer`. `None` after the last chunk; an error for a
-    /// chunk that states a size beyond the limits.
-    fn start_next_chunk(&mut self, buffer: Vec<u8>) -> Option<Result<PendingChunk, String>> {
+    /// Starts to decompress the file's next chunk. `None` after the last chunk; an error for a chunk that
+    /// states a size beyond the limits.
+    fn start_next_chunk(&mut self) -> Option<Result<PendingChunk, String>> {
         if self.chunks_left == 0 || self.rest.is_empty() {
             return None;
         }
@@ -280,6 +288,7 @@ impl<'a> CpuRecordCursor<'a> {
         }
         let data = self.take(packed);
         progress::advance(packed as u64);
+        let buffer = self.spare.pop().unwrap_or_default();
         Some(Ok(self.pool.decompress(self.compression, data, unpacked, buffer)))
     }
 }

@@ -39,13 +39,27 @@ impl EventNames {
 
     /// Pushes the names that an event holds, of threads that have none yet. `types` has the types of all
     /// events so far.
+    #[inline]
     pub(super) fn learn<S: Sink + ?Sized>(
         &mut self,
         event: &Event<'_>,
         types: &[EventType],
         sink: &mut S,
     ) -> io::Result<()> {
-        self.fields.extend(types[self.fields.len()..].iter().map(naming_fields));
+        let number = event.kind.0 as usize;
+        if self.fields.len() <= number {
+            self.fields.extend(types[self.fields.len()..].iter().map(naming_fields));
+        }
+        // Most events hold no names.
+        if self.fields[number].is_empty() { Ok(()) } else { self.learn_named(event, types, sink) }
+    }
+
+    fn learn_named<S: Sink + ?Sized>(
+        &mut self,
+        event: &Event<'_>,
+        types: &[EventType],
+        sink: &mut S,
+    ) -> io::Result<()> {
         let number = event.kind.0 as usize;
         for (id, name) in &self.fields[number] {
             let kind = &types[number];

@@ -55,16 +55,23 @@ pub(crate) fn power_of_two(mut v: u64, bits: u32, upper: bool, buffer: &mut [u8;
     }
 }
 
+/// The digits of `v`, and their number.
+#[inline]
+pub(super) fn long_decimal(v: u64) -> ([u8; 20], usize) {
+    let len = v.checked_ilog10().unwrap_or(0) as usize + 1;
+    let mut buffer = [0u8; 20];
+    digits(v, &mut buffer, len);
+    (buffer, len)
+}
+
 /// Appends `v` in decimal.
 #[inline]
 pub(crate) fn push_u64(out: &mut Vec<u8>, v: u64) {
     // The whole buffer is copied and then cut: a copy of fixed length is two instructions, any other copy a
     // call.
-    let len = v.checked_ilog10().unwrap_or(0) as usize + 1;
-    let mut buffer = [0u8; 20];
-    digits(v, &mut buffer, len);
+    let (digits, len) = long_decimal(v);
     let start = out.len();
-    out.extend_from_slice(&buffer);
+    out.extend_from_slice(&digits);
     out.truncate(start + len);
 }
 
@@ -77,30 +84,48 @@ pub(crate) fn push_i64(out: &mut Vec<u8>, v: i64) {
     push_u64(out, v.unsigned_abs());
 }
 
-/// Appends the first `len` of the 16 hexadecimal digits of `v`.
+/// The digits of `v`, which must be below 10^8, and their number. All eight digits are made at once: the two
+/// halves of four, then the four pairs, then the digits lie side by side in one word.
 #[inline]
-fn push_first_hex(out: &mut Vec<u8>, v: u64, len: usize) {
+pub(super) fn short_decimal(v: u32) -> ([u8; 8], usize) {
+    let v = u64::from(v);
+    let fours = (v / 10_000) | ((v % 10_000) << 32);
+    // n / 100 of both numbers below 10,000, and n / 10 of all four below 100, by multiplication.
+    let hundreds = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
+    let pairs = hundreds | ((fours - 100 * hundreds) << 16);
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    let digits = tens | ((pairs - 10 * tens) << 8);
+    // The first digit is in the lowest byte. The last digit is printed also where it is 0.
+    let zeros = (digits | (1 << 56)).trailing_zeros() / 8;
+    let text = (digits | 0x3030_3030_3030_3030) >> (8 * zeros);
+    (text.to_le_bytes(), 8 - zeros as usize)
+}
+
+/// `v` in lower-case hexadecimal with at least `width` digits, and the number of digits. A `width` above 16
+/// counts as 16.
+#[inline]
+pub(super) fn hex(v: u64, width: usize) -> ([u8; 16], usize) {
+    let unused = ((v | 1).leading_zeros() / 4).min(16 - width.clamp(1, 16) as u32);
     let mut digits = [0; 16];
-    for (pair, byte) in digits.chunks_exact_mut(2).zip(v.to_be_bytes()) {
+    for (pair, byte) in digits.chunks_exact_mut(2).zip((v << (4 * unused)).to_be_bytes()) {
         pair.copy_from_slice(&HEX_PAIRS[usize::from(byte)]);
     }
-    let start = out.len();
-    out.extend_from_slice(&digits);
-    out.truncate(start + len);
+    (digits, 16 - unused as usize)
 }
 
 /// Appends `v` in lower-case hexadecimal.
 #[inline]
 pub(crate) fn push_hex(out: &mut Vec<u8>, v: u64) {
-    let unused = (v | 1).leading_zeros() / 4;
-    push_first_hex(out, v << (4 * unused), 16 - unused as usize);
+    push_hex_padded(out, v, 1);
 }
 
 /// Appends `v` in lower-case hexadecimal with at least `width` digits. A `width` above 16 counts as 16.
 #[inline]
 pub(crate) fn push_hex_padded(out: &mut Vec<u8>, v: u64, width: usize) {
-    let unused = ((v | 1).leading_zeros() / 4).min(16 - width.clamp(1, 16) as u32);
-    push_first_hex(out, v << (4 * unused), 16 - unused as usize);
+    let (digits, len) = hex(v, width);
+    let start = out.len();
+    out.extend_from_slice(&digits);
+    out.truncate(start + len);
 }
 
 /// Appends `v` in decimal with at least `width` characters, filled with `fill` on the left.

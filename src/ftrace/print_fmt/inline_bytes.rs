@@ -34,6 +34,12 @@ impl<const N: usize> InlineBytes<N> {
         self.rest.extend_from_slice(rest);
     }
 
+    /// The bytes: those at a fixed length, how many of them count, and those behind them.
+    #[inline]
+    pub(crate) fn parts(&self) -> (&[u8; N], usize, &[u8]) {
+        (&self.short, self.len, &self.rest)
+    }
+
     /// Appends the bytes to `out`.
     #[inline]
     pub(crate) fn push(&self, out: &mut Vec<u8>) {

@@ -11,6 +11,7 @@ mod expr;
 pub(crate) mod inline_bytes;
 mod lex;
 mod parse;
+pub(crate) mod piece_writer;
 mod pointer;
 mod program;
 mod render_cache;

@@ -5,10 +5,11 @@ use super::error::PrintFmtError;
 use super::eval::Evaluator;
 use super::expr::{CType, Expr, Num};
 use super::inline_bytes::InlineBytes;
+use super::piece_writer::{PieceRoom, PieceWriter};
 use super::spec::{self, ConversionKind, ConversionSpec, FormatPiece, TextLayout, WidthSource};
 use super::symbolizer::Symbolizer;
 use super::{byte_text, parse, pointer, render_cache};
-use crate::ftrace::{Endian, EventType, Field, FieldType, Value, until_nul};
+use crate::ftrace::{Endian, EventType, Field, FieldType, Value};
 
 /// The program that a print format is compiled to.
 #[derive(Debug, Clone)]
@@ -77,15 +78,42 @@ impl PrintFmt {
         symbolizer: &Symbolizer,
         out: &mut Vec<u8>,
     ) -> Option<()> {
-        let start = out.len();
-        let done = self.instructions.iter().try_for_each(|instruction| {
-            instruction.text.push(out);
-            instruction.op.print(record, endian, symbolizer, out)
-        });
-        if done.is_none() {
-            out.truncate(start);
-        }
+        let mut room = PieceRoom::default();
+        let mut line = PieceWriter::new(&mut room, out);
+        let done = self.print_to(&mut line, record, endian, symbolizer);
+        line.long();
         done
+    }
+
+    /// As [`PrintFmt::print`], for a caller that puts a line together.
+    #[inline]
+    pub(crate) fn print_to(
+        &self,
+        line: &mut PieceWriter<'_>,
+        record: &[u8],
+        endian: Endian,
+        symbolizer: &Symbolizer,
+    ) -> Option<()> {
+        line.attempt(|line| match endian {
+            // Each call is compiled for its own byte order, so that no value asks for it.
+            Endian::Little => self.run(line, record, Endian::Little, symbolizer),
+            Endian::Big => self.run(line, record, Endian::Big, symbolizer),
+        })
+    }
+
+    #[inline(always)]
+    fn run(
+        &self,
+        line: &mut PieceWriter<'_>,
+        record: &[u8],
+        endian: Endian,
+        symbolizer: &Symbolizer,
+    ) -> Option<()> {
+        for instruction in &self.instructions {
+            line.text(&instruction.text);
+            instruction.op.print(line, record, endian, symbolizer)?;
+        }
+        Some(())
     }
 }
 
@@ -187,7 +215,7 @@ impl IntLoad {
     }
 
     /// The bits of the integer that the conversion prints.
-    #[inline]
+    #[inline(always)]
     fn value(&self, record: &[u8], endian: Endian) -> Option<i64> {
         let v = self.whole(record, endian)?;
         Some(match self.prints_sign {
@@ -197,11 +225,18 @@ impl IntLoad {
     }
 
     /// All bits of the integer.
-    #[inline]
+    #[inline(always)]
     fn whole(&self, record: &[u8], endian: Endian) -> Option<i64> {
-        let start = self.offset as usize;
-        let bytes = record.get(start..start + self.size as usize)?;
-        if self.signed { endian.int(bytes) } else { Some(endian.uint(bytes)? as i64) }
+        let bytes = record.get(self.offset as usize..)?;
+        // A size that is known when this is compiled makes a load of one instruction; most integers have four
+        // or eight bytes.
+        let (bits, value) = match self.size {
+            4 => (32, endian.uint(bytes.get(..4)?)?),
+            8 => return Some(endian.uint(bytes.get(..8)?)? as i64),
+            size => (8 * size, endian.uint(bytes.get(..size as usize)?)?),
+        };
+        let unused = 64 - bits;
+        Some(if self.signed { (value << unused) as i64 >> unused } else { value as i64 })
     }
 }
 
@@ -246,42 +281,59 @@ impl Op {
         Op::Print(Box::new(Print { spec, width, precision, value }))
     }
 
-    #[inline]
-    fn print(&self, data: &[u8], endian: Endian, symbolizer: &Symbolizer, out: &mut Vec<u8>) -> Option<()> {
+    #[inline(always)]
+    fn print(
+        &self,
+        line: &mut PieceWriter<'_>,
+        data: &[u8],
+        endian: Endian,
+        symbolizer: &Symbolizer,
+    ) -> Option<()> {
         match self {
             Op::Nothing => {}
             Op::Decimal(load) => {
                 let v = load.value(data, endian)?;
-                if load.prints_sign { digits::push_i64(out, v) } else { digits::push_u64(out, v as u64) }
+                if load.prints_sign { line.signed_decimal(v) } else { line.decimal(v as u64) }
             }
-            Op::Hex(load) => digits::push_hex(out, load.value(data, endian)? as u64),
-            Op::FieldText(field) => out.extend_from_slice(until_nul(field.bytes(data, endian)?)),
+            Op::Hex(load) => line.hex(load.value(data, endian)? as u64, 1),
+            Op::FieldText(field) => line.until_nul(field.bytes(data, endian)?),
             Op::NumberText { load, text } => {
                 let key = (symbolizer.id, text.id, load.whole(data, endian)? as u64);
-                render_cache::push(key, out, |out| {
-                    Evaluator { data, endian, symbolizer }.text(&text.value, out)
-                })?;
+                let make = |out: &mut Vec<u8>| Evaluator { data, endian, symbolizer }.text(&text.value, out);
+                render_cache::with(key, make, |text| line.text(text))?;
             }
-            Op::PlainText(value) => Evaluator { data, endian, symbolizer }.text(value, out)?,
             Op::Symbol { load, with_offset } => {
-                symbolizer.symbol(load.value(data, endian)? as u64, *with_offset, out);
+                let address = load.value(data, endian)? as u64;
+                symbolizer.with_symbol(address, *with_offset, |text| line.text(text));
             }
-            Op::Address(load) => {
-                digits::push_hex_padded(out, load.value(data, endian)? as u64, 2 * load.size as usize);
+            Op::Address(load) => line.hex(load.value(data, endian)? as u64, 2 * load.size as usize),
+            Op::Unknown => line.put(b"?", 1),
+            Op::PlainText(_) | Op::Pair(_) | Op::Print(_) => {
+                self.print_long(&Evaluator { data, endian, symbolizer }, line.long())?;
             }
-            Op::Unknown => out.push(b'?'),
-            Op::Pair(field) => pair(field, data, endian, out),
+        }
+        Some(())
+    }
+
+    /// Prints an argument that may be long, or that takes long to compute.
+    #[inline(never)]
+    fn print_long(&self, record: &Evaluator<'_>, out: &mut Vec<u8>) -> Option<()> {
+        match self {
+            Op::PlainText(value) => record.text(value, out),
+            Op::Pair(field) => {
+                pair(field, record.data, record.endian, out);
+                Some(())
+            }
             Op::Print(print) => {
-                let record = Evaluator { data, endian, symbolizer };
                 let count = |expr: &Option<Expr>| match expr {
                     Some(expr) => record.int(expr).map(|n| Some(n.v)),
                     None => Some(None),
                 };
                 let layout = TextLayout::new(&print.spec, count(&print.width)?, count(&print.precision)?);
-                record.print(&print.spec, &layout, &print.value, out)?;
+                record.print(&print.spec, &layout, &print.value, out)
             }
+            _ => None,
         }
-        Some(())
     }
 }
 

@@ -26,13 +26,13 @@ thread_local! {
     static CACHE: RefCell<Vec<(RenderKey, InlineBytes<40>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Appends the text of `key`. Where the cache does not have the text, `make` appends it. `None` where `make`
-/// fails.
+/// Calls `with` with the text of `key`. Where the cache does not have the text, `make` appends it to an empty
+/// one. `None` where `make` fails.
 #[inline]
-pub(super) fn push(
+pub(super) fn with(
     key: RenderKey,
-    out: &mut Vec<u8>,
     make: impl FnOnce(&mut Vec<u8>) -> Option<()>,
+    with: impl FnOnce(&InlineBytes<40>),
 ) -> Option<()> {
     let mixed = (key.1 ^ key.2.rotate_left(8)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let slot = (mixed >> (u64::BITS - CACHE_BITS)) as usize;
@@ -43,13 +43,12 @@ pub(super) fn push(
         let (cached_key, text) = &mut cache[slot];
         // The keys of empty slots are all 0. No other key is: a symbolizer's id is not 0.
         if *cached_key != key {
-            let start = out.len();
-            make(out)?;
-            text.set(&out[start..]);
+            let mut made = Vec::new();
+            make(&mut made)?;
+            text.set(&made);
             *cached_key = key;
-            return Some(());
         }
-        text.push(out);
+        with(text);
         Some(())
     })
 }
@@ -62,22 +61,23 @@ mod tests {
     fn a_text_is_made_once_and_a_failure_is_not_cached() {
         let key = (id(), id(), 7);
         let mut out = Vec::new();
-        assert_eq!(push(key, &mut out, |_| None), None);
-        for _ in 0..2 {
+        assert_eq!(with(key, |_| None, |_| unreachable!()), None);
+        for round in 0..2 {
             let mut made = 0;
-            push(key, &mut out, |out| {
+            let make = |text: &mut Vec<u8>| {
                 made += 1;
-                out.extend_from_slice(b"seven ");
+                text.extend_from_slice(b"seven ");
                 Some(())
-            });
-            assert_eq!(made, usize::from(out == b"seven "));
+            };
+            with(key, make, |text| text.push(&mut out));
+            assert_eq!(made, usize::from(round == 0));
         }
         assert_eq!(out, b"seven seven ");
-        let other = (key.0, key.1, 8);
-        push(other, &mut out, |out| {
-            out.extend_from_slice(b"eight");
+        let make = |text: &mut Vec<u8>| {
+            text.extend_from_slice(b"eight");
             Some(())
-        });
+        };
+        with((key.0, key.1, 8), make, |text| text.push(&mut out));
         assert_eq!(out, b"seven seven eight");
     }
 }

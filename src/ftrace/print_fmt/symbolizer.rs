@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use super::inline_bytes::InlineBytes;
 use super::{digits, render_cache};
 use crate::ftrace::{Symbols, parse_printk_formats};
 
@@ -63,10 +64,17 @@ impl Symbolizer {
     /// Appends the name of the function at `address`, and with `with_offset` the offset in the function.
     /// Appends the address itself where no symbol has it.
     pub fn symbol(&self, address: u64, with_offset: bool, out: &mut Vec<u8>) {
-        let _ = render_cache::push((self.id, u64::from(with_offset), address), out, |out| {
+        self.with_symbol(address, with_offset, |text| text.push(out));
+    }
+
+    /// Calls `with` with what [`Symbolizer::symbol`] appends.
+    #[inline]
+    pub(super) fn with_symbol(&self, address: u64, with_offset: bool, with: impl FnOnce(&InlineBytes<40>)) {
+        let make = |out: &mut Vec<u8>| {
             self.find_symbol(address, with_offset, out);
             Some(())
-        });
+        };
+        let _ = render_cache::with((self.id, u64::from(with_offset), address), make, with);
     }
 
     fn find_symbol(&self, address: u64, with_offset: bool, out: &mut Vec<u8>) {
