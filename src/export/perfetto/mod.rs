@@ -390,7 +390,9 @@ impl Sink for PerfettoWriter<'_> {
         if event.comm.is_some() || event.tgid.is_some() {
             self.threads.learn(event.tid, event.tgid, event.comm);
         }
-        self.cpu(event.cpu)?;
+        if !matches!(self.cpus.get(event.cpu as usize), Some(Some(_))) {
+            self.cpu(event.cpu)?;
+        }
         let (Some((encoder, sched)), Some(Some(cpu))) =
             (self.encoders.get(event.kind.0 as usize), self.cpus.get_mut(event.cpu as usize))
         else {

@@ -3,19 +3,49 @@
 use super::{FIXED64, LENGTH_DELIMITED, VARINT, tag};
 
 #[inline]
-pub(crate) fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+pub(crate) fn varint(out: &mut Vec<u8>, value: u64) {
+    if value < 0x80 {
+        return out.push(value as u8);
     }
-    out.push(value as u8);
+    let (bytes, len) = long_varint(value);
+    // The whole array is copied and then cut: a copy of fixed length is one instruction.
+    let start = out.len();
+    out.extend_from_slice(&bytes.to_le_bytes());
+    out.truncate(start + len);
+}
+
+/// The bytes of the varint of any number, the first one lowest, and how many they are. Without a loop: the
+/// addresses of which the kernel's events are full take ten bytes.
+#[inline]
+fn long_varint(value: u64) -> (u128, usize) {
+    // One byte for each seven bits that the number has.
+    let bits = 64 - (value | 1).leading_zeros() as usize;
+    let len = (bits * 9 + 64) / 64;
+    // The lowest 56 bits become eight bytes of seven bits: halves, then quarters, then eighths move apart.
+    let halves = (value & 0x0fff_ffff) | ((value & 0x00ff_ffff_f000_0000) << 4);
+    let quarters = (halves & 0x0000_3fff_0000_3fff) | ((halves & 0x0fff_c000_0fff_c000) << 2);
+    let eighths = (quarters & 0x007f_007f_007f_007f) | ((quarters & 0x3f80_3f80_3f80_3f80) << 1);
+    let last = (value >> 56 & 0x7f) | (value >> 63 << 8);
+    // Every byte but the last one says that another follows.
+    let continued = 0x80_8080_8080_8080_8080 & ((1_u128 << (8 * (len - 1))) - 1);
+    (u128::from(eighths) | (u128::from(last) << 64) | continued, len)
 }
 
 /// Appends a varint field. A negative `int32` or `int64` is passed as its 64 bits and takes ten bytes.
 #[inline]
 pub(crate) fn uint(out: &mut Vec<u8>, field: u32, value: u64) {
-    varint(out, tag(field, VARINT));
-    varint(out, value);
+    let tag = tag(field, VARINT);
+    if tag >= 0x80 {
+        varint(out, tag);
+        return varint(out, value);
+    }
+    if value < 0x80 {
+        return out.extend_from_slice(&[tag as u8, value as u8]);
+    }
+    let (bytes, len) = long_varint(value);
+    let start = out.len();
+    out.extend_from_slice(&(bytes << 8 | u128::from(tag)).to_le_bytes());
+    out.truncate(start + 1 + len);
 }
 
 /// Appends a `double` field.
@@ -77,4 +107,39 @@ fn lengthen(out: &mut Vec<u8>, at: usize, len: usize) {
     let mut prefix = Vec::with_capacity(10);
     varint(&mut prefix, len as u64);
     out.splice(at..=at, prefix);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The varint of a number, as the encoding is defined: seven bits at a time.
+    fn defined(mut value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while value >= 0x80 {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        bytes
+    }
+
+    #[test]
+    fn varints_of_every_length_are_those_of_the_definition() {
+        for bit in 0..64 {
+            let power = 1_u64 << bit;
+            for value in
+                [power, power - 1, power | 1, power | (power >> 3), 0xaaaa_aaaa_aaaa_aaaa >> bit, !power]
+            {
+                let mut out = b"before".to_vec();
+                varint(&mut out, value);
+                assert_eq!(out, [b"before".to_vec(), defined(value)].concat(), "{value:#x}");
+                for field in [1, 15, 16, 3000] {
+                    let mut out = Vec::new();
+                    uint(&mut out, field, value);
+                    assert_eq!(out, [defined(u64::from(field) << 3), defined(value)].concat(), "{value:#x}");
+                }
+            }
+        }
+    }
 }
