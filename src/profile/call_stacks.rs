@@ -4,7 +4,7 @@
 //! Two rules make the profile. [`exit_effect`] decides which calls a record ends. And the time between two
 //! records of a thread counts for the call that is innermost between them, whatever the second record is.
 
-use super::record_stream::RecordSink;
+use super::record_stream::{ExitBit, RecordSink};
 use super::ticks::{add, since};
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::{CallAnomalies, Ticks};
@@ -111,7 +111,7 @@ impl<V: CallVisitor> CallStacks<V> {
 
 impl<V: CallVisitor> RecordSink for CallStacks<V> {
     #[inline(always)]
-    fn record(&mut self, thread: u32, method: u32, exit: bool, mut at: Ticks) {
+    fn record(&mut self, thread: u32, method: u32, exit: ExitBit, mut at: Ticks) {
         let Some(state) = self.threads.get_mut(thread as usize) else { return };
         if !state.seen {
             state.seen = true;
@@ -124,7 +124,7 @@ impl<V: CallVisitor> RecordSink for CallStacks<V> {
         }
         let spent = since(at, state.last);
         state.last = at;
-        if !exit {
+        if !exit.leaves() {
             match state.open.last_mut() {
                 Some(innermost) => add(&mut innermost.own, spent),
                 None => self.visitor.idle(thread, spent),
