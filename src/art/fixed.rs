@@ -1,6 +1,6 @@
 //! Records of fixed size: versions 1 to 3.
 
-use super::{Action, ClockMode};
+use super::{Action, ClockMode, u16_at, u32_at};
 
 /// The layout of one record's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,29 +53,19 @@ impl FixedRecord {
     /// Decodes a record of [`RecordLayout::Narrow`].
     #[inline]
     pub fn narrow(b: &[u8; 9]) -> FixedRecord {
-        let tail = u64::from_le_bytes([b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8]]);
-        FixedRecord { thread: u16::from(b[0]), word: tail as u32, first: (tail >> 32) as u32, second: 0 }
+        FixedRecord { thread: u16::from(b[0]), word: number(b, 1), first: number(b, 5), second: 0 }
     }
 
     /// Decodes a record of [`RecordLayout::Single`].
     #[inline]
     pub fn single(b: &[u8; 10]) -> FixedRecord {
-        let tail = u64::from_le_bytes([b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9]]);
-        let thread = u16::from_le_bytes([b[0], b[1]]);
-        FixedRecord { thread, word: tail as u32, first: (tail >> 32) as u32, second: 0 }
+        FixedRecord { thread: thread(b), word: number(b, 2), first: number(b, 6), second: 0 }
     }
 
     /// Decodes a record of [`RecordLayout::Dual`].
     #[inline]
     pub fn dual(b: &[u8; 14]) -> FixedRecord {
-        let head = u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
-        let tail = u64::from_le_bytes([b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13]]);
-        FixedRecord {
-            thread: head as u16,
-            word: (head >> 16) as u32,
-            first: tail as u32,
-            second: (tail >> 32) as u32,
-        }
+        FixedRecord { thread: thread(b), word: number(b, 2), first: number(b, 6), second: number(b, 10) }
     }
 
     /// The record's thread-CPU time and wall time, µs; 0 for a clock that the trace does not have.
@@ -100,4 +90,16 @@ impl FixedRecord {
     pub fn method(&self) -> u32 {
         self.word & !3
     }
+}
+
+/// The thread's id at the start of a record.
+#[inline(always)]
+fn thread(record: &[u8]) -> u16 {
+    u16_at(record, 0).unwrap_or_default()
+}
+
+/// The number at a fixed offset of a record, which lies inside of the record: the compiler removes the check.
+#[inline(always)]
+fn number(record: &[u8], at: usize) -> u32 {
+    u32_at(record, at).unwrap_or_default()
 }

@@ -145,7 +145,8 @@ fn split(line: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
 }
 
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
+    // The check alone takes many bytes of ASCII at once; `from_utf8_lossy` takes one after the other.
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 fn parse_thread_line(line: &[u8]) -> Option<(u32, Cow<'_, str>)> {

@@ -4,7 +4,7 @@
 //! Two rules make the profile. [`exit_effect`] decides which calls a record ends. And the time between two
 //! records of a thread counts for the call that is innermost between them, whatever the second record is.
 
-use super::record_stream::RecordSink;
+use super::record_stream::{ExitBit, RecordSink};
 use super::ticks::{add, since};
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::ids::NONE;
@@ -112,7 +112,7 @@ impl<V: CallVisitor> CallStacks<V> {
 
 impl<V: CallVisitor> RecordSink for CallStacks<V> {
     #[inline(always)]
-    fn record(&mut self, thread: u32, method: u32, exit: bool, mut at: Ticks) {
+    fn record(&mut self, thread: u32, method: u32, exit: ExitBit, mut at: Ticks) {
         // Threads and methods were numbered when the file was opened. Where another program has overwritten
         // it since, it has others now.
         let Some(state) = self.threads.get_mut(thread as usize).filter(|_| method != NONE) else { return };
@@ -127,7 +127,7 @@ impl<V: CallVisitor> RecordSink for CallStacks<V> {
         }
         let spent = since(at, state.last);
         state.last = at;
-        if !exit {
+        if !exit.leaves() {
             match state.open.last_mut() {
                 Some(innermost) => add(&mut innermost.own, spent),
                 None => self.visitor.idle(thread, spent),
@@ -183,7 +183,8 @@ mod tests {
     #[test]
     fn a_record_of_a_file_that_was_overwritten_since_it_was_opened_is_left_out() {
         let mut stacks = CallStacks::new(1, Entered::default());
-        for (thread, method, exit) in [(0, NONE, false), (0, 5, false), (0, NONE, true), (7, 5, false)] {
+        let (enter, exit) = (ExitBit::ENTER, ExitBit::EXIT);
+        for (thread, method, exit) in [(0, NONE, enter), (0, 5, enter), (0, NONE, exit), (7, 5, enter)] {
             stacks.record(thread, method, exit, [1; 2]);
         }
         assert_eq!(stacks.visitor.0, [5]);

@@ -11,8 +11,9 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::hint::select_unpredictable;
 
-use super::record_stream::{ProfileSelection, RecordSink, stream};
+use super::record_stream::{ExitBit, ProfileSelection, RecordSink, stream};
 use super::ticks::{add, since};
+use super::time_pair::{PackedTicks, TimePair};
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::ids::IdHasher;
 use crate::formats::art_method::{CallAnomalies, MAX_WORKERS, MethodTrace, Ticks};
@@ -75,9 +76,7 @@ const PARALLEL_FROM_RECORDS: u64 = 100_000;
 impl FlatProfile {
     /// Profiles the selected records. The threads of the trace are distributed over the processors.
     pub fn of(trace: &MethodTrace<'_>, selection: &ProfileSelection) -> FlatProfile {
-        FlatProfile::run(trace, selection, trace.methods().len(), |counter, part| {
-            stream(trace, part, counter)
-        })
+        FlatProfile::run(trace, selection, trace.methods().len(), None)
     }
 
     /// Profiles groups of methods as if each group were one method. `groups` gives each method's group, of
@@ -88,33 +87,44 @@ impl FlatProfile {
         groups: &[u32],
         count: usize,
     ) -> FlatProfile {
-        FlatProfile::run(trace, selection, count, |counter, part| {
-            stream(trace, part, &mut GroupedCounter { groups, counter })
-        })
+        FlatProfile::run(trace, selection, count, Some(groups))
     }
 
     fn run(
         trace: &MethodTrace<'_>,
         selection: &ProfileSelection,
         methods: usize,
-        stream: impl Fn(&mut FlatCounter, &ProfileSelection) + Sync,
+        groups: Option<&[u32]>,
     ) -> FlatProfile {
         let workers =
             if trace.counts().records < PARALLEL_FROM_RECORDS { 1 } else { worker_count(MAX_WORKERS) };
-        let run = |part: &ProfileSelection| {
-            let mut counter = FlatCounter::new(trace.threads().len(), methods);
-            stream(&mut counter, part);
-            counter.finish(trace.may_wrap());
-            counter
-        };
         let parts = selection.partition(trace, workers);
         // Each part passes over all records.
         let _pass = Pass::begin("profiling", trace.record_bytes() * parts.len() as u64);
-        collect(run_parts(&parts, run))
+        if PackedTicks::hold(trace, selection) {
+            collect(run_parts(&parts, |part| count_part::<PackedTicks>(trace, part, methods, groups)))
+        } else {
+            collect(run_parts(&parts, |part| count_part::<Ticks>(trace, part, methods, groups)))
+        }
     }
 }
 
-fn collect(counters: Vec<FlatCounter>) -> FlatProfile {
+fn count_part<T: TimePair>(
+    trace: &MethodTrace<'_>,
+    part: &ProfileSelection,
+    methods: usize,
+    groups: Option<&[u32]>,
+) -> FlatCounter<T> {
+    let mut counter = FlatCounter::new(trace.threads().len(), methods);
+    match groups {
+        Some(groups) => stream(trace, part, &mut GroupedCounter { groups, counter: &mut counter }),
+        None => stream(trace, part, &mut counter),
+    }
+    counter.finish(trace.may_wrap());
+    counter
+}
+
+fn collect<T: TimePair>(counters: Vec<FlatCounter<T>>) -> FlatProfile {
     let mut flat = FlatProfile::default();
     for mut counter in counters {
         counter.stats.truncate(counter.methods);
@@ -124,10 +134,8 @@ fn collect(counters: Vec<FlatCounter>) -> FlatProfile {
             flat.methods.iter_mut().zip(&counter.stats).for_each(|(sum, stat)| sum.add(stat));
         }
         flat.threads.resize(counter.threads.len(), ThreadStat::default());
-        for (sum, thread) in flat.threads.iter_mut().zip(&counter.threads).filter(|(_, t)| t.is_seen()) {
-            let total = since(thread.last, thread.first);
-            let idle = since(total, thread.in_calls());
-            *sum = ThreadStat { calls: thread.calls, total, idle, first: thread.first };
+        for (figures, thread) in flat.threads.iter_mut().zip(&counter.threads).filter(|(_, t)| t.is_seen()) {
+            *figures = thread.figures();
         }
         flat.anomalies.add(counter.anomalies);
     }
@@ -136,21 +144,13 @@ fn collect(counters: Vec<FlatCounter>) -> FlatProfile {
 
 /// One open call.
 #[derive(Debug, Clone, Copy, Default)]
-struct Frame {
+struct Frame<T> {
+    /// Time of the record that entered the method.
+    entry: T,
+    /// Time of the calls inside that have ended.
+    inner: T,
     /// Dense method index, with the bit [`RECURSIVE`].
     method: u32,
-    /// In the order of [`Ticks`].
-    clocks: [FrameTimes; 2],
-}
-
-/// What a frame knows in one clock. The two numbers are written and read one by one: a processor waits for
-/// a pair that is read at once right after its halves were written.
-#[derive(Debug, Clone, Copy, Default)]
-struct FrameTimes {
-    /// Time of the record that entered the method.
-    entry: u64,
-    /// Time of the calls inside that have ended.
-    inner: u64,
 }
 
 /// The method of the frame at the bottom of each thread's stack, below all calls: no method has this index.
@@ -163,17 +163,15 @@ const RECURSIVE: u32 = 1 << 31;
 /// [`OUTSIDE`] itself.
 const FRAMES_BELOW: usize = 2;
 
-/// The time of the last record of a thread that has none: every record is earlier.
-const NEVER: Ticks = [u64::MAX; 2];
-
-#[derive(Debug, Clone)]
-struct ThreadStack {
-    /// The frames below the first call, those of the open calls, and room for one more at least.
-    frames: Vec<Frame>,
+#[derive(Debug, Clone, Default)]
+struct ThreadStack<T> {
+    /// The frames below the first call, those of the open calls, and room for one more at least. Empty until
+    /// the thread's first record.
+    frames: Vec<Frame<T>>,
     /// The number of open calls.
     depth: usize,
-    first: Ticks,
-    last: Ticks,
+    first: T,
+    last: T,
     /// Calls that have ended.
     calls: u64,
 }
@@ -218,78 +216,95 @@ impl OnStack {
 }
 
 #[derive(Debug, Clone)]
-struct FlatCounter {
+struct FlatCounter<T> {
     /// By dense method index; the one behind the last method receives what records that enter a method would
     /// add if they left it.
     stats: Vec<MethodStat>,
     /// The number of methods.
     methods: usize,
-    threads: Vec<ThreadStack>,
+    threads: Vec<ThreadStack<T>>,
     on_stack: OnStack,
     anomalies: CallAnomalies,
 }
 
-impl FlatCounter {
-    fn new(threads: usize, methods: usize) -> FlatCounter {
+impl<T: TimePair> FlatCounter<T> {
+    fn new(threads: usize, methods: usize) -> FlatCounter<T> {
         FlatCounter {
             stats: vec![MethodStat::default(); methods + 1],
             methods,
-            threads: vec![ThreadStack::new(); threads],
+            threads: vec![ThreadStack::default(); threads],
             on_stack: OnStack::new(threads, methods),
             anomalies: CallAnomalies::default(),
         }
     }
 
     #[inline(always)]
-    fn count(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
+    fn count(&mut self, thread: u32, method: u32, exit: ExitBit, at: T) {
         let Some(stack) = self.threads.get_mut(thread as usize) else { return };
-        let [mut a, mut b] = at;
-        if a < stack.last[0] || b < stack.last[1] || stack.frames.len() <= stack.depth + FRAMES_BELOW {
-            (a, b) = stack.irregular(a, b, &mut self.anomalies);
+        if at.is_before(stack.last) {
+            return self.count_step_back(thread, method, exit, at);
         }
         let Some([caller, top, next]) = stack.frames.get_mut(stack.depth..).and_then(|f| f.first_chunk_mut())
         else {
-            return;
+            return self.count_with_more_room(thread, method, exit, at);
         };
-        let is_innermost = top.method & !RECURSIVE == method;
-        if (exit & !is_innermost) | (method as usize >= self.methods) {
-            return self.irregular_record(thread, method, exit, [a, b]);
+        let ExitBit(leave) = exit;
+        let enter = leave ^ 1;
+        // The shift drops the bit RECURSIVE.
+        let is_other = ((top.method ^ method) << 1) & (leave as u32).wrapping_neg();
+        if is_other != 0 || method as usize >= self.methods {
+            return self.irregular_record(thread, method, exit, at);
         }
-        stack.last = [a, b];
-        let enter = u64::from(!exit);
-        let leave = u64::from(exit);
+        stack.last = at;
         let word = self.on_stack.word(thread, method);
         let recursive = (*word >> (method & 63)) & enter | u64::from(top.method >> 31) & leave;
         // The outermost call of a method sets its bit, and its exit clears it.
         *word ^= (recursive ^ 1) << (method & 63);
         // What a call adds to the sums is known when it ends. A record that enters a method adds the same to
         // figures that nobody reads.
-        let counted = select_unpredictable(exit, method as usize, self.methods);
+        let counted = select_unpredictable(leave != 0, method as usize, self.methods);
         let Some(stat) = self.stats.get_mut(counted) else { return };
-        for (clock, at) in [a, b].into_iter().enumerate() {
-            let FrameTimes { entry, inner } = top.clocks[clock];
-            let total = at.wrapping_sub(entry);
-            let sums = (&mut stat.exclusive[clock], &mut stat.inclusive[clock]);
-            *sums.0 = sums.0.wrapping_add(total.wrapping_sub(inner));
-            *sums.1 = sums.1.wrapping_add(total & recursive.wrapping_sub(1));
-            let caller = &mut caller.clocks[clock].inner;
-            *caller = caller.wrapping_add(total & leave.wrapping_neg());
-            next.clocks[clock] = FrameTimes { entry: at, inner: 0 };
-        }
+        let total = at.minus(top.entry);
+        add(&mut stat.exclusive, total.minus(top.inner).ticks());
+        add(&mut stat.inclusive, total.masked(recursive.wrapping_sub(1)).ticks());
         stat.calls += recursive ^ 1;
         stat.recursive += recursive;
-        next.method = method | (recursive as u32) << 31;
+        caller.inner = caller.inner.plus(total.masked(leave.wrapping_neg()));
+        *next = Frame { entry: at, inner: T::default(), method: method | (recursive as u32) << 31 };
         stack.calls += leave;
-        stack.depth = (stack.depth + 1).wrapping_sub(usize::from(exit) << 1);
+        stack.depth = (stack.depth + 1).wrapping_sub((leave as usize) << 1);
+    }
+
+    /// Handles a record whose time steps back: it counts at the time of the thread's last record.
+    #[cold]
+    #[inline(never)]
+    fn count_step_back(&mut self, thread: u32, method: u32, exit: ExitBit, at: T) {
+        let (now, last) = (at.ticks(), self.threads[thread as usize].last.ticks());
+        self.anomalies.time_steps_back += 1;
+        self.count(thread, method, exit, T::from_ticks([now[0].max(last[0]), now[1].max(last[1])]));
+    }
+
+    /// Handles a record that is the thread's first, or needs more room on the stack.
+    #[cold]
+    #[inline(never)]
+    fn count_with_more_room(&mut self, thread: u32, method: u32, exit: ExitBit, at: T) {
+        let stack = &mut self.threads[thread as usize];
+        if stack.is_seen() {
+            stack.frames.resize(2 * stack.frames.len(), Frame::default());
+        } else {
+            (stack.first, stack.last) = (at, at);
+            stack.frames = vec![Frame { method: OUTSIDE, ..Frame::default() }; FRAMES_BELOW + 1];
+        }
+        self.count(thread, method, exit, at);
     }
 
     /// Handles an exit from a method that is not the innermost call's, and a record of no method.
     #[cold]
     #[inline(never)]
-    fn irregular_record(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
+    fn irregular_record(&mut self, thread: u32, method: u32, exit: ExitBit, at: T) {
         let stack = &mut self.threads[thread as usize];
         let before = std::mem::replace(&mut stack.last, at);
-        if !exit {
+        if !exit.leaves() {
             return;
         }
         let open = &stack.frames[FRAMES_BELOW..][..stack.depth];
@@ -297,25 +312,24 @@ impl FlatCounter {
             ExitEffect::EndsCalls { depth } => self.close(thread, depth, at),
             ExitEffect::BeganBeforeTrace => {
                 let Some(stat) = self.stats[..self.methods].get_mut(method as usize) else { return };
-                let spent = since(at, before);
-                for (clock, spent) in stack.frames[FRAMES_BELOW - 1].clocks.iter_mut().zip(spent) {
-                    clock.inner = clock.inner.wrapping_add(spent);
-                }
+                let spent = at.minus(before);
+                let outside = &mut stack.frames[FRAMES_BELOW - 1];
+                outside.inner = outside.inner.plus(spent);
                 stack.calls += 1;
                 stat.calls += 1;
-                add(&mut stat.exclusive, spent);
-                add(&mut stat.inclusive, since(at, stack.first));
+                add(&mut stat.exclusive, spent.ticks());
+                add(&mut stat.inclusive, at.minus(stack.first).ticks());
             }
             ExitEffect::Unmatched => {}
         }
     }
 
     /// Ends a thread's innermost calls until `depth` calls are open.
-    fn close(&mut self, thread: u32, depth: usize, at: Ticks) {
+    fn close(&mut self, thread: u32, depth: usize, at: T) {
         while self.threads[thread as usize].depth > depth {
             let stack = &self.threads[thread as usize];
             let innermost = stack.frames[FRAMES_BELOW - 1 + stack.depth].method & !RECURSIVE;
-            self.count(thread, innermost, true, at);
+            self.count(thread, innermost, ExitBit::EXIT, at);
         }
     }
 
@@ -326,77 +340,54 @@ impl FlatCounter {
             let (open, last) = (stack.depth, stack.last);
             self.anomalies.open_at_end += open as u64;
             if may_wrap && stack.is_seen() {
-                self.anomalies.reached(last);
+                self.anomalies.reached(last.ticks());
             }
             self.close(thread as u32, 0, last);
         }
     }
 }
 
-impl ThreadStack {
-    fn new() -> ThreadStack {
-        let outside = Frame { method: OUTSIDE, ..Frame::default() };
-        ThreadStack {
-            frames: vec![outside; FRAMES_BELOW + 1],
-            depth: 0,
-            first: [0; 2],
-            last: NEVER,
-            calls: 0,
-        }
-    }
-
+impl<T: TimePair> ThreadStack<T> {
     /// Whether the thread has a record.
     fn is_seen(&self) -> bool {
-        self.last != NEVER
+        !self.frames.is_empty()
     }
 
-    /// The time inside of all calls that have ended.
-    fn in_calls(&self) -> Ticks {
-        self.frames[FRAMES_BELOW - 1].clocks.map(|clock| clock.inner)
-    }
-
-    /// Handles a record that is the thread's first, steps back in time, or needs more room on the stack.
-    /// Returns the time at which the record counts, which is no earlier than the thread's last one.
-    #[cold]
-    #[inline(never)]
-    fn irregular(&mut self, a: u64, b: u64, anomalies: &mut CallAnomalies) -> (u64, u64) {
-        if self.frames.len() <= self.depth + FRAMES_BELOW {
-            self.frames.resize(2 * self.frames.len(), Frame::default());
-        }
-        if !self.is_seen() {
-            (self.first, self.last) = ([a, b], [a, b]);
-        }
-        let forward = (a.max(self.last[0]), b.max(self.last[1]));
-        anomalies.time_steps_back += u64::from(forward != (a, b));
-        forward
+    /// The figures of the thread, which has a record.
+    fn figures(&self) -> ThreadStat {
+        let total = self.last.minus(self.first).ticks();
+        // The time inside of all calls that have ended.
+        let in_calls = self.frames[FRAMES_BELOW - 1].inner.ticks();
+        ThreadStat { calls: self.calls, total, idle: since(total, in_calls), first: self.first.ticks() }
     }
 }
 
-impl RecordSink for FlatCounter {
+impl<T: TimePair> RecordSink for FlatCounter<T> {
     #[inline(always)]
-    fn record(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
-        self.count(thread, method, exit, at);
+    fn record(&mut self, thread: u32, method: u32, exit: ExitBit, at: Ticks) {
+        self.count(thread, method, exit, T::from_ticks(at));
     }
 
     fn advance(&mut self, thread: u32, at: Ticks) {
         let Some(stack) = self.threads.get_mut(thread as usize).filter(|stack| stack.is_seen()) else {
             return;
         };
-        stack.last = [at[0].max(stack.last[0]), at[1].max(stack.last[1])];
+        let last = stack.last.ticks();
+        stack.last = T::from_ticks([at[0].max(last[0]), at[1].max(last[1])]);
     }
 }
 
 /// Replaces each method by its group.
-struct GroupedCounter<'a> {
+struct GroupedCounter<'a, T> {
     groups: &'a [u32],
-    counter: &'a mut FlatCounter,
+    counter: &'a mut FlatCounter<T>,
 }
 
-impl RecordSink for GroupedCounter<'_> {
+impl<T: TimePair> RecordSink for GroupedCounter<'_, T> {
     #[inline(always)]
-    fn record(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
+    fn record(&mut self, thread: u32, method: u32, exit: ExitBit, at: Ticks) {
         let group = self.groups.get(method as usize).copied().unwrap_or(u32::MAX);
-        self.counter.count(thread, group, exit, at);
+        self.counter.record(thread, group, exit, at);
     }
 
     fn advance(&mut self, thread: u32, at: Ticks) {

@@ -40,6 +40,7 @@ mod text_style;
 mod thread_filter;
 pub(crate) mod thread_methods;
 mod ticks;
+mod time_pair;
 pub mod tree;
 mod tree_branches;
 mod tree_print;

@@ -56,10 +56,36 @@ impl ProfileSelection {
 /// fit.
 const MAX_TICKS: u64 = 1 << 52;
 
+/// 1 in a record that leaves its method, 0 in one that enters it.
+///
+/// It is a number that is calculated from the record's action, and not a `bool`: of a condition the compiler
+/// makes jumps, which the processor predicts wrongly every other time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ExitBit(pub u64);
+
+impl ExitBit {
+    /// Enters the method.
+    pub(super) const ENTER: ExitBit = ExitBit(0);
+    /// Leaves the method.
+    pub(super) const EXIT: ExitBit = ExitBit(1);
+
+    /// The bit for the action in the low two bits of a method word: 0 enters; 1 and 2 leave.
+    #[inline(always)]
+    fn of_word(word: u64) -> ExitBit {
+        ExitBit(((word & 3) + 3) >> 2)
+    }
+
+    /// Whether the record leaves its method.
+    #[inline(always)]
+    pub(super) fn leaves(self) -> bool {
+        self != ExitBit::ENTER
+    }
+}
+
 /// Receives the records of a trace. Thread and method indexes are dense.
 pub(super) trait RecordSink {
-    /// Receives one record: the thread enters the method or, with `exit`, leaves it.
-    fn record(&mut self, thread: u32, method: u32, exit: bool, at: Ticks);
+    /// Receives one record: the thread enters the method or leaves it.
+    fn record(&mut self, thread: u32, method: u32, exit: ExitBit, at: Ticks);
     /// Receives the time of a record that is itself left out: the thread's open calls go on until then.
     fn advance(&mut self, thread: u32, at: Ticks);
 }
@@ -109,7 +135,7 @@ fn stream_blocks(
     for (thread, record) in BlockCursor::new(trace.bytes(), body, trace.threads().len(), trace.may_wrap()) {
         if record.word & 3 != 3 && selection.has_thread(thread) {
             let at = [record.cpu.min(MAX_TICKS), record.wall.min(MAX_TICKS)];
-            let exit = record.word & 3 != 0;
+            let exit = ExitBit::of_word(record.word);
             sink.record(thread, trace.ids().get(record.word), exit, at);
             last[thread as usize] = Some((exit, at));
         }
@@ -120,7 +146,7 @@ fn stream_blocks(
     // Without times the wall time of a record counts the calls before it. A call that is the last record
     // counts too.
     for (thread, last) in last.into_iter().enumerate() {
-        if let Some((false, at)) = last {
+        if let Some((ExitBit::ENTER, at)) = last {
             sink.advance(thread as u32, [at[CPU], at[WALL] + 1]);
         }
     }
@@ -164,7 +190,8 @@ fn stream_fixed<const SIZE: usize>(
                 // A match on the action would cost a jump that the processor predicts wrongly every other
                 // time.
                 if all || selection.has_thread(thread) {
-                    sink.record(thread, ids.get(u64::from(record.word)), record.word & 3 != 0, at);
+                    let word = u64::from(record.word);
+                    sink.record(thread, ids.get(word), ExitBit::of_word(word), at);
                 }
             }
         }
@@ -202,8 +229,8 @@ impl<'a, S: RecordSink> WindowFilter<'a, S> {
 
 impl WindowThread {
     /// Follows the calls before the window. Anomalies before the window are not counted.
-    fn follow_before(&mut self, method: u32, exit: bool) {
-        if !exit {
+    fn follow_before(&mut self, method: u32, exit: ExitBit) {
+        if !exit.leaves() {
             return self.open_before.push(method);
         }
         match exit_effect(&self.open_before, method, |open| *open, &mut CallAnomalies::default()) {
@@ -214,13 +241,13 @@ impl WindowThread {
 }
 
 impl<S: RecordSink> RecordSink for WindowFilter<'_, S> {
-    fn record(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
+    fn record(&mut self, thread: u32, method: u32, exit: ExitBit, at: Ticks) {
         let Some(state) = self.threads.get_mut(thread as usize) else { return };
         let now = at[self.clock];
         if now >= self.from && !state.inside {
             state.inside = true;
             for method in &state.open_before {
-                self.sink.record(thread, *method, false, [0; 2]);
+                self.sink.record(thread, *method, ExitBit::ENTER, [0; 2]);
             }
         }
         let last = state.last.replace(at).unwrap_or(at);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use super::call_stacks::{CallStacks, CallVisitor, OpenCall};
-use super::record_stream::{ProfileSelection, RecordSink, stream};
+use super::record_stream::{ExitBit, ProfileSelection, RecordSink, stream};
 use super::ticks::add;
 use crate::formats::art_method::ids::IdHasher;
 use crate::formats::art_method::{CallAnomalies, MethodTrace, Ticks};
@@ -147,7 +147,7 @@ struct MergeUndeclared<'a, S> {
 
 impl<S: RecordSink> RecordSink for MergeUndeclared<'_, S> {
     #[inline(always)]
-    fn record(&mut self, thread: u32, method: u32, exit: bool, at: Ticks) {
+    fn record(&mut self, thread: u32, method: u32, exit: ExitBit, at: Ticks) {
         self.sink.record(thread, method.min(self.merged), exit, at);
     }
 

@@ -7,7 +7,7 @@ use super::data_kind::{DataCounts, DataKind};
 use super::method_evidence::Readings;
 use super::placement::Placement;
 use super::sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
-use crate::art::Action;
+use crate::art::{Action, ClockMode};
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};
 use crate::formats::art_method::{CallAnomalies, MethodTrace, Record};
 use crate::progress::Pass;
@@ -39,9 +39,61 @@ pub struct NextIds {
     pub thread: u32,
 }
 
+/// The open calls of a thread.
+///
+/// It follows regular records without a branch on whether they enter or leave a method: the processor
+/// predicts such a branch wrongly every other time.
+struct OpenCalls {
+    /// [`OUTSIDE`], the methods of the open calls, outermost first, and room for one more at least.
+    methods: Vec<u64>,
+    /// The number of open calls.
+    depth: usize,
+}
+
+/// Stands below the methods of a thread's open calls: no method has this index.
+const OUTSIDE: u64 = u64::MAX;
+
+impl OpenCalls {
+    fn new() -> OpenCalls {
+        OpenCalls { methods: vec![OUTSIDE; 2], depth: 0 }
+    }
+
+    /// Opens a call or ends the innermost one. Returns false, and changes nothing, if the record leaves a
+    /// method that is not the innermost call's.
+    #[inline(always)]
+    fn follow(&mut self, method: u32, action: Action) -> bool {
+        if self.methods.len() < self.depth + 2 {
+            self.grow();
+        }
+        let Some([innermost, next]) = self.methods.get_mut(self.depth..).and_then(|m| m.first_chunk_mut())
+        else {
+            return false;
+        };
+        // 0 for Enter, 1 for Exit and Unroll.
+        let leave = (action as u64 + 1) >> 1;
+        let method = u64::from(method);
+        let is_regular = (*innermost ^ method) & leave.wrapping_neg() == 0;
+        if is_regular {
+            *next = method;
+            self.depth = (self.depth + 1).wrapping_sub((leave as usize) << 1);
+        }
+        is_regular
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.methods.resize(2 * self.methods.len(), OUTSIDE);
+    }
+
+    /// The methods of the open calls, outermost first.
+    fn methods(&self) -> &[u64] {
+        &self.methods[1..=self.depth]
+    }
+}
+
 struct ThreadState {
     declared: bool,
-    stack: Vec<u32>,
+    open: OpenCalls,
     last: Edge,
     records: u64,
     /// The latest time of the thread's records, ns since the trace's start.
@@ -58,6 +110,8 @@ struct Pusher<'t, 'a, 'o> {
     threads: Vec<ThreadState>,
     named: Vec<bool>,
     counts: MethodCounts,
+    /// The number of edges whose time is not a whole number of µs.
+    finer: u64,
 }
 
 /// Pushes every record of `trace`, at the times and on the threads that `placement` gives.
@@ -70,7 +124,7 @@ pub fn push(
     let nothing = Edge { ts: 0, cpu: None, method: MethodId(0), kind: EdgeKind::Exit };
     let new = || ThreadState {
         declared: false,
-        stack: Vec::new(),
+        open: OpenCalls::new(),
         last: nothing,
         records: 0,
         reached: 0,
@@ -85,6 +139,7 @@ pub fn push(
         threads: trace.threads().iter().map(|_| new()).collect(),
         named: vec![false; trace.methods().len()],
         counts: MethodCounts::default(),
+        finer: 0,
     };
     let _pass = Pass::begin("writing method calls", trace.record_bytes());
     trace.records().try_each(|record| pusher.record(&record))?;
@@ -95,10 +150,16 @@ pub fn push(
     next_ids.thread += trace.threads().len() as u32;
     let mut counts = pusher.counts;
     counts.contents.add(DataKind::Methods, counts.enters);
+    counts.contents.add(DataKind::TimesBelowMicrosecond, pusher.finer);
+    // A trace without wall time has its CPU time as the time of the timeline.
+    if trace.header().clock == ClockMode::Dual {
+        counts.contents.add(DataKind::MethodCpuTimes, counts.enters);
+    }
     Ok(counts)
 }
 
 impl Pusher<'_, '_, '_> {
+    #[inline(always)]
     fn record(&mut self, record: &Record) -> io::Result<()> {
         let Some(thread) = self.threads.get_mut(record.thread as usize) else { return Ok(()) };
         let Some(x) = record.wall.or(record.cpu) else { return Ok(()) };
@@ -114,27 +175,45 @@ impl Pusher<'_, '_, '_> {
             kind: EdgeKind::Exit,
         };
         thread.last = edge;
-        match record.action {
-            Action::Enter => {
-                thread.stack.push(record.method);
-                thread.batch.push(Edge { kind: EdgeKind::Enter, ..edge });
-                self.counts.enters += 1;
-                self.name(record.method)?;
-            }
-            Action::Exit | Action::Unroll => {
-                let problems = &mut self.counts.problems;
-                let effect = exit_effect(&thread.stack, record.method, |method| *method, problems);
-                let ExitEffect::EndsCalls { depth } = effect else { return Ok(()) };
-                for method in thread.stack.drain(depth..).rev() {
-                    thread.batch.push(Edge { method: MethodId(self.next_ids.method + method), ..edge });
-                }
-            }
+        if !thread.open.follow(record.method, record.action) {
+            return self.irregular_exit(record);
         }
-        if self.threads[record.thread as usize].batch.len() >= BATCH {
-            self.flush(record.thread)
-        } else {
-            Ok(())
+        let enters = record.action == Action::Enter;
+        thread.batch.push(Edge { kind: if enters { EdgeKind::Enter } else { EdgeKind::Exit }, ..edge });
+        self.finer += u64::from(is_finer(ts));
+        self.counts.enters += u64::from(enters);
+        let is_named = self.named.get(record.method as usize).is_none_or(|named| *named);
+        if !is_named && enters {
+            self.name(record.method)?;
         }
+        self.flush_if_full(record.thread)
+    }
+
+    /// Handles an exit from a method that is not the innermost call's, at the thread's last time.
+    #[cold]
+    fn irregular_exit(&mut self, record: &Record) -> io::Result<()> {
+        let thread = &mut self.threads[record.thread as usize];
+        let (open, problems) = (thread.open.methods(), &mut self.counts.problems);
+        let effect = exit_effect(open, record.method, |method| *method as u32, problems);
+        if let ExitEffect::EndsCalls { depth } = effect {
+            self.end_calls(record.thread, depth);
+        }
+        self.flush_if_full(record.thread)
+    }
+
+    /// Ends a thread's innermost calls at its last time until `depth` calls are open.
+    fn end_calls(&mut self, index: u32, depth: usize) {
+        let thread = &mut self.threads[index as usize];
+        for method in thread.open.methods()[depth..].iter().rev() {
+            let method = MethodId(self.next_ids.method + *method as u32);
+            thread.batch.push(Edge { method, kind: EdgeKind::Exit, ..thread.last });
+            self.finer += u64::from(is_finer(thread.last.ts));
+        }
+        thread.open.depth = depth;
+    }
+
+    fn flush_if_full(&mut self, index: u32) -> io::Result<()> {
+        if self.threads[index as usize].batch.len() >= BATCH { self.flush(index) } else { Ok(()) }
     }
 
     fn name(&mut self, index: u32) -> io::Result<()> {
@@ -176,29 +255,26 @@ impl Pusher<'_, '_, '_> {
             self.counts.first = Some(self.counts.first.map_or(first.ts, |t| t.min(first.ts)));
             self.counts.last = self.counts.last.max(Some(last.ts));
         }
-        let finer = thread.batch.iter().filter(|edge| !edge.ts.is_multiple_of(1000)).count() as u64;
-        let with_cpu = thread.batch.iter().filter(|e| e.kind == EdgeKind::Enter && e.cpu.is_some()).count();
-        self.counts.contents.add(DataKind::TimesBelowMicrosecond, finer);
-        // A trace without wall time has its CPU time as the time of the timeline.
-        let has_both = self.trace.header().clock.has_wall();
-        self.counts.contents.add(DataKind::MethodCpuTimes, if has_both { with_cpu as u64 } else { 0 });
         self.out.edges(number, &thread.batch)?;
         thread.batch.clear();
         Ok(())
     }
 
     fn end(&mut self, index: u32) -> io::Result<()> {
-        let thread = &mut self.threads[index as usize];
+        let thread = &self.threads[index as usize];
         if self.trace.may_wrap() {
             self.counts.problems.reached([thread.reached / 1_000, 0]);
         }
-        self.counts.problems.open_at_end += thread.stack.len() as u64;
-        while let Some(method) = thread.stack.pop() {
-            let method = MethodId(self.next_ids.method + method);
-            thread.batch.push(Edge { method, kind: EdgeKind::Exit, ..thread.last });
-        }
+        self.counts.problems.open_at_end += thread.open.depth as u64;
+        self.end_calls(index, 0);
         if self.threads[index as usize].batch.is_empty() { Ok(()) } else { self.flush(index) }
     }
+}
+
+/// Whether a time in ns is not a whole number of µs.
+#[inline(always)]
+fn is_finer(ts: u64) -> bool {
+    !ts.is_multiple_of(1_000)
 }
 
 #[cfg(test)]

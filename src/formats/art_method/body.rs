@@ -193,7 +193,7 @@ pub fn parts(range: Range<usize>, record_size: usize) -> impl Iterator<Item = Ra
 }
 
 /// Records in a part of [`parts`].
-const PART_RECORDS: usize = 1 << 16;
+pub const PART_RECORDS: usize = 1 << 16;
 
 /// The iterator of [`decode`].
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::MAX_WORKERS;
-use super::body::{FixedBody, Segment, ThreadTable, parts};
+use super::body::{FixedBody, PART_RECORDS, Segment, ThreadTable, parts};
 use super::ids::{IdMap, NONE};
 use crate::art::{ClockMode, FixedRecord, RecordLayout};
 use crate::progress::Pass;
@@ -16,6 +16,10 @@ const PARALLEL_FROM_RECORDS: u64 = 200_000;
 /// A new thread has taken over an id if a record that enters a method has a CPU time below this, µs, and the
 /// previous record of the id does not: CPU time counts from a thread's first record.
 const FRESH_CPU_MAX_US: u32 = 1_000;
+
+/// The width of a count of the records of one part, bits.
+const COUNT_BITS: u64 = 20;
+const _: () = assert!(PART_RECORDS < 1 << COUNT_BITS);
 
 /// The findings for the records of one thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -118,8 +122,9 @@ impl PartScan<'_> {
         decode: impl Fn(&[u8; SIZE]) -> FixedRecord,
     ) {
         let records = bytes.as_chunks::<SIZE>().0;
-        // The number of words with the lowest bit, with the bit above it, and with both.
-        let mut bits = [0u64; 3];
+        // The number of records by action, in one number: all parts have fewer than 2^COUNT_BITS records. The
+        // fourth action's lowest bits alone are in it; its count is what remains.
+        let mut packed = 0u64;
         let mut taken = 0;
         while let Some(first) = records.get(taken).map(&decode) {
             let index = self.thread(first, offset + taken * SIZE);
@@ -130,9 +135,7 @@ impl PartScan<'_> {
                     break;
                 }
                 let word = u64::from(record.word);
-                bits[0] += word & 1;
-                bits[1] += word >> 1 & 1;
-                bits[2] += word & word >> 1 & 1;
+                packed = packed.wrapping_add(1 << ((word & 3) * COUNT_BITS));
                 if self.methods.get(word) == NONE {
                     self.unknown_method(record.method());
                 }
@@ -146,8 +149,8 @@ impl PartScan<'_> {
             thread.records += (taken - from) as u64;
             thread.last = last;
         }
-        let [low, high, both] = bits;
-        let counts = [records.len() as u64 + both - low - high, low - both, high - both, both];
+        let mut counts = [0, 1, 2, 0].map(|action| packed >> (action * COUNT_BITS) & ((1 << COUNT_BITS) - 1));
+        counts[3] = records.len() as u64 - counts[0] - counts[1] - counts[2];
         self.scan.actions.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
     }
 
