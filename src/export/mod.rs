@@ -18,6 +18,7 @@ mod losses;
 mod named_out;
 mod perfetto;
 mod perfetto_zip;
+mod record_batch;
 mod report_page;
 #[cfg(test)]
 #[path = "../../tests/support/report_page.rs"]

@@ -77,6 +77,17 @@ impl WriterThread {
         self.send(Chunk::Job(job))
     }
 
+    /// Waits until the writer thread has done everything so far.
+    pub(super) fn wait(&mut self) -> io::Result<()> {
+        let (done, waiting) = bounded(1);
+        self.run(Box::new(move |_| {
+            let _ = done.send(());
+        }))?;
+        // If the thread has ended, the error is returned by the next call.
+        let _ = waiting.recv();
+        Ok(())
+    }
+
     fn send(&mut self, chunk: Chunk) -> io::Result<()> {
         match &self.full {
             Some(channel) if channel.send(chunk).is_ok() => Ok(()),

@@ -9,6 +9,8 @@
 
 mod bundle;
 mod event_encoder;
+mod kernel_events;
+mod kernel_packets;
 mod kernel_symbols;
 mod method_batch;
 mod method_tracks;
@@ -18,14 +20,13 @@ mod pass_through;
 mod rewrite;
 mod short_bytes;
 mod taken_ids;
+mod write_error;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use self::bundle::{CpuBundle, SchedFields};
-use self::event_encoder::EventEncoder;
-use self::kernel_symbols::KernelSymbols;
+use self::kernel_events::KernelEvents;
 use self::method_batch::MethodBatch;
 use self::method_tracks::{MethodTrack, MethodTracks};
 use self::own_tracks::OwnTracks;
@@ -46,7 +47,6 @@ use crate::formats::perfetto::fields::{
 use crate::formats::perfetto::track_table::INPUTS_TRACK as INPUTS_TRACK_NAME;
 use crate::formats::perfetto::wire::write::{double, message, string, uint};
 use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent};
-use crate::ftrace::limits::MAX_CPUS;
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::text::file_name;
 use crate::timeline::{Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
@@ -54,31 +54,11 @@ use crate::timeline::{Edge, InputSummary, MergeSummary, MethodId, MethodName, Me
 /// The uuid of the track that shows how each input's clock was related to the timeline's clock.
 const INPUTS_TRACK: u64 = 0x7b1d6e;
 
-/// A caller of [`PerfettoWriter`] broke the contract of [`Sink`], or an input is damaged.
-#[derive(Debug, thiserror::Error)]
-enum PerfettoWriteError {
-    #[error("CPU {0} is more than any machine has ({MAX_CPUS})")]
-    CpuNumber(u32),
-    #[error("event type {0} was announced out of order")]
-    TypeOutOfOrder(u32),
-    #[error("an event has the type {0}, which was not announced")]
-    UnknownType(u32),
-}
-
-impl From<PerfettoWriteError> for io::Error {
-    fn from(error: PerfettoWriteError) -> io::Error {
-        io::Error::other(error)
-    }
-}
-
 /// Writes a timeline as a Perfetto trace.
 pub(super) struct PerfettoWriter<'a> {
     writer: WriterThread,
     out: Vec<u8>,
-    /// Indexed by event type.
-    encoders: Vec<(EventEncoder, Option<SchedFields>)>,
-    /// Indexed by CPU number.
-    cpus: Vec<Option<CpuBundle>>,
+    kernel: KernelEvents,
     threads: ThreadNames,
     processes: BTreeMap<i32, KnownProcess>,
     /// Shared with the writer thread, which encodes method slices while the next ones are read.
@@ -94,7 +74,6 @@ pub(super) struct PerfettoWriter<'a> {
     passed: Option<PassedInputs<'a>>,
     ids: FreeIds,
     own_tracks: OwnTracks,
-    symbols: KernelSymbols,
 }
 
 #[derive(Default)]
@@ -112,15 +91,15 @@ impl<'a> PerfettoWriter<'a> {
             return writer;
         }
         let (passed, ids) = PassedInputs::new(inputs, mapping);
-        PerfettoWriter { passed: Some(passed), ids, ..writer }
+        let kernel = KernelEvents::new(ids.main_sequence);
+        PerfettoWriter { passed: Some(passed), ids, kernel, ..writer }
     }
 
     pub(super) fn new(out: Out) -> Self {
         PerfettoWriter {
             writer: WriterThread::new(out),
             out: Vec::new(),
-            encoders: Vec::new(),
-            cpus: Vec::new(),
+            kernel: KernelEvents::new(FreeIds::default().main_sequence),
             threads: ThreadNames::default(),
             processes: BTreeMap::new(),
             methods: Arc::default(),
@@ -131,7 +110,6 @@ impl<'a> PerfettoWriter<'a> {
             passed: None,
             ids: FreeIds::default(),
             own_tracks: OwnTracks::default(),
-            symbols: KernelSymbols::default(),
         }
     }
 
@@ -144,17 +122,6 @@ impl<'a> PerfettoWriter<'a> {
             Clock::Realtime if self.passed.is_some() => builtin_clock::REALTIME,
             _ => builtin_clock::BOOTTIME,
         }
-    }
-
-    fn cpu(&mut self, number: u32) -> io::Result<&mut CpuBundle> {
-        if number >= MAX_CPUS {
-            return Err(PerfettoWriteError::CpuNumber(number).into());
-        }
-        let (index, sequence) = (number as usize, self.ids.main_sequence);
-        if self.cpus.len() <= index {
-            self.cpus.resize_with(index + 1, || None);
-        }
-        Ok(self.cpus[index].get_or_insert_with(|| CpuBundle::new(number, sequence)))
     }
 
     /// The time of the first event, ns; 0 if there is none.
@@ -229,7 +196,7 @@ impl<'a> PerfettoWriter<'a> {
     /// Writes the `FtraceStats` of a phase: start or end of the recording. A reader takes the difference
     /// between the two phases as the recording's losses.
     fn stats(&mut self, phase: u64) {
-        let cpus = &self.cpus;
+        let cpus = &self.kernel.packets().cpus;
         packet(&mut self.out, self.ids.main_sequence, |out| {
             message(out, trace_packet::FTRACE_STATS, |out| {
                 uint(out, ftrace_stats::PHASE, phase);
@@ -354,19 +321,13 @@ impl Sink for PerfettoWriter<'_> {
     }
 
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        if id.0 as usize != self.encoders.len() {
-            return Err(PerfettoWriteError::TypeOutOfOrder(id.0).into());
-        }
-        let encoder = EventEncoder::new(kind);
-        for field in encoder.left_out(kind) {
-            self.left_out.push(format!("{}.{field}", kind.name));
-        }
-        self.encoders.push((encoder, SchedFields::new(kind)));
+        let left_out = self.kernel.add_type(id, kind)?;
+        self.left_out.extend(left_out.into_iter().map(|field| format!("{}.{field}", kind.name)));
         Ok(())
     }
 
     fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
-        self.symbols.symbolizer.get_or_insert_with(|| Arc::clone(symbolizer));
+        self.kernel.packets().symbols.symbolizer.get_or_insert_with(|| Arc::clone(symbolizer));
         Ok(())
     }
 
@@ -385,20 +346,12 @@ impl Sink for PerfettoWriter<'_> {
     }
 
     #[inline]
-    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, _: &EventType) -> io::Result<()> {
         self.first_ts = self.first_ts.min(event.ts);
         if event.comm.is_some() || event.tgid.is_some() {
             self.threads.learn(event.tid, event.tgid, event.comm);
         }
-        if !matches!(self.cpus.get(event.cpu as usize), Some(Some(_))) {
-            self.cpu(event.cpu)?;
-        }
-        let (Some((encoder, sched)), Some(Some(cpu))) =
-            (self.encoders.get(event.kind.0 as usize), self.cpus.get_mut(event.cpu as usize))
-        else {
-            return Err(PerfettoWriteError::UnknownType(event.kind.0).into());
-        };
-        cpu.event(&mut self.out, event, kind, encoder, sched.as_ref(), &mut self.symbols);
+        self.kernel.event(&mut self.writer, &mut self.out, event)?;
         self.write_if_full()
     }
 
@@ -415,10 +368,7 @@ impl Sink for PerfettoWriter<'_> {
     }
 
     fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
-        let mut out = std::mem::take(&mut self.out);
-        let result = self.cpu(cpu).map(|cpu| cpu.lost(&mut out, count));
-        self.out = out;
-        result
+        self.kernel.lost(&mut self.out, cpu, count)
     }
 }
 
@@ -454,13 +404,14 @@ impl TimelineSink for PerfettoWriter<'_> {
     }
 
     fn finish(&mut self, outcome: &MergeSummary) -> io::Result<()> {
-        for cpu in self.cpus.iter_mut().flatten() {
-            cpu.close(&mut self.out);
-        }
+        self.kernel.stop_batches(&mut self.writer, &mut self.out)?;
+        let mut kernel = self.kernel.packets();
+        kernel.close(&mut self.out);
         for (number, count) in &outcome.report.cpus {
-            let cpu = self.cpu(*number)?;
+            let cpu = kernel.cpu(*number)?;
             cpu.lost = cpu.lost.max(count.lost);
         }
+        drop(kernel);
         if self.first_ts == u64::MAX {
             self.first_ts = outcome.report.first_ts.unwrap_or(u64::MAX);
         }

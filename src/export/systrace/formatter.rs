@@ -10,16 +10,12 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::line::{EventPrinter, LineColumns};
 use super::ordered_output::{OrderedOutput, Piece};
 use crate::export::Out;
+use crate::export::record_batch::RecordBatch;
 use crate::export::thread_names::ThreadNames;
-use crate::formats::{Event, EventType, EventTypeId, Payload};
+use crate::formats::{Event, EventType, EventTypeId};
 use crate::ftrace::Endian;
 use crate::ftrace::print_fmt::piece_writer::{PieceRoom, PieceWriter};
 
-/// The most events in a batch: many enough that handing a batch over costs next to nothing, and few enough
-/// that a batch stays in the CPU's cache.
-const BATCH_EVENTS: usize = 2048;
-/// The size of a batch's records, in bytes, at which the batch is full whatever the number of its events.
-const BATCH_BYTES: usize = 1 << 18;
 /// How many batches exist for each printing thread. Together with the size of a batch this bounds the memory.
 const BATCHES_PER_THREAD: usize = 4;
 /// The most printing threads. More of them would only wait for the thread that reads.
@@ -28,99 +24,47 @@ const MAX_PRINTING_THREADS: usize = 6;
 /// For each event type its printer, by the type's id.
 pub(super) type Printers = Arc<Vec<Arc<(EventPrinter, EventType)>>>;
 
+/// The type of what is no event in a batch: a line that is complete.
+const COMPLETE_LINE: EventTypeId = EventTypeId(u32::MAX);
+
 /// Consecutive events, and the printers and thread names that are needed to print them.
 #[derive(Default)]
 pub(super) struct EventBatch {
-    entries: Vec<BatchEntry>,
-    /// The records of events that are to be printed, and lines that are complete.
-    bytes: Vec<u8>,
+    records: RecordBatch,
     printers: Printers,
     threads: Arc<ThreadNames>,
     /// The printed lines.
     lines: Vec<u8>,
 }
 
-/// One record or one complete line of a batch.
-struct BatchEntry {
-    ts: u64,
-    /// Where the record or the line lies in the batch's bytes.
-    start: u32,
-    end: u32,
-    tid: i32,
-    cpu: u32,
-    /// The event type; `None` for a line that is complete.
-    kind: Option<u32>,
-    flags: u16,
-    preempt_count: u8,
-    endian: Endian,
-}
-
 impl EventBatch {
     /// Adds a record that is to be printed.
     #[inline]
     pub(super) fn record(&mut self, event: &Event<'_>, data: &[u8], endian: Endian) {
-        let start = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(data);
-        self.entries.push(BatchEntry {
-            ts: event.ts,
-            start,
-            end: self.bytes.len() as u32,
-            tid: event.tid,
-            cpu: event.cpu,
-            kind: Some(event.kind.0),
-            flags: event.flags,
-            preempt_count: event.preempt_count,
-            endian,
-        });
+        self.records.push(event, data, endian);
     }
 
     /// Adds the complete line that `line` appends.
     pub(super) fn complete_line(&mut self, line: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.bytes.len() as u32;
-        line(&mut self.bytes);
-        let end = self.bytes.len() as u32;
-        let (flags, preempt_count, endian) = (0, 0, Endian::Little);
-        self.entries.push(BatchEntry {
-            ts: 0,
-            start,
-            end,
-            tid: 0,
-            cpu: 0,
-            kind: None,
-            flags,
-            preempt_count,
-            endian,
-        });
+        self.records.push_other(COMPLETE_LINE, 0, line);
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.entries.len() >= BATCH_EVENTS || self.bytes.len() >= BATCH_BYTES
+        self.records.is_full()
     }
 
     fn print(&mut self, columns: &mut LineColumns, room: &mut PieceRoom) {
         columns.set_threads(&self.threads);
         let mut line = PieceWriter::new(room, &mut self.lines);
-        for entry in &self.entries {
-            let data = self.bytes.get(entry.start as usize..entry.end as usize).unwrap_or_default();
-            let printer = entry.kind.and_then(|kind| self.printers.get(kind as usize));
-            let Some(printer) = printer else {
-                line.long().extend_from_slice(data);
-                continue;
-            };
-            let event = Event {
-                ts: entry.ts,
-                cpu: entry.cpu,
-                tid: entry.tid,
-                kind: EventTypeId(entry.kind.unwrap_or_default()),
-                flags: entry.flags,
-                preempt_count: entry.preempt_count,
-                comm: None,
-                tgid: None,
-                payload: Payload::Raw { data, endian: entry.endian },
-            };
-            columns.push(&event, &mut line);
-            printer.0.push_to(&mut line, &event, &printer.1);
-            line.put(b"\n", 1);
+        for (event, data) in self.records.events() {
+            match self.printers.get(event.kind.0 as usize) {
+                Some(printer) => {
+                    columns.push(&event, &mut line);
+                    printer.0.push_to(&mut line, &event, &printer.1);
+                    line.put(b"\n", 1);
+                }
+                None => line.long().extend_from_slice(data),
+            }
         }
         line.long();
     }
@@ -132,8 +76,7 @@ impl Piece for EventBatch {
     }
 
     fn cleared(mut self) -> EventBatch {
-        self.entries.clear();
-        self.bytes.clear();
+        self.records.clear();
         self.lines.clear();
         self
     }

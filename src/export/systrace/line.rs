@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use crate::export::thread_names::ThreadNames;
 use crate::formats::{Event, EventType, Payload, Value, event_catalog};
-use crate::ftrace::print_fmt::digits::{push_hex, push_i64, push_padded};
+use crate::ftrace::print_fmt::digits::{eight_digits, push_hex, push_i64, push_padded};
 use crate::ftrace::print_fmt::inline_bytes::InlineBytes;
 use crate::ftrace::print_fmt::piece_writer::{PieceRoom, PieceWriter};
 use crate::ftrace::print_fmt::{PrintFmt, PrintFmtError, Symbolizer};
 use crate::ftrace::{Endian, Field, trace_flags, until_nul};
-use crate::text::two_digits;
 
 /// The comment at the top of a text, which explains the columns of the lines.
 pub(super) const HEADER: &str = "\
@@ -41,8 +40,8 @@ pub struct LineColumns {
     threads: Arc<ThreadNames>,
     /// For each CPU the thread id of its last event, and `comm-tid (tgid) [cpu] `.
     cache: Vec<(i32, InlineBytes<64>)>,
-    /// The second of the last event's time, and ` SECONDS.` as bytes.
-    second: (Option<u64>, InlineBytes<16>),
+    /// The second of the last event's time, µs, and ` SECONDS.` as bytes; empty before the first event.
+    second: (u64, InlineBytes<16>),
 }
 
 impl LineColumns {
@@ -66,17 +65,13 @@ impl LineColumns {
         }
         let flags = trace_flags::encode(event.flags, event.preempt_count);
         let micros = event.ts.saturating_add(500) / 1000;
-        let second = micros / 1_000_000;
-        if self.second.0 != Some(second) {
-            self.set_second(second);
+        // The times of most events lie in the second of the event before.
+        if micros.wrapping_sub(self.second.0) >= 1_000_000 || self.second.1.is_empty() {
+            self.set_second(micros / 1_000_000);
         }
         line.put(&flags, flags.len());
         line.text(&self.second.1);
-        let rest = (micros % 1_000_000) as u32;
-        let [a, b] = two_digits(rest / 10_000);
-        let [c, d] = two_digits(rest / 100 % 100);
-        let [e, f] = two_digits(rest % 100);
-        line.put(&[a, b, c, d, e, f, b':', b' '], 8);
+        line.put(&six_digits_and_colon((micros - self.second.0) as u32), 8);
     }
 
     /// Caches ` SECONDS.`; the kernel pads the seconds to five characters.
@@ -85,7 +80,7 @@ impl LineColumns {
         let mut text = b" ".to_vec();
         push_padded(&mut text, second, 5, b' ');
         text.push(b'.');
-        self.second = (Some(second), InlineBytes::new(&text));
+        self.second = (second * 1_000_000, InlineBytes::new(&text));
     }
 
     fn push_columns(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
@@ -123,6 +118,14 @@ impl LineColumns {
             columns.set(&out[start..]);
         }
     }
+}
+
+/// The six digits of a number of µs below a second, a colon and a blank.
+#[inline]
+fn six_digits_and_colon(micros: u32) -> [u8; 8] {
+    // The first two of eight digits are zeroes. The first one is in the lowest byte.
+    let digits = u64::from_le_bytes(eight_digits(micros)) >> 16;
+    (digits | (u64::from(b':') << 48) | (u64::from(b' ') << 56)).to_le_bytes()
 }
 
 /// Prints the name and the fields of events of one type.
@@ -227,15 +230,13 @@ impl EventPrinter {
         match (&event.payload, &self.layout) {
             (Payload::Raw { data, endian }, layout) => {
                 let done = match layout {
-                    EventLayout::Format(format) => line.attempt(|line| {
-                        line.text(&self.name);
-                        format.print_to(line, data, *endian, &self.context)
-                    }),
+                    EventLayout::Format(format) => {
+                        format.print_to(line, &self.name, data, *endian, &self.context)
+                    }
                     special => line.attempt(|line| self.special(special, data, *endian, line.long())),
                 };
                 if done.is_none() {
-                    line.text(&self.name);
-                    self.pairs.print_to(line, data, *endian, &self.context);
+                    self.pairs.print_to(line, &self.name, data, *endian, &self.context);
                 }
             }
             (Payload::Values { text, .. }, layout) => {

@@ -84,10 +84,10 @@ pub(crate) fn push_i64(out: &mut Vec<u8>, v: i64) {
     push_u64(out, v.unsigned_abs());
 }
 
-/// The digits of `v`, which must be below 10^8, and their number. All eight digits are made at once: the two
-/// halves of four, then the four pairs, then the digits lie side by side in one word.
+/// The eight digits of `v`, which must be below 10^8. All are made at once: the two halves of four, then the
+/// four pairs, then the digits lie side by side in one word.
 #[inline]
-pub(super) fn short_decimal(v: u32) -> ([u8; 8], usize) {
+pub(crate) fn eight_digits(v: u32) -> [u8; 8] {
     let v = u64::from(v);
     let fours = (v / 10_000) | ((v % 10_000) << 32);
     // n / 100 of both numbers below 10,000, and n / 10 of all four below 100, by multiplication.
@@ -95,10 +95,16 @@ pub(super) fn short_decimal(v: u32) -> ([u8; 8], usize) {
     let pairs = hundreds | ((fours - 100 * hundreds) << 16);
     let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
     let digits = tens | ((pairs - 10 * tens) << 8);
-    // The first digit is in the lowest byte. The last digit is printed also where it is 0.
-    let zeros = (digits | (1 << 56)).trailing_zeros() / 8;
-    let text = (digits | 0x3030_3030_3030_3030) >> (8 * zeros);
-    (text.to_le_bytes(), 8 - zeros as usize)
+    (digits | 0x3030_3030_3030_3030).to_le_bytes()
+}
+
+/// The digits of `v`, which must be below 10^8, and their number.
+#[inline]
+pub(super) fn short_decimal(v: u32) -> ([u8; 8], usize) {
+    let digits = u64::from_le_bytes(eight_digits(v));
+    // The first digit is in the lowest byte. The last one counts also where it is 0.
+    let zeros = ((digits & 0x0f0f_0f0f_0f0f_0f0f) | (1 << 56)).trailing_zeros() / 8;
+    ((digits >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize)
 }
 
 /// `v` in lower-case hexadecimal with at least `width` digits, and the number of digits. A `width` above 16

@@ -34,6 +34,10 @@ impl<const N: usize> InlineBytes<N> {
         self.rest.extend_from_slice(rest);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// The bytes: those at a fixed length, how many of them count, and those behind them.
     #[inline]
     pub(crate) fn parts(&self) -> (&[u8; N], usize, &[u8]) {

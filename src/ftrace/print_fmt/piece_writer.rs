@@ -95,7 +95,9 @@ impl<'a> PieceWriter<'a> {
     /// Adds `v` in decimal.
     #[inline(always)]
     pub(crate) fn decimal(&mut self, v: u64) {
-        if v < 100_000_000 {
+        if v < 10 {
+            self.put(&[b'0' + v as u8], 1);
+        } else if v < 100_000_000 {
             let (digits, len) = digits::short_decimal(v as u32);
             self.put(&digits, len);
         } else {

@@ -80,24 +80,28 @@ impl PrintFmt {
     ) -> Option<()> {
         let mut room = PieceRoom::default();
         let mut line = PieceWriter::new(&mut room, out);
-        let done = self.print_to(&mut line, record, endian, symbolizer);
+        let done = self.print_to(&mut line, &InlineBytes::default(), record, endian, symbolizer);
         line.long();
         done
     }
 
-    /// As [`PrintFmt::print`], for a caller that puts a line together.
+    /// As [`PrintFmt::print`], with `before` in front, for a caller that puts a line together.
     #[inline]
     pub(crate) fn print_to(
         &self,
         line: &mut PieceWriter<'_>,
+        before: &InlineBytes<32>,
         record: &[u8],
         endian: Endian,
         symbolizer: &Symbolizer,
     ) -> Option<()> {
-        line.attempt(|line| match endian {
+        line.attempt(|line| {
+            line.text(before);
             // Each call is compiled for its own byte order, so that no value asks for it.
-            Endian::Little => self.run(line, record, Endian::Little, symbolizer),
-            Endian::Big => self.run(line, record, Endian::Big, symbolizer),
+            match endian {
+                Endian::Little => self.run(line, record, Endian::Little, symbolizer),
+                Endian::Big => self.run(line, record, Endian::Big, symbolizer),
+            }
         })
     }
 
@@ -185,6 +189,19 @@ struct IntLoad {
     unused_bits: u32,
     /// Whether the conversion prints a sign.
     prints_sign: bool,
+    /// The form that most integers have.
+    plain: PlainInt,
+}
+
+/// Integers that a conversion prints with all their bits, and no others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PlainInt {
+    /// Four bytes.
+    Word,
+    /// Eight bytes.
+    Long,
+    /// Any other integer.
+    No,
 }
 
 impl IntLoad {
@@ -211,12 +228,27 @@ impl IntLoad {
             _ => return None,
         };
         let unused_bits = 64 - u32::from(spec.bits);
-        Some(IntLoad { offset, size, signed, unused_bits, prints_sign: spec.conv == ConversionKind::Signed })
+        let plain = match (size, spec.bits) {
+            (4, 32) => PlainInt::Word,
+            (8, 64) => PlainInt::Long,
+            _ => PlainInt::No,
+        };
+        let prints_sign = spec.conv == ConversionKind::Signed;
+        Some(IntLoad { offset, size, signed, unused_bits, prints_sign, plain })
     }
 
     /// The bits of the integer that the conversion prints.
     #[inline(always)]
     fn value(&self, record: &[u8], endian: Endian) -> Option<i64> {
+        let start = self.offset as usize;
+        match self.plain {
+            PlainInt::Word => {
+                let word = endian.uint(record.get(start..start + 4)?)? as u32;
+                return Some(if self.prints_sign { i64::from(word as i32) } else { i64::from(word) });
+            }
+            PlainInt::Long => return Some(endian.uint(record.get(start..start + 8)?)? as i64),
+            PlainInt::No => {}
+        }
         let v = self.whole(record, endian)?;
         Some(match self.prints_sign {
             true => v << self.unused_bits >> self.unused_bits,
@@ -227,16 +259,9 @@ impl IntLoad {
     /// All bits of the integer.
     #[inline(always)]
     fn whole(&self, record: &[u8], endian: Endian) -> Option<i64> {
-        let bytes = record.get(self.offset as usize..)?;
-        // A size that is known when this is compiled makes a load of one instruction; most integers have four
-        // or eight bytes.
-        let (bits, value) = match self.size {
-            4 => (32, endian.uint(bytes.get(..4)?)?),
-            8 => return Some(endian.uint(bytes.get(..8)?)? as i64),
-            size => (8 * size, endian.uint(bytes.get(..size as usize)?)?),
-        };
-        let unused = 64 - bits;
-        Some(if self.signed { (value << unused) as i64 >> unused } else { value as i64 })
+        let start = self.offset as usize;
+        let bytes = record.get(start..start + self.size as usize)?;
+        if self.signed { endian.int(bytes) } else { Some(endian.uint(bytes)? as i64) }
     }
 }
 

@@ -2,50 +2,69 @@
 
 use super::{FIXED64, LENGTH_DELIMITED, VARINT, tag};
 
+/// Numbers below this have varints of at most eight bytes.
+const EIGHT_BYTES: u64 = 1 << 56;
+/// Numbers below this have varints of at most seven bytes.
+const SEVEN_BYTES: u64 = 1 << 49;
+/// The bit of a byte that says that another byte follows.
+const CONTINUED: u64 = 0x8080_8080_8080_8080;
+
 #[inline]
 pub(crate) fn varint(out: &mut Vec<u8>, value: u64) {
     if value < 0x80 {
-        return out.push(value as u8);
+        out.push(value as u8);
+    } else if value < 0x4000 {
+        out.extend_from_slice(&[value as u8 | 0x80, (value >> 7) as u8]);
+    } else if value < EIGHT_BYTES {
+        let (bytes, len) = short_varint(value);
+        extend(out, bytes, len);
+    } else {
+        // An address in the kernel takes ten bytes.
+        extend(out, sevens(value % EIGHT_BYTES) | CONTINUED, 8);
+        varint(out, value / EIGHT_BYTES);
     }
-    let (bytes, len) = long_varint(value);
-    // The whole array is copied and then cut: a copy of fixed length is one instruction.
-    let start = out.len();
-    out.extend_from_slice(&bytes.to_le_bytes());
-    out.truncate(start + len);
 }
 
-/// The bytes of the varint of any number, the first one lowest, and how many they are. Without a loop: the
-/// addresses of which the kernel's events are full take ten bytes.
+/// The lowest 56 bits of a number as eight bytes of seven bits, the first one lowest: halves, then quarters,
+/// then eighths move apart. Without a loop, whose end the processor would have to guess for each number.
 #[inline]
-fn long_varint(value: u64) -> (u128, usize) {
+const fn sevens(value: u64) -> u64 {
+    let halves = (value & 0x0fff_ffff) | ((value & 0x00ff_ffff_f000_0000) << 4);
+    let quarters = (halves & 0x0000_3fff_0000_3fff) | ((halves & 0x0fff_c000_0fff_c000) << 2);
+    (quarters & 0x007f_007f_007f_007f) | ((quarters & 0x3f80_3f80_3f80_3f80) << 1)
+}
+
+/// The bytes of the varint of a number below [`EIGHT_BYTES`], and how many they are.
+#[inline]
+const fn short_varint(value: u64) -> (u64, usize) {
     // One byte for each seven bits that the number has.
     let bits = 64 - (value | 1).leading_zeros() as usize;
     let len = (bits * 9 + 64) / 64;
-    // The lowest 56 bits become eight bytes of seven bits: halves, then quarters, then eighths move apart.
-    let halves = (value & 0x0fff_ffff) | ((value & 0x00ff_ffff_f000_0000) << 4);
-    let quarters = (halves & 0x0000_3fff_0000_3fff) | ((halves & 0x0fff_c000_0fff_c000) << 2);
-    let eighths = (quarters & 0x007f_007f_007f_007f) | ((quarters & 0x3f80_3f80_3f80_3f80) << 1);
-    let last = (value >> 56 & 0x7f) | (value >> 63 << 8);
-    // Every byte but the last one says that another follows.
-    let continued = 0x80_8080_8080_8080_8080 & ((1_u128 << (8 * (len - 1))) - 1);
-    (u128::from(eighths) | (u128::from(last) << 64) | continued, len)
+    (sevens(value) | CONTINUED & ((1 << (8 * (len - 1))) - 1), len)
+}
+
+/// Appends the lowest `len` bytes of `bytes`. All eight are copied, and those that are too many cut off: a
+/// copy of fixed length is one instruction.
+#[inline]
+fn extend(out: &mut Vec<u8>, bytes: u64, len: usize) {
+    let start = out.len();
+    out.extend_from_slice(&bytes.to_le_bytes());
+    out.truncate(start + len);
 }
 
 /// Appends a varint field. A negative `int32` or `int64` is passed as its 64 bits and takes ten bytes.
 #[inline]
 pub(crate) fn uint(out: &mut Vec<u8>, field: u32, value: u64) {
     let tag = tag(field, VARINT);
-    if tag >= 0x80 {
+    if tag >= 0x80 || value >= SEVEN_BYTES {
         varint(out, tag);
-        return varint(out, value);
+        varint(out, value);
+    } else if value < 0x80 {
+        out.extend_from_slice(&[tag as u8, value as u8]);
+    } else {
+        let (bytes, len) = short_varint(value);
+        extend(out, bytes << 8 | tag, len + 1);
     }
-    if value < 0x80 {
-        return out.extend_from_slice(&[tag as u8, value as u8]);
-    }
-    let (bytes, len) = long_varint(value);
-    let start = out.len();
-    out.extend_from_slice(&(bytes << 8 | u128::from(tag)).to_le_bytes());
-    out.truncate(start + 1 + len);
 }
 
 /// Appends a `double` field.
