@@ -3,8 +3,9 @@
 
 use std::io::{self, Write};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 /// Appends bytes to the output; runs on the writer thread.
 pub(super) type EncodeJob = Box<dyn FnOnce(&mut Vec<u8>) + Send>;
@@ -16,6 +17,9 @@ use super::Out;
 const MAX_WAITING_CHUNKS: usize = 8;
 /// The size that a chunk should have, bytes.
 const CHUNK_BYTES: usize = 1 << 20;
+
+/// How often a waiting caller makes sure that the writer thread still runs.
+const LIVENESS_INTERVAL: Duration = Duration::from_millis(10);
 
 /// One message to the writer thread.
 enum Chunk {
@@ -83,8 +87,10 @@ impl WriterThread {
         self.run(Box::new(move |_| {
             let _ = done.send(());
         }))?;
-        // If the thread has ended, the error is returned by the next call.
-        let _ = waiting.recv();
+        // A thread that has ended because of an error leaves what was handed over as it is. The next call
+        // returns the error.
+        let has_ended = || self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        while waiting.recv_timeout(LIVENESS_INTERVAL) == Err(RecvTimeoutError::Timeout) && !has_ended() {}
         Ok(())
     }
 
@@ -122,5 +128,36 @@ fn write(out: &mut Out, bytes: &mut Vec<u8>, least: usize) -> io::Result<()> {
 impl Drop for WriterThread {
     fn drop(&mut self) {
         let _ = self.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An output without space.
+    struct Full;
+
+    impl io::Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_writer_thread_that_has_ended() {
+        for jobs in 0..2 * MAX_WAITING_CHUNKS {
+            let mut writer = WriterThread::new(Box::new(Full));
+            let mut result = writer.write(&mut vec![0; CHUNK_BYTES]);
+            for _ in 0..jobs {
+                result = result.and_then(|()| writer.run(Box::new(|out| out.push(0))));
+            }
+            let result = result.and_then(|()| writer.wait()).and_then(|()| writer.finish());
+            assert_eq!(result.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        }
     }
 }

@@ -104,9 +104,13 @@ impl ProfileOutput<'_> {
         print(self.results).and_then(|()| self.results.flush()).map_err(ProfileError::Print)
     }
 
-    /// Writes an output file; `-` prints it.
+    /// Writes an output file about the traces in `inputs`; `-` prints it.
+    ///
+    /// The file is left as it was if one of the traces has become shorter since it was opened: some of what
+    /// was read may have been zeros.
     pub(super) fn write_file(
         &mut self,
+        inputs: &[&Input],
         path: &Path,
         write: impl FnOnce(&mut BufWriter<Box<dyn Write + '_>>) -> io::Result<()>,
     ) -> Result<(), ProfileError> {
@@ -120,6 +124,7 @@ impl ProfileOutput<'_> {
         let mut out = BufWriter::with_capacity(FILE_BUFFER_BYTES, out);
         let written = write(&mut out).and_then(|()| out.flush());
         drop(out);
+        inputs.iter().try_for_each(|input| input.check_whole())?;
         written.and_then(|()| file.map_or(Ok(()), OutputFile::commit)).map_err(failed)
     }
 }

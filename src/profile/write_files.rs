@@ -16,6 +16,7 @@ use super::waiting::waiting_threads;
 use super::writer::ProfileWriter;
 use super::{firefox, speedscope};
 use crate::formats::art_method::{CPU, CallAnomalies, WALL};
+use crate::formats::input::Input;
 use crate::text::file_name;
 
 /// Writes the requested output files.
@@ -73,6 +74,7 @@ fn write_stacks(
 ) -> Result<(), ProfileError> {
     let Some((profile, _)) = profiles.last().copied() else { return Ok(()) };
     let files = &profile.request.files;
+    let inputs: Vec<&Input> = profiles.iter().map(|(run, _)| run.input).collect();
     let compared = profiles.len() > 1;
     if let Some(path) = &files.folded {
         let mut stacks = FoldedStacks::default();
@@ -81,7 +83,7 @@ fn write_stacks(
             stacks.add(tree, &run.names, run.clock, first_names, side);
         }
         let depth = stacks.written_depth();
-        output.write_file(path, |out| folded::write_folded(&stacks, depth, compared, out))?;
+        output.write_file(&inputs, path, |out| folded::write_folded(&stacks, depth, compared, out))?;
         report_cut_paths(profile, &stacks, depth, "the file of folded stacks", output);
     }
     if let Some(path) = &files.flamegraph {
@@ -106,7 +108,7 @@ fn write_stacks(
             compared,
         };
         let depth = stacks.depth_within(MAX_DRAWN_BYTES);
-        output.write_file(path, |out| graph.draw(&stacks, depth, out))?;
+        output.write_file(&inputs, path, |out| graph.draw(&stacks, depth, out))?;
         report_cut_paths(profile, &stacks, depth, "the flame graph", output);
     }
     Ok(())
@@ -214,11 +216,11 @@ fn write_graphs(
     };
     let graph = picture.to_dot();
     if let Some(path) = &files.dot {
-        output.write_file(path, |out| out.write_all(graph.as_bytes()))?;
+        output.write_file(&[profile.input], path, |out| out.write_all(graph.as_bytes()))?;
     }
     for (path, picture) in [(&files.png, dot::Picture::Png), (&files.svg, dot::Picture::Svg)] {
         if let Some(path) = path {
-            output.write_file(path, |out| Ok(dot::draw(&graph, picture, out)?))?;
+            output.write_file(&[profile.input], path, |out| Ok(dot::draw(&graph, picture, out)?))?;
         }
     }
     Ok(tree.anomalies)
@@ -235,12 +237,16 @@ fn write_viewer_files(
     if let Some(path) = &files.speedscope {
         let tick_ns = profile.tick_ns();
         let methods = trace.methods().len();
-        output.write_file(path, |out| speedscope::write(&threads, names, methods, title, tick_ns, out))?;
+        output.write_file(&[profile.input], path, |out| {
+            speedscope::write(&threads, names, methods, title, tick_ns, out)
+        })?;
     }
     if let Some(path) = &files.firefox {
         let tick_ns = profile.tick_ns().ok_or_else(|| profile.no_times("--firefox"))?;
         let pid = trace.header().pid.unwrap_or(0);
-        output.write_file(path, |out| firefox::write(&threads, names, title, pid, tick_ns, out))?;
+        output.write_file(&[profile.input], path, |out| {
+            firefox::write(&threads, names, title, pid, tick_ns, out)
+        })?;
     }
     Ok(anomalies)
 }

@@ -78,9 +78,9 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
     if let Some(path) = &request.graph {
         let graph = dot::to_dot(&dump, request.threshold_percent);
         if let Some(source) = &source {
-            output.write_file(source, |out| out.write_all(graph.as_bytes()))?;
+            output.write_file(&[input], source, |out| out.write_all(graph.as_bytes()))?;
         }
-        output.write_file(path, |out| Ok(dot::draw(&graph, Picture::Png, out)?))?;
+        output.write_file(&[input], path, |out| Ok(dot::draw(&graph, Picture::Png, out)?))?;
     }
     Ok(report)
 }
