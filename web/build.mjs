@@ -14,8 +14,17 @@ const OUTPUT = here("../src/export/report_page/page.html");
 
 const bundle = async (entry, loader) => {
   const result = await build({
-    entryPoints: [here(entry)], bundle: true, minify: true, write: false, format: "iife", target: "es2023",
-    charset: "utf8", legalComments: "inline", loader, jsx: "automatic", jsxImportSource: "preact",
+    entryPoints: [here(entry)],
+    bundle: true,
+    minify: true,
+    write: false,
+    format: "iife",
+    target: "es2023",
+    charset: "utf8",
+    legalComments: "inline",
+    loader,
+    jsx: "automatic",
+    jsxImportSource: "preact",
   });
   return result.outputFiles[0].text.trim();
 };

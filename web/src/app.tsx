@@ -14,6 +14,7 @@ import { Banner } from "./ui/banner";
 import { switchTrace } from "./ui/fragment";
 import { Help } from "./ui/help";
 import { Later } from "./ui/later";
+import { mounted } from "./ui/mounted";
 import { Search } from "./ui/search";
 import { Splitter } from "./ui/splitter";
 import { visibleName } from "./ui/text";
@@ -35,7 +36,7 @@ export function App({ store, traces, comparison, generator }: AppProps) {
   const [part, setPart] = useState(0.55);
   const [help, setHelp] = useState(false);
   const [options, setOptions] = useState<ProfileOptions>(() => firstOptions(store.state));
-  useEffect(() => mountTimeline(timeline.current!, store), []);
+  useEffect(() => mountTimeline(mounted(timeline), store), []);
   useEffect(() => {
     document.documentElement.dataset.theme = theme;
   }, [theme]);
@@ -44,8 +45,8 @@ export function App({ store, traces, comparison, generator }: AppProps) {
       const writing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
       const find = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "f" && !event.shiftKey;
       if (find || (event.key === "/" && !writing)) {
-        search.current!.focus();
-        search.current!.select();
+        search.current?.focus();
+        search.current?.select();
         event.preventDefault();
       } else if (event.key === "?" && !writing) {
         setHelp(true);
@@ -56,7 +57,10 @@ export function App({ store, traces, comparison, generator }: AppProps) {
     return () => removeEventListener("keydown", onKeyDown);
   }, []);
 
-  const panels: [Panel, string][] = [["profile", "Profile"], ["summary", "Summary"]];
+  const panels: [Panel, string][] = [
+    ["profile", "Profile"],
+    ["summary", "Summary"],
+  ];
   if (comparison) panels.splice(1, 0, ["comparison", "Comparison"]);
   const shown = panels.some(([name]) => name === panel) ? panel : panel === "timeline" ? panel : "profile";
   const set = (change: Partial<ProfileOptions>) => setOptions((before) => ({ ...before, ...change }));
@@ -66,31 +70,52 @@ export function App({ store, traces, comparison, generator }: AppProps) {
     <>
       <header>
         <h1 title={visibleName(trace.index.title)}>{visibleName(trace.index.title)}</h1>
-        {traces.length > 1 &&
+        {traces.length > 1 && (
           <div class="choice" role="group" aria-label="Trace">
             {traces.map((other) => (
-              <button type="button" aria-pressed={other === trace} title={visibleName(other.index.title)}
-                onClick={() => switchTrace(store, other)}>{ROLES[other.role]}</button>
+              <button
+                type="button"
+                aria-pressed={other === trace}
+                title={visibleName(other.index.title)}
+                onClick={() => switchTrace(store, other)}
+              >
+                {ROLES[other.role]}
+              </button>
             ))}
-          </div>}
+          </div>
+        )}
         <Search store={store} field={search} />
         <ThemeSwitch store={store} theme={theme} />
-        <button type="button" class="round" aria-label="Keys" title="Keys (?)" onClick={() => setHelp(true)}>?</button>
+        <button type="button" class="round" aria-label="Keys" title="Keys (?)" onClick={() => setHelp(true)}>
+          ?
+        </button>
       </header>
       <Banner trace={trace} store={store} />
       <main class="panels" style={{ "--timeline": open ? `${100 * part}%` : "100%" }}>
         <section class="timeline" aria-label="Timeline" ref={timeline} />
-        <Splitter part={open ? part : 1} onMove={(to) => { setPart(to); if (!open) toggle(); }} onToggle={toggle}>
+        <Splitter
+          part={open ? part : 1}
+          onMove={(to) => {
+            setPart(to);
+            if (!open) toggle();
+          }}
+          onToggle={toggle}
+        >
           <Tabs store={store} panels={panels} shown={shown} />
         </Splitter>
-        {open &&
+        {open && (
           <section class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${shown}`}>
-            {shown === "profile" && <Later text="Computing the profile …">
-              {() => <ProfilePanel store={store} options={options} set={set} />}</Later>}
+            {shown === "profile" && (
+              <Later text="Computing the profile …">
+                {() => <ProfilePanel store={store} options={options} set={set} />}
+              </Later>
+            )}
             {shown === "summary" && <SummaryPanel trace={trace} traces={traces} generator={generator} />}
-            {shown === "comparison" && comparison &&
-              <ComparisonPanel store={store} traces={traces} comparison={comparison} />}
-          </section>}
+            {shown === "comparison" && comparison && (
+              <ComparisonPanel store={store} traces={traces} comparison={comparison} />
+            )}
+          </section>
+        )}
       </main>
       {help && <Help onClose={() => setHelp(false)} />}
     </>
@@ -111,21 +136,35 @@ function Tabs({ store, panels, shown }: { store: Store; panels: [Panel, string][
     <>
       <div class="tabs" role="tablist" aria-label="Panel" onKeyDown={onKeyDown}>
         {panels.map(([name, title], n) => (
-          <button type="button" role="tab" id={`tab-${name}`} aria-selected={name === shown}
+          <button
+            type="button"
+            role="tab"
+            id={`tab-${name}`}
+            aria-selected={name === shown}
             aria-controls={name === shown ? "panel" : undefined}
             tabIndex={name === shown || (n === 0 && shown === "timeline") ? 0 : -1}
-            onClick={() => store.set({ panel: name })}>{title}</button>
+            onClick={() => store.set({ panel: name })}
+          >
+            {title}
+          </button>
         ))}
       </div>
-      <button type="button" class="only" aria-pressed={shown === "timeline"}
-        onClick={() => store.set({ panel: shown === "timeline" ? "profile" : "timeline" })}>Timeline alone</button>
+      <button
+        type="button"
+        class="only"
+        aria-pressed={shown === "timeline"}
+        onClick={() => store.set({ panel: shown === "timeline" ? "profile" : "timeline" })}
+      >
+        Timeline alone
+      </button>
     </>
   );
 }
 
 function ThemeSwitch({ store, theme }: { store: Store; theme: State["theme"] }) {
   return (
-    <label class="field"><span>Theme</span>
+    <label class="field">
+      <span>Theme</span>
       <select value={theme} onChange={(e) => store.set({ theme: e.currentTarget.value as State["theme"] })}>
         <option value="auto">auto</option>
         <option value="light">light</option>

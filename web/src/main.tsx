@@ -12,14 +12,16 @@ import { fromFragment } from "./ui/fragment";
 import { visibleName } from "./ui/text";
 
 async function open(root: HTMLElement): Promise<void> {
-  const opening = root.firstElementChild!;
+  const opening = root.firstElementChild ?? root;
   const directory = readDirectory(document);
   const blocks = new Blocks(document);
   const traces: Trace[] = [];
   for (const { role, index } of directory.traces) {
-    traces.push(await Trace.open(blocks, role, index, (done, total) => {
-      opening.textContent = `Opening the trace … ${done} of ${total} tracks`;
-    }));
+    traces.push(
+      await Trace.open(blocks, role, index, (done, total) => {
+        opening.textContent = `Opening the trace … ${done} of ${total} tracks`;
+      }),
+    );
   }
   if (!traces[0]) throw new Error("This page holds no trace.");
   document.title = `${visibleName(traces[0].index.title)} · tracebridge`;
@@ -32,7 +34,7 @@ async function open(root: HTMLElement): Promise<void> {
 
 /** Opens the page, or says why it cannot be opened. */
 function start(): void {
-  const root = document.getElementById("app")!;
+  const root = document.getElementById("app") ?? document.body;
   open(root).catch((error: unknown) => {
     const problem = document.createElement("p");
     problem.className = "failed";

@@ -3,7 +3,10 @@
 import type { Trace } from "./data/trace";
 
 /** A period, ns from the trace's start. */
-export interface Range { from: number; to: number }
+export interface Range {
+  from: number;
+  to: number;
+}
 
 /** What is selected. A click in one panel selects in all. */
 export type Selection =
@@ -17,7 +20,10 @@ export type Selection =
 
 export type Panel = "timeline" | "profile" | "comparison" | "summary";
 
-export interface Bookmark { at: number; label: string }
+export interface Bookmark {
+  at: number;
+  label: string;
+}
 
 export interface State {
   trace: Trace;

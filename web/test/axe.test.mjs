@@ -15,7 +15,13 @@ const AXE = readFileSync(fileURLToPath(new URL("../node_modules/axe-core/axe.min
 async function check(page, place) {
   const found = await page.evaluate(async () => {
     const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-    return violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.slice(0, 3).map((n) => n.html).join(" | ")}`);
+    return violations.map(
+      ({ id, impact, nodes }) =>
+        `${impact} ${id}: ${nodes
+          .slice(0, 3)
+          .map((n) => n.html)
+          .join(" | ")}`,
+    );
   });
   const bad = found.filter((line) => /^(serious|critical)/.test(line));
   assert.deepEqual(bad, [], place);

@@ -5,16 +5,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { comparisonPage } from "./comparison_fixture.mjs";
-import { browserTest, clickButton, gridRows, openPage, scratch, settled, texts } from "./harness.mjs";
+import { browserTest, clickButton, eventually, gridRows, link, openPage, scratch, texts } from "./harness.mjs";
 
 const FILE = join(scratch(), "comparison.html");
 const made = comparisonPage();
 writeFileSync(FILE, made.html);
-
-const hash = async (page) => {
-  await new Promise((done) => setTimeout(done, 400));
-  return new URLSearchParams(new URL(page.url()).hash.slice(1));
-};
 
 for (const browser of ["chromium", "firefox"]) {
   browserTest(browser, "the comparison shows every row with its change", async (running) => {
@@ -25,8 +20,10 @@ for (const browser of ["chromium", "firefox"]) {
       await clickButton(page, `${part[0].toUpperCase()}${part.slice(1)} (${expected.length})`, ".comparison");
       const rows = await gridRows(page);
       const byChange = [...expected].sort((a, b) => Math.abs(b.delta_ns) - Math.abs(a.delta_ns));
-      assert.deepEqual(rows.map(({ exact }) => [exact[0], exact[3]]),
-        byChange.map(({ name, delta_ns }) => [name, `${delta_ns} ns`]));
+      assert.deepEqual(
+        rows.map(({ exact }) => [exact[0], exact[3]]),
+        byChange.map(({ name, delta_ns }) => [name, `${delta_ns} ns`]),
+      );
       for (const [n, { old_ns, new_ns, delta_ns, noise }] of byChange.entries()) {
         assert.equal(rows[n].exact[1], old_ns === null ? null : `${old_ns} ns`);
         assert.equal(rows[n].exact[2], new_ns === null ? null : `${new_ns} ns`);
@@ -42,23 +39,29 @@ browserTest("chromium", "a row jumps to both timelines", async (browser) => {
   const { page, problems } = await openPage(browser, FILE, { fragment: "panel=comparison" });
   await page.focus(".grid");
   await page.keyboard.press("Enter");
-  let link = await hash(page);
   const covers = (text, { start, duration }) => {
+    assert.ok(text, "the view is not the whole trace");
     const [from, to] = text.split("-").map(Number);
     assert.ok(from <= start && to >= start + duration && to - from < 1.5 * duration, `${text} shows ${start}`);
   };
-  assert.equal(link.get("trace"), null);
-  covers(link.get("view"), made.new);
+  await link(page, "the row's place in the new trace", (parts) => {
+    assert.equal(parts.get("trace"), null);
+    covers(parts.get("view"), made.new);
+  });
   await clickButton(page, "Show in old", ".comparison");
-  link = await hash(page);
-  assert.equal(link.get("trace"), "old");
-  covers(link.get("view"), made.old);
-  assert.equal(JSON.parse(link.get("select"))[0], "span");
+  await link(page, "the row's place in the old trace", (parts) => {
+    assert.equal(parts.get("trace"), "old");
+    covers(parts.get("view"), made.old);
+    assert.equal(JSON.parse(parts.get("select"))[0], "span");
+  });
   assert.deepEqual(await texts(page, "header h1"), ["last-week.dat"]);
   await clickButton(page, "new", "header");
   assert.deepEqual(await texts(page, "header h1"), ["today.dat"]);
-  await page.evaluate(() => { location.hash = "panel=comparison&trace=old"; });
-  await settled(page);
-  assert.deepEqual(await texts(page, "header h1"), ["last-week.dat"]);
+  await page.evaluate(() => {
+    location.hash = "panel=comparison&trace=old";
+  });
+  await eventually("the page follows the address", async () => {
+    assert.deepEqual(await texts(page, "header h1"), ["last-week.dat"]);
+  });
   assert.deepEqual(problems, []);
 });

@@ -5,9 +5,20 @@ import { KINDS } from "./fixture_traces.mjs";
 
 const MS = 1e6;
 
-const row = (name, kind, old_ns, new_ns, more = {}) => ({ name, kind, old_ns, new_ns,
-  delta_ns: (new_ns ?? 0) - (old_ns ?? 0), old_count: old_ns === null ? 0 : 3, new_count: new_ns === null ? 0 : 4,
-  p: 0.008, noise: false, old_at_ns: null, new_at_ns: null, ...more });
+const row = (name, kind, old_ns, new_ns, more = {}) => ({
+  name,
+  kind,
+  old_ns,
+  new_ns,
+  delta_ns: (new_ns ?? 0) - (old_ns ?? 0),
+  old_count: old_ns === null ? 0 : 3,
+  new_count: new_ns === null ? 0 : 4,
+  p: 0.008,
+  noise: false,
+  old_at_ns: null,
+  new_at_ns: null,
+  ...more,
+});
 
 /** The longest slice of the main thread with a name: `[name, start, duration]`. */
 function longest(trace, thread) {
@@ -35,20 +46,39 @@ export function comparisonPage(names = []) {
   const old = { ...slice, start: slice.start + 100 * MS };
   const at = { old_at_ns: old.start, new_at_ns: slice.start };
   const comparison = {
-    old: { title: "last-week.dat", runs: 5 }, new: { title: "today.dat", runs: 5 },
+    old: { title: "last-week.dat", runs: 5 },
+    new: { title: "today.dat", runs: 5 },
     total: row("launch of com.example.app", "total", 812 * MS, 1004 * MS),
     stages: [
       row(slice.name, "slice", 200 * MS, 391 * MS, at),
       row("activityResume", "stage", 180 * MS, 171 * MS, { p: 0.42, noise: true }),
       row("activityStart", "stage", 252 * MS, 252 * MS + 300, { p: null, noise: null }),
       ...names.map((name, i) => row(name, "stage", (i + 1) * MS, i % 2 ? null : (i + 2) * MS)),
-      row("reportFullyDrawn", "stage", null, 12 * MS), row("oldStage", "stage", 12 * MS, null),
+      row("reportFullyDrawn", "stage", null, 12 * MS),
+      row("oldStage", "stage", 12 * MS, null),
     ],
-    states: [row("running", "state", 300 * MS, 320 * MS), row("runnable", "state", 20 * MS, 180 * MS, at),
-      row("I/O", "state", 90 * MS, 60 * MS), row("sleeping", "state", 402 * MS, 444 * MS, { p: 0.31, noise: true })],
-    methods: [row("com.example.app.LayoutLayout.draw1", "method", 30 * MS, 96 * MS), ...names.map((name, i) =>
-      row(name, "method", 50_000 + i, 40_000))],
+    states: [
+      row("running", "state", 300 * MS, 320 * MS),
+      row("runnable", "state", 20 * MS, 180 * MS, at),
+      row("I/O", "state", 90 * MS, 60 * MS),
+      row("sleeping", "state", 402 * MS, 444 * MS, { p: 0.31, noise: true }),
+    ],
+    methods: [
+      row("com.example.app.LayoutLayout.draw1", "method", 30 * MS, 96 * MS),
+      ...names.map((name, i) => row(name, "method", 50_000 + i, 40_000)),
+    ],
     slices: [row(slice.name, "slice", 200 * MS, 391 * MS, at), row("GC", "slice", 12 * MS, 9 * MS)],
   };
-  return { html: pageOf([["new", traces.new], ["old", traces.old]], comparison), comparison, old, new: slice };
+  return {
+    html: pageOf(
+      [
+        ["new", traces.new],
+        ["old", traces.old],
+      ],
+      comparison,
+    ),
+    comparison,
+    old,
+    new: slice,
+  };
 }

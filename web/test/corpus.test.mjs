@@ -4,19 +4,19 @@
 // TRACEBRIDGE_BIN names the program, TRACEBRIDGE_CORPUS a directory of traces (method-trace/ and others below it).
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
 import { catapultNames } from "./catapult_names.mjs";
 import { browserTest, clickButton, gridRows, openPage, scratch, texts } from "./harness.mjs";
+import { runProgram } from "./program.mjs";
 
 const { TRACEBRIDGE_BIN: program, TRACEBRIDGE_CORPUS: corpus } = process.env;
 const directory = scratch();
 
-function run(...args) {
-  const { stdout, stderr, status } = spawnSync(program, args, { encoding: "utf8", maxBuffer: 1 << 29 });
+async function run(...args) {
+  const { stdout, stderr, status } = await runProgram(program, args);
   if (status !== 0 && status !== 3) throw new Error(`${args.join(" ")}: exit ${status}: ${stderr}`);
   return stdout;
 }
@@ -37,13 +37,21 @@ function tableRow({ text, exact }, columns) {
   const ns = (title) => (at(title) < 0 ? undefined : Number(/^-?\d+/.exec(exact[at(title)])[0]));
   const [calls, recursive] = exact[at("Calls")].match(/\d+/g).map(Number);
   const clock = columns.some((column) => column.startsWith("Incl wall")) ? "wall" : "CPU";
-  return [exact[0].trim() || text[0], calls, recursive, ns(`Incl ${clock} ms`), ns(`Excl ${clock} ms`),
-    ...(clock === "wall" && at("Incl CPU ms") > 0 ? [ns("Incl CPU ms"), ns("Excl CPU ms")] : [])];
+  return [
+    exact[0].trim() || text[0],
+    calls,
+    recursive,
+    ns(`Incl ${clock} ms`),
+    ns(`Excl ${clock} ms`),
+    ...(clock === "wall" && at("Incl CPU ms") > 0 ? [ns("Incl CPU ms"), ns("Excl CPU ms")] : []),
+  ];
 }
 
 function jsonRow(row) {
-  const times = row.wall_inclusive_ns === undefined ? [row.cpu_inclusive_ns, row.cpu_exclusive_ns]
-    : [row.wall_inclusive_ns, row.wall_exclusive_ns];
+  const times =
+    row.wall_inclusive_ns === undefined
+      ? [row.cpu_inclusive_ns, row.cpu_exclusive_ns]
+      : [row.wall_inclusive_ns, row.wall_exclusive_ns];
   if (row.wall_inclusive_ns !== undefined && row.cpu_inclusive_ns !== undefined) {
     times.push(row.cpu_inclusive_ns, row.cpu_exclusive_ns);
   }
@@ -62,14 +70,19 @@ async function differences(page, file, rows, records) {
   if (more.length === 0 && before <= records.exits_without_enter && found.length + less.length === rows.length) {
     return [];
   }
-  return [`${file}: ${found.length} and ${rows.length} rows; only in the page: ${more.slice(0, 3)}; `
-    + `only in profile --json: ${less.slice(0, 3)} (${more.length} and ${less.length})`];
+  return [
+    `${file}: ${found.length} and ${rows.length} rows; only in the page: ${more.slice(0, 3)}; `
+      + `only in profile --json: ${less.slice(0, 3)} (${more.length} and ${less.length})`,
+  ];
 }
 
 /** Checks the summary of a page against `info --json`, and the banner against the status of `report`. */
 async function agrees(page, file, info, status) {
   const summary = (await texts(page, ".summary"))[0];
-  const [first] = info.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+  const [first] = info
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
   const size = first.bytes ?? first.size;
   assert.ok(summary.includes(`${size.toLocaleString("en-US")} bytes`), `${file}: ${size} bytes`);
   assert.ok(summary.includes(first.format), `${file}: ${first.format}`);
@@ -82,7 +95,7 @@ async function agrees(page, file, info, status) {
 /** Compares the names of slices and counters with those that catapult shows for the same text. */
 async function sameNames(page, file) {
   const text = join(directory, "names.txt");
-  run("convert", file, "-o", text);
+  await run("convert", file, "-o", text);
   const wanted = catapultNames(readFileSync(text, "utf8"));
   const found = await page.evaluate(() => {
     const { trace } = window.__tracebridge.timeline.store.state;
@@ -112,32 +125,35 @@ if (!program || !corpus) {
   console.error(`SKIPPED: ${why}; real traces are not tested`);
   test("real traces", { skip: why }, () => {});
 } else {
-  browserTest("chromium", "tables equal profile --json, summaries info --json, and markers have catapult's names",
+  browserTest(
+    "chromium",
+    "tables equal profile --json, summaries info --json, and markers have catapult's names",
     async (browser) => {
-    const different = [];
-    let [compared, names] = [0, 0];
-    for (const file of ["method-trace", "systrace", "perfetto"].flatMap(files)) {
-      const info = spawnSync(program, ["info", "--json", file], { encoding: "utf8", maxBuffer: 1 << 29 });
-      const path = join(directory, "trace.html");
-      const written = spawnSync(program, ["report", file, "-o", path], { encoding: "utf8" });
-      if (info.status === 1 || written.status === 1) continue;
-      const { page, problems } = await openPage(browser, path);
-      if (file.includes("/method-trace/")) {
-        const { rows, problems: records } = JSON.parse(run("profile", "--json", file));
-        if (rows.length > 0) {
-          compared += 1;
-          different.push(...await differences(page, file, rows, records));
+      const different = [];
+      let [compared, names] = [0, 0];
+      for (const file of ["method-trace", "systrace", "perfetto"].flatMap(files)) {
+        const info = await runProgram(program, ["info", "--json", file]);
+        const path = join(directory, "trace.html");
+        const written = await runProgram(program, ["report", file, "-o", path]);
+        if (info.status === 1 || written.status === 1) continue;
+        const { page, problems } = await openPage(browser, path);
+        if (file.includes("/method-trace/")) {
+          const { rows, problems: records } = JSON.parse(await run("profile", "--json", file));
+          if (rows.length > 0) {
+            compared += 1;
+            different.push(...(await differences(page, file, rows, records)));
+          }
         }
+        if (file.includes("/systrace/")) names += await sameNames(page, file);
+        await clickButton(page, "Summary", ".tabs");
+        await agrees(page, file, info.stdout, written.status);
+        await clickButton(page, "Profile", ".tabs");
+        assert.deepEqual(problems, [], file);
+        await page.close();
       }
-      if (file.includes("/systrace/")) names += await sameNames(page, file);
-      await clickButton(page, "Summary", ".tabs");
-      await agrees(page, file, info.stdout, written.status);
-      await clickButton(page, "Profile", ".tabs");
-      assert.deepEqual(problems, [], file);
-      await page.close();
-    }
-    assert.ok(compared > 0, "there are method traces");
-    assert.ok(names > 5000, `${names} names were compared`);
-    assert.deepEqual(different, []);
-  });
+      assert.ok(compared > 0, "there are method traces");
+      assert.ok(names > 5000, `${names} names were compared`);
+      assert.deepEqual(different, []);
+    },
+  );
 }

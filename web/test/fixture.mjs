@@ -65,10 +65,23 @@ function writeColumn(bytes, encoding, values) {
 
 /** The encoding of each column, by the kind of track; a column that a track lacks is left out. */
 const COLUMNS = {
-  slices: { start: "delta", duration: "varint", depth: "zigzag-delta", name: "varint", flags: "varint",
-    args: "varint", thread: "varint" },
-  calls: { start: "delta", duration: "varint", depth: "zigzag-delta", method: "varint", cpu: "varint",
-    flags: "varint" },
+  slices: {
+    start: "delta",
+    duration: "varint",
+    depth: "zigzag-delta",
+    name: "varint",
+    flags: "varint",
+    args: "varint",
+    thread: "varint",
+  },
+  calls: {
+    start: "delta",
+    duration: "varint",
+    depth: "zigzag-delta",
+    method: "varint",
+    cpu: "varint",
+    flags: "varint",
+  },
   states: { start: "delta", duration: "varint", state: "varint", cpu: "varint", waker: "varint" },
   instants: { time: "delta", name: "varint", args: "varint" },
   counter: { time: "delta", value: "zigzag-delta" },
@@ -106,24 +119,42 @@ class Page {
     for (const track of tracks) {
       const { columns: values, ...info } = track;
       const whole = values.value?.every?.(Number.isInteger) ?? true;
-      const encodings = Object.entries(COLUMNS[track.kind]).filter(([name]) => values[name])
+      const encodings = Object.entries(COLUMNS[track.kind])
+        .filter(([name]) => values[name])
         .map(([name, encoding]) => [name, name === "value" && !whole ? "f64" : encoding]);
-      const all = { name: "", thread: null, process: null, cpu: null, unit: "", depth: 0, ...info,
-        count: values[encodings[0][0]].length, block: 0, offset: bytes.length, columns: encodings };
+      const all = {
+        name: "",
+        thread: null,
+        process: null,
+        cpu: null,
+        unit: "",
+        depth: 0,
+        ...info,
+        count: values[encodings[0][0]].length,
+        block: 0,
+        offset: bytes.length,
+        columns: encodings,
+      };
       for (const [name, encoding] of encodings) writeColumn(bytes, encoding, values[name]);
       infos.push(all);
       waiting.push(all);
       if (bytes.length > BLOCK_BYTES) flush();
     }
     flush();
-    return this.json({ ...rest, strings: this.json(strings), methods: methods ? this.json(methods) : null,
-      tracks: infos });
+    return this.json({
+      ...rest,
+      strings: this.json(strings),
+      methods: methods ? this.json(methods) : null,
+      tracks: infos,
+    });
   }
 
   html(directory) {
     const json = JSON.stringify(directory).replaceAll("<", "\\u003c");
-    const data = [`<script type="application/json" id="tracebridge-directory">${json}</script>`,
-      ...this.blocks.map((text) => `<!--tracebridge-block:${text}-->`)];
+    const data = [
+      `<script type="application/json" id="tracebridge-directory">${json}</script>`,
+      ...this.blocks.map((text) => `<!--tracebridge-block:${text}-->`),
+    ];
     return readFileSync(TEMPLATE, "utf8").replace("@TRACEBRIDGE_DATA@", () => data.join("\n"));
   }
 }
@@ -133,9 +164,13 @@ class Page {
 export function pageOf(traces, comparison = null) {
   const page = new Page();
   const entries = traces.map(([role, trace]) => ({ role, index: page.trace(trace) }));
-  return page.html({ format: "tracebridge-report", version: 3, generator: "tracebridge fixture",
+  return page.html({
+    format: "tracebridge-report",
+    version: 3,
+    generator: "tracebridge fixture",
     traces: entries,
-    comparison: comparison === null ? null : page.json(comparison) });
+    comparison: comparison === null ? null : page.json(comparison),
+  });
 }
 
 /** Writes the page of one synthetic trace to `out`. */

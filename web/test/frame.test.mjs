@@ -7,7 +7,17 @@ import { join } from "node:path";
 
 import { pageOf } from "./fixture.mjs";
 import { KINDS } from "./fixture_traces.mjs";
-import { browserTest, clickButton, openPage, scratch, setControl, settled, texts } from "./harness.mjs";
+import {
+  browserTest,
+  clickButton,
+  eventually,
+  link,
+  openPage,
+  scratch,
+  setControl,
+  settled,
+  texts,
+} from "./harness.mjs";
 
 const directory = scratch();
 const trace = KINDS.small();
@@ -19,12 +29,6 @@ function write(name, html) {
   writeFileSync(path, html);
   return path;
 }
-
-const pause = (ms) => new Promise((done) => setTimeout(done, ms));
-const link = async (page) => {
-  await pause(450);
-  return new URLSearchParams(new URL(page.url()).hash.slice(1));
-};
 
 browserTest("chromium", "damaged pages say in one sentence what is wrong", async (browser) => {
   const html = readFileSync(FILE, "utf8");
@@ -57,8 +61,12 @@ for (const browser of ["chromium", "firefox"]) {
       };
     };
     const withWorkers = await openPage(running, FILE, { before: counting });
-    assert.ok(await withWorkers.page.evaluate(() => window.__answers) > 0);
-    const without = await openPage(running, FILE, { before: () => { window.Worker = undefined; } });
+    assert.ok((await withWorkers.page.evaluate(() => window.__answers)) > 0);
+    const without = await openPage(running, FILE, {
+      before: () => {
+        window.Worker = undefined;
+      },
+    });
     const lines = await Promise.all([withWorkers, without].map(({ page }) => texts(page, ".window-line")));
     assert.deepEqual(lines[0], lines[1]);
     assert.match(lines[0][0], /^Whole trace/);
@@ -67,23 +75,28 @@ for (const browser of ["chromium", "firefox"]) {
 
   browserTest(browser, "the fragment keeps the state over a reload and takes changes", async (running) => {
     const { page, problems } = await openPage(running, FILE, {
-      fragment: "view=10000000-60000000&range=20000000-30000000&panel=summary&theme=dark&q=out&mark=5000000+first" });
+      fragment: "view=10000000-60000000&range=20000000-30000000&panel=summary&theme=dark&q=out&mark=5000000+first",
+    });
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
     assert.equal(await page.$eval(".search input", (input) => input.value), "out");
     assert.equal((await page.$$(".summary")).length, 1);
     await clickButton(page, "Profile", ".tabs");
-    const changed = await link(page);
-    assert.equal(changed.get("panel"), null);
-    assert.equal(changed.get("view"), "10000000-60000000");
-    assert.equal(changed.get("mark"), "5000000 first");
+    await link(page, "the panel of a page just opened", (changed) => {
+      assert.equal(changed.get("panel"), null);
+      assert.equal(changed.get("view"), "10000000-60000000");
+      assert.equal(changed.get("mark"), "5000000 first");
+    });
     assert.match((await texts(page, ".window-line"))[0], /^Chosen range .*10\.00 ms/);
     await page.reload();
     await page.waitForSelector(".panels");
     await settled(page);
     assert.match((await texts(page, ".window-line"))[0], /^Chosen range .*10\.00 ms/);
-    await page.evaluate(() => { location.hash = "panel=profile"; });
-    await pause(400);
-    assert.match((await texts(page, ".window-line"))[0], /^Whole trace/);
+    await page.evaluate(() => {
+      location.hash = "panel=profile";
+    });
+    await eventually("the profile follows the address", async () => {
+      assert.match((await texts(page, ".window-line"))[0], /^Whole trace/);
+    });
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "auto");
     assert.deepEqual(problems, []);
   });
@@ -91,12 +104,26 @@ for (const browser of ["chromium", "firefox"]) {
 
 browserTest("chromium", "hostile fragments do no harm", async (browser) => {
   const { page, problems } = await openPage(browser, FILE);
-  for (const fragment of ["view=9-1", "view=a-b", "view=-5-99999999999999999999", "range=0-0", "select=%5B%5D",
-    "select=[\"span\",\"calls\",\"methods\",\"\",null,null,null,1e400,-1]", "select={", "panel=__proto__",
-    "theme=constructor", "trace=x", "mark=", "q=%E0%A4%A", "select=[\"method\",null]",
-    "select=[\"span\",\"slices\",\"atrace\",\"\",100,null,null,0,99999]"]) {
+  for (const fragment of [
+    "view=9-1",
+    "view=a-b",
+    "view=-5-99999999999999999999",
+    "range=0-0",
+    "select=%5B%5D",
+    'select=["span","calls","methods","",null,null,null,1e400,-1]',
+    "select={",
+    "panel=__proto__",
+    "theme=constructor",
+    "trace=x",
+    "mark=",
+    "q=%E0%A4%A",
+    'select=["method",null]',
+    'select=["span","slices","atrace","",100,null,null,0,99999]',
+  ]) {
     // Once in an open page, and once in one that opens with it.
-    await page.evaluate((fragment) => { location.hash = fragment; }, fragment);
+    await page.evaluate((fragment) => {
+      location.hash = fragment;
+    }, fragment);
     await settled(page);
     assert.equal((await page.$$(".panels")).length, 1, fragment);
     await page.reload();
@@ -109,16 +136,19 @@ browserTest("chromium", "hostile fragments do no harm", async (browser) => {
 
 browserTest("chromium", "a selected span is the same one after a reload", async (browser) => {
   const { page, problems } = await openPage(browser, FILE, { fragment: "q=inner" });
-  await pause(300);
-  assert.deepEqual(await texts(page, ".search .count"), ["1 match"]);
+  await eventually("the search counts its matches", async () => {
+    assert.deepEqual(await texts(page, ".search .count"), ["1 match"]);
+  });
   await page.focus(".search input");
   await page.keyboard.press("Enter");
-  const before = (await link(page)).get("select");
-  assert.deepEqual(JSON.parse(before).slice(0, 3), ["span", "slices", "atrace"]);
+  const before = await link(page, "the selected span", (parts) => {
+    assert.deepEqual(JSON.parse(parts.get("select"))?.slice(0, 3), ["span", "slices", "atrace"]);
+  });
   await page.reload();
   await page.waitForSelector(".panels");
   await clickButton(page, "Summary", ".tabs");
-  assert.equal((await link(page)).get("select"), before);
+  const after = await link(page, "the panel", (parts) => assert.equal(parts.get("panel"), "summary"));
+  assert.equal(after.get("select"), before.get("select"));
   assert.deepEqual(problems, []);
 });
 
@@ -126,8 +156,9 @@ browserTest("chromium", "search, help, theme and splitter work by keyboard alone
   const { page, problems } = await openPage(browser, FILE);
   await page.keyboard.press("/");
   await page.keyboard.type("no such thing");
-  await pause(400);
-  assert.deepEqual(await texts(page, ".search .count"), ["nothing found"]);
+  await eventually("the search says that it finds nothing", async () => {
+    assert.deepEqual(await texts(page, ".search .count"), ["nothing found"]);
+  });
   await page.keyboard.press("Escape");
   await settled(page);
   assert.equal(await page.$eval(".search input", (input) => input.value), "");
@@ -162,23 +193,71 @@ browserTest("chromium", "search, help, theme and splitter work by keyboard alone
 
 browserTest("chromium", "losses and damage stand in the banner and in the summary", async (browser) => {
   const lossy = KINDS.small();
-  lossy.summary = { markers: 5, methods: 25, problems: { unmatched_exits: 3, open_at_end: 2 },
+  lossy.summary = {
+    markers: 5,
+    methods: 25,
+    problems: { unmatched_exits: 3, open_at_end: 2 },
     not_written: { unmatched_ends: 10 },
-    inputs: [{ name: "/tmp/app.trace", format: "method trace v3, dual clock", size: 1234567, clock: "monotonic",
-      why: "no recording to compare with", offset_ns: -1500, verdict: "proven", residual_median_ns: 900,
-      residual_p99_ns: 12000, events: 0, duplicates: 0, method_edges: 50,
-      header: [["start", "2014-03-30 13:58:15"], ["gc-count", "17"]], explain: ["tried boot", "tried mono"] }],
-    report: { cpus: { 0: { events: 100, lost: 7, gaps: 0 }, 3: { events: 50, lost: 5, gaps: 2 } }, lost_anywhere: 1,
-      damage: [{ offset: 4096, what: "a record is cut" }], notes: ["a note"], irregular: ["2 calls were open"] } };
+    inputs: [
+      {
+        name: "/tmp/app.trace",
+        format: "method trace v3, dual clock",
+        size: 1234567,
+        clock: "monotonic",
+        why: "no recording to compare with",
+        offset_ns: -1500,
+        verdict: "proven",
+        residual_median_ns: 900,
+        residual_p99_ns: 12000,
+        events: 0,
+        duplicates: 0,
+        method_edges: 50,
+        header: [
+          ["start", "2014-03-30 13:58:15"],
+          ["gc-count", "17"],
+        ],
+        explain: ["tried boot", "tried mono"],
+      },
+    ],
+    report: {
+      cpus: { 0: { events: 100, lost: 7, gaps: 0 }, 3: { events: 50, lost: 5, gaps: 2 } },
+      lost_anywhere: 1,
+      damage: [{ offset: 4096, what: "a record is cut" }],
+      notes: ["a note"],
+      irregular: ["2 calls were open"],
+    },
+  };
   const { page, problems } = await openPage(browser, write("lossy.html", pageOf([["trace", lossy]])));
   const banner = (await texts(page, ".banner"))[0];
-  for (const part of ["not complete", "13 events", "2 gaps", "at byte 4096: a record is cut", "3 method exits",
-    "10 unmatched ends"]) assert.ok(banner.includes(part), `${banner} has ${part}`);
+  for (const part of [
+    "not complete",
+    "13 events",
+    "2 gaps",
+    "at byte 4096: a record is cut",
+    "3 method exits",
+    "10 unmatched ends",
+  ])
+    assert.ok(banner.includes(part), `${banner} has ${part}`);
   await clickButton(page, "Details", ".banner");
   const summary = (await texts(page, ".summary"))[0];
-  for (const part of ["Missing", "at byte 4096", "app.trace", "1.18 MiB (1,234,567 bytes)", "proven", "-1,500 ns",
-    "median 900 ns, 99 % within 12.00 µs", "gc-count", "17", "2014-03-30 13:58:15", "tried mono", "a note",
-    "2 calls were open", "2 open at end", "Memory of this page"]) assert.ok(summary.includes(part), part);
+  for (const part of [
+    "Missing",
+    "at byte 4096",
+    "app.trace",
+    "1.18 MiB (1,234,567 bytes)",
+    "proven",
+    "-1,500 ns",
+    "median 900 ns, 99 % within 12.00 µs",
+    "gc-count",
+    "17",
+    "2014-03-30 13:58:15",
+    "tried mono",
+    "a note",
+    "2 calls were open",
+    "2 open at end",
+    "Memory of this page",
+  ])
+    assert.ok(summary.includes(part), part);
   const losses = await texts(page, ".summary caption + thead + tbody tr");
   assert.deepEqual(losses, ["010070", "35052"]);
   assert.deepEqual(problems, []);

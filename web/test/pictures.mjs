@@ -1,13 +1,16 @@
-// Takes the pictures of the README: of report pages that the program writes, in Chromium.
+// Takes the pictures of docs/report.md: of report pages that the program writes, in Chromium.
 //
 // usage: node test/pictures.mjs PROGRAM OUT-DIRECTORY TRACE … [--diff NEW OLD]
 // Writes timeline.png, profile.png, flame.png and summary.png of the traces (merged), and comparison.png.
 
-import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
-import { clickButton, launch, openPage, scratch, settled } from "./harness.mjs";
+import { close, launch } from "./browsers.mjs";
+import { clickButton, openPage } from "./pages.mjs";
+import { runProgram } from "./program.mjs";
+import { scratch } from "./run_directory.mjs";
+import { settled } from "./waiting.mjs";
 
 const [program, out, ...rest] = process.argv.slice(2);
 const at = rest.indexOf("--diff");
@@ -23,7 +26,7 @@ const browser = await launch();
 
 async function picture(args, name, fragment, prepare = async () => {}) {
   const file = join(directory, "report.html");
-  const { status, stderr } = spawnSync(program, ["report", ...args, "-o", file], { encoding: "utf8" });
+  const { status, stderr } = await runProgram(program, ["report", ...args, "-o", file]);
   if (status !== 0 && status !== 3) throw new Error(stderr);
   const { page, problems } = await openPage(browser, file, { fragment });
   await prepare(page);
@@ -44,4 +47,4 @@ if (traces.length > 0) {
   await picture(traces, "summary", "panel=summary");
 }
 if (pair) await picture([pair[0], "--diff", ...pair.slice(1)], "comparison", "panel=comparison");
-await browser.close();
+await close(browser);

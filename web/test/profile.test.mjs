@@ -7,7 +7,18 @@ import { join } from "node:path";
 
 import { pageOf } from "./fixture.mjs";
 import { KINDS } from "./fixture_traces.mjs";
-import { browserTest, clickButton, gridRows, openPage, scratch, setControl, settled, texts } from "./harness.mjs";
+import {
+  browserTest,
+  clickButton,
+  eventually,
+  gridRows,
+  link,
+  openPage,
+  scratch,
+  setControl,
+  settled,
+  texts,
+} from "./harness.mjs";
 import { callsOf, profileOf } from "./profile_reference.mjs";
 
 const directory = scratch();
@@ -30,14 +41,20 @@ function shortened(trace, count) {
 
 const ends = calls.map(({ end }) => end).sort((a, b) => a - b);
 /** Windows that begin and end inside of calls, and one that is shorter than any of them. */
-const WINDOWS = [[ends[2000] + 7, ends[9000] - 3], [ends[5000], ends[5000] + 1], [0, ends[12000]]];
+const WINDOWS = [
+  [ends[2000] + 7, ends[9000] - 3],
+  [ends[5000], ends[5000] + 1],
+  [0, ends[12000]],
+];
 
 /** Waits until the profile shows a window. */
 async function shownWindow(page, from, to) {
   // A page behind another one draws no frames, and the profile is made in a frame.
   await page.bringToFront();
-  await page.waitForFunction((window) => document.querySelector(".window-line").dataset.window === window,
-    { polling: 50 }, `${from}-${to}`);
+  await eventually("the profile shows the chosen period", async () => {
+    assert.equal(await page.$eval(".window-line", (line) => line.dataset.window), `${from}-${to}`);
+  });
+  await settled(page);
 }
 
 /** The figures of a grid row of the table with wall and CPU times. */
@@ -60,7 +77,9 @@ for (const browser of ["chromium", "firefox"]) {
     const { page, problems } = await openPage(running, FILE);
     compare(await gridRows(page), profileOf(calls, methodName));
     for (const [from, to] of WINDOWS) {
-      await page.evaluate((hash) => { location.hash = hash; }, `range=${from}-${to}`);
+      await page.evaluate((hash) => {
+        location.hash = hash;
+      }, `range=${from}-${to}`);
       await shownWindow(page, from, to);
       compare(await gridRows(page), profileOf(calls, methodName, from, to));
     }
@@ -74,7 +93,10 @@ browserTest("chromium", "rows by class, package and thread equal the reference",
   await setControl(page, "Rows", "class");
   compare(await gridRows(page), profileOf(calls, owner));
   await setControl(page, "Rows", "package");
-  compare(await gridRows(page), profileOf(calls, (call) => owner(call).replace(/\.[^.]*$/, "")));
+  compare(
+    await gridRows(page),
+    profileOf(calls, (call) => owner(call).replace(/\.[^.]*$/, "")),
+  );
   await setControl(page, "Rows", "thread");
   const threads = ({ thread }) => `${trace.threads[thread].name} (${trace.threads[thread].tid})`;
   compare(await gridRows(page), profileOf(calls, threads));
@@ -97,37 +119,81 @@ browserTest("chromium", "slices are profiled like calls, and both together", asy
 browserTest("chromium", "slices and calls together are one tree", async (browser) => {
   const { page, problems } = await openPage(browser, writeNested());
   await clickButton(page, "Both", ".profile");
-  const found = new Map((await gridRows(page)).map(({ exact }) =>
-    [exact[0], [exact[2], exact[4], exact[5]]]));
+  const found = new Map((await gridRows(page)).map(({ exact }) => [exact[0], [exact[2], exact[4], exact[5]]]));
   const row = (inclusive, exclusive, calls) => [`${inclusive} ns`, `${exclusive} ns`, calls];
   // outer 0-100 { m0 10-60 { inner 20-50 { m1 25-45 { m0 30-40 } } } m1 70-90 { late 80-95, which outlasts it } }
-  assert.deepEqual(found, new Map([
-    ["outer", row(100e3, 30e3, "1 calls and 0 recursive calls")],
-    ["a.B.m0 ()V", row(50e3, 30e3, "1 calls and 1 recursive calls")],
-    ["a.B.m1 ()V", row(40e3, 20e3, "2 calls and 0 recursive calls")],
-    ["inner", row(30e3, 10e3, "1 calls and 0 recursive calls")],
-    ["late", row(15e3, 15e3, "1 calls and 0 recursive calls")],
-  ]));
+  assert.deepEqual(
+    found,
+    new Map([
+      ["outer", row(100e3, 30e3, "1 calls and 0 recursive calls")],
+      ["a.B.m0 ()V", row(50e3, 30e3, "1 calls and 1 recursive calls")],
+      ["a.B.m1 ()V", row(40e3, 20e3, "2 calls and 0 recursive calls")],
+      ["inner", row(30e3, 10e3, "1 calls and 0 recursive calls")],
+      ["late", row(15e3, 15e3, "1 calls and 0 recursive calls")],
+    ]),
+  );
   assert.deepEqual(problems, []);
 });
 
 /** A page of one thread whose slices and calls enclose each other. */
 function writeNested() {
   const strings = ["", "outer", "inner", "late", "a.B", "m0", "m1", "()V", "app"];
-  const times = (spans) => ({ start: spans.map(([from]) => from * 1e3),
-    duration: spans.map(([from, to]) => (to - from) * 1e3), depth: spans.map(([, , depth]) => depth) });
+  const times = (spans) => ({
+    start: spans.map(([from]) => from * 1e3),
+    duration: spans.map(([from, to]) => (to - from) * 1e3),
+    depth: spans.map(([, , depth]) => depth),
+  });
   const { summary } = trace;
   const file = join(directory, "nested.html");
-  writeFileSync(file, pageOf([["trace", { ...trace, strings, summary, duration_ns: 100e3, launch: null,
-    methods: { class: [4, 4], name: [5, 6], signature: [7, 7], file: [0, 0], inclusive: [50e3, 40e3] },
-    processes: [{ pid: 1, name: "app" }],
-    threads: [{ tid: 1, process: 0, name: "app", main: true, busy_ns: 1, doubt: null }],
-    tracks: [
-      { kind: "slices", role: "atrace", thread: 0, depth: 2,
-        columns: { ...times([[0, 100, 0], [20, 50, 1], [80, 95, 1]]), name: [1, 2, 3] } },
-      { kind: "calls", role: "methods", thread: 0, depth: 3,
-        columns: { ...times([[10, 60, 0], [25, 45, 1], [30, 40, 2], [70, 90, 0]]), method: [0, 1, 0, 1] } },
-    ] }]]));
+  writeFileSync(
+    file,
+    pageOf([
+      [
+        "trace",
+        {
+          ...trace,
+          strings,
+          summary,
+          duration_ns: 100e3,
+          launch: null,
+          methods: { class: [4, 4], name: [5, 6], signature: [7, 7], file: [0, 0], inclusive: [50e3, 40e3] },
+          processes: [{ pid: 1, name: "app" }],
+          threads: [{ tid: 1, process: 0, name: "app", main: true, busy_ns: 1, doubt: null }],
+          tracks: [
+            {
+              kind: "slices",
+              role: "atrace",
+              thread: 0,
+              depth: 2,
+              columns: {
+                ...times([
+                  [0, 100, 0],
+                  [20, 50, 1],
+                  [80, 95, 1],
+                ]),
+                name: [1, 2, 3],
+              },
+            },
+            {
+              kind: "calls",
+              role: "methods",
+              thread: 0,
+              depth: 3,
+              columns: {
+                ...times([
+                  [10, 60, 0],
+                  [25, 45, 1],
+                  [30, 40, 2],
+                  [70, 90, 0],
+                ]),
+                method: [0, 1, 0, 1],
+              },
+            },
+          ],
+        },
+      ],
+    ]),
+  );
   return file;
 }
 
@@ -140,7 +206,10 @@ browserTest("chromium", "a row unfolds to its parents and children, whose times 
   const rows = await gridRows(page);
   const at = rows.findIndex(({ level }) => level === 2);
   const whole = figures(rows[at - 1]);
-  const block = rows.slice(at).slice(0, rows.slice(at).findIndex(({ level }) => level === 1));
+  const block = rows.slice(at).slice(
+    0,
+    rows.slice(at).findIndex(({ level }) => level === 1),
+  );
   const headings = block.filter(({ classes }) => classes.includes("heading")).map(({ text }) => text[0]);
   assert.deepEqual(headings, ["Parents", "Children", "Parents while recursive", "Children while recursive"]);
   const sums = {};
@@ -171,20 +240,27 @@ browserTest("chromium", "a row unfolds to its parents and children, whose times 
 browserTest("chromium", "columns sort, and the filter folds case", async (browser) => {
   const { page, problems } = await openPage(browser, FILE);
   const expected = [...profileOf(calls, methodName)];
-  await page.evaluate(() => [...document.querySelectorAll(".grid-head button")]
-    .find((b) => b.textContent.startsWith("Excl wall ms")).click());
+  await page.evaluate(() =>
+    [...document.querySelectorAll(".grid-head button")].find((b) => b.textContent.startsWith("Excl wall ms")).click(),
+  );
   await settled(page);
   const byExclusive = (await gridRows(page)).map((row) => figures(row).exclusive);
-  assert.deepEqual(byExclusive, expected.map(([, row]) => row.exclusive).sort((a, b) => b - a));
-  await page.evaluate(() => [...document.querySelectorAll(".grid-head button")]
-    .find((b) => b.textContent.startsWith("Name")).click());
+  assert.deepEqual(
+    byExclusive,
+    expected.map(([, row]) => row.exclusive).sort((a, b) => b - a),
+  );
+  await page.evaluate(() =>
+    [...document.querySelectorAll(".grid-head button")].find((b) => b.textContent.startsWith("Name")).click(),
+  );
   await settled(page);
   const names = (await gridRows(page)).map(({ exact }) => exact[0].toLowerCase());
   assert.deepEqual(names, [...names].sort());
   await setControl(page, "Filter", "LAYOUT.DRAW");
   const found = (await gridRows(page)).map(({ exact }) => exact[0]);
-  assert.deepEqual(new Set(found), new Set(expected.map(([name]) => name)
-    .filter((name) => name.toLowerCase().includes("layout.draw"))));
+  assert.deepEqual(
+    new Set(found),
+    new Set(expected.map(([name]) => name).filter((name) => name.toLowerCase().includes("layout.draw"))),
+  );
   assert.ok(found.length > 0 && found.length < expected.length);
   assert.deepEqual(problems, []);
 });
@@ -194,22 +270,25 @@ browserTest("chromium", "a row selects its method, and is shown in the timeline 
   await page.focus(".grid");
   await page.keyboard.press("End");
   await page.keyboard.press("Enter");
-  await new Promise((done) => setTimeout(done, 400));
+  await settled(page);
   const [name] = await page.$$eval(".grid-row.selected .cell", (cells) => cells.map((cell) => cell.title));
-  const link = new URLSearchParams(new URL(page.url()).hash.slice(1));
-  const [kind, owner, method, signature] = JSON.parse(link.get("select"));
-  assert.equal(kind, "method");
-  assert.equal(`${owner}.${method} ${signature}`, name);
+  await link(page, "the selected method", (parts) => {
+    const [kind, owner, method, signature] = JSON.parse(parts.get("select")) ?? [];
+    assert.equal(kind, "method");
+    assert.equal(`${owner}.${method} ${signature}`, name);
+  });
   await page.keyboard.down("Shift");
   await page.keyboard.press("Enter");
   await page.keyboard.up("Shift");
-  await new Promise((done) => setTimeout(done, 600));
-  const shown = new URLSearchParams(new URL(page.url()).hash.slice(1));
-  const [from, to] = shown.get("view").split("-").map(Number);
-  const longest = calls.filter((call) => methodName(call) === name)
+  const longest = calls
+    .filter((call) => methodName(call) === name)
     .reduce((a, b) => (b.end - b.start > a.end - a.start ? b : a));
-  assert.ok(from <= longest.start && to >= longest.end && to - from < 2 * (longest.end - longest.start) + 2000);
-  assert.equal(JSON.parse(shown.get("select"))[0], "span");
+  await link(page, "the longest call", (parts) => {
+    assert.equal(JSON.parse(parts.get("select"))[0], "span");
+    const [from, to] = parts.get("view").split("-").map(Number);
+    assert.ok(from <= longest.start && to >= longest.end && to - from < 2 * (longest.end - longest.start) + 2000);
+  });
+  await settled(page);
   assert.equal((await texts(page, ".window-line"))[0].startsWith("Visible part"), true);
   assert.deepEqual(problems, []);
 });
@@ -221,8 +300,20 @@ browserTest("chromium", "the call tree, bottom up and the flame graph show the s
   await clickButton(page, "Call tree");
   const tree = await gridRows(page);
   const sum = (rows, at) => rows.reduce((sum, { exact }) => sum + Number(/\d+/.exec(exact[at])[0]), 0);
-  assert.equal(sum(tree.filter(({ level }) => level === 1), 2), total);
-  assert.equal(sum(tree.filter(({ level }) => level === 2), 2), total);
+  assert.equal(
+    sum(
+      tree.filter(({ level }) => level === 1),
+      2,
+    ),
+    total,
+  );
+  assert.equal(
+    sum(
+      tree.filter(({ level }) => level === 2),
+      2,
+    ),
+    total,
+  );
   await clickButton(page, "Bottom up");
   const up = await gridRows(page);
   assert.equal(up.length, reference.size);

@@ -11,8 +11,14 @@ export function callsOf(trace, kind = "calls") {
     const open = [];
     for (let i = 0; i < start.length; i++) {
       open.length = depth[i];
-      const call = { thread: track.thread, start: start[i], end: start[i] + duration[i], cpu: cpu?.[i] ?? 0,
-        key: kind === "calls" ? method[i] : name[i], parent: open[depth[i] - 1] ?? null };
+      const call = {
+        thread: track.thread,
+        start: start[i],
+        end: start[i] + duration[i],
+        cpu: cpu?.[i] ?? 0,
+        key: kind === "calls" ? method[i] : name[i],
+        parent: open[depth[i] - 1] ?? null,
+      };
       open.push(call);
       calls.push(call);
     }

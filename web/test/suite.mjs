@@ -3,13 +3,20 @@
 
 import { readdirSync } from "node:fs";
 
+import { endWithParent } from "./parent.mjs";
+
 const HERE = new URL(".", import.meta.url);
 
 /** The test files whose names hold one of `parts`; all of them where there are no parts. */
 export function chosenFiles(parts) {
-  return readdirSync(HERE).filter((name) => name.endsWith(".test.mjs"))
-    .filter((name) => parts.length === 0 || parts.some((part) => name.includes(part))).sort();
+  return readdirSync(HERE)
+    .filter((name) => name.endsWith(".test.mjs"))
+    .filter((name) => parts.length === 0 || parts.some((part) => name.includes(part)))
+    .sort();
 }
 
 const { TRACEBRIDGE_PAGE_TESTS: parts, NODE_TEST_CONTEXT: underTest } = process.env;
-if (underTest && parts) for (const name of chosenFiles(JSON.parse(parts))) await import(new URL(name, HERE));
+if (underTest && parts) {
+  endWithParent();
+  for (const name of chosenFiles(JSON.parse(parts))) await import(new URL(name, HERE));
+}

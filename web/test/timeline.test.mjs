@@ -2,10 +2,9 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 
 import { writeFixture } from "./fixture.mjs";
-import { browserTest, launch, openPage, scratch, settled } from "./harness.mjs";
+import { browserTest, close, eventually, launch, openPage, scratch, settled } from "./harness.mjs";
 
 const MS = 1e6;
 /** Tracks of the small fixture. */
@@ -22,12 +21,16 @@ function fixture(kind) {
 }
 
 /** Calls a function of the timeline's hook for tests. */
-const ask = (page, name, ...args) => page.evaluate((name, args) => {
-  const found = window.__tracebridge.timeline[name];
-  return typeof found === "function" ? found(...args) : found;
-}, name, args);
-const state = (page, member) => page.evaluate((member) => window.__tracebridge.timeline.store.state[member],
-  member);
+const ask = (page, name, ...args) =>
+  page.evaluate(
+    (name, args) => {
+      const found = window.__tracebridge.timeline[name];
+      return typeof found === "function" ? found(...args) : found;
+    },
+    name,
+    args,
+  );
+const state = (page, member) => page.evaluate((member) => window.__tracebridge.timeline.store.state[member], member);
 const set = async (page, change) => {
   await page.evaluate((change) => window.__tracebridge.timeline.store.set(change), change);
   await settled(page);
@@ -49,7 +52,8 @@ async function search(page, text) {
   const field = await page.$("input[type=search]");
   await field.click({ count: 3 });
   await field.type(text);
-  await page.waitForFunction((text) => window.__tracebridge.timeline.store.state.query === text, { polling: 50 }, text);
+  await eventually("the page searches what was typed", async () => assert.equal(await state(page, "query"), text));
+  await settled(page);
 }
 const live = (page) => page.$eval(".tl-live", (element) => element.textContent);
 
@@ -57,8 +61,9 @@ const live = (page) => page.$eval(".tl-live", (element) => element.textContent);
 async function open(browser, kind, options = {}) {
   const opened = await openPage(browser, fixture(kind), { wait: ".tl-plot", height: 1400, ...options });
   await set(opened.page, { panel: "timeline" });
-  await set(opened.page, { view: { from: 0, to: await opened.page.evaluate(() =>
-    window.__tracebridge.timeline.store.state.trace.duration) } });
+  await set(opened.page, {
+    view: { from: 0, to: await opened.page.evaluate(() => window.__tracebridge.timeline.store.state.trace.duration) },
+  });
   return opened;
 }
 
@@ -74,8 +79,7 @@ async function checkAreas(page, painter) {
   const behind = await ask(page, "pixel", outer.x + outer.width + 12, outer.y + 3);
   assert.notDeepEqual(inside, behind);
   assert.deepEqual(behind, [255, 255, 255]);
-  assert.deepEqual(await ask(page, "pixel", outer.x + outer.width - 4, outer.y + 14), inside,
-    "as high as its row");
+  assert.deepEqual(await ask(page, "pixel", outer.x + outer.width - 4, outer.y + 14), inside, "as high as its row");
   // Both slices with the name "outer" have one colour.
   const again = await boxOf(page, "span", SMALL.slices, 3);
   assert.deepEqual(await ask(page, "pixel", again.x + 5, again.y + 3), inside);
@@ -88,11 +92,19 @@ async function checkAreas(page, painter) {
   assert.equal(colors[0], "0,158,115");
   assert.equal(new Set(colors).size, 3);
   // A call lies under the marker that encloses it, and that one under its own parent.
-  const nested = [[SMALL.slices, 0], [SMALL.slices, 1], [SMALL.slices, 2], [SMALL.calls, 0], [SMALL.calls,
-    1]];
+  const nested = [
+    [SMALL.slices, 0],
+    [SMALL.slices, 1],
+    [SMALL.slices, 2],
+    [SMALL.calls, 0],
+    [SMALL.calls, 1],
+  ];
   const ys = [];
   for (const [track, item] of nested) ys.push((await boxOf(page, "span", track, item)).y);
-  assert.deepEqual(ys, [...ys].sort((a, b) => a - b));
+  assert.deepEqual(
+    ys,
+    [...ys].sort((a, b) => a - b),
+  );
   assert.equal(new Set(ys).size, ys.length);
 }
 
@@ -106,63 +118,76 @@ browserTest("chromium", "areas are drawn where their times say, with WebGL", asy
   const browser = await launch("chromium", ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]);
   try {
     // The page does not want WebGL in software: a switch that must be set before its program runs.
-    const page = await browser.newPage();
-    await page.setViewport({ width: 1440, height: 1400 });
-    await page.evaluateOnNewDocument(() => (window.__tracebridgeSoftwareGl = true));
-    const uncaught = [];
-    page.on("pageerror", (error) => uncaught.push(error.message));
-    await page.goto(pathToFileURL(fixture("small")).href);
-    await page.waitForFunction(() => window.__tracebridge?.timeline);
-    await set(page, { panel: "timeline" });
+    const before = () => (window.__tracebridgeSoftwareGl = true);
+    const { page, problems } = await open(browser, "small", { before });
     await checkAreas(page, "webgl");
     // The system may take the graphics card away, and give it back: the picture is the same as before.
     const outer = await boxOf(page, "span", SMALL.slices, 0);
     const color = await ask(page, "pixel", outer.x + 20, outer.y + 3);
-    await page.evaluate(async () => {
+    await page.evaluate(() => {
       const canvas = document.querySelector(".tl-plot canvas");
-      const card = canvas.getContext("webgl2").getExtension("WEBGL_lose_context");
-      const told = (name) => new Promise((done) => canvas.addEventListener(name, done, { once: true }));
-      const lost = told("webglcontextlost");
-      card.loseContext();
-      await lost;
-      window.__tracebridge.timeline.draw();
-      // The card can be given back when all have been told that it is gone.
-      await new Promise((done) => setTimeout(done, 50));
-      const restored = told("webglcontextrestored");
-      card.restoreContext();
-      await restored;
+      window.__card = canvas.getContext("webgl2").getExtension("WEBGL_lose_context");
+      window.__told = [];
+      for (const name of ["webglcontextlost", "webglcontextrestored"]) {
+        canvas.addEventListener(name, () => window.__told.push(name));
+      }
+      window.__card.loseContext();
     });
+    const told = (...names) =>
+      eventually(`the page is told: ${names.at(-1)}`, async () => {
+        assert.deepEqual(await page.evaluate(() => window.__told), names);
+      });
+    await told("webglcontextlost");
+    await page.evaluate(() => {
+      window.__tracebridge.timeline.draw();
+      window.__card.restoreContext();
+    });
+    await told("webglcontextlost", "webglcontextrestored");
     await settled(page);
     assert.deepEqual(await ask(page, "pixel", outer.x + 20, outer.y + 3), color);
     await checkAreas(page, "webgl");
+    const uncaught = problems.filter((problem) => problem.startsWith("uncaught"));
     assert.deepEqual(uncaught, []);
   } finally {
-    await browser.close();
+    await close(browser);
   }
 });
 
-browserTest("chromium", "CPUs and the threads that the kernel records are hatched where events were lost",
+browserTest(
+  "chromium",
+  "CPUs and the threads that the kernel records are hatched where events were lost",
   async (browser) => {
-  const { page, problems } = await open(browser, "small");
-  const drawn = (x, y, width, height) => page.evaluate((x, y, width, height) => {
-    const canvas = document.querySelectorAll(".tl-plot canvas")[1];
-    const { left, top } = canvas.getBoundingClientRect();
-    const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
-    copy.drawImage(canvas, left - x, top - y);
-    const { data } = copy.getImageData(0, 0, width, height);
-    return data.some((value, i) => i % 4 === 3 && value > 0);
-  }, Math.round(x), Math.round(y), width, height);
-  // Events were lost from 70 to 80 ms; the strip of the thread's states has no text.
-  const strip = await boxOf(page, "state", SMALL.states, 0);
-  const ms = strip.width / 20;
-  const cpu = await boxOf(page, "span", SMALL.running, 0);
-  for (const [what, y] of [["thread", strip.y], ["CPU", cpu.y]]) {
-    assert.equal(await drawn(strip.x + 72 * ms, y + 1, Math.floor(6 * ms), 6), true, `${what}: lost`);
-    assert.equal(await drawn(strip.x + 62 * ms, y + 1, Math.floor(6 * ms), 6), false, `${what}: before`);
-    assert.equal(await drawn(strip.x + 82 * ms, y + 1, Math.floor(6 * ms), 6), false, `${what}: behind`);
-  }
-  assert.deepEqual(problems, []);
-});
+    const { page, problems } = await open(browser, "small");
+    const drawn = (x, y, width, height) =>
+      page.evaluate(
+        (x, y, width, height) => {
+          const canvas = document.querySelectorAll(".tl-plot canvas")[1];
+          const { left, top } = canvas.getBoundingClientRect();
+          const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+          copy.drawImage(canvas, left - x, top - y);
+          const { data } = copy.getImageData(0, 0, width, height);
+          return data.some((value, i) => i % 4 === 3 && value > 0);
+        },
+        Math.round(x),
+        Math.round(y),
+        width,
+        height,
+      );
+    // Events were lost from 70 to 80 ms; the strip of the thread's states has no text.
+    const strip = await boxOf(page, "state", SMALL.states, 0);
+    const ms = strip.width / 20;
+    const cpu = await boxOf(page, "span", SMALL.running, 0);
+    for (const [what, y] of [
+      ["thread", strip.y],
+      ["CPU", cpu.y],
+    ]) {
+      assert.equal(await drawn(strip.x + 72 * ms, y + 1, Math.floor(6 * ms), 6), true, `${what}: lost`);
+      assert.equal(await drawn(strip.x + 62 * ms, y + 1, Math.floor(6 * ms), 6), false, `${what}: before`);
+      assert.equal(await drawn(strip.x + 82 * ms, y + 1, Math.floor(6 * ms), 6), false, `${what}: behind`);
+    }
+    assert.deepEqual(problems, []);
+  },
+);
 
 browserTest("chromium", "two fingers zoom, and the time under each stays under it", async (browser) => {
   const { page, problems } = await open(browser, "small");
@@ -192,8 +217,7 @@ browserTest("chromium", "two fingers zoom, and the time under each stays under i
   assert.deepEqual(problems, []);
 });
 
-browserTest("chromium", "a click selects, and says so; the selected method's calls are underlined",
-  async (browser) => {
+browserTest("chromium", "a click selects, and says so; the selected method's calls are underlined", async (browser) => {
   const { page, problems } = await open(browser, "small");
   const call = await boxOf(page, "span", SMALL.calls, 1);
   const other = await boxOf(page, "span", SMALL.calls, 2);
@@ -210,8 +234,7 @@ browserTest("chromium", "a click selects, and says so; the selected method's cal
   assert.deepEqual(problems, []);
 });
 
-browserTest("chromium", "keys step to siblings, parents, children and equal names, and zoom",
-  async (browser) => {
+browserTest("chromium", "keys step to siblings, parents, children and equal names, and zoom", async (browser) => {
   const { page, problems } = await open(browser, "small");
   const selected = async () => {
     const { track, item } = await state(page, "selection");
@@ -253,8 +276,7 @@ browserTest("chromium", "keys step to siblings, parents, children and equal name
   assert.deepEqual(problems, []);
 });
 
-browserTest("chromium", "wheel and drags zoom, pan and measure, and never leave the trace",
-  async (browser) => {
+browserTest("chromium", "wheel and drags zoom, pan and measure, and never leave the trace", async (browser) => {
   const { page, problems } = await open(browser, "small");
   const plot = await page.$eval(".tl-plot", (element) => element.getBoundingClientRect().toJSON());
   const x = plot.x + plot.width / 4;
@@ -285,16 +307,17 @@ browserTest("chromium", "wheel and drags zoom, pan and measure, and never leave 
   await page.mouse.up();
   await page.keyboard.up("Shift");
   const range = await state(page, "range");
-  assert.ok(Math.abs(range.from - 20 * MS) < 0.3 * MS && Math.abs(range.to - 50 * MS) < 0.3 * MS,
-    JSON.stringify(range));
+  assert.ok(
+    Math.abs(range.from - 20 * MS) < 0.3 * MS && Math.abs(range.to - 50 * MS) < 0.3 * MS,
+    JSON.stringify(range),
+  );
   await wheel("Control", -300, 60);
   view = await state(page, "view");
   assert.ok(view.to - view.from >= 20 - 1e-6 && view.to - view.from < 21, "no zoom below 20 ns");
   assert.deepEqual(problems, []);
 });
 
-browserTest("chromium", "the pointer is told name, clocks, durations, state and who woke it",
-  async (browser) => {
+browserTest("chromium", "the pointer is told name, clocks, durations, state and who woke it", async (browser) => {
   const { page, problems } = await open(browser, "small");
   const tip = async (box) => {
     await page.mouse.move(...middle(box));
@@ -302,45 +325,56 @@ browserTest("chromium", "the pointer is told name, clocks, durations, state and 
     return page.$eval(".tl-tip", (element) => element.innerText);
   };
   const call = await tip(await boxOf(page, "span", SMALL.calls, 0));
-  for (const wanted of ["0.004 000 000 s", "81234.571890123 s (boot)", "2014-03-30 13:58:15.127456 UTC",
+  for (const wanted of [
+    "0.004 000 000 s",
+    "81234.571890123 s (boot)",
+    "2014-03-30 13:58:15.127456 UTC",
     "5.000 ms",
-    "Self\n2.000 ms", "CPU time\n4.000 ms", "Depth\n0", "Running on CPU 0"]) {
+    "Self\n2.000 ms",
+    "CPU time\n4.000 ms",
+    "Depth\n0",
+    "Running on CPU 0",
+  ]) {
     assert.ok(call.includes(wanted), `${wanted} in ${call}`);
   }
   assert.match(await tip(await boxOf(page, "span", SMALL.slices, 1)), /Arguments\na=1/);
   assert.match(await tip(await boxOf(page, "span", SMALL.slices, 3)), /its end was not recorded/);
-  assert.match(await tip(await boxOf(page, "state", SMALL.states, 2)),
-    /Runnable[\s\S]*Woken by[\s\S]*onerror/);
+  assert.match(await tip(await boxOf(page, "state", SMALL.states, 2)), /Runnable[\s\S]*Woken by[\s\S]*onerror/);
   const counter = await boxOf(page, "counter", SMALL.frequency, 1);
   assert.match(await tip({ ...counter, width: 100 }), /frequency: 2\.4 GHz/);
   assert.deepEqual(problems, []);
 });
 
-browserTest("chromium", "the search fades what does not match, counts, and jumps to what is folded",
+browserTest(
+  "chromium",
+  "the search fades what does not match, counts, and jumps to what is folded",
   async (browser) => {
-  const { page, problems } = await open(browser, "launch");
-  const found = await page.evaluate(() => window.__tracebridge.timeline.search("HeapTaskDaemon"));
-  assert.equal(found.count, 8, "one thread of each process");
-  const jumped = await page.evaluate(() => window.__tracebridge.timeline.search("deliverInputEvent"));
-  assert.ok(jumped.count > 20);
-  await set(page, { selection: jumped.first });
-  assert.ok(await ask(page, "box", jumped.first), "the jump's row is there");
-  const main = await page.evaluate(() => {
-    const { trace } = window.__tracebridge.timeline.store.state;
-    return trace.tracks.findIndex(({ role, thread }) => role === "atrace" && trace.threads[thread].main
-      && trace.threads[thread].name === "com.example.app");
-  });
-  await set(page, { selection: null, view: { from: 0, to: 5e9 } });
-  await ask(page, "scrollTo", 0);
-  const slice = await boxOf(page, "span", main, 0);
-  const vivid = await ask(page, "pixel", slice.x + 4, slice.y + 3);
-  await search(page, "no such name");
-  const faded = await ask(page, "pixel", slice.x + 4, slice.y + 3);
-  assert.notDeepEqual(faded, vivid);
-  await search(page, "bindAppl");
-  assert.deepEqual(await ask(page, "pixel", slice.x + 4, slice.y + 3), vivid);
-  assert.deepEqual(problems, []);
-});
+    const { page, problems } = await open(browser, "launch");
+    const found = await page.evaluate(() => window.__tracebridge.timeline.search("HeapTaskDaemon"));
+    assert.equal(found.count, 8, "one thread of each process");
+    const jumped = await page.evaluate(() => window.__tracebridge.timeline.search("deliverInputEvent"));
+    assert.ok(jumped.count > 20);
+    await set(page, { selection: jumped.first });
+    assert.ok(await ask(page, "box", jumped.first), "the jump's row is there");
+    const main = await page.evaluate(() => {
+      const { trace } = window.__tracebridge.timeline.store.state;
+      return trace.tracks.findIndex(
+        ({ role, thread }) =>
+          role === "atrace" && trace.threads[thread].main && trace.threads[thread].name === "com.example.app",
+      );
+    });
+    await set(page, { selection: null, view: { from: 0, to: 5e9 } });
+    await ask(page, "scrollTo", 0);
+    const slice = await boxOf(page, "span", main, 0);
+    const vivid = await ask(page, "pixel", slice.x + 4, slice.y + 3);
+    await search(page, "no such name");
+    const faded = await ask(page, "pixel", slice.x + 4, slice.y + 3);
+    assert.notDeepEqual(faded, vivid);
+    await search(page, "bindAppl");
+    assert.deepEqual(await ask(page, "pixel", slice.x + 4, slice.y + 3), vivid);
+    assert.deepEqual(problems, []);
+  },
+);
 
 browserTest("chromium", "1,500 threads are folded by activity, and unfold", async (browser) => {
   const { page, problems } = await open(browser, "threads");
@@ -348,12 +382,15 @@ browserTest("chromium", "1,500 threads are folded by activity, and unfold", asyn
   assert.ok(rows.length < 120, `${rows.length} rows`);
   assert.ok(rows.some(({ label }) => /^… and \d+ quieter threads$/.test(label)));
   assert.ok(rows.some(({ label }) => /^… and \d+ quieter processes$/.test(label)));
-  assert.ok(rows.every(({ y, height }, i) => i === 0 || y === rows[i - 1].y + rows[i - 1].height),
-    "rows lie one below the other");
+  assert.ok(
+    rows.every(({ y }, i) => i === 0 || y === rows[i - 1].y + rows[i - 1].height),
+    "rows lie one below the other",
+  );
   await ask(page, "scrollTo", rows.find(({ label }) => /quieter threads/.test(label)).y - 100);
   await settled(page);
-  const label = await page.evaluateHandle(() => [...document.querySelectorAll(".tl-more button")]
-    .find((button) => /quieter threads/.test(button.textContent)));
+  const label = await page.evaluateHandle(() =>
+    [...document.querySelectorAll(".tl-more button")].find((button) => /quieter threads/.test(button.textContent)),
+  );
   await label.asElement().focus();
   await page.keyboard.press("Enter");
   await settled(page);
@@ -374,9 +411,13 @@ browserTest("chromium", "arrows of wake-ups show for a selection, and all on dem
   assert.match(note, /^\d+ arrows in view/);
   const inView = await page.evaluate(() => {
     const { trace } = window.__tracebridge.timeline.store.state;
-    return trace.tracks.filter(({ arrows }) => arrows).reduce((sum, { arrows: { from, to } }) => sum
-      + from.filter((time, i) => (time >= 1e9 && time <= 1.01e9) || (to[i] >= 1e9
-        && to[i] <= 1.01e9)).length, 0);
+    return trace.tracks
+      .filter(({ arrows }) => arrows)
+      .reduce(
+        (sum, { arrows: { from, to } }) =>
+          sum + from.filter((time, i) => (time >= 1e9 && time <= 1.01e9) || (to[i] >= 1e9 && to[i] <= 1.01e9)).length,
+        0,
+      );
   });
   assert.ok(parseInt(note, 10) <= inView && parseInt(note, 10) > inView / 10, `${note} of ${inView}`);
   await press(page, "r");

@@ -15,9 +15,12 @@ export { Stack } from "./src/timeline/stack.ts";
 export { searchMatches } from "./src/timeline/search.ts";
 export * from "./src/timeline/time.ts";
 `;
-const { outputFiles } = await build({ stdin: { contents: ENTRY, resolveDir: new URL("..",
-  import.meta.url).pathname,
-  loader: "ts" }, bundle: true, write: false, format: "esm" });
+const { outputFiles } = await build({
+  stdin: { contents: ENTRY, resolveDir: new URL("..", import.meta.url).pathname, loader: "ts" },
+  bundle: true,
+  write: false,
+  format: "esm",
+});
 const code = Buffer.from(outputFiles[0].text).toString("base64");
 const page = await import(`data:text/javascript;base64,${code}`);
 const { ColumnReader, Intervals, Stack, searchMatches } = page;
@@ -33,15 +36,16 @@ function random(seed) {
 
 test("columns are read as the document defines them", () => {
   const read = (bytes, encoding, out) => [...new ColumnReader(Uint8Array.from(bytes), 0).into(encoding, out)];
-  assert.deepEqual(read([0, 127, 128, 1, 255, 127, 128, 128, 1], "varint", new Float64Array(5)), [0, 127,
-    128, 16383, 16384]);
+  assert.deepEqual(
+    read([0, 127, 128, 1, 255, 127, 128, 128, 1], "varint", new Float64Array(5)),
+    [0, 127, 128, 16383, 16384],
+  );
   assert.deepEqual(read([0, 1, 2, 3, 4], "zigzag", new Float64Array(5)), [0, -1, 1, -2, 2]);
   assert.deepEqual(read([5, 0, 3], "delta", new Float64Array(3)), [5, 5, 8]);
   assert.deepEqual(read([2, 2, 3, 1], "zigzag-delta", new Float64Array(4)), [1, 2, 0, -1]);
   const large = 2 ** 53 - 1;
   const bytes = [];
-  for (let left = large; left > 0; left = Math.floor(left / 128)) bytes.push((left % 128) | (left >= 128
-    ? 128 : 0));
+  for (let left = large; left > 0; left = Math.floor(left / 128)) bytes.push((left % 128) | (left >= 128 ? 128 : 0));
   assert.deepEqual(read(bytes, "varint", new Float64Array(1)), [large]);
   const f64 = Buffer.alloc(16);
   f64.writeDoubleLE(-1.5, 0);
@@ -88,16 +92,21 @@ test("a row at any zoom has paint where intervals are, and none further than a p
     }
     for (let x = 0; x < WIDTH; x++) {
       if (wanted[x]) assert.equal(line[x], 1, `zoom ${zoom}: pixel ${x} is bare`);
-      if (line[x]) assert.ok(wanted[x - 1] || wanted[x] || wanted[x + 1],
-        `zoom ${zoom}: pixel ${x} is painted`);
+      if (line[x]) assert.ok(wanted[x - 1] || wanted[x] || wanted[x + 1], `zoom ${zoom}: pixel ${x} is painted`);
     }
   }
 });
 
 test("binary searches find the first of equal values, and the place behind the last", () => {
   const sorted = Float64Array.of(1, 3, 3, 3, 7);
-  assert.deepEqual([0, 1, 2, 3, 7, 8].map((value) => page.lowerBound(sorted, value)), [0, 0, 1, 1, 4, 5]);
-  assert.deepEqual([0, 1, 2, 3, 7, 8].map((value) => page.upperBound(sorted, value)), [0, 1, 1, 4, 5, 5]);
+  assert.deepEqual(
+    [0, 1, 2, 3, 7, 8].map((value) => page.lowerBound(sorted, value)),
+    [0, 0, 1, 1, 4, 5],
+  );
+  assert.deepEqual(
+    [0, 1, 2, 3, 7, 8].map((value) => page.upperBound(sorted, value)),
+    [0, 1, 1, 4, 5, 5],
+  );
   assert.equal(page.lowerBound(sorted, 3, 2), 2);
   assert.equal(page.lowerBound(new Float64Array(0), 3), 0);
 });
@@ -116,15 +125,32 @@ test("the longest of the intervals that share a pixel shows, and is what the poi
   assert.equal(row.at(8, 0.1, 0.3), -1, "and nothing between two");
 });
 
-const track = (id, kind, rows) => ({ id, kind, role: kind === "calls" ? "methods" : "atrace",
+const track = (id, kind, rows) => ({
+  id,
+  kind,
+  role: kind === "calls" ? "methods" : "atrace",
   count: rows.length,
-  spans: { start: Float64Array.from(rows, ([a]) => a), end: Float64Array.from(rows, ([, b]) => b),
-    depth: Uint16Array.from(rows, ([, , d]) => d), label: Uint32Array.from(rows, ([, , , l]) => l ?? 0) } });
+  spans: {
+    start: Float64Array.from(rows, ([a]) => a),
+    end: Float64Array.from(rows, ([, b]) => b),
+    depth: Uint16Array.from(rows, ([, , d]) => d),
+    label: Uint32Array.from(rows, ([, , , l]) => l ?? 0),
+  },
+});
 
 test("slices and calls become one stack, in which nothing overlaps and parents enclose", () => {
-  const slices = track(0, "slices", [[0, 100, 0, 1], [10, 50, 1, 2], [60, 70, 1, 2]]);
-  const calls = track(1, "calls", [[0, 100, 0, 0], [12, 40, 1, 1], [13, 14, 2, 1], [61, 69, 1, 1],
-    [100, 105, 0, 0]]);
+  const slices = track(0, "slices", [
+    [0, 100, 0, 1],
+    [10, 50, 1, 2],
+    [60, 70, 1, 2],
+  ]);
+  const calls = track(1, "calls", [
+    [0, 100, 0, 0],
+    [12, 40, 1, 1],
+    [13, 14, 2, 1],
+    [61, 69, 1, 1],
+    [100, 105, 0, 0],
+  ]);
   const stack = new Stack([slices, calls], 10);
   assert.deepEqual([...stack.level], [0, 2, 2, 1, 3, 4, 3, 0]);
   assert.equal(stack.levels, 5);
@@ -180,14 +206,25 @@ test("a large trace is profiled in steps, with the same figures as in one go", (
     }
   };
   call(0, 1e9, -1, 0);
-  const sources = [{ thread: 0, track: 0, base: 0, start: Float64Array.from(spans, ([start]) => start),
-    end: Float64Array.from(spans, ([, end]) => end), parent: Int32Array.from(spans, ([, , parent]) => parent),
-    label: Uint32Array.from(spans, () => next(METHODS)) }];
+  const sources = [
+    {
+      thread: 0,
+      track: 0,
+      base: 0,
+      start: Float64Array.from(spans, ([start]) => start),
+      end: Float64Array.from(spans, ([, end]) => end),
+      parent: Int32Array.from(spans, ([, , parent]) => parent),
+      label: Uint32Array.from(spans, () => next(METHODS)),
+    },
+  ];
   const rows = { by: "method", count: METHODS, rowOf: Uint32Array.from({ length: METHODS }, (_, i) => i) };
   const last = spans.at(-1)[1];
   assert.ok(spans.length > 100_000);
-  for (const window of [{ from: 0, to: Infinity }, { from: last * 0.21, to: last * 0.83 }, { from: last * 0.5,
-    to: Infinity }]) {
+  for (const window of [
+    { from: 0, to: Infinity },
+    { from: last * 0.21, to: last * 0.83 },
+    { from: last * 0.5, to: Infinity },
+  ]) {
     const index = new page.FlatIndex(sources, rows);
     assert.equal(index.ready(window), false);
     let steps = 0;
@@ -202,15 +239,33 @@ test("a large trace is profiled in steps, with the same figures as in one go", (
 });
 
 test("the search visits each match once, in order of time, in both directions", () => {
-  const trace = { strings: ["", "needle one", "hay", "NEEDLE two"], methods: null, methodName: () => "",
-    threads: [{ name: "needle thread", tid: 1, process: 0 }, { name: "other", tid: 2, process: 0 }],
+  const trace = {
+    strings: ["", "needle one", "hay", "NEEDLE two"],
+    methods: null,
+    methodName: () => "",
+    threads: [
+      { name: "needle thread", tid: 1, process: 0 },
+      { name: "other", tid: 2, process: 0 },
+    ],
     index: { processes: [{ name: "p", pid: 1 }] },
-    tracks: [track(0, "slices", [[5, 9, 0, 1], [20, 30, 0, 3], [20, 25, 1, 1]]), track(1, "slices",
-      [[1, 2, 0, 3], [20, 21, 0, 1],
-      [40, 50, 0, 2]])] };
+    tracks: [
+      track(0, "slices", [
+        [5, 9, 0, 1],
+        [20, 30, 0, 3],
+        [20, 25, 1, 1],
+      ]),
+      track(1, "slices", [
+        [1, 2, 0, 3],
+        [20, 21, 0, 1],
+        [40, 50, 0, 2],
+      ]),
+    ],
+  };
   const found = searchMatches(trace, "needle");
-  const visit = (step) => Array.from({ length: found.count }, () => found[step]()).map((selection) =>
-    (selection.kind === "thread" ? `thread ${selection.thread}` : `${selection.track}:${selection.item}`));
+  const visit = (step) =>
+    Array.from({ length: found.count }, () => found[step]()).map((selection) =>
+      selection.kind === "thread" ? `thread ${selection.thread}` : `${selection.track}:${selection.item}`,
+    );
   // The number 1 is the first thread's, and the process's.
   const forward = visit("next");
   assert.deepEqual(forward, ["thread 0", "1:0", "0:0", "0:1", "0:2", "1:1"]);

@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 
 import type { Comparison, ComparisonRow } from "../data/format";
-import type { Trace } from "../data/trace";
+import { hasSpans, type Trace } from "../data/trace";
 import { around } from "../profile/select";
 import { lowerBound } from "../data/search_sorted";
 import type { Store } from "../store";
@@ -16,8 +16,12 @@ import { useStore } from "../ui/use_store";
 
 type Part = "stages" | "states" | "methods" | "slices";
 
-const PARTS: [Part, string][] = [["stages", "Stages"], ["states", "States"], ["methods", "Methods"],
-  ["slices", "Slices"]];
+const PARTS: [Part, string][] = [
+  ["stages", "Stages"],
+  ["states", "States"],
+  ["methods", "Methods"],
+  ["slices", "Slices"],
+];
 
 const MEANING: Record<Part, string> = {
   stages: "Stages of the launch, or the slices of the main thread that nothing encloses.",
@@ -28,20 +32,43 @@ const MEANING: Record<Part, string> = {
 
 const COLUMNS: GridColumn[] = [
   { id: "name", title: "Name", meaning: "Enter or a click shows the longest one in the timeline", sortable: true },
-  { id: "old_ns", title: "Old", meaning: "Time in the old trace; the median of several runs", width: 96,
-    sortable: true },
-  { id: "new_ns", title: "New", meaning: "Time in the new trace; the median of several runs", width: 96,
-    sortable: true },
+  {
+    id: "old_ns",
+    title: "Old",
+    meaning: "Time in the old trace; the median of several runs",
+    width: 96,
+    sortable: true,
+  },
+  {
+    id: "new_ns",
+    title: "New",
+    meaning: "Time in the new trace; the median of several runs",
+    width: 96,
+    sortable: true,
+  },
   { id: "delta_ns", title: "Change", meaning: "New minus old", width: 104, sortable: true },
   { id: "percent", title: "%", meaning: "The change in percent of the old time", width: 84, sortable: true },
   { id: "bar", title: "faster ◂ ▸ slower", meaning: "The change, to the right where it became slower", width: 200 },
   { id: "calls", title: "Old → new calls", meaning: "How often, in the old and in the new trace", width: 128 },
-  { id: "p", title: "Sure?", meaning: "Whether the change is more than the runs vary by: p-value of the Mann-Whitney "
-    + "test; it needs three runs on each side", width: 132, sortable: true },
+  {
+    id: "p",
+    title: "Sure?",
+    meaning:
+      "Whether the change is more than the runs vary by: p-value of the Mann-Whitney "
+      + "test; it needs three runs on each side",
+    width: 132,
+    sortable: true,
+  },
 ];
 
-export function ComparisonPanel({ store, traces, comparison }: {
-  store: Store; traces: Trace[]; comparison: Comparison;
+export function ComparisonPanel({
+  store,
+  traces,
+  comparison,
+}: {
+  store: Store;
+  traces: Trace[];
+  comparison: Comparison;
 }) {
   const { trace } = useStore(store, "trace");
   const [part, setPart] = useState<Part>(() => PARTS.find(([name]) => comparison[name].length > 0)?.[0] ?? "stages");
@@ -69,23 +96,52 @@ export function ComparisonPanel({ store, traces, comparison }: {
     <div class="comparison">
       <Total comparison={comparison} />
       <div class="toolbar" role="toolbar" aria-label="Comparison">
-        <Choice label="Compare" value={part} onChange={(to) => { setPart(to); setChosen(null); }}
-          choices={PARTS.map(([name, title]) => [name, `${title} (${countText(comparison[name].length)})`])} />
+        <Choice
+          label="Compare"
+          value={part}
+          onChange={(to) => {
+            setPart(to);
+            setChosen(null);
+          }}
+          choices={PARTS.map(([name, title]) => [name, `${title} (${countText(comparison[name].length)})`])}
+        />
         <Field label="Filter">
-          <input type="search" value={filter} placeholder="part of a name"
-            onInput={(e) => setFilter(e.currentTarget.value)} />
+          <input
+            type="search"
+            value={filter}
+            placeholder="part of a name"
+            onInput={(e) => setFilter(e.currentTarget.value)}
+          />
         </Field>
         <span class="choice" role="group" aria-label="Show in timeline">
-          <button type="button" disabled={!chosen || chosen.old_at_ns === null}
-            onClick={() => show(chosen!, "old")}>Show in old</button>
-          <button type="button" disabled={!chosen || chosen.new_at_ns === null}
-            onClick={() => show(chosen!, "new")}>Show in new</button>
+          <button
+            type="button"
+            disabled={(chosen?.old_at_ns ?? null) === null}
+            onClick={() => chosen && show(chosen, "old")}
+          >
+            Show in old
+          </button>
+          <button
+            type="button"
+            disabled={(chosen?.new_at_ns ?? null) === null}
+            onClick={() => chosen && show(chosen, "new")}
+          >
+            Show in new
+          </button>
         </span>
         <span class="muted">{MEANING[part]}</span>
       </div>
-      <Grid label={`Comparison of ${part}`} columns={COLUMNS} count={rows.length} sort={sort} onSort={onSort}
-        row={(at) => gridRow(rows[at], at, most, rows[at] === chosen)} onChoose={choose} onOpen={choose}
-        empty={filter ? "No row has such a name." : "The traces have nothing of this kind."} />
+      <Grid
+        label={`Comparison of ${part}`}
+        columns={COLUMNS}
+        count={rows.length}
+        sort={sort}
+        onSort={onSort}
+        row={(at) => gridRow(rows[at], at, most, rows[at] === chosen)}
+        onChoose={choose}
+        onOpen={choose}
+        empty={filter ? "No row has such a name." : "The traces have nothing of this kind."}
+      />
     </div>
   );
 }
@@ -94,15 +150,17 @@ export function ComparisonPanel({ store, traces, comparison }: {
 function jump(store: Store, trace: Trace, row: ComparisonRow, part: Part, at: number, time: number): void {
   const found = part === "states" ? null : spanAt(trace, row.name, at);
   const length = found ? found.length : Math.max(time, 1e6);
-  switchTrace(store, trace, { view: around(trace, at, Math.min(at + length, trace.duration)),
-    selection: found ? { kind: "span", track: found.track, item: found.item } : null });
+  switchTrace(store, trace, {
+    view: around(trace, at, Math.min(at + length, trace.duration)),
+    selection: found ? { kind: "span", track: found.track, item: found.item } : null,
+  });
 }
 
 /** The span that begins at `at` and has the name; where several do, the longest. */
 function spanAt(trace: Trace, name: string, at: number): { track: number; item: number; length: number } | null {
   let best: { track: number; item: number; length: number } | null = null;
   for (const track of trace.tracks) {
-    if (!track.spans || track.role === "running" || track.role === "irq") continue;
+    if (!hasSpans(track) || track.role === "running" || track.role === "irq") continue;
     const { start, end } = track.spans;
     for (let item = lowerBound(start, at); item < start.length && start[item] === at; item++) {
       const length = end[item] - at;
@@ -154,19 +212,35 @@ function sureText({ p, noise }: ComparisonRow): string {
 }
 
 function gridRow(row: ComparisonRow, at: number, most: number, selected: boolean): GridRow {
-  const time = (ns: number | null) => ({ text: ns === null ? "–" : formatDuration(ns), className: "number",
-    exact: ns === null ? undefined : `${ns} ns` });
+  const time = (ns: number | null) => ({
+    text: ns === null ? "–" : formatDuration(ns),
+    className: "number",
+    exact: ns === null ? undefined : `${ns} ns`,
+  });
   const side = row.noise ? "noise" : row.delta_ns > 0 ? "slower" : "faster";
   const width = `${(50 * Math.abs(row.delta_ns)) / most}%`;
-  return { id: String(at), level: 0, selected, className: side, cells: [
-    { text: visibleName(row.name), exact: row.name },
-    time(row.old_ns), time(row.new_ns),
-    { text: changeText(row.delta_ns), exact: `${row.delta_ns} ns`, className: "number change" },
-    { text: percentCell(row), className: "number change" },
-    { text: <span class="change-bar"><span style={{ width, [row.delta_ns > 0 ? "left" : "right"]: "50%" }} /></span> },
-    { text: `${countText(row.old_count)} → ${countText(row.new_count)}`, className: "number" },
-    { text: sureText(row), className: "number" },
-  ] };
+  return {
+    id: String(at),
+    level: 0,
+    selected,
+    className: side,
+    cells: [
+      { text: visibleName(row.name), exact: row.name },
+      time(row.old_ns),
+      time(row.new_ns),
+      { text: changeText(row.delta_ns), exact: `${row.delta_ns} ns`, className: "number change" },
+      { text: percentCell(row), className: "number change" },
+      {
+        text: (
+          <span class="change-bar">
+            <span style={{ width, [row.delta_ns > 0 ? "left" : "right"]: "50%" }} />
+          </span>
+        ),
+      },
+      { text: `${countText(row.old_count)} → ${countText(row.new_count)}`, className: "number" },
+      { text: sureText(row), className: "number" },
+    ],
+  };
 }
 
 function Total({ comparison }: { comparison: Comparison }) {
@@ -179,14 +253,16 @@ function Total({ comparison }: { comparison: Comparison }) {
         <b>{total.delta_ns === 0 ? "No change" : `${changeText(total.delta_ns)} ${word}`}</b>
         {change !== null && ` (${percentCell(total)})`}: {visibleName(total.name)} took{" "}
         {total.new_ns === null ? "–" : formatDuration(total.new_ns)}, before{" "}
-        {total.old_ns === null ? "–" : formatDuration(total.old_ns)}.
-        {" "}{total.noise === null ? "Fewer than three runs on a side: whether this is noise cannot be said."
-          : total.noise ? `This is within what the runs vary by${pText(total)}.`
+        {total.old_ns === null ? "–" : formatDuration(total.old_ns)}.{" "}
+        {total.noise === null
+          ? "Fewer than three runs on a side: whether this is noise cannot be said."
+          : total.noise
+            ? `This is within what the runs vary by${pText(total)}.`
             : `This is more than the runs vary by${pText(total)}.`}
       </p>
       <p class="muted">
-        Old: {visibleName(old.title)} ({counted(old.runs, "run")}). New: {visibleName(now.title)}{" "}
-        ({counted(now.runs, "run")}).
+        Old: {visibleName(old.title)} ({counted(old.runs, "run")}). New: {visibleName(now.title)} (
+        {counted(now.runs, "run")}).
       </p>
     </div>
   );

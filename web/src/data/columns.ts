@@ -7,7 +7,10 @@ export type Column = Float64Array | Uint32Array | Uint16Array | Uint8Array;
 
 /** Reads columns one after another from a block's bytes. */
 export class ColumnReader {
-  constructor(private readonly bytes: Uint8Array, private at: number) {}
+  constructor(
+    private readonly bytes: Uint8Array,
+    private at: number,
+  ) {}
 
   /**
    * Reads a column into `out`, one value for each of its places. Times and values are exact up to 2^53. Stored

@@ -2,7 +2,7 @@
 
 import { type Column, ColumnReader } from "./columns";
 import type { TrackInfo } from "./format";
-import type { TrackColumns } from "./trace";
+import type { TrackColumns } from "./track_columns";
 import { unpack } from "./unpack";
 
 /** The columns of tracks that lie in one block, which is given in base64. */
@@ -19,31 +19,47 @@ function decodeTrack(track: TrackInfo, bytes: Uint8Array): TrackColumns {
   if (track.count > bytes.length) throw new Error(`The track "${track.name}" ends too early: damaged data.`);
   const columns = new Map<string, Column>();
   for (const [name, encoding, factor] of track.columns) {
-    const Array = ARRAYS[name] ?? Float64Array;
-    columns.set(name, reader.into(encoding, new Array(track.count), factor));
+    const TypedArray = ARRAYS.get(name) ?? Float64Array;
+    columns.set(name, reader.into(encoding, new TypedArray(track.count), factor));
   }
-  const optional = <T extends Column>(name: string) => columns.get(name) as T | undefined;
-  const column = <T extends Column>(name: string): T => {
-    const found = optional<T>(name);
+  const optional = <N extends ColumnName>(name: N) => columns.get(name) as ArrayOf<N> | undefined;
+  const column = <N extends ColumnName>(name: N): ArrayOf<N> => {
+    const found = optional(name);
     if (!found) throw new Error(`The track "${track.name}" has no column ${name}: damaged data.`);
     return found;
   };
   const ends = () => {
-    const start = column<Float64Array>("start");
-    const end = column<Float64Array>("duration");
+    const start = column("start");
+    const end = column("duration");
     for (let i = 0; i < end.length; i++) end[i] += start[i];
     return { start, end };
   };
   switch (track.kind) {
     case "slices":
-      return { spans: { ...ends(), depth: column("depth"), label: column("name"), flags: optional("flags"),
-        args: optional("args"), thread: optional("thread") } };
+      return {
+        spans: {
+          ...ends(),
+          depth: column("depth"),
+          label: column("name"),
+          flags: optional("flags"),
+          args: optional("args"),
+          thread: optional("thread"),
+        },
+      };
     case "calls":
-      return { spans: { ...ends(), depth: column("depth"), label: column("method"), cpu: optional("cpu"),
-        flags: optional("flags") } };
+      return {
+        spans: {
+          ...ends(),
+          depth: column("depth"),
+          label: column("method"),
+          cpu: optional("cpu"),
+          flags: optional("flags"),
+        },
+      };
     case "states":
-      return { states: { ...ends(), state: column("state"), cpu: Uint16Array.from(column("cpu")),
-        waker: optional("waker") } };
+      return {
+        states: { ...ends(), state: column("state"), cpu: Uint16Array.from(column("cpu")), waker: optional("waker") },
+      };
     case "instants":
       return { instants: { time: column("time"), label: column("name"), args: optional("args") } };
     case "counter":
@@ -51,8 +67,8 @@ function decodeTrack(track: TrackInfo, bytes: Uint8Array): TrackColumns {
     case "losses":
       return { losses: { ...ends(), count: column("count") } };
     case "arrows": {
-      const from = column<Float64Array>("from");
-      const to = column<Float64Array>("to");
+      const from = column("from");
+      const to = column("to");
       for (let i = 0; i < to.length; i++) to[i] += from[i];
       return { arrows: { from, to, fromTrack: column("from_track"), toTrack: column("to_track") } };
     }
@@ -62,7 +78,20 @@ function decodeTrack(track: TrackInfo, bytes: Uint8Array): TrackColumns {
 }
 
 /** The arrays of columns that hold no times and values. */
-const ARRAYS: Record<string, { new (count: number): Column }> = {
-  depth: Uint16Array, flags: Uint8Array, name: Uint32Array, method: Uint32Array, args: Uint32Array,
-  thread: Uint32Array, state: Uint32Array, waker: Uint32Array, from_track: Uint32Array, to_track: Uint32Array,
+const INTEGER_ARRAYS = {
+  depth: Uint16Array,
+  flags: Uint8Array,
+  name: Uint32Array,
+  method: Uint32Array,
+  args: Uint32Array,
+  thread: Uint32Array,
+  state: Uint32Array,
+  waker: Uint32Array,
+  from_track: Uint32Array,
+  to_track: Uint32Array,
 };
+const ARRAYS = new Map<string, new (count: number) => Column>(Object.entries(INTEGER_ARRAYS));
+
+type IntegerColumn = keyof typeof INTEGER_ARRAYS;
+type ColumnName = IntegerColumn | "start" | "duration" | "time" | "value" | "count" | "cpu" | "from" | "to";
+type ArrayOf<N> = N extends IntegerColumn ? InstanceType<(typeof INTEGER_ARRAYS)[N]> : Float64Array;

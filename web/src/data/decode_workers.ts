@@ -2,22 +2,26 @@
 
 import { decodeBlock } from "./decode";
 import type { TrackInfo } from "./format";
-import type { TrackColumns } from "./trace";
+import type { TrackColumns } from "./track_columns";
 
 /** The tracks of a block; `text` gives the block in base64. */
-export interface Job<T extends TrackInfo> { text(): string; tracks: T[] }
+export interface Job<T extends TrackInfo> {
+  text(): string;
+  tracks: T[];
+}
 
 /** What a worker answers: the columns, or why there are none. */
 type Answer = { columns: TrackColumns[] } | { error: unknown };
 
 /** More workers than this would wait for the page's own thread, which hands out the blocks. */
-const MOST_WORKERS = 4;
+const MAX_WORKERS = 4;
 
 const script = typeof document === "undefined" ? null : document.currentScript?.textContent;
 
 /** Decodes all jobs, and hands out the columns of each one's tracks. */
 export async function decodeAll<T extends TrackInfo>(
-  jobs: Job<T>[], done: (tracks: T[], columns: TrackColumns[]) => void,
+  jobs: Job<T>[],
+  done: (tracks: T[], columns: TrackColumns[]) => void,
 ): Promise<void> {
   const waiting = [...jobs];
   const source = URL.createObjectURL(new Blob([script ?? ""], { type: "text/javascript" }));
@@ -25,7 +29,7 @@ export async function decodeAll<T extends TrackInfo>(
     let worker = startWorker(source);
     for (let job = waiting.shift(); job; job = waiting.shift()) {
       const [text, tracks] = [job.text(), job.tracks];
-      let answer = worker && await ask(worker, text, tracks);
+      let answer = worker && (await ask(worker, text, tracks));
       if (!answer) {
         // Where no worker may run, the page's own thread decodes.
         worker = null;
@@ -37,7 +41,7 @@ export async function decodeAll<T extends TrackInfo>(
     worker?.terminate();
   };
   try {
-    const count = Math.min(navigator.hardwareConcurrency || 2, MOST_WORKERS, jobs.length);
+    const count = Math.min(navigator.hardwareConcurrency || 2, MAX_WORKERS, jobs.length);
     await Promise.all(Array.from({ length: count }, work));
   } finally {
     URL.revokeObjectURL(source);
@@ -65,8 +69,14 @@ function ask(worker: Worker, text: string, tracks: TrackInfo[]): Promise<Answer 
 }
 
 /** What decoding needs of a track. */
-const plain = ({ kind, role, name, count, offset, columns }: TrackInfo) =>
-  ({ kind, role, name, count, offset, columns });
+const plain = ({ kind, role, name, count, offset, columns }: TrackInfo) => ({
+  kind,
+  role,
+  name,
+  count,
+  offset,
+  columns,
+});
 
 /** Answers the page's questions; called in a worker. */
 export function serve(): void {
@@ -82,6 +92,7 @@ export function serve(): void {
 }
 
 function buffersOf(columns: TrackColumns[]): Set<ArrayBuffer> {
-  const arrays = columns.flatMap((track) => Object.values(track)).flatMap((kind) => Object.values(kind ?? {}));
+  const kinds = columns.flatMap((track) => Object.values(track) as (object | undefined)[]);
+  const arrays = kinds.flatMap((kind) => Object.values(kind ?? {}) as unknown[]);
   return new Set(arrays.filter((array) => ArrayBuffer.isView(array)).map((array) => array.buffer as ArrayBuffer));
 }

@@ -45,8 +45,23 @@ export interface ThreadInfo {
 export type TrackKind = "slices" | "calls" | "states" | "instants" | "counter" | "losses" | "arrows";
 
 export type TrackRole =
-  | "atrace" | "async" | "own" | "methods" | "running" | "irq" | "states" | "markers" | "events" | "counter"
-  | "frequency" | "idle" | "vsync" | "losses" | "wakeup" | "binder" | "flow";
+  | "atrace"
+  | "async"
+  | "own"
+  | "methods"
+  | "running"
+  | "irq"
+  | "states"
+  | "markers"
+  | "events"
+  | "counter"
+  | "frequency"
+  | "idle"
+  | "vsync"
+  | "losses"
+  | "wakeup"
+  | "binder"
+  | "flow";
 
 export interface TrackInfo {
   kind: TrackKind;
@@ -131,7 +146,7 @@ export function readDirectory(page: Document): Directory {
 
 /** The page's blocks, packed as the page holds them. */
 export class Blocks {
-  private readonly comments: Comment[] = [];
+  private readonly comments: (Comment | undefined)[] = [];
 
   constructor(page: Document) {
     for (const node of page.body.childNodes) {

@@ -1,6 +1,6 @@
 // The slices and the calls of one thread as one tree: for the timeline, and for profiles.
 
-import type { SpanColumns } from "./trace";
+import type { SpanColumns } from "./track_columns";
 
 /** The items of several tracks by start, an outer one before its inner ones; counted through all tracks. */
 export function byTime(tracks: SpanColumns[]): Uint32Array {

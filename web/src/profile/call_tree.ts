@@ -2,7 +2,8 @@
 // may have millions of nodes.
 
 import type { Grouping } from "./grouping";
-import { grown, type SpanSource, SpanWalk, type Window } from "./spans";
+import { grown, type SpanSource, type Window } from "./span_source";
+import { SpanWalk } from "./span_walk";
 
 /** A node of a thread has the row -1 - thread index. */
 export class CallTree {
@@ -16,8 +17,8 @@ export class CallTree {
   ownWall = new Float64Array(1024);
   ownCpu = new Float64Array(1024);
   private slots = new Int32Array(4096);
-  private childList: Int32Array | null = null;
-  private childFrom: Int32Array | null = null;
+  /** The nodes by their parents, and for each parent where its nodes begin. */
+  private byParent: { nodes: Int32Array; from: Int32Array } | null = null;
 
   static of(sources: SpanSource[], rows: Grouping, window: Window): CallTree {
     const tree = new CallTree();
@@ -55,19 +56,18 @@ export class CallTree {
 
   /** The nodes below `node` (-1: the threads), in the order of their first calls. */
   children(node: number): Int32Array {
-    if (!this.childList) this.index();
-    return this.childList!.subarray(this.childFrom![node + 1], this.childFrom![node + 2]);
+    const { nodes, from } = (this.byParent ??= this.index());
+    return nodes.subarray(from[node + 1], from[node + 2]);
   }
 
-  private index(): void {
+  private index(): { nodes: Int32Array; from: Int32Array } {
     const from = new Int32Array(this.size + 2);
     for (let node = 0; node < this.size; node++) from[this.parent[node] + 2]++;
     for (let n = 1; n < from.length; n++) from[n] += from[n - 1];
     const next = from.slice();
-    const list = new Int32Array(this.size);
-    for (let node = 0; node < this.size; node++) list[next[this.parent[node] + 1]++] = node;
-    this.childList = list;
-    this.childFrom = from;
+    const nodes = new Int32Array(this.size);
+    for (let node = 0; node < this.size; node++) nodes[next[this.parent[node] + 1]++] = node;
+    return { nodes, from };
   }
 
   /** The child of `parent` with the row; made where it is new. */

@@ -15,8 +15,8 @@ export interface Figures {
   recursive: number;
 }
 
-export type FigureId = "name" | "inclusive" | "exclusive" | "cpuInclusive" | "cpuExclusive" | "calls" | "perCall"
-  | "cpuPerCall";
+export type FigureId =
+  "name" | "inclusive" | "exclusive" | "cpuInclusive" | "cpuExclusive" | "calls" | "perCall" | "cpuPerCall";
 
 interface ProfileColumn extends GridColumn {
   /** What the column sorts by. */
@@ -32,13 +32,35 @@ export function hasCpu(trace: Trace, kind: string): boolean {
 export function profileColumns(trace: Trace, cpu: boolean): ProfileColumn[] {
   const clock = trace.index.times === "cpu" ? "CPU" : "wall";
   const unit = trace.index.times === "ticks" ? "ticks" : "ms";
-  const columns: ProfileColumn[] = [{ id: "name", figure: "name", title: "Name", sortable: true,
-    meaning: "The method or slice; unfold it to see its parents and children" }];
-  const pair = (figure: FigureId, short: string, of: string, meaning: string) => columns.push(
-    { id: `${figure}%`, figure, percent: true, title: `${short} ${of} %`, width: 86, sortable: true,
-      meaning: `${meaning}, percent of the ${of} time of all calls in the window` },
-    { id: figure, figure, title: `${short} ${of} ${unit}`, width: 98, sortable: true, meaning: `${meaning}, ${unit}` },
-  );
+  const columns: ProfileColumn[] = [
+    {
+      id: "name",
+      figure: "name",
+      title: "Name",
+      sortable: true,
+      meaning: "The method or slice; unfold it to see its parents and children",
+    },
+  ];
+  const pair = (figure: FigureId, short: string, of: string, meaning: string) =>
+    columns.push(
+      {
+        id: `${figure}%`,
+        figure,
+        percent: true,
+        title: `${short} ${of} %`,
+        width: 86,
+        sortable: true,
+        meaning: `${meaning}, percent of the ${of} time of all calls in the window`,
+      },
+      {
+        id: figure,
+        figure,
+        title: `${short} ${of} ${unit}`,
+        width: 98,
+        sortable: true,
+        meaning: `${meaning}, ${unit}`,
+      },
+    );
   const inclusive = (of: string) => `Inclusive ${of} time: with the callees; of a recursion only the outermost call`;
   const exclusive = (of: string) => `Exclusive ${of} time: without the callees`;
   pair("inclusive", "Incl", clock, inclusive(clock));
@@ -47,13 +69,31 @@ export function profileColumns(trace: Trace, cpu: boolean): ProfileColumn[] {
     pair("cpuInclusive", "Incl", "CPU", inclusive("CPU"));
     pair("cpuExclusive", "Excl", "CPU", exclusive("CPU"));
   }
-  columns.push({ id: "calls", figure: "calls", title: "Calls+recur", width: 118, sortable: true,
-    meaning: "Calls that overlap the window, and recursive calls; of parents and children: calls / all calls" });
-  columns.push({ id: "perCall", figure: "perCall", title: `${clock === "CPU" ? "CPU" : "Wall"}/call`, width: 80,
-    sortable: true, meaning: `Inclusive ${clock} time per call` });
+  columns.push({
+    id: "calls",
+    figure: "calls",
+    title: "Calls+recur",
+    width: 118,
+    sortable: true,
+    meaning: "Calls that overlap the window, and recursive calls; of parents and children: calls / all calls",
+  });
+  columns.push({
+    id: "perCall",
+    figure: "perCall",
+    title: `${clock === "CPU" ? "CPU" : "Wall"}/call`,
+    width: 80,
+    sortable: true,
+    meaning: `Inclusive ${clock} time per call`,
+  });
   if (cpu) {
-    columns.push({ id: "cpuPerCall", figure: "cpuPerCall", title: "CPU/call", width: 80, sortable: true,
-      meaning: "Inclusive CPU time per call" });
+    columns.push({
+      id: "cpuPerCall",
+      figure: "cpuPerCall",
+      title: "CPU/call",
+      width: 80,
+      sortable: true,
+      meaning: "Inclusive CPU time per call",
+    });
   }
   return columns;
 }
@@ -67,11 +107,18 @@ export function figureOf(figures: Figures, id: Exclude<FigureId, "name">): numbe
   return figures[id];
 }
 
-export interface Totals { wall: number; cpu: number }
+export interface Totals {
+  wall: number;
+  cpu: number;
+}
 
 /** The cells of a row behind its name. A figure that is null is left empty. */
 export function figureCells(
-  trace: Trace, columns: ProfileColumn[], figures: Partial<Figures>, totals: Totals, callsText?: string,
+  trace: Trace,
+  columns: ProfileColumn[],
+  figures: Partial<Figures>,
+  totals: Totals,
+  callsText?: string,
 ): GridCell[] {
   const ticks = trace.index.times === "ticks";
   return columns.slice(1).map((column) => {

@@ -1,7 +1,7 @@
 // The CPU times of the calls that a time window cuts.
 
 import { lowerBound } from "../data/search_sorted";
-import { openAt, type SpanSource, type Window } from "./spans";
+import { openAt, type SpanSource, type Window } from "./span_source";
 
 /**
  * The CPU time that each span cut by the window has inside of it: its own CPU time in proportion to its own wall
@@ -39,8 +39,10 @@ export function cutCpuTimes(source: SpanSource, cpu: Float64Array, window: Windo
 function childSums(source: SpanSource, cpu: Float64Array, { from, to }: Window, items: number[]) {
   const { start, end, parent } = source;
   const sums = {
-    wall: new Float64Array(items.length), cpu: new Float64Array(items.length),
-    wallInside: new Float64Array(items.length), cpuInside: new Float64Array(items.length),
+    wall: new Float64Array(items.length),
+    cpu: new Float64Array(items.length),
+    wallInside: new Float64Array(items.length),
+    cpuInside: new Float64Array(items.length),
   };
   const first = items[0];
   let last = first;

@@ -2,8 +2,10 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
+import { context2d } from "../timeline/canvas";
 import { formatDuration } from "../timeline/time";
 import { INK, readTheme } from "../timeline/colors";
+import { mounted } from "../ui/mounted";
 import { counted, percentText, visibleName } from "../ui/text";
 import { type FlameBox, layOut } from "./flame_layout";
 import { type ProfileViewProps, rowColour } from "./method_table";
@@ -23,15 +25,17 @@ export function FlameGraph({ store, profile, focus }: ProfileViewProps & { focus
   const [at, setAt] = useState(0);
   const [over, setOver] = useState<{ box: number; x: number; y: number } | null>(null);
   useLayoutEffect(() => {
-    const observer = new ResizeObserver(() => setWidth(frame.current!.clientWidth));
-    observer.observe(frame.current!);
+    const observer = new ResizeObserver(() => setWidth(mounted(frame).clientWidth));
+    observer.observe(mounted(frame));
     return () => observer.disconnect();
   }, []);
 
   const whole = useMemo(() => layOut(tree, topDownRoots(tree, focus), Math.max(width, 1)), [tree, focus, width]);
   const zoomed = zoom === null ? undefined : whole.find((box) => box.row.path === zoom);
-  const boxes = useMemo(() => (zoomed ? layOut(tree, [zoomed.row], Math.max(width, 1)) : whole),
-    [tree, whole, zoomed, width]);
+  const boxes = useMemo(
+    () => (zoomed ? layOut(tree, [zoomed.row], Math.max(width, 1)) : whole),
+    [tree, whole, zoomed, width],
+  );
   const current = Math.min(at, boxes.length - 1);
   const selected = selectedRow(trace, rows, selection);
   const depth = boxes.reduce((most, box) => Math.max(most, box.depth), 0) + 1;
@@ -39,16 +43,18 @@ export function FlameGraph({ store, profile, focus }: ProfileViewProps & { focus
   const describe = (box: FlameBox) => {
     const { row } = box;
     const calls = row.row < 0 ? "" : `, ${counted(row.calls, "call")}`;
-    return `${name(row)}: ${formatDuration(row.wall)} (${percentText(row.wall, flat.wallTotal)} % of the window), `
-      + `${formatDuration(row.ownWall)} of its own${calls}`;
+    return (
+      `${name(row)}: ${formatDuration(row.wall)} (${percentText(row.wall, flat.wallTotal)} % of the window), `
+      + `${formatDuration(row.ownWall)} of its own${calls}`
+    );
   };
 
   useEffect(() => {
-    const view = canvas.current!;
+    const view = mounted(canvas);
     const scale = window.devicePixelRatio || 1;
     view.width = Math.max(1, Math.round(width * scale));
     view.height = Math.round(depth * BOX_PX * scale);
-    const draw = view.getContext("2d")!;
+    const draw = context2d(view);
     draw.scale(scale, scale);
     const colours = readTheme(document.documentElement);
     draw.font = "12px system-ui, sans-serif";
@@ -112,21 +118,40 @@ export function FlameGraph({ store, profile, focus }: ProfileViewProps & { focus
   return (
     <div class="flame" ref={frame} onMouseLeave={() => setOver(null)}>
       <p class="flame-line" aria-live="polite">
-        {zoomed && <button type="button" onClick={() => setZoom(null)}>Whole graph</button>}
-        {boxes.length === 0 ? "Nothing was called in this window." : describe(over ? boxes[over.box] ?? current_box
-          : current_box)}
+        {zoomed && (
+          <button type="button" onClick={() => setZoom(null)}>
+            Whole graph
+          </button>
+        )}
+        {boxes.length === 0
+          ? "Nothing was called in this window."
+          : describe(over ? (boxes[over.box] ?? current_box) : current_box)}
       </p>
       <div class="flame-scroll">
-        <canvas ref={canvas} tabIndex={0} role="application" class="flame-canvas"
-          aria-label={"Flame graph. Arrow keys move, space selects, Enter zooms in, Escape shows all, "
-            + "Shift+Enter shows the longest call in the timeline."}
-          style={{ width: `${width}px`, height: `${depth * BOX_PX}px` }} onKeyDown={onKeyDown}
-          onClick={(event) => { const n = boxAt(event); if (n >= 0) choose(n); }}
-          onDblClick={(event) => { const n = boxAt(event); if (n >= 0) zoomTo(n); }}
+        <canvas
+          ref={canvas}
+          tabIndex={0}
+          role="application"
+          class="flame-canvas"
+          aria-label={
+            "Flame graph. Arrow keys move, space selects, Enter zooms in, Escape shows all, "
+            + "Shift+Enter shows the longest call in the timeline."
+          }
+          style={{ width: `${width}px`, height: `${depth * BOX_PX}px` }}
+          onKeyDown={onKeyDown}
+          onClick={(event) => {
+            const n = boxAt(event);
+            if (n >= 0) choose(n);
+          }}
+          onDblClick={(event) => {
+            const n = boxAt(event);
+            if (n >= 0) zoomTo(n);
+          }}
           onMouseMove={(event) => {
             const box = boxAt(event);
             setOver(box < 0 ? null : { box, x: event.offsetX, y: event.offsetY });
-          }} />
+          }}
+        />
       </div>
     </div>
   );

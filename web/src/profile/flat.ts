@@ -3,7 +3,8 @@
 // of the same row is open in its thread.
 
 import type { Grouping } from "./grouping";
-import { grown, type SpanSource, SpanWalk, type Window } from "./spans";
+import { grown, type SpanSource, type Window } from "./span_source";
+import { SpanWalk } from "./span_walk";
 
 /** Figures of the rows; times in ns. */
 export class FlatProfile {
@@ -71,9 +72,7 @@ const STEP_SPANS = 50_000;
  * The flat profile of a window. Without `countOpen` the calls that are open when the window begins count with their
  * times and not as calls: then the profiles of adjoining windows add up.
  */
-export function flatProfile(
-  sources: SpanSource[], rows: Grouping, window: Window, countOpen = true,
-): FlatProfile {
+export function flatProfile(sources: SpanSource[], rows: Grouping, window: Window, countOpen = true): FlatProfile {
   const steps = flatProfileSteps(sources, rows, window, countOpen);
   for (;;) {
     const { done, value } = steps.next();
@@ -83,7 +82,10 @@ export function flatProfile(
 
 /** The same, computed in steps of some milliseconds, so that the page can answer in between. */
 export function* flatProfileSteps(
-  sources: SpanSource[], rows: Grouping, window: Window, countOpen = true,
+  sources: SpanSource[],
+  rows: Grouping,
+  window: Window,
+  countOpen = true,
 ): Generator<void, FlatProfile> {
   const flat = new FlatProfile(rows.count);
   const openOfRow = new Int32Array(rows.count);
@@ -96,7 +98,12 @@ export function* flatProfileSteps(
 
 /** Adds the spans of one thread. */
 function* addSource(
-  flat: FlatProfile, openOfRow: Int32Array, source: SpanSource, rows: Grouping, window: Window, ofOpen: number,
+  flat: FlatProfile,
+  openOfRow: Int32Array,
+  source: SpanSource,
+  rows: Grouping,
+  window: Window,
+  ofOpen: number,
 ): Generator<void> {
   const { label, base, start } = source;
   const { figures } = flat;

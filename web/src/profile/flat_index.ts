@@ -4,17 +4,20 @@
 import { firstWhere, lowerBound } from "../data/search_sorted";
 import { type FlatProfile, flatProfile, flatProfileSteps } from "./flat";
 import type { Grouping } from "./grouping";
-import type { SpanSource, Window } from "./spans";
+import type { SpanSource, Window } from "./span_source";
 
 const PARTS = 32;
 /** Fewer calls are profiled at once. */
 const FEW_CALLS = 10_000;
 /** The figures of more rows would take more memory for each part than the calls themselves. */
-const MOST_ROWS = 100_000;
+const MAX_ROWS = 100_000;
 /** A trace of fewer calls is profiled in one go. */
 const QUICK_CALLS = 100_000;
 
-interface Part { window: Window; flat: FlatProfile }
+interface Part {
+  window: Window;
+  flat: FlatProfile;
+}
 
 export class FlatIndex {
   private whole: FlatProfile | null = null;
@@ -23,7 +26,10 @@ export class FlatIndex {
   private readonly makingParts: Generator<void>;
   private readonly calls: number;
 
-  constructor(private readonly sources: SpanSource[], private readonly rows: Grouping) {
+  constructor(
+    private readonly sources: SpanSource[],
+    private readonly rows: Grouping,
+  ) {
     this.calls = this.before(Infinity);
     this.makingWhole = this.makeWhole();
     this.makingParts = this.makeParts();
@@ -39,9 +45,9 @@ export class FlatIndex {
   /** Works some milliseconds on what a window lacks, and then on what others will need; false: nothing is left. */
   prepare(window: Window): boolean {
     if (this.calls < QUICK_CALLS) return false;
-    const lacksParts = !this.parts && this.rows.count <= MOST_ROWS;
-    const making = !this.whole && (isWhole(window) || !lacksParts) ? this.makingWhole
-      : lacksParts ? this.makingParts : null;
+    const lacksParts = !this.parts && this.rows.count <= MAX_ROWS;
+    const making =
+      !this.whole && (isWhole(window) || !lacksParts) ? this.makingWhole : lacksParts ? this.makingParts : null;
     making?.next();
     return making !== null;
   }
@@ -64,7 +70,7 @@ export class FlatIndex {
   }
 
   private needsNoParts(window: Window): boolean {
-    return this.rows.count > MOST_ROWS || this.before(window.to) - this.before(window.from) < FEW_CALLS;
+    return this.rows.count > MAX_ROWS || this.before(window.to) - this.before(window.from) < FEW_CALLS;
   }
 
   private *makeWhole(): Generator<void> {

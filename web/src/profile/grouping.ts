@@ -1,7 +1,7 @@
 // What one row of the profile stands for: a method or slice, or a group of them.
 
 import type { Trace } from "../data/trace";
-import { methodCount } from "./spans";
+import { methodCount } from "./span_source";
 
 export type GroupBy = "method" | "class" | "package" | "thread";
 
@@ -25,7 +25,7 @@ const groupings = new WeakMap<Trace, Map<GroupBy, Grouping>>();
 
 export function grouping(trace: Trace, by: GroupBy): Grouping {
   let made = groupings.get(trace);
-  if (!made) groupings.set(trace, (made = new Map()));
+  if (!made) groupings.set(trace, (made = new Map<GroupBy, Grouping>()));
   let found = made.get(by);
   if (!found) made.set(by, (found = make(trace, by)));
   return found;
@@ -54,9 +54,11 @@ function byMethod(trace: Trace): Grouping {
     keys.push(methods + id);
   }
   return {
-    by: "method", count: keys.length, rowOf,
+    by: "method",
+    count: keys.length,
+    rowOf,
     name: (row) => keyName(trace, keys[row]),
-    detail: (row) => (keys[row] < methods ? trace.strings[trace.methods!.signature[keys[row]]] : ""),
+    detail: (row) => (trace.methods && keys[row] < methods ? trace.strings[trace.methods.signature[keys[row]]] : ""),
     keyOf: (row) => keys[row],
   };
 }
@@ -74,10 +76,10 @@ function byClass(trace: Trace, by: "class" | "package"): Grouping {
     }
     return at;
   };
-  for (let method = 0; method < methods; method++) {
-    const owner = trace.strings[trace.methods!.class[method]];
+  trace.methods?.class.forEach((id, method) => {
+    const owner = trace.strings[id];
     rowOf[method] = row(by === "class" ? owner || "(unknown)" : packageOf(owner));
-  }
+  });
   const slices = row(SLICES_GROUP);
   rowOf.fill(slices, methods);
   return { by, count: names.length, rowOf, name: (at) => names[at], detail: () => "", keyOf: () => -1 };

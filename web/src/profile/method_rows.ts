@@ -12,8 +12,14 @@ export type MethodEntry =
   | { kind: "relation"; relation: Relation; of: number; side: "parents" | "children" };
 
 export function figuresOf(flat: FlatProfile, row: number): Figures {
-  return { inclusive: flat.inclusive(row), exclusive: flat.exclusive(row), cpuInclusive: flat.cpuInclusive(row),
-    cpuExclusive: flat.cpuExclusive(row), calls: flat.calls(row), recursive: flat.recursive(row) };
+  return {
+    inclusive: flat.inclusive(row),
+    exclusive: flat.exclusive(row),
+    cpuInclusive: flat.cpuInclusive(row),
+    cpuExclusive: flat.cpuExclusive(row),
+    calls: flat.calls(row),
+    recursive: flat.recursive(row),
+  };
 }
 
 const foldedNames = new WeakMap<Grouping, string[]>();
@@ -26,7 +32,10 @@ function searchText(rows: Grouping, row: number): string {
 
 /** The rows that were called and whose names contain `filter`, sorted. */
 export function sortedRows(
-  flat: FlatProfile, rows: Grouping, filter: string, sort: { id: string; down: boolean },
+  flat: FlatProfile,
+  rows: Grouping,
+  filter: string,
+  sort: { id: string; down: boolean },
 ): Int32Array {
   const wanted = folded(filter.trim());
   const found: number[] = [];
@@ -51,7 +60,10 @@ export class MethodRows {
   readonly count: number;
   private readonly blocks: { at: number; entries: MethodEntry[] }[] = [];
 
-  constructor(private readonly order: Int32Array, unfolded: Map<number, Relations>) {
+  constructor(
+    private readonly order: Int32Array,
+    unfolded: Map<number, Relations>,
+  ) {
     let count = order.length;
     if (unfolded.size > 0) {
       for (let n = 0, at = 0; n < order.length; n++, at++) {

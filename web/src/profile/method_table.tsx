@@ -12,13 +12,13 @@ import { figuresOf, MethodRows, sortedRows } from "./method_rows";
 import type { ProfileOptions } from "./options";
 import { relations } from "./relations";
 import { selectedRow, selectionOf, showLongest } from "./select";
-import { methodCount, windowOf } from "./spans";
+import { methodCount, windowOf } from "./span_source";
 import type { Profile } from "./use_profile";
 
 export interface ProfileViewProps {
   store: Store;
   options: ProfileOptions;
-  set(change: Partial<ProfileOptions>): void;
+  set: (change: Partial<ProfileOptions>) => void;
   profile: Profile;
 }
 
@@ -28,44 +28,71 @@ export function MethodTable({ store, options, set, profile }: ProfileViewProps) 
   const [unfolded, setUnfolded] = useState<{ rows: Grouping; of: Set<number> }>({ rows, of: new Set() });
   const open = unfolded.rows === rows ? unfolded.of : new Set<number>();
   const columns = profileColumns(trace, hasCpu(trace, options.kind));
-  const order = useMemo(() => sortedRows(flat, rows, options.filter, options.sort),
-    [flat, rows, options.filter, options.sort]);
+  const order = useMemo(
+    () => sortedRows(flat, rows, options.filter, options.sort),
+    [flat, rows, options.filter, options.sort],
+  );
   const model = useMemo(() => {
-    const found = new Map([...open].map((row) =>
-      [row, relations(profile.sources, rows, windowOf(trace, profile.window), row)]));
+    const found = new Map(
+      [...open].map((row) => [row, relations(profile.sources, rows, windowOf(trace, profile.window), row)]),
+    );
     return new MethodRows(order, found);
   }, [order, unfolded, profile]);
   const selected = selectedRow(trace, rows, selection);
   const totals = { wall: flat.wallTotal, cpu: flat.cpuTotal };
 
   const name = (row: number) => (
-    <>{visibleName(rows.name(row))}{rows.detail(row) && <span class="detail"> {visibleName(rows.detail(row))}</span>}</>
+    <>
+      {visibleName(rows.name(row))}
+      {rows.detail(row) && <span class="detail"> {visibleName(rows.detail(row))}</span>}
+    </>
   );
   const gridRow = (at: number): GridRow => {
     const entry = model.entry(at);
     if (entry.kind === "row") {
       const { row } = entry;
-      return { id: `r${row}`, level: 0, unfolded: open.has(row), selected: row === selected,
+      return {
+        id: `r${row}`,
+        level: 0,
+        unfolded: open.has(row),
+        selected: row === selected,
         colour: rowColour(store.state, rows, row),
-        cells: [{ text: name(row), exact: `${rows.name(row)} ${rows.detail(row)}`.trim() },
-          ...figureCells(trace, columns, figuresOf(flat, row), totals)] };
+        cells: [
+          { text: name(row), exact: `${rows.name(row)} ${rows.detail(row)}`.trim() },
+          ...figureCells(trace, columns, figuresOf(flat, row), totals),
+        ],
+      };
     }
     if (entry.kind === "heading") {
-      return { id: `h${at}`, level: 1, className: `${entry.side} heading`,
-        cells: [{ text: entry.text }, ...columns.slice(1).map(() => ({ text: "" }))] };
+      return {
+        id: `h${at}`,
+        level: 1,
+        className: `${entry.side} heading`,
+        cells: [{ text: entry.text }, ...columns.slice(1).map(() => ({ text: "" }))],
+      };
     }
     const { relation, of, side } = entry;
-    const figures = { inclusive: relation.wall, cpuInclusive: relation.cpu,
-      ...(relation.self ? {} : { calls: relation.calls, recursive: 0 }) };
+    const figures = {
+      inclusive: relation.wall,
+      cpuInclusive: relation.cpu,
+      ...(relation.self ? {} : { calls: relation.calls, recursive: 0 }),
+    };
     const all = side === "parents" ? of : relation.row;
-    const calls = relation.self ? ""
+    const calls = relation.self
+      ? ""
       : `${countText(relation.calls)}/${countText(flat.calls(all) + flat.recursive(all))}`;
     const text = relation.self ? "self" : relation.row < 0 ? "(outside of all calls)" : name(relation.row);
     const base = { wall: flat.inclusive(of), cpu: flat.cpuInclusive(of) };
-    return { id: `c${at}`, level: 2, className: side,
+    return {
+      id: `c${at}`,
+      level: 2,
+      className: side,
       colour: relation.row < 0 ? undefined : rowColour(store.state, rows, relation.row),
-      cells: [{ text, exact: relation.row < 0 ? undefined : rows.name(relation.row),
-        className: relation.self ? "self" : "" }, ...figureCells(trace, columns, figures, base, calls)] };
+      cells: [
+        { text, exact: relation.row < 0 ? undefined : rows.name(relation.row), className: relation.self ? "self" : "" },
+        ...figureCells(trace, columns, figures, base, calls),
+      ],
+    };
   };
   const rowOf = (at: number) => {
     const entry = model.entry(at);
@@ -85,13 +112,22 @@ export function MethodTable({ store, options, set, profile }: ProfileViewProps) 
   };
   const sort = (id: string) => set({ sort: { id, down: options.sort.id === id ? !options.sort.down : id !== "name" } });
   return (
-    <Grid label="Profile" columns={columns} count={model.count} row={gridRow} sort={options.sort} onSort={sort}
-      onChoose={choose} onUnfold={unfold} onOpen={(at) => {
+    <Grid
+      label="Profile"
+      columns={columns}
+      count={model.count}
+      row={gridRow}
+      sort={options.sort}
+      onSort={sort}
+      onChoose={choose}
+      onUnfold={unfold}
+      onOpen={(at) => {
         const row = rowOf(at);
         if (row >= 0 && rows.keyOf(row) >= 0) showLongest(store, rows.keyOf(row), profile.window);
       }}
       reveal={selected < 0 ? null : { at: model.find(selected), token: selection }}
-      empty={options.filter ? "No row of the window has such a name." : "Nothing was called in this window."} />
+      empty={options.filter ? "No row of the window has such a name." : "Nothing was called in this window."}
+    />
   );
 }
 

@@ -2,7 +2,7 @@
 
 import type { State } from "../store";
 import type { GroupBy } from "./grouping";
-import type { SpanKind } from "./spans";
+import type { SpanKind } from "./span_source";
 
 export type ProfileView = "table" | "tree" | "bottom-up" | "flame";
 
@@ -22,8 +22,15 @@ export interface ProfileOptions {
 export function firstOptions({ trace }: State): ProfileOptions {
   const has = (kind: string) => trace.tracks.some((t) => t.kind === kind && t.thread !== null && t.count > 0);
   const kind = has("calls") || !has("slices") ? "calls" : "slices";
-  return { view: "table", kind, by: "method", filter: "", threads: "all",
-    sort: { id: "inclusive", down: true }, onlySelected: false };
+  return {
+    view: "table",
+    kind,
+    by: "method",
+    filter: "",
+    threads: "all",
+    sort: { id: "inclusive", down: true },
+    onlySelected: false,
+  };
 }
 
 /** Whether a thread belongs to the threads that were chosen. */

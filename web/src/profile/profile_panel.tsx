@@ -10,12 +10,16 @@ import { keyName } from "./grouping";
 import { MethodTable } from "./method_table";
 import type { ProfileOptions, ProfileView } from "./options";
 import { selectedRow, showLongest } from "./select";
-import type { SpanKind } from "./spans";
+import type { SpanKind } from "./span_source";
 import { TreeTable } from "./tree_table";
 import { chosenWindow, type Profile, useProfile } from "./use_profile";
 
-const VIEWS: [ProfileView, string][] = [["table", "Table"], ["tree", "Call tree"], ["bottom-up", "Bottom up"],
-  ["flame", "Flame graph"]];
+const VIEWS: [ProfileView, string][] = [
+  ["table", "Table"],
+  ["tree", "Call tree"],
+  ["bottom-up", "Bottom up"],
+  ["flame", "Flame graph"],
+];
 
 /** The call tree of more spans takes so long that the page says what it does. */
 const MANY_SPANS = 500_000;
@@ -23,7 +27,7 @@ const MANY_SPANS = 500_000;
 export interface ProfilePanelProps {
   store: Store;
   options: ProfileOptions;
-  set(change: Partial<ProfileOptions>): void;
+  set: (change: Partial<ProfileOptions>) => void;
 }
 
 export function ProfilePanel({ store, options, set }: ProfilePanelProps) {
@@ -36,47 +40,81 @@ export function ProfilePanel({ store, options, set }: ProfilePanelProps) {
   const spans = sources.reduce((sum, { start }) => sum + start.length, 0);
   const graph = (profile: Profile) => {
     const props = { store, options, set, profile, focus };
-    return options.view === "flame" ? <FlameGraph key={focus} {...props} />
-      : <TreeTable key={`${options.view} ${focus}`} {...props} />;
+    return options.view === "flame" ? (
+      <FlameGraph key={focus} {...props} />
+    ) : (
+      <TreeTable key={`${options.view} ${focus}`} {...props} />
+    );
   };
   return (
     <div class="profile">
       <div class="toolbar" role="toolbar" aria-label="Profile">
         <Choice label="View" value={options.view} choices={VIEWS} onChange={(view) => set({ view })} />
-        {kinds.length > 1 &&
-          <Choice label="Count" value={options.kind} choices={kinds} onChange={(kind) => set({ kind })} />}
+        {kinds.length > 1 && (
+          <Choice label="Count" value={options.kind} choices={kinds} onChange={(kind) => set({ kind })} />
+        )}
         <Field label="Threads">
           <select value={options.threads} onChange={(e) => set({ threads: e.currentTarget.value })}>
-            {threadChoices(state, options.kind).map(([value, text]) => <option value={value}>{text}</option>)}
+            {threadChoices(state, options.kind).map(([value, text]) => (
+              <option value={value}>{text}</option>
+            ))}
           </select>
         </Field>
-        {options.view === "table"
-          ? <>
-              <Field label="Rows">
-                <select value={options.by} onChange={(e) => set({ by: e.currentTarget.value as ProfileOptions["by"] })}>
-                  <option value="method">{options.kind === "slices" ? "by name" : "by method"}</option>
-                  {options.kind !== "slices" && <option value="class">by class</option>}
-                  {options.kind !== "slices" && <option value="package">by package</option>}
-                  <option value="thread">by thread</option>
-                </select>
-              </Field>
-              <Field label="Filter">
-                <input type="search" value={options.filter} placeholder="part of a name"
-                  onInput={(e) => set({ filter: e.currentTarget.value })} />
-              </Field>
-            </>
-          : <label class="check"><input type="checkbox" checked={options.onlySelected} disabled={key < 0}
-              onChange={(e) => set({ onlySelected: e.currentTarget.checked })} /> only the selected one</label>}
-        <button type="button" disabled={key < 0}
+        {options.view === "table" ? (
+          <>
+            <Field label="Rows">
+              <select value={options.by} onChange={(e) => set({ by: e.currentTarget.value as ProfileOptions["by"] })}>
+                <option value="method">{options.kind === "slices" ? "by name" : "by method"}</option>
+                {options.kind !== "slices" && <option value="class">by class</option>}
+                {options.kind !== "slices" && <option value="package">by package</option>}
+                <option value="thread">by thread</option>
+              </select>
+            </Field>
+            <Field label="Filter">
+              <input
+                type="search"
+                value={options.filter}
+                placeholder="part of a name"
+                onInput={(e) => set({ filter: e.currentTarget.value })}
+              />
+            </Field>
+          </>
+        ) : (
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={options.onlySelected}
+              disabled={key < 0}
+              onChange={(e) => set({ onlySelected: e.currentTarget.checked })}
+            />{" "}
+            only the selected one
+          </label>
+        )}
+        <button
+          type="button"
+          disabled={key < 0}
           title="Flame chart: the longest call of the selected row, in time order"
-          onClick={() => showLongest(store, key, chosenWindow(state))}>Show in timeline</button>
+          onClick={() => showLongest(store, key, chosenWindow(state))}
+        >
+          Show in timeline
+        </button>
       </div>
-      {!profile && <p class="empty" role="status">Computing the profile …</p>}
-      {profile &&
-        <WindowLine store={store} profile={profile} selected={key < 0 ? null : keyName(state.trace, key)} />}
+      {!profile && (
+        <p class="empty" role="status">
+          Computing the profile …
+        </p>
+      )}
+      {profile && <WindowLine store={store} profile={profile} selected={key < 0 ? null : keyName(state.trace, key)} />}
       {profile && options.view === "table" && <MethodTable {...{ store, options, set, profile }} />}
-      {profile && options.view !== "table" && (spans > MANY_SPANS
-        ? <Later key={options.view} text="Building the call tree …">{() => graph(profile)}</Later> : graph(profile))}
+      {profile
+        && options.view !== "table"
+        && (spans > MANY_SPANS ? (
+          <Later key={options.view} text="Building the call tree …">
+            {() => graph(profile)}
+          </Later>
+        ) : (
+          graph(profile)
+        ))}
     </div>
   );
 }
@@ -89,21 +127,32 @@ function WindowLine({ store, profile, selected }: { store: Store; profile: Profi
   return (
     <p class="window-line" data-took={profile.took.toFixed(1)} data-window={`${from}-${to}`}>
       {whole ? <b>Whole trace</b> : <b>{range ? "Chosen range" : "Visible part"}</b>}
-      {whole ? `, ${formatDuration(trace.duration)}: `
+      {whole
+        ? `, ${formatDuration(trace.duration)}: `
         : ` ${formatMoment(from)} – ${formatMoment(to)} (${formatDuration(to - from)}): `}
       {counted(profile.flat.allCalls, "call")}, {formatDuration(profile.flat.wallTotal)}.
       {!whole && " Calls that the edges cut count with their part inside; the number of calls has all that overlap."}
-      {range && <button type="button" onClick={() => store.set({ range: null })}>Drop the range</button>}
+      {range && (
+        <button type="button" onClick={() => store.set({ range: null })}>
+          Drop the range
+        </button>
+      )}
       {selected !== null && <span class="chosen"> Selected: {visibleName(selected)}</span>}
     </p>
   );
 }
 
 function spanKinds({ trace }: State): [SpanKind, string][] {
-  const has = (kind: string) => trace.tracks.some((t) => t.kind === kind && t.thread !== null && t.count > 0
-    && t.role !== "running" && t.role !== "async");
+  const has = (kind: string) =>
+    trace.tracks.some(
+      (t) => t.kind === kind && t.thread !== null && t.count > 0 && t.role !== "running" && t.role !== "async",
+    );
   if (!has("calls") || !has("slices")) return [];
-  return [["calls", "Methods"], ["slices", "Slices"], ["both", "Both"]];
+  return [
+    ["calls", "Methods"],
+    ["slices", "Slices"],
+    ["both", "Both"],
+  ];
 }
 
 function threadChoices({ trace }: State, kind: SpanKind): [string, string][] {

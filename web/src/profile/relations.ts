@@ -1,7 +1,8 @@
 // The parents and children of one row of the profile, as Traceview showed them.
 
 import type { Grouping } from "./grouping";
-import { grown, type SpanSource, SpanWalk, type Window } from "./spans";
+import { grown, type SpanSource, type Window } from "./span_source";
+import { SpanWalk } from "./span_walk";
 
 /** Calls between a row and one of its parents or children. */
 export interface Relation {
@@ -59,8 +60,10 @@ export function relations(sources: SpanSource[], rows: Grouping, window: Window,
   }
   const sorted = (of: Map<number, Relation>) => [...of.values()].sort((a, b) => b.wall - a.wall);
   return {
-    parents: sorted(parents[0]), children: [self, ...sorted(children[0])],
-    parentsWhileRecursive: sorted(parents[1]), childrenWhileRecursive: sorted(children[1]),
+    parents: sorted(parents[0]),
+    children: [self, ...sorted(children[0])],
+    parentsWhileRecursive: sorted(parents[1]),
+    childrenWhileRecursive: sorted(children[1]),
   };
 }
 

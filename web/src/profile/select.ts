@@ -3,13 +3,14 @@
 import type { Trace } from "../data/trace";
 import type { Selection, Store } from "../store";
 import type { Grouping } from "./grouping";
-import { methodCount, spanSources, SpanWalk, type Window, windowOf } from "./spans";
+import { methodCount, spanSources, type Window, windowOf } from "./span_source";
+import { SpanWalk } from "./span_walk";
 
 const stringIds = new WeakMap<Trace, Map<string, number>>();
 
 function stringId(trace: Trace, text: string): number {
   let ids = stringIds.get(trace);
-  if (!ids) stringIds.set(trace, (ids = new Map()));
+  if (!ids) stringIds.set(trace, (ids = new Map<string, number>()));
   let id = ids.get(text);
   if (id === undefined) ids.set(text, (id = trace.strings.indexOf(text)));
   return id;
@@ -20,10 +21,10 @@ export function selectedRow(trace: Trace, rows: Grouping, selection: Selection |
   if (!selection) return -1;
   if (rows.by === "thread") {
     if (selection.kind === "thread") return selection.thread;
-    return selection.kind === "span" ? trace.tracks[selection.track].thread ?? -1 : -1;
+    return selection.kind === "span" ? (trace.tracks[selection.track].thread ?? -1) : -1;
   }
   const key = selectedKey(trace, selection);
-  return key < 0 || rows.keyOf(rows.rowOf[key]) === -1 && rows.by === "method" ? -1 : rows.rowOf[key];
+  return key < 0 || (rows.keyOf(rows.rowOf[key]) === -1 && rows.by === "method") ? -1 : rows.rowOf[key];
 }
 
 function selectedKey(trace: Trace, selection: Selection): number {
@@ -33,7 +34,7 @@ function selectedKey(trace: Trace, selection: Selection): number {
     return id < 0 ? -1 : methodCount(trace) + id;
   }
   if (selection.kind !== "span") return -1;
-  const track = trace.tracks[selection.track];
+  const track = trace.track(selection.track);
   if (!track?.spans || track.thread === null || track.role === "running") return -1;
   const label = track.spans.label[selection.item];
   return track.kind === "calls" ? label : methodCount(trace) + label;

@@ -41,8 +41,18 @@ export function bottomUpRoots(tree: CallTree, count: number, focus: number): Tre
   for (let node = 0; node < tree.size; node++) {
     const number = tree.row[node];
     if (number < 0 || (focus >= 0 && number !== focus)) continue;
-    const row = (rows[number] ??= { row: number, level: 0, path: `/${number}`, nodes: NOT_YET, origins: NOT_YET,
-      calls: 0, wall: 0, cpu: 0, ownWall: 0, ownCpu: 0 });
+    const row = (rows[number] ??= {
+      row: number,
+      level: 0,
+      path: `/${number}`,
+      nodes: NOT_YET,
+      origins: NOT_YET,
+      calls: 0,
+      wall: 0,
+      cpu: 0,
+      ownWall: 0,
+      ownCpu: 0,
+    });
     row.calls += tree.calls[node];
     row.wall += tree.ownWall[node];
     row.cpu += tree.ownCpu[node];
@@ -92,20 +102,34 @@ export function hasChildren(tree: CallTree, { nodes, origins }: TreeRow): boolea
 }
 
 function group(
-  tree: CallTree, nodes: ArrayLike<number>, origins: ArrayLike<number> | null, level: number, path: string,
+  tree: CallTree,
+  nodes: ArrayLike<number>,
+  origins: ArrayLike<number> | null,
+  level: number,
+  path: string,
 ): TreeRow[] {
   const rows = new Map<number, TreeRow & { nodes: number[]; origins: number[] | null }>();
   for (let n = 0; n < nodes.length; n++) {
     const node = nodes[n];
     let row = rows.get(tree.row[node]);
     if (!row) {
-      row = { row: tree.row[node], level, path: `${path}/${tree.row[node]}`, nodes: [],
-        origins: origins ? [] : null, calls: 0, wall: 0, cpu: 0, ownWall: 0, ownCpu: 0 };
+      row = {
+        row: tree.row[node],
+        level,
+        path: `${path}/${tree.row[node]}`,
+        nodes: [],
+        origins: origins ? [] : null,
+        calls: 0,
+        wall: 0,
+        cpu: 0,
+        ownWall: 0,
+        ownCpu: 0,
+      };
       rows.set(row.row, row);
     }
     row.nodes.push(node);
     if (origins) {
-      row.origins!.push(origins[n]);
+      row.origins?.push(origins[n]);
       row.calls += tree.calls[origins[n]];
       row.wall += tree.ownWall[origins[n]];
       row.cpu += tree.ownCpu[origins[n]];

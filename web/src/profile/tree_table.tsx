@@ -15,13 +15,15 @@ export function TreeTable({ store, options, profile, focus }: ProfileViewProps &
   const { rows, flat } = profile;
   const upward = options.view === "bottom-up";
   const tree = profile.tree();
-  const roots = useMemo(() => (upward ? bottomUpRoots(tree, rows.count, focus) : topDownRoots(tree, focus)),
-    [tree, upward, focus]);
+  const roots = useMemo(
+    () => (upward ? bottomUpRoots(tree, rows.count, focus) : topDownRoots(tree, focus)),
+    [tree, upward, focus],
+  );
   const [unfolded, setUnfolded] = useState<Set<string> | null>(null);
   const open = unfolded ?? heaviest(tree, roots, upward);
   const visible = useMemo(() => visibleRows(tree, roots, open), [tree, roots, unfolded]);
-  const columns = profileColumns(trace, hasCpu(trace, options.kind)).map((column) => ({ ...column, sortable: false,
-    title: titleOf(column.id, column.title, upward) }))
+  const columns = profileColumns(trace, hasCpu(trace, options.kind))
+    .map((column) => ({ ...column, sortable: false, title: titleOf(column.id, column.title, upward) }))
     .filter((column) => !upward || !column.id.includes("xclusive"));
   const selected = selectedRow(trace, rows, selection);
   const totals = { wall: flat.wallTotal, cpu: flat.cpuTotal };
@@ -29,14 +31,24 @@ export function TreeTable({ store, options, profile, focus }: ProfileViewProps &
     const row = visible[at];
     const thread = row.row < 0;
     const name = thread ? trace.threadName(-1 - row.row) : rows.name(row.row);
-    const figures = { inclusive: row.wall, exclusive: row.ownWall, cpuInclusive: row.cpu, cpuExclusive: row.ownCpu,
-      ...(thread ? {} : { calls: row.calls, recursive: 0 }) };
+    const figures = {
+      inclusive: row.wall,
+      exclusive: row.ownWall,
+      cpuInclusive: row.cpu,
+      cpuExclusive: row.ownCpu,
+      ...(thread ? {} : { calls: row.calls, recursive: 0 }),
+    };
     return {
-      id: row.path, level: row.level, selected: row.row === selected && !thread,
+      id: row.path,
+      level: row.level,
+      selected: row.row === selected && !thread,
       unfolded: hasChildren(tree, row) ? open.has(row.path) : undefined,
-      className: thread ? "thread" : undefined, colour: thread ? undefined : rowColour(store.state, rows, row.row),
-      cells: [{ text: visibleName(name), exact: name },
-        ...figureCells(trace, columns, figures, totals, thread ? "" : countText(row.calls))],
+      className: thread ? "thread" : undefined,
+      colour: thread ? undefined : rowColour(store.state, rows, row.row),
+      cells: [
+        { text: visibleName(name), exact: name },
+        ...figureCells(trace, columns, figures, totals, thread ? "" : countText(row.calls)),
+      ],
     };
   };
   const unfold = (at: number) => {
@@ -49,12 +61,19 @@ export function TreeTable({ store, options, profile, focus }: ProfileViewProps &
     store.set({ selection: row < 0 ? { kind: "thread", thread: -1 - row } : selectionOf(trace, rows, row) });
   };
   return (
-    <Grid label={upward ? "Callers, bottom up" : "Call tree, top down"} columns={columns} count={visible.length}
-      row={gridRow} onChoose={choose} onUnfold={unfold} empty="Nothing was called in this window."
+    <Grid
+      label={upward ? "Callers, bottom up" : "Call tree, top down"}
+      columns={columns}
+      count={visible.length}
+      row={gridRow}
+      onChoose={choose}
+      onUnfold={unfold}
+      empty="Nothing was called in this window."
       onOpen={(at) => {
         const { row } = visible[at];
         if (row >= 0) showLongest(store, rows.keyOf(row), profile.window);
-      }} />
+      }}
+    />
   );
 }
 
@@ -78,10 +97,10 @@ function visibleRows(tree: CallTree, roots: TreeRow[], open: Set<string>): TreeR
 function heaviest(tree: CallTree, roots: TreeRow[], upward: boolean): Set<string> {
   const open = new Set<string>();
   if (upward) return open;
-  let row: TreeRow | undefined = roots[0];
+  let row = roots.at(0);
   while (row && open.size < 12) {
     open.add(row.path);
-    const below: TreeRow | undefined = childRows(tree, row)[0];
+    const below: TreeRow | undefined = childRows(tree, row).at(0);
     row = below && below.wall > 0.5 * row.wall ? below : undefined;
   }
   return open;

@@ -8,7 +8,7 @@ import type { FlatProfile } from "./flat";
 import { FlatIndex } from "./flat_index";
 import { type Grouping, grouping } from "./grouping";
 import { type ProfileOptions, threadChosen } from "./options";
-import { type SpanSource, spanSources, type Window, windowOf } from "./spans";
+import { type SpanSource, spanSources, type Window, windowOf } from "./span_source";
 
 /** A profile that takes longer than this is computed only when the window has come to rest. */
 const AT_ONCE_MS = 14;
@@ -35,7 +35,8 @@ export function chosenWindow({ range, view }: State): Window {
 
 /** What the options choose to count, and the profile of the window; null while it is computed. */
 export function useProfile(
-  store: Store, options: ProfileOptions,
+  store: Store,
+  options: ProfileOptions,
 ): { sources: SpanSource[]; rows: Grouping; profile: Profile | null } {
   const cost = useRef(0);
   const window = useWindow(store, cost);
@@ -44,8 +45,10 @@ export function useProfile(
     const chosen = threadChosen(store.state, options.threads);
     return spanSources(trace, options.kind).filter((source) => chosen(source.thread));
   }, [trace, options.kind, options.threads]);
-  const rows = useMemo(() => grouping(trace, options.view === "table" ? options.by : "method"),
-    [trace, options.by, options.view]);
+  const rows = useMemo(
+    () => grouping(trace, options.view === "table" ? options.by : "method"),
+    [trace, options.by, options.view],
+  );
   const index = useMemo(() => new FlatIndex(sources, rows), [sources, rows]);
   const within = windowOf(trace, window);
   const ready = useReady(index, within);
@@ -54,14 +57,20 @@ export function useProfile(
     const began = performance.now();
     const flat = index.of(within);
     let tree: CallTree | null = null;
-    const made: Profile = { window, sources, rows, flat, took: performance.now() - began,
+    const made: Profile = {
+      window,
+      sources,
+      rows,
+      flat,
+      took: performance.now() - began,
       tree: () => {
         if (tree) return tree;
         const start = performance.now();
         tree = CallTree.of(sources, rows, within);
         cost.current = made.took += performance.now() - start;
         return tree;
-      } };
+      },
+    };
     cost.current = made.took;
     return made;
   }, [trace, index, ready, within.from, within.to]);

@@ -4,20 +4,36 @@ import type { TrackRole } from "../data/format";
 import type { Trace } from "../data/trace";
 
 const NAMES: Record<TrackRole, string> = {
-  atrace: "atrace slices", async: "Asynchronous slices", own: "Programs' own tracks", methods: "Method calls",
-  running: "CPU slices: who ran", irq: "Interrupts", states: "Thread states", markers: "Instant markers",
-  events: "Other kernel events", counter: "Counter values", frequency: "CPU frequency changes",
-  idle: "CPU idle changes", vsync: "VSYNC", losses: "Losses", wakeup: "Wake-ups", binder: "Binder transactions",
+  atrace: "atrace slices",
+  async: "Asynchronous slices",
+  own: "Programs' own tracks",
+  methods: "Method calls",
+  running: "CPU slices: who ran",
+  irq: "Interrupts",
+  states: "Thread states",
+  markers: "Instant markers",
+  events: "Other kernel events",
+  counter: "Counter values",
+  frequency: "CPU frequency changes",
+  idle: "CPU idle changes",
+  vsync: "VSYNC",
+  losses: "Losses",
+  wakeup: "Wake-ups",
+  binder: "Binder transactions",
   flow: "Flows",
 };
 
-export interface TrackCount { name: string; tracks: number; items: number }
+export interface TrackCount {
+  name: string;
+  tracks: number;
+  items: number;
+}
 
 /** Tracks and items by role, in the order of the list above. */
 export function trackCounts(trace: Trace): TrackCount[] {
   const counts = new Map<string, TrackCount>();
   for (const { role, count } of trace.tracks) {
-    const name = NAMES[role] ?? role;
+    const name = (NAMES as Partial<Record<string, string>>)[role] ?? role;
     const sum = counts.get(name) ?? { name, tracks: 0, items: 0 };
     sum.tracks++;
     sum.items += count;

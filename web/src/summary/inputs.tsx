@@ -7,13 +7,28 @@ import { bytesText, countText, visibleName } from "../ui/text";
 
 export function Inputs({ index }: { index: TraceIndex }) {
   const inputs = index.summary.inputs ?? [];
-  return <>{inputs.map((input) => <Input input={input} />)}</>;
+  return (
+    <>
+      {inputs.map((input) => (
+        <Input input={input} />
+      ))}
+    </>
+  );
 }
 
 function Input({ input }: { input: Record<string, unknown> }) {
-  const text = (name: string) => (input[name] === undefined || input[name] === null ? null : String(input[name]));
-  const number = (name: string) => (typeof input[name] === "number" ? (input[name] as number) : null);
-  const count = (name: string) => (number(name) ? countText(number(name)!) : null);
+  const text = (name: string) => {
+    const value = input[name] ?? null;
+    return value === null || typeof value === "string" ? value : JSON.stringify(value);
+  };
+  const number = (name: string) => {
+    const value = input[name];
+    return typeof value === "number" ? value : null;
+  };
+  const count = (name: string) => {
+    const value = number(name);
+    return value ? countText(value) : null;
+  };
   const path = text("name") ?? text("file") ?? "";
   const size = number("size") ?? number("bytes");
   const offset = number("offset_ns");
@@ -25,29 +40,41 @@ function Input({ input }: { input: Record<string, unknown> }) {
   return (
     <section>
       <h2 title={visibleName(path)}>{visibleName(path.split("/").pop() || path || "Input")}</h2>
-      <Facts facts={[
-        ["Path", path],
-        ["Format", text("format")],
-        ["Size", size === null ? null : `${bytesText(size)} (${countText(size)} bytes)`],
-        ["Clock", text("clock") && `${text("clock")}${why ? `: ${why}` : ""}`],
-        ["Alignment", verdict],
-        ["Offset", offset === null ? null : offset === 0 ? "0 ns" : `${countText(offset)} ns`],
-        ["Residual", median === null ? null
-          : `median ${formatDuration(median)}, 99 % within ${p99 === null ? "?" : formatDuration(p99)}`],
-        ["Kernel events", count("events")],
-        ["Duplicates left out", count("duplicates")],
-        ["Method enters and exits", count("method_edges")],
-      ]} />
-      {header.length > 0 &&
+      <Facts
+        facts={[
+          ["Path", path],
+          ["Format", text("format")],
+          ["Size", size === null ? null : `${bytesText(size)} (${countText(size)} bytes)`],
+          ["Clock", text("clock") && `${text("clock")}${why ? `: ${why}` : ""}`],
+          ["Alignment", verdict],
+          ["Offset", offset === null ? null : offset === 0 ? "0 ns" : `${countText(offset)} ns`],
+          [
+            "Residual",
+            median === null
+              ? null
+              : `median ${formatDuration(median)}, 99 % within ${p99 === null ? "?" : formatDuration(p99)}`,
+          ],
+          ["Kernel events", count("events")],
+          ["Duplicates left out", count("duplicates")],
+          ["Method enters and exits", count("method_edges")],
+        ]}
+      />
+      {header.length > 0 && (
         <>
           <h3>Header</h3>
           <Facts facts={header.map((pair) => [String((pair as unknown[])[0]), String((pair as unknown[])[1])])} />
-        </>}
-      {explain.length > 0 &&
+        </>
+      )}
+      {explain.length > 0 && (
         <details>
           <summary>How the clock was found</summary>
-          <ul>{explain.map((line) => <li>{visibleName(line)}</li>)}</ul>
-        </details>}
+          <ul>
+            {explain.map((line) => (
+              <li>{visibleName(line)}</li>
+            ))}
+          </ul>
+        </details>
+      )}
     </section>
   );
 }

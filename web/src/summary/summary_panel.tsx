@@ -8,7 +8,11 @@ import { bytesText, counted, countText, visibleName } from "../ui/text";
 import { pageMemory, trackCounts } from "./counts";
 import { Inputs } from "./inputs";
 
-export interface SummaryProps { trace: Trace; traces: Trace[]; generator: string }
+export interface SummaryProps {
+  trace: Trace;
+  traces: Trace[];
+  generator: string;
+}
 
 export function SummaryPanel({ trace, traces, generator }: SummaryProps) {
   const { index } = trace;
@@ -16,49 +20,67 @@ export function SummaryPanel({ trace, traces, generator }: SummaryProps) {
   const gaps = missing(trace);
   const damage = damageOf(index);
   return (
-    <div class="summary" tabIndex={0} role="region" aria-label="Summary"><div class="cards">
-      <section class={gaps.length > 0 ? "wrong" : undefined}>
-        <h2>{gaps.length > 0 ? "Missing" : "Nothing is missing"}</h2>
-        {gaps.length === 0 && <p>No lost events and no damage are known.</p>}
-        {gaps.length > 0 && <ul>{gaps.map((sentence) => <li>{visibleName(sentence)}</li>)}</ul>}
-        <Losses trace={trace} />
-        {damage.length > 1 && <List title="Damaged places" lines={damage} />}
-      </section>
-      <section>
-        <h2>Trace</h2>
-        <Facts facts={[
-          ["Title", index.title],
-          ["Start", startText(trace)],
-          ["Duration", formatDuration(index.duration_ns)],
-          ["Clock", clockText(trace)],
-          ["Part", index.window && `${formatMoment(index.window.from_ns)} – ${formatMoment(index.window.to_ns)}`],
-          ["Device", index.device],
-          ["Kernel", index.machine],
-          ["CPUs", index.cpus === null ? null : String(index.cpus)],
-          ["Processes, threads", `${countText(index.processes.length)}, ${countText(index.threads.length)}`],
-          ["Events", eventCount(report)],
-          ["atrace markers", index.summary.markers ? countText(index.summary.markers) : null],
-          ["Method calls", index.summary.methods ? countText(index.summary.methods) : null],
-          ["Written by", generator],
-          ["Memory of this page", `${bytesText(pageMemory(traces))} of decoded data`],
-        ]} />
-      </section>
-      {index.launch &&
+    <div class="summary" tabIndex={0} role="region" aria-label="Summary">
+      <div class="cards">
+        <section class={gaps.length > 0 ? "wrong" : undefined}>
+          <h2>{gaps.length > 0 ? "Missing" : "Nothing is missing"}</h2>
+          {gaps.length === 0 && <p>No lost events and no damage are known.</p>}
+          {gaps.length > 0 && (
+            <ul>
+              {gaps.map((sentence) => (
+                <li>{visibleName(sentence)}</li>
+              ))}
+            </ul>
+          )}
+          <Losses trace={trace} />
+          {damage.length > 1 && <List title="Damaged places" lines={damage} />}
+        </section>
         <section>
-          <h2>Launch of {visibleName(index.launch.package)}</h2>
-          <Table head={["Stage", "Start", "Duration", "Thread"]} rows={index.launch.stages.map((stage) => [
-            stage.name, formatMoment(stage.start_ns), formatDuration(stage.end_ns - stage.start_ns),
-            stage.thread === null ? "" : trace.threads[stage.thread]?.name ?? "",
-          ])} />
-        </section>}
-      <Inputs index={index} />
-      <section>
-        <h2>Tracks</h2>
-        <Table head={["Kind", "Tracks", "Items"]} rows={trackCounts(trace).map(({ name, tracks, items }) =>
-          [name, countText(tracks), countText(items)])} />
-      </section>
-      <Problems trace={trace} />
-    </div></div>
+          <h2>Trace</h2>
+          <Facts
+            facts={[
+              ["Title", index.title],
+              ["Start", startText(trace)],
+              ["Duration", formatDuration(index.duration_ns)],
+              ["Clock", clockText(trace)],
+              ["Part", index.window && `${formatMoment(index.window.from_ns)} – ${formatMoment(index.window.to_ns)}`],
+              ["Device", index.device],
+              ["Kernel", index.machine],
+              ["CPUs", index.cpus === null ? null : String(index.cpus)],
+              ["Processes, threads", `${countText(index.processes.length)}, ${countText(index.threads.length)}`],
+              ["Events", eventCount(report)],
+              ["atrace markers", index.summary.markers ? countText(index.summary.markers) : null],
+              ["Method calls", index.summary.methods ? countText(index.summary.methods) : null],
+              ["Written by", generator],
+              ["Memory of this page", `${bytesText(pageMemory(traces))} of decoded data`],
+            ]}
+          />
+        </section>
+        {index.launch && (
+          <section>
+            <h2>Launch of {visibleName(index.launch.package)}</h2>
+            <Table
+              head={["Stage", "Start", "Duration", "Thread"]}
+              rows={index.launch.stages.map((stage) => [
+                stage.name,
+                formatMoment(stage.start_ns),
+                formatDuration(stage.end_ns - stage.start_ns),
+                stage.thread === null ? "" : (trace.threads[stage.thread]?.name ?? ""),
+              ])}
+            />
+          </section>
+        )}
+        <Inputs index={index} />
+        <section>
+          <h2>Tracks</h2>
+          <Table
+            head={["Kind", "Tracks", "Items"]}
+            rows={trackCounts(trace).map(({ name, tracks, items }) => [name, countText(tracks), countText(items)])}
+          />
+        </section>
+        <Problems trace={trace} />
+      </div>
+    </div>
   );
 }
 
@@ -81,15 +103,21 @@ function Losses({ trace }: { trace: Trace }) {
   const report = reportOf(trace.index);
   const cpus = Object.entries(report.cpus ?? {}).filter(([, { lost, gaps }]) => lost > 0 || gaps > 0);
   if (cpus.length === 0) return null;
-  return <Table caption="Losses by CPU" head={["CPU", "Events read", "Events lost", "Gaps not counted"]}
-    rows={cpus.map(([cpu, { events, lost, gaps }]) => [cpu, countText(events), countText(lost), countText(gaps)])} />;
+  return (
+    <Table
+      caption="Losses by CPU"
+      head={["CPU", "Events read", "Events lost", "Gaps not counted"]}
+      rows={cpus.map(([cpu, { events, lost, gaps }]) => [cpu, countText(events), countText(lost), countText(gaps)])}
+    />
+  );
 }
 
 function Problems({ trace }: { trace: Trace }) {
   const { summary, threads } = trace.index;
   const report = reportOf(trace.index);
   const doubts = threads.filter(({ doubt }) => doubt).map(({ name, tid, doubt }) => `${name} (${tid}): ${doubt}`);
-  const problems = Object.entries(summary.problems ?? {}).filter(([, count]) => Number(count) > 0)
+  const problems = Object.entries(summary.problems ?? {})
+    .filter(([, count]) => Number(count) > 0)
     .map(([kind, count]) => `${countText(Number(count))} ${kind.replace(/_/g, " ")}`);
   const irregular = report.irregular ?? [];
   if (doubts.length + problems.length + irregular.length + (report.notes ?? []).length === 0) return null;

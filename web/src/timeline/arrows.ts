@@ -1,31 +1,35 @@
 // Arrows of wake-ups, binder calls and flows: those of the selection, or all in view.
 
 import { upperBound } from "../data/search_sorted";
-import type { Track } from "../data/trace";
+import type { ArrowColumns } from "../data/track_columns";
 import type { Selection } from "../store";
 import type { Theme } from "./colors";
 import type { Scene } from "./draw";
 import { itemTimes } from "./layout";
 
 /** More arrows than this at once are a black cloud. */
-const MOST_ARROWS = 1500;
+const MAX_ARROWS = 1500;
 
-const longest = new WeakMap<Track, number>();
+const longest = new WeakMap<ArrowColumns, number>();
 
 /** The longest distance, in ns, between the two ends of an arrow of a track. */
-function reach(track: Track): number {
-  let most = longest.get(track);
+function reach(arrows: ArrowColumns): number {
+  let most = longest.get(arrows);
   if (most === undefined) {
     most = 0;
-    const { from, to } = track.arrows!;
+    const { from, to } = arrows;
     for (let i = 0; i < from.length; i++) most = Math.max(most, Math.abs(to[i] - from[i]));
-    longest.set(track, most);
+    longest.set(arrows, most);
   }
   return most;
 }
 
 /** What an arrow must touch to be drawn: a period, and one of some tracks (null: any). */
-interface Wanted { from: number; to: number; tracks: Set<number> | null }
+interface Wanted {
+  from: number;
+  to: number;
+  tracks: Set<number> | null;
+}
 
 function wantedOf(selection: Selection | null, scene: Scene, all: boolean): Wanted | null {
   const { scale, model } = scene;
@@ -39,8 +43,11 @@ function wantedOf(selection: Selection | null, scene: Scene, all: boolean): Want
 }
 
 /** Draws the arrows; returns how many there are, and whether some were left out. */
-export function drawArrows(context: CanvasRenderingContext2D, scene: Scene,
-  all: boolean): { drawn: number; left: number } {
+export function drawArrows(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  all: boolean,
+): { drawn: number; left: number } {
   const wanted = wantedOf(scene.selection, scene, all);
   let drawn = 0;
   let left = 0;
@@ -49,23 +56,28 @@ export function drawArrows(context: CanvasRenderingContext2D, scene: Scene,
   for (const track of scene.model.trace.tracks) {
     if (!track.arrows) continue;
     const { from, to, fromTrack, toTrack } = track.arrows;
+    const furthest = reach(track.arrows);
     context.strokeStyle = context.fillStyle = colors[track.role] ?? scene.theme.fg;
-    for (let i = upperBound(from, wanted.from - reach(track) - 1); i < from.length; i++) {
-      if (from[i] > wanted.to && Math.min(from[i], to[i]) > wanted.to + reach(track)) break;
-      const begins = from[i] >= wanted.from && from[i] <= wanted.to
-        && (wanted.tracks?.has(fromTrack[i]) ?? true);
+    for (let i = upperBound(from, wanted.from - furthest - 1); i < from.length; i++) {
+      if (from[i] > wanted.to && Math.min(from[i], to[i]) > wanted.to + furthest) break;
+      const begins = from[i] >= wanted.from && from[i] <= wanted.to && (wanted.tracks?.has(fromTrack[i]) ?? true);
       const ends = to[i] >= wanted.from && to[i] <= wanted.to && (wanted.tracks?.has(toTrack[i]) ?? true);
       if (!begins && !ends) continue;
       const a = middle(scene, fromTrack[i]);
       const b = middle(scene, toTrack[i]);
-      if (a === null || b === null || (Math.max(a, b) < 0) || Math.min(a, b) > scene.height) continue;
-      if (drawn === MOST_ARROWS) {
+      if (a === null || b === null || Math.max(a, b) < 0 || Math.min(a, b) > scene.height) continue;
+      if (drawn === MAX_ARROWS) {
         left++;
         continue;
       }
       drawn++;
-      arrow(context, (from[i] - scene.scale.from) / scene.scale.quantum, a,
-        (to[i] - scene.scale.from) / scene.scale.quantum, b);
+      arrow(
+        context,
+        (from[i] - scene.scale.from) / scene.scale.quantum,
+        a,
+        (to[i] - scene.scale.from) / scene.scale.quantum,
+        b,
+      );
     }
   }
   return { drawn, left };
@@ -80,7 +92,7 @@ function middle({ layout, model, scrolled }: Scene, id: number): number | null {
     const { row, band } = place;
     return row.y + band.y + Math.min(band.height, 16) / 2 - scrolled;
   }
-  const track = model.trace.tracks[id];
+  const track = model.trace.track(id);
   if (!track) return null;
   const process = track.thread === null ? track.process : model.trace.threads[track.thread].process;
   const heading = layout.rows.find(({ id }) => id === `process ${process}`);

@@ -3,32 +3,53 @@
 // A packed colour is a number whose bytes in memory are red, green, blue, alpha (as ImageData and WebGL have
 // them).
 
+import { context2d } from "./canvas";
+
 /** Paul Tol's "light" scheme: made for filled areas with dark text on them. */
-const FILLS = ["#77aadd", "#ee8866", "#44bb99", "#eedd88", "#ffaabb", "#99ddff", "#bbcc33", "#cc99cc",
-  "#aaaa00"];
+const FILLS = ["#77aadd", "#ee8866", "#44bb99", "#eedd88", "#ffaabb", "#99ddff", "#bbcc33", "#cc99cc", "#aaaa00"];
 
 /** Text on any of the fills. */
 export const INK = "#10141a";
 
 export interface Theme {
-  bg: string; fg: string; muted: string; line: string; accent: string; danger: string; panel: string;
+  bg: string;
+  fg: string;
+  muted: string;
+  line: string;
+  accent: string;
+  danger: string;
+  panel: string;
 }
 
-const FALLBACK: Theme = { bg: "#ffffff", fg: "#1b1f24", muted: "#5c6570", line: "#dde1e6", accent: "#0b62c4",
-  danger: "#b3261e", panel: "#f4f6f8" };
+const FALLBACK: Theme = {
+  bg: "#ffffff",
+  fg: "#1b1f24",
+  muted: "#5c6570",
+  line: "#dde1e6",
+  accent: "#0b62c4",
+  danger: "#b3261e",
+  panel: "#f4f6f8",
+};
 
 /** The document's colours, as its style sheet gives them at this moment. */
 export function readTheme(element: Element): Theme {
   const style = getComputedStyle(element);
-  const probe = document.createElement("canvas").getContext("2d")!;
+  const probe = context2d(document.createElement("canvas"));
   const read = (name: keyof Theme): string => {
     const value = style.getPropertyValue(`--${name}`).trim();
     probe.fillStyle = FALLBACK[name];
     if (value) probe.fillStyle = value;
     return probe.fillStyle;
   };
-  return { bg: read("bg"), fg: read("fg"), muted: read("muted"), line: read("line"), accent: read("accent"),
-    danger: read("danger"), panel: read("panel") };
+  return {
+    bg: read("bg"),
+    fg: read("fg"),
+    muted: read("muted"),
+    line: read("line"),
+    accent: read("accent"),
+    danger: read("danger"),
+    panel: read("panel"),
+  };
 }
 
 type Rgb = [number, number, number];
@@ -40,23 +61,22 @@ function rgb(color: string): Rgb {
   return [parts[0], parts[1], parts[2]];
 }
 
-const packRgb = ([r, g, b]: Rgb): number => ((255 << 24) | (Math.round(b) << 16) | (Math.round(g) << 8)
-  | Math.round(r)) >>> 0;
+const packRgb = ([r, g, b]: Rgb): number =>
+  ((255 << 24) | (Math.round(b) << 16) | (Math.round(g) << 8) | Math.round(r)) >>> 0;
 const blend = (a: Rgb, b: Rgb, part: number): Rgb => a.map((v, i) => v + (b[i] - v) * part) as Rgb;
 
 export const pack = (color: string): number => packRgb(rgb(color));
 
 /** A packed colour for a style sheet. */
-export const unpack = (color: number): string =>
-  `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`;
+export const unpack = (color: number): string => `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`;
 
 /** `part` of the way from one colour to the other. */
-export const mix = (from: string, to: string, part: number): number => packRgb(blend(rgb(from), rgb(to),
-  part));
+export const mix = (from: string, to: string, part: number): number => packRgb(blend(rgb(from), rgb(to), part));
 
 /** The fills in turn, then lighter, then darker. */
 const SHADES: Rgb[] = [
-  ...FILLS.map(rgb), ...FILLS.map((color) => blend(rgb(color), [255, 255, 255], 0.4)),
+  ...FILLS.map(rgb),
+  ...FILLS.map((color) => blend(rgb(color), [255, 255, 255], 0.4)),
   ...FILLS.map((color) => blend(rgb(color), [0, 0, 0], 0.16)),
 ];
 const PACKED_SHADES = SHADES.map(packRgb);

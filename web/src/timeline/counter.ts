@@ -1,26 +1,35 @@
 // Counters as step plots: per column of pixels the least and the largest value.
 
 import { upperBound } from "../data/search_sorted";
-import type { Track } from "../data/trace";
+import type { CounterTrack } from "../data/trace";
 import type { Theme } from "./colors";
 import type { Scale } from "./layout";
 import { formatValue } from "./time";
 
-const BLOCK = 64;
+const BLOCK_VALUES = 64;
 
-/** The least and largest value of each `BLOCK` values, and of all. */
-interface Summary { low: Float64Array; high: Float64Array; least: number; most: number }
+/** The least and largest value of each `BLOCK_VALUES` values, and of all. */
+interface Summary {
+  low: Float64Array;
+  high: Float64Array;
+  least: number;
+  most: number;
+}
 
 const summaries = new WeakMap<Float64Array, Summary>();
 
 function summaryOf(value: Float64Array): Summary {
   let summary = summaries.get(value);
   if (!summary) {
-    const blocks = Math.ceil(value.length / BLOCK);
-    summary = { low: new Float64Array(blocks).fill(Infinity), high: new Float64Array(blocks).fill(-Infinity),
-      least: Infinity, most: -Infinity };
+    const blocks = Math.ceil(value.length / BLOCK_VALUES);
+    summary = {
+      low: new Float64Array(blocks).fill(Infinity),
+      high: new Float64Array(blocks).fill(-Infinity),
+      least: Infinity,
+      most: -Infinity,
+    };
     for (let i = 0; i < value.length; i++) {
-      const block = Math.floor(i / BLOCK);
+      const block = Math.floor(i / BLOCK_VALUES);
       if (value[i] < summary.low[block]) summary.low[block] = value[i];
       if (value[i] > summary.high[block]) summary.high[block] = value[i];
     }
@@ -32,18 +41,24 @@ function summaryOf(value: Float64Array): Summary {
 }
 
 /** The ends of a counter's axis: zero is on it where all values have one sign. */
-export function axis(track: Track): { bottom: number; top: number } {
-  const { least, most } = summaryOf(track.counter!.value);
+export function axis(track: CounterTrack): { bottom: number; top: number } {
+  const { least, most } = summaryOf(track.counter.value);
   const bottom = Math.min(0, least);
   const top = Math.max(0, most);
   return { bottom, top: top > bottom ? top : bottom + 1 };
 }
 
 /** Draws a counter's plot and the ends of its axis at `x`, `y`, in CSS pixels. */
-export function drawCounter(context: CanvasRenderingContext2D, track: Track, scale: Scale, x: number,
+export function drawCounter(
+  context: CanvasRenderingContext2D,
+  track: CounterTrack,
+  scale: Scale,
+  x: number,
   y: number,
-  height: number, theme: Theme): void {
-  const { time, value } = track.counter!;
+  height: number,
+  theme: Theme,
+): void {
+  const { time, value } = track.counter;
   const { low, high } = summaryOf(value);
   const { bottom, top } = axis(track);
   const place = (v: number) => y + height - ((v - bottom) / (top - bottom)) * height;
@@ -60,8 +75,12 @@ export function drawCounter(context: CanvasRenderingContext2D, track: Track, sca
       const lower = Math.max(place(runLow), zero);
       context.fillRect(x + runFrom, upper, column - runFrom, lower - upper);
       context.globalAlpha = 1;
-      context.fillRect(x + runFrom, place(runHigh) - 0.5, column - runFrom, Math.max(1,
-        place(runLow) - place(runHigh)));
+      context.fillRect(
+        x + runFrom,
+        place(runHigh) - 0.5,
+        column - runFrom,
+        Math.max(1, place(runLow) - place(runHigh)),
+      );
       context.globalAlpha = 0.3;
     }
     runFrom = column;
@@ -77,9 +96,9 @@ export function drawCounter(context: CanvasRenderingContext2D, track: Track, sca
     if (item + 1 < time.length && time[item + 1] < until) {
       const last = upperBound(time, until) - 1;
       for (let i = item + 1; i <= last;) {
-        if (i % BLOCK === 0 && i + BLOCK <= last) {
-          take(low[i / BLOCK], high[i / BLOCK]);
-          i += BLOCK;
+        if (i % BLOCK_VALUES === 0 && i + BLOCK_VALUES <= last) {
+          take(low[i / BLOCK_VALUES], high[i / BLOCK_VALUES]);
+          i += BLOCK_VALUES;
         } else {
           take(value[i], value[i]);
           i++;

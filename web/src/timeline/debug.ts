@@ -1,11 +1,20 @@
 // What the tests see of the timeline.
 
 import type { Selection } from "../store";
+import type { TimelineControl } from "./control";
+import type { Painter } from "./painter";
 import { searchMatches } from "./search";
-import type { Timeline } from "./timeline";
+
+/** A timeline whose pictures can be measured, and made at once. */
+interface MeasuredTimeline extends TimelineControl {
+  readonly painter: Painter;
+  /** How long each of the last pictures took, ms of the processor. */
+  readonly frameTimes: number[];
+  draw(): void;
+}
 
 /** Puts the timeline where tests find it; returns the function that takes it away. */
-export function exposeToTests(timeline: Timeline): () => void {
+export function exposeToTests(timeline: MeasuredTimeline): () => void {
   const page = window as { __tracebridge?: Record<string, unknown> };
   page.__tracebridge = {
     ...page.__tracebridge,
@@ -13,17 +22,29 @@ export function exposeToTests(timeline: Timeline): () => void {
       painter: timeline.painter.kind,
       store: timeline.store,
       frameTimes: timeline.frameTimes,
-      rows: () => timeline.layout.rows.map(({ id, kind, label, detail, y, height, open, bands }) => ({ id,
-        kind, label,
-        detail, y, height, open, bands: bands.map((band) => band.kind) })),
+      rows: () =>
+        timeline.layout.rows.map(({ id, kind, label, detail, y, height, open, bands }) => ({
+          id,
+          kind,
+          label,
+          detail,
+          y,
+          height,
+          open,
+          bands: bands.map((band) => band.kind),
+        })),
       /** Where an item is in the page's coordinates; null where it is not in view. */
       box: (selection: Selection) => {
         const box = timeline.layout.box(selection);
         if (!box) return null;
         const { left, top } = timeline.elements.plot.getBoundingClientRect();
         const { from, quantum } = timeline.scale;
-        return { x: left + (box.start - from) / quantum, y: top + box.y - timeline.scrolled,
-          width: (box.end - box.start) / quantum, height: box.height };
+        return {
+          x: left + (box.start - from) / quantum,
+          y: top + box.y - timeline.scrolled,
+          width: (box.end - box.start) / quantum,
+          height: box.height,
+        };
       },
       /** The drawn colour at the page's coordinates, as red, green, blue. */
       pixel: (x: number, y: number) => {

@@ -1,18 +1,22 @@
 // What the page says about an item: under the pointer, and to screen readers.
 
 import { upperBound } from "../data/search_sorted";
-import { FLAG_NO_BEGIN, FLAG_NO_END, type SpanColumns, type Track } from "../data/trace";
+import { hasSpans, hasStates, type StateTrack } from "../data/trace";
+import { FLAG_NO_BEGIN, FLAG_NO_END, type SpanColumns } from "../data/track_columns";
 import type { Selection } from "../store";
 import { visibleName } from "../ui/text";
 import { itemTimes } from "./layout";
 import type { Model } from "./model";
 import { formatClock, formatDuration, formatMoment, formatValue, formatWall } from "./time";
 
-export interface Details { title: string; lines: [string, string][] }
+export interface Details {
+  title: string;
+  lines: [string, string][];
+}
 
 /** A longer text is cut in the tooltip. */
-const LONGEST = 600;
-const cut = (text: string) => visibleName(text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
+const MAX_TEXT_CHARS = 600;
+const cut = (text: string) => visibleName(text.length > MAX_TEXT_CHARS ? `${text.slice(0, MAX_TEXT_CHARS)}…` : text);
 
 /** A thread's name with that of its process, where the two differ. */
 function threadOfProcess({ trace }: Model, thread: number): string {
@@ -33,9 +37,9 @@ export function selfTime(spans: SpanColumns, item: number): number {
 
 /** How long a thread had a CPU within a period, or null where the trace does not say. */
 export function runningTime(model: Model, thread: number, from: number, to: number): number | null {
-  const track = model.byThread[thread].find(({ states }) => states);
+  const track = model.byThread[thread].find(hasStates);
   if (!track) return null;
-  const { start, end, cpu } = track.states!;
+  const { start, end, cpu } = track.states;
   let sum = 0;
   for (let i = model.strip(track).after(from); i < start.length && start[i] < to; i++) {
     if (cpu[i]) sum += Math.min(end[i], to) - Math.max(start[i], from);
@@ -44,21 +48,23 @@ export function runningTime(model: Model, thread: number, from: number, to: numb
 }
 
 function stateAt(model: Model, thread: number, time: number): [string, string][] {
-  const track = model.byThread[thread].find(({ states }) => states);
+  const track = model.byThread[thread].find(hasStates);
   if (!track) return [];
-  const item = upperBound(track.states!.start, time) - 1;
-  if (item < 0 || track.states!.end[item] < time) return [];
+  const item = upperBound(track.states.start, time) - 1;
+  if (item < 0 || track.states.end[item] < time) return [];
   return stateLines(model, track, item);
 }
 
-function stateLines(model: Model, track: Track, item: number): [string, string][] {
-  const { state, cpu, waker, start, end } = track.states!;
+function stateLines(model: Model, track: StateTrack, item: number): [string, string][] {
+  const { state, cpu, waker, start, end } = track.states;
   const on = cpu[item] ? ` on CPU ${cpu[item] - 1}` : "";
-  const lines: [string, string][] = [["State",
-    `${model.trace.strings[state[item]]}${on}, ${formatDuration(end[item] - start[item])}`]];
+  const lines: [string, string][] = [
+    ["State", `${model.trace.strings[state[item]]}${on}, ${formatDuration(end[item] - start[item])}`],
+  ];
+  const by = (at: number) => threadOfProcess(model, at - 1);
   // The wake-up that led to a state ended the state before it.
-  const at = waker?.[item] ? item : item > 0 && waker?.[item - 1] ? item - 1 : -1;
-  if (at >= 0) lines.push([at === item ? "Ended by" : "Woken by", threadOfProcess(model, waker![at] - 1)]);
+  if (waker?.[item]) lines.push(["Ended by", by(waker[item])]);
+  else if (item > 0 && waker?.[item - 1]) lines.push(["Woken by", by(waker[item - 1])]);
   return lines;
 }
 
@@ -68,16 +74,18 @@ export function details(model: Model, selection: Selection, pointer: number | nu
   if (selection.kind === "thread") return { title: threadOfProcess(model, selection.thread), lines: [] };
   if (selection.kind === "method") return { title: cut(trace.methodName(selection.method)), lines: [] };
   if (selection.kind === "name") return { title: cut(selection.name), lines: [] };
-  const track = trace.tracks[selection.track];
+  const track = trace.track(selection.track);
   if (!track || selection.item >= track.count) return null;
   const { item } = selection;
   const [start, end] = itemTimes(track, item);
-  const lines: [string, string][] = [["Start", formatMoment(start)], ["Clock",
-    `${formatClock(index, start)} (${index.clock})`]];
+  const lines: [string, string][] = [
+    ["Start", formatMoment(start)],
+    ["Clock", `${formatClock(index, start)} (${index.clock})`],
+  ];
   const wall = formatWall(index, start);
   if (wall) lines.push(["Wall time", wall]);
   let title = track.name;
-  if (track.spans) {
+  if (hasSpans(track)) {
     const { cpu, depth, flags, args, thread } = track.spans;
     title = trace.spanName(track, item);
     lines.push(["Duration", formatDuration(end - start)]);
@@ -101,10 +109,12 @@ export function details(model: Model, selection: Selection, pointer: number | nu
       const method = track.spans.label[item];
       lines.push(["Signature", cut(strings[trace.methods.signature[method]])]);
     }
-  } else if (track.states) {
+  } else if (hasStates(track)) {
     title = strings[track.states.state[item]];
-    lines.push(["Duration", formatDuration(end - start)], ...stateLines(model, track,
-      item).slice(track.states.cpu[item] ? 0 : 1));
+    lines.push(
+      ["Duration", formatDuration(end - start)],
+      ...stateLines(model, track, item).slice(track.states.cpu[item] ? 0 : 1),
+    );
   } else if (track.counter) {
     const unit = track.unit;
     title = `${track.name || track.role}: ${formatValue(track.counter.value[item], unit)}`;
@@ -131,7 +141,6 @@ export function announcement(model: Model, selection: Selection): string {
   const found = details(model, selection, null);
   if (!found) return "";
   const wanted = ["Duration", "Self", "Start", "Thread", "Woken by"];
-  const parts = found.lines.filter(([name]) => wanted.includes(name)).map(([name,
-    value]) => `${name} ${value}`);
+  const parts = found.lines.filter(([name]) => wanted.includes(name)).map(([name, value]) => `${name} ${value}`);
   return `Selected ${[found.title, ...parts].join(", ")}`;
 }

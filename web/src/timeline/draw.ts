@@ -2,6 +2,7 @@
 
 import type { Selection } from "../store";
 import { visibleName } from "../ui/text";
+import { context2d } from "./canvas";
 import { INK, mix, pack, type Theme } from "./colors";
 import { drawCounter } from "./counter";
 import type { Intervals } from "./intervals";
@@ -30,20 +31,20 @@ export interface Scene {
 
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
 /** Intervals narrower than this have no text. */
-const LEAST_TEXT = 22;
+const MIN_TEXT_PX = 22;
 /** VSYNC lines closer than this are not drawn. */
-const LEAST_VSYNC = 6;
+const MIN_VSYNC_PX = 6;
 /** Distance of the ruler's ticks and the gridlines, at least. */
-export const TICK_DISTANCE = 110;
+export const MIN_TICK_DISTANCE_PX = 110;
 /** A longer name is cut before it is measured. */
-const LONGEST_TEXT = 300;
-const MOST_REMEMBERED = 50000;
+const MAX_NAME_CHARS = 300;
+const MAX_REMEMBERED_NAMES = 50000;
 /** Hatching over threads is pale: not all that they did is missing. */
-const THREAD_HATCHING = 0.45;
-/** Room for the sign of a cut name, CSS pixels. */
-const ELLIPSIS = 10;
+const THREAD_HATCHING_ALPHA = 0.45;
+/** Room for the sign of a cut name. */
+const ELLIPSIS_PX = 10;
 
-const nothing = () => {};
+const nothing = () => undefined;
 
 export class Drawing {
   readonly context: CanvasRenderingContext2D;
@@ -54,8 +55,11 @@ export class Drawing {
   private hatch: CanvasPattern | null = null;
   private hatchColor = "";
 
-  constructor(private readonly painter: Painter, readonly overlay: HTMLCanvasElement) {
-    this.context = overlay.getContext("2d")!;
+  constructor(
+    private readonly painter: Painter,
+    readonly overlay: HTMLCanvasElement,
+  ) {
+    this.context = context2d(overlay);
   }
 
   draw(scene: Scene): void {
@@ -103,11 +107,11 @@ export class Drawing {
     };
     const to = scale.from + scale.width * scale.quantum;
     const { vsync } = model;
-    if (vsync.length > 1 && model.frameNs / scale.quantum >= LEAST_VSYNC) {
+    if (vsync.length > 1 && model.frameNs / scale.quantum >= MIN_VSYNC_PX) {
       const color = mix(theme.bg, theme.accent, 0.3);
       for (const time of vsync) if (time >= scale.from && time <= to) put(time, color);
     }
-    const step = rulerStep(TICK_DISTANCE * scale.quantum);
+    const step = rulerStep(MIN_TICK_DISTANCE_PX * scale.quantum);
     const color = mix(theme.bg, theme.line, 0.7);
     for (let tick = Math.ceil(scale.from / step); tick * step <= to; tick++) put(tick * step, color);
   }
@@ -126,13 +130,11 @@ export class Drawing {
         this.stack(band.stack, band.lineHeight, band.height, row, y, scene);
         break;
       case "states":
-        this.strip(model.strip(band.track), band.track.states!.state, model.palette("states"), y,
-          band.height, scene);
+        this.strip(model.strip(band.track), band.track.states.state, model.palette("states"), y, band.height, scene);
         break;
       case "ticks": {
         const { label } = band.track.instants ?? { label: new Uint32Array(band.track.count) };
-        this.strip(model.strip(band.track), label, model.palette("names", scene.found !== null), y,
-          band.height, scene);
+        this.strip(model.strip(band.track), label, model.palette("names", scene.found !== null), y, band.height, scene);
         break;
       }
       case "frames": {
@@ -146,8 +148,7 @@ export class Drawing {
     }
   }
 
-  private strip(row: Intervals, key: Uint32Array, palette: Uint32Array, y: number, height: number,
-    scene: Scene): void {
+  private strip(row: Intervals, key: Uint32Array, palette: Uint32Array, y: number, height: number, scene: Scene): void {
     const { from, quantum } = scene.scale;
     this.line.set(this.template);
     row.paint(this.line, from, quantum / scene.ratio, key, palette, Infinity, nothing);
@@ -163,31 +164,31 @@ export class Drawing {
     const underlined = selected?.levels(stack) ?? null;
     const palette = model.palette(stack.space, found !== null);
     const first = Math.max(0, Math.floor(-y / lineHeight));
-    const last = Math.min(Math.ceil(height / lineHeight), Math.ceil((scene.height - y) / lineHeight),
-      stack.levels);
+    const last = Math.min(Math.ceil(height / lineHeight), Math.ceil((scene.height - y) / lineHeight), stack.levels);
     for (let level = first; level < last; level++) {
       const top = y + level * lineHeight;
-      const text = (item: number, x0: number, x1: number) => this.text(stack, item, x0 / ratio, x1 / ratio,
-        top,
-        lineHeight, scene);
+      const text = (item: number, x0: number, x1: number) =>
+        this.text(stack, item, x0 / ratio, x1 / ratio, top, lineHeight, scene);
       this.line.set(this.template);
-      stack.row(level).paint(this.line, from, pixel, stack.key, palette, tall
-        ? LEAST_TEXT * ratio : Infinity, text);
-      marked?.[level]?.paint(this.line, from, pixel, stack.key, model.palette(stack.space), Infinity,
-        nothing);
+      stack.row(level).paint(this.line, from, pixel, stack.key, palette, tall ? MIN_TEXT_PX * ratio : Infinity, text);
+      marked?.[level]?.paint(this.line, from, pixel, stack.key, model.palette(stack.space), Infinity, nothing);
       this.put(top, tall ? lineHeight - 1 : lineHeight, scene);
       const marks = underlined?.[level];
-      if (!marks) continue;
-      marks.paint(this.line, from, pixel, stack.key, selected!.plain(stack.space, pack(theme.fg)), Infinity,
-        nothing);
+      if (!marks || !selected) continue;
+      marks.paint(this.line, from, pixel, stack.key, selected.plain(stack.space, pack(theme.fg)), Infinity, nothing);
       this.put(top + lineHeight - (tall ? 4 : 2), tall ? 3 : 2, scene);
     }
     if (row.process !== null && tall) this.lateFrames(stack, row.process, y, lineHeight, scene);
   }
 
   /** Marks the top of frames that took longer than a VSYNC period. */
-  private lateFrames(stack: Stack, process: number, y: number, lineHeight: number, { model, scale,
-    theme }: Scene): void {
+  private lateFrames(
+    stack: Stack,
+    process: number,
+    y: number,
+    lineHeight: number,
+    { model, scale, theme }: Scene,
+  ): void {
     const frames = model.framesOf(process);
     if (!frames || model.frameNs / scale.quantum < 2) return;
     const { intervals, over, track, item } = frames;
@@ -202,12 +203,10 @@ export class Drawing {
     }
   }
 
-  private text(stack: Stack, item: number, x0: number, x1: number, y: number, height: number,
-    scene: Scene): void {
+  private text(stack: Stack, item: number, x0: number, x1: number, y: number, height: number, scene: Scene): void {
     const key = stack.key[item];
     const name = scene.model.name(stack.space, key);
-    const text = this.fitted(this.shown(name), x1 - x0 - 6, stack.space === "methods"
-      || stack.space === "joint");
+    const text = this.fitted(this.shown(name), x1 - x0 - 6, stack.space === "methods" || stack.space === "joint");
     if (!text) return;
     const dim = scene.found !== null && !scene.found.has(stack.space, key);
     this.context.fillStyle = dim ? scene.theme.muted : INK;
@@ -223,15 +222,15 @@ export class Drawing {
       const before = text.lastIndexOf(".", dot - 1);
       if (dot > 0) return this.fitted(text.slice((before >= 0 ? before : dot) + 1), room, before >= 0);
     }
-    const letters = Math.floor((room - ELLIPSIS) / (width / text.length));
+    const letters = Math.floor((room - ELLIPSIS_PX) / (width / text.length));
     return letters >= 2 ? `${text.slice(0, letters)}…` : "";
   }
 
   private shown(name: string): string {
     let text = this.visible.get(name);
     if (text === undefined) {
-      if (this.visible.size > MOST_REMEMBERED) this.visible.clear();
-      this.visible.set(name, text = visibleName(name.slice(0, LONGEST_TEXT)));
+      if (this.visible.size > MAX_REMEMBERED_NAMES) this.visible.clear();
+      this.visible.set(name, (text = visibleName(name.slice(0, MAX_NAME_CHARS))));
     }
     return text;
   }
@@ -239,8 +238,8 @@ export class Drawing {
   private width(text: string): number {
     let width = this.widths.get(text);
     if (width === undefined) {
-      if (this.widths.size > MOST_REMEMBERED) this.widths.clear();
-      this.widths.set(text, width = this.context.measureText(text).width);
+      if (this.widths.size > MAX_REMEMBERED_NAMES) this.widths.clear();
+      this.widths.set(text, (width = this.context.measureText(text).width));
     }
     return width;
   }
@@ -249,7 +248,7 @@ export class Drawing {
   private losses(row: Row, periods: Intervals, y: number, { scale, theme }: Scene): void {
     const { context } = this;
     const height = row.height - 1;
-    context.globalAlpha = row.thread === null ? 1 : THREAD_HATCHING;
+    context.globalAlpha = row.thread === null ? 1 : THREAD_HATCHING_ALPHA;
     context.fillStyle = this.hatching(theme.danger);
     let drawn = -1;
     for (let i = periods.after(scale.from); i < periods.count; i++) {
@@ -266,7 +265,7 @@ export class Drawing {
     if (this.hatch && this.hatchColor === color) return this.hatch;
     const tile = document.createElement("canvas");
     tile.width = tile.height = 8;
-    const pen = tile.getContext("2d")!;
+    const pen = context2d(tile);
     pen.strokeStyle = color;
     pen.lineWidth = 1.5;
     for (const x of [-8, 0, 8]) {

@@ -1,17 +1,27 @@
 // Wheel, mouse, pen and fingers.
 
-import type { Timeline } from "./timeline";
+import type { TimelineControl } from "./control";
 
-/** A press that moves less is a click, CSS pixels. */
-const CLICK = 4;
-const LINE_PIXELS = 18;
+/** A press that moves less is a click. */
+const CLICK_MAX_MOVE_PX = 4;
+/** The height of a line, for wheels that turn by lines. */
+const WHEEL_LINE_PX = 18;
+/** The exponent of the zoom for each pixel that the wheel turns. */
+const WHEEL_ZOOM_PER_PX = 0.003;
+/** Two fingers count as no closer than this. */
+const MIN_PINCH_PX = 8;
 
-type Drag = {
-  kind: "pan" | "range" | "zoom"; x: number; y: number; from: number; scrolled: number; moved: boolean;
-};
+interface Drag {
+  kind: "pan" | "range" | "zoom";
+  x: number;
+  y: number;
+  from: number;
+  scrolled: number;
+  moved: boolean;
+}
 
 /** Has the elements of the timeline obey pointer and wheel; returns the function that ends this. */
-export function attachInput(timeline: Timeline): () => void {
+export function attachInput(timeline: TimelineControl): () => void {
   const { plot, root, overview, ruler } = timeline.elements;
   const fingers = new Map<number, { x: number; y: number }>();
   let drag: Drag | null = null;
@@ -23,53 +33,65 @@ export function attachInput(timeline: Timeline): () => void {
   };
   const timeAt = (x: number) => timeline.scale.from + x * timeline.scale.quantum;
 
-  root.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    const unit = event.deltaMode === 1 ? LINE_PIXELS : event.deltaMode === 2 ? timeline.bodyHeight : 1;
-    const [dx, dy] = [event.deltaX * unit, event.deltaY * unit];
-    if (event.ctrlKey || event.metaKey) timeline.zoom(Math.exp(Math.max(-1, Math.min(1, dy * 0.003))),
-      timeAt(at(event).x));
-    else if (event.shiftKey) timeline.pan((dy || dx) * timeline.scale.quantum);
-    else if (Math.abs(dx) > Math.abs(dy)) timeline.pan(dx * timeline.scale.quantum);
-    else timeline.scrollBy(dy);
-  }, { passive: false, signal });
+  root.addEventListener(
+    "wheel",
+    (event) => {
+      event.preventDefault();
+      const unit = event.deltaMode === 1 ? WHEEL_LINE_PX : event.deltaMode === 2 ? timeline.bodyHeight : 1;
+      const [dx, dy] = [event.deltaX * unit, event.deltaY * unit];
+      if (event.ctrlKey || event.metaKey)
+        timeline.zoom(Math.exp(Math.max(-1, Math.min(1, dy * WHEEL_ZOOM_PER_PX))), timeAt(at(event).x));
+      else if (event.shiftKey) timeline.pan((dy || dx) * timeline.scale.quantum);
+      else if (Math.abs(dx) > Math.abs(dy)) timeline.pan(dx * timeline.scale.quantum);
+      else timeline.scrollBy(dy);
+    },
+    { passive: false, signal },
+  );
 
-  plot.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0 && event.button !== 1) return;
-    plot.setPointerCapture(event.pointerId);
-    const { x, y } = at(event);
-    if (event.pointerType === "touch") fingers.set(event.pointerId, { x, y });
-    const kind = event.shiftKey ? "range" : event.altKey ? "zoom" : "pan";
-    drag = { kind, x, y, from: timeline.view.from, scrolled: timeline.scrolled, moved: false };
-    if (event.button === 1) event.preventDefault();
-  }, { signal });
+  plot.addEventListener(
+    "pointerdown",
+    (event) => {
+      if (event.button !== 0 && event.button !== 1) return;
+      plot.setPointerCapture(event.pointerId);
+      const { x, y } = at(event);
+      if (event.pointerType === "touch") fingers.set(event.pointerId, { x, y });
+      const kind = event.shiftKey ? "range" : event.altKey ? "zoom" : "pan";
+      drag = { kind, x, y, from: timeline.view.from, scrolled: timeline.scrolled, moved: false };
+      if (event.button === 1) event.preventDefault();
+    },
+    { signal },
+  );
 
-  plot.addEventListener("pointermove", (event) => {
-    const { x, y } = at(event);
-    const other = [...fingers].find(([id]) => id !== event.pointerId)?.[1];
-    const before = fingers.get(event.pointerId);
-    if (other && before) {
-      pinch(timeline, before, { x }, other);
-      fingers.set(event.pointerId, { x, y });
-      if (drag) drag.moved = true;
-      return;
-    }
-    if (!drag) {
+  plot.addEventListener(
+    "pointermove",
+    (event) => {
+      const { x, y } = at(event);
+      const other = [...fingers].find(([id]) => id !== event.pointerId)?.[1];
+      const before = fingers.get(event.pointerId);
+      if (other && before) {
+        pinch(timeline, before, { x }, other);
+        fingers.set(event.pointerId, { x, y });
+        if (drag) drag.moved = true;
+        return;
+      }
+      if (!drag) {
+        timeline.hoverAt(x, y);
+        return;
+      }
+      if (!drag.moved && Math.hypot(x - drag.x, y - drag.y) < CLICK_MAX_MOVE_PX) return;
+      drag.moved = true;
+      if (drag.kind === "pan") {
+        plot.classList.add("tl-dragging");
+        timeline.panTo(drag.from - (x - drag.x) * timeline.scale.quantum);
+        timeline.scrollTo(drag.scrolled - (y - drag.y));
+      } else {
+        const [a, b] = [timeAt(drag.x), timeAt(x)];
+        timeline.dragPeriod(drag.kind, Math.min(a, b), Math.max(a, b));
+      }
       timeline.hoverAt(x, y);
-      return;
-    }
-    if (!drag.moved && Math.hypot(x - drag.x, y - drag.y) < CLICK) return;
-    drag.moved = true;
-    if (drag.kind === "pan") {
-      plot.classList.add("tl-dragging");
-      timeline.panTo(drag.from - (x - drag.x) * timeline.scale.quantum);
-      timeline.scrollTo(drag.scrolled - (y - drag.y));
-    } else {
-      const [a, b] = [timeAt(drag.x), timeAt(x)];
-      timeline.dragPeriod(drag.kind, Math.min(a, b), Math.max(a, b));
-    }
-    timeline.hoverAt(x, y);
-  }, { signal });
+    },
+    { signal },
+  );
 
   const release = (event: PointerEvent) => {
     fingers.delete(event.pointerId);
@@ -82,8 +104,8 @@ export function attachInput(timeline: Timeline): () => void {
     }
     const { x, y } = at(event);
     if (done.moved) {
-      if (done.kind === "zoom") timeline.setView(Math.min(timeAt(done.x), timeAt(x)),
-        Math.max(timeAt(done.x), timeAt(x)));
+      if (done.kind === "zoom")
+        timeline.setView(Math.min(timeAt(done.x), timeAt(x)), Math.max(timeAt(done.x), timeAt(x)));
       timeline.dragPeriod(null, 0, 0);
       return;
     }
@@ -105,31 +127,47 @@ export function attachInput(timeline: Timeline): () => void {
 
   // On the ruler a drag chooses a period.
   let began = 0;
-  dragOn(ruler, (event) => (began = timeAt(at(event).x)), (event) => {
-    const now = timeAt(at(event).x);
-    timeline.dragPeriod("range", Math.min(began, now), Math.max(began, now));
-  }, signal);
+  dragOn(
+    ruler,
+    (event) => (began = timeAt(at(event).x)),
+    (event) => {
+      const now = timeAt(at(event).x);
+      timeline.dragPeriod("range", Math.min(began, now), Math.max(began, now));
+    },
+    signal,
+  );
   return () => ended.abort();
 }
 
-function dragOn(element: HTMLElement, press: (event: PointerEvent) => void,
+function dragOn(
+  element: HTMLElement,
+  press: (event: PointerEvent) => void,
   move: (event: PointerEvent) => void,
-  signal: AbortSignal): void {
-  element.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    element.setPointerCapture(event.pointerId);
-    press(event);
-  }, { signal });
-  element.addEventListener("pointermove", (event) => {
-    if (element.hasPointerCapture(event.pointerId)) move(event);
-  }, { signal });
+  signal: AbortSignal,
+): void {
+  element.addEventListener(
+    "pointerdown",
+    (event) => {
+      if (event.button !== 0) return;
+      element.setPointerCapture(event.pointerId);
+      press(event);
+    },
+    { signal },
+  );
+  element.addEventListener(
+    "pointermove",
+    (event) => {
+      if (element.hasPointerCapture(event.pointerId)) move(event);
+    },
+    { signal },
+  );
 }
 
 /** One of two fingers moved: zooms by their distance, and pans with it. */
-function pinch(timeline: Timeline, before: { x: number }, now: { x: number }, other: { x: number }): void {
+function pinch(timeline: TimelineControl, before: { x: number }, now: { x: number }, other: { x: number }): void {
   const { from, quantum, width } = timeline.scale;
-  const spread = Math.max(8, Math.abs(now.x - other.x));
-  const factor = Math.max(8, Math.abs(before.x - other.x)) / spread;
+  const spread = Math.max(MIN_PINCH_PX, Math.abs(now.x - other.x));
+  const factor = Math.max(MIN_PINCH_PX, Math.abs(before.x - other.x)) / spread;
   const fixed = from + other.x * quantum;
   timeline.setView(fixed - other.x * quantum * factor, fixed + (width - other.x) * quantum * factor);
 }

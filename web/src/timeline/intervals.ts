@@ -19,10 +19,10 @@ interface Level {
 }
 
 /** Rows shorter than this are drawn as they are. */
-const LEAST_TO_MERGE = 512;
+const MIN_INTERVALS_TO_MERGE = 512;
 const SAMPLES = 1024;
 /** A level must have at most this part of the runs of the finer one. */
-const WORTH_A_LEVEL = 0.6;
+const MAX_LEVEL_PART = 0.6;
 
 /** Intervals that do not overlap, in order of time: a selection of the items of some columns. */
 export class Intervals {
@@ -33,8 +33,11 @@ export class Intervals {
   private spaced = 0;
 
   /** `order` holds the items of this row; null: all of them. */
-  constructor(readonly start: Float64Array, readonly end: Float64Array,
-    readonly order: Uint32Array | null = null) {
+  constructor(
+    readonly start: Float64Array,
+    readonly end: Float64Array,
+    readonly order: Uint32Array | null = null,
+  ) {
     this.count = order ? order.length : start.length;
   }
 
@@ -89,9 +92,15 @@ export class Intervals {
    * `wide` for each single interval of at least `wideFrom` pixels. Where several share a pixel,
      the longest shows.
    */
-  paint(line: Uint32Array, from: number, quantum: number, key: Uint32Array, palette: Uint32Array,
+  paint(
+    line: Uint32Array,
+    from: number,
+    quantum: number,
+    key: Uint32Array,
+    palette: Uint32Array,
     wideFrom: number,
-    wide: (item: number, x0: number, x1: number) => void): void {
+    wide: (item: number, x0: number, x1: number) => void,
+  ): void {
     const level = this.level(quantum);
     const width = line.length;
     let taken = -1;
@@ -137,7 +146,7 @@ export class Intervals {
 
   /** The coarsest level whose runs are no longer than `quantum`; null: draw each interval. */
   private level(quantum: number): Level | null {
-    if (this.count < LEAST_TO_MERGE) return null;
+    if (this.count < MIN_INTERVALS_TO_MERGE) return null;
     if (!this.levels && quantum !== Infinity) {
       // The first picture needs one level alone, which is quicker than all of them.
       this.spaced ||= this.spacing();
@@ -163,10 +172,10 @@ export class Intervals {
     for (let quantum = (this.spaced ||= this.spacing()) * 2; quantum < span; quantum *= 2) {
       const made = this.coarser(from, quantum);
       const before: number = from ? from.start.length : this.count;
-      if (made.start.length > before * WORTH_A_LEVEL) continue;
+      if (made.start.length > before * MAX_LEVEL_PART) continue;
       levels.push(made);
       from = made;
-      if (made.start.length < LEAST_TO_MERGE) break;
+      if (made.start.length < MIN_INTERVALS_TO_MERGE) break;
     }
     return levels;
   }
@@ -184,8 +193,13 @@ export class Intervals {
 
   private coarser(from: Level | null, quantum: number): Level {
     const count = from ? from.start.length : this.count;
-    const made = { start: new Float64Array(count), end: new Float64Array(count), item: new Uint32Array(count),
-      length: new Float32Array(count), single: new Uint8Array(count) };
+    const made = {
+      start: new Float64Array(count),
+      end: new Float64Array(count),
+      item: new Uint32Array(count),
+      length: new Float32Array(count),
+      single: new Uint8Array(count),
+    };
     let at = -1;
     for (let i = 0; i < count; i++) {
       const item = from ? from.item[i] : this.item(i);
@@ -209,8 +223,13 @@ export class Intervals {
       made.single[at] = from ? from.single[i] : 1;
     }
     const used = at + 1;
-    return { quantum, start: made.start.slice(0, used), end: made.end.slice(0, used),
+    return {
+      quantum,
+      start: made.start.slice(0, used),
+      end: made.end.slice(0, used),
       item: made.item.slice(0, used),
-      length: made.length.slice(0, used), single: made.single.slice(0, used) };
+      length: made.length.slice(0, used),
+      single: made.single.slice(0, used),
+    };
   }
 }

@@ -1,6 +1,7 @@
 // The timeline's keys.
 
-import type { Timeline } from "./timeline";
+import type { TimelineControl } from "./control";
+import type { Navigator } from "./navigate";
 
 /** What each key does, for the page's help. */
 export const KEYS: [string, string][] = [
@@ -23,33 +24,77 @@ export const KEYS: [string, string][] = [
   ["Escape", "drop the chosen period, then the selection"],
 ];
 
-const PAN = 0.12;
-const ZOOM = 0.75;
+/** How far a key pans, and how far it scrolls, as a part of what is in view. */
+const PAN_STEP_PART = 0.12;
+const SCROLL_STEP_PART = 0.8;
+/** A key makes the period in view this much shorter or longer. */
+const ZOOM_STEP_FACTOR = 0.75;
 
 /** Does what a pressed key asks for; true where the key is the timeline's. */
-export function handleKey(timeline: Timeline, event: KeyboardEvent): boolean {
+export function handleKey(timeline: TimelineControl, navigator: Navigator, event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey) return false;
   const span = timeline.view.to - timeline.view.from;
   switch (event.key.length === 1 ? event.key.toLowerCase() : event.key) {
-    case "w": case "+": case "=": timeline.zoom(ZOOM); break;
-    case "s": case "-": timeline.zoom(1 / ZOOM); break;
-    case "a": timeline.pan(-span * PAN); break;
-    case "d": timeline.pan(span * PAN); break;
-    case "f": case "Home": timeline.fit(); break;
-    case "ArrowLeft": timeline.navigator.beside(-1, event.shiftKey); break;
-    case "ArrowRight": timeline.navigator.beside(1, event.shiftKey); break;
-    case "ArrowUp": timeline.navigator.vertical(-1); break;
-    case "ArrowDown": timeline.navigator.vertical(1); break;
-    case "[": timeline.navigator.otherRow(-1); break;
-    case "]": timeline.navigator.otherRow(1); break;
-    case "PageUp": timeline.scrollBy(-timeline.bodyHeight * 0.8); break;
-    case "PageDown": timeline.scrollBy(timeline.bodyHeight * 0.8); break;
-    case "Enter": timeline.zoomToSelection(); break;
-    case "m": timeline.rangeOfSelection(); break;
-    case "b": timeline.toggleBookmark(); break;
-    case "r": timeline.toggleArrows(); break;
-    case "Escape": timeline.drop(); break;
-    default: return false;
+    case "w":
+    case "+":
+    case "=":
+      timeline.zoom(ZOOM_STEP_FACTOR);
+      break;
+    case "s":
+    case "-":
+      timeline.zoom(1 / ZOOM_STEP_FACTOR);
+      break;
+    case "a":
+      timeline.pan(-span * PAN_STEP_PART);
+      break;
+    case "d":
+      timeline.pan(span * PAN_STEP_PART);
+      break;
+    case "f":
+    case "Home":
+      timeline.fit();
+      break;
+    case "ArrowLeft":
+      navigator.beside(-1, event.shiftKey);
+      break;
+    case "ArrowRight":
+      navigator.beside(1, event.shiftKey);
+      break;
+    case "ArrowUp":
+      navigator.vertical(-1);
+      break;
+    case "ArrowDown":
+      navigator.vertical(1);
+      break;
+    case "[":
+      navigator.otherRow(-1);
+      break;
+    case "]":
+      navigator.otherRow(1);
+      break;
+    case "PageUp":
+      timeline.scrollBy(-timeline.bodyHeight * SCROLL_STEP_PART);
+      break;
+    case "PageDown":
+      timeline.scrollBy(timeline.bodyHeight * SCROLL_STEP_PART);
+      break;
+    case "Enter":
+      timeline.zoomToSelection();
+      break;
+    case "m":
+      timeline.rangeOfSelection();
+      break;
+    case "b":
+      timeline.toggleBookmark();
+      break;
+    case "r":
+      timeline.toggleArrows();
+      break;
+    case "Escape":
+      timeline.drop();
+      break;
+    default:
+      return false;
   }
   return true;
 }

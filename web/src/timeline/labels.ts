@@ -4,10 +4,13 @@ import { visibleName } from "../ui/text";
 import type { Layout } from "./layout";
 import type { Row } from "./rows";
 
-interface Label { row: Row; element: HTMLElement }
+interface Label {
+  row: Row;
+  element: HTMLElement;
+}
 
 /** Characters of a name that a label shows at most. */
-const LONGEST = 200;
+const MAX_NAME_CHARS = 200;
 
 export class Labels {
   private shown: Label[] = [];
@@ -28,8 +31,9 @@ export class Labels {
     while (last < layout.rows.length && layout.rows[last].y < scrolled + height) last++;
     if (this.drawn !== layout.rows || first !== this.first || last !== this.last) {
       const focused = this.shown.find(({ element }) => element.contains(document.activeElement));
-      const control = focused ? [...focused.element.querySelectorAll("button")].indexOf(
-        document.activeElement as HTMLButtonElement) : -1;
+      const control = focused
+        ? [...focused.element.querySelectorAll("button")].indexOf(document.activeElement as HTMLButtonElement)
+        : -1;
       this.shown = layout.rows.slice(first, last).map((row) => ({ row, element: this.make(row) }));
       this.parent.replaceChildren(...this.shown.map(({ element }) => element));
       const again = focused && this.shown.find(({ row }) => row.id === focused.row.id);
@@ -50,13 +54,13 @@ export class Labels {
     element.className = `tl-label tl-${row.kind}`;
     element.style.paddingLeft = `${6 + row.indent * 12}px`;
     element.style.height = `${Math.min(row.height, row.kind === "row" ? 40 : row.height)}px`;
-    const text = visibleName(row.label.slice(0, LONGEST)) || "(no name)";
+    const text = visibleName(row.label.slice(0, MAX_NAME_CHARS)) || "(no name)";
     const name = document.createElement("span");
     name.className = "tl-name";
     name.textContent = text;
     const detail = document.createElement("span");
     detail.className = "tl-detail";
-    detail.textContent = visibleName(row.detail.slice(0, LONGEST));
+    detail.textContent = visibleName(row.detail.slice(0, MAX_NAME_CHARS));
     const toggles = row.open !== null;
     if (row.kind !== "row") {
       const button = this.button(() => this.onToggle(row));
@@ -77,8 +81,9 @@ export class Labels {
         space.className = "tl-fold";
         element.append(space);
       }
-      if (row.thread !== null) {
-        const button = this.button(() => this.onThread(row.thread!));
+      const { thread } = row;
+      if (thread !== null) {
+        const button = this.button(() => this.onThread(thread));
         button.append(name, detail);
         element.append(button);
       } else element.append(name, detail);

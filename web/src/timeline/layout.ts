@@ -1,21 +1,31 @@
 // Where each row and each item lies, and what lies at a place.
 
 import { firstWhere, upperBound } from "../data/search_sorted";
-import type { Track } from "../data/trace";
-import type { Selection } from "../store";
+import type { Trace, Track } from "../data/trace";
+import type { Range, Selection } from "../store";
 import type { Model } from "./model";
 import { type Band, buildRows, type Folds, hiding, type Row } from "./rows";
 
 /** The part of the trace that a picture shows: `quantum` ns to a CSS pixel, from `from` on. */
-export interface Scale { from: number; quantum: number; width: number }
+export interface Scale {
+  from: number;
+  quantum: number;
+  width: number;
+}
 
 /** What lies at a place. */
 export interface Hit {
-  row: Row; band: Band; selection: Selection; start: number; end: number; y: number; height: number;
+  row: Row;
+  band: Band;
+  selection: Selection;
+  start: number;
+  end: number;
+  y: number;
+  height: number;
 }
 
-/** How far from a thin item the pointer may be, CSS pixels. */
-const SLACK = 3;
+/** How far from a thin item the pointer may be. */
+const SLACK_PX = 3;
 
 export class Layout {
   rows: Row[] = [];
@@ -30,7 +40,7 @@ export class Layout {
 
   rebuild(): void {
     this.rows = buildRows(this.model, this.folds);
-    const last = this.rows[this.rows.length - 1];
+    const last = this.rows.at(-1);
     this.height = last ? last.y + last.height : 0;
     this.places = new Map();
     this.threads = new Map();
@@ -66,8 +76,7 @@ export class Layout {
   unfold(track: Pick<Track, "id" | "thread" | "process" | "cpu" | "kind">): boolean {
     let changed = false;
     for (const id of hiding(this.model, track)) {
-      if (track.id < 0 ? track.thread !== null
-        && this.threads.has(track.thread) : this.places.has(track.id)) break;
+      if (track.id < 0 ? track.thread !== null && this.threads.has(track.thread) : this.places.has(track.id)) break;
       if (this.folds.get(id) === true) continue;
       this.folds.set(id, true);
       this.rebuild();
@@ -81,7 +90,7 @@ export class Layout {
     if (!("track" in selection)) return null;
     const { track: id, item } = selection;
     const place = this.places.get(id);
-    const track = this.model.trace.tracks[id];
+    const track = this.model.trace.track(id);
     if (!place || !track || item >= track.count) return null;
     const { row, band } = place;
     const y = row.y + band.y;
@@ -89,8 +98,7 @@ export class Layout {
       const at = band.stack.find(id, item);
       const top = band.stack.level[at] * band.lineHeight;
       if (top >= band.height) return null;
-      return { row, band, start: band.stack.start[at], end: band.stack.end[at], y: y + top,
-        height: band.lineHeight };
+      return { row, band, start: band.stack.start[at], end: band.stack.end[at], y: y + top, height: band.lineHeight };
     }
     const [start, end] = itemTimes(track, item);
     return { row, band, start, end, y, height: band.height };
@@ -98,12 +106,12 @@ export class Layout {
 
   /** What is drawn at `x` in the picture and `y` in the rows. */
   hit(x: number, y: number, scale: Scale): Hit | null {
-    const row = this.rows[this.firstRow(y)];
+    const row = this.rows.at(this.firstRow(y));
     if (!row || y < row.y) return null;
     const band = row.bands.find((one) => y >= row.y + one.y && y < row.y + one.y + one.height);
     if (!band) return null;
     const time = scale.from + x * scale.quantum;
-    const slack = SLACK * scale.quantum;
+    const slack = SLACK_PX * scale.quantum;
     const top = row.y + band.y;
     const inner = { row, band, y: top, height: band.height };
     switch (band.kind) {
@@ -114,19 +122,29 @@ export class Layout {
         const at = stack.row(level).at(time, scale.quantum, slack);
         if (at < 0) return null;
         const { track, item } = stack.source(at);
-        return { row, band, selection: { kind: "span", track: track.id, item }, start: stack.start[at],
-          end: stack.end[at], y: top + level * lineHeight, height: lineHeight };
+        return {
+          row,
+          band,
+          selection: { kind: "span", track: track.id, item },
+          start: stack.start[at],
+          end: stack.end[at],
+          y: top + level * lineHeight,
+          height: lineHeight,
+        };
       }
       case "frames": {
         const { intervals, track, item } = band.frames;
         const at = intervals.at(time, scale.quantum, slack);
         if (at < 0) return null;
-        return { ...inner, selection: { kind: "span", track: track[at], item: item[at] },
+        return {
+          ...inner,
+          selection: { kind: "span", track: track[at], item: item[at] },
           start: intervals.start[at],
-          end: intervals.end[at] };
+          end: intervals.end[at],
+        };
       }
       case "counter": {
-        const item = upperBound(band.track.counter!.time, time) - 1;
+        const item = upperBound(band.track.counter.time, time) - 1;
         if (item < 0) return null;
         const [start, end] = itemTimes(band.track, item);
         return { ...inner, selection: { kind: "counter", track: band.track.id, item }, start, end };
@@ -148,5 +166,16 @@ export function itemTimes(track: Track, item: number): [number, number] {
   const columns = spans ?? states ?? losses;
   if (columns) return [columns.start[item], columns.end[item]];
   if (counter) return [counter.time[item], counter.time[item + 1] ?? counter.time[item]];
-  return [instants!.time[item], instants!.time[item]];
+  // Arrows are the only tracks without any of these, and an arrow is no item.
+  const time = instants?.time[item] ?? 0;
+  return [time, time];
+}
+
+/** The period of a selection, or null where it has none. */
+export function periodOf(trace: Trace, selection: Selection | null): Range | null {
+  if (!selection || !("track" in selection)) return null;
+  const track = trace.track(selection.track);
+  if (!track || selection.item >= track.count) return null;
+  const [from, to] = itemTimes(track, selection.item);
+  return { from, to };
 }

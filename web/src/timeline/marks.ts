@@ -7,8 +7,10 @@ import type { KeySpace, Stack } from "./stack";
 export class Marks {
   private readonly flags: Record<KeySpace, Uint8Array>;
   private readonly rows = new Map<Stack, (Intervals | null)[]>();
-  private readonly solid: { color: number; palettes: Partial<Record<KeySpace, Uint32Array>> } = { color: 0,
-    palettes: {} };
+  private readonly solid: { color: number; palettes: Partial<Record<KeySpace, Uint32Array>> } = {
+    color: 0,
+    palettes: {},
+  };
 
   /** `names`, `methods` and `threads` hold 1 where a name, a method, or a thread (by index + 1) is marked. */
   constructor(names: Uint8Array, methods: Uint8Array, threads: Uint8Array) {
@@ -20,8 +22,11 @@ export class Marks {
 
   static none(model: Model): [Uint8Array, Uint8Array, Uint8Array] {
     const { strings, methods, threads } = model.trace;
-    return [new Uint8Array(strings.length), new Uint8Array(methods?.name.length ?? 0),
-      new Uint8Array(threads.length + 1)];
+    return [
+      new Uint8Array(strings.length),
+      new Uint8Array(methods?.name.length ?? 0),
+      new Uint8Array(threads.length + 1),
+    ];
   }
 
   has(space: KeySpace, key: number): boolean {
@@ -35,7 +40,7 @@ export class Marks {
   /** The marked items of each level. */
   levels(stack: Stack): (Intervals | null)[] {
     let levels = this.rows.get(stack);
-    if (!levels) this.rows.set(stack, levels = stack.marked(this.flags[stack.space]));
+    if (!levels) this.rows.set(stack, (levels = stack.marked(this.flags[stack.space])));
     return levels;
   }
 

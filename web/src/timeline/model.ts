@@ -1,7 +1,8 @@
 // What the timeline computes once for a trace: stacks, colours, frames, the VSYNC period, and the overall
 // activity.
 
-import type { LossColumns, Trace, Track } from "../data/trace";
+import { hasSpans, type SpanTrack, type Trace, type Track } from "../data/trace";
+import type { LossColumns } from "../data/track_columns";
 import { deal, faded, mix, readTheme, stateColor, threadColors, type Theme, unpack } from "./colors";
 import { Intervals } from "./intervals";
 import { type KeySpace, Stack } from "./stack";
@@ -12,6 +13,7 @@ const FRAME_NAMES = /^(Choreographer#doFrame|doFrame|DrawFrames?)\b/;
 const ACTIVITY_BUCKETS = 1024;
 /** Slices begin elsewhere in the palette than methods, so that a slice and the call in it differ. */
 const FIRST_NAME_COLOR = 5;
+const NO_TIMES = new Float64Array(0);
 
 /** The frames of a process: slices that should end within a VSYNC period. */
 export interface Frames {
@@ -29,7 +31,7 @@ const models = new WeakMap<Trace, Model>();
 /** The model of a trace, which is made once. */
 export function modelOf(trace: Trace): Model {
   let model = models.get(trace);
-  if (!model) models.set(trace, model = new Model(trace));
+  if (!model) models.set(trace, (model = new Model(trace)));
   return model;
 }
 
@@ -53,9 +55,12 @@ export class Model {
   /** The periods in which any CPU lost events, or null where none did. */
   readonly losses: Intervals | null;
   private readonly frames = new Map<number, Frames | null>();
-  private colors: { theme: Theme; palettes: Record<KeySpace, Uint32Array>; dim: Partial<Record<KeySpace,
-    Uint32Array>>;
-    states: Uint32Array; } | null = null;
+  private colors: {
+    theme: Theme;
+    palettes: Record<KeySpace, Uint32Array>;
+    dim: Partial<Record<KeySpace, Uint32Array>>;
+    states: Uint32Array;
+  } | null = null;
   /** The colours of names, methods and threads, in any theme. */
   readonly dealt: Record<KeySpace, Uint32Array>;
 
@@ -76,7 +81,10 @@ export class Model {
     joint.set(methods, names.length);
     this.dealt = { names, methods, joint, threads: threadColors(trace.threads) };
     this.vsync = this.findVsync();
-    const steps = this.vsync.slice(1).map((time, i) => time - this.vsync[i]).sort();
+    const steps = this.vsync
+      .slice(1)
+      .map((time, i) => time - this.vsync[i])
+      .sort();
     const period = steps[steps.length >> 1];
     this.frameNs = period > 2e6 && period < 50e6 ? period : DEFAULT_FRAME_NS;
     this.activity = this.findActivity();
@@ -84,16 +92,16 @@ export class Model {
   }
 
   /** The stack of nested tracks, which is made once. */
-  stack(tracks: Track[]): Stack {
+  stack(tracks: SpanTrack[]): Stack {
     const id = tracks.map((track) => track.id).join();
     let stack = this.stacks.get(id);
-    if (!stack) this.stacks.set(id, stack = new Stack(tracks, this.trace.strings.length));
+    if (!stack) this.stacks.set(id, (stack = new Stack(tracks, this.trace.strings.length)));
     return stack;
   }
 
   /** The slices and calls of a thread that nest in each other. */
-  nested(thread: number): Track[] {
-    return this.byThread[thread].filter(({ role }) => role === "atrace" || role === "methods");
+  nested(thread: number): SpanTrack[] {
+    return this.byThread[thread].filter(hasSpans).filter(({ role }) => role === "atrace" || role === "methods");
   }
 
   /** A track's items as one row: states, losses, and instants. */
@@ -101,8 +109,8 @@ export class Model {
     let strip = this.strips.get(track.id);
     if (!strip) {
       const { states, losses, instants } = track;
-      strip = instants ? new Intervals(instants.time, instants.time)
-        : new Intervals((states ?? losses)!.start, (states ?? losses)!.end);
+      const { start, end } = states ?? losses ?? { start: NO_TIMES, end: NO_TIMES };
+      strip = instants ? new Intervals(instants.time, instants.time) : new Intervals(start, end);
       this.strips.set(track.id, strip);
     }
     return strip;
@@ -110,14 +118,18 @@ export class Model {
 
   /** The periods in which one of the tracks lost events, or null where there are none. */
   lossesOf(tracks: Track[]): Intervals | null {
-    const lossy = tracks.filter(({ losses, count }) => losses && count > 0);
-    return lossy.length === 0 ? null : united(lossy.map(({ losses }) => losses!));
+    const lossy = tracks.flatMap(({ losses, count }) => (losses && count > 0 ? [losses] : []));
+    return lossy.length === 0 ? null : united(lossy);
   }
 
   setTheme(element: Element): Theme {
     const theme = readTheme(element);
-    this.colors = { theme, palettes: this.dealt, dim: {},
-      states: new Uint32Array(this.trace.strings.length).fill(mix(theme.bg, theme.muted, 0.22)) };
+    this.colors = {
+      theme,
+      palettes: this.dealt,
+      dim: {},
+      states: new Uint32Array(this.trace.strings.length).fill(mix(theme.bg, theme.muted, 0.22)),
+    };
     const used = new Set<number>();
     for (const { states } of this.trace.tracks) if (states) for (const id of states.state) used.add(id);
     for (const id of used) this.colors.states[id] = stateColor(this.trace.strings[id], theme);
@@ -134,7 +146,8 @@ export class Model {
   }
 
   palette(space: KeySpace | "states", dim = false): Uint32Array {
-    const colors = this.colors!;
+    const { colors } = this;
+    if (!colors) throw new Error("a palette was asked for before a theme was set");
     if (space === "states") return colors.states;
     if (!dim) return colors.palettes[space];
     return (colors.dim[space] ??= faded(colors.palettes[space], colors.theme));
@@ -143,7 +156,7 @@ export class Model {
   /** The frames that the threads of a process drew, or null where it has no such markers. */
   framesOf(process: number): Frames | null {
     let frames = this.frames.get(process);
-    if (frames === undefined) this.frames.set(process, frames = this.findFrames(process));
+    if (frames === undefined) this.frames.set(process, (frames = this.findFrames(process)));
     return frames;
   }
 
@@ -157,7 +170,7 @@ export class Model {
         if (role !== "atrace" || !spans || strings.length === 0) continue;
         for (let i = 0; i < spans.label.length; i++) {
           if (!wanted[spans.label[i]]) continue;
-          const last = found[found.length - 1];
+          const last = found.at(-1);
           if (last && last.end > spans.start[i]) continue;
           found.push({ start: spans.start[i], end: spans.end[i], track: id, item: i });
         }
@@ -167,17 +180,20 @@ export class Model {
     found.sort((a, b) => a.start - b.start);
     const over = Uint32Array.from(found, ({ start, end }) => (end - start > this.frameNs ? 1 : 0));
     return {
-      intervals: new Intervals(Float64Array.from(found, (f) => f.start), Float64Array.from(found,
-        (f) => f.end)),
-      over, track: Uint32Array.from(found, (f) => f.track), item: Uint32Array.from(found, (f) => f.item),
+      intervals: new Intervals(
+        Float64Array.from(found, (f) => f.start),
+        Float64Array.from(found, (f) => f.end),
+      ),
+      over,
+      track: Uint32Array.from(found, (f) => f.track),
+      item: Uint32Array.from(found, (f) => f.item),
       late: over.reduce((sum, one) => sum + one, 0),
     };
   }
 
   /** Marks the names of slices that are frames. */
   frameNames(): Uint8Array {
-    return (this.frameFlags ??= Uint8Array.from(this.trace.strings, (name) => (FRAME_NAMES.test(name)
-      ? 1 : 0)));
+    return (this.frameFlags ??= Uint8Array.from(this.trace.strings, (name) => (FRAME_NAMES.test(name) ? 1 : 0)));
   }
   private frameFlags: Uint8Array | null = null;
 
@@ -197,7 +213,7 @@ export class Model {
       if (totals[id] === 0) return;
       const bare = name.slice(0, 200).replace(/\d+/g, "#");
       let of = groups.get(bare);
-      if (of === undefined) groups.set(bare, of = groups.size);
+      if (of === undefined) groups.set(bare, (of = groups.size));
       group[id] = of;
     });
     const sums = new Float64Array(groups.size);
@@ -215,20 +231,21 @@ export class Model {
 
   private findVsync(): Float64Array {
     const tracks = this.trace.tracks.filter(({ role, count }) => role === "vsync" && count > 0);
-    const best = tracks.find(({ name }) => /app/i.test(name)) ?? tracks[0];
-    return best?.counter?.time ?? best?.instants?.time ?? new Float64Array(0);
+    const best = tracks.find(({ name }) => /app/i.test(name)) ?? tracks.at(0);
+    return best?.counter?.time ?? best?.instants?.time ?? NO_TIMES;
   }
 
   private findActivity(): Float32Array {
     const { tracks, duration } = this.trace;
     const activity = new Float32Array(ACTIVITY_BUCKETS);
     const bucket = Math.max(duration, 1) / ACTIVITY_BUCKETS;
-    const running = tracks.filter(({ role, spans }) => role === "running" && spans);
-    for (const { spans } of running.length > 0 ? running : tracks.filter((track) => track.spans)) {
-      for (let i = 0; i < spans!.start.length; i++) {
-        if (spans!.depth[i] > 0) continue;
-        const end = Math.min(spans!.end[i], duration);
-        for (let time = Math.max(0, spans!.start[i]); time < end;) {
+    const spanTracks = tracks.filter(hasSpans);
+    const running = spanTracks.filter(({ role }) => role === "running");
+    for (const { spans } of running.length > 0 ? running : spanTracks) {
+      for (let i = 0; i < spans.start.length; i++) {
+        if (spans.depth[i] > 0) continue;
+        const end = Math.min(spans.end[i], duration);
+        for (let time = Math.max(0, spans.start[i]); time < end;) {
           const at = Math.min(ACTIVITY_BUCKETS - 1, Math.floor(time / bucket));
           const stop = Math.min(end, Math.max((at + 1) * bucket, time + 1));
           activity[at] += stop - time;
@@ -246,9 +263,12 @@ function united(columns: LossColumns[]): Intervals {
   const all = columns.flatMap(({ start, end }) => Array.from(start, (from, i) => ({ from, to: end[i] })));
   const apart: { from: number; to: number }[] = [];
   for (const { from, to } of all.sort((a, b) => a.from - b.from)) {
-    const last = apart[apart.length - 1];
+    const last = apart.at(-1);
     if (last && from <= last.to) last.to = Math.max(last.to, to);
     else apart.push({ from, to });
   }
-  return new Intervals(Float64Array.from(apart, ({ from }) => from), Float64Array.from(apart, ({ to }) => to));
+  return new Intervals(
+    Float64Array.from(apart, ({ from }) => from),
+    Float64Array.from(apart, ({ to }) => to),
+  );
 }

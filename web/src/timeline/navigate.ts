@@ -1,13 +1,12 @@
 // Steps from the selection to its neighbours.
 
 import type { Selection } from "../store";
-import { itemTimes } from "./layout";
+import type { TimelineControl } from "./control";
 import type { Band } from "./rows";
 import type { Stack } from "./stack";
-import type { Timeline } from "./timeline";
 
 export class Navigator {
-  constructor(private readonly timeline: Timeline) {}
+  constructor(private readonly timeline: TimelineControl) {}
 
   /** Selects the previous or next item of the row, or the one with the same name. */
   beside(by: 1 | -1, sameName: boolean): void {
@@ -25,8 +24,7 @@ export class Navigator {
     const track = this.timeline.model.trace.tracks[selection.track];
     const label = track.states?.state ?? track.instants?.label;
     let item = selection.item + by;
-    while (sameName && label && item >= 0 && item < track.count
-      && label[item] !== label[selection.item]) item += by;
+    while (sameName && label && item >= 0 && item < track.count && label[item] !== label[selection.item]) item += by;
     if (item >= 0 && item < track.count) this.timeline.select({ ...selection, item }, true);
   }
 
@@ -96,14 +94,4 @@ export class Navigator {
     const { track, item } = stack.source(at);
     this.timeline.select({ kind: "span", track: track.id, item }, true);
   }
-}
-
-/** The period of a selection, or null where it has none. */
-export function periodOf(timeline: Timeline,
-  selection: Selection | null): { from: number; to: number } | null {
-  if (!selection || !("track" in selection)) return null;
-  const track = timeline.model.trace.tracks[selection.track];
-  if (!track || selection.item >= track.count) return null;
-  const [from, to] = itemTimes(track, selection.item);
-  return { from, to };
 }

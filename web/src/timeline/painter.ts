@@ -1,6 +1,8 @@
 // Puts painted lines on a canvas. A line is one row of pixels that is stretched downwards over its height:
 // the processor paints each line once, and the graphics card (or a copy in memory) makes the area of it.
 
+import { context2d } from "./canvas";
+
 export interface Painter {
   readonly kind: "webgl" | "canvas";
   readonly canvas: HTMLCanvasElement;
@@ -20,10 +22,15 @@ export interface Painter {
 export function makePainter(redraw: () => void): Painter {
   const { __tracebridgeSoftwareGl: software } = window as { __tracebridgeSoftwareGl?: boolean };
   const canvas = document.createElement("canvas");
-  const gl = canvas.getContext("webgl2", { alpha: false, antialias: false, depth: false,
-    failIfMajorPerformanceCaveat: !software });
-  return (gl && (software || !isSoftware(gl)) && WebGlPainter.make(canvas, gl, redraw))
-    || new CanvasPainter(document.createElement("canvas"));
+  const gl = canvas.getContext("webgl2", {
+    alpha: false,
+    antialias: false,
+    depth: false,
+    failIfMajorPerformanceCaveat: !software,
+  });
+  const wanted = gl && (software === true || !isSoftware(gl));
+  const painter = wanted ? WebGlPainter.make(canvas, gl, redraw) : null;
+  return painter ?? new CanvasPainter(document.createElement("canvas"));
 }
 
 /** Whether WebGL is computed by the processor; browsers do not always call that a performance caveat. */
@@ -40,7 +47,7 @@ class CanvasPainter implements Painter {
   private pixels = new Uint32Array(1);
 
   constructor(readonly canvas: HTMLCanvasElement) {
-    this.context = canvas.getContext("2d", { alpha: false })!;
+    this.context = context2d(canvas, { alpha: false });
   }
 
   begin(width: number, height: number): void {
@@ -100,8 +107,7 @@ class WebGlPainter implements Painter {
   private places = new Float32Array(0);
   private heightPlace: WebGLUniformLocation | null = null;
 
-  static make(canvas: HTMLCanvasElement, gl: WebGL2RenderingContext,
-    redraw: () => void): WebGlPainter | null {
+  static make(canvas: HTMLCanvasElement, gl: WebGL2RenderingContext, redraw: () => void): WebGlPainter | null {
     const painter = new WebGlPainter(canvas, gl);
     if (!painter.setUp()) return null;
     // The system may take the graphics card away, for example while the computer sleeps.
@@ -114,14 +120,21 @@ class WebGlPainter implements Painter {
     return painter;
   }
 
-  private constructor(readonly canvas: HTMLCanvasElement, private readonly gl: WebGL2RenderingContext) {}
+  private constructor(
+    readonly canvas: HTMLCanvasElement,
+    private readonly gl: WebGL2RenderingContext,
+  ) {}
 
   /** Whether the program that draws could be made. */
   private setUp(): boolean {
     const { gl } = this;
-    const program = gl.createProgram()!;
-    for (const [type, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]] as const) {
-      const shader = gl.createShader(type)!;
+    const program = gl.createProgram();
+    for (const [type, source] of [
+      [gl.VERTEX_SHADER, VERTEX],
+      [gl.FRAGMENT_SHADER, FRAGMENT],
+    ] as const) {
+      const shader = gl.createShader(type);
+      if (!shader) return false;
       gl.shaderSource(shader, source);
       gl.compileShader(shader);
       gl.attachShader(program, shader);

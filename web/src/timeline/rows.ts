@@ -1,7 +1,15 @@
 // The rows of the timeline, from top to bottom: CPUs, processes with their threads and tracks, and the
 // machine's own tracks. What is less busy is folded behind rows that open.
 
-import type { Track } from "../data/trace";
+import {
+  type CounterTrack,
+  hasCounter,
+  hasSpans,
+  hasStates,
+  type SpanTrack,
+  type StateTrack,
+  type Track,
+} from "../data/trace";
 import { counted } from "../ui/text";
 import type { Intervals } from "./intervals";
 import type { Frames, Model } from "./model";
@@ -10,13 +18,13 @@ import type { Stack } from "./stack";
 /** A part of a row: what is drawn, and how high. */
 export type Band = { y: number; height: number } & (
   | { kind: "stack"; stack: Stack; lineHeight: number }
-  | { kind: "states"; track: Track }
+  | { kind: "states"; track: StateTrack }
   | { kind: "ticks"; track: Track }
   | { kind: "frames"; frames: Frames }
-  | { kind: "counter"; track: Track }
+  | { kind: "counter"; track: CounterTrack }
 );
 
-type NewBand = Band extends infer B ? B extends Band ? Omit<B, "y"> : never : never;
+type NewBand = Band extends infer B ? (B extends Band ? Omit<B, "y"> : never) : never;
 
 export interface Row {
   /** Stands for the row wherever it is folded. */
@@ -38,28 +46,28 @@ export interface Row {
   losses: Intervals | null;
 }
 
-const GROUP_HEIGHT = 24;
-const MORE_HEIGHT = 22;
-const LEVEL_HEIGHT = 18;
-const FLAT_LEVEL_HEIGHT = 4;
-const FLAT_LEVELS = 8;
-const STATE_HEIGHT = 8;
-const TICK_HEIGHT = 9;
-const COUNTER_HEIGHT = 34;
-const GAP = 2;
-const LEAST_ROW = 20;
-const CPU_HEIGHT = 11;
-const CPU_COUNTER_HEIGHT = 7;
+const GROUP_HEIGHT_PX = 24;
+const MORE_HEIGHT_PX = 22;
+const LEVEL_HEIGHT_PX = 18;
+const FLAT_LEVEL_HEIGHT_PX = 4;
+const MAX_FLAT_LEVELS = 8;
+const STATE_HEIGHT_PX = 8;
+const TICK_HEIGHT_PX = 9;
+const COUNTER_HEIGHT_PX = 34;
+const GAP_PX = 2;
+const MIN_ROW_HEIGHT_PX = 20;
+const CPU_HEIGHT_PX = 11;
+const CPU_COUNTER_HEIGHT_PX = 7;
 
 /** Threads and counters of a process that show before the rest is folded. */
 const THREADS_SHOWN = 8;
 const COUNTERS_SHOWN = 3;
 /** A thread that has less than this part of its process's busiest thread is quiet. */
-const QUIET = 0.01;
+const QUIET_PART = 0.01;
 const PROCESSES_OPEN = 2;
 const PROCESSES_SHOWN = 16;
 /** Folding fewer rows than this is not worth a row. */
-const LEAST_FOLDED = 3;
+const MIN_FOLDED_ROWS = 3;
 
 /** Which rows the user has opened or closed; all others are as they were made. */
 export type Folds = Map<string, boolean>;
@@ -72,7 +80,10 @@ class RowBuilder {
   private readonly rows: Row[] = [];
   private y = 0;
 
-  constructor(private readonly model: Model, private readonly folds: Folds) {}
+  constructor(
+    private readonly model: Model,
+    private readonly folds: Folds,
+  ) {}
 
   build(): Row[] {
     this.cpus();
@@ -86,25 +97,38 @@ class RowBuilder {
   }
 
   private add(row: Partial<Row> & Pick<Row, "id" | "kind" | "label">, bands: NewBand[] = []): void {
-    let y = row.kind === "row" ? GAP : 0;
+    let y = row.kind === "row" ? GAP_PX : 0;
     const placed = bands.map((band) => {
       const at = { ...band, y } as Band;
       y += band.height + (band.kind === "stack" ? 0 : 1);
       return at;
     });
-    const least = row.kind === "group" ? GROUP_HEIGHT : row.kind === "more" ? MORE_HEIGHT : LEAST_ROW;
-    const height = Math.max(least, y + GAP);
-    this.rows.push({ detail: "", indent: 1, open: null, thread: null, process: null, losses: null, ...row,
+    const least = row.kind === "group" ? GROUP_HEIGHT_PX : row.kind === "more" ? MORE_HEIGHT_PX : MIN_ROW_HEIGHT_PX;
+    const height = Math.max(least, y + GAP_PX);
+    this.rows.push({
+      detail: "",
+      indent: 1,
+      open: null,
+      thread: null,
+      process: null,
+      losses: null,
+      ...row,
       y: this.y,
-      height, bands: placed });
+      height,
+      bands: placed,
+    });
     this.y += height;
   }
 
-  private stack(tracks: Track[], open = true, lineHeight = LEVEL_HEIGHT): NewBand {
+  private stack(tracks: SpanTrack[], open = true, lineHeight = LEVEL_HEIGHT_PX): NewBand {
     const stack = this.model.stack(tracks);
     if (open) return { kind: "stack", stack, lineHeight, height: stack.levels * lineHeight };
-    return { kind: "stack", stack, lineHeight: FLAT_LEVEL_HEIGHT,
-      height: Math.min(stack.levels, FLAT_LEVELS) * FLAT_LEVEL_HEIGHT };
+    return {
+      kind: "stack",
+      stack,
+      lineHeight: FLAT_LEVEL_HEIGHT_PX,
+      height: Math.min(stack.levels, MAX_FLAT_LEVELS) * FLAT_LEVEL_HEIGHT_PX,
+    };
   }
 
   private cpus(): void {
@@ -118,25 +142,33 @@ class RowBuilder {
       const wide = this.isOpen(id, false);
       const bands: NewBand[] = [];
       for (const track of tracks) {
-        if (track.role === "running") bands.push(this.stack([track], true, wide ? LEVEL_HEIGHT : CPU_HEIGHT));
-        else if (track.role === "irq" && wide) bands.push(this.stack([track], true, 14));
-        else if (track.role === "frequency") bands.push({ kind: "counter", track, height: wide
-          ? COUNTER_HEIGHT : CPU_COUNTER_HEIGHT });
-        else if (track.role === "idle" && wide) bands.push({ kind: "counter", track, height: 18 });
-        else if (wide && track.kind !== "losses") bands.push(this.plain(track));
+        const band = this.cpuBand(track, wide);
+        if (band) bands.push(band);
       }
-      this.add({ id, kind: "row", label: `CPU ${cpu}`, open: wide,
-        losses: this.model.lossesOf(tracks) },
-        bands);
+      this.add({ id, kind: "row", label: `CPU ${cpu}`, open: wide, losses: this.model.lossesOf(tracks) }, bands);
     }
+  }
+
+  /** The band of a track in its CPU's row; null where the row does not show the track. */
+  private cpuBand(track: Track, wide: boolean): NewBand | null {
+    if (track.role === "running" && hasSpans(track)) {
+      return this.stack([track], true, wide ? LEVEL_HEIGHT_PX : CPU_HEIGHT_PX);
+    }
+    if (track.role === "frequency" && hasCounter(track)) {
+      return { kind: "counter", track, height: wide ? COUNTER_HEIGHT_PX : CPU_COUNTER_HEIGHT_PX };
+    }
+    if (!wide || track.kind === "losses") return null;
+    if (track.role === "irq" && hasSpans(track)) return this.stack([track], true, 14);
+    if (track.role === "idle" && hasCounter(track)) return { kind: "counter", track, height: 18 };
+    return this.plain(track);
   }
 
   /** The band of a track that has a row to itself. */
   private plain(track: Track): NewBand {
-    if (track.spans) return this.stack([track]);
-    if (track.counter) return { kind: "counter", track, height: COUNTER_HEIGHT };
-    if (track.states) return { kind: "states", track, height: STATE_HEIGHT };
-    return { kind: "ticks", track, height: TICK_HEIGHT };
+    if (hasSpans(track)) return this.stack([track]);
+    if (hasCounter(track)) return { kind: "counter", track, height: COUNTER_HEIGHT_PX };
+    if (hasStates(track)) return { kind: "states", track, height: STATE_HEIGHT_PX };
+    return { kind: "ticks", track, height: TICK_HEIGHT_PX };
   }
 
   private processes(): void {
@@ -150,61 +182,85 @@ class RowBuilder {
     // The threads are ordered by process, the busiest first; processes with tracks alone come after them.
     const order = [...members.keys()];
     // The launched app comes first, however busy others are.
-    const launched = (process: number | null) => (process !== null
-      && processes[process].name === this.model.trace.index.launch?.package ? 0 : 1);
+    const launched = (process: number | null) =>
+      process !== null && processes[process].name === this.model.trace.index.launch?.package ? 0 : 1;
     order.sort((a, b) => launched(a) - launched(b));
     processes.forEach((_, process) => {
       if (!members.has(process) && this.model.byProcess[process].length > 0) order.push(process);
     });
-    const shown = this.isOpen("processes", false) || order.length <= PROCESSES_SHOWN + LEAST_FOLDED
-      ? order.length : PROCESSES_SHOWN;
+    const shown =
+      this.isOpen("processes", false) || order.length <= PROCESSES_SHOWN + MIN_FOLDED_ROWS
+        ? order.length
+        : PROCESSES_SHOWN;
     order.slice(0, shown).forEach((process, rank) => this.process(process, members.get(process) ?? [], rank));
-    if (order.length > PROCESSES_SHOWN + LEAST_FOLDED) {
+    if (order.length > PROCESSES_SHOWN + MIN_FOLDED_ROWS) {
       this.more("processes", order.length - PROCESSES_SHOWN, "quieter processes", 0);
     }
   }
 
   private more(id: string, count: number, what: string, indent: number): void {
     const open = this.isOpen(id, false);
-    this.add({ id, kind: "more", indent, open, label: open
-      ? `Fold ${count} ${what}` : `… and ${count} ${what}` });
+    this.add({ id, kind: "more", indent, open, label: open ? `Fold ${count} ${what}` : `… and ${count} ${what}` });
   }
 
   private process(process: number | null, threads: number[], rank: number): void {
     const { trace } = this.model;
     const id = `process ${process}`;
     const info = process === null ? null : trace.index.processes[process];
-    const hasCalls = threads.some((thread) =>
-      this.model.byThread[thread].some(({ kind }) => kind === "calls"));
-    const open = this.isOpen(id, rank < PROCESSES_OPEN || hasCalls || (info !== null
-      && info.name === trace.index.launch?.package));
+    const hasCalls = threads.some((thread) => this.model.byThread[thread].some(({ kind }) => kind === "calls"));
+    const open = this.isOpen(
+      id,
+      rank < PROCESSES_OPEN || hasCalls || (info !== null && info.name === trace.index.launch?.package),
+    );
     const busy = threads.reduce((sum, thread) => sum + trace.threads[thread].busy_ns, 0);
     const share = trace.duration > 0 ? (100 * busy) / trace.duration : 0;
-    this.add({ id, kind: "group", indent: 0, open, process,
+    this.add({
+      id,
+      kind: "group",
+      indent: 0,
+      open,
+      process,
       label: info?.name ?? "Threads of no known process",
-      detail: (info ? `pid ${info.pid} · ` : "") + counted(threads.length, "thread")
-        + ` · ${share < 10 ? share.toFixed(1) : share.toFixed(0)} % of a CPU` });
+      detail:
+        (info ? `pid ${info.pid} · ` : "")
+        + counted(threads.length, "thread")
+        + ` · ${share < 10 ? share.toFixed(1) : share.toFixed(0)} % of a CPU`,
+    });
     if (!open) return;
     const frames = process === null ? null : this.model.framesOf(process);
     if (frames) {
-      this.add({ id: `frames ${process}`, kind: "row", label: "Frames", process,
-        detail: `${frames.late} of ${frames.over.length} over ${(this.model.frameNs / 1e6).toFixed(1)} ms` },
-      [{ kind: "frames", frames, height: 14 }]);
+      this.add(
+        {
+          id: `frames ${process}`,
+          kind: "row",
+          label: "Frames",
+          process,
+          detail: `${frames.late} of ${frames.over.length} over ${(this.model.frameNs / 1e6).toFixed(1)} ms`,
+        },
+        [{ kind: "frames", frames, height: 14 }],
+      );
     }
     this.threads(id, threads);
     if (process === null) return;
     const tracks = this.model.byProcess[process];
     for (const track of tracks) if (!track.counter) this.track(track, process);
-    this.counters(id, tracks.filter((track) => track.counter), process);
+    this.counters(
+      id,
+      tracks.filter((track) => track.counter),
+      process,
+    );
   }
 
   private threads(id: string, threads: number[]): void {
     const { trace } = this.model;
     const most = Math.max(...threads.map((thread) => trace.threads[thread].busy_ns), 1);
-    const quiet = threads.filter((thread, rank) => !trace.threads[thread].main
-      && !this.model.byThread[thread].some(({ kind }) => kind === "calls")
-      && (rank >= THREADS_SHOWN || trace.threads[thread].busy_ns < most * QUIET));
-    const folded = new Set(quiet.length < LEAST_FOLDED ? [] : quiet);
+    const quiet = threads.filter(
+      (thread, rank) =>
+        !trace.threads[thread].main
+        && !this.model.byThread[thread].some(({ kind }) => kind === "calls")
+        && (rank >= THREADS_SHOWN || trace.threads[thread].busy_ns < most * QUIET_PART),
+    );
+    const folded = new Set(quiet.length < MIN_FOLDED_ROWS ? [] : quiet);
     const all = this.isOpen(`${id} threads`, false);
     for (const thread of threads) if (!folded.has(thread)) this.thread(thread);
     if (folded.size === 0) return;
@@ -220,20 +276,31 @@ class RowBuilder {
     const nested = this.model.nested(thread);
     const open = this.isOpen(id, true);
     const bands: NewBand[] = [];
-    for (const track of tracks) if (track.states) bands.push({ kind: "states", track, height: STATE_HEIGHT });
+    for (const track of tracks) if (hasStates(track)) bands.push({ kind: "states", track, height: STATE_HEIGHT_PX });
     if (nested.length > 0) bands.push(this.stack(nested, open));
     for (const track of tracks) {
-      if (track.role === "markers") bands.push({ kind: "ticks", track, height: TICK_HEIGHT });
-      else if (track.role === "events" && open) bands.push({ kind: "ticks", track, height: TICK_HEIGHT });
+      if (track.role === "markers") bands.push({ kind: "ticks", track, height: TICK_HEIGHT_PX });
+      else if (track.role === "events" && open) bands.push({ kind: "ticks", track, height: TICK_HEIGHT_PX });
     }
     // Which CPU a thread had while events were lost is not known, so that the losses of all concern it. Method
     // traces are recorded by the runtime, which the kernel's losses do not touch.
     const fromKernel = tracks.some(({ role }) => role !== "methods" && role !== "own");
-    this.add({ id, kind: "row", label: info.name || trace.threadName(thread),
-      detail: info.tid === null ? "" : String(info.tid), open: nested.length > 0 ? open : null, thread,
-      process: info.process, losses: fromKernel ? this.model.losses : null }, bands);
+    this.add(
+      {
+        id,
+        kind: "row",
+        label: info.name || trace.threadName(thread),
+        detail: info.tid === null ? "" : String(info.tid),
+        open: nested.length > 0 ? open : null,
+        thread,
+        process: info.process,
+        losses: fromKernel ? this.model.losses : null,
+      },
+      bands,
+    );
+    const inStack = new Set<Track>(nested);
     for (const track of tracks) {
-      if (!nested.includes(track) && !track.states && track.role !== "markers" && track.role !== "events") {
+      if (!inStack.has(track) && !track.states && track.role !== "markers" && track.role !== "events") {
         this.track(track, info.process, 2);
       }
     }
@@ -241,21 +308,31 @@ class RowBuilder {
 
   private track(track: Track, process: number | null, indent = 1): void {
     const id = `track ${track.id}`;
-    const nested = track.spans && track.depth > 1;
+    const nested = hasSpans(track) && track.depth > 1 ? track : null;
     const open = this.isOpen(id, true);
-    const name = track.name || { markers: "Markers", irq: "Interrupts",
-      vsync: "VSYNC", own: "Track events" }[track.role as string];
-    this.add({ id, kind: "row", label: name || track.role, indent, detail: track.counter ? track.unit : "",
-      open: nested ? open : null, thread: track.thread, process,
-      losses: this.model.lossesOf([track]) },
-    [nested ? this.stack([track], open) : this.plain(track)]);
+    const name =
+      track.name
+      || { markers: "Markers", irq: "Interrupts", vsync: "VSYNC", own: "Track events" }[track.role as string];
+    this.add(
+      {
+        id,
+        kind: "row",
+        label: name || track.role,
+        indent,
+        detail: track.counter ? track.unit : "",
+        open: nested ? open : null,
+        thread: track.thread,
+        process,
+        losses: this.model.lossesOf([track]),
+      },
+      [nested ? this.stack([nested], open) : this.plain(track)],
+    );
   }
 
   private counters(id: string, counters: Track[], process: number | null): void {
-    const fold = counters.length >= COUNTERS_SHOWN + LEAST_FOLDED;
+    const fold = counters.length >= COUNTERS_SHOWN + MIN_FOLDED_ROWS;
     const all = this.isOpen(`${id} counters`, false);
-    for (const track of fold && !all ? counters.slice(0, COUNTERS_SHOWN) : counters) this.track(track,
-      process);
+    for (const track of fold && !all ? counters.slice(0, COUNTERS_SHOWN) : counters) this.track(track, process);
     if (fold) this.more(`${id} counters`, counters.length - COUNTERS_SHOWN, "more counters", 1);
   }
 
@@ -263,11 +340,21 @@ class RowBuilder {
     const { machine } = this.model;
     if (machine.length === 0) return;
     const open = this.isOpen("machine", machine.length <= 6);
-    this.add({ id: "machine", kind: "group", indent: 0, open, label: "Machine",
-      detail: `${machine.length} ${machine.length === 1 ? "track" : "tracks"}` });
+    this.add({
+      id: "machine",
+      kind: "group",
+      indent: 0,
+      open,
+      label: "Machine",
+      detail: `${machine.length} ${machine.length === 1 ? "track" : "tracks"}`,
+    });
     if (!open) return;
     for (const track of machine) if (!track.counter) this.track(track, null);
-    this.counters("machine", machine.filter((track) => track.counter), null);
+    this.counters(
+      "machine",
+      machine.filter((track) => track.counter),
+      null,
+    );
   }
 }
 

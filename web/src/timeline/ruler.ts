@@ -1,8 +1,9 @@
 // The head of the timeline: the overview with the window of the view, and the ruler.
 
 import type { State } from "../store";
+import { context2d } from "./canvas";
 import type { Theme } from "./colors";
-import { TICK_DISTANCE } from "./draw";
+import { MIN_TICK_DISTANCE_PX } from "./draw";
 import type { Scale } from "./layout";
 import type { Model } from "./model";
 import { formatDuration, formatTick, rulerStep } from "./time";
@@ -23,7 +24,7 @@ export function drawRuler(canvas: HTMLCanvasElement, scene: HeadScene, height: n
   const context = begin(canvas, scene, scale.width, height);
   const to = scale.from + scale.width * scale.quantum;
   const place = (time: number) => (time - scale.from) / scale.quantum;
-  const step = rulerStep(TICK_DISTANCE * scale.quantum);
+  const step = rulerStep(MIN_TICK_DISTANCE_PX * scale.quantum);
   context.textBaseline = "top";
   for (let tick = Math.floor(scale.from / step); tick * step <= to; tick++) {
     const x = place(tick * step);
@@ -42,8 +43,10 @@ export function drawRuler(canvas: HTMLCanvasElement, scene: HeadScene, height: n
     context.fillRect(x0, height - 3, Math.max(1, x1 - x0), 3);
     const text = formatDuration(range.to - range.from);
     const room = context.measureText(text).width;
-    const middle = Math.min(Math.max((Math.max(x0, 0) + Math.min(x1, scale.width)) / 2 - room / 2, 2),
-      scale.width - room - 2);
+    const middle = Math.min(
+      Math.max((Math.max(x0, 0) + Math.min(x1, scale.width)) / 2 - room / 2, 2),
+      scale.width - room - 2,
+    );
     context.fillStyle = theme.panel;
     context.fillRect(middle - 3, 1, room + 6, 14);
     context.fillStyle = theme.fg;
@@ -107,14 +110,18 @@ export function drawOverview(canvas: HTMLCanvasElement, scene: HeadScene, height
   context.strokeRect(x0 + 1, 1, Math.max(x1 - x0 - 2, 2), height - 2);
 }
 
-function begin(canvas: HTMLCanvasElement, { ratio, theme }: HeadScene, width: number,
-  height: number): CanvasRenderingContext2D {
+function begin(
+  canvas: HTMLCanvasElement,
+  { ratio, theme }: HeadScene,
+  width: number,
+  height: number,
+): CanvasRenderingContext2D {
   const [wide, tall] = [Math.max(1, Math.round(width * ratio)), Math.round(height * ratio)];
   if (canvas.width !== wide || canvas.height !== tall) {
     canvas.width = wide;
     canvas.height = tall;
   }
-  const context = canvas.getContext("2d")!;
+  const context = context2d(canvas);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.fillStyle = theme.panel;
   context.fillRect(0, 0, width, height);

@@ -13,7 +13,11 @@ export interface Matches {
 }
 
 /** 1 for each name, method and thread (by index + 1) that holds the query. */
-export interface MatchFlags { names: Uint8Array; methods: Uint8Array; threads: Uint8Array }
+export interface MatchFlags {
+  names: Uint8Array;
+  methods: Uint8Array;
+  threads: Uint8Array;
+}
 
 /** Which names, methods and threads hold `query`,
   letters of either case alike; null where nothing is asked. */
@@ -25,15 +29,28 @@ export function matchFlags(trace: Trace, query: string): MatchFlags | null {
   const names = Uint8Array.from(trace.strings, has);
   const methods = Uint8Array.from(trace.methods?.name ?? [], (_, method) => has(trace.methodName(method)));
   const ofProcess = processes.map(({ name, pid }) => has(name) || String(pid) === wanted);
-  const threads = Uint8Array.from([null, ...trace.threads], (thread) => (thread !== null && (has(thread.name)
-    || String(thread.tid) === wanted || (thread.process !== null && ofProcess[thread.process])) ? 1 : 0));
+  const threads = Uint8Array.from([null, ...trace.threads], (thread) =>
+    thread !== null
+    && (has(thread.name) || String(thread.tid) === wanted || (thread.process !== null && ofProcess[thread.process]))
+      ? 1
+      : 0,
+  );
   return { names, methods, threads };
 }
 
 /** A track that holds matches: its times and names, and which names match. */
-interface Searched { track: Track; times: Float64Array; labels: Uint32Array; flags: Uint8Array }
+interface Searched {
+  track: Track;
+  times: Float64Array;
+  labels: Uint32Array;
+  flags: Uint8Array;
+}
 
-interface Candidate { time: number; track: Track; item: number }
+interface Candidate {
+  time: number;
+  track: Track;
+  item: number;
+}
 
 class Found implements Matches {
   readonly count: number;
@@ -50,15 +67,15 @@ class Found implements Matches {
     });
     for (const track of trace.tracks) {
       const { spans, instants, kind, role } = track;
-      const columns = spans ?? instants;
-      if (!columns || role === "running") continue;
+      const times = spans?.start ?? instants?.time;
+      const labels = spans?.label ?? instants?.label;
+      if (!times || !labels || role === "running") continue;
       const marked = kind === "calls" ? flags.methods : flags.names;
       let found = 0;
-      for (let i = 0; i < columns.label.length; i++) found += marked[columns.label[i]];
+      for (let i = 0; i < labels.length; i++) found += marked[labels[i]];
       if (found === 0) continue;
       count += found;
-      this.tracks.push({ track, times: spans ? spans.start : instants!.time, labels: columns.label,
-        flags: marked });
+      this.tracks.push({ track, times, labels, flags: marked });
     }
     this.count = count + this.threads.length;
   }
@@ -75,9 +92,11 @@ class Found implements Matches {
   private step(by: 1 | -1): Selection | null {
     if (this.count === 0) return null;
     const last = this.threads.length - 1;
-    if (this.at) return this.toItem(this.beyond(this.at, by)) ?? (last < 0
-      ? this.toItem(this.beyond(null, by))
-      : this.toThread(by > 0 ? 0 : last));
+    if (this.at)
+      return (
+        this.toItem(this.beyond(this.at, by))
+        ?? (last < 0 ? this.toItem(this.beyond(null, by)) : this.toThread(by > 0 ? 0 : last))
+      );
     const thread = this.thread + by;
     if (thread >= 0 && thread <= last) return this.toThread(thread);
     return this.toItem(this.beyond(null, by)) ?? this.toThread(by > 0 ? 0 : last);
@@ -104,14 +123,16 @@ class Found implements Matches {
       let item = by > 0 ? 0 : times.length - 1;
       if (from) {
         // Among equal times the matches are ordered by their tracks.
-        item = track === from.track ? from.item + by
-          : (track.id < from.track.id ? upperBound : lowerBound)(times, from.time) - (by < 0 ? 1 : 0);
+        item =
+          track === from.track
+            ? from.item + by
+            : (track.id < from.track.id ? upperBound : lowerBound)(times, from.time) - (by < 0 ? 1 : 0);
       }
       while (item >= 0 && item < times.length && !flags[labels[item]]) item += by;
       if (item < 0 || item >= times.length) continue;
       const time = times[item];
-      const better = !best || (by > 0 ? time < best.time : time > best.time
-        || (time === best.time && track.id > best.track.id));
+      const better =
+        !best || (by > 0 ? time < best.time : time > best.time || (time === best.time && track.id > best.track.id));
       if (better) best = { time, track, item };
     }
     return best;

@@ -2,7 +2,7 @@
 // each call lies under the marker that encloses it, and each marker under the call that wrote it.
 
 import { byTime, drawnLevels } from "../data/joined_spans";
-import type { Track } from "../data/trace";
+import type { SpanTrack } from "../data/trace";
 import { Intervals } from "./intervals";
 
 /** Where a stack's items take their names and colours from. `joint`: names first, then methods. */
@@ -20,38 +20,41 @@ export class Stack {
   private readonly base: number[] = [];
   /** The items of several tracks by time, until they are sorted by level. */
   private byTime: Uint32Array | null = null;
-  private order: Uint32Array | null = null;
-  private offsets: Uint32Array | null = null;
+  /** The items sorted by level, and where each level begins. */
+  private byLevel: { order: Uint32Array; offsets: Uint32Array } | null = null;
   private readonly rows: (Intervals | undefined)[] = [];
 
   /** `names`: how many names there are, which is where the methods begin in a joint key space. */
-  constructor(readonly tracks: Track[], names: number) {
+  constructor(
+    readonly tracks: SpanTrack[],
+    names: number,
+  ) {
     let count = 0;
     for (const track of tracks) {
       this.base.push(count);
       count += track.count;
     }
-    const first = tracks[0].spans!;
+    const first = tracks[0].spans;
     if (tracks.length === 1) {
       this.start = first.start;
       this.end = first.end;
       this.level = first.depth;
-      this.space = tracks[0].role === "running" && first.thread ? "threads"
-        : tracks[0].kind === "calls" ? "methods" : "names";
-      this.key = this.space === "threads" ? first.thread! : first.label;
+      const threads = tracks[0].role === "running" ? first.thread : undefined;
+      this.space = threads ? "threads" : tracks[0].kind === "calls" ? "methods" : "names";
+      this.key = threads ?? first.label;
     } else {
       this.start = new Float64Array(count);
       this.end = new Float64Array(count);
       this.key = new Uint32Array(count);
       this.space = "joint";
       tracks.forEach(({ spans, kind }, i) => {
-        this.start.set(spans!.start, this.base[i]);
-        this.end.set(spans!.end, this.base[i]);
-        this.key.set(spans!.label, this.base[i]);
-        const end = this.base[i] + spans!.label.length;
+        this.start.set(spans.start, this.base[i]);
+        this.end.set(spans.end, this.base[i]);
+        this.key.set(spans.label, this.base[i]);
+        const end = this.base[i] + spans.label.length;
         if (kind === "calls") for (let at = this.base[i]; at < end; at++) this.key[at] += names;
       });
-      this.byTime = byTime(tracks.map(({ spans }) => spans!));
+      this.byTime = byTime(tracks.map(({ spans }) => spans));
       this.level = drawnLevels(this.start, this.end, this.byTime);
     }
     let deepest = 0;
@@ -70,25 +73,21 @@ export class Stack {
   }
 
   /** The track that an item of this stack comes from, and its number there. */
-  source(item: number): { track: Track; item: number } {
+  source(item: number): { track: SpanTrack; item: number } {
     let at = this.tracks.length - 1;
     while (this.base[at] > item) at--;
     return { track: this.tracks[at], item: item - this.base[at] };
   }
 
   row(level: number): Intervals {
-    if (this.levels === 1 && this.tracks.length === 1) return (this.rows[0] ??= new Intervals(this.start,
-      this.end));
-    this.sort();
-    return (this.rows[level] ??= new Intervals(this.start, this.end,
-      this.order!.subarray(this.offsets![level], this.offsets![level + 1])));
+    if (this.levels === 1 && this.tracks.length === 1) return (this.rows[0] ??= new Intervals(this.start, this.end));
+    return (this.rows[level] ??= new Intervals(this.start, this.end, this.items(level)));
   }
 
   /** For each level the items whose key `wanted` has marked; null for a level without any. */
   marked(wanted: Uint8Array): (Intervals | null)[] {
-    this.sort();
     return Array.from({ length: this.levels }, (_, level) => {
-      const row = this.order!.subarray(this.offsets![level], this.offsets![level + 1]);
+      const row = this.items(level);
       let count = 0;
       for (let i = 0; i < row.length; i++) count += wanted[this.key[row[i]]];
       if (count === 0) return null;
@@ -128,9 +127,14 @@ export class Stack {
     return -1;
   }
 
-  /** Sorts the items by level, once; within a level they stay in order of time. */
-  private sort(): void {
-    if (this.order) return;
+  /** The items of a level, in order of time. */
+  private items(level: number): Uint32Array {
+    const { order, offsets } = (this.byLevel ??= this.sorted());
+    return order.subarray(offsets[level], offsets[level + 1]);
+  }
+
+  /** Sorts the items by level; within a level they stay in order of time. */
+  private sorted(): { order: Uint32Array; offsets: Uint32Array } {
     const offsets = new Uint32Array(this.levels + 1);
     for (let i = 0; i < this.count; i++) offsets[this.level[i] + 1]++;
     for (let level = 0; level < this.levels; level++) offsets[level + 1] += offsets[level];
@@ -141,7 +145,6 @@ export class Stack {
       order[next[this.level[item]]++] = item;
     }
     this.byTime = null;
-    this.order = order;
-    this.offsets = offsets;
+    return { order, offsets };
   }
 }

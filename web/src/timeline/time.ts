@@ -2,7 +2,12 @@
 
 import type { TraceIndex } from "../data/format";
 
-const UNITS: [number, string][] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+const UNITS: [number, string][] = [
+  [1e9, "s"],
+  [1e6, "ms"],
+  [1e3, "µs"],
+  [1, "ns"],
+];
 
 /** A duration of `ns` with at most four significant digits, as in "12.35 ms". */
 export function formatDuration(ns: number): string {
@@ -51,7 +56,11 @@ export function formatTick(ns: number, step: number, longest: number): string {
   return `${whole}${part ? `.${part.replace(/(\d{3})(?=\d)/g, "$1\u2009")}` : ""} ${unit}`;
 }
 
-const PREFIXES: [number, string][] = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
+const PREFIXES: [number, string][] = [
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
 
 /** A counter's value with its unit; frequencies and sizes get the unit's usual prefix. */
 export function formatValue(value: number, unit: string): string {

@@ -4,38 +4,38 @@ import type { Trace } from "../data/trace";
 import type { Range, Selection, State, Store } from "../store";
 import { drawArrows } from "./arrows";
 import type { Theme } from "./colors";
+import type { TimelineControl } from "./control";
 import { exposeToTests } from "./debug";
 import { announcement, details } from "./details";
 import { Drawing, type Scene } from "./draw";
+import { type Elements, makeElements, showTip } from "./elements";
 import { attachInput } from "./input";
 import { handleKey } from "./keys";
 import { Labels } from "./labels";
-import { type Hit, Layout, type Scale } from "./layout";
+import { type Hit, Layout, periodOf, type Scale } from "./layout";
 import { Marks } from "./marks";
 import { type Model, modelOf } from "./model";
-import { Navigator, periodOf } from "./navigate";
+import { Navigator } from "./navigate";
 import { makePainter, type Painter } from "./painter";
 import type { Row } from "./rows";
 import { drawOverview, drawRuler } from "./ruler";
 import { matchFlags } from "./search";
 import { formatClock, formatDuration, formatMoment, formatWall } from "./time";
 
-/** No zoom shows less than this, ns. */
-const LEAST_SPAN = 20;
+/** No zoom shows less than this. */
+const MIN_VIEW_NS = 20;
 /** What can wait is done when nothing was drawn for so long. */
 const REST_MS = 300;
-const OVERVIEW_HEIGHT = 34;
-const RULER_HEIGHT = 25;
-const KEYS_HINT = "Timeline. W and S zoom, A and D pan, arrow keys step between slices, Enter zooms to the "
-  + "selection, Page Up and Page Down scroll, F shows all, question mark lists all keys.";
+const OVERVIEW_HEIGHT_PX = 34;
+const RULER_HEIGHT_PX = 25;
+/** A bookmark that is no further away is removed, and none is set beside it. */
+const BOOKMARK_REACH_PX = 6;
 
 /** What is kept of a trace while another one is shown. */
-interface Shown { model: Model; layout: Layout; scrolled: number }
-
-export interface Elements {
-  root: HTMLElement; corner: HTMLElement; overview: HTMLElement; ruler: HTMLElement; labels: HTMLElement;
-  plot: HTMLElement; bar: HTMLElement; extent: HTMLElement; cursor: HTMLElement; hover: HTMLElement;
-  tip: HTMLElement; note: HTMLElement; live: HTMLElement;
+interface Shown {
+  model: Model;
+  layout: Layout;
+  scrolled: number;
 }
 
 /** Mounts the timeline in `container`; returns the function that unmounts it. */
@@ -44,9 +44,9 @@ export function mountTimeline(container: HTMLElement, store: Store): () => void 
   return () => timeline.unmount();
 }
 
-export class Timeline {
+class Timeline implements TimelineControl {
   readonly elements: Elements;
-  readonly navigator = new Navigator(this);
+  private readonly navigator = new Navigator(this);
   /** How long each of the last pictures took, ms of the processor. */
   readonly frameTimes: number[] = [];
   readonly painter: Painter;
@@ -66,12 +66,14 @@ export class Timeline {
   private pointer = -1;
   private allArrows = false;
   private marks: { of: Selection | null; marks: Marks | null } = { of: null, marks: null };
-  private found: { query: string; model: Model | null; marks: Marks | null } = { query: "", model: null,
-    marks: null };
+  private found: { query: string; model: Model | null; marks: Marks | null } = { query: "", model: null, marks: null };
   private ownSelection: Selection | null = null;
   private zoomPeriod: Range | null = null;
 
-  constructor(container: HTMLElement, readonly store: Store) {
+  constructor(
+    container: HTMLElement,
+    readonly store: Store,
+  ) {
     this.elements = makeElements();
     const { root, plot, overview, ruler, labels, bar } = this.elements;
     this.current = this.open(store.state.trace);
@@ -80,8 +82,11 @@ export class Timeline {
     plot.prepend(this.painter.canvas, this.drawing.overlay);
     overview.append(this.overviewCanvas);
     ruler.append(this.rulerCanvas);
-    this.labels = new Labels(labels, (row) => this.toggle(row),
-      (thread) => this.select({ kind: "thread", thread }, false));
+    this.labels = new Labels(
+      labels,
+      (row) => this.toggle(row),
+      (thread) => this.select({ kind: "thread", thread }, false),
+    );
     container.replaceChildren(root);
     this.retheme();
     const sizes = new ResizeObserver(() => this.resize());
@@ -93,15 +98,19 @@ export class Timeline {
     scheme.addEventListener("change", retheme);
     bar.addEventListener("scroll", () => this.scrollTo(bar.scrollTop));
     plot.addEventListener("keydown", (event) => {
-      if (handleKey(this, event)) {
+      if (handleKey(this, this.navigator, event)) {
         event.preventDefault();
         event.stopPropagation();
       }
     });
-    this.undo.push(attachInput(this), store.subscribe((state, changed) => this.changed(state, changed)),
-      () => sizes.disconnect(), () => themes.disconnect(), () => scheme.removeEventListener("change",
-        retheme),
-      exposeToTests(this));
+    this.undo.push(
+      attachInput(this),
+      store.subscribe((state, changed) => this.changed(state, changed)),
+      () => sizes.disconnect(),
+      () => themes.disconnect(),
+      () => scheme.removeEventListener("change", retheme),
+      exposeToTests(this),
+    );
     this.resize();
     this.prepare();
     if (store.state.selection) this.reveal(store.state.selection);
@@ -140,18 +149,17 @@ export class Timeline {
 
   setView(from: number, to: number): void {
     const duration = Math.max(this.model.trace.duration, 1);
-    const span = Math.min(Math.max(to - from, Math.min(LEAST_SPAN, duration)), duration);
+    const span = Math.min(Math.max(to - from, Math.min(MIN_VIEW_NS, duration)), duration);
     const begin = Math.min(Math.max(from + (to - from - span) / 2, 0), duration - span);
     if (begin === this.view.from && begin + span === this.view.to) return;
     this.store.set({ view: { from: begin, to: begin + span } });
   }
 
-  /** Zooms by `factor` (less than 1: in),
-    with `at` staying where it is; without `at` the pointer or the middle. */
+  /** Zooms by `factor` (less than 1: in); `at`, or else the pointer or the middle, stays where it is. */
   zoom(factor: number, at = this.hoverTime ?? (this.view.from + this.view.to) / 2): void {
     const { from, to } = this.view;
     const duration = Math.max(this.model.trace.duration, 1);
-    const wanted = Math.min(Math.max((to - from) * factor, Math.min(LEAST_SPAN, duration)), duration);
+    const wanted = Math.min(Math.max((to - from) * factor, Math.min(MIN_VIEW_NS, duration)), duration);
     const begin = at - ((at - from) / (to - from)) * wanted;
     this.setView(begin, begin + wanted);
   }
@@ -197,25 +205,25 @@ export class Timeline {
   }
 
   zoomToSelection(): void {
-    const period = periodOf(this, this.store.state.selection) ?? this.store.state.range;
+    const period = periodOf(this.model.trace, this.store.state.selection) ?? this.store.state.range;
     if (!period) return;
-    const margin = Math.max((period.to - period.from) * 0.1, LEAST_SPAN);
+    const margin = Math.max((period.to - period.from) * 0.1, MIN_VIEW_NS);
     this.setView(period.from - margin, period.to + margin);
   }
 
   rangeOfSelection(): void {
-    const period = periodOf(this, this.store.state.selection);
+    const period = periodOf(this.model.trace, this.store.state.selection);
     if (period && period.to > period.from) this.store.set({ range: period });
   }
 
   toggleBookmark(): void {
     const { bookmarks, selection } = this.store.state;
-    const at = Math.round(periodOf(this,
-      selection)?.from ?? this.hoverTime ?? (this.view.from + this.view.to) / 2);
-    const near = bookmarks.find((one) => Math.abs(one.at - at) < 6 * this.scale.quantum);
+    const at = Math.round(
+      periodOf(this.model.trace, selection)?.from ?? this.hoverTime ?? (this.view.from + this.view.to) / 2,
+    );
+    const near = bookmarks.find((one) => Math.abs(one.at - at) < BOOKMARK_REACH_PX * this.scale.quantum);
     const label = String(1 + bookmarks.reduce((most, one) => Math.max(most, Number(one.label) || 0), 0));
-    this.store.set({ bookmarks: near ? bookmarks.filter((one) => one !== near) : [...bookmarks,
-      { at, label }] });
+    this.store.set({ bookmarks: near ? bookmarks.filter((one) => one !== near) : [...bookmarks, { at, label }] });
     this.say(near ? `Bookmark ${near.label} removed` : `Bookmark ${label} set at ${formatMoment(at)}`);
   }
 
@@ -234,8 +242,7 @@ export class Timeline {
   dragPeriod(kind: "range" | "zoom" | null, from: number, to: number): void {
     if (kind === "range") {
       const duration = Math.max(this.model.trace.duration, 1);
-      this.store.set({ range: { from: Math.max(0, Math.round(from)), to: Math.min(duration,
-        Math.round(to)) } });
+      this.store.set({ range: { from: Math.max(0, Math.round(from)), to: Math.min(duration, Math.round(to)) } });
       return;
     }
     this.zoomPeriod = kind === "zoom" ? { from, to } : null;
@@ -267,8 +274,8 @@ export class Timeline {
     showTip(tip, found);
     const { offsetLeft, offsetTop } = this.elements.plot;
     const [wide, tall] = [tip.offsetWidth, tip.offsetHeight];
-    const left = offsetLeft + x + 16 + wide > offsetLeft + this.width
-      ? offsetLeft + x - wide - 12 : offsetLeft + x + 16;
+    const left =
+      offsetLeft + x + 16 + wide > offsetLeft + this.width ? offsetLeft + x - wide - 12 : offsetLeft + x + 16;
     const top = Math.min(offsetTop + y + 18, this.elements.root.clientHeight - tall - 4);
     tip.style.transform = `translate(${Math.max(left, 4)}px, ${Math.max(top, 4)}px)`;
   }
@@ -278,7 +285,7 @@ export class Timeline {
     this.elements.hover.style.display = this.elements.tip.style.display = "none";
   }
 
-  hitAt(x: number, y: number): Hit | null {
+  private hitAt(x: number, y: number): Hit | null {
     return this.layout.hit(x, y + this.scrolled, this.scale);
   }
 
@@ -292,21 +299,28 @@ export class Timeline {
     this.drawing.draw(scene);
     this.decorate(scene, state);
     const head = { model: this.model, state, theme: this.theme, scale: scene.scale, ratio: scene.ratio };
-    drawOverview(this.overviewCanvas, head, OVERVIEW_HEIGHT);
-    drawRuler(this.rulerCanvas, head, RULER_HEIGHT);
+    drawOverview(this.overviewCanvas, head, OVERVIEW_HEIGHT_PX);
+    drawRuler(this.rulerCanvas, head, RULER_HEIGHT_PX);
     const { selection } = state;
-    this.labels.update(this.layout, this.scrolled, this.height, selection?.kind === "thread"
-      ? selection.thread : null);
+    this.labels.update(this.layout, this.scrolled, this.height, selection?.kind === "thread" ? selection.thread : null);
     this.lastDrawn = performance.now();
     this.frameTimes.push(this.lastDrawn - began);
     if (this.frameTimes.length > 2000) this.frameTimes.shift();
   }
 
   private scene(state: State): Scene {
-    return { model: this.model, layout: this.layout, theme: this.theme, scale: this.scale,
+    return {
+      model: this.model,
+      layout: this.layout,
+      theme: this.theme,
+      scale: this.scale,
       ratio: devicePixelRatio || 1,
-      height: this.height, scrolled: this.scrolled, selected: this.selectedMarks(state.selection),
-      found: this.foundMarks(state.query), selection: state.selection };
+      height: this.height,
+      scrolled: this.scrolled,
+      selected: this.selectedMarks(state.selection),
+      found: this.foundMarks(state.query),
+      selection: state.selection,
+    };
   }
 
   /** Periods, bookmarks, arrows, and the selection's outline, above all rows. */
@@ -329,10 +343,14 @@ export class Timeline {
     context.fillStyle = theme.danger;
     for (const { at } of state.bookmarks) context.fillRect(place(at), 0, 1, height);
     const { drawn, left } = drawArrows(context, scene, this.allArrows);
-    this.elements.note.textContent = this.layout.rows.length === 0 ? "This trace holds nothing to draw."
-      : !this.allArrows ? "" : left > 0
-      ? `${drawn} arrows in view, ${left} more not drawn`
-      : `${drawn} ${drawn === 1 ? "arrow" : "arrows"} in view`;
+    this.elements.note.textContent =
+      this.layout.rows.length === 0
+        ? "This trace holds nothing to draw."
+        : !this.allArrows
+          ? ""
+          : left > 0
+            ? `${drawn} arrows in view, ${left} more not drawn`
+            : `${drawn} ${drawn === 1 ? "arrow" : "arrows"} in view`;
     const box = state.selection && this.layout.box(state.selection);
     if (!box) return;
     const x0 = Math.max(place(box.start), -4);
@@ -355,7 +373,7 @@ export class Timeline {
     setTimeout(work, REST_MS);
   }
 
-  request(): void {
+  private request(): void {
     this.requested ||= requestAnimationFrame(() => this.draw());
   }
 
@@ -389,13 +407,13 @@ export class Timeline {
   private reveal(selection: Selection): void {
     if (selection.kind === "method" || selection.kind === "name") return;
     if (selection.kind === "thread") {
-      if (this.layout.unfold({ id: -1, thread: selection.thread, process: null, cpu: null,
-        kind: "slices" })) this.resize();
+      if (this.layout.unfold({ id: -1, thread: selection.thread, process: null, cpu: null, kind: "slices" }))
+        this.resize();
       const row = this.layout.threadRow(selection.thread);
       if (row) this.scrollIntoView(row.y, Math.min(row.height, 60));
       return;
     }
-    const track = this.model.trace.tracks[selection.track];
+    const track = this.model.trace.track(selection.track);
     if (!track || selection.item >= track.count) return;
     if (this.layout.unfold(track)) this.resize();
     const box = this.layout.box(selection);
@@ -440,8 +458,8 @@ export class Timeline {
     if (selection?.kind === "method") methods[selection.method] = 1;
     else if (selection?.kind === "name") {
       trace.strings.forEach((name, id) => (names[id] = name === selection.name ? 1 : 0));
-    } else if (selection?.kind === "span" && trace.tracks[selection.track]?.role !== "running") {
-      const track = trace.tracks[selection.track];
+    } else if (selection?.kind === "span" && trace.track(selection.track)?.role !== "running") {
+      const track = trace.track(selection.track);
       if (track?.spans) (track.kind === "calls" ? methods : names)[track.spans.label[selection.item]] = 1;
     } else any = false;
     this.marks = { of: selection, marks: any ? new Marks(names, methods, threads) : null };
@@ -477,10 +495,14 @@ export class Timeline {
   private corner(): void {
     const { index } = this.model.trace;
     const at = this.hoverTime;
-    const lines = at !== null
-      ? [formatMoment(at), `${index.clock} ${formatClock(index, at)}`, formatWall(index, at) ?? ""]
-      : [formatDuration(this.view.to - this.view.from), `from ${formatMoment(this.view.from)}`,
-        `of ${formatDuration(this.model.trace.duration)}`];
+    const lines =
+      at !== null
+        ? [formatMoment(at), `${index.clock} ${formatClock(index, at)}`, formatWall(index, at) ?? ""]
+        : [
+            formatDuration(this.view.to - this.view.from),
+            `from ${formatMoment(this.view.from)}`,
+            `of ${formatDuration(this.model.trace.duration)}`,
+          ];
     const [first, ...rest] = this.elements.corner.children;
     first.textContent = lines[0];
     rest.forEach((element, i) => (element.textContent = lines[i + 1]));
@@ -492,56 +514,16 @@ export class Timeline {
 }
 
 /** Prepares one row at a time for its first picture. */
-function* preparations({ rows, model }: Layout): Generator<void> {
+function* preparations({ rows, model }: Layout): Generator<undefined> {
   for (const band of rows.flatMap(({ bands }) => bands)) {
-    if (band.kind === "states") yield model.strip(band.track).prepare();
+    if (band.kind === "states") {
+      model.strip(band.track).prepare();
+      yield;
+    }
     if (band.kind !== "stack") continue;
-    for (let level = 0; level < band.stack.levels; level++) yield band.stack.row(level).prepare();
+    for (let level = 0; level < band.stack.levels; level++) {
+      band.stack.row(level).prepare();
+      yield;
+    }
   }
-}
-
-function makeElements(): Elements {
-  const make = (name: string, parent?: HTMLElement, tag = "div") => {
-    const element = document.createElement(tag);
-    element.className = name;
-    parent?.append(element);
-    return element;
-  };
-  const root = make("tl");
-  const corner = make("tl-corner", root);
-  corner.append(document.createElement("b"), document.createElement("div"), document.createElement("div"));
-  const overview = make("tl-overview", root);
-  overview.setAttribute("aria-hidden", "true");
-  const ruler = make("tl-ruler", root);
-  ruler.setAttribute("aria-hidden", "true");
-  make("tl-end", root);
-  const labels = make("tl-labels", root);
-  labels.setAttribute("role", "group");
-  labels.setAttribute("aria-label", "Rows of the timeline");
-  const plot = make("tl-plot", root);
-  plot.tabIndex = 0;
-  plot.setAttribute("role", "application");
-  plot.setAttribute("aria-label", KEYS_HINT);
-  const bar = make("tl-bar", root);
-  bar.tabIndex = 0;
-  bar.setAttribute("role", "group");
-  bar.setAttribute("aria-label", "Scroll the rows");
-  const extent = make("", bar);
-  const live = make("tl-live", root);
-  live.setAttribute("aria-live", "polite");
-  return { root, corner, overview, ruler, labels, plot, bar, extent, live, cursor: make("tl-cursor", plot),
-    hover: make("tl-hover", plot), note: make("tl-note", root), tip: make("tl-tip", root) };
-}
-
-function showTip(tip: HTMLElement, { title, lines }: { title: string; lines: [string, string][] }): void {
-  const heading = document.createElement("strong");
-  heading.textContent = title || "(no name)";
-  const list = document.createElement("dl");
-  for (const [name, value] of lines) {
-    const [term, text] = [document.createElement("dt"), document.createElement("dd")];
-    term.textContent = name;
-    text.textContent = value;
-    list.append(term, text);
-  }
-  tip.replaceChildren(heading, list);
 }

@@ -11,8 +11,12 @@ export function Banner({ trace, store }: { trace: Trace; store: Store }) {
   return (
     <div class="banner" role="alert">
       <b>This trace is not complete.</b>
-      {sentences.map((sentence) => <span> {visibleName(sentence)}</span>)}
-      <button type="button" onClick={() => store.set({ panel: "summary" })}>Details</button>
+      {sentences.map((sentence) => (
+        <span> {visibleName(sentence)}</span>
+      ))}
+      <button type="button" onClick={() => store.set({ panel: "summary" })}>
+        Details
+      </button>
     </div>
   );
 }

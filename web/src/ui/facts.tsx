@@ -8,21 +8,32 @@ import { countText, visibleName } from "./text";
 export function Facts({ facts }: { facts: [string, string | null | undefined][] }) {
   return (
     <dl class="facts">
-      {facts.filter(([, value]) => value).map(([name, value]) =>
-        <div><dt>{visibleName(name)}</dt><dd>{visibleName(value!)}</dd></div>)}
+      {facts.map(
+        ([name, value]) =>
+          value && (
+            <div>
+              <dt>{visibleName(name)}</dt>
+              <dd>{visibleName(value)}</dd>
+            </div>
+          ),
+      )}
     </dl>
   );
 }
 
 /** A list of sentences, of which only the first are shown where they are many. */
 export function List({ title, lines }: { title: string; lines: string[] }) {
-  const MOST = 200;
+  const MAX_LINES = 200;
   if (lines.length === 0) return null;
   return (
     <>
       {title && <h3>{title}</h3>}
-      <ul>{lines.slice(0, MOST).map((line) => <li>{visibleName(String(line))}</li>)}</ul>
-      {lines.length > MOST && <p>… and {countText(lines.length - MOST)} more.</p>}
+      <ul>
+        {lines.slice(0, MAX_LINES).map((line) => (
+          <li>{visibleName(line)}</li>
+        ))}
+      </ul>
+      {lines.length > MAX_LINES && <p>… and {countText(lines.length - MAX_LINES)} more.</p>}
     </>
   );
 }
@@ -32,9 +43,22 @@ export function Table({ caption, head, rows }: { caption?: string; head: string[
   return (
     <table>
       {caption && <caption>{caption}</caption>}
-      <thead><tr>{head.map((title) => <th scope="col">{title}</th>)}</tr></thead>
-      <tbody>{rows.map((row) =>
-        <tr>{row.map((cell) => <td>{typeof cell === "string" ? visibleName(cell) : cell}</td>)}</tr>)}</tbody>
+      <thead>
+        <tr>
+          {head.map((title) => (
+            <th scope="col">{title}</th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr>
+            {row.map((cell) => (
+              <td>{typeof cell === "string" ? visibleName(cell) : cell}</td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
     </table>
   );
 }

@@ -2,8 +2,8 @@
 // because the numbers of tracks and methods belong to one file.
 
 import { lowerBound } from "../data/search_sorted";
-import { methodCount } from "../profile/spans";
-import type { Trace } from "../data/trace";
+import { methodCount } from "../profile/span_source";
+import type { Trace, Track } from "../data/trace";
 import type { Bookmark, Panel, Range, Selection, State, Store } from "../store";
 
 const PANELS: Panel[] = ["timeline", "profile", "comparison", "summary"];
@@ -42,7 +42,10 @@ export function fromFragment(fragment: string, traces: Trace[]): State {
     panel: one(PANELS, "panel", "profile"),
     theme: one(THEMES, "theme", "auto"),
     query: parts.get("q") ?? "",
-    bookmarks: parts.getAll("mark").map(parseBookmark).filter((mark) => mark !== null),
+    bookmarks: parts
+      .getAll("mark")
+      .map(parseBookmark)
+      .filter((mark) => mark !== null),
   };
 }
 
@@ -75,32 +78,42 @@ export function selectionText(trace: Trace, selection: Selection): string | null
     case "name":
       return JSON.stringify(["name", selection.name]);
     case "thread": {
-      const thread = trace.threads[selection.thread];
-      return thread ? JSON.stringify(["thread", thread.tid, thread.name]) : null;
+      if (selection.thread >= trace.threads.length) return null;
+      const { tid, name } = trace.threads[selection.thread];
+      return JSON.stringify(["thread", tid, name]);
     }
     default: {
-      const track = trace.tracks[selection.track];
-      const times = track && timesOf(trace, selection.track);
+      const track = trace.track(selection.track);
+      const times = track && timesOf(track);
       if (!times) return null;
       const at = times[selection.item];
       const nth = selection.item - lowerBound(times, at);
-      return JSON.stringify([selection.kind, track.kind, track.role, track.name,
+      return JSON.stringify([
+        selection.kind,
+        track.kind,
+        track.role,
+        track.name,
         track.thread === null ? null : trace.threads[track.thread].tid,
-        track.process === null ? null : trace.index.processes[track.process].pid, track.cpu, at, nth]);
+        track.process === null ? null : trace.index.processes[track.process].pid,
+        track.cpu,
+        at,
+        nth,
+      ]);
     }
   }
 }
 
 /** The selection that a text tells; null where the trace has nothing like it. */
 export function parseSelection(trace: Trace, text: string): Selection | null {
-  let parts: unknown;
+  let value: unknown;
   try {
-    parts = JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
     return null;
   }
-  if (!Array.isArray(parts)) return null;
-  const [kind] = parts as [string];
+  if (!Array.isArray(value)) return null;
+  const parts = value as unknown[];
+  const [kind] = parts;
   if (kind === "name") return typeof parts[1] === "string" ? { kind, name: parts[1] } : null;
   if (kind === "thread") {
     const thread = trace.threads.findIndex(({ tid, name }) => tid === parts[1] && name === parts[2]);
@@ -108,34 +121,44 @@ export function parseSelection(trace: Trace, text: string): Selection | null {
   }
   if (kind === "method") return findMethod(trace, parts[1], parts[2], parts[3]);
   if (kind !== "span" && kind !== "state" && kind !== "instant" && kind !== "counter") return null;
-  const track = trace.tracks.find((t) => t.kind === parts[1] && t.role === parts[2] && t.name === parts[3]
-    && (t.thread === null ? null : trace.threads[t.thread].tid) === parts[4]
-    && (t.process === null ? null : trace.index.processes[t.process].pid) === parts[5] && t.cpu === parts[6]);
-  const times = track && timesOf(trace, track.id);
-  if (!times) return null;
-  const item = lowerBound(times, parts[7]) + Number(parts[8]);
-  return times[item] === parts[7] ? { kind, track: track.id, item } : null;
+  const track = trace.tracks.find(
+    (t) =>
+      t.kind === parts[1]
+      && t.role === parts[2]
+      && t.name === parts[3]
+      && (t.thread === null ? null : trace.threads[t.thread].tid) === parts[4]
+      && (t.process === null ? null : trace.index.processes[t.process].pid) === parts[5]
+      && t.cpu === parts[6],
+  );
+  const times = track && timesOf(track);
+  const at = parts[7];
+  if (!times || typeof at !== "number") return null;
+  const item = lowerBound(times, at) + Number(parts[8]);
+  return times[item] === at ? { kind, track: track.id, item } : null;
 }
 
 function findMethod(trace: Trace, owner: unknown, name: unknown, signature: unknown): Selection | null {
   const { methods, strings } = trace;
-  for (let method = 0; method < methodCount(trace); method++) {
-    if (strings[methods!.name[method]] === name && strings[methods!.class[method]] === owner
-      && strings[methods!.signature[method]] === signature) return { kind: "method", method };
-  }
-  return null;
+  if (!methods) return null;
+  const method = methods.name.findIndex(
+    (id, at) =>
+      strings[id] === name && strings[methods.class[at]] === owner && strings[methods.signature[at]] === signature,
+  );
+  return method < 0 ? null : { kind: "method", method };
 }
 
 /** The times of a track's items, in order. */
-function timesOf(trace: Trace, id: number): Float64Array | undefined {
-  const track = trace.tracks[id];
+function timesOf(track: Track): Float64Array | undefined {
   return track.spans?.start ?? track.states?.start ?? track.instants?.time ?? track.counter?.time;
 }
 
 /** Shows another trace of the page. What is selected is selected there too, where that trace has it. */
 export function switchTrace(store: Store, trace: Trace, change: Partial<State> = {}): void {
   const { state } = store;
-  if (trace === state.trace) return store.set(change);
+  if (trace === state.trace) {
+    store.set(change);
+    return;
+  }
   const whole = { from: 0, to: Math.max(trace.duration, 1) };
   const text = state.selection && selectionText(state.trace, state.selection);
   const selection = text ? parseSelection(trace, text) : null;

@@ -4,6 +4,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
+import { mounted } from "./mounted";
+
 export interface GridColumn {
   id: string;
   title: string;
@@ -41,22 +43,22 @@ export interface GridProps {
   label: string;
   columns: GridColumn[];
   count: number;
-  row(at: number): GridRow;
+  row: (at: number) => GridRow;
   /** Shown in place of rows. */
   empty: string;
   sort?: { id: string; down: boolean };
-  onSort?(id: string): void;
+  onSort?: (id: string) => void;
   /** A row is chosen by a click or Enter. */
-  onChoose?(at: number): void;
+  onChoose?: (at: number) => void;
   /** A row is opened by a double click or Shift+Enter: shown in the timeline. */
-  onOpen?(at: number): void;
-  onUnfold?(at: number): void;
+  onOpen?: (at: number) => void;
+  onUnfold?: (at: number) => void;
   /** Brings this row into view whenever `revealed` changes to another value than null. */
   reveal?: { at: number; token: unknown } | null;
 }
 
 const ROW_PX = 22;
-const LEAST_NAME_PX = 240;
+const MIN_NAME_PX = 240;
 /** Firefox draws no element higher than some 17.8 million pixels. */
 const MAX_ROWS = 700_000;
 
@@ -70,15 +72,15 @@ export function Grid(props: GridProps) {
   const at = Math.min(cursor, Math.max(count - 1, 0));
 
   useLayoutEffect(() => {
-    const observer = new ResizeObserver(() => setHeight(scroller.current!.clientHeight));
-    observer.observe(scroller.current!);
+    const observer = new ResizeObserver(() => setHeight(mounted(scroller).clientHeight));
+    observer.observe(mounted(scroller));
     return () => observer.disconnect();
   }, []);
 
   const moveTo = (row: number) => {
     const to = Math.max(0, Math.min(count - 1, row));
     setCursor(to);
-    const view = scroller.current!;
+    const view = mounted(scroller);
     const head = ROW_PX + 4;
     if (to * ROW_PX < view.scrollTop) view.scrollTop = to * ROW_PX;
     const below = (to + 1) * ROW_PX + head - view.clientHeight;
@@ -89,7 +91,7 @@ export function Grid(props: GridProps) {
   useEffect(() => {
     if (!reveal || reveal.at < 0) return;
     setCursor(reveal.at);
-    const view = scroller.current!;
+    const view = mounted(scroller);
     const y = reveal.at * ROW_PX;
     if (y < view.scrollTop || y + 3 * ROW_PX > view.scrollTop + view.clientHeight) {
       view.scrollTop = Math.max(0, y - view.clientHeight / 3);
@@ -100,8 +102,14 @@ export function Grid(props: GridProps) {
     if (event.ctrlKey || event.metaKey || event.altKey || count === 0) return;
     const row = props.row(at);
     const page = Math.max(1, Math.floor(height / ROW_PX) - 2);
-    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page,
-      Home: -count, End: count };
+    const steps: Record<string, number> = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -count,
+      End: count,
+    };
     if (event.key in steps) moveTo(at + steps[event.key]);
     else if (event.key === "ArrowRight" && row.unfolded === false) props.onUnfold?.(at);
     else if (event.key === "ArrowRight" && row.unfolded) moveTo(at + 1);
@@ -117,31 +125,49 @@ export function Grid(props: GridProps) {
   const first = Math.max(0, Math.floor(top / ROW_PX) - 4);
   const last = Math.min(count, Math.ceil((top + height) / ROW_PX) + 4);
   const template = columns.map((c) => (c.width ? `${c.width}px` : "minmax(0, 1fr)")).join(" ");
-  const least = columns.reduce((sum, { width }) => sum + (width ?? LEAST_NAME_PX), 0);
+  const least = columns.reduce((sum, { width }) => sum + (width ?? MIN_NAME_PX), 0);
   const rows = [];
   for (let n = first; n < last; n++) {
     rows.push(<Row key={n} props={props} at={n} cursor={n === at} onPoint={() => setCursor(n)} />);
   }
   return (
-    <div class="grid" role="treegrid" aria-label={props.label} aria-rowcount={count + 1} tabIndex={0}
+    <div
+      class="grid"
+      role="treegrid"
+      aria-label={props.label}
+      aria-rowcount={count + 1}
+      tabIndex={0}
       aria-activedescendant={at >= first && at < last ? idOf(props.label, at) : undefined}
-      ref={scroller} onScroll={() => setTop(scroller.current!.scrollTop)} onKeyDown={onKeyDown}
+      ref={scroller}
+      onScroll={() => setTop(mounted(scroller).scrollTop)}
+      onKeyDown={onKeyDown}
       style={{ "--columns": template, "--least": `${least}px` }}
-      onMouseDown={() => scroller.current!.focus({ preventScroll: true })}>
+      onMouseDown={() => mounted(scroller).focus({ preventScroll: true })}
+    >
       <div class="grid-head" role="row" aria-rowindex={1}>
         {columns.map((column) => (
-          <div role="columnheader" class="cell" title={column.meaning}
-            aria-sort={sort?.id === column.id ? (sort.down ? "descending" : "ascending") : undefined}>
-            {column.sortable
-              ? <button type="button" onClick={() => onSort?.(column.id)}>{column.title}
-                  <span class="sort" aria-hidden="true">
-                    {sort?.id === column.id ? (sort.down ? " ▾" : " ▴") : ""}
-                  </span></button>
-              : column.title}
+          <div
+            role="columnheader"
+            class="cell"
+            title={column.meaning}
+            aria-sort={sort?.id === column.id ? (sort.down ? "descending" : "ascending") : undefined}
+          >
+            {column.sortable ? (
+              <button type="button" onClick={() => onSort?.(column.id)}>
+                {column.title}
+                <span class="sort" aria-hidden="true">
+                  {sort?.id === column.id ? (sort.down ? " ▾" : " ▴") : ""}
+                </span>
+              </button>
+            ) : (
+              column.title
+            )}
           </div>
         ))}
       </div>
-      <div class="grid-body" role="rowgroup" style={{ height: `${count * ROW_PX}px` }}>{rows}</div>
+      <div class="grid-body" role="rowgroup" style={{ height: `${count * ROW_PX}px` }}>
+        {rows}
+      </div>
       {count === 0 && <p class="empty">{props.empty}</p>}
       {props.count > MAX_ROWS && <p class="empty">Only the first {MAX_ROWS} rows are shown. Filter to see others.</p>}
     </div>
@@ -150,7 +176,7 @@ export function Grid(props: GridProps) {
 
 const idOf = (label: string, at: number) => `${label}-${at}`.replace(/\W+/g, "-");
 
-function Row({ props, at, cursor, onPoint }: { props: GridProps; at: number; cursor: boolean; onPoint(): void }) {
+function Row({ props, at, cursor, onPoint }: { props: GridProps; at: number; cursor: boolean; onPoint: () => void }) {
   const row = props.row(at);
   const className = ["grid-row", row.className, row.selected && "selected", cursor && "cursor"];
   const click = () => {
@@ -158,15 +184,28 @@ function Row({ props, at, cursor, onPoint }: { props: GridProps; at: number; cur
     props.onChoose?.(at);
   };
   return (
-    <div role="row" id={idOf(props.label, at)} aria-rowindex={at + 2} aria-level={row.level + 1}
-      aria-expanded={row.unfolded} aria-selected={row.selected ?? false}
-      class={className.filter(Boolean).join(" ")} style={{ top: `${at * ROW_PX}px` }}
-      onClick={click} onDblClick={() => props.onOpen?.(at)}>
+    <div
+      role="row"
+      id={idOf(props.label, at)}
+      aria-rowindex={at + 2}
+      aria-level={row.level + 1}
+      aria-expanded={row.unfolded}
+      aria-selected={row.selected ?? false}
+      class={className.filter(Boolean).join(" ")}
+      style={{ top: `${at * ROW_PX}px` }}
+      onClick={click}
+      onDblClick={() => props.onOpen?.(at)}
+    >
       {row.cells.map((cell, n) => (
-        <div role="gridcell" class={`cell ${cell.className ?? ""}`} title={cell.exact}
-          style={n === 0 ? { paddingLeft: `${4 + 16 * Math.min(row.level, 40)}px` } : undefined}>
-          {cell.bar !== undefined && cell.bar > 0 &&
-            <span class="bar" style={{ width: `${(100 * Math.min(1, cell.bar)).toFixed(2)}%` }} />}
+        <div
+          role="gridcell"
+          class={`cell ${cell.className ?? ""}`}
+          title={cell.exact}
+          style={n === 0 ? { paddingLeft: `${4 + 16 * Math.min(row.level, 40)}px` } : undefined}
+        >
+          {cell.bar !== undefined && cell.bar > 0 && (
+            <span class="bar" style={{ width: `${(100 * Math.min(1, cell.bar)).toFixed(2)}%` }} />
+          )}
           {n === 0 && <Twisty row={row} onClick={() => props.onUnfold?.(at)} />}
           {n === 0 && row.colour && <span class="swatch" style={{ background: row.colour }} />}
           <span class="text">{cell.text}</span>
@@ -176,14 +215,18 @@ function Row({ props, at, cursor, onPoint }: { props: GridProps; at: number; cur
   );
 }
 
-function Twisty({ row, onClick }: { row: GridRow; onClick(): void }) {
+function Twisty({ row, onClick }: { row: GridRow; onClick: () => void }) {
   if (row.unfolded === undefined) return <span class="twisty" aria-hidden="true" />;
   const click = (event: MouseEvent) => {
     event.stopPropagation();
     onClick();
   };
   // The keyboard and screen readers have the row's own state, aria-expanded.
-  return <span class="twisty open" aria-hidden="true" onClick={click}>{row.unfolded ? "▾" : "▸"}</span>;
+  return (
+    <span class="twisty open" aria-hidden="true" onClick={click}>
+      {row.unfolded ? "▾" : "▸"}
+    </span>
+  );
 }
 
 /** The row that encloses row `at`. */

@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import { KEYS as TIMELINE_KEYS } from "../timeline/keys";
+import { mounted } from "./mounted";
 
 const PAGE_KEYS: [string, string][] = [
   ["?", "shows these keys"],
@@ -22,12 +23,19 @@ const PANEL_KEYS: [string, string][] = [
   ["↑ ↓ on the bar between the panels", "makes the timeline smaller or larger; Enter shows it alone"],
 ];
 
-export function Help({ onClose }: { onClose(): void }) {
+export function Help({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current!.showModal(), []);
+  useEffect(() => mounted(dialog).showModal(), []);
   return (
-    <dialog ref={dialog} class="help" aria-labelledby="help-title" onClose={onClose}
-      onClick={(event) => { if (event.target === dialog.current) dialog.current!.close(); }}>
+    <dialog
+      ref={dialog}
+      class="help"
+      aria-labelledby="help-title"
+      onClose={onClose}
+      onClick={(event) => {
+        if (event.target === dialog.current) dialog.current?.close();
+      }}
+    >
       <form method="dialog">
         <h2 id="help-title">Keys</h2>
         <div class="help-columns">
@@ -47,7 +55,16 @@ function KeyList({ title, keys }: { title: string; keys: readonly (readonly [str
   return (
     <section>
       <h3>{title}</h3>
-      <dl>{keys.map(([key, what]) => <div><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
+      <dl>
+        {keys.map(([key, what]) => (
+          <div>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
     </section>
   );
 }

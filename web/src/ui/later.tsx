@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 /** Shows `text`, and when the browser has painted it, the contents. */
-export function Later({ text, children }: { text: string; children(): ComponentChildren }) {
+export function Later({ text, children }: { text: string; children: () => ComponentChildren }) {
   const [painted, setPainted] = useState(false);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout>;
@@ -17,5 +17,15 @@ export function Later({ text, children }: { text: string; children(): ComponentC
       clearTimeout(timer);
     };
   }, []);
-  return <>{painted ? children() : <p class="empty" role="status">{text}</p>}</>;
+  return (
+    <>
+      {painted ? (
+        children()
+      ) : (
+        <p class="empty" role="status">
+          {text}
+        </p>
+      )}
+    </>
+  );
 }

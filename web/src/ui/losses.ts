@@ -43,13 +43,15 @@ export function missing(trace: Trace): string[] {
 
 /** The damaged places, each with what is missing there. */
 export function damageOf(index: TraceIndex): string[] {
-  return (reportOf(index).damage ?? []).map(({ offset, what }) =>
-    `${offset === undefined ? "" : `at byte ${offset}: `}${what ?? "damaged data"}`);
+  return (reportOf(index).damage ?? []).map(
+    ({ offset, what }) => `${offset === undefined ? "" : `at byte ${offset}: `}${what ?? "damaged data"}`,
+  );
 }
 
 /** Kinds of data of the inputs that the page does not hold, with their counts. */
 export function notWritten(index: TraceIndex): [string, string][] {
   const left = { ...reportOf(index).unread, ...(index.summary.not_written as Record<string, number> | undefined) };
-  return Object.entries(left).filter(([, count]) => count > 0)
+  return Object.entries(left)
+    .filter(([, count]) => count > 0)
     .map(([kind, count]) => [kind.replace(/_/g, " "), countText(count)]);
 }

@@ -42,16 +42,36 @@ export function Search({ store, field }: { store: Store; field: RefObject<HTMLIn
   const none = matches?.count === 0;
   return (
     <div class="search" role="search">
-      <input ref={field} type="search" value={typed} aria-label="Search slices, methods, threads and processes"
-        placeholder="Search slices, methods, threads  ( / )" onInput={(e) => type(e.currentTarget.value)}
-        onKeyDown={onKeyDown} />
+      <input
+        ref={field}
+        type="search"
+        value={typed}
+        aria-label="Search slices, methods, threads and processes"
+        placeholder="Search slices, methods, threads  ( / )"
+        onInput={(e) => type(e.currentTarget.value)}
+        onKeyDown={onKeyDown}
+      />
       <span class="count" role="status">
         {matches ? (none ? "nothing found" : counted(matches.count, "match", "matches")) : ""}
       </span>
-      <button type="button" aria-label="Previous match" title="Previous match (Shift+Enter)"
-        disabled={!matches || none} onClick={() => go(true)}>▲</button>
-      <button type="button" aria-label="Next match" title="Next match (Enter)"
-        disabled={!matches || none} onClick={() => go(false)}>▼</button>
+      <button
+        type="button"
+        aria-label="Previous match"
+        title="Previous match (Shift+Enter)"
+        disabled={!matches || none}
+        onClick={() => go(true)}
+      >
+        ▲
+      </button>
+      <button
+        type="button"
+        aria-label="Next match"
+        title="Next match (Enter)"
+        disabled={!matches || none}
+        onClick={() => go(false)}
+      >
+        ▼
+      </button>
     </div>
   );
 }

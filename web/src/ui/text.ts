@@ -43,7 +43,7 @@ export function folded(text: string): string {
 /** A name as people can see it: control characters and invisible direction marks by their code points. */
 export function visibleName(name: string): string {
   if (!UNSEEN.test(name)) return name;
-  return name.replace(UNSEEN_ALL, (c) => `\\u{${c.codePointAt(0)!.toString(16)}}`);
+  return name.replace(UNSEEN_ALL, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`);
 }
 
 const UNSEEN_SET = "[\\u0000-\\u001f\\u007f-\\u009f\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff]";

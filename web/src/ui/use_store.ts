@@ -8,9 +8,10 @@ import type { State, Store } from "../store";
 export function useStore(store: Store, ...keys: (keyof State)[]): State {
   const [, draw] = useState(0);
   useEffect(
-    () => store.subscribe((_, changed) => {
-      if (keys.some((key) => changed.has(key))) draw((n) => n + 1);
-    }),
+    () =>
+      store.subscribe((_, changed) => {
+        if (keys.some((key) => changed.has(key))) draw((n) => n + 1);
+      }),
     [store],
   );
   return store.state;

@@ -1,0 +1,62 @@
+// The columns of a track as typed arrays, by the kind of track.
+
+/** Slices and calls: in preorder, so that the children of item i follow it and lie one level deeper. */
+export interface SpanColumns {
+  start: Float64Array;
+  end: Float64Array;
+  depth: Uint16Array;
+  /** The string id of a slice's name, or the method id of a call. */
+  label: Uint32Array;
+  /** Thread CPU time of a call with its callees, ns. */
+  cpu?: Float64Array;
+  flags?: Uint8Array;
+  /** String id + 1 of a slice's arguments; 0 is none. */
+  args?: Uint32Array;
+  /** Thread index + 1 of a `running` slice; 0 is unknown. */
+  thread?: Uint32Array;
+}
+
+export interface StateColumns {
+  start: Float64Array;
+  end: Float64Array;
+  /** String id. */
+  state: Uint32Array;
+  /** CPU number + 1; 0 is none. */
+  cpu: Uint16Array;
+  /** Thread index + 1; 0 is none. */
+  waker?: Uint32Array;
+}
+
+export interface InstantColumns {
+  time: Float64Array;
+  label: Uint32Array;
+  args?: Uint32Array;
+}
+export interface CounterColumns {
+  time: Float64Array;
+  value: Float64Array;
+}
+export interface LossColumns {
+  start: Float64Array;
+  end: Float64Array;
+  count: Float64Array;
+}
+export interface ArrowColumns {
+  from: Float64Array;
+  to: Float64Array;
+  fromTrack: Uint32Array;
+  toTrack: Uint32Array;
+}
+
+export const FLAG_NO_BEGIN = 1;
+export const FLAG_NO_END = 2;
+
+/** The columns of a track, by its kind. */
+export interface TrackColumns {
+  spans?: SpanColumns;
+  states?: StateColumns;
+  instants?: InstantColumns;
+  counter?: CounterColumns;
+  losses?: LossColumns;
+  arrows?: ArrowColumns;
+}
