@@ -1,6 +1,6 @@
-//! Puts the device binaries into a release's host binary. The environment variable `TRACEBRIDGE_EMBED` names a
-//! directory with a file `ABI.zst` for each ABI (`scripts/dist` makes it); without the variable, none is put
-//! in.
+//! Puts the device binaries into a release's host binary. The environment variable `TRACEBRIDGE_EMBED` names
+//! a directory with a file `ABI.zst` for each ABI (`scripts/dist` makes it); without the variable, none is
+//! put in.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -14,8 +14,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nix::libc;
-use nix::time::{ClockId, clock_gettime};
 use tracebridge::markers::{Tag, TagWatch, Tracer, WithoutRecorder, use_ring};
+
+mod cpu_time;
+
+use cpu_time::{median, median_ratio, ns_per_call};
 
 const NAME: &str = "Choreographer#doFrame 1234567";
 /// The variable that the library reads: the tracefs of static tracers.
@@ -23,26 +26,9 @@ const TRACEFS_VARIABLE: &str = "TRACEBRIDGE_TRACEFS";
 const CALLS: u32 = 20_000;
 const ROUNDS: usize = 60;
 
-/// CPU ns per call: what else the machine does costs time, but no CPU time of this thread.
+/// CPU ns per call.
 fn time(call: impl FnMut()) -> f64 {
-    time_of(CALLS, call)
-}
-
-fn time_of(calls: u32, mut call: impl FnMut()) -> f64 {
-    let cpu_ns = || {
-        let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
-        now.tv_sec() as f64 * 1e9 + now.tv_nsec() as f64
-    };
-    let start = cpu_ns();
-    for _ in 0..calls {
-        call();
-    }
-    (cpu_ns() - start) / f64::from(calls)
-}
-
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
+    ns_per_call(CALLS, call)
 }
 
 fn snprintf_and_write(file: &File, pid: i32, name: &std::ffi::CStr) {
@@ -124,8 +110,7 @@ fn race(instance: &Path) {
         rounds.iter_mut().zip(times).for_each(|(round, time)| round.push(time));
     }
     for (what, times) in CALLS_MEASURED.iter().zip(&rounds) {
-        // Each round's ratio to that round's bare write: what else the machine does hits both.
-        let ratio = median(times.iter().zip(&rounds[0]).map(|(a, b)| a / b).collect());
+        let ratio = median_ratio(times, &rounds[0]);
         println!("{what:<30} {:>8.2} CPU-ns   {ratio:>5.3} x a bare write", median(times.clone()));
     }
     let _ = fs::remove_file(&areas);
@@ -169,7 +154,7 @@ fn ring_rounds(mut call: impl FnMut() -> bool) -> Vec<f64> {
     let mut rounds = Vec::new();
     while rounds.len() < RING_ROUNDS {
         let before = dropped;
-        let ns = time_of(RING_CALLS, || dropped += u32::from(!black_box(call())));
+        let ns = ns_per_call(RING_CALLS, || dropped += u32::from(!black_box(call())));
         // A round in which the ring was full says nothing of a marker.
         if dropped == before || dropped > 200 * RING_CALLS {
             rounds.push(ns);

@@ -8,14 +8,11 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use tracebridge::formats::art_method::MethodTrace;
-use tracebridge::profile::flat::FlatProfile;
-use tracebridge::profile::record_stream::ProfileSelection;
-use tracebridge::profile::tree::{CallTree, TreeOptions};
+use tracebridge::profile::count::flat::FlatProfile;
+use tracebridge::profile::count::selection::ProfileSelection;
+use tracebridge::profile::count::tree::{CallTree, TreeOptions};
 
-#[path = "../tests/support/art_generate.rs"]
-mod art_generate;
-
-use art_generate::{Shape, Size, USUAL};
+use support::art_generate::{Shape, Size, USUAL};
 
 const ROUNDS: usize = 15;
 
@@ -27,7 +24,8 @@ fn main() {
 
 fn measure(records: u64, shape: Shape, name: &str) {
     let mut bytes = Vec::new();
-    art_generate::write_shape(&mut bytes, Size { records, ..USUAL }, shape).expect("memory takes it");
+    support::art_generate::write_shape(&mut bytes, Size { records, ..USUAL }, shape)
+        .expect("memory takes it");
     println!("{name}: {records} records, {} bytes; median, best and worst of {ROUNDS} rounds", bytes.len());
     let everything = ProfileSelection::default();
     let mut times: [Vec<Duration>; 3] = Default::default();

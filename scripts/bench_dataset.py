@@ -13,7 +13,7 @@ from pathlib import Path
 import query as query_module
 
 BUILDS = 10
-# The method that is slower in the last build, and how much, percent: see examples/generate_launches.rs.
+# The method that is slower in the last build, and how much, percent: see tools/generate_launches.rs.
 SLOW_METHOD, SLOW_PERCENT = "com.example.app.Feed.bind", 25
 # A name is found if its p-value, times the number of names that are compared (Bonferroni), is below this.
 SIGNIFICANT = 0.01

@@ -88,6 +88,16 @@ pick_serial() {
     esac
 }
 
+# value_of OPTION "$@": prints the value of an option among the words of a command line; nothing if it is not there.
+value_of() {
+    local option=$1
+    shift
+    while (($# > 1)); do
+        [[ $1 != "$option" ]] || { echo "$2" && return; }
+        shift
+    done
+}
+
 # abi_of SERIAL: prints the Android ABI of a device.
 abi_of() {
     local machine
@@ -130,9 +140,91 @@ tracebridge_adb() {
     local binary=${TRACEBRIDGE_HOST_BINARY:-}
     if [[ -z $binary ]]; then
         use_rust
-        (cd "$root" && cargo build --quiet --release --locked) >&2
         binary=${CARGO_TARGET_DIR:-$root/target}/release/tracebridge
+        [[ -x $binary ]] || say "building the host's binary: some minutes, once"
+        (cd "$root" && cargo build --release --locked) >&2
     fi
     # A signal to the script is one to it.
     TRACEBRIDGE_DEVICE_BINARIES=$root/out/android exec "$binary" adb "$@"
+}
+
+# --- jobs: long commands, beside each other, with a word every few seconds -------------------------------------------
+
+# Names of the jobs that run, and for each its process, its log and its start.
+job_names=()
+declare -A job_pid job_log job_started
+jobs_dir=
+
+# start_job NAME COMMAND...: runs a command in the background, with what it prints in a log.
+start_job() {
+    local name=$1
+    shift
+    [[ -n $jobs_dir ]] || jobs_dir=$(mktemp -d)
+    job_log[$name]=$jobs_dir/$name.log
+    job_started[$name]=$SECONDS
+    # In a process group of its own, so that end_jobs ends what it has started, too. Without `-m` it would also ignore
+    # Ctrl-C.
+    set -m
+    "$@" >"${job_log[$name]}" 2>&1 </dev/null &
+    job_pid[$name]=$!
+    set +m
+    job_names+=("$name")
+}
+
+# job_state NAME: prints how far a job is: its last line, and for a build the number of crates.
+job_state() {
+    local log=${job_log[$1]} crates last
+    crates=$(grep -acE '^ +Compiling ' "$log" || true)
+    last=$(tr '\r' '\n' <"$log" | grep -av '^[[:space:]]*$' | tail -n 1 | sed 's/^[[:space:]]*//' | cut -c1-60)
+    if ((crates)); then printf '%s: %s (%d crates)' "$1" "${last:-begins}" "$crates"; else printf '%s: %s' "$1" "${last:-begins}"; fi
+}
+
+# tell_jobs: says how far the jobs are that run, on one line; a terminal's last line is written anew.
+tell_jobs() {
+    local one line=
+    for one in "${job_names[@]}"; do
+        ! kill -0 "${job_pid[$one]}" 2>/dev/null || line+="${line:+ | }$(job_state "$one")"
+    done
+    if [[ -t 2 ]]; then
+        printf '\r\033[K%s' "[$SECONDS s] ${line:0:$((${COLUMNS:-100} - 10))}" >&2
+    else
+        say "[$SECONDS s] $line"
+    fi
+}
+
+# wait_for_job NAME: waits until the job ends, and says every five seconds how far all jobs are. Returns its status.
+# The log stays in ${job_log[NAME]}.
+wait_for_job() {
+    local name=$1 status=0 next=$((SECONDS + 5))
+    while kill -0 "${job_pid[$name]}" 2>/dev/null; do
+        if ((SECONDS >= next)); then
+            next=$((SECONDS + 5))
+            tell_jobs
+        fi
+        sleep 0.2
+    done
+    [[ ! -t 2 ]] || printf '\r\033[K' >&2
+    wait "${job_pid[$name]}" || status=$?
+    forget_job "$name"
+    return "$status"
+}
+forget_job() {
+    local one others=()
+    for one in "${job_names[@]}"; do [[ $one == "$1" ]] || others+=("$one"); done
+    job_names=("${others[@]}")
+}
+
+# job_or_die NAME: the same, and ends the script with the job's last lines if it failed.
+job_or_die() {
+    local name=$1
+    wait_for_job "$name" && return
+    tail -n 30 "${job_log[$name]}" >&2
+    die "$name failed (its last lines are above)"
+}
+
+# end_jobs: ends the jobs that still run, and removes the logs.
+end_jobs() {
+    local one
+    for one in "${job_names[@]}"; do kill -TERM -- "-${job_pid[$one]}" 2>/dev/null || true; done
+    [[ -z $jobs_dir ]] || rm -rf "$jobs_dir"
 }

@@ -23,6 +23,7 @@ mod counter;
 pub mod markers;
 mod statistics;
 mod text;
+mod varint;
 mod workers;
 
 // What the device and the host both need.
@@ -75,7 +76,8 @@ mod tables;
 #[cfg(feature = "host")]
 pub mod timeline;
 
-/// What the project's own fuzz targets, tests and examples call. They are no part of the crate's interface.
+/// Parts that the project's own fuzz targets, tests, tools and benches call. They are no part of the crate's
+/// interface.
 #[cfg(feature = "host")]
 #[doc(hidden)]
 pub mod internals {
@@ -85,11 +87,12 @@ pub mod internals {
     pub use crate::atrace_command::options as atrace_options;
     pub use crate::cli::host::{command_line, host_command_line};
     pub use crate::formats::perfetto::scan::count as count_perfetto;
+    pub use crate::formats::perfetto::wire::read::{WireValue, fields as message_fields};
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub use crate::markers::ring::{BlockDamage, Record, RingRecords};
+    pub use crate::markers::ring::{BlockDamage, Record, RecordFault, RingRecords};
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub use crate::record::{SettingsText, read_settings_text};
-    /// The gate, for the example that counts its false alarms.
+    /// The gate, for the tool that counts its false alarms.
     pub mod gate {
         pub use crate::export::run_times::{Figure, RunTimes};
         pub use crate::gate::{Condition, Outcome, Selection, Side, judge};

@@ -6,7 +6,7 @@ use std::io::{Cursor, Write};
 
 use libfuzzer_sys::fuzz_target;
 use tracebridge::formats::art_method::MethodTrace;
-use tracebridge::formats::{contained, input::Input};
+use tracebridge::formats::{self, input::Input};
 use zip::write::{SimpleFileOptions, ZipWriter};
 
 fuzz_target!(|data: &[u8]| {
@@ -21,7 +21,13 @@ fuzz_target!(|data: &[u8]| {
     } else {
         rest.to_vec()
     };
-    let traces = contained::method_traces(&Input::from_bytes("a", bytes));
+    let Ok(set) = formats::expand(Input::from_bytes("a", bytes)) else { return };
+    let inside = |input: Input| {
+        let contained = formats::open(&input).map_or(Vec::new(), |opened| opened.contained_inputs(&input.name));
+        let is_whole_file = input.name == "a";
+        contained.into_iter().chain((!is_whole_file).then_some(input))
+    };
+    let traces: Vec<Input> = set.inputs.into_iter().flat_map(inside).collect();
     // The same text twice holds each trace once.
     let mut held: usize = 0;
     for trace in &traces {

@@ -7,12 +7,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use tracebridge::formats::art_method::MethodTrace;
-use tracebridge::profile::flat::FlatProfile;
-use tracebridge::profile::record_stream::ProfileSelection;
+use tracebridge::profile::count::flat::FlatProfile;
+use tracebridge::profile::count::selection::ProfileSelection;
 
-#[path = "../../tests/support/art_blocks.rs"]
+#[path = "../../tests/support/src/art_blocks.rs"]
 mod art_blocks;
-#[path = "../../tests/support/art_writer.rs"]
+#[path = "../../tests/support/src/art_writer.rs"]
 mod art_writer;
 
 use art_blocks::{Blocks, Writer};

@@ -4,11 +4,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use tracebridge::formats::art_method::MethodTrace;
-use tracebridge::profile::call_events::call_events;
-use tracebridge::profile::flat::FlatProfile;
-use tracebridge::profile::graph::CallGraph;
-use tracebridge::profile::record_stream::ProfileSelection;
-use tracebridge::profile::tree::{CallTree, TreeOptions};
+use tracebridge::profile::count::call_events::call_events;
+use tracebridge::profile::count::flat::FlatProfile;
+use tracebridge::profile::count::graph::CallGraph;
+use tracebridge::profile::count::selection::ProfileSelection;
+use tracebridge::profile::count::tree::{CallTree, TreeOptions};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(trace) = MethodTrace::parse(data) else { return };

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use tracebridge::export::{Create, OutputFormat};
 use tracebridge::formats::input::Input;
-use tracebridge::formats::{Order, perfetto};
+use tracebridge::formats::{FormatId, Order, has_format, perfetto};
 use tracebridge::timeline::{self, MergeOptions};
 use tracebridge_fuzz::{Render, Written};
 
@@ -54,9 +54,7 @@ fuzz_target!(|data: &[u8]| {
         Input::from_bytes("first", data[..middle].to_vec()),
         Input::from_bytes("second", data[middle..].to_vec()),
     ];
-    let is_trace = |input: &Input| {
-        tracebridge::formats::identify(input).is_ok_and(|format| format.name == "Perfetto trace")
-    };
+    let is_trace = |input: &Input| has_format(input, FormatId::Perfetto);
     if !is_trace(&inputs[0]) {
         return;
     }

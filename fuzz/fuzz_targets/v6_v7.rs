@@ -9,7 +9,7 @@ use tracebridge::formats::trace_dat::TraceDat;
 use tracebridge::formats::{Event, EventType, Order, ReadReport, Sink, ThreadInfo, event_catalog};
 use tracebridge::internals::{CpuData, Metadata, file_format::option, write_v7};
 
-#[path = "../../tests/support/foreign_dat.rs"]
+#[path = "../../tests/support/src/foreign_dat.rs"]
 mod foreign_dat;
 
 const PAGE_BYTES: usize = 4096;

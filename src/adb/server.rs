@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use super::attached::AttachedDevice;
@@ -102,10 +102,10 @@ impl Server {
         let Some(adb) = candidates.iter().find(|program| runs(program)) else {
             return Err(AdbError::NotInstalled { address });
         };
-        start(adb, self.port).map_err(|why| AdbError::ServerNotStarted {
+        start(adb, self.port).map_err(|error| AdbError::ServerNotStarted {
             adb: adb.display().to_string(),
             address: address.clone(),
-            why,
+            why: error.to_string(),
         })?;
         self.check_version()
     }
@@ -227,25 +227,35 @@ fn runs(program: &Path) -> bool {
     version.status().is_ok_and(|status| status.success())
 }
 
-/// Has `adb` start a server. The error is a reason in words.
-fn start(adb: &Path, port: u16) -> Result<(), String> {
+/// Why a server was not started.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(transparent)]
+    System(#[from] io::Error),
+    #[error("{0}")]
+    Status(ExitStatus),
+    #[error("it has not ended within {} s", START_TIME.as_secs())]
+    TooSlow,
+}
+
+/// Has `adb` start a server.
+fn start(adb: &Path, port: u16) -> Result<(), StartError> {
     let mut command = Command::new(adb);
     command.args([OsStr::new("-P"), OsStr::new(&port.to_string()), OsStr::new("start-server")]);
     // The server that it starts would keep a pipe open.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(|error: io::Error| error.to_string())?;
+    let mut child = command.spawn()?;
     let give_up = Instant::now() + START_TIME;
     loop {
-        match child.try_wait() {
-            Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(status.to_string()),
-            Ok(None) if Instant::now() < give_up => std::thread::sleep(Duration::from_millis(20)),
-            Ok(None) => {
+        match child.try_wait()? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(StartError::Status(status)),
+            None if Instant::now() < give_up => std::thread::sleep(Duration::from_millis(20)),
+            None => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(format!("it has not ended within {} s", START_TIME.as_secs()));
+                return Err(StartError::TooSlow);
             }
-            Err(error) => return Err(error.to_string()),
         }
     }
 }

@@ -7,7 +7,8 @@
 
 use thiserror::Error;
 
-use super::{leb128, u16_at, u32_at, u64_at};
+use super::{u16_at, u32_at, u64_at};
+use crate::varint;
 
 /// The forms in which runtimes write packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +131,7 @@ fn read_packet(kind: u8, bytes: &[u8], form: PacketForm) -> Option<(BlockPacket<
         (2, PacketForm::AllMethods { padding }) => {
             let stated_records = u24_at(bytes, 5)?;
             let rest = bytes.get(8 + padding..)?;
-            let ends = rest.iter().enumerate().filter(|(_, byte)| leb128::ends(**byte));
+            let ends = rest.iter().enumerate().filter(|(_, byte)| varint::is_last(**byte));
             let end = match stated_records.checked_sub(1) {
                 None => Some(0),
                 Some(last) => ends.map(|(n, _)| n + 1).nth(last as usize),
@@ -173,9 +174,9 @@ fn first_form_block(bytes: &[u8], clocks: usize) -> Option<(BlockPacket<'_>, usi
     let (mut numbers, mut counted) = (0, 0);
     let mut found = None;
     for end in (usize::from(size)..=rest.len()).step_by(1 << 16) {
-        numbers += leb128::count(&rest[counted..end]) as usize;
+        numbers += varint::count(&rest[counted..end]) as usize;
         counted = end;
-        let is_whole = end == 0 || leb128::ends(rest[end - 1]);
+        let is_whole = end == 0 || varint::is_last(rest[end - 1]);
         if is_whole && agrees(numbers) && may_be_packet(&rest[end..]) {
             found = Some(end);
             break;

@@ -1,8 +1,8 @@
 //! The records of versions 4 and 5 and of the always-on tracer: differences of variable length, in the
 //! encodings of AOSP's `runtime/trace.cc` and `runtime/trace_profile.cc`.
 
-use super::leb128::{self, sleb, uleb};
 use super::{ClockMode, u16_at, u32_at};
+use crate::varint;
 
 /// The encoding of the records of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl BlockEncoding {
     /// other encodings.
     pub fn count(&self, entries: &[u8]) -> Option<u64> {
         let BlockEncoding::MethodFirst { clock, .. } = self else { return None };
-        Some(leb128::count(entries) / (1 + u64::from(clock.has_wall()) + u64::from(clock.has_cpu())))
+        Some(varint::count(entries) / (1 + u64::from(clock.has_wall()) + u64::from(clock.has_cpu())))
     }
 }
 
@@ -152,9 +152,9 @@ pub fn next_record(
     let mut rest = *entries;
     let record = match encoding {
         BlockEncoding::MethodFirst { clock, micros } => {
-            let word = state.word.wrapping_add(sleb(&mut rest)? as u64);
-            let wall_step = if clock.has_wall() { uleb(&mut rest)? } else { 0 };
-            let cpu_step = if clock.has_cpu() { uleb(&mut rest)? } else { 0 };
+            let word = state.word.wrapping_add(varint::take_signed(&mut rest)? as u64);
+            let wall_step = if clock.has_wall() { varint::take(&mut rest)? } else { 0 };
+            let cpu_step = if clock.has_cpu() { varint::take(&mut rest)? } else { 0 };
             state.word = word;
             state.wall = state.wall.wrapping_add(wall_step);
             state.cpu = state.cpu.wrapping_add(cpu_step);
@@ -162,33 +162,33 @@ pub fn next_record(
             BlockRecord { word, wall: state.wall & bits, cpu: state.cpu & bits }
         }
         BlockEncoding::TimeFirst { clock, time } => {
-            let word = state.word.wrapping_add(sleb(&mut rest)? as u64);
-            let cpu_step = if clock.has_cpu() { uleb(&mut rest)? } else { 0 };
+            let word = state.word.wrapping_add(varint::take_signed(&mut rest)? as u64);
+            let cpu_step = if clock.has_cpu() { varint::take(&mut rest)? } else { 0 };
             let action = word & 3;
-            let difference = if action == 0 { sleb(&mut rest)? as u64 } else { 0 };
+            let difference = if action == 0 { varint::take_signed(&mut rest)? as u64 } else { 0 };
             state.word = word;
             state.cpu = state.cpu.wrapping_add(cpu_step);
             let wall = time.since_start(word >> 2);
             BlockRecord { word: state.method_word(action, difference), wall, cpu: state.cpu }
         }
         BlockEncoding::CpuFirst => {
-            let word = state.word.wrapping_add(sleb(&mut rest)? as u64);
+            let word = state.word.wrapping_add(varint::take_signed(&mut rest)? as u64);
             let action = word & 3;
-            let difference = if action == 0 { sleb(&mut rest)? as u64 } else { 0 };
+            let difference = if action == 0 { varint::take_signed(&mut rest)? as u64 } else { 0 };
             state.word = word;
             BlockRecord { word: state.method_word(action, difference), wall: 0, cpu: word >> 2 }
         }
         BlockEncoding::LongRunning { time, in_ticks } => {
-            let word = state.word.wrapping_add(sleb(&mut rest)? as u64);
+            let word = state.word.wrapping_add(varint::take_signed(&mut rest)? as u64);
             let action = word & 1;
-            let difference = if action == 0 { sleb(&mut rest)? as u64 } else { 0 };
+            let difference = if action == 0 { varint::take_signed(&mut rest)? as u64 } else { 0 };
             state.word = word;
             let at = if in_ticks { word & !1 } else { word >> 1 };
             let wall = time.since_start(at);
             BlockRecord { word: state.method_word(action, difference), wall, cpu: 0 }
         }
         BlockEncoding::AllMethods => {
-            let difference = sleb(&mut rest)?;
+            let difference = varint::take_signed(&mut rest)?;
             // An exit is written as the word 1. Of two exits one after the other, the second adds nothing.
             let action = u64::from(difference == i64::from(state.word != 1));
             let word = state.word.wrapping_add(difference as u64);
@@ -201,9 +201,9 @@ pub fn next_record(
         }
         BlockEncoding::FromFirst { clock } if state.is_first => first_record(&mut rest, clock, state)?,
         BlockEncoding::FromFirst { clock } => {
-            let word = (state.word as u32).wrapping_add(sleb(&mut rest)? as u32);
-            let wall_step = if clock.has_wall() { uleb(&mut rest)? as u32 } else { 0 };
-            let cpu_step = if clock.has_cpu() { uleb(&mut rest)? as u32 } else { 0 };
+            let word = (state.word as u32).wrapping_add(varint::take_signed(&mut rest)? as u32);
+            let wall_step = if clock.has_wall() { varint::take(&mut rest)? as u32 } else { 0 };
+            let cpu_step = if clock.has_cpu() { varint::take(&mut rest)? as u32 } else { 0 };
             state.wall = u64::from((state.wall as u32).wrapping_add(wall_step));
             state.cpu = u64::from((state.cpu as u32).wrapping_add(cpu_step));
             BlockRecord { word: u64::from(word), wall: state.wall, cpu: state.cpu }

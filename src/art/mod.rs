@@ -12,7 +12,6 @@ mod block_record;
 mod data;
 mod fixed;
 mod key;
-mod leb128;
 mod mapping;
 mod packet;
 

@@ -68,9 +68,13 @@ fn patience(signals: &Signals, stoppable: bool) -> Rc<Patience> {
     Rc::new(if stoppable { Patience::until_signal(signals) } else { Patience::default() })
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("a signal came")]
+struct SignalCame;
+
 /// The error of a write, where a signal has ended the wait for the reader.
 fn told(error: io::Error) -> io::Error {
-    if error.kind() == io::ErrorKind::TimedOut { io::Error::other("a signal came") } else { error }
+    if error.kind() == io::ErrorKind::TimedOut { io::Error::other(SignalCame) } else { error }
 }
 
 fn with_path(error: io::Error, what: &str) -> io::Error {

@@ -1,16 +1,7 @@
 //! All categories of a device, and the resolution of names from a command line.
 
 use super::vendor::{self, MalformedVendorFile, VendorCategory};
-use super::{CATEGORIES, CORE_SERVICES, Category, EventFiles, Support, enable_path};
-
-/// Which events a category stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventSet {
-    /// Exactly the events that AOSP's atrace switches on.
-    Atrace,
-    /// The events of atrace and Perfetto, without those that another event makes redundant.
-    Record,
-}
+use super::{CATEGORIES, CORE_SERVICES, Category, EventFiles, EventSet, Support, enable_path};
 
 /// Why a name on the command line is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,11 +9,20 @@ mod files;
 mod table;
 mod vendor;
 
-pub use catalog::{Catalog, CategorySelection, EventSet, SelectionError};
+pub use catalog::{Catalog, CategorySelection, SelectionError};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use files::TracefsEventFiles;
 pub use table::{CATEGORIES, CORE_SERVICES, PDX};
 pub use vendor::{MalformedVendorFile, VENDOR_FILE};
+
+/// Which events a category stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventSet {
+    /// Exactly the events that AOSP's atrace switches on.
+    Atrace,
+    /// The events of atrace and Perfetto, without those that another event makes redundant.
+    Record,
+}
 
 /// Where the events of a category are looked up: a mounted tracefs, or a list in a test.
 pub trait EventFiles {

@@ -1,9 +1,9 @@
 //! Adds traces to a dataset: several at once, each whole or not at all.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::add_summary::AddSummary;
 use super::adopt::adopt;
@@ -13,7 +13,7 @@ use super::day;
 use super::error::DatasetError;
 use super::place::{Place, WritablePlace};
 use super::trace::{Ingested, Refusal, TraceOptions, ingest};
-use crate::workers::{run_parts, worker_count};
+use crate::workers::{Collector, Failure, InOrder, run_parts, worker_count};
 
 /// The largest number of traces that are read at once: each may take memory for its rows.
 const MAX_WORKERS: usize = 8;
@@ -55,36 +55,36 @@ pub fn add(
     for dataset in request.datasets {
         adopt(&Place::open(dataset)?, &writable.place, &mut known, &mut adopted)?;
     }
-    let delivery = Delivery {
-        writer: Mutex::new(Writer {
-            next: 0,
-            ready: BTreeMap::new(),
-            known,
-            batches: Batches::new(&writable.place),
-            summary: adopted,
-            failed: None,
-            report,
-        }),
-        changed: Condvar::new(),
-    };
+    let known = Mutex::new(known);
+    let results = InOrder::new(Writer {
+        known: &known,
+        batches: Batches::new(&writable.place),
+        summary: adopted,
+        report,
+    });
     let workers = worker_count(MAX_WORKERS).min(request.traces.len());
     let next = AtomicUsize::new(0);
     let work = |_: &()| {
+        // The other workers would wait for a trace whose worker has panicked.
+        let _guard = results.guard();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(paths) = request.traces.get(number) else { return };
-            let is_known = |id: &str| delivery.lock().known.contains(id);
+            let is_known = |id: &str| lock(&known).contains(id);
             let result = ingest(paths, &request.options, writable.place.dir(), &is_known);
-            if !delivery.deliver(number, Delivered { paths, result }, workers) {
+            // Not so far ahead of the next one to write that too many would be held in memory.
+            let goes_on = results.wait_for_turn(number, workers)
+                && results.deliver(number, IngestedTrace { paths, result });
+            if !goes_on {
                 return;
             }
         }
     };
     run_parts(&vec![(); workers], work);
-    let mut writer = delivery.writer.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(error) = writer.failed {
-        return Err(error);
-    }
+    let mut writer = results.into_collector(request.traces.len()).map_err(|failure| match failure {
+        Failure::Collector(error) => error,
+        panicked @ Failure::Panicked => DatasetError::Input(panicked.to_string()),
+    })?;
     writer.batches.finish()?;
     writer.summary.parts += writer.batches.parts;
     writer.summary.bytes += writer.batches.bytes;
@@ -92,65 +92,32 @@ pub fn add(
     Ok(writer.summary)
 }
 
+fn lock(known: &Mutex<HashSet<String>>) -> MutexGuard<'_, HashSet<String>> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A trace whose rows are made, or why they are not.
-struct Delivered<'a> {
+struct IngestedTrace<'a> {
     paths: &'a [PathBuf],
     result: Result<Ingested, Refusal>,
 }
 
-/// Takes traces from the workers, and has them written in the order of the request, so that the same request
-/// always makes the same dataset.
-struct Delivery<'a> {
-    writer: Mutex<Writer<'a>>,
-    changed: Condvar,
-}
-
+/// Writes the traces in the order of the request, so that the same request always makes the same dataset.
 struct Writer<'a> {
-    /// The number of the trace that is written next.
-    next: usize,
-    /// Traces behind it that are ready.
-    ready: BTreeMap<usize, Delivered<'a>>,
     /// The ids of the traces and of the rejected inputs.
-    known: HashSet<String>,
+    known: &'a Mutex<HashSet<String>>,
     batches: Batches<'a>,
     summary: AddSummary,
-    failed: Option<DatasetError>,
     report: &'a mut (dyn FnMut(AddedEvent<'_>) + Send),
 }
 
-impl<'a> Delivery<'a> {
-    fn lock(&self) -> MutexGuard<'_, Writer<'a>> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+impl<'a> Collector for Writer<'a> {
+    type Item = IngestedTrace<'a>;
+    type Error = DatasetError;
 
-    /// Hands a trace over. Waits while it is so far ahead of the next one to write that too many would be
-    /// held in memory. Returns whether there is a point in going on.
-    fn deliver(&self, number: usize, trace: Delivered<'a>, workers: usize) -> bool {
-        let is_far_ahead =
-            |writer: &mut Writer<'a>| writer.failed.is_none() && number >= writer.next + workers;
-        let waited = self.changed.wait_while(self.lock(), is_far_ahead);
-        let mut writer = waited.unwrap_or_else(PoisonError::into_inner);
-        writer.ready.insert(number, trace);
-        while let Some(trace) = {
-            let next = writer.next;
-            writer.ready.remove(&next)
-        } {
-            writer.next += 1;
-            if writer.failed.is_none()
-                && let Err(error) = writer.write(trace)
-            {
-                writer.failed = Some(error);
-            }
-        }
-        self.changed.notify_all();
-        writer.failed.is_none()
-    }
-}
-
-impl Writer<'_> {
-    fn write(&mut self, trace: Delivered<'_>) -> Result<(), DatasetError> {
+    fn take(&mut self, trace: IngestedTrace<'a>) -> Result<(), DatasetError> {
         match trace.result {
-            Ok(Ingested::New(new)) if self.known.insert(new.id.clone()) => {
+            Ok(Ingested::New(new)) if self.add_known(new.id.clone()) => {
                 self.summary.added += 1;
                 self.batches.add(*new)
             }
@@ -167,11 +134,18 @@ impl Writer<'_> {
             Err(Refusal::Dataset(error)) => Err(error),
         }
     }
+}
+
+impl Writer<'_> {
+    /// Adds an id. Returns whether it is new.
+    fn add_known(&self, id: String) -> bool {
+        lock(self.known).insert(id)
+    }
 
     fn reject(&mut self, path: &Path, reason: &str) -> Result<(), DatasetError> {
         let bytes = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());
         let input = RejectedInput { path, bytes, reason };
-        match self.known.insert(input.id()) {
+        match self.add_known(input.id()) {
             true => self.batches.reject(&day::of_file(path), &input),
             false => Ok(()),
         }

@@ -1,35 +1,40 @@
-//! Which files belong to one trace: a recording and the method trace of the same moments.
+//! Which files belong to one trace: a recording and the method trace of the same moments, and the key file
+//! and the data file of a method trace.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The ending of a method trace's name, as `launch` writes it beside the recording.
-const METHOD_TRACE: &str = "trace";
+use crate::formats::{InputFiles, input_files};
+
+/// The endings of a method trace's name: `launch` writes `NAME.trace` beside the recording.
+const METHOD_TRACES: [&str; 2] = ["trace", "key"];
 
 /// The files of each trace, in the order of the first file of each. The files of `pairs` belong together.
-/// Of the others, a method trace `NAME.trace` belongs to the one other file `NAME.…` of its directory:
-/// `launch` writes such pairs.
+/// Of the others, a method trace `NAME.trace` or `NAME.key` belongs to the one other file `NAME.…` of its
+/// directory: `launch` writes such pairs.
 pub fn pairs_of(files: &[PathBuf], pairs: &[[PathBuf; 2]]) -> Vec<Vec<PathBuf>> {
     let is_paired = |file: &PathBuf| pairs.iter().any(|pair| pair.contains(file));
     let mut groups: Vec<Vec<PathBuf>> = pairs.iter().map(|pair| pair.to_vec()).collect();
-    let mut stems: HashMap<OsString, Vec<&PathBuf>> = HashMap::new();
-    for file in files.iter().filter(|file| !is_paired(file)) {
-        stems.entry(stem(file).0).or_default().push(file);
+    let others: Vec<PathBuf> = files.iter().filter(|file| !is_paired(file)).cloned().collect();
+    let inputs = input_files(&others);
+    let mut stems: HashMap<OsString, Vec<&InputFiles>> = HashMap::new();
+    for input in &inputs {
+        stems.entry(stem(&input.path).0).or_default().push(input);
     }
-    for file in files.iter().filter(|file| !is_paired(file)) {
-        let Some(of_stem) = stems.remove(&stem(file).0) else { continue };
-        let traces = of_stem.iter().filter(|file| is_method_trace(file)).count();
+    for input in &inputs {
+        let Some(of_stem) = stems.remove(&stem(&input.path).0) else { continue };
+        let traces = of_stem.iter().filter(|input| is_method_trace(&input.path)).count();
         match (of_stem.len(), traces) {
-            (2, 1) => groups.push(of_stem.into_iter().cloned().collect()),
-            _ => groups.extend(of_stem.into_iter().map(|file| vec![file.clone()])),
+            (2, 1) => groups.push(of_stem.into_iter().flat_map(InputFiles::named).collect()),
+            _ => groups.extend(of_stem.into_iter().map(InputFiles::named)),
         }
     }
     groups
 }
 
 fn is_method_trace(file: &Path) -> bool {
-    stem(file).1.is_some_and(|ending| ending == METHOD_TRACE)
+    stem(file).1.is_some_and(|ending| METHOD_TRACES.iter().any(|name| ending == *name))
 }
 
 /// The path without the ending of the file's name, and this ending; `.gz` and `.zst` behind it are left out.
@@ -64,6 +69,13 @@ mod tests {
     fn files_are_taken_alone_where_their_names_leave_a_choice() {
         assert_eq!(groups(&["1.dat", "1.pftrace", "1.trace"], &[]), ["1.dat", "1.pftrace", "1.trace"]);
         assert_eq!(groups(&["1.dat", "1.txt"], &[]), ["1.dat", "1.txt"]);
+    }
+
+    #[test]
+    fn a_key_file_and_its_data_file_are_one_method_trace() {
+        assert_eq!(groups(&["1.data", "1.key"], &[]), ["1.key+1.data"]);
+        assert_eq!(groups(&["1.dat", "1.data", "1.key", "2.data"], &[]), ["1.dat+1.key+1.data", "2.data"]);
+        assert_eq!(groups(&["1.key", "1.dat"], &[]), ["1.key+1.dat"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::export::trace_tables::utid;
 use crate::formats::art_method::MethodTrace;
 use crate::formats::input::Input;
 use crate::formats::{self, OpenError, OpenedInput};
-use crate::profile::thread_methods::{self, ThreadMethod};
+use crate::profile::count::thread_methods::{self, ThreadMethod};
 use crate::tables::{Cell, TableId, TraceRows};
 use crate::timeline::MethodThread;
 
@@ -32,10 +32,10 @@ pub(super) fn push(
     let mut first_thread = 0;
     let mut contained = Vec::new();
     for input in inputs {
-        match formats::open(input)? {
-            OpenedInput::MethodTrace(trace) => push_trace(&trace, &mut first_thread, threads, rows)?,
-            OpenedInput::Recording(recording) => contained
-                .extend(recording.method_traces().into_iter().map(|trace| trace.into_input(&input.name))),
+        let opened = formats::open(input)?;
+        contained.extend(opened.contained_inputs(&input.name));
+        if let OpenedInput::MethodTrace(trace) = opened {
+            push_trace(&trace, &mut first_thread, threads, rows)?;
         }
     }
     // The timeline numbers the traces in recordings behind the others.

@@ -3,21 +3,20 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::day;
 use super::error::DatasetError;
 use super::method_rows::{self, MethodRowsError};
-use crate::export::convert::open_each_once;
 use crate::export::trace_tables::{self, LargeTables, Tabulated, TraceFacts};
-use crate::formats::art_method::{YEAR_2001_NS, open_files};
-use crate::formats::contained::with_contained;
+use crate::formats::art_method::YEAR_2001_NS;
 use crate::formats::input::Input;
 use crate::formats::trace_dat::Release;
 use crate::formats::unpack_budget::UnpackLimit;
-use crate::formats::{self, OpenError};
+use crate::formats::{InputSet, open_all};
 use crate::tables::{Cell, PartFiles, StartUnknown, TableId, TraceRows};
-use crate::text::{file_name, hexadecimal};
+use crate::text::file_name;
 use crate::timeline::{self, MergeError, MergeOptions, MergeSummary};
 
 /// How traces are taken.
@@ -82,7 +81,8 @@ pub(super) fn ingest(
     scratch_parent: &Path,
     is_known: &dyn Fn(&str) -> bool,
 ) -> Result<Ingested, Refusal> {
-    let inputs = open(paths, options.unpack_limit)?;
+    let InputSet { inputs, omissions } =
+        open_all(paths, options.unpack_limit).map_err(|error| input_error(&error))?;
     let id = trace_id(&inputs);
     if is_known(&id) {
         return Ok(Ingested::Known(id));
@@ -96,28 +96,16 @@ pub(super) fn ingest(
         }
         made => made,
     };
-    let made = made.map_err(|error| match error {
+    let mut made = made.map_err(|error| match error {
         RowsError::Refused(refusal) => refusal,
         RowsError::StartUnknown => Refusal::Input(format!("{}: {StartUnknown}", source.name())),
     })?;
+    made.summary.report.notes.extend(omissions.iter().map(ToString::to_string));
     Ok(Ingested::New(Box::new(made)))
 }
 
 fn input_error(error: &dyn std::error::Error) -> Refusal {
     Refusal::Input(error.to_string())
-}
-
-fn open(paths: &[PathBuf], limit: UnpackLimit) -> Result<Vec<Input>, Refusal> {
-    let is_key = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "key");
-    let inputs = match paths.iter().any(is_key) {
-        true => with_contained(open_files::open_files(paths, limit).map_err(|error| input_error(&error))?),
-        false => open_each_once(paths, limit).map_err(|error| input_error(&error))?.0,
-    };
-    for input in &inputs {
-        let not_read = |file| OpenError::NotRead { name: input.name.clone(), file };
-        formats::identify(input).map_err(not_read).map_err(|error| input_error(&error))?;
-    }
-    Ok(inputs)
 }
 
 /// The id of the trace in these inputs: a hash of their unpacked contents, whatever their names and their
@@ -135,7 +123,7 @@ pub(super) fn hex_id<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    hexadecimal(&hash.finalize()[..ID_DIGITS / 2])
+    HEXLOWER.encode(&hash.finalize()[..ID_DIGITS / 2])
 }
 
 fn digest(input: &Input) -> [u8; 32] {

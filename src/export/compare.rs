@@ -57,7 +57,7 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
     }
     let mut out = output.stream()?;
     begin_page(&mut *out).map_err(MergeError::Io)?;
-    let mut page = PageData::new(out).map_err(MergeError::Io)?;
+    let mut page = PageData::new(out);
     for ((files, set), role) in groups.iter().zip(&mut sets).zip([TraceRole::New, TraceRole::Old]) {
         let conversion = Conversion::prepare(ConvertRequest { inputs: &files[set.shown], ..request })?;
         let mut trace = PageTrace::new();

@@ -7,10 +7,8 @@ pub use super::convert_error::ConvertError;
 use super::{ConversionLosses, Create, Out, OutputFormat, perfetto};
 use crate::art::Mapping;
 use crate::formats::input::Input;
-use crate::formats::perfetto::NAME as PERFETTO_FORMAT;
 use crate::formats::unpack_budget::UnpackLimit;
-use crate::formats::{self, OpenError, art_method};
-use crate::formats::{contained, perfetto_archive};
+use crate::formats::{FormatId, InputSet, files_of, has_format, open_all};
 use crate::output_file::{check_distinct, is_stdout};
 use crate::timeline::{
     self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, TimelineSink,
@@ -64,7 +62,7 @@ pub struct Conversion<'a> {
     format: &'static OutputFormat,
     inputs: Vec<Input>,
     mapping: Option<Input>,
-    /// Notes about inputs that are given more than once.
+    /// Notes about parts of the files that are not among the inputs.
     notes: Vec<String>,
 }
 
@@ -106,13 +104,11 @@ impl<'a> Conversion<'a> {
                 output: request.output.display().to_string(),
             })?,
         };
-        let read: Vec<&Path> = request.inputs.iter().map(PathBuf::as_path).chain(request.mapping).collect();
+        let files = files_of(request.inputs);
+        let read: Vec<&Path> = files.iter().map(PathBuf::as_path).chain(request.mapping).collect();
         check_distinct(&read, &[request.output])?;
-        let (inputs, notes) = open_each_once(request.inputs, request.unpack_limit)?;
-        for input in &inputs {
-            let not_read = |file| OpenError::NotRead { name: input.name.clone(), file };
-            formats::identify(input).map_err(|file| MergeError::from(not_read(file)))?;
-        }
+        let InputSet { inputs, omissions } = open_all(request.inputs, request.unpack_limit)?;
+        let notes = omissions.iter().map(ToString::to_string).collect();
         let mapping =
             request.mapping.map(|path| Input::open_within(path, request.unpack_limit)).transpose()?;
         Ok(Conversion { request, format: format.for_inputs(&inputs), inputs, mapping, notes })
@@ -124,7 +120,9 @@ impl<'a> Conversion<'a> {
     /// # Errors
     /// [`ConvertError`].
     pub fn run(self) -> Result<Converted, ConvertError> {
-        if !self.format.holds(DataKind::Methods) && self.inputs.iter().all(|i| art_method::detect(i)) {
+        if !self.format.holds(DataKind::Methods)
+            && self.inputs.iter().all(|input| has_format(input, FormatId::MethodTrace))
+        {
             return Err(self.nothing_to_hold(DataKind::Methods, DataKind::Methods.name().to_owned()));
         }
         let mapping = self.parse_mapping()?;
@@ -238,7 +236,7 @@ impl<'a> Conversion<'a> {
         let passes = matches!(self.format.create, Create::PassThrough(..)) && self.passes_packets();
         match self.inputs.as_slice() {
             [input] if passes && self.mapping.is_none() => {
-                Some(input).filter(|i| perfetto::is_perfetto_trace(i))
+                Some(input).filter(|input| has_format(input, FormatId::Perfetto))
             }
             _ => None,
         }
@@ -258,7 +256,7 @@ impl<'a> Conversion<'a> {
         let copied = InputSummary {
             name: input.name.clone(),
             size: input.size,
-            format: PERFETTO_FORMAT.into(),
+            format: FormatId::Perfetto.name().into(),
             clock,
             why: "its packets are copied as they are".into(),
             offset_ns: 0,
@@ -282,31 +280,48 @@ fn only_dropped_kind(format: &OutputFormat, summary: &MergeSummary) -> Option<Da
     counts().all(|kind| !format.holds(kind)).then_some(dropped)
 }
 
-/// Opens the inputs. An input with the same bytes as one before it is left out, and a note says so.
-///
-/// # Errors
-/// [`ConvertError`] where an input cannot be read.
-pub(crate) fn open_each_once(
-    paths: &[PathBuf],
-    limit: UnpackLimit,
-) -> Result<(Vec<Input>, Vec<String>), ConvertError> {
-    let (mut inputs, mut notes): (Vec<Input>, Vec<String>) = (Vec::new(), Vec::new());
-    for (at, path) in paths.iter().enumerate() {
-        let twice = |first: &Input| {
-            format!("{}: has the same contents as {}: it is taken once", path.display(), first.name)
-        };
-        if path.as_os_str() == "-" && paths[..at].contains(path) {
-            notes.extend(inputs.iter().find(|first| first.name == "-").map(twice));
-            continue;
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+    use crate::formats::IDENTIFICATIONS;
+
+    const TEXT: &str = "# tracer: nop\n#\n a-7 (    7) [000] ...1 1.5: tracing_mark_write: I|7|x\n";
+
+    /// How often the bytes of a file were asked for their format while these files were converted.
+    fn identifications(inputs: &[PathBuf], output: &Path) -> usize {
+        let before = IDENTIFICATIONS.get();
+        Conversion::prepare(ConvertRequest::of(inputs, output)).and_then(Conversion::run).unwrap();
+        IDENTIFICATIONS.get() - before
+    }
+
+    #[test]
+    fn each_input_is_identified_once_however_many_ask_for_its_format() {
+        let dir = tempfile::tempdir().unwrap();
+        let texts = [dir.path().join("1.txt"), dir.path().join("2.txt")];
+        std::fs::write(&texts[0], TEXT).unwrap();
+        std::fs::write(&texts[1], format!("{TEXT}{TEXT}")).unwrap();
+        let archive = dir.path().join("x.zip");
+        let mut zip = ZipWriter::new(std::fs::File::create(&archive).unwrap());
+        let manifest = r#"{"perfetto_manifest":{"files":[{"path":"1.txt"}]}}"#;
+        for (name, text) in [("perfetto_manifest.json", manifest), ("1.txt", TEXT)] {
+            zip.start_file(name, SimpleFileOptions::default()).unwrap();
+            zip.write_all(text.as_bytes()).unwrap();
         }
-        let input = Input::open_within(path, limit)?;
-        let members = perfetto_archive::members(&input)?;
-        for input in members.unwrap_or_else(|| contained::replace_texts(input)) {
-            match inputs.iter().find(|first| first[..] == input[..]) {
-                Some(first) => notes.push(twice(first)),
-                None => inputs.push(input),
-            }
+        zip.finish().unwrap();
+        for output in ["out.html", "out.pftrace", "out.csv"] {
+            let output = dir.path().join(output);
+            assert_eq!(identifications(&texts[..1], &output), 1, "{output:?}");
+            assert_eq!(identifications(&texts, &output), 2, "{output:?}");
+            assert_eq!(
+                identifications(std::slice::from_ref(&archive), &output),
+                2,
+                "the archive and its member: {output:?}"
+            );
         }
     }
-    Ok((inputs, notes))
 }

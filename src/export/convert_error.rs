@@ -3,8 +3,8 @@
 use std::io;
 
 use super::{FORMATS, formats_that_hold};
+use crate::formats::OpenError;
 use crate::formats::input::InputError;
-use crate::formats::perfetto_archive::ArchiveError;
 use crate::output_file::SameFile;
 use crate::timeline::{DataKind, MergeError, WindowError};
 
@@ -26,12 +26,12 @@ pub enum ConvertError {
     /// Writing would destroy an input.
     #[error(transparent)]
     SameFile(#[from] SameFile),
-    /// An input cannot be opened or unpacked.
+    /// An input cannot be opened or unpacked, or no reader accepts it.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The mapping file cannot be opened, or an input has become shorter since it was opened.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// An archive of traces cannot be read.
-    #[error(transparent)]
-    InputArchive(#[from] ArchiveError),
     /// The mapping file cannot be used: it is not a mapping file of R8 or ProGuard.
     #[error("{name}: {source}")]
     Mapping {

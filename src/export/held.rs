@@ -1,4 +1,4 @@
-//! The table of what each output format holds. The README's matrix is generated from it.
+//! The table of what each output format holds. The matrix of docs/formats.md is generated from it.
 
 use crate::timeline::DataKind;
 

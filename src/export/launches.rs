@@ -7,14 +7,12 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::compare::{measure, runs_of};
-use super::comparison::{Comparison, Kind, LaunchEnd, Run, RunSet, begin_label};
+use super::comparison::{Comparison, Kind, LINES_OF_A_KIND, LaunchEnd, Run, RunSet, begin_label};
 use super::convert::{ConvertError, ConvertRequest};
 use crate::statistics::median;
 use crate::timeline::WindowRequest;
 
-/// The methods and slices that are printed.
-const LINES_OF_A_KIND: usize = 5;
-/// Those that JSON holds.
+/// The methods and slices that JSON holds.
 const JSON_ROWS: usize = 100;
 /// Fewer launches than this have no outliers: too little is known of the others.
 const LEAST_FOR_OUTLIERS: usize = 4;
@@ -237,13 +235,14 @@ impl Spread {
         sorted.sort_unstable();
         let (least, most) = sorted.first().copied().zip(sorted.last().copied())?;
         let half = sorted.len().div_ceil(2);
-        let (quarter, three_quarters) = (median(&sorted[..half]), median(&sorted[sorted.len() - half..]));
+        let quarter = median(sorted[..half].iter().copied())?;
+        let three_quarters = median(sorted[sorted.len() - half..].iter().copied())?;
         let far = (three_quarters - quarter).saturating_mul(3) / 2;
         let is_far =
             |time: &u64| *time < quarter.saturating_sub(far) || *time > three_quarters.saturating_add(far);
         let numbers = times.iter().enumerate().filter(|(_, time)| is_far(time)).map(|(number, _)| number);
         let outliers = if times.len() < LEAST_FOR_OUTLIERS { Vec::new() } else { numbers.collect() };
-        Some(Spread { least, quarter, median: median(&sorted), three_quarters, most, outliers })
+        Some(Spread { least, quarter, median: median(sorted)?, three_quarters, most, outliers })
     }
 }
 
@@ -265,7 +264,8 @@ fn rows(launches: &[Launch], kind: Kind) -> Vec<FigureRow<'_>> {
         let measures = launches.iter().map(|launch| launch.run.measures.get(&key).copied());
         let (times, counts): (Vec<u64>, Vec<u64>) =
             measures.map(|measure| measure.unwrap_or_default()).map(|m| (m.ns, m.count)).unzip();
-        FigureRow { name, ns: median(&times), count: median(&counts) }
+        let ns = median(times).unwrap_or_default();
+        FigureRow { name, ns, count: median(counts).unwrap_or_default() }
     };
     let mut rows: Vec<FigureRow<'_>> = names.into_iter().map(row).collect();
     rows.sort_by_key(|row| (Reverse(row.ns), row.name));
@@ -274,7 +274,7 @@ fn rows(launches: &[Launch], kind: Kind) -> Vec<FigureRow<'_>> {
 
 /// Where the time went: the main thread's states, the methods and slices that took most.
 fn figures(launches: &[Launch]) -> Vec<String> {
-    let total = median(&launches.iter().map(|launch| launch.run.total_ns).collect::<Vec<_>>());
+    let total = median(launches.iter().map(|launch| launch.run.total_ns)).unwrap_or_default();
     let percent = |ns: u64| if total == 0 { 0.0 } else { ns as f64 * 100.0 / total as f64 };
     let mut lines = Vec::new();
     let states = rows(launches, Kind::State);

@@ -1,5 +1,5 @@
-//! What a conversion loses by the table of what each output format holds, and the README's matrix, which is
-//! generated from this table (`tests/golden/matrix.rs`).
+//! What a conversion loses by the table of what each output format holds, and the matrix of docs/formats.md,
+//! which is generated from this table (`tests/it/golden/matrix.rs`).
 
 use std::collections::BTreeMap;
 
@@ -79,8 +79,8 @@ impl ConversionLosses {
     }
 }
 
-/// The matrix of the README: one row for each kind of data, one column for each format. Formats that hold the
-/// same share a column.
+/// The matrix of docs/formats.md: one row for each kind of data, one column for each format. Formats that
+/// hold the same share a column.
 pub fn matrix() -> String {
     let mut columns: Vec<(Column, String)> = Vec::new();
     for format in FORMATS {

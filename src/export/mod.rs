@@ -20,9 +20,6 @@ mod perfetto;
 mod perfetto_zip;
 mod record_batch;
 mod report_page;
-#[cfg(test)]
-#[path = "../../tests/support/report_page.rs"]
-mod report_page_reader;
 pub mod run_times;
 pub mod systrace;
 mod thread_names;
@@ -38,8 +35,8 @@ use std::path::Path;
 use self::held::Column;
 use self::named_out::NamedOut;
 use crate::art::Mapping;
-use crate::formats;
 use crate::formats::input::Input;
+use crate::formats::{self, FormatId};
 use crate::timeline::TimelineSink;
 
 pub use held::Held;
@@ -167,7 +164,7 @@ impl OutputFormat {
     /// The format in which this one is written if the inputs are such: a page of texts of ftrace also holds
     /// these texts, for other programs.
     fn for_inputs(&'static self, inputs: &[Input]) -> &'static OutputFormat {
-        let is_text = |input: &Input| formats::identify(input).is_ok_and(|format| format.is_text);
+        let is_text = |input: &Input| formats::identify(input).is_ok_and(FormatId::is_text);
         match self.column {
             Column::Report if inputs.iter().all(is_text) => {
                 OutputFormat::of_name("systrace-html").unwrap_or(self)
@@ -236,7 +233,7 @@ mod tests {
             let mut written = std::fs::read(file.path()).unwrap();
             if matches!(format.column, Column::Report | Column::SystraceHtml) {
                 // The names of a page are compressed.
-                written = report_page_reader::Page::read(file.path()).strings.join(" ").into_bytes();
+                written = support::report_page::Page::read(file.path()).strings.join(" ").into_bytes();
             }
             let has_call = memchr::memmem::find(&written, b"a.B.run").is_some()
                 || (memchr::memmem::find(&written, b"a.B").is_some()

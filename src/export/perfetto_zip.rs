@@ -18,7 +18,7 @@ use zip::{CompressionMethod, ZipWriter};
 use super::named_out::NamedOut;
 use super::perfetto::PerfettoWriter;
 use crate::formats::input::Input;
-use crate::formats::{Head, Sink, SinkAdapter, art_method};
+use crate::formats::{FormatId, Head, Sink, SinkAdapter, art_method, has_format};
 use crate::timeline::{
     DataCounts, DataKind, Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread,
     TimelineAdapter, TimelineSink,
@@ -37,7 +37,7 @@ pub(super) fn check(inputs: &[Input]) -> Result<(), &'static str> {
             "Perfetto does not read the files of ART's always-on tracer: write one file (-o OUT.pftrace)",
         );
     }
-    let methods = inputs.iter().filter(|input| art_method::detect(input)).count();
+    let methods = inputs.iter().filter(|input| has_format(input, FormatId::MethodTrace)).count();
     if methods == 0 || methods == inputs.len() {
         return Err(
             "a zip for Perfetto relates method traces to a recording: give it both, or write one file \
@@ -215,7 +215,7 @@ impl TimelineAdapter for PerfettoZip<'_> {
         self.recording.finish(summary)?;
         let mut methods: Vec<(String, &InputSummary)> = Vec::new();
         for (input, part) in self.inputs.iter().zip(&summary.inputs) {
-            if !art_method::detect(input) {
+            if !has_format(input, FormatId::MethodTrace) {
                 self.methods_of_recordings += part.method_edges / 2;
                 continue;
             }

@@ -2,15 +2,14 @@
 //! one is written.
 
 use std::io::{self, Write};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::Out;
+use crate::workers::{Collector, Ordered};
 
 /// Appends bytes to the output; runs on the writer thread.
 pub(super) type EncodeJob = Box<dyn FnOnce(&mut Vec<u8>) + Send>;
-
-use super::Out;
 
 /// How many chunks may wait for the writer thread: enough to even out the two threads' speeds, few enough to
 /// bound memory.
@@ -18,49 +17,55 @@ const MAX_WAITING_CHUNKS: usize = 8;
 /// The size that a chunk should have, bytes.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// How often a waiting caller makes sure that the writer thread still runs.
-const LIVENESS_INTERVAL: Duration = Duration::from_millis(10);
-
 /// One message to the writer thread.
 enum Chunk {
     Bytes(Vec<u8>),
     Job(EncodeJob),
 }
 
+/// Writes chunks in their order, and hands the vectors of bytes back.
+struct ChunkOutput {
+    out: Out,
+    /// Bytes of jobs that are not written yet.
+    made: Vec<u8>,
+    back: Sender<Vec<u8>>,
+}
+
+impl Collector for ChunkOutput {
+    type Item = Chunk;
+    type Error = io::Error;
+
+    fn take(&mut self, chunk: Chunk) -> io::Result<()> {
+        match chunk {
+            Chunk::Job(job) => job(&mut self.made),
+            Chunk::Bytes(mut bytes) => {
+                write(&mut self.out, &mut self.made, 1)?;
+                write(&mut self.out, &mut bytes, 1)?;
+                // Nobody wants the vector any more where the channel is full or closed.
+                let _ = self.back.try_send(bytes);
+            }
+        }
+        write(&mut self.out, &mut self.made, CHUNK_BYTES)
+    }
+}
+
 /// Hands chunks to the writer thread, which writes them in the order of the calls.
 pub(super) struct WriterThread {
-    full: Option<Sender<Chunk>>,
+    /// `None` once the output is finished.
+    chunks: Option<Ordered<Chunk, ChunkOutput>>,
     empty: Receiver<Vec<u8>>,
-    thread: Option<JoinHandle<io::Result<()>>>,
-    /// Why the thread could not be started: no memory, or too many threads.
-    not_started: Option<io::Error>,
 }
 
 impl WriterThread {
-    pub(super) fn new(mut out: Out) -> WriterThread {
-        let (full, to_write) = bounded::<Chunk>(MAX_WAITING_CHUNKS);
+    pub(super) fn new(out: Out) -> WriterThread {
+        WriterThread::with_threads(out, 1)
+    }
+
+    fn with_threads(out: Out, threads: usize) -> WriterThread {
         let (back, empty) = bounded::<Vec<u8>>(MAX_WAITING_CHUNKS);
-        let thread = std::thread::Builder::new().spawn(move || {
-            let mut made = Vec::new();
-            for chunk in to_write {
-                match chunk {
-                    Chunk::Job(job) => job(&mut made),
-                    Chunk::Bytes(mut bytes) => {
-                        write(&mut out, &mut made, 1)?;
-                        write(&mut out, &mut bytes, 1)?;
-                        let _ = back.try_send(bytes);
-                    }
-                }
-                write(&mut out, &mut made, CHUNK_BYTES)?;
-            }
-            write(&mut out, &mut made, 1)?;
-            out.flush()
-        });
-        let (thread, not_started) = match thread {
-            Ok(thread) => (Some(thread), None),
-            Err(error) => (None, Some(error)),
-        };
-        WriterThread { full: Some(full), empty, thread, not_started }
+        let output = ChunkOutput { out, made: Vec::new(), back };
+        let chunks = Ordered::new(threads, MAX_WAITING_CHUNKS, output, || |chunk| chunk);
+        WriterThread { chunks: Some(chunks), empty }
     }
 
     /// Hands `bytes` over if they are at least [`CHUNK_BYTES`]; `bytes` is then empty afterwards.
@@ -83,36 +88,28 @@ impl WriterThread {
 
     /// Waits until the writer thread has done everything so far.
     pub(super) fn wait(&mut self) -> io::Result<()> {
-        let (done, waiting) = bounded(1);
-        self.run(Box::new(move |_| {
-            let _ = done.send(());
-        }))?;
-        // A thread that has ended because of an error leaves what was handed over as it is. The next call
-        // returns the error.
-        let has_ended = || self.thread.as_ref().is_none_or(JoinHandle::is_finished);
-        while waiting.recv_timeout(LIVENESS_INTERVAL) == Err(RecvTimeoutError::Timeout) && !has_ended() {}
-        Ok(())
+        let is_done = self.chunks.as_ref().is_some_and(Ordered::wait);
+        if is_done { Ok(()) } else { self.finish() }
     }
 
     fn send(&mut self, chunk: Chunk) -> io::Result<()> {
-        match &self.full {
-            Some(channel) if channel.send(chunk).is_ok() => Ok(()),
-            _ => self.finish(),
-        }
+        let is_taken = self.chunks.as_mut().is_some_and(|chunks| chunks.push(chunk));
+        if is_taken { Ok(()) } else { self.finish() }
     }
 
     /// Waits until everything is written and flushed. An error of the writer thread is returned here at the
     /// latest.
     pub(super) fn finish(&mut self) -> io::Result<()> {
-        self.full = None;
-        if let Some(error) = self.not_started.take() {
-            return Err(error);
-        }
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            Some(Err(_)) => Err(io::Error::other("the writer thread panicked")),
-            None => Ok(()),
-        }
+        let Some(chunks) = self.chunks.take() else { return Ok(()) };
+        let mut output = chunks.finish()?;
+        write(&mut output.out, &mut output.made, 1)?;
+        output.out.flush()
+    }
+}
+
+impl Drop for WriterThread {
+    fn drop(&mut self) {
+        let _ = self.finish();
     }
 }
 
@@ -123,12 +120,6 @@ fn write(out: &mut Out, bytes: &mut Vec<u8>, least: usize) -> io::Result<()> {
         bytes.clear();
     }
     Ok(())
-}
-
-impl Drop for WriterThread {
-    fn drop(&mut self) {
-        let _ = self.finish();
-    }
 }
 
 #[cfg(test)]
@@ -158,6 +149,37 @@ mod tests {
             }
             let result = result.and_then(|()| writer.wait()).and_then(|()| writer.finish());
             assert_eq!(result.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        }
+    }
+
+    #[test]
+    fn what_is_handed_over_is_written_in_its_order_with_and_without_a_thread() {
+        for threads in [0, 1] {
+            let (sent, received) = std::sync::mpsc::channel();
+            let mut writer = WriterThread::with_threads(Box::new(Sent(sent)), threads);
+            for number in 0..100u8 {
+                writer.write(&mut vec![number]).unwrap();
+                writer.run(Box::new(move |out| out.push(number + 100))).unwrap();
+            }
+            writer.wait().unwrap();
+            writer.finish().unwrap();
+            let written: Vec<u8> = received.try_iter().flatten().collect();
+            let expected: Vec<u8> = (0..100).flat_map(|number| [number, number + 100]).collect();
+            assert_eq!(written, expected, "{threads} threads");
+        }
+    }
+
+    /// Sends what is written on.
+    struct Sent(std::sync::mpsc::Sender<Vec<u8>>);
+
+    impl io::Write for Sent {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.send(bytes.to_vec()).unwrap();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
         }
     }
 }

@@ -1,33 +1,34 @@
-//! Decodes base64 (RFC 4648, section 4).
+//! Base64 (RFC 4648, section 4) in texts that other programs have written: with or without padding, and cut.
+
+use std::sync::LazyLock;
+
+use data_encoding::{BASE64_NOPAD, Encoding};
+
+/// Without padding. The bits behind the last whole byte may have any value.
+static LENIENT: LazyLock<Encoding> = LazyLock::new(|| {
+    let mut specification = BASE64_NOPAD.specification();
+    specification.check_trailing_bits = false;
+    specification.encoding().unwrap_or(BASE64_NOPAD)
+});
 
 /// The bytes that the text at the start of `text` stands for, and the length of that text with its padding.
 /// The text ends at the first character that is not base64's. Bits that make no whole byte are dropped.
 pub(super) fn decode(text: &[u8]) -> (Vec<u8>, usize) {
-    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    let (mut bits, mut count) = (0u32, 0);
-    let mut len = 0;
-    for sextet in text.iter().map_while(|byte| sextet(*byte)) {
-        bits = bits << 6 | u32::from(sextet);
-        count += 6;
-        len += 1;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-        }
-    }
+    let len = text.iter().take_while(|byte| is_symbol(**byte)).count();
     let padding = text[len..].iter().take_while(|byte| **byte == b'=').count();
-    (out, len + padding)
+    (decode_symbols(&text[..len]).unwrap_or_default(), len + padding)
 }
 
-fn sextet(byte: u8) -> Option<u8> {
-    match byte {
-        b'A'..=b'Z' => Some(byte - b'A'),
-        b'a'..=b'z' => Some(byte - b'a' + 26),
-        b'0'..=b'9' => Some(byte - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    }
+/// The bytes that these characters stand for; `None` where one of them is not base64's, not even as padding.
+pub(super) fn decode_symbols(symbols: &[u8]) -> Option<Vec<u8>> {
+    // One character has no whole byte.
+    let len = if symbols.len() % 4 == 1 { symbols.len() - 1 } else { symbols.len() };
+    let is_last_known = symbols[len..].iter().all(|byte| is_symbol(*byte));
+    LENIENT.decode(&symbols[..len]).ok().filter(|_| is_last_known)
+}
+
+fn is_symbol(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')
 }
 
 #[cfg(test)]
@@ -47,5 +48,16 @@ mod tests {
             assert_eq!(decode(text.as_bytes()), (bytes.as_bytes().to_vec(), text.len()));
         }
         assert_eq!(decode(b"+/+/\r\nZm9v"), (vec![0xfb, 0xff, 0xbf], 4));
+    }
+
+    #[test]
+    fn what_is_cut_keeps_its_whole_bytes() {
+        for (text, bytes) in
+            [("Zm9vY", "foo"), ("Zm9vYm", "foob"), ("Zm9vYn", "foob"), ("Zm9vYmE", "fooba"), ("Z", "")]
+        {
+            assert_eq!(decode(text.as_bytes()), (bytes.as_bytes().to_vec(), text.len()), "{text}");
+        }
+        assert_eq!(decode_symbols(b"Zm9v-"), None);
+        assert_eq!(decode_symbols(b"Zm-v"), None);
     }
 }

@@ -2,14 +2,8 @@
 //! respond (ANR) as a line of base64 into the dump of the app's threads; bug reports hold such dumps, as text
 //! or in their zip. Perfetto traces may hold the same in packets.
 
-use std::io::{Cursor, Read};
-
-use zip::ZipArchive;
-
-use super::contained_trace::ContainedTrace;
 use super::input::Input;
-use super::perfetto::PerfettoRecording;
-use super::{Damage, Recording, base64, identify, is_zip, perfetto};
+use super::{Damage, base64};
 
 /// What stands in front of the base64 (AOSP art, `runtime/signal_catcher.cc`).
 const LINE: &[u8] = b"LongRunningMethods: ";
@@ -26,66 +20,33 @@ const SEARCHED_BYTES: usize = 64 << 10;
 /// The first bytes of a dump have the name of its process.
 const MAX_DUMP_HEAD: usize = 4 << 10;
 
-/// The method traces in a dump of threads, in a bug report or in a Perfetto trace; none where `input` is
-/// another file.
-pub fn method_traces(input: &Input) -> Vec<Input> {
-    let traces = match identify(input) {
-        Ok(format) if format.name == perfetto::NAME => {
-            PerfettoRecording::open_within(input, &input.unpack_budget).method_traces()
-        }
-        Ok(_) => return Vec::new(),
-        Err(_) if is_zip(input) => in_zip(input),
-        Err(_) => in_text(input),
-    };
-    traces.into_iter().map(|trace| trace.into_input(&input.name)).collect()
+/// A method trace inside of another file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainedTrace {
+    /// The process that it is of, for people: `pid 1234, com.example`.
+    pub process: String,
+    /// The bytes of a method trace.
+    pub bytes: Vec<u8>,
+    /// The damage of the text that held it; offsets count from its start.
+    pub damage: Vec<Damage>,
 }
 
-/// The inputs that hold method traces, with the traces inside in their places.
-pub fn with_contained(inputs: Vec<Input>) -> Vec<Input> {
-    let expand = |input: Input| {
-        let traces = method_traces(&input);
-        if traces.is_empty() { vec![input] } else { traces }
-    };
-    inputs.into_iter().flat_map(expand).collect()
-}
-
-/// Like [`method_traces`], for texts and zips alone: the traces in a Perfetto trace are read with it.
-pub fn replace_texts(input: Input) -> Vec<Input> {
-    let is_other = identify(&input).is_ok();
-    let traces = if is_other { Vec::new() } else { method_traces(&input) };
-    if traces.is_empty() { vec![input] } else { traces }
-}
-
-/// The traces in the members of a bug report's zip.
-fn in_zip(input: &Input) -> Vec<ContainedTrace> {
-    let mut traces: Vec<ContainedTrace> = Vec::new();
-    let Ok(mut zip) = ZipArchive::new(Cursor::new(&input[..])) else { return traces };
-    for index in 0..zip.len() {
-        let Ok(mut member) = zip.by_index(index) else { continue };
-        let name = String::from_utf8_lossy(member.name_raw()).into_owned();
-        let is_text = name.contains("anr") || name.starts_with("bugreport") || name.starts_with("dumpstate");
-        let (mut text, mut start) = (Vec::new(), Vec::new());
-        if !is_text || member.by_ref().take(SEARCHED_BYTES as u64).read_to_end(&mut start).is_err() {
-            continue;
-        }
-        // What of the member does not fit into the budget is not searched.
-        if may_hold_a_dump(&start) && input.unpack_budget.read_to_end(start.chain(member), &mut text).is_ok()
-        {
-            for trace in in_text(&text) {
-                // The report's own text repeats the dump.
-                if !traces
-                    .iter()
-                    .any(|known| (&known.process, &known.bytes) == (&trace.process, &trace.bytes))
-                {
-                    traces.push(trace);
-                }
-            }
-        }
+impl ContainedTrace {
+    /// The trace as an input, whose name is that of the file that holds it and the process.
+    pub fn into_input(self, file: &str) -> Input {
+        let mut input = Input::from_bytes(&format!("{file} ({})", self.process), self.bytes);
+        input.damage = self.damage;
+        input
     }
-    traces
 }
 
-fn may_hold_a_dump(text: &[u8]) -> bool {
+/// The method traces in a text with dumps of threads.
+pub(super) fn inputs_in(input: &Input) -> Vec<Input> {
+    in_text(input).into_iter().map(|trace| trace.into_input(&input.name)).collect()
+}
+
+/// Whether a file that begins with these bytes may be a text with dumps of threads.
+pub(super) fn may_hold_a_dump(text: &[u8]) -> bool {
     let start = &text[..text.len().min(SEARCHED_BYTES)];
     !start.contains(&0) && TEXTS.iter().any(|line| lines_with(start, line).next().is_some())
 }
@@ -96,7 +57,7 @@ fn lines_with<'a>(text: &'a [u8], what: &'a [u8]) -> impl Iterator<Item = usize>
 }
 
 /// The traces in a text.
-fn in_text(text: &[u8]) -> Vec<ContainedTrace> {
+pub(super) fn in_text(text: &[u8]) -> Vec<ContainedTrace> {
     if !may_hold_a_dump(text) {
         return Vec::new();
     }
@@ -130,17 +91,17 @@ fn process(dump: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    const DUMPS: &str = "Subject: Input dispatching timed out\n\n----- pid 77 at 2026-11-22 15:00:00.000000 -----\n\
+    pub const DUMPS: &str = "Subject: Input dispatching timed out\n\n----- pid 77 at 2026-11-22 15:00:00.000000 -----\n\
         Cmd line: com.example:remote\nBuild: x\n\"main\" prio=5\n  at a.B.c(F.kt)\nLongRunningMethods: AQID\n\
         ----- end 77 -----\n\n----- pid 88 at 2026-11-22 15:00:01 -----\nLongRunningMethods: \n\
         ----- end 88 -----\n----- pid 99 at 2026-11-22 15:00:01 -----\nLongRunningMethods: BAUG!\n";
 
     fn found(bytes: &[u8]) -> Vec<(String, Vec<u8>, usize)> {
         let input = Input::from_bytes("anr.txt", bytes.to_vec());
-        let traces = method_traces(&input);
+        let traces = inputs_in(&input);
         traces.into_iter().map(|trace| (trace.name.clone(), trace.to_vec(), trace.damage.len())).collect()
     }
 
@@ -155,24 +116,5 @@ mod tests {
         assert_eq!(found(&DUMPS.as_bytes()[..cut]).len(), 1, "the last line has no base64 left");
         assert!(found(b"LongRunningMethod: AQID\n").is_empty());
         assert!(found(b"a text: LongRunningMethods: AQID\n").is_empty());
-    }
-
-    #[test]
-    fn a_dump_that_a_bug_report_holds_twice_is_taken_once() {
-        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
-        let options = zip::write::SimpleFileOptions::default();
-        let report = format!("=========\n== dumpstate: 2026-11-22\n{DUMPS}");
-        for (name, text) in
-            [("FS/data/anr/anr_1", DUMPS), ("bugreport-x.txt", &report), ("version.txt", "2.0")]
-        {
-            zip.start_file(name, options).unwrap();
-            std::io::Write::write_all(&mut zip, text.as_bytes()).unwrap();
-        }
-        let zip = zip.finish().unwrap().into_inner();
-        let names: Vec<String> = found(&zip).into_iter().map(|(name, ..)| name).collect();
-        assert_eq!(names.len(), 2, "{names:?}");
-        for cut in (4..zip.len()).step_by(7) {
-            let _ = found(&zip[..cut]);
-        }
     }
 }

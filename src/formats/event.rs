@@ -3,6 +3,10 @@
 
 use crate::ftrace::{Endian, EventType, Value};
 
+/// The name of the only field of an event type whose text cannot be split into fields. The field holds the
+/// whole text.
+pub const TEXT_FIELD: &str = "text";
+
 /// The number of an [`EventType`]. Numbers start at 0 and have no holes; each file has its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventTypeId(pub u32);

@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::ops::{Deref, Range};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use super::Damage;
+use super::format_id::{FormatId, UnreadFile};
 use super::mapped_file::MappedFile;
 use super::trace_dat::Release;
 use super::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
@@ -32,6 +34,10 @@ pub struct Input {
     pub damage: Vec<Damage>,
     /// The offset to add to the times of a method trace, ns, where the archive that it came in says so.
     pub offset_ns: Option<i64>,
+    /// Whether the file is in an archive.
+    pub is_member: bool,
+    /// The file's format, once somebody has asked for it.
+    format: OnceLock<Result<FormatId, UnreadFile>>,
     /// What the file may still unpack to.
     pub(crate) unpack_budget: UnpackBudget,
     bytes: Bytes,
@@ -153,24 +159,67 @@ impl Input {
             return Err(InputError::Empty { name });
         }
         let size = size as u64;
-        let unpack_budget = limit.budget(size);
-        let (packed, damage, offset_ns) = (None, Vec::new(), None);
-        let input = Input { name, size, packed, damage, offset_ns, unpack_budget, bytes };
-        input.unpack()?.unstream()
+        Input::new(name, size, bytes, limit.budget(size)).unpack()?.unstream()
+    }
+
+    /// A file in an archive, which is decompressed if it is a gzip or zstd file. It shares the budget of the
+    /// archive.
+    pub(super) fn open_member(
+        name: String,
+        bytes: Vec<u8>,
+        unpack_budget: UnpackBudget,
+    ) -> Result<Input, InputError> {
+        let size = bytes.len() as u64;
+        let mut input = Input::new(name, size, Bytes::Owned(bytes), unpack_budget).unpack()?.unstream()?;
+        input.is_member = true;
+        Ok(input)
     }
 
     /// An input of bytes that are already in memory and not compressed.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Input {
         let size = bytes.len() as u64;
+        let unpack_budget = UnpackLimit::default().budget(size);
+        Input::new(name.to_owned(), size, Bytes::Owned(bytes), unpack_budget)
+    }
+
+    fn new(name: String, size: u64, bytes: Bytes, unpack_budget: UnpackBudget) -> Input {
         Input {
-            name: name.to_owned(),
+            name,
             size,
             packed: None,
             damage: Vec::new(),
             offset_ns: None,
-            unpack_budget: UnpackLimit::default().budget(size),
-            bytes: Bytes::Owned(bytes),
+            is_member: false,
+            format: OnceLock::new(),
+            unpack_budget,
+            bytes,
         }
+    }
+
+    /// The input's format. The first call asks `decide` for it.
+    pub(super) fn format_or_else(
+        &self,
+        decide: impl FnOnce(&[u8]) -> Result<FormatId, UnreadFile>,
+    ) -> Result<FormatId, UnreadFile> {
+        *self.format.get_or_init(|| decide(self))
+    }
+
+    /// This file with the contents of `rest` behind its own, as one input with the name of this file.
+    ///
+    /// # Errors
+    /// [`InputError::Shrunk`].
+    pub(super) fn joined(self, rest: &Input, limit: UnpackLimit) -> Result<Input, InputError> {
+        let bytes = [&self[..], &rest[..]].concat();
+        self.check_whole()?;
+        rest.check_whole()?;
+        let size = self.size + rest.size;
+        let behind = self.len() as u64;
+        let rest_damage =
+            rest.damage.iter().map(|damage| Damage { offset: behind + damage.offset, ..damage.clone() });
+        let damage = self.damage.iter().cloned().chain(rest_damage).collect();
+        let packed = self.packed.or(rest.packed);
+        let joined = Input::new(self.name, size, Bytes::Owned(bytes), limit.budget(size));
+        Ok(Input { packed, damage, ..joined })
     }
 
     /// Checks that the file has not become shorter since it was opened. If it has, some of the bytes that
@@ -216,14 +265,14 @@ impl Input {
 
 /// How a whole file is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Packing {
+enum Packing {
     Gzip,
     Zstd,
 }
 
 impl Packing {
     /// The compression that the first bytes of a file show.
-    pub(crate) fn of(bytes: &[u8]) -> Option<Packing> {
+    fn of(bytes: &[u8]) -> Option<Packing> {
         match bytes.get(..4)? {
             [0x1f, 0x8b, 8, _] => Some(Packing::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd] => Some(Packing::Zstd),
@@ -239,11 +288,37 @@ impl Packing {
     }
 
     /// A reader of what is compressed in `bytes`.
-    pub(crate) fn decoder(self, bytes: &[u8]) -> io::Result<Box<dyn Read + '_>> {
+    fn decoder(self, bytes: &[u8]) -> io::Result<Box<dyn Read + '_>> {
         Ok(match self {
             Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(ShownBytes(bytes))),
             Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(ShownBytes(bytes))?),
         })
+    }
+}
+
+/// A reader of the contents of a file that is read from `from`, decompressed if it is a gzip or zstd file.
+pub(crate) fn unpacking_reader<'a>(mut from: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+    let mut magic = Vec::new();
+    from.by_ref().take(MAGIC_BYTES).read_to_end(&mut magic)?;
+    let packing = Packing::of(&magic);
+    let whole = io::Cursor::new(magic).chain(from);
+    Ok(match packing {
+        None => Box::new(whole),
+        Some(Packing::Gzip) => Box::new(flate2::read::MultiGzDecoder::new(whole)),
+        Some(Packing::Zstd) => Box::new(zstd::stream::read::Decoder::new(whole)?),
+    })
+}
+
+/// The bytes that show how a file is compressed.
+const MAGIC_BYTES: u64 = 4;
+
+/// The first [`DETECTION_BYTES`] that `from` gives. An error counts only where there is not one byte before
+/// it: what was cut off may still show its format.
+pub(crate) fn first_bytes(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    match from.take(DETECTION_BYTES as u64).read_to_end(&mut start) {
+        Err(error) if start.is_empty() => Err(error),
+        _ => Ok(start),
     }
 }
 

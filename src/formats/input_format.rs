@@ -1,19 +1,17 @@
 //! The table of the formats that tracebridge reads, and the detection of a file's format by its first bytes.
 //!
-//! To add a format: write a module with `detect` and `open`, and add one row to [`FORMATS`]. Nothing else in
-//! the program asks which format a file has.
+//! To add a format: name it in [`FormatId`], write a module with `detect` and `open`, and add one row to
+//! [`FORMATS`]. Nothing else in the program looks at bytes to find a file's format.
 
-use super::input::{DETECTION_BYTES, Input, InputError};
-use super::recording::{FormatError, OpenedInput, ShownRecording};
+use super::format_id::{FormatId, UnreadFile};
+use super::input::{DETECTION_BYTES, Input};
+use super::recording::{FormatError, OpenedInput};
 use super::{art_method, ftrace_text, perfetto, trace_dat};
-use crate::progress::Pass;
 
 /// One format that is read: a row of [`FORMATS`].
 pub struct InputFormat {
-    /// The format's name for people: `trace.dat`.
-    pub name: &'static str,
-    /// Whether files of this format hold the text of ftrace, as systrace's pages do.
-    pub is_text: bool,
+    /// The format.
+    pub id: FormatId,
     /// Whether a file with these bytes has this format. Most formats are recognized by their first bytes,
     /// texts by their first lines.
     pub detect: fn(&[u8]) -> bool,
@@ -24,36 +22,25 @@ pub struct InputFormat {
 /// Every format that is read. The first row whose `detect` accepts the bytes is the file's format, so formats
 /// with a magic number stand before those that are recognized by their contents.
 pub static FORMATS: &[InputFormat] = &[
-    InputFormat { name: "trace.dat", is_text: false, detect: trace_dat::detect, open: trace_dat::open },
-    InputFormat { name: "method trace", is_text: false, detect: art_method::detect, open: open_method_trace },
-    InputFormat { name: perfetto::NAME, is_text: false, detect: perfetto::detect, open: perfetto::open },
-    InputFormat {
-        name: "systrace HTML",
-        is_text: true,
-        detect: ftrace_text::detect_html,
-        open: ftrace_text::open,
-    },
-    InputFormat { name: "ftrace text", is_text: true, detect: ftrace_text::detect, open: ftrace_text::open },
+    InputFormat { id: FormatId::TraceDat, detect: trace_dat::detect, open: trace_dat::open },
+    InputFormat { id: FormatId::MethodTrace, detect: art_method::detect, open: open_method_trace },
+    InputFormat { id: FormatId::Perfetto, detect: perfetto::detect, open: perfetto::open },
+    InputFormat { id: FormatId::SystraceHtml, detect: ftrace_text::detect_html, open: ftrace_text::open },
+    InputFormat { id: FormatId::FtraceText, detect: ftrace_text::detect, open: ftrace_text::open },
 ];
+
+/// The row of a format.
+pub(super) fn reader(format: FormatId) -> &'static InputFormat {
+    FORMATS.iter().find(|row| row.id == format).expect("each format has a row")
+}
 
 fn open_method_trace(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
     Ok(OpenedInput::MethodTrace(Box::new(art_method::MethodTrace::parse(input)?)))
 }
 
-/// A file that no reader accepts: the kind of file, and the program that opens it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnreadFile {
-    /// The kind of file: `a heap dump (hprof)`.
-    pub what: &'static str,
-    /// The program that opens the file, or the way to get a file that a reader accepts.
-    pub cure: &'static str,
-    /// Whether the file is known to be a trace, a profile or a heap dump of another format.
-    pub is_trace: bool,
-}
-
 impl std::fmt::Debug for InputFormat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
+        f.write_str(self.id.name())
     }
 }
 
@@ -106,23 +93,40 @@ const fn no_trace(what: &'static str, cure: &'static str) -> UnreadFile {
 /// The name of tar's format, and its offset in the first header (POSIX `ustar`, pax and GNU).
 const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
 
-/// Whether the bytes are those of a zip archive.
-pub fn is_zip(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"PK\x03\x04")
-}
-
-/// Finds the format of a file by its bytes.
+/// The format of an input. It is decided once, and kept in the input.
 ///
 /// # Errors
 /// An [`UnreadFile`] with the kind of the file, as far as the first bytes show it.
-pub fn identify(bytes: &[u8]) -> Result<&'static InputFormat, UnreadFile> {
+pub fn identify(input: &Input) -> Result<FormatId, UnreadFile> {
+    input.format_or_else(identify_bytes)
+}
+
+/// Whether an input has this format.
+pub fn has_format(input: &Input, format: FormatId) -> bool {
+    identify(input) == Ok(format)
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often this thread has asked for the format of bytes.
+    pub(crate) static IDENTIFICATIONS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Finds the format of a file by its bytes. [`identify`] remembers that of an input.
+///
+/// # Errors
+/// An [`UnreadFile`] with the kind of the file, as far as the first bytes show it.
+pub fn identify_bytes(bytes: &[u8]) -> Result<FormatId, UnreadFile> {
+    #[cfg(test)]
+    IDENTIFICATIONS.set(IDENTIFICATIONS.get() + 1);
     if let Some((_, file)) = UNREAD_FILES.iter().find(|(magic, _)| bytes.starts_with(magic)) {
         return Err(*file);
     }
     if bytes.get(TAR_MAGIC.0..).is_some_and(|at| at.starts_with(TAR_MAGIC.1)) {
         return Err(no_trace("a tar archive", "unpack it with tar -xf and name the file in it"));
     }
-    FORMATS.iter().find(|format| (format.detect)(bytes)).ok_or_else(|| unknown(bytes))
+    let row = FORMATS.iter().find(|row| (row.detect)(bytes));
+    row.map(|row| row.id).ok_or_else(|| unknown(bytes))
 }
 
 /// Describes a file that matches neither [`FORMATS`] nor [`UNREAD_FILES`].
@@ -150,47 +154,6 @@ pub(crate) fn is_report_page(bytes: &[u8]) -> bool {
 /// The id of the element that holds the directory of a report page (docs/report-format.md).
 pub(crate) const REPORT_DIRECTORY_ID: &str = "tracebridge-directory";
 
-/// Why an input cannot be read. Every error names the input.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The input cannot be opened, read or decompressed.
-    #[error(transparent)]
-    Input(#[from] InputError),
-    /// No reader accepts the file.
-    #[error("{name}: this is {}; it is not read here: {}", file.what, file.cure)]
-    NotRead {
-        /// The path as given.
-        name: String,
-        /// The kind of file, and the program that opens it.
-        file: UnreadFile,
-    },
-    /// The file has the format of a reader, but this reader cannot open it.
-    #[error("{name}: {source}")]
-    Format {
-        /// The path as given.
-        name: String,
-        /// The error of the format's reader.
-        source: FormatError,
-    },
-}
-
-/// Opens `input` with the reader of its format.
-///
-/// # Errors
-/// [`OpenError::NotRead`] and [`OpenError::Format`].
-pub fn open(input: &Input) -> Result<OpenedInput<'_>, OpenError> {
-    let format = identify(input).map_err(|file| OpenError::NotRead { name: input.name.clone(), file })?;
-    let bytes = input.len() as u64;
-    let _pass = Pass::begin("opening", bytes);
-    let opened = (format.open)(input);
-    match opened.map_err(|source| OpenError::Format { name: input.name.clone(), source })? {
-        OpenedInput::Recording(recording) => {
-            Ok(OpenedInput::Recording(Box::new(ShownRecording { recording, bytes })))
-        }
-        trace => Ok(trace),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,7 +173,7 @@ mod tests {
             (b"<!DOCTYPE html>\n<script class=\"trace-data\">", "systrace HTML"),
         ];
         for (bytes, want) in cases {
-            let found = identify(bytes).map(|format| format.name);
+            let found = identify_bytes(bytes).map(FormatId::name);
             assert_eq!(found, Ok(*want), "{}", String::from_utf8_lossy(bytes));
         }
     }
@@ -218,8 +181,19 @@ mod tests {
     #[test]
     fn no_two_rows_have_the_same_name() {
         for (at, row) in FORMATS.iter().enumerate() {
-            assert!(FORMATS[..at].iter().all(|other| other.name != row.name), "{}", row.name);
+            let name = row.id.name();
+            assert!(FORMATS[..at].iter().all(|other| other.id.name() != name), "{name}");
         }
+    }
+
+    #[test]
+    fn an_input_is_identified_once() {
+        let input = Input::from_bytes("x.txt", b"# tracer: nop\n".to_vec());
+        let before = IDENTIFICATIONS.get();
+        for _ in 0..3 {
+            assert_eq!(identify(&input), Ok(FormatId::FtraceText));
+        }
+        assert_eq!(IDENTIFICATIONS.get() - before, 1);
     }
 
     #[test]
@@ -234,7 +208,7 @@ mod tests {
             (b"<html><body>", "HTML page without"),
             (b"<html>\n sh-1 [000] 12.345678: print: B|1|a\n", "HTML page without"),
         ] {
-            let unread = identify(bytes).expect_err("no reader takes it");
+            let unread = identify_bytes(bytes).expect_err("no reader takes it");
             assert!(unread.what.contains(said), "{unread:?}");
         }
     }

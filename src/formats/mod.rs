@@ -4,40 +4,44 @@
 //! Every reader has the same two functions: `detect(&[u8]) -> bool` looks at the first bytes, and
 //! `open(&Input)` reads the file's head. [`Recording::read`] then pushes everything to a sink. The table
 //! [`FORMATS`] holds one row per format; no format's module uses that of another. The parts that all formats
-//! share are the opening of a file ([`input`]), the event model and the sink.
+//! share are the opening of files ([`open_all`], [`input`]), the event model and the sink.
 
+pub mod archive;
 pub mod art_method;
 mod base64;
-pub mod contained;
-mod contained_trace;
+mod contained;
 mod event;
 pub mod event_catalog;
 mod event_registry;
+mod format_id;
 pub mod ftrace_text;
 pub mod input;
 mod input_format;
+mod input_set;
 pub(crate) mod mapped_file;
+mod open;
+mod owned_event;
 pub mod perfetto;
-pub mod perfetto_archive;
 mod recording;
 mod report;
 mod sink;
-mod thread_ids;
 pub mod trace_dat;
 mod track;
 pub mod unpack_budget;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
-pub use contained_trace::ContainedTrace;
-pub use event::{Event, EventTypeId, Payload};
-pub use input_format::{FORMATS, InputFormat, OpenError, UnreadFile, identify, is_zip, open};
+pub use contained::ContainedTrace;
+pub use event::{Event, EventTypeId, Payload, TEXT_FIELD};
+pub use format_id::{FormatId, UnreadFile};
+#[cfg(test)]
+pub(crate) use input_format::IDENTIFICATIONS;
+pub use input_format::{FORMATS, InputFormat, has_format, identify, identify_bytes};
 pub(crate) use input_format::{REPORT_DIRECTORY_ID, is_report_page};
+pub use input_set::{InputSet, Omission, OmissionReason};
+pub use open::{InputFiles, OpenError, expand, files_of, input_files, open, open_all, open_all_with_copies};
+pub(crate) use owned_event::{OwnedEvent, OwnedEvents, OwnedTrackEvent};
 pub use recording::{FormatError, OpenedInput, Recording};
+pub(crate) use report::ThreadIds;
 pub use report::{CpuCount, Damage, ReadReport, TrackEventCounts};
 pub use sink::{Head, Order, ProcessInfo, Sink, SinkAdapter, ThreadInfo};
-pub(crate) use thread_ids::ThreadIds;
 pub use track::{CounterValue, Flow, Track, TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner};
-
-/// The name of the only field of an event type whose text cannot be split into fields. The field holds the
-/// whole text.
-pub const TEXT_FIELD: &str = "text";

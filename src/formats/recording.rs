@@ -3,7 +3,8 @@
 use std::io;
 
 use super::art_method::MethodTrace;
-use super::contained_trace::ContainedTrace;
+use super::contained::ContainedTrace;
+use super::input::Input;
 use super::{Head, Order, ReadReport, Sink};
 use crate::progress::Pass;
 
@@ -57,4 +58,16 @@ pub enum OpenedInput<'a> {
     Recording(Box<dyn Recording + 'a>),
     /// A method trace of ART or Dalvik.
     MethodTrace(Box<MethodTrace<'a>>),
+}
+
+impl OpenedInput<'_> {
+    /// The method traces that a recording holds beside its events, as inputs of their own. `file` is the name
+    /// of the recording.
+    pub fn contained_inputs(&self, file: &str) -> Vec<Input> {
+        let traces = match self {
+            OpenedInput::Recording(recording) => recording.method_traces(),
+            OpenedInput::MethodTrace(_) => Vec::new(),
+        };
+        traces.into_iter().map(|trace| trace.into_input(file)).collect()
+    }
 }

@@ -213,7 +213,7 @@ fn measures_of(condition: &Condition, sides: &[Side; 2], extent: Option<&[String
             Limit::Slower(_) => (test.map(|test| test.greater), test.map(|test| test.least_greater)),
             Limit::Faster(_) => (test.map(|test| test.less), test.map(|test| test.least_less)),
         };
-        let medians = [median(&old), median(&new)];
+        let medians = [&old, &new].map(|times| median(times.iter().copied()).unwrap_or_default());
         let change = Shift::of(&old, &new).unwrap_or(Shift { estimate: 0.0, interval: None });
         let is_beyond = match condition.limit {
             Limit::Slower(size) => change.estimate > size.in_ns(medians[0] as f64),

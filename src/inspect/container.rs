@@ -1,14 +1,15 @@
 //! Searches a directory or a zip archive for traces: bug reports, and the additional output of benchmarks.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use zip::ZipArchive;
 
-use crate::formats::input::{DETECTION_BYTES, Packing};
-use crate::formats::{self, UnreadFile};
+use crate::formats::archive::is_zip;
+use crate::formats::input::{Input, first_bytes, unpacking_reader};
+use crate::formats::{UnreadFile, identify_bytes};
 
 /// The most files that are searched in one container.
 const MAX_FILES: usize = 100_000;
@@ -45,45 +46,16 @@ pub struct FoundTrace {
     pub cure: Option<&'static str>,
 }
 
-/// Searches `path` if it is a directory or a zip archive. Returns `None` for every other file.
-///
-/// # Errors
-/// The directory or the archive's list of members cannot be read.
-pub fn search(path: &Path) -> io::Result<Option<ContainerReport>> {
-    if path.as_os_str() == "-" {
-        return Ok(None);
-    }
-    if path.is_dir() {
-        return search_directory(path).map(Some);
-    }
-    // What is read from a pipe would be missing later.
-    if !path.is_file() {
-        return Ok(None);
-    }
-    let mut magic = [0; 4];
-    let mut file = File::open(path)?;
-    match file.read_exact(&mut magic) {
-        Ok(()) if formats::is_zip(&magic) => search_zip(path, File::open(path)?).map(Some),
-        _ => Ok(None),
-    }
-}
-
 impl ContainerReport {
-    fn new(path: &Path, container: &'static str) -> ContainerReport {
-        ContainerReport {
-            path: path.display().to_string(),
-            container,
-            files: 0,
-            traces: Vec::new(),
-            notes: Vec::new(),
-        }
+    fn new(path: String, container: &'static str) -> ContainerReport {
+        ContainerReport { path, container, files: 0, traces: Vec::new(), notes: Vec::new() }
     }
 
     /// Adds the file if its first bytes are those of a trace.
     fn add(&mut self, path: String, bytes: u64, content: impl Read) {
         self.files += 1;
-        match first_bytes(content) {
-            Ok(start) => match identify(&start) {
+        match unpacking_reader(content).and_then(first_bytes) {
+            Ok(start) => match format_name(&start) {
                 Some((format, None)) => {
                     self.traces.push(FoundTrace { path, bytes, format, is_read: true, cure: None });
                 }
@@ -99,28 +71,20 @@ impl ContainerReport {
 
 /// The name of the format of a file that begins with `start`, and the program that opens it where tracebridge
 /// does not. `None` for a file that is no trace.
-fn identify(start: &[u8]) -> Option<(&'static str, Option<&'static str>)> {
-    match formats::identify(start) {
-        Ok(format) => Some((format.name, None)),
+fn format_name(start: &[u8]) -> Option<(&'static str, Option<&'static str>)> {
+    match identify_bytes(start) {
+        Ok(format) => Some((format.name(), None)),
         Err(UnreadFile { is_trace: true, what, cure }) => Some((what, Some(cure))),
         Err(_) => None,
     }
 }
 
-/// The bytes that decide a file's format, decompressed if the file is compressed with gzip or zstd.
-fn first_bytes(content: impl Read) -> io::Result<Vec<u8>> {
-    let limit = DETECTION_BYTES as u64;
-    let mut start = Vec::new();
-    content.take(limit).read_to_end(&mut start)?;
-    let mut unpacked = Vec::new();
-    let Some(packing) = Packing::of(&start) else { return Ok(start) };
-    // The data is cut here, so that an error at its end means nothing.
-    let _ = packing.decoder(&start).and_then(|decoder| decoder.take(limit).read_to_end(&mut unpacked));
-    Ok(unpacked)
-}
-
-fn search_directory(root: &Path) -> io::Result<ContainerReport> {
-    let mut report = ContainerReport::new(root, "directory");
+/// Searches a directory.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn search_directory(root: &Path) -> io::Result<ContainerReport> {
+    let mut report = ContainerReport::new(root.display().to_string(), "directory");
     let mut waiting = vec![(root.to_owned(), 0)];
     while let Some((dir, depth)) = waiting.pop() {
         let entries = match fs::read_dir(&dir) {
@@ -166,9 +130,14 @@ fn add_file(report: &mut ContainerReport, root: &Path, path: &Path) {
     }
 }
 
-fn search_zip(path: &Path, file: File) -> io::Result<ContainerReport> {
-    let mut report = ContainerReport::new(path, "zip archive");
-    let mut zip = ZipArchive::new(io::BufReader::new(file)).map_err(io::Error::other)?;
+/// Searches `input` if it is a zip archive. Returns `None` for every other file, and for an archive whose
+/// list of members cannot be read.
+pub fn search_zip(input: &Input) -> Option<ContainerReport> {
+    if !is_zip(input) {
+        return None;
+    }
+    let mut report = ContainerReport::new(input.name.clone(), "zip archive");
+    let mut zip = ZipArchive::new(Cursor::new(&input[..])).ok()?;
     for index in 0..zip.len().min(MAX_FILES) {
         match zip.by_index(index) {
             Ok(member) if member.is_file() => {
@@ -183,5 +152,5 @@ fn search_zip(path: &Path, file: File) -> io::Result<ContainerReport> {
         report.notes.push(format!("only the first {MAX_FILES} members were searched"));
     }
     report.traces.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(report)
+    Some(report)
 }

@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::clock::Clock;
 use crate::formats::ReadReport;
 use crate::formats::art_method::{CallAnomalies, Counts, MethodTrace};
-use crate::profile::flat::FlatProfile;
-use crate::profile::record_stream::ProfileSelection;
+use crate::profile::count::flat::FlatProfile;
+use crate::profile::count::selection::ProfileSelection;
 
 /// The report of one method trace.
 #[derive(Debug, Clone, Serialize)]

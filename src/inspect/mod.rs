@@ -4,10 +4,11 @@ pub mod container;
 mod method_trace;
 mod recording;
 
-use crate::formats::contained;
 use crate::formats::input::Input;
-use crate::formats::{self, Damage, OpenError, OpenedInput};
+use crate::formats::unpack_budget::UnpackLimit;
+use crate::formats::{self, Damage, InputFiles, OpenError, OpenedInput};
 
+use container::ContainerReport;
 pub use method_trace::{MethodTraceReport, ThreadReport};
 pub use recording::RecordingReport;
 
@@ -70,25 +71,48 @@ impl InputReport {
     }
 }
 
-/// Inspects `input`, and the method traces inside of it. Of a text or a zip only these are inspected.
+/// What is in the files of one input.
+#[derive(Debug, Default)]
+pub struct InspectedFiles {
+    /// The files of an archive.
+    pub archive: Option<ContainerReport>,
+    /// The report of each trace.
+    pub reports: Vec<InputReport>,
+    /// Why there are no more reports.
+    pub error: Option<InspectError>,
+}
+
+/// Inspects the input in `files`; of an archive or of a text with dumps of threads, the traces inside.
+pub fn inspect_files(files: &InputFiles, limit: UnpackLimit) -> InspectedFiles {
+    let mut inspected = InspectedFiles::default();
+    if let Err(error) = inspected.add(files, limit) {
+        inspected.error = Some(error);
+    }
+    inspected
+}
+
+impl InspectedFiles {
+    fn add(&mut self, files: &InputFiles, limit: UnpackLimit) -> Result<(), InspectError> {
+        for input in files.open(limit).map_err(OpenError::from)? {
+            self.archive = container::search_zip(&input);
+            for input in formats::expand(input)?.inputs {
+                self.reports.extend(inspect_all(&input)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Inspects `input`, and the method traces that a recording holds beside its events.
 ///
 /// # Errors
 /// [`InspectError`].
 pub fn inspect_all(input: &Input) -> Result<Vec<InputReport>, InspectError> {
-    if formats::identify(input).is_err() {
-        let contained = contained::method_traces(input);
-        if !contained.is_empty() {
-            return contained.iter().map(inspect).collect();
-        }
-    }
     let opened = formats::open(input)?;
-    let contained = match &opened {
-        OpenedInput::Recording(recording) => recording.method_traces(),
-        OpenedInput::MethodTrace(_) => Vec::new(),
-    };
+    let contained = opened.contained_inputs(&input.name);
     let mut reports = vec![inspect_opened(input, opened)?];
-    for trace in contained {
-        reports.push(inspect(&trace.into_input(&input.name))?);
+    for input in &contained {
+        reports.push(inspect(input)?);
     }
     Ok(reports)
 }

@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use crate::art::MappingError;
 use crate::formats::input::InputError;
-use crate::formats::{OpenError, art_method};
+use crate::formats::{FormatId, OpenError, art_method};
 use crate::output_file::SameFile;
 
 /// The reason why a profile cannot be made or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// An input cannot be opened.
+    /// An input cannot be opened, or is a file that no command reads.
     #[error(transparent)]
-    Open(#[from] InputError),
-    /// An input is a file that no command reads.
+    Open(#[from] OpenError),
+    /// The mapping file cannot be opened, or a trace has become shorter since it was opened.
     #[error(transparent)]
-    NotRead(#[from] OpenError),
+    Input(#[from] InputError),
     /// An input is a recording, which holds no method calls.
     #[error(
         "{name}: this is a file of the format {format}, which holds no method calls; `tracebridge info` says what it holds"
@@ -26,8 +26,8 @@ pub enum ProfileError {
     NoMethodTrace {
         /// The path as given.
         name: String,
-        /// The name of the file's format.
-        format: &'static str,
+        /// The file's format.
+        format: FormatId,
     },
     /// An input is not a method trace, or holds nothing that can be read.
     #[error("{name}: {source}")]

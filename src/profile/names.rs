@@ -8,7 +8,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use super::shown_name::ShownName;
-use super::signature;
 use crate::art::{MappedMethod, Mapping, MappingError};
 use crate::formats::art_method::{Method, MethodTrace};
 
@@ -176,7 +175,7 @@ impl<'t, 'a> TraceNames<'t, 'a> {
 /// The parameters of a signature as Java types; the descriptor as it is where that is requested, or where it
 /// cannot be read.
 fn parameters(signature: &str, as_descriptor: bool) -> String {
-    match signature::parse(signature).filter(|_| !as_descriptor) {
+    match java_signature(signature).filter(|_| !as_descriptor) {
         Some((parameters, _)) => parameters,
         None if signature.is_empty() => String::new(),
         None => format!(" {signature}"),
@@ -185,7 +184,7 @@ fn parameters(signature: &str, as_descriptor: bool) -> String {
 
 /// The parameters and the return type of a signature: `(String): Object`.
 fn with_return_type(signature: &str) -> String {
-    match signature::parse(signature) {
+    match java_signature(signature) {
         Some((parameters, Some(returns))) => format!("{parameters}: {returns}"),
         _ => parameters(signature, false),
     }
@@ -195,4 +194,78 @@ fn with_return_type(signature: &str) -> String {
 fn real_name(mapping: &Mapping<'_>, method: &Method<'_>) -> Option<MappedMethod> {
     let line = method.line.and_then(|line| usize::try_from(line).ok()).filter(|line| *line > 0);
     mapping.method(&method.class_name(), &method.name, &method.signature, line)
+}
+
+/// The parameters of a descriptor as Java types in parentheses, and the return type, where the descriptor has
+/// one. Classes stand without their packages. `None` for text that is no descriptor.
+fn java_signature(descriptor: &str) -> Option<(String, Option<String>)> {
+    let mut rest = descriptor.strip_prefix('(')?;
+    let mut types = Vec::new();
+    while !rest.starts_with(')') {
+        let (name, after) = one_type(rest)?;
+        types.push(name);
+        rest = after;
+    }
+    let parameters = format!("({})", types.join(", "));
+    match &rest[1..] {
+        // Tests of the old dmtracedump end their descriptors here.
+        "" => Some((parameters, None)),
+        rest => match one_type(rest)? {
+            (name, "") => Some((parameters, Some(name))),
+            _ => None,
+        },
+    }
+}
+
+/// The Java type that `text` begins with, and the text behind it.
+fn one_type(text: &str) -> Option<(String, &str)> {
+    let element = text.trim_start_matches('[');
+    let dimensions = text.len() - element.len();
+    let (name, rest) = match element.strip_prefix('L') {
+        Some(class) => {
+            let (class, rest) = class.split_once(';')?;
+            (class.rsplit(['/', '.']).next().unwrap_or(class), rest)
+        }
+        None => {
+            let name = match element.chars().next()? {
+                'B' => "byte",
+                'C' => "char",
+                'D' => "double",
+                'F' => "float",
+                'I' => "int",
+                'J' => "long",
+                'S' => "short",
+                'V' => "void",
+                'Z' => "boolean",
+                _ => return None,
+            };
+            (name, &element[1..])
+        }
+    };
+    Some((format!("{name}{}", "[]".repeat(dimensions)), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_become_java_types() {
+        for (descriptor, parameters, returns) in [
+            ("()V", "()", Some("void")),
+            ("(JI)V", "(long, int)", Some("void")),
+            (
+                "([[ILjava/lang/String;Z)[Ljava/util/Map$Entry;",
+                "(int[][], String, boolean)",
+                Some("Map$Entry[]"),
+            ),
+            ("()", "()", None),
+        ] {
+            let expected = (parameters.to_owned(), returns.map(str::to_owned));
+            assert_eq!(java_signature(descriptor), Some(expected), "{descriptor}");
+        }
+        for text in ["", "V", "(", "(J", "(Q)V", "(Ljava/lang/String)V", "()VV", "(é)V", "([)V"] {
+            assert_eq!(java_signature(text), None, "{text}");
+        }
+    }
 }

@@ -1,19 +1,23 @@
 //! One trace of a request, with the names, the selection and the clock that its outputs are made from.
 
+use std::io::{self, BufWriter, Write};
+use std::ops::BitOrAssign;
+use std::path::{Path, PathBuf};
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::count::selection::ProfileSelection;
+use super::count::tree::{CallTree, TreeOptions};
 use super::error::ProfileError;
 use super::names::TraceNames;
-use super::output::ProfileOutput;
-use super::record_stream::ProfileSelection;
 use super::request::{PrintForm, ProfileRequest, RecordFilter};
 use super::rows::{ProfileRows, SortKey, clocks, main_clock};
-use super::thread_filter;
-use super::tree::{CallTree, TreeOptions};
-use crate::formats::art_method::{CPU, MethodTrace, WALL};
+use crate::formats::art_method::{CPU, CallAnomalies, MethodTrace, TracedThread, WALL};
 use crate::formats::input::Input;
+use crate::formats::{ReadReport, files_of};
+use crate::output_file::{OutputFile, Readers, SameFile, check_distinct, is_stdout};
 
 /// The number of rows in a table where the request gives none.
 const TABLE_ROWS: usize = 40;
@@ -59,7 +63,7 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
         }
         let selection = selection(&request.filter, input, trace)?;
         for unmatched in
-            request.filter.threads.iter().filter(|name| !thread_filter::matching(trace, name).contains(&true))
+            request.filter.threads.iter().filter(|name| !matching_threads(trace, name).contains(&true))
         {
             (output.message)(&input.name, &format!("no thread is called {unmatched}"));
         }
@@ -184,7 +188,7 @@ fn selection(
     if !filter.threads.is_empty() {
         let mut threads = vec![false; trace.threads().len()];
         for wanted in &filter.threads {
-            let matching = thread_filter::matching(trace, wanted);
+            let matching = matching_threads(trace, wanted);
             threads.iter_mut().zip(matching).for_each(|(selected, matches)| *selected |= matches);
         }
         if !threads.contains(&true) {
@@ -197,4 +201,194 @@ fn selection(
         return Err(ProfileError::EmptyWindow);
     }
     Ok(selection)
+}
+
+/// The word that selects the main thread.
+const MAIN: &str = "main";
+
+/// For each thread of the trace whether `wanted` names it: a part of its name, its id in the trace, or `main`
+/// for the main thread.
+fn matching_threads(trace: &MethodTrace<'_>, wanted: &str) -> Vec<bool> {
+    let threads = trace.threads();
+    if wanted == MAIN {
+        let main = main_thread(threads, trace.header().pid);
+        return (0..threads.len()).map(|thread| Some(thread) == main).collect();
+    }
+    let matches =
+        |thread: &TracedThread<'_>| thread.label().contains(wanted) || wanted.parse() == Ok(thread.id);
+    threads.iter().map(matches).collect()
+}
+
+/// The index of the main thread: the thread whose id is the process's; without one the thread that is called
+/// `main`; without one the thread with the lowest id. Runtimes from before May 2023 write the kernel's tids,
+/// cut to 16 bits, and the main thread's tid is the pid. Later ones count threads from 1 as they start.
+fn main_thread(threads: &[TracedThread<'_>], pid: Option<i32>) -> Option<usize> {
+    let pid = pid.and_then(|pid| u32::try_from(pid).ok());
+    let is_process =
+        |t: &TracedThread<'_>| !t.reused_id && pid.is_some_and(|pid| t.id == pid || t.id == pid & 0xffff);
+    let by_id = || (0..threads.len()).min_by_key(|thread| threads[*thread].id);
+    threads
+        .iter()
+        .position(is_process)
+        .or_else(|| threads.iter().position(|thread| thread.name == MAIN))
+        .or_else(by_id)
+}
+
+/// The size of an output file's buffer, bytes: 256 KiB.
+const FILE_BUFFER_BYTES: usize = 1 << 18;
+
+/// Receives the results and the messages of a profile.
+pub struct ProfileOutput<'o> {
+    /// Receives the printed results: tables, JSON, CSV, and output files whose path is `-`.
+    pub results: &'o mut dyn Write,
+    /// Receives one message after another: damage, irregularities and notes. The first text is the file's
+    /// name.
+    pub message: &'o mut dyn FnMut(&str, &str),
+}
+
+/// The outcome of a profile that was made and written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProfileReport {
+    /// Whether a trace is damaged, or records had to be left out. The messages name the damage.
+    pub lossy: bool,
+    /// Whether irregular records had to be interpreted. The messages name the irregularities with their
+    /// counts; nothing is missing because of them.
+    pub irregular: bool,
+    /// Whether there was anything to show or write. The messages say why there was not.
+    pub has_results: bool,
+}
+
+impl BitOrAssign for ProfileReport {
+    fn bitor_assign(&mut self, other: ProfileReport) {
+        self.lossy |= other.lossy;
+        self.irregular |= other.irregular;
+        self.has_results |= other.has_results;
+    }
+}
+
+impl ProfileOutput<'_> {
+    /// Opens the trace in `input` and reports its damage, its irregularities and its notes.
+    pub(super) fn read<'i>(
+        &mut self,
+        input: &'i Input,
+        report: &mut ProfileReport,
+    ) -> Result<MethodTrace<'i>, ProfileError> {
+        let trace = MethodTrace::parse(input)
+            .map_err(|source| ProfileError::Trace { name: input.name.clone(), source })?;
+        *report |= self.report_reading(input, trace.report());
+        Ok(trace)
+    }
+
+    /// Reports the damage, the irregularities and the notes from reading a file.
+    fn report_reading(&mut self, input: &Input, report: &ReadReport) -> ProfileReport {
+        for damage in input.damage.iter().chain(&report.damage) {
+            (self.message)(&input.name, &format!("damaged at offset {}: {}", damage.offset, damage.what));
+        }
+        for line in report.irregular.iter().chain(&report.notes) {
+            (self.message)(&input.name, line);
+        }
+        ProfileReport {
+            lossy: !input.damage.is_empty() || report.is_lossy(),
+            irregular: !report.irregular.is_empty(),
+            has_results: false,
+        }
+    }
+
+    /// Reports the irregularities of the calls.
+    pub(super) fn report_anomalies(&mut self, input: &Input, anomalies: &CallAnomalies) -> ProfileReport {
+        for line in anomalies.lines() {
+            (self.message)(&input.name, &line);
+        }
+        ProfileReport { lossy: anomalies.are_lossy(), irregular: anomalies.any(), has_results: true }
+    }
+
+    /// Reports the irregularities of the calls of two traces.
+    pub(super) fn report_anomalies_of_both(
+        &mut self,
+        earlier: (&Input, &CallAnomalies),
+        later: (&Input, &CallAnomalies),
+    ) -> ProfileReport {
+        let mut report = self.report_anomalies(earlier.0, earlier.1);
+        report |= self.report_anomalies(later.0, later.1);
+        report
+    }
+
+    /// Prints results.
+    pub(super) fn print(
+        &mut self,
+        print: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), ProfileError> {
+        print(self.results).and_then(|()| self.results.flush()).map_err(ProfileError::Print)
+    }
+
+    /// Writes an output file about the traces in `inputs`; `-` prints it.
+    ///
+    /// The file is left as it was if one of the traces has become shorter since it was opened: some of what
+    /// was read may have been zeros.
+    pub(super) fn write_file(
+        &mut self,
+        inputs: &[&Input],
+        path: &Path,
+        write: impl FnOnce(&mut BufWriter<Box<dyn Write + '_>>) -> io::Result<()>,
+    ) -> Result<(), ProfileError> {
+        let failed = |source| ProfileError::write_file(path, source);
+        let begin = || OutputFile::create(path, Readers::AsTarget);
+        let file = if is_stdout(path) { None } else { Some(begin().map_err(failed)?) };
+        let out: Box<dyn Write + '_> = match &file {
+            Some(file) => Box::new(file.file()),
+            None => Box::new(&mut *self.results),
+        };
+        let mut out = BufWriter::with_capacity(FILE_BUFFER_BYTES, out);
+        let written = write(&mut out).and_then(|()| out.flush());
+        drop(out);
+        inputs.iter().try_for_each(|input| input.check_whole())?;
+        written.and_then(|()| file.map_or(Ok(()), OutputFile::commit)).map_err(failed)
+    }
+}
+
+/// Checks that no output is the mapping file or a file of one of these lists of traces, and that no two
+/// outputs have one name.
+///
+/// # Errors
+/// [`SameFile`].
+pub(super) fn check_outputs(
+    traces: &[&[PathBuf]],
+    mapping: Option<&Path>,
+    outputs: &[&Path],
+) -> Result<(), SameFile> {
+    let files: Vec<PathBuf> = traces.iter().flat_map(|paths| files_of(paths)).collect();
+    let read: Vec<&Path> = files.iter().map(PathBuf::as_path).chain(mapping).collect();
+    check_distinct(&read, outputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn main_of(threads: &[(u32, &'static str)], pid: Option<i32>) -> Option<&'static str> {
+        let traced = |(id, name): &(u32, &'static str)| TracedThread {
+            id: *id,
+            name: (*name).into(),
+            declared: true,
+            reused_id: false,
+            records: 1,
+        };
+        let traced: Vec<_> = threads.iter().map(traced).collect();
+        main_thread(&traced, pid).map(|thread| threads[thread].1)
+    }
+
+    #[test]
+    fn the_main_thread_is_found_whatever_its_name() {
+        assert_eq!(
+            main_of(&[(3_171, "main"), (3_142, "com.example.app")], Some(3_142)),
+            Some("com.example.app")
+        );
+        assert_eq!(main_of(&[(9, "x"), (4_464, "cut to 16 bits")], Some(70_000)), Some("cut to 16 bits"));
+        assert_eq!(
+            main_of(&[(1, "Signal Catcher"), (2, "main"), (3, "mainloop")], Some(70_000)),
+            Some("main")
+        );
+        assert_eq!(main_of(&[(4, "worker"), (2, "example.app"), (3, "pool")], None), Some("example.app"));
+        assert_eq!(main_of(&[], Some(1)), None);
+    }
 }

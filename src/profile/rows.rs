@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::count::flat::{FlatProfile, MethodStat, ThreadStat};
+use super::count::selection::ProfileSelection;
+use super::count::time_pair::{add, since};
 use super::figures::CLOCKS;
-use super::flat::{FlatProfile, MethodStat, ThreadStat};
 use super::names::TraceNames;
-use super::record_stream::ProfileSelection;
 use super::shown_name::ShownName;
-use super::ticks::{add, since};
 use crate::formats::art_method::{CPU, CallAnomalies, MethodTrace, Ticks, WALL};
 
 /// The kinds of rows that a profile can have.

@@ -1,33 +1,38 @@
 //! Makes the requested profile: opens the traces, profiles each, and prints or writes the results.
 
+use std::path::{Path, PathBuf};
+
 use super::error::ProfileError;
-use super::inputs::{open_earlier, open_inputs};
-use super::output::{ProfileOutput, ProfileReport, check_outputs};
-use super::print_profile::ProfilePrinter;
-use super::profile_run::ProfileRun;
+use super::files::write_files;
+use super::print::print_profile::ProfilePrinter;
+use super::profile_run::{ProfileOutput, ProfileReport, ProfileRun, check_outputs};
 use super::request::ProfileRequest;
-use super::write_files::ProfileFileWriter;
-use super::writer::ProfileWriter;
 use crate::formats::input::Input;
+use crate::formats::unpack_budget::UnpackLimit;
+use crate::formats::{self, FormatId, InputSet, open_all_with_copies};
 
 /// Makes the profile that `request` describes and gives its results and messages to `output`.
 pub fn run(request: &ProfileRequest, output: &mut ProfileOutput<'_>) -> Result<ProfileReport, ProfileError> {
-    let traces = request.traces.iter().chain(&request.earlier);
-    check_outputs(traces.chain(&request.mapping), &request.files.paths())?;
+    check_outputs(
+        &[&request.traces, request.earlier.as_slice()],
+        request.mapping.as_deref(),
+        &request.files.paths(),
+    )?;
     let mapping =
         request.mapping.as_deref().map(|path| Input::open_within(path, request.unpack_limit)).transpose()?;
-    let inputs = open_inputs(&request.traces, request.unpack_limit)?;
-    let earlier_input =
-        request.earlier.as_deref().map(|path| open_earlier(path, request.unpack_limit)).transpose()?;
+    let inputs = open_inputs(&request.traces, request.unpack_limit, output)?;
+    let earlier_input = match &request.earlier {
+        Some(path) => Some(open_earlier(path, request.unpack_limit, output)?),
+        None => None,
+    };
     let several = inputs.len() > 1;
     if earlier_input.is_some() && several {
         return Err(ProfileError::SeveralTracesToCompare);
     }
-    let mut writer: Box<dyn ProfileWriter> = match request.files.any() {
-        true if several => return Err(ProfileError::SeveralTracesInOneFile),
-        true => Box::new(ProfileFileWriter),
-        false => Box::new(ProfilePrinter::new(several)),
-    };
+    if request.files.any() && several {
+        return Err(ProfileError::SeveralTracesInOneFile);
+    }
+    let mut printer = ProfilePrinter::new(several);
     let mut report = ProfileReport::default();
     for input in &inputs {
         let trace = output.read(input, &mut report)?;
@@ -37,15 +42,20 @@ pub fn run(request: &ProfileRequest, output: &mut ProfileOutput<'_>) -> Result<P
                 let trace = output.read(earlier_input, &mut report)?;
                 let earlier = ProfileRun::new(request, earlier_input, &trace, mapping.as_ref(), output)?;
                 check_same_figures(&earlier, &profile)?;
-                writer.compare(&earlier, &profile, output)?
+                if request.files.any() {
+                    write_files::compare(&earlier, &profile, output)?
+                } else {
+                    printer.compare(&earlier, &profile, output)?
+                }
             }
-            None => writer.write(&profile, output)?,
+            None if request.files.any() => write_files::write(&profile, output)?,
+            None => printer.print(&profile, output)?,
         };
         report |= calls;
         input.check_whole()?;
     }
     earlier_input.as_ref().map_or(Ok(()), Input::check_whole)?;
-    writer.finish(output)?;
+    printer.finish(output)?;
     Ok(report)
 }
 
@@ -55,5 +65,79 @@ fn check_same_figures(a: &ProfileRun<'_, '_>, b: &ProfileRun<'_, '_>) -> Result<
         (None, Some(_)) => Err(a.no_times("a comparison with a trace that has times")),
         (Some(_), None) => Err(b.no_times("a comparison with a trace that has times")),
         _ => Ok(()),
+    }
+}
+
+/// Opens the method traces in these files. Files that are not profiled are named in messages.
+pub(super) fn open_inputs(
+    paths: &[PathBuf],
+    limit: UnpackLimit,
+    output: &mut ProfileOutput<'_>,
+) -> Result<Vec<Input>, ProfileError> {
+    let InputSet { inputs, omissions } = open_all_with_copies(paths, limit)?;
+    for omission in omissions {
+        (output.message)(&omission.name, &omission.reason.to_string());
+    }
+    let mut traces = Vec::new();
+    let mut recordings = Vec::new();
+    for input in inputs {
+        match formats::identify(&input) {
+            Ok(FormatId::MethodTrace) | Err(_) => traces.push(input),
+            Ok(format) => {
+                let inside =
+                    formats::open(&input).map_or(Vec::new(), |opened| opened.contained_inputs(&input.name));
+                if inside.is_empty() {
+                    recordings.push((input, format));
+                }
+                traces.extend(inside);
+            }
+        }
+    }
+    for (input, format) in recordings {
+        // An archive is opened for its method traces; the recording beside them is not meant.
+        if !input.is_member || traces.is_empty() {
+            return Err(ProfileError::NoMethodTrace { name: input.name, format });
+        }
+        (output.message)(
+            &input.name,
+            &format!("is left out: a file of the format {format} holds no method calls"),
+        );
+    }
+    Ok(traces)
+}
+
+/// Opens the trace that others are compared with.
+pub(super) fn open_earlier(
+    path: &Path,
+    limit: UnpackLimit,
+    output: &mut ProfileOutput<'_>,
+) -> Result<Input, ProfileError> {
+    let mut inputs = open_inputs(&[path.to_owned()], limit, output)?;
+    match (inputs.pop(), inputs.is_empty()) {
+        (Some(input), true) => Ok(input),
+        _ => Err(ProfileError::SeveralTracesToCompare),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::IDENTIFICATIONS;
+
+    #[test]
+    fn each_trace_is_identified_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = ["1.trace", "2.trace"].map(|name| dir.path().join(name));
+        for path in &paths {
+            std::fs::write(path, format!("*version\n3\npid={}\n*end\n", path.display())).unwrap();
+        }
+        let mut message = |_: &str, _: &str| {};
+        let mut output = ProfileOutput { results: &mut std::io::sink(), message: &mut message };
+        let before = IDENTIFICATIONS.get();
+        let inputs = open_inputs(&paths, UnpackLimit::default(), &mut output).unwrap();
+        for input in &inputs {
+            output.read(input, &mut crate::profile::ProfileReport::default()).unwrap();
+        }
+        assert_eq!((inputs.len(), IDENTIFICATIONS.get() - before), (2, 2));
     }
 }

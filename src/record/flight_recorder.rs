@@ -10,10 +10,10 @@ use super::interruptible_writer::Patience;
 use super::request::{BufferNotice, BufferRequest, RecordingRequest};
 use super::saved_settings::StateDir;
 use super::session::{ClosedSession, RecordingSession};
-use super::summary::RecordingSummary;
 use super::tracefs_config::{self, AppliedConfig, WhenFull};
-use super::{CaptureTarget, RecordError, SettingsGuard, Signals, clocks};
+use super::{CaptureTarget, ReceivedSignal, RecordError, SettingsGuard, Signals, clocks};
 use crate::clock::Clock;
+use crate::trace_dat::recording_summary::{RecordingEndReason, RecordingSummary};
 
 /// The most that a dump reads per CPU where the size of the buffer is unknown, bytes.
 const DEFAULT_DUMP_BYTES: u64 = 1 << 20;
@@ -131,7 +131,7 @@ impl UnfinishedDump {
         session.snapshot();
         let summary = RecordingSummary {
             clock: applied.clock.name().to_owned(),
-            ended_by: signal.map_or_else(|| "dump".into(), |signal| format!("signal {signal}")),
+            ended_by: signal.map_or(RecordingEndReason::Dump, ReceivedSignal::end_reason),
             error: signal.map(|signal| format!("signal {signal} came: events are left in the kernel")),
             notes: applied.notes,
             ..RecordingSummary::default()

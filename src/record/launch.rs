@@ -11,10 +11,11 @@ use serde::{Serialize, Serializer};
 use super::record_while::{RecordedWork, RecordingEnd, record_while, work_unrecorded};
 use super::recorder::RecordingPlan;
 use super::request::{BufferNotice, RecordingRequest};
-use super::{RecordError, RecordingSummary, Tracefs};
+use super::{RecordError, Tracefs};
 use crate::android::system::activity_manager::{Activity, ActivityError};
 use crate::android::system::profiler::Profiler;
 use crate::android::system::system_bin;
+use crate::trace_dat::recording_summary::{RecordingEndReason, RecordingSummary};
 
 /// Time between two looks at whether the recording has ended.
 const END_CHECK_INTERVAL: Duration = Duration::from_millis(10);
@@ -80,7 +81,7 @@ pub(crate) enum LaunchError {
     #[error("the recording ended ({ended_by}) before the launch of {component} did")]
     RecordingEndedFirst {
         /// Why the recording ended, as in [`RecordingSummary::ended_by`].
-        ended_by: String,
+        ended_by: RecordingEndReason,
         /// The activity.
         component: String,
     },
@@ -91,10 +92,10 @@ pub(crate) enum LaunchError {
 
 impl LaunchError {
     /// The error with the reason for the end of the recording, which the launch itself does not know.
-    fn ended_by(self, reason: &str) -> LaunchError {
+    fn ended_by(self, reason: &RecordingEndReason) -> LaunchError {
         match self {
             LaunchError::RecordingEndedFirst { component, .. } => {
-                LaunchError::RecordingEndedFirst { ended_by: reason.to_owned(), component }
+                LaunchError::RecordingEndedFirst { ended_by: reason.clone(), component }
             }
             other => other,
         }
@@ -115,7 +116,7 @@ pub(crate) fn record_launch(
     }
     let work = |_: &Tracefs, end: &RecordingEnd| launch(request, &activity, end);
     let RecordedWork { summary, result } =
-        record_while(&recording, plan, "the launch ended", notify, || (), work)?;
+        record_while(&recording, plan, RecordingEndReason::LaunchEnded, notify, || (), work)?;
     let summary = summary?;
     let launch =
         result.unwrap_or(Err(LaunchError::NotStarted)).map_err(|error| error.ended_by(&summary.ended_by));
@@ -177,7 +178,8 @@ fn launch(
             let _ = activity.stop_profiler(profiler, hurry);
         }
         // The reason is known only when the recording has ended: the caller fills it in.
-        let (ended_by, component) = (String::new(), activity.component.clone());
+        let ended_by = RecordingEndReason::default();
+        let component = activity.component.clone();
         return Err(LaunchError::RecordingEndedFirst { ended_by, component });
     }
     let answer = answer?;

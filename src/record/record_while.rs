@@ -12,7 +12,8 @@ use nix::unistd::Pid;
 use super::recorder::{PreparedRecording, RecordingPlan};
 use super::request::{BufferNotice, RecordingRequest};
 use super::signals::{ReceivedSignal, Signals};
-use super::{RecordError, RecordingSummary, Tracefs};
+use super::{RecordError, Tracefs};
+use crate::trace_dat::recording_summary::{EndSignal, RecordingEndReason, RecordingSummary};
 
 /// The interval between two looks at whether work without a recording has ended.
 const WORK_LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -62,7 +63,7 @@ pub(crate) struct RecordedWork<T> {
 pub(crate) fn record_while<T: Send>(
     request: &RecordingRequest,
     plan: &RecordingPlan,
-    end_reason: &str,
+    end_reason: RecordingEndReason,
     notify: &mut dyn FnMut(BufferNotice),
     release: impl FnOnce(),
     work: impl FnOnce(&Tracefs, &RecordingEnd) -> T + Send,
@@ -95,9 +96,9 @@ pub(crate) fn record_while<T: Send>(
         end.set(None);
         if let Ok(summary) = &mut summary
             && work_ended.load(Ordering::Relaxed)
-            && summary.ended_by == "signal SIGTERM"
+            && summary.ended_by == RecordingEndReason::Signal(EndSignal::Terminate)
         {
-            summary.ended_by = end_reason.to_owned();
+            summary.ended_by = end_reason;
         }
         // A panic in the work goes on in this thread.
         let result = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -110,21 +111,21 @@ pub(crate) fn record_while<T: Send>(
 pub(crate) fn work_unrecorded<T: Send>(
     time: Duration,
     work: impl FnOnce(&RecordingEnd) -> T + Send,
-) -> Result<(T, String), RecordError> {
+) -> Result<(T, RecordingEndReason), RecordError> {
     let signals = Signals::block().map_err(RecordError::Signals)?;
     let give_up = Instant::now() + time;
     let end = RecordingEnd::default();
     std::thread::scope(|scope| {
         let worker = Builder::new().spawn_scoped(scope, || work(&end)).map_err(RecordError::Thread)?;
-        let mut ended_by = "the launch ended".to_owned();
+        let mut ended_by = RecordingEndReason::LaunchEnded;
         while !worker.is_finished() && !end.has_come() {
             if signals.arrive_within(WORK_LOOK_INTERVAL)
                 && let Some(signal) = signals.take()
             {
-                ended_by = format!("signal {signal}");
+                ended_by = signal.end_reason();
                 end.set(Some(signal));
             } else if Instant::now() > give_up {
-                ended_by = "time".to_owned();
+                ended_by = RecordingEndReason::Time;
                 end.set(None);
             }
         }

@@ -15,10 +15,10 @@ use super::scheduling::Priority;
 use super::session::RecordingSession;
 use super::settings_watch::SettingsWatch;
 use super::signals::ReceivedSignal;
-use super::summary::BufferTakeover;
 use super::tracefs_config::{self, AppliedConfig, TracefsConfig, WhenFull};
-use super::{CaptureTarget, RecordError, RecordingSummary, SettingsGuard, Signals, Tracefs, cpu_stats};
+use super::{CaptureTarget, RecordError, SettingsGuard, Signals, Tracefs, cpu_stats};
 use crate::trace_dat::RecorderInfo;
+use crate::trace_dat::recording_summary::{BufferTakeover, RecordingEndReason, RecordingSummary};
 
 /// Where a recording goes, when its pages are read, and when it ends.
 #[derive(Debug, Clone)]
@@ -174,7 +174,7 @@ impl<'a> PreparedRecording<'a> {
         }
         // What came to pass in the last second: changes are looked for once a second.
         let changes = match &mut ended {
-            Ok(RecordingEndReason::TakenOver(changes)) => std::mem::take(changes),
+            Ok(LoopEnd::TakenOver(changes)) => std::mem::take(changes),
             _ => watch.changes(settings.tracefs()),
         };
         session.release_rings();
@@ -210,18 +210,18 @@ impl<'a> PreparedRecording<'a> {
         summary.scheduling = scheduling;
         summary.notes.extend(too_busy);
         let signal = match &ended {
-            Ok(RecordingEndReason::Signal(signal)) => Some(*signal),
+            Ok(LoopEnd::Signal(signal)) => Some(*signal),
             _ => None,
         };
-        match ended {
-            Ok(RecordingEndReason::TakenOver(_)) => summary.ended_by = "another program".into(),
-            Ok(RecordingEndReason::Planned(reason)) => summary.ended_by = reason,
-            Ok(RecordingEndReason::Signal(signal)) => summary.ended_by = format!("signal {signal}"),
+        summary.ended_by = match ended {
+            Ok(LoopEnd::TakenOver(_)) => RecordingEndReason::TakenOver,
+            Ok(LoopEnd::Planned(reason)) => reason,
+            Ok(LoopEnd::Signal(signal)) => signal.end_reason(),
             Err(error) => {
-                summary.ended_by = "an error".into();
                 summary.error = Some(error.to_string());
+                RecordingEndReason::Error
             }
-        }
+        };
         if let Err(error) = stopped {
             summary.notes.push(error.to_string());
         }
@@ -266,10 +266,10 @@ fn begin_summary(
     }
 }
 
-/// Why the loop of a recording ended.
-enum RecordingEndReason {
+/// Why the loop of a recording ended, with what the recorder needs to know of it.
+enum LoopEnd {
     /// The plan's end.
-    Planned(String),
+    Planned(RecordingEndReason),
     Signal(ReceivedSignal),
     /// Another program has changed the settings named.
     TakenOver(Vec<String>),
@@ -291,8 +291,8 @@ struct RecordingLoop<'a> {
 
 impl RecordingLoop<'_> {
     /// Moves pages until something ends the recording. Returns the reason for the end.
-    fn run(&mut self, started: Instant) -> Result<RecordingEndReason, RecordError> {
-        use RecordingEndReason::{Planned, Signal, TakenOver};
+    fn run(&mut self, started: Instant) -> Result<LoopEnd, RecordError> {
+        use LoopEnd::{Planned, Signal, TakenOver};
         let mut next_look = Instant::now() + MAX_WAIT;
         let mut next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
         // The time in which half of a buffer fills at the highest rate.
@@ -332,15 +332,15 @@ impl RecordingLoop<'_> {
                     Err(RecordError::Stalled) => {}
                     read => read?,
                 },
-                RecordingMode::Fill if self.is_full()? => return Ok(Planned("full".into())),
+                RecordingMode::Fill if self.is_full()? => return Ok(Planned(RecordingEndReason::Full)),
                 RecordingMode::Fill | RecordingMode::Ring => {}
             }
             if self.plan.target.max_bytes.is_some_and(|max| self.session.output.data_bytes() >= max) {
-                return Ok(Planned("size".into()));
+                return Ok(Planned(RecordingEndReason::Size));
             }
             let now = Instant::now();
             if deadline.is_some_and(|d| now >= d) {
-                return Ok(Planned("time".into()));
+                return Ok(Planned(RecordingEndReason::Time));
             }
             if now >= next_look {
                 next_look = now + MAX_WAIT;

@@ -11,15 +11,15 @@ use super::cpu_stats::{self, CpuStats};
 use super::interruptible_writer::Patience;
 use super::metadata::{self, TaskNames};
 use super::output::{FinalState, RecordingOutput};
-use super::rings::{Rings, RingsSummary};
+use super::rings::Rings;
 use super::stream_output::StreamOutput;
-use super::summary::{CpuSummary, RecordingSummary};
 use super::tracefs_config::AppliedConfig;
 use super::{RecordError, SettingsGuard, Tracefs, clocks};
 use crate::android::system::Properties;
 use crate::clock::{Clock, Snapshots};
 use crate::ftrace::PageLayout;
 use crate::trace_dat::file_format::option;
+use crate::trace_dat::recording_summary::{CpuSummary, RecordingSummary, RingsSummary};
 use crate::trace_dat::{
     CpuLoss, CpuRecorded, DatHead, Metadata, RecorderInfo, RingsInfo, Slot, trace_clock_option,
 };
@@ -320,8 +320,18 @@ impl ClosedSession {
                 summary.error.get_or_insert(gone);
             }
         }
-        summary.add_usage();
+        add_usage(summary);
         Ok(())
+    }
+}
+
+/// Fills in the CPU time and memory that this process has used so far.
+fn add_usage(summary: &mut RecordingSummary) {
+    use nix::sys::resource::{UsageWho, getrusage};
+    if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
+        let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
+        summary.cpu_seconds = seconds(usage.user_time()) + seconds(usage.system_time());
+        summary.peak_rss_kb = usage.max_rss() as u64;
     }
 }
 

@@ -13,6 +13,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::ignored_signals::is_ignored;
+use crate::trace_dat::recording_summary::{EndSignal, RecordingEndReason};
 
 /// The signals that end a recording: blocked, and readable from this value instead.
 #[derive(Debug, Clone)]
@@ -24,6 +25,21 @@ pub(crate) struct ReceivedSignal {
     pub(crate) signal: Signal,
     /// Whether the terminal sent it (Ctrl-C), and so sent it to the children of this process too.
     pub(crate) from_terminal: bool,
+}
+
+impl ReceivedSignal {
+    /// The reason of a recording that this signal has ended.
+    pub(crate) fn end_reason(self) -> RecordingEndReason {
+        let signal = match self.signal {
+            Signal::SIGHUP => EndSignal::HangUp,
+            Signal::SIGINT => EndSignal::Interrupt,
+            Signal::SIGQUIT => EndSignal::Quit,
+            Signal::SIGTERM => EndSignal::Terminate,
+            // The descriptor gives no other.
+            other => return RecordingEndReason::Other(format!("signal {other}")),
+        };
+        RecordingEndReason::Signal(signal)
+    }
 }
 
 impl fmt::Display for ReceivedSignal {

@@ -30,6 +30,10 @@ pub(crate) struct StreamOutput {
     given_up: bool,
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("the reader of the stream has gone away")]
+struct ReaderGone;
+
 impl StreamOutput {
     /// Begins the stream with the head of the recording.
     pub(crate) fn begin(
@@ -103,7 +107,7 @@ impl StreamOutput {
                 self.given_up = true;
                 // A command that only prints is done when its reader goes away; a recording has failed.
                 let error = match error.kind() {
-                    io::ErrorKind::BrokenPipe => io::Error::other("the reader of the stream has gone away"),
+                    io::ErrorKind::BrokenPipe => io::Error::other(ReaderGone),
                     _ => error,
                 };
                 Err(RecordError::output(&self.name, error))

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::device::Device;
@@ -9,7 +10,6 @@ use super::device_binary::device_binary;
 use super::error::RemoteError;
 use super::paths::REMOTE_PATH;
 use crate::output_file::unpredictable;
-use crate::text::hexadecimal;
 
 /// How long the device may take to look at a binary.
 const CHECK_TIME: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ impl Device {
             return Err(RemoteError::UnknownAbi { serial, machine });
         }
         let binary = device_binary(abi)?;
-        let (hash, bytes) = (hexadecimal(&Sha256::digest(&binary)), binary.len() as u64);
+        let (hash, bytes) = (HEXLOWER.encode(&Sha256::digest(&binary)), binary.len() as u64);
         if self.facts.binary_hash.as_deref() == Some(hash.as_str()) {
             return Ok(PushedBinary { bytes, is_new: false });
         }
@@ -79,7 +79,7 @@ impl Device {
             None => {
                 let mut back = Sha256::new();
                 self.transport().sync()?.pull(REMOTE_PATH, &mut HashWriter(&mut back), &mut |_| {})?;
-                hexadecimal(&back.finalize())
+                HEXLOWER.encode(&back.finalize())
             }
         };
         if seen != hash {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::device::{COMMAND_TIME, Device};
@@ -13,7 +14,6 @@ use super::words::quoted;
 use crate::adb::{AdbError, Shell, ShellOutput, Sync};
 use crate::output_file::{OutputFile, Readers};
 use crate::progress::{self, Pass};
-use crate::text::hexadecimal;
 
 /// How long the device may take to begin with a file's hash, and how fast it hashes at the least, bytes/s.
 const HASH_TIME: Duration = Duration::from_secs(60);
@@ -75,7 +75,7 @@ impl Device {
         }
         let verified = match device_hash(hashing, bytes)? {
             None => Verified::Size,
-            Some(seen) if seen == hexadecimal(&to.hash.finalize()) => Verified::Sha256,
+            Some(seen) if seen == HEXLOWER.encode(&to.hash.finalize()) => Verified::Sha256,
             Some(_) => {
                 return Err(damaged("what arrived has another SHA-256 than the device's file".to_owned()));
             }

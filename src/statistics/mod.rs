@@ -8,6 +8,6 @@ mod rank_test;
 mod shift;
 
 pub(crate) use many_tests::{holm, tested_together};
-pub(crate) use median::median;
+pub(crate) use median::{median, middle_ranks};
 pub(crate) use rank_test::RankTest;
 pub use shift::Shift;

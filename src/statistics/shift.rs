@@ -1,5 +1,7 @@
 //! The Hodges-Lehmann estimate: by how much one set of measurements is shifted against another.
 
+use super::middle_ranks;
+
 /// The half width of the interval, in standard deviations of the normal distribution: 95 % lie within.
 const DEVIATIONS_95: f64 = 1.959_963_985;
 
@@ -16,12 +18,9 @@ pub struct Shift {
 impl Shift {
     /// The shift from `old` to `new`. `None` where one of them is empty.
     pub fn of(old: &[u64], new: &[u64]) -> Option<Shift> {
-        if old.is_empty() || new.is_empty() {
-            return None;
-        }
         let differences = Differences::of(old, new);
         let pairs = differences.len();
-        let middle = [(pairs - 1) / 2, pairs / 2].map(|rank| differences.at(rank) as f64);
+        let middle = middle_ranks(pairs)?.map(|rank| differences.at(rank) as f64);
         // The ranks of the differences that the Mann-Whitney test does not refuse, by its normal
         // approximation.
         let (old, new) = (old.len() as f64, new.len() as f64);

@@ -12,11 +12,12 @@ use super::evidence::Evidence;
 use super::kernel_evidence::KernelEvidence;
 use super::method_evidence::{self, MethodEvidence};
 use super::placement::{Finding, MergeOptions, Placement};
-use super::residuals::{self, MatchedPair, Residuals, WINDOW_NS, geometric_mean, median};
+use super::residuals::{self, MatchedPair, Residuals, WINDOW_NS, geometric_mean};
 use super::summary::Verdict;
 use super::{identity, offset_histogram};
 use crate::clock::{Clock, Snapshots};
 use crate::formats::art_method::{MethodTrace, YEAR_2001_NS};
+use crate::statistics::median;
 
 /// The timeline's clock, and the snapshots that tie other clocks to it.
 #[derive(Debug, Clone)]
@@ -237,6 +238,23 @@ fn candidates(
     (tried, untried)
 }
 
+/// Why no candidate is chosen.
+#[derive(Debug, thiserror::Error)]
+enum NoPlace {
+    #[error("no snapshot of that clock in the recording")]
+    NoSnapshot,
+    #[error("no clock's start falls into the recording, and no markers coincide often enough")]
+    NoCandidate,
+    #[error("what should coincide is {us:.1} µs apart at best")]
+    Apart { us: f64 },
+    #[error("{0} and {1} fit about as well")]
+    BothFit(Clock, Clock),
+    #[error("{0} and {1} both fall into the recording, and nothing in it tells them apart")]
+    BothPossible(Clock, Clock),
+    #[error("{0} fits by its snapshots, but no marker of a traced method lies where it should")]
+    Contradicted(Clock),
+}
+
 /// Chooses the candidate that fits clearly best, and returns the reason as a sentence for people.
 /// `untried` are clocks that cannot be tried and cannot be ruled out; candidates no further apart than
 /// `same` ns count as one.
@@ -246,17 +264,15 @@ fn choose(
     same: u64,
     options: &MergeOptions,
     explain: &mut Vec<String>,
-) -> Result<(Candidate, String), String> {
+) -> Result<(Candidate, String), NoPlace> {
     if options.offset_ns.is_some() || options.clock.is_some() {
         let best = candidates.into_iter().min_by(|a, b| a.order().total_cmp(&b.order()));
         let by = if options.offset_ns.is_some() { "by --offset" } else { "by --clock" };
-        return best.map(|c| (c, by.to_owned())).ok_or("no snapshot of that clock in the recording".into());
+        return best.map(|c| (c, by.to_owned())).ok_or(NoPlace::NoSnapshot);
     }
     candidates.sort_by(|a, b| a.order().total_cmp(&b.order()));
     let mut rest = candidates.into_iter();
-    let mut best = rest
-        .next()
-        .ok_or("no clock's start falls into the recording, and no markers coincide often enough")?;
+    let mut best = rest.next().ok_or(NoPlace::NoCandidate)?;
     let others: Vec<Candidate> = rest.filter(|c| c.distance(&best) > same).collect();
     let as_good = |c: &&Candidate| best.apart.is_none_or(|apart| c.order() < apart * MIN_RATIO_TO_RUNNER_UP);
     // A candidate that is as good and near is reported; one that is as good and far away must not be decided
@@ -272,16 +288,9 @@ fn choose(
         return Ok((best, why));
     }
     match (best.apart, others.first()) {
-        (Some(apart), _) if apart > MAX_RESIDUAL_NS => {
-            Err(format!("what should coincide is {:.1} µs apart at best", apart / 1e3))
-        }
-        (Some(_), Some(second)) if doubt.is_some() => {
-            Err(format!("{} and {} fit about as well", best.clock, second.clock))
-        }
-        (None, Some(second)) => Err(format!(
-            "{} and {} both fall into the recording, and nothing in it tells them apart",
-            best.clock, second.clock
-        )),
+        (Some(apart), _) if apart > MAX_RESIDUAL_NS => Err(NoPlace::Apart { us: apart / 1e3 }),
+        (Some(_), Some(second)) if doubt.is_some() => Err(NoPlace::BothFit(best.clock, second.clock)),
+        (None, Some(second)) => Err(NoPlace::BothPossible(best.clock, second.clock)),
         (Some(apart), second) => {
             let (pairs, gaps) = best.counts();
             let next = second.map_or(String::new(), |s| {
@@ -297,14 +306,8 @@ fn choose(
                 ),
             ))
         }
-        (None, None) if best.contradicted => Err(format!(
-            "{} fits by its snapshots, but no marker of a traced method lies where it should",
-            best.clock
-        )),
-        (None, None) if !untried.is_empty() => Err(format!(
-            "{} and {} both fall into the recording, and nothing in it tells them apart",
-            best.clock, untried[0]
-        )),
+        (None, None) if best.contradicted => Err(NoPlace::Contradicted(best.clock)),
+        (None, None) if !untried.is_empty() => Err(NoPlace::BothPossible(best.clock, untried[0])),
         (None, None) => {
             explain.push("no markers of traced methods, no CPU times to compare".into());
             let why =
@@ -393,8 +396,7 @@ impl Evidence<'_, '_> {
             let moved: Vec<ClockMap> = segments.iter().map(|map| map.corrected(&[(0, by)])).collect();
             apart(&moved).unwrap_or(WINDOW_NS as f64)
         });
-        let mut elsewhere = elsewhere.map(|ns| ns as u64);
-        median(&mut elsewhere).is_none_or(|ns| ns as f64 >= here * CHANCE_RATIO)
+        median(elsewhere.map(|ns| ns as u64)).is_none_or(|ns| ns as f64 >= here * CHANCE_RATIO)
     }
 }
 
@@ -441,11 +443,11 @@ fn settle(evidence: &Evidence<'_, '_>, candidate: Candidate, why: String, explai
     }
     let residuals = if by_markers { &mut apart } else { &mut curve };
     residuals.sort_unstable();
-    let at = |share: f64| {
-        residuals.get(((residuals.len() as f64 * share) as usize).min(residuals.len().max(1) - 1)).copied()
-    };
+    let last = residuals.len().saturating_sub(1);
+    let p99 = residuals.get(((residuals.len() as f64 * 0.99) as usize).min(last)).copied();
     let finding = &mut placement.finding;
-    (finding.median, finding.p99) = (at(0.5), at(0.99));
+    finding.median = median(residuals.iter().copied());
+    finding.p99 = p99;
     finding.verdict = match (finding.median, candidate.apart) {
         _ if candidate.doubtful && candidate.apart.is_none() => Verdict::Assumed,
         _ if candidate.doubtful => Verdict::Consistent,
@@ -485,6 +487,7 @@ mod tests {
 
     fn chosen(candidates: Vec<Candidate>) -> Result<(Clock, bool, String), String> {
         let found = choose(candidates, &[], START_RESOLUTION_NS, &MergeOptions::default(), &mut Vec::new());
+        let found = found.map_err(|error| error.to_string());
         found.map(|(candidate, why)| (candidate.clock, candidate.doubtful, why))
     }
 

@@ -1,7 +1,8 @@
 //! Corrects clock maps where markers or context switches contradict them.
 
 use super::clock_map::ClockMap;
-use super::residuals::{MatchedPair, median};
+use super::residuals::MatchedPair;
+use crate::statistics::median;
 
 /// Half the number of pairs in a stretch that gets a correction of its own.
 const PAIRS_PER_CORRECTION: usize = 32;
@@ -38,8 +39,8 @@ fn corrections(pairs: &[MatchedPair]) -> Vec<(i64, i64)> {
     let mut contradicted = false;
     for stretch in pairs.chunks(2 * PAIRS_PER_CORRECTION) {
         let of = |begin: bool| -> Option<i64> {
-            let mut apart: Vec<i64> = stretch.iter().filter(|p| p.begin == begin).map(|p| p.apart).collect();
-            if apart.len() < PAIRS_PER_CORRECTION / 4 { None } else { median(&mut apart) }
+            let apart: Vec<i64> = stretch.iter().filter(|p| p.begin == begin).map(|p| p.apart).collect();
+            if apart.len() < PAIRS_PER_CORRECTION / 4 { None } else { median(apart) }
         };
         let (Some(enter), Some(exit)) = (of(true), of(false)) else { continue };
         contradicted |= enter < -ROUNDING_NS || exit > ROUNDING_NS;

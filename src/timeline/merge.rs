@@ -59,11 +59,7 @@ pub fn merge(
 
 /// The method traces in recordings: they are inputs of their own, behind the others.
 fn contained_traces(inputs: &[Input], opened: &[OpenedInput<'_>]) -> Vec<Input> {
-    let traces = inputs.iter().zip(opened).filter_map(|(input, opened)| match opened {
-        OpenedInput::Recording(recording) => Some((input, recording.method_traces())),
-        OpenedInput::MethodTrace(_) => None,
-    });
-    traces.flat_map(|(input, traces)| traces.into_iter().map(|trace| trace.into_input(&input.name))).collect()
+    inputs.iter().zip(opened).flat_map(|(input, opened)| opened.contained_inputs(&input.name)).collect()
 }
 
 /// [`merge`] of inputs that are open already; `opened` is in the order of `inputs`.

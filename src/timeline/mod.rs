@@ -3,13 +3,13 @@
 
 mod alignment;
 mod clock_map;
+mod content_counter;
 mod corrections;
 mod counter_unit;
 mod data_kind;
 mod dedup;
 mod deobfuscate;
 mod event_buffer;
-mod event_counts;
 mod event_role;
 mod evidence;
 mod identity;

@@ -5,23 +5,22 @@ use std::io;
 use std::sync::Arc;
 
 use super::clock_map::ClockMap;
+use super::content_counter::{ContentCounter, CountedType};
 use super::data_kind::DataKind;
 use super::dedup::DuplicateFilter;
 use super::event_buffer::EventBuffer;
-use super::event_counts::EventCounts;
 use super::kernel_evidence::KernelEvidence;
 use super::method_slices::{self, MethodCounts};
 use super::placement::Placement;
-use super::sink::{Edge, TimelineAdapter, TimelineSink};
+use super::sink::{Edge, TimelineAdapter, TimelineSink, Unannounced};
 use super::summary::{MergeSummary, Verdict};
-use super::track_pass::{HeldTrackEvent, NextNumbers, TrackOutput, TrackPass};
+use super::track_pass::{NextNumbers, TrackOutput, TrackPass};
 use crate::formats::art_method::MethodTrace;
 use crate::formats::{
-    Damage, Event, EventType, EventTypeId, Head, Order, ProcessInfo, ReadReport, Recording, Sink,
-    SinkAdapter, ThreadIds, ThreadInfo, Track, TrackEvent,
+    Damage, Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, ReadReport, Recording,
+    Sink, SinkAdapter, ThreadInfo, Track, TrackEvent,
 };
 use crate::ftrace::print_fmt::Symbolizer;
-use crate::markers::Marker;
 
 /// A recording among the inputs, and its place on the timeline.
 pub struct RecordingInput<'a> {
@@ -87,12 +86,12 @@ impl Sink for EvidencePass<'_> {
 /// events and edges that come too early for an exporter that wants everything in order of time.
 pub struct Timeline<'o> {
     summary: MergeSummary,
-    /// The threads with an event or a method call.
-    tids: ThreadIds,
+    /// What all recordings have, and the threads of method traces.
+    counter: ContentCounter,
     next_event_type: u32,
     next: NextNumbers,
     /// Track events that are held, the latest first.
-    held_track_events: Vec<HeldTrackEvent>,
+    held_track_events: Vec<OwnedTrackEvent>,
     /// Edges of method traces that are held, each with its thread's index, the latest first.
     held_edges: Vec<(u32, Edge)>,
     /// Events of recordings that are held.
@@ -111,7 +110,7 @@ impl<'o> Timeline<'o> {
     ) -> Timeline<'o> {
         Timeline {
             summary,
-            tids: ThreadIds::default(),
+            counter: ContentCounter::default(),
             next_event_type: 0,
             next: NextNumbers::default(),
             held_track_events: Vec::new(),
@@ -139,9 +138,11 @@ impl<'o> Timeline<'o> {
 
     /// Hands the summary to the exporter, which ends the output.
     pub fn finish(mut self) -> io::Result<MergeSummary> {
-        self.summary.threads = self.tids.count();
+        self.summary.threads = self.counter.threads();
+        self.summary.markers = self.counter.markers;
         let lost = self.summary.report.lost();
-        self.add_contents(&[(DataKind::LostEvents, lost), (DataKind::Markers, self.summary.markers)]);
+        self.add_contents(&self.counter.of_events());
+        self.add_contents(&[self.counter.process_names(), (DataKind::LostEvents, lost)]);
         self.out.finish(&self.summary)?;
         self.summary.report.notes.extend(self.out.notes());
         self.summary.not_written = self.out.not_written();
@@ -212,13 +213,12 @@ impl<'o> Timeline<'o> {
     ) -> io::Result<()> {
         self.duplicates.next_recording();
         let held = (self.held_edges.len(), self.held_track_events.len());
+        let events_before = self.counter.events;
         let order = self.out.order();
         let mut pass = PushPass {
             map: (input.map != ClockMap::default()).then_some(&input.map),
             event_types: Vec::new(),
-            marker_fields: Vec::new(),
-            waking: Vec::new(),
-            counts: EventCounts::default(),
+            counted_types: Vec::new(),
             first_offset: None,
             drop_duplicates,
             passes_through: input.passes_through,
@@ -234,7 +234,7 @@ impl<'o> Timeline<'o> {
         pass.end_tracks()?;
         let method_calls = pass.tracks.method_calls;
         report.track_events.slices = report.track_events.slices.saturating_sub(method_calls);
-        let (counts, offset) = (pass.counts, pass.first_offset.unwrap_or(0));
+        let offset = pass.first_offset.unwrap_or(0);
         let (mut duplicates, buffer) = (pass.duplicates, pass.buffer);
         if input.passes_through {
             // The output has all packets of the recording.
@@ -251,7 +251,6 @@ impl<'o> Timeline<'o> {
             self.sort_held(held);
         }
         let snapshots = input.recording.head().snapshots.list.len() as u64;
-        self.add_contents(&counts.by_kind());
         self.add_contents(&[
             (DataKind::ClockSnapshots, snapshots),
             (DataKind::Methods, method_calls),
@@ -259,7 +258,8 @@ impl<'o> Timeline<'o> {
         ]);
         self.summary.methods += method_calls;
         self.summary.inputs[input.index].method_edges = 2 * method_calls;
-        self.add_recording(input, report, &duplicates, (counts.events, offset));
+        let events = self.counter.events - events_before;
+        self.add_recording(input, report, &duplicates, (events, offset));
         Ok(())
     }
 
@@ -350,7 +350,7 @@ impl<'o> Timeline<'o> {
         self.add_problems(index, report);
         for (thread, identity) in trace.threads().iter().zip(&placement.identities) {
             if let Some(tid) = identity.tid {
-                self.tids.add(tid as u64);
+                self.counter.method_thread(tid);
             }
             if let Some(doubt) = &identity.doubt {
                 let name = thread.label();
@@ -378,7 +378,7 @@ impl<'o> Timeline<'o> {
 
 /// Pushes what is held of tracks up to the time `ts`.
 fn push_held_tracks(
-    (edges, events): (&mut Vec<(u32, Edge)>, &mut Vec<HeldTrackEvent>),
+    (edges, events): (&mut Vec<(u32, Edge)>, &mut Vec<OwnedTrackEvent>),
     ts: u64,
     out: &mut dyn TimelineSink,
 ) -> io::Result<()> {
@@ -386,7 +386,7 @@ fn push_held_tracks(
         out.edges(thread, &[edge])?;
     }
     while let Some(event) = events.pop_if(|event| event.ts <= ts) {
-        event.push(out)?;
+        out.track_event(&event.event())?;
     }
     Ok(())
 }
@@ -417,11 +417,8 @@ impl TimelineAdapter for EdgeHolder<'_> {
 struct PushPass<'t, 'o> {
     map: Option<&'t ClockMap>,
     event_types: Vec<EventTypeId>,
-    /// For each event type, the index of the field that holds a marker's text; `None` where there is none.
-    marker_fields: Vec<Option<usize>>,
-    /// For each event type, whether its events are wakeups.
-    waking: Vec<bool>,
-    counts: EventCounts,
+    /// By event type.
+    counted_types: Vec<CountedType>,
     /// The offset that was added to the first event's time, ns.
     first_offset: Option<i64>,
     drop_duplicates: bool,
@@ -500,7 +497,9 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
     }
 
     fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
-        self.counts.process_names += u64::from(process.name.is_some());
+        if process.name.is_some() {
+            self.timeline.counter.process_name();
+        }
         if self.passes_through { Ok(()) } else { self.timeline.out.process(process) }
     }
 
@@ -526,7 +525,7 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
             TrackOutput::Edge(thread, edge) => self.push_edge(thread, edge),
             TrackOutput::Event(_) if self.passes_through => Ok(()),
             TrackOutput::Event(event) if self.hold => {
-                self.timeline.held_track_events.push(HeldTrackEvent::new(&event));
+                self.timeline.held_track_events.push(OwnedTrackEvent::new(&event));
                 Ok(())
             }
             TrackOutput::Event(event) => {
@@ -539,8 +538,7 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
     fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         let id = EventTypeId(self.timeline.next_event_type);
         self.event_types.push(id);
-        self.waking.push(matches!(kind.name.as_str(), "sched_waking" | "sched_wakeup" | "sched_wakeup_new"));
-        self.marker_fields.push((kind.name == "print").then(|| kind.field("buf")).flatten());
+        self.counted_types.push(CountedType::of(kind));
         if self.passes_through {
             return Ok(());
         }
@@ -555,7 +553,7 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         let index = event.kind.0 as usize;
         let mut event = *event;
-        event.kind = *self.event_types.get(index).ok_or_else(|| io::Error::other("an event of no kind"))?;
+        event.kind = *self.event_types.get(index).ok_or(Unannounced::EventType(event.kind.0))?;
         if let Some(map) = &self.map {
             let offset = map.offset_at(event.ts);
             self.first_offset.get_or_insert(offset);
@@ -570,13 +568,7 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
             }
             self.timeline.duplicates.remember(&event, kind);
         }
-        self.timeline.tids.add(event.tid as u64);
-        if let Some(buf) = self.marker_fields[index]
-            && event.text(kind, buf).is_some_and(|text| Marker::parse(text).is_some())
-        {
-            self.timeline.summary.markers += 1;
-        }
-        self.counts.count(&event, self.waking[index]);
+        self.timeline.counter.event(&event, kind, self.counted_types[index]);
         if self.passes_through {
             return Ok(());
         }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::clock_map::ClockMap;
 use super::kernel_evidence::ThreadActivity;
 use super::method_evidence::{MethodEvidence, NamedEdge, OffCpuGap};
+use crate::statistics::median;
 
 /// An edge and a marker further apart than this, ns, do not belong together.
 pub const WINDOW_NS: i64 = 2_000_000;
@@ -40,12 +41,6 @@ pub struct Residuals {
     pub medians: Vec<f64>,
     /// The number of the record from which on the second clock map applies, then the third, and so on.
     pub changes: Vec<u64>,
-}
-
-/// The middle value; of an even number of values the upper one of the two in the middle.
-pub fn median<T: Ord + Copy>(values: &mut [T]) -> Option<T> {
-    let middle = values.len() / 2;
-    (!values.is_empty()).then(|| *values.select_nth_unstable(middle).1)
 }
 
 /// The geometric mean, which suits values that differ by powers of ten; `None` for no values.
@@ -132,9 +127,8 @@ pub fn compare(
     let mut names: Vec<_> = by_name.into_iter().collect();
     names.sort_unstable_by_key(|(name, _)| *name);
     let curve = residuals.cpu_time.clone();
-    for mut values in names.into_iter().map(|(_, v)| v).chain([curve]).filter(|v| v.len() >= MIN_COMPARISONS)
-    {
-        residuals.medians.extend(median(&mut values).map(|ns| (ns as f64).clamp(1e3, WINDOW_NS as f64)));
+    for values in names.into_iter().map(|(_, v)| v).chain([curve]).filter(|v| v.len() >= MIN_COMPARISONS) {
+        residuals.medians.extend(median(values).map(|ns| (ns as f64).clamp(1e3, WINDOW_NS as f64)));
     }
     residuals.changes = changes;
     residuals
@@ -292,8 +286,8 @@ mod tests {
         let residuals = compare(&four_calls(), &four_slices(), &maps, WHOLE_RECORDING);
         assert_eq!(residuals.pairs.len(), 8);
         assert!(residuals.pairs.iter().all(|p| p.apart == if p.begin { 3_000 } else { -2_000 }));
-        // 2,000 and 3,000 ns, four times each: the upper one of the two in the middle.
-        assert_eq!(residuals.medians, [3_000.0]);
+        // 2,000 and 3,000 ns, four times each: the mean of the two in the middle.
+        assert_eq!(residuals.medians, [2_500.0]);
         assert!(residuals.cpu_time.is_empty() && residuals.switches.is_empty());
     }
 
@@ -322,9 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_and_geometric_means_of_small_examples() {
-        assert_eq!(median(&mut [5, 1, 9]), Some(5));
-        assert_eq!(median::<i64>(&mut []), None);
+    fn geometric_means_of_small_examples() {
         assert!((geometric_mean(&[10.0, 1_000.0]).unwrap() - 100.0).abs() < 1e-9);
     }
 }

@@ -11,6 +11,21 @@ use super::data_kind::DataCounts;
 use super::summary::MergeSummary;
 use crate::formats::{Order, Sink, SinkAdapter};
 
+/// A reader broke the contract of [`Sink`]: an event came before what it refers to.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unannounced {
+    #[error("an event of the type {0}, which was not announced")]
+    EventType(u32),
+    #[error("an event of the track {0}, which was not announced")]
+    Track(u32),
+}
+
+impl From<Unannounced> for io::Error {
+    fn from(error: Unannounced) -> io::Error {
+        io::Error::other(error)
+    }
+}
+
 /// The number of a method. Numbers start at 0 and have no holes; all inputs share them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MethodId(pub u32);

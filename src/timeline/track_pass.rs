@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::io;
 
 use super::method_slices::NextIds;
-use super::sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
-use crate::formats::{Flow, Track, TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner};
+use super::sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink, Unannounced};
+use crate::formats::{Track, TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner};
 
 /// The next numbers of tracks, methods and method threads: all inputs share one numbering.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,47 +47,6 @@ pub enum TrackOutput<'a> {
     Nothing,
 }
 
-/// A track event in memory of its own, until the timeline reaches its time.
-pub struct HeldTrackEvent {
-    /// Time of the event, ns of the timeline.
-    pub ts: u64,
-    track: TrackId,
-    kind: HeldKind,
-    thread_ns: Option<u64>,
-    flows: Box<[Flow]>,
-}
-
-enum HeldKind {
-    Begin(Box<[u8]>),
-    Instant(Box<[u8]>),
-    Other(TrackEventKind<'static>),
-}
-
-impl HeldTrackEvent {
-    /// Copies an event.
-    pub fn new(event: &TrackEvent<'_>) -> HeldTrackEvent {
-        let kind = match event.kind {
-            TrackEventKind::Begin { name } => HeldKind::Begin(name.into()),
-            TrackEventKind::Instant { name } => HeldKind::Instant(name.into()),
-            TrackEventKind::End => HeldKind::Other(TrackEventKind::End),
-            TrackEventKind::Counter(value) => HeldKind::Other(TrackEventKind::Counter(value)),
-        };
-        let TrackEvent { ts, track, thread_ns, .. } = *event;
-        HeldTrackEvent { ts, track, kind, thread_ns, flows: event.flows.into() }
-    }
-
-    /// Pushes the event.
-    pub fn push(&self, out: &mut dyn TimelineSink) -> io::Result<()> {
-        let kind = match &self.kind {
-            HeldKind::Begin(name) => TrackEventKind::Begin { name },
-            HeldKind::Instant(name) => TrackEventKind::Instant { name },
-            HeldKind::Other(kind) => *kind,
-        };
-        let HeldTrackEvent { ts, track, thread_ns, .. } = *self;
-        out.track_event(&TrackEvent { ts, track, kind, thread_ns, flows: &self.flows })
-    }
-}
-
 impl TrackPass {
     /// Announces the next track of the recording to `out`; `None` if nothing is to be pushed.
     pub fn track(
@@ -122,7 +81,7 @@ impl TrackPass {
                 return Ok(TrackOutput::Event(TrackEvent { track: *id, ..*event }));
             }
             Some(TrackTarget::Methods { thread, open }) => (*thread, open),
-            None => return Err(io::Error::other("an event of a track that was not announced")),
+            None => return Err(Unannounced::Track(event.track.0).into()),
         };
         let (method, kind) = match event.kind {
             TrackEventKind::Begin { name } => {

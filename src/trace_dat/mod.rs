@@ -1,10 +1,12 @@
 //! The bytes of trace-cmd's `trace.dat` that device and host both need: the head of version 6, a whole file
-//! of version 7 with zstd, the recorder's own option, and the stream that carries a recording through a pipe.
+//! of version 7 with zstd, the recorder's own option, the stream that carries a recording through a pipe, and
+//! the recorder's summary.
 
 pub mod file_format;
 mod head_writer;
 mod recorder_info;
 pub mod recorder_stream;
+pub(crate) mod recording_summary;
 mod v7_writer;
 pub(crate) mod zstd_matcher;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::support::{corpus, tracebridge};
-use crate::tables::{Row, assert_same_profile, rows};
+use support::tables::{Row, assert_same_profile, rows};
+use support::{corpus, tracebridge};
 
 /// The files of the corpus, but for single pages of ring buffers.
 fn files() -> Option<Vec<PathBuf>> {
@@ -23,7 +23,7 @@ fn files() -> Option<Vec<PathBuf>> {
 #[test]
 fn the_tables_of_each_file_hold_what_its_profile_or_its_text_and_csv_hold() {
     let Some(files) = files() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let set = dir.path().join("set");
     let out =
         tracebridge().args(["dataset", "add", "--keep-damaged"]).arg(&set).args(&files).output().unwrap();

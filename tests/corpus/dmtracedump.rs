@@ -1,9 +1,7 @@
 //! Compares the product's `dmtracedump` with the original program, on every file that the original reads.
 
 use std::path::Path;
-use std::process::Command;
-
-use crate::support;
+use support::Command;
 
 /// Runs a program and returns its standard output; `None` where it failed. Exit status 3 is success on a
 /// damaged file.

@@ -7,12 +7,10 @@ use std::path::Path;
 use tracebridge::formats::art_method::Action;
 use tracebridge::formats::art_method::{Error, MethodTrace, detect};
 
-use tracebridge::profile::flat::FlatProfile;
-use tracebridge::profile::graph::CallGraph;
-use tracebridge::profile::record_stream::ProfileSelection;
-use tracebridge::profile::tree::{CallTree, TreeOptions};
-
-use crate::support;
+use tracebridge::profile::count::flat::FlatProfile;
+use tracebridge::profile::count::graph::CallGraph;
+use tracebridge::profile::count::selection::ProfileSelection;
+use tracebridge::profile::count::tree::{CallTree, TreeOptions};
 
 /// The file's bytes, unpacked where it is gzip.
 pub fn bytes(path: &Path) -> Vec<u8> {

@@ -3,9 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tracebridge::formats::{self, Order, perfetto};
+use tracebridge::formats::{self, FormatId, Order, perfetto};
 
-use crate::support;
 use crate::texts::DeliveredTrace;
 
 #[test]
@@ -18,7 +17,7 @@ fn each_perfetto_trace_has_the_events_that_perfettos_own_classes_count() {
         let count = rest.split("ftrace-events=").nth(1).unwrap();
         let want: usize = count.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
         let data = std::fs::read(corpus.join(name)).unwrap();
-        assert_eq!(formats::identify(&data).map(|format| format.name), Ok("Perfetto trace"), "{name}");
+        assert_eq!(formats::identify_bytes(&data).map(FormatId::name), Ok("Perfetto trace"), "{name}");
         for order in [Order::Any, Order::Time] {
             let mut delivered = DeliveredTrace::default();
             let report = perfetto::read(&data, order, &mut delivered).unwrap();
@@ -59,7 +58,7 @@ fn sampled_events_say_what_perfettos_own_classes_say() {
     let Some(corpus) = support::corpus() else { return };
     let python = |code: &str| {
         let name = std::env::var_os("TRACEBRIDGE_PYTHON").unwrap_or_else(|| "python3".into());
-        let mut command = std::process::Command::new(name);
+        let mut command = support::Command::new(name);
         command.arg("-c").arg(code);
         command
     };
@@ -97,11 +96,9 @@ fn sampled_events_say_what_perfettos_own_classes_say() {
 }
 
 /// Runs tracebridge, which must succeed or find losses, and returns its JSON.
-fn run(args: &[&str], inputs: &[PathBuf], out: &Path) -> serde_json::Value {
-    let done = support::tracebridge().args(args).args(inputs).arg("-o").arg(out).output().unwrap();
-    let messages = String::from_utf8_lossy(&done.stderr);
-    assert!(matches!(done.status.code(), Some(0 | 3)), "{args:?}: {messages}");
-    serde_json::from_slice(&done.stdout).unwrap()
+fn summary(args: &[&str], inputs: &[PathBuf], out: &Path) -> serde_json::Value {
+    let mut command = support::tracebridge();
+    command.args(args).args(inputs).arg("-o").arg(out).run().exited_with_one_of(&[0, 3]).json()
 }
 
 fn traces(corpus: &Path) -> Vec<PathBuf> {
@@ -114,23 +111,23 @@ fn traces(corpus: &Path) -> Vec<PathBuf> {
 #[test]
 fn a_trace_that_is_converted_to_itself_is_equal_byte_for_byte() {
     let Some(corpus) = support::corpus() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     for trace in traces(&corpus) {
         let bytes = std::fs::read(&trace).unwrap();
         let out = dir.path().join("out.pftrace");
         let inputs = [trace.clone()];
-        let copied = run(&["convert", "--json"], &inputs, &out);
+        let copied = summary(&["convert", "--json"], &inputs, &out);
         assert!(std::fs::read(&out).unwrap() == bytes, "{}", trace.display());
         assert_eq!(copied["dropped"], serde_json::json!({}), "{}", trace.display());
         // What the fast count finds is what reading finds.
-        let read = run(&["convert", "--json", "--only-ftrace"], &inputs, &out);
+        let read = summary(&["convert", "--json", "--only-ftrace"], &inputs, &out);
         for count in ["/outcome/report/cpus", "/outcome/markers", "/outcome/report/damage"] {
             assert_eq!(copied.pointer(count), read.pointer(count), "{}: {count}", trace.display());
         }
         for packed in [zstd::encode_all(&bytes[..], 1).unwrap(), gzip(&bytes)] {
             let packed_path = dir.path().join("packed");
             std::fs::write(&packed_path, packed).unwrap();
-            run(&["convert", "--json"], &[packed_path], &out);
+            summary(&["convert", "--json"], &[packed_path], &out);
             assert!(std::fs::read(&out).unwrap() == bytes, "{}", trace.display());
         }
     }
@@ -147,12 +144,12 @@ fn a_merge_adds_packets_to_those_of_perfetto_traces_and_changes_only_sequence_id
     let Some(corpus) = support::corpus() else { return };
     let python = std::env::var_os("TRACEBRIDGE_PYTHON").unwrap_or_else(|| "python3".into());
     let import = "import perfetto.protos.perfetto.trace.perfetto_trace_pb2";
-    let has = std::process::Command::new(&python).args(["-c", import]).output();
+    let has = support::Command::new(&python).args(["-c", import]).output();
     if !has.is_ok_and(|done| done.status.success()) {
         let cure = "Python has no package perfetto: pip install perfetto, or set TRACEBRIDGE_PYTHON";
         return support::skip("python", cure);
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let out = dir.path().join("out.pftrace");
     let methods = corpus.join("method-trace/firefox-devtools__profiler__art-trace-regular.trace");
     let all = traces(&corpus);
@@ -161,9 +158,9 @@ fn a_merge_adds_packets_to_those_of_perfetto_traces_and_changes_only_sequence_id
     for set in sets {
         let mut inputs = set.clone();
         inputs.push(methods.clone());
-        let merged = run(&["merge", "--json", "--offset", "0"], &inputs, &out);
+        let merged = summary(&["merge", "--json", "--offset", "0"], &inputs, &out);
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/compare_pftrace.py");
-        let done = std::process::Command::new(&python).arg(script).arg(&out).args(&set).output().unwrap();
+        let done = support::Command::new(&python).arg(script).arg(&out).args(&set).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         let compared: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
         assert_eq!(compared["faults"], serde_json::json!([]), "{set:?}");
@@ -174,7 +171,7 @@ fn a_merge_adds_packets_to_those_of_perfetto_traces_and_changes_only_sequence_id
         assert_eq!(added, 2 * methods + inputs.len() as u64, "{set:?}");
         assert_eq!(compared["added"]["ftrace_events"], serde_json::Value::Null, "{set:?}");
         // Reading the output finds the inputs' events and the calls.
-        let read = run(&["convert", "--json"], std::slice::from_ref(&out), &dir.path().join("out.json"));
+        let read = summary(&["convert", "--json"], std::slice::from_ref(&out), &dir.path().join("out.json"));
         assert_eq!(read["outcome"]["methods"].as_u64(), Some(methods), "{set:?}");
         let events = |json: &serde_json::Value| {
             let cpus = json["outcome"]["report"]["cpus"].as_object().unwrap().clone();

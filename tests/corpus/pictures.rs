@@ -1,7 +1,5 @@
 //! Draws the call graph of every method trace of the corpus, and measures the pictures.
 
-use crate::support;
-
 /// The most pixels that a picture is wide without an option: more cannot be read on a screen.
 const MAX_WIDTH: u32 = 4_000;
 

@@ -8,7 +8,6 @@ use tracebridge::profile::{
 };
 
 use crate::method_trace::bytes;
-use crate::support;
 
 fn printed(trace: &Path, form: PrintForm, width: Option<usize>, tree: Option<TreeDirection>) -> String {
     let request = ProfileRequest {

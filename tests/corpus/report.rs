@@ -7,14 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::report_page::Page;
-use crate::support;
+use support::report_page::Page;
 
-fn run(args: &[&Path]) -> std::process::Output {
-    let done = support::tracebridge().args(args).output().unwrap();
-    let messages = String::from_utf8_lossy(&done.stderr);
-    assert!(matches!(done.status.code(), Some(0 | 3)), "{args:?}: {messages}");
-    done
+fn convert(args: &[&Path]) {
+    support::tracebridge().args(args).run().exited_with_one_of(&[0, 3]);
 }
 
 /// What the lines of a text say.
@@ -130,14 +126,14 @@ fn counts_of_page(page: &Page) -> Counts {
 #[test]
 fn a_page_of_each_text_holds_the_threads_slices_instants_and_counters_that_its_lines_have() {
     let Some(corpus) = support::corpus() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let (text, page) = (dir.path().join("a.txt"), dir.path().join("a.html"));
     let (mut files, mut slices, mut others) = (0, 0, 0);
     for folder in ["systrace", "ftrace-text"] {
         for entry in fs::read_dir(corpus.join(folder)).unwrap() {
             let source = entry.unwrap().path();
-            run(&[Path::new("convert"), &source, Path::new("-o"), &text]);
-            run(&[Path::new("report"), &text, Path::new("-o"), &page]);
+            convert(&[Path::new("convert"), &source, Path::new("-o"), &text]);
+            convert(&[Path::new("report"), &text, Path::new("-o"), &page]);
             let (lines, page) = (fs::read(&text).unwrap(), Page::read(&page));
             page.check();
             let counted = counts_of_text(&lines);
@@ -147,10 +143,10 @@ fn a_page_of_each_text_holds_the_threads_slices_instants_and_counters_that_its_l
             let rates = rates
                 .iter()
                 .filter(|track| track.is("counter", "counter") && track.about["process"].is_null());
-            found.counters -= rates.map(|track| track.len()).sum::<usize>();
+            found.counters -= rates.map(|track| track.count()).sum::<usize>();
             assert_eq!(found, counted, "{}", source.display());
             let from_source = dir.path().join("b.html");
-            run(&[Path::new("report"), &source, Path::new("-o"), &from_source]);
+            convert(&[Path::new("report"), &source, Path::new("-o"), &from_source]);
             let from_source = counts_of_page(&Page::read(&from_source));
             assert_eq!(from_source.slices, counted.slices, "{}", source.display());
             files += 1;
@@ -172,7 +168,7 @@ fn figures_of_page(page: &Page) -> Figures {
         let wall = column("duration").unwrap();
         let cpu = column("cpu").unwrap_or_else(|| vec![0; wall.len()]);
         let mut open: Vec<usize> = Vec::new();
-        for at in 0..track.len() {
+        for at in 0..track.count() {
             open.truncate(depths[at] as usize);
             let name = |at: usize| page.method(methods[at]).join("\n");
             if let Some(caller) = open.last() {
@@ -226,7 +222,7 @@ fn figures_of_profile(said: &Value) -> Figures {
 #[test]
 fn a_page_of_each_method_trace_has_the_calls_and_times_of_its_profile() {
     let Some(corpus) = support::corpus() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let page = dir.path().join("a.html");
     let (mut traces, mut methods) = (0, 0);
     for entry in fs::read_dir(corpus.join("method-trace")).unwrap() {

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use tracebridge::formats::input::Input;
 use tracebridge::formats::{self, OpenedInput, Order};
 
-use crate::support;
 use crate::texts::{DeliveredEvent, DeliveredTrace};
 
 /// Reads a whole file, events in order of time.
@@ -59,7 +58,7 @@ fn assert_same(a: &DeliveredTrace, b: &DeliveredTrace, unit: u64, what: &str) {
 #[test]
 fn a_text_becomes_a_trace_dat_and_a_perfetto_trace_with_the_same_events() {
     let Some(corpus) = support::corpus() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     for name in [
         "systrace/catapult-project__catapult__battor_systrace.txt",
         "systrace/catapult-project__catapult__compressed_atrace_data.txt",
@@ -82,7 +81,7 @@ fn a_text_becomes_a_trace_dat_and_a_perfetto_trace_with_the_same_events() {
 #[test]
 fn a_trace_dat_becomes_a_perfetto_trace_with_the_same_events() {
     let Some(corpus) = support::corpus() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     for entry in std::fs::read_dir(corpus.join("trace-cmd")).unwrap() {
         let dat = entry.unwrap().path();
         // The big one says nothing more, and takes long.
@@ -100,7 +99,7 @@ fn a_trace_dat_becomes_a_perfetto_trace_with_the_same_events() {
 #[test]
 fn a_trace_dat_becomes_text_and_a_page_and_comes_back_with_the_same_events() {
     let Some(corpus) = support::corpus() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     for name in ["ARM-software__lisa__sched_load_trace.dat", "ARM-software__trappy__trace_idle.dat"] {
         let source = read_trace(&corpus.join("trace-cmd").join(name));
         let text = convert(&corpus.join("trace-cmd").join(name), "a.txt", dir.path());
@@ -126,10 +125,10 @@ fn trace_cmd_reports_what_was_put_into_a_trace_dat() {
     if !support::has_program("trace-cmd") {
         return support::skip("trace-cmd", "no trace-cmd on PATH");
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let text = corpus.join("systrace/catapult-project__catapult__battor_systrace.txt");
     let dat = convert(&text, "a.dat", dir.path());
-    let done = std::process::Command::new("trace-cmd").arg("report").arg(&dat).output().unwrap();
+    let done = support::Command::new("trace-cmd").arg("report").arg(&dat).output().unwrap();
     let report = String::from_utf8_lossy(&done.stdout);
     assert!(!report.contains("FAILED TO PARSE"));
     let lines = report.lines().filter(|l| l.contains(": ") && l.contains('[')).count();
@@ -167,7 +166,7 @@ fn comparable_lines(text: &str) -> Vec<String> {
 #[test]
 fn a_text_comes_back_from_a_trace_dat_with_the_same_lines_up_to_the_values_that_are_reported_as_dropped() {
     let Some(corpus) = support::corpus() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let mut texts = 0;
     for folder in ["ftrace-text", "systrace"] {
         for entry in std::fs::read_dir(corpus.join(folder)).unwrap() {

@@ -6,10 +6,9 @@ use std::io;
 use std::path::Path;
 
 use tracebridge::formats::{
-    self, Event, EventType, Head, Order, ProcessInfo, ReadReport, Sink, ThreadInfo, Value, ftrace_text,
+    self, Event, EventType, FormatId, Head, Order, ProcessInfo, ReadReport, Sink, ThreadInfo, Value,
+    ftrace_text,
 };
-
-use crate::support;
 
 /// Everything that a reader delivered of one trace.
 #[derive(Default)]
@@ -86,7 +85,7 @@ impl Sink for DeliveredTrace {
 
 fn read(path: &Path, order: Order) -> (DeliveredTrace, ReadReport) {
     let data = std::fs::read(path).unwrap();
-    let format = formats::identify(&data).map(|format| format.name);
+    let format = formats::identify_bytes(&data).map(FormatId::name);
     let is_text = matches!(format, Ok("ftrace text" | "systrace HTML"));
     assert!(is_text, "{} is taken for {format:?}", path.display());
     let mut delivered = DeliveredTrace::default();

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::process::Command;
+use support::Command;
 
 use tracebridge::formats::trace_dat::TraceDat;
 use tracebridge::formats::{Event, EventType, EventTypeId, Order, ReadReport, Sink, ThreadInfo, Value};
 
 use crate::capture::UNKNOWN_COMM;
-use crate::support;
 
 /// Every trace.dat of the corpus.
 fn files() -> Vec<PathBuf> {

@@ -1,18 +1,17 @@
 //! The device under test: shell commands, files, and the product's binaries on it, all through the real adb.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{ExitStatus, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, Instant};
+use support::{Child, Command, Printed, until};
 
 use crate::settings::reset;
-use crate::support;
 
 /// The directory on the device that holds all files of the tests.
 pub const DIR: &str = "/data/local/tmp";
 
-/// How long a program on the device may take to do what a test waits for.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// A shell command that runs thirty programs, one after another.
+pub const PROGRAMS: &str = "i=0; while [ $i -lt 30 ]; do cat /proc/version >/dev/null; i=$((i + 1)); done";
 
 /// What one test at a time holds of each device. The emulated devices share the processors of this machine,
 /// so that a test that measures holds all of them.
@@ -80,7 +79,7 @@ impl Device {
 
     fn adb(&self) -> Command {
         let mut adb = Command::new("adb");
-        adb.args(["-s", &self.serial]).stdin(Stdio::null());
+        adb.args(["-s", &self.serial]);
         adb
     }
 
@@ -159,7 +158,8 @@ impl Device {
     }
 
     /// Waits until each of these files below tracefs begins with its value. The files are read in this order,
-    /// again and again, by one shell on the device. Returns false if that did not happen within a second.
+    /// again and again, by one shell on the device. Returns false if that did not happen within a second: the
+    /// test may then look whether it still can.
     pub fn soon(&self, state: &[(&str, &str)]) -> bool {
         let tests: Vec<String> =
             state.iter().map(|(file, value)| format!("read -r v <{file} && [ $v = {value} ]")).collect();
@@ -170,6 +170,18 @@ impl Device {
         ))
         .status
         .success()
+    }
+
+    /// Waits until a shell command on the device succeeds.
+    pub fn wait_until(&self, what: &str, condition: &str) {
+        until(what, || {
+            self.shell(&format!("for i in 1 2 3 4 5; do if {{ {condition}; }} 2>/dev/null; then exit 0; fi; sleep 0.1; done; exit 1")).status.success()
+        });
+    }
+
+    /// Runs programs on the device: each is several events of the scheduler.
+    pub fn run_programs(&self) {
+        self.run(PROGRAMS);
     }
 
     /// Starts a recording of scheduler events, and waits until it has begun.
@@ -238,16 +250,27 @@ pub struct Recording<'a> {
 impl Recording<'_> {
     /// Waits until these files below tracefs have these values; panics if the recorder ends before.
     pub fn wait_for(mut self, state: &[(&str, &str)]) -> Self {
-        let started = Instant::now();
-        while !self.device.soon(state) {
-            let child = self.child.as_mut().expect("a recorder that was not waited for");
-            if let Some(status) = child.try_wait().expect("it is our child") {
-                let output = self.finish();
-                panic!("the recorder ended at once: {status}: {}", text(&output));
-            }
-            assert!(started.elapsed() < PATIENCE, "{}: not begun after {PATIENCE:?}", self.command);
+        let what = format!("{} to begin", self.command);
+        let mut ended = false;
+        until(&what, || {
+            ended = self.has_ended();
+            ended || self.device.soon(state)
+        });
+        if ended {
+            panic!("the recorder ended at once: {}", text(&self.finish()));
         }
         self
+    }
+
+    /// Has a thread read what the recorder prints, for a test that waits for it.
+    pub fn collect_stdout(&mut self) -> Printed {
+        self.child.as_mut().expect("a recorder that was not waited for").collect_stdout()
+    }
+
+    /// Whether the recorder has ended.
+    pub fn has_ended(&mut self) -> bool {
+        let child = self.child.as_mut().expect("a recorder that was not waited for");
+        child.try_wait().expect("it is our child").is_some()
     }
 
     /// Sends the recorder a signal, by the signal's name without `SIG`.
@@ -294,7 +317,9 @@ pub fn built(abi: &str, program: &str) -> PathBuf {
 /// device was booted.
 pub fn connect(serial: &str) {
     if serial.contains(':') {
-        let _ = Command::new("adb").args(["connect", serial]).output();
+        let said = Command::new("adb").args(["connect", serial]).output().expect("adb runs");
+        let waited = Command::new("adb").args(["-s", serial, "wait-for-device"]).output().expect("adb runs");
+        assert!(waited.status.success(), "{serial}: {}{}", text(&said), text(&waited));
     }
 }
 
@@ -305,7 +330,7 @@ pub fn text(output: &Output) -> String {
 
 /// A temporary directory on this host, removed on drop.
 pub fn scratch() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a temporary directory")
+    support::tempdir()
 }
 
 /// The Python that has the packages of scripts/requirements.txt. Without it the test is skipped, with a

@@ -4,8 +4,8 @@
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Child, Output};
-use std::time::Duration;
+use std::process::Output;
+use support::{Child, until};
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ struct Load(Child);
 impl Load {
     fn start(device: &Device) -> Load {
         let program = device.program(device.abi(), "load_generator");
-        Load(device.start(&format!("exec {program} bounce --pairs 1 --seconds 60")))
+        Load(device.start(&format!("exec {program} bounce --pairs 1 --seconds 6000")))
     }
 }
 
@@ -98,10 +98,13 @@ fn a_file_a_ring_and_a_size_are_as_asked_for() {
     let file = format!("{DIR}/atrace.out");
     let knobs = "cd /sys/kernel/tracing && cat options/overwrite buffer_size_kb trace_clock tracing_on";
     for (ring, overwrite) in [("-c", "1"), ("", "0")] {
-        let command = format!("{atrace} {ring} -b 1024 -t 2 -o {file} sched");
-        let running = device.start_signalled(&command).wait_for(&RECORDING);
-        let set = device.run(knobs);
-        let done = running.finish();
+        // The knobs are read by the shell that has started atrace, which is quick enough on any device.
+        let done = device.shell(&format!(
+            "{atrace} {ring} -b 1024 -t 1 -o {file} sched & p=$!; cd /sys/kernel/tracing; \
+             while kill -0 $p; do read -r on <tracing_on; read -r switch <events/sched/sched_switch/enable; \
+             if [ $on$switch = 11 ]; then {{ {knobs}; }} >{DIR}/atrace.set; break; fi; done; wait $p"
+        ));
+        let set = device.run(&format!("cat {DIR}/atrace.set; rm {DIR}/atrace.set"));
         let (first, rest) = set.split_once('\n').unwrap();
         assert_eq!(first, overwrite);
         // The kernel rounds the size up to whole pages.
@@ -139,15 +142,16 @@ fn a_stream_is_text_until_a_signal() {
     let atrace = atrace(&device);
     let before = usual(&device);
     let load = Load::start(&device);
-    let streaming = device.start_signalled(&format!("{atrace} --stream sched")).wait_for(&RECORDING);
-    std::thread::sleep(Duration::from_secs(1));
+    let mut streaming = device.start_signalled(&format!("{atrace} --stream sched")).wait_for(&RECORDING);
+    let printed = streaming.collect_stdout();
+    until("a hundred events", || event_lines(&printed.text()) > 100);
     streaming.signal("INT");
     drop(load);
     let output = streaming.finish();
     assert_eq!(output.status.code(), Some(1), "AOSP's atrace has this status too after a signal");
-    let stream = stdout(&output);
+    let stream = printed.to_end();
     assert!(!stream.contains("capturing trace") && event_lines(&stream) > 100, "{}", text(&output));
-    let info = reads_on_the_host(&output.stdout);
+    let info = reads_on_the_host(stream.as_bytes());
     assert_eq!(info["events"].as_u64(), Some(event_lines(&stream)), "{info}");
     assert_same(before, &settings(&device), "after --stream");
 }
@@ -251,7 +255,7 @@ fn kernel_functions_are_traced_and_unknown_ones_refused() {
         assert_same(before, &settings(&device), "after a -k that was refused");
         reset(&device);
     } else {
-        crate::support::skip("functions", "this kernel traces no functions");
+        support::skip("functions", "this kernel traces no functions");
     }
 }
 
@@ -315,12 +319,16 @@ fn the_vendors_file_adds_categories_and_a_file_of_names_reaches_the_tags() {
     ] {
         assert!(list.contains(line), "{line}\nis not in\n{list}");
     }
+    device.run(&format!("printf 'sensors view' >{DIR}/names"));
+    let recording = device.record_until(
+        &binary,
+        &format!("-t 6000 --json -f {DIR}/names -o {DIR}/vendor.dat"),
+        &[("events/timer/timer_start/enable", "1"), ("tracing_on", "1")],
+    );
     // An idle device has few timers. Each line that goes over the network during the recording starts one.
-    let traffic = "i=0; while [ $i -lt 20 ]; do echo $i; sleep 0.1; i=$((i+1)); done";
-    let recorded = device.run(&format!(
-        "printf 'sensors view' >{DIR}/names; ({traffic}) & \
-         {binary} record -t 2 --json -f {DIR}/names -o {DIR}/vendor.dat; wait"
-    ));
+    device.run("i=0; while [ $i -lt 20 ]; do echo $i; sleep 0.02; i=$((i+1)); done");
+    recording.signal("INT");
+    let recorded = text(&recording.end());
     let log = android.log();
     assert!(log.contains(&"tags.enableflags=0x8".to_owned()), "{log:?}");
     let dir = adb::scratch();

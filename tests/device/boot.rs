@@ -29,9 +29,9 @@ fn the_service_of_the_rc_file_records_from_init_until_it_is_fetched() {
     let (program, arguments) = line.split_once(' ').unwrap();
     // Detached, in a session of its own, and without input or output: this is how init starts a service.
     device.run(&format!("start-stop-daemon -S -b -x {program} -- {arguments}"));
-    assert!((0..30).any(|_| device.soon(&RECORDING)), "the service does not record");
+    support::until("the service to record", || device.soon(&RECORDING));
     assert_eq!(device.run("ls /dev/tracebridge-*.saved | wc -l").trim(), "1");
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    device.run_programs();
     device.run(&format!("{binary} stop --state-dir /dev -o {DIR}/boot.dat"));
     assert_same(before, &settings(&device), "after the boot trace");
     let dir = adb::scratch();

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::{Output, Stdio};
+use support::{Child, Command};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::adb::{self, DIR, Device};
@@ -13,7 +13,6 @@ use crate::fake_android::FakeAndroid;
 use crate::journey::json;
 use crate::locked::{LockedPhone, Userdebug};
 use crate::settings::{assert_same, reset, settings, unusual};
-use crate::support;
 
 pub fn command(serial: &str, dir: &Path, words: &[&str]) -> Command {
     let mut command = support::tracebridge();
@@ -43,10 +42,7 @@ fn start(device: &Device, dir: &Path, words: &[&str]) -> Child {
     let words = [&["record", "sched"][..], words].concat();
     let child =
         command(device.serial(), dir, &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let give_up = Instant::now() + Duration::from_secs(60);
-    while !device.soon(&adb::RECORDING) {
-        assert!(Instant::now() < give_up, "not begun");
-    }
+    support::until("the device to record", || device.soon(&adb::RECORDING));
     child
 }
 
@@ -86,20 +82,17 @@ fn signals_and_a_cut_connection_end_no_recording_badly() {
     let Some(device) = Device::attached() else { return };
     let (dir, before) = (adb::scratch(), unusual(&device));
     let dir = dir.path();
-    let signal = |child: &Child, name: &str| {
-        assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
-    };
     let child = start(&device, dir, &["-o", "one.dat"]);
-    sleep(Duration::from_millis(300));
-    signal(&child, "-TERM");
+    device.run_programs();
+    child.send(Signal::SIGTERM);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", adb::text(&output));
     assert!(adb::text(&output).contains("ended by signal SIGINT"), "{}", adb::text(&output));
     assert!(json(&["info", "--json"], &[&dir.join("one.dat")])["events"].as_u64() > Some(1));
 
     let child = start(&device, dir, &["-o", "two.dat"]);
-    signal(&child, "-TERM");
-    signal(&child, "-INT");
+    child.send(Signal::SIGTERM);
+    child.send(Signal::SIGINT);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), None, "{}", adb::text(&output));
     assert!(!dir.join("two.dat").exists());
@@ -143,7 +136,7 @@ fn no_space_on_either_side_is_said_and_loses_no_recording() {
     assert_eq!(left, "");
 
     // No space here: what was recorded stays there, and goes elsewhere later.
-    if let Some(small) = crate::small_disk::SmallDisk::mount("16k") {
+    if let Some(small) = support::small_disk::SmallDisk::mount("16k") {
         let output = run(&device, small.path(), &["record", "sched", "-t", "500ms", "-o", "small.dat"]);
         assert_eq!(output.status.code(), Some(1), "{}", adb::text(&output));
         assert!(adb::text(&output).contains("small.dat: No space left"), "{}", adb::text(&output));

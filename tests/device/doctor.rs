@@ -13,9 +13,15 @@ fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
     // A killed capture still has room for all that it might have become, which is the whole free disk: on a
     // small file system adb pulls few zeros.
     device.run(&format!("mkdir -p {DIR}/small && mount -t tmpfs -o size=16m tmpfs {DIR}/small"));
-    let arguments = format!("-t 60 -b 1024 -o {DIR}/small/killed.dat sched");
+    let capture = format!("{DIR}/small/killed.dat");
+    let arguments = format!("-t 6000 -b 1024 -o {capture} sched");
     let recording = device.record(&binary, &arguments);
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    // The capture's head is there, and pages follow it as soon as there are enough events.
+    let blocks = device.run(&format!("stat -c %b {capture}"));
+    device.wait_until(
+        "pages in a capture",
+        &format!("cat /proc/version >/dev/null; [ $(stat -c %b {capture}) -gt {} ]", blocks.trim()),
+    );
     recording.signal("KILL");
     let doctor = || -> (String, Value) {
         let both = device.run(&format!("{binary} doctor && echo ---- && {binary} doctor --json"));
@@ -42,7 +48,7 @@ fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
     let dat = device.fetch(&format!("{DIR}/small/killed.dat"), dir.path());
     device.run(&format!("umount {DIR}/small && rmdir {DIR}/small"));
     reset(&device);
-    let output = crate::support::tracebridge().args(["info", "--json"]).arg(&dat).output().unwrap();
+    let output = support::tracebridge().args(["info", "--json"]).arg(&dat).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", adb::text(&output));
     let info: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(info["events"].as_u64() > Some(20), "{info}");

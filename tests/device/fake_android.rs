@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 
 use crate::adb::{DIR, Device};
-use crate::support;
 
 /// Stand-ins in `/system/bin`, removed on drop.
 pub struct FakeAndroid<'a> {

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::adb::{self, DIR, Device, Measures};
 use crate::capture;
-use crate::support;
 
 /// The journey's results on the host.
 pub struct Journey {
@@ -44,7 +43,7 @@ fn travel(device: &Device) -> Journey {
     let app = device.program(abi, "reference_app");
 
     let recording =
-        device.record(&binary, &format!("-t 120 -b 16384 -o {DIR}/journey.dat --json sched freq idle"));
+        device.record(&binary, &format!("-t 6000 -b 16384 -o {DIR}/journey.dat --json sched freq idle"));
     let report = device.run(&format!("{app} -o {DIR}/journey.trace --threads 6 --calls 8000 --pause 20000"));
     recording.signal("INT");
     let recorded = recording.end();

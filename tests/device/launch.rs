@@ -1,7 +1,9 @@
-//! scripts/launch, with stand-ins for Android's `am` and `cmd` where the device has no Android framework.
+//! `tracebridge adb launch`, with stand-ins for Android's `am` and `cmd` where the device has no Android
+//! framework.
 
 use std::path::Path;
-use std::process::Command;
+
+use support::Command;
 
 use crate::adb::{self, Device};
 use crate::fake_android::FakeAndroid;
@@ -11,25 +13,25 @@ use crate::journey::json;
 fn a_launch_leaves_a_capture_and_a_method_trace_that_merge() {
     let Some(device) = Device::attached() else { return };
     let Some(_android) = FakeAndroid::install(&device, &["am", "cmd"], &[]) else { return };
-    let script = |name: &str| {
-        let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name));
-        command.env("TRACEBRIDGE_HOST_BINARY", env!("CARGO_BIN_EXE_tracebridge"));
-        command
-    };
-    let output = script("push")
-        .args(["--serial", device.serial(), "--with-reference-app"])
+    let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/push"))
+        .env("TRACEBRIDGE_HOST_BINARY", support::binary())
+        .args(["--serial", device.serial()])
         .output()
         .expect("scripts/push runs");
     assert!(output.status.success(), "{}", adb::text(&output));
+    // What the stand-in for `am` starts.
+    let app = device.program(device.abi(), "reference_app");
+    device.run(&format!("cp {app} {}/reference_app", adb::DIR));
 
     let dir = adb::scratch();
     let base = dir.path().join("start");
-    let output = script("launch")
-        .args(["--serial", device.serial(), "-o"])
-        .arg(&base)
+    let output = support::tracebridge()
+        .env("TRACEBRIDGE_DEVICE_BINARIES", Path::new(env!("CARGO_MANIFEST_DIR")).join("out/android"))
+        .args(["adb", "launch", "--serial", device.serial(), "-o"])
+        .arg(base.with_extension("dat"))
         .args(["com.example.app", "sched", "freq", "idle"])
         .output()
-        .expect("scripts/launch runs");
+        .expect("tracebridge runs");
     assert!(output.status.success(), "{}: {}", output.status, adb::text(&output));
 
     let (dat, trace) = (base.with_extension("dat"), base.with_extension("trace"));

@@ -7,7 +7,6 @@ use std::sync::{Mutex, OnceLock};
 
 use crate::adb::{Device, Measures, Turn, connect, text, turn};
 use crate::settings::{Settings, reset, settings};
-use crate::support;
 
 /// The phone, which one test at a time holds. Dropping this after a panic leaves no program running and no
 /// setting changed.

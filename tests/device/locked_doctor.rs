@@ -21,7 +21,7 @@ fn absolute(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("/sys/kernel/tracing/{path}") }
 }
 
-/// What the kernel permits `shell` and root with each of these files (see examples/access_probe.rs), and the
+/// What the kernel permits `shell` and root with each of these files (see tools/access_probe.rs), and the
 /// files that SELinux denies `shell` to look at.
 fn truth(phone: &LockedPhone, paths: &[String]) -> (BTreeMap<String, [String; 2]>, BTreeSet<String>) {
     let probe = phone.program("access_probe");

@@ -3,12 +3,8 @@
 //! and with the static binaries of scripts/build-android. A device's kernel has one trace buffer, so one test
 //! at a time uses it.
 
-#[path = "../support/capture.rs"]
+#[path = "../shared/capture.rs"]
 mod capture;
-#[path = "../support/small_disk.rs"]
-mod small_disk;
-#[path = "../support/mod.rs"]
-mod support;
 
 mod adb;
 mod adb_cut;

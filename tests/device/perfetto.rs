@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 use std::sync::OnceLock;
+use support::Command;
 
 use crate::adb;
 use crate::capture;

@@ -15,7 +15,7 @@ fn settings_are_as_before_after_a_recording_and_after_sigint() {
         device.run(&format!("{binary} record -t 0.5 -b 4096 -o {capture} sched freq idle"));
         assert_same(before, &settings(&device), "after a whole recording");
         for signal in ["INT", "TERM"] {
-            let recording = device.record(&binary, &format!("-t 60 -b 4096 -o {capture} sched freq idle"));
+            let recording = device.record(&binary, &format!("-t 6000 -b 4096 -o {capture} sched freq idle"));
             recording.signal(signal);
             recording.end();
             assert_same(before, &settings(&device), &format!("after SIG{signal}"));
@@ -31,15 +31,15 @@ fn the_32_bit_binary_records_on_the_64_bit_kernel() {
     let abi = match device.abi() {
         "arm64-v8a" => "armeabi-v7a",
         "x86_64" => "x86",
-        abi => return crate::support::skip("32-bit", &format!("the device's processes have 32 bits: {abi}")),
+        abi => return support::skip("32-bit", &format!("the device's processes have 32 bits: {abi}")),
     };
     if !adb::built(abi, "reference_app").is_file() {
-        return crate::support::skip("32-bit", &format!("not built: scripts/build-android --abi {abi}"));
+        return support::skip("32-bit", &format!("not built: scripts/build-android --abi {abi}"));
     }
     let binary = device.program(abi, "tracebridge");
     let dir = adb::scratch();
     let app = device.program(abi, "reference_app");
-    let recording = device.record(&binary, &format!("-t 60 -o {DIR}/bits32.dat sched"));
+    let recording = device.record(&binary, &format!("-t 6000 -o {DIR}/bits32.dat sched"));
     device.run(&format!("{app} -o /dev/null --calls 500"));
     recording.signal("INT");
     recording.end();
@@ -47,7 +47,7 @@ fn the_32_bit_binary_records_on_the_64_bit_kernel() {
     let events = capture::read(&dat).len() as u64;
     assert!(events > 4000, "only {events} events, and the app alone writes 4000 markers");
     assert_eq!(json(&["info", "--json"], &[&dat])["events"].as_u64(), Some(events));
-    if crate::support::has_program("trace-cmd") {
+    if support::has_program("trace-cmd") {
         assert_eq!(capture::trace_cmd_report(&dat).len() as u64, events);
     }
 }
@@ -98,13 +98,12 @@ fn only_the_named_functions_are_traced() {
     let (remote, dat, text) = (format!("{DIR}/k.dat"), dir.path().join("k.dat"), dir.path().join("k.txt"));
     let record = |arguments: &str, tracer: &str| -> Vec<String> {
         let begun = [("current_tracer", tracer), ("tracing_on", "1")];
-        let recording = device.record_until(&binary, &format!("{arguments} -t 60 -o {remote}"), &begun);
+        let recording = device.record_until(&binary, &format!("{arguments} -t 6000 -o {remote}"), &begun);
         device.run("(cat /proc/version /proc/mounts; echo x >/data/local/tmp/k.x) >/dev/null; sleep 0.5");
         recording.signal("INT");
         recording.end();
         device.pull(&remote, &dat);
-        let out =
-            crate::support::tracebridge().arg("convert").arg(&dat).arg("-o").arg(&text).output().unwrap();
+        let out = support::tracebridge().arg("convert").arg(&dat).arg("-o").arg(&text).output().unwrap();
         assert!(out.status.success(), "{}", adb::text(&out));
         let text = std::fs::read_to_string(&text).unwrap();
         text.lines().filter(|l| !l.starts_with('#')).map(str::to_owned).collect()
@@ -130,7 +129,7 @@ fn a_cpu_that_goes_and_comes_back_in_the_middle_costs_no_event() {
     let Some(device) = Device::attached() else { return };
     let online = "/sys/devices/system/cpu/cpu1/online";
     if !device.shell(&format!("test -w {online}")).status.success() {
-        return crate::support::skip("device", "its second CPU cannot be taken offline");
+        return support::skip("device", "its second CPU cannot be taken offline");
     }
     let binary = device.program(device.abi(), "tracebridge");
     let dir = adb::scratch();
@@ -138,7 +137,7 @@ fn a_cpu_that_goes_and_comes_back_in_the_middle_costs_no_event() {
     for compress in ["", "--compress"] {
         let before = usual(&device);
         let recording =
-            device.record(&binary, &format!("-t 60 -b 1024 {compress} --json -o {remote} sched irq"));
+            device.record(&binary, &format!("-t 6000 -b 1024 {compress} --json -o {remote} sched irq"));
         device.run(&format!("sleep 0.5; echo 0 >{online}; sleep 0.5; echo 1 >{online}; sleep 0.5"));
         recording.signal("INT");
         let output = recording.end();
@@ -158,7 +157,7 @@ fn a_cpu_that_goes_and_comes_back_in_the_middle_costs_no_event() {
             of_1.first().unwrap().ts < first + third && of_1.last().unwrap().ts > last - third,
             "{summary}"
         );
-        if crate::support::has_program("trace-cmd") {
+        if support::has_program("trace-cmd") {
             assert_eq!(capture::trace_cmd_report(&dat).len(), lines.len());
         }
     }
@@ -171,7 +170,7 @@ fn trace_cmd_reads_a_compressed_capture_of_the_device_binary() {
     let app = device.program(device.abi(), "reference_app");
     let dir = adb::scratch();
     let remote = format!("{DIR}/compressed.dat");
-    let recording = device.record(&binary, &format!("-t 60 --compress --json -o {remote} sched irq"));
+    let recording = device.record(&binary, &format!("-t 6000 --compress --json -o {remote} sched irq"));
     device.run(&format!("{app} -o /dev/null --calls 500"));
     recording.signal("INT");
     let output = recording.end();
@@ -181,7 +180,7 @@ fn trace_cmd_reads_a_compressed_capture_of_the_device_binary() {
     let ours = capture::read(&dat);
     assert!(ours.len() > 4000, "only {} events, and the app alone writes 4000 markers", ours.len());
     assert_eq!(info["events"].as_u64(), Some(ours.len() as u64));
-    if crate::support::has_program("trace-cmd") {
+    if support::has_program("trace-cmd") {
         capture::assert_same_events(ours, capture::trace_cmd_report(&dat));
     }
 }

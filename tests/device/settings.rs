@@ -9,8 +9,7 @@ use crate::adb::Device;
 /// Every setting's file and its value.
 pub type Settings = BTreeMap<String, String>;
 
-/// Every readable setting of tracefs and its value, as examples/settings_snapshot.rs prints them on the
-/// device.
+/// Every readable setting of tracefs and its value, as tools/settings_snapshot.rs prints them on the device.
 pub fn settings(device: &Device) -> Settings {
     let printed = device.run(&device.program(device.abi(), "settings_snapshot"));
     let found: Settings = printed

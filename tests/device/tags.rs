@@ -5,7 +5,7 @@ use std::io::Write;
 
 use tracebridge::markers::TAGS;
 
-use crate::adb::{Device, scratch};
+use crate::adb::{DIR, Device, scratch};
 
 /// The directory in which Android keeps its properties' memory. The emulated device has none: a stand-in is
 /// put there.
@@ -75,7 +75,7 @@ fn change(mask: u64, serial: u8) -> String {
 fn all_28_tags_are_known_by_name_and_bit() {
     let Some(device) = Device::attached() else { return };
     if device.shell(&format!("test -e {AREAS}")).status.success() {
-        return crate::support::skip("stand-ins", "the device has properties of its own");
+        return support::skip("stand-ins", "the device has properties of its own");
     }
     let binary = device.program(device.abi(), "tracebridge");
     device.run("cd /sys/kernel/tracing && echo 1 >tracing_on && echo >trace");
@@ -104,16 +104,23 @@ fn all_28_tags_are_known_by_name_and_bit() {
 fn a_stream_of_markers_follows_the_tag_as_it_changes() {
     let Some(device) = Device::attached() else { return };
     if device.shell(&format!("test -e {AREAS}")).status.success() {
-        return crate::support::skip("stand-ins", "the device has properties of its own");
+        return support::skip("stand-ins", "the device has properties of its own");
     }
     let binary = device.program(device.abi(), "tracebridge");
     device.run("cd /sys/kernel/tracing && echo 1 >tracing_on && echo >trace");
     let _properties = Properties::with(&device, 0x8);
     let (off, on) = (change(0x2, 4), change(0x8, 6));
-    // The pauses let `mark` read each line before the property changes.
+    // `mark` has read each line, and waits for the next one, before the property changes: it has gone to
+    // sleep once more.
     device.run(&format!(
-        "{{ echo instant first; sleep 0.5; {off}; echo instant second; sleep 0.5; {on}; echo instant third; }} \
-         | {binary} mark --tag view -"
+        "rm -f {DIR}/lines && mkfifo {DIR}/lines && {{ {binary} mark --tag view - <{DIR}/lines & }} && p=$! && \
+         exec 3>{DIR}/lines && rm {DIR}/lines && \
+         sleeps() {{ until grep -q 'State:.S' /proc/$p/status; do sleep 0.02; done; }} && \
+         naps() {{ grep ^voluntary /proc/$p/status; }} && \
+         echo instant first >&3 && until grep -q '|first' /sys/kernel/tracing/trace; do sleep 0.02; done; \
+         sleeps; {off}; before=$(naps); echo instant second >&3; \
+         while [ \"$(naps)\" = \"$before\" ]; do sleep 0.02; done; sleeps; \
+         {on}; echo instant third >&3; exec 3>&-; wait $p"
     ));
     let trace = device.run("cat /sys/kernel/tracing/trace");
     assert!(trace.contains("|first") && !trace.contains("|second") && trace.contains("|third"), "{trace}");

@@ -3,11 +3,8 @@
 
 use std::fs;
 use std::process::Stdio;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 use crate::adb::{self, DIR, Device};
 use crate::desk::{command, expect};
@@ -44,12 +41,8 @@ fn perfetto_records_what_it_is_told_and_leaves_nothing() {
     device.run(&format!("rm {DIR}/properties/tenths {DIR}/properties/recording"));
     let mut child = command(device.serial(), dir, &["record", "--via=perfetto", "sched", "-o", "c.pftrace"]);
     let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let give_up = Instant::now() + Duration::from_secs(30);
-    while !device.shell(&format!("test -e {DIR}/properties/recording")).status.success() {
-        assert!(Instant::now() < give_up, "not begun");
-        sleep(Duration::from_millis(100));
-    }
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    device.wait_until("perfetto to record", &format!("test -e {DIR}/properties/recording"));
+    child.send(Signal::SIGINT);
     let out = child.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(0), "{}", adb::text(&out));
     assert_eq!(json(&["info", "--json"], &[&dir.join("c.pftrace")])["events"].as_u64(), Some(events));

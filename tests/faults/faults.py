@@ -211,7 +211,7 @@ def least_memory(binary):
     for mib in range(20, 200, 4):
         size = mib << 20
         limit = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (size, size))
-        if not subprocess.run([binary, "--version"], capture_output=True, preexec_fn=limit).returncode:
+        if not subprocess.run([binary, "--version"], capture_output=True, preexec_fn=limit, timeout=60).returncode:
             # Some more for a library that is preloaded.
             return mib + 8
     raise RuntimeError(f"{binary} does not start in 200 MiB")
@@ -224,7 +224,8 @@ class Disk(Fault):
 
     def arm(self, run):
         run.disk = f"{run.directory}/out"
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode=0700,{self.options(run)}", "faults", run.disk], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode=0700,{self.options(run)}", "faults", run.disk],
+                       check=True, timeout=60)
         run.place_old()
         self.after_mount(run)
         self.moment, self.has_struck = None, True
@@ -233,8 +234,8 @@ class Disk(Fault):
         """Changes the disk once it has its old files."""
 
     def disarm(self, run):
-        if subprocess.run(["umount", run.disk], capture_output=True).returncode:
-            subprocess.run(["umount", "-l", run.disk], check=True)
+        if subprocess.run(["umount", run.disk], capture_output=True, timeout=60).returncode:
+            subprocess.run(["umount", "-l", run.disk], check=True, timeout=60)
 
 
 class FullDisk(Disk):
@@ -262,7 +263,7 @@ class ReadOnlyDisk(Disk):
         return "size=1m"
 
     def after_mount(self, run):
-        subprocess.run(["mount", "-o", "remount,ro", run.disk], check=True)
+        subprocess.run(["mount", "-o", "remount,ro", run.disk], check=True, timeout=60)
 
 
 class PulledDisk(Disk):
@@ -275,8 +276,8 @@ class PulledDisk(Disk):
         run.disk, self.image = f"{run.directory}/out", f"{run.directory}/disk"
         with open(self.image, "wb") as image:
             image.truncate(24 << 20)
-        subprocess.run(["mkfs.ext4", "-q", "-m", "0", self.image], check=True)
-        subprocess.run(["mount", "-o", "loop,errors=remount-ro", self.image, run.disk], check=True)
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", self.image], check=True, timeout=60)
+        subprocess.run(["mount", "-o", "loop,errors=remount-ro", self.image, run.disk], check=True, timeout=60)
         os.rmdir(f"{run.disk}/lost+found")
         run.place_old()
 
@@ -430,7 +431,8 @@ class CpuOffline(Fault):
         try:
             time.sleep(0.05)
         finally:
-            while read(CPU1) != "1":
+            end = time.monotonic() + 60
+            while read(CPU1) != "1" and time.monotonic() < end:
                 write(CPU1, "1")
         return run.is_running()
 
@@ -494,7 +496,7 @@ class SecondRecorder(Fault):
             second += ["--instance", INSTANCE]
         if not run.is_running():
             return False
-        done = subprocess.run(second, cwd=run.directory, env=run.plain_env, capture_output=True, timeout=60)
+        done = subprocess.run(second, cwd=run.directory, env=run.plain_env, capture_output=True, timeout=200)
         self.details = f"its exit status: {done.returncode}"
         if done.returncode not in (0, 1, 3) or b"panicked" in done.stderr:
             run.problems.append(f"the second recorder: status {done.returncode}: {done.stderr[-300:]!r}")

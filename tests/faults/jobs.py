@@ -5,6 +5,8 @@ import random
 import shutil
 import struct
 
+from tracefs import INSTANCE
+
 OLD = b"an older file, which only a whole new one may replace\n"
 
 
@@ -100,7 +102,7 @@ def recording_jobs(tracefs):
     """The commands that record."""
     where = ["--tracefs", tracefs.root, "--state-dir", "state"]
     record = ["record", *where, *EVENTS, "--json", "-b", "64"]
-    in_instance = ["--instance", "tb-faults"]
+    in_instance = ["--instance", INSTANCE]
     atrace = [*where, "atrace", "-b", "128"]
 
     def flight(command, *more):

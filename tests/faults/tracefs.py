@@ -5,11 +5,13 @@ import contextlib
 import fcntl
 import os
 import subprocess
-import tempfile
+import time
 
-INSTANCE = "tb-faults"
-# Every test of the project that uses this machine's tracefs holds this lock (tests/tracefs/tracefs_fixture.rs).
-TESTS_LOCK = os.path.join(tempfile.gettempdir(), "tracebridge-tests.lock")
+# In the name of every directory of a run of tests, and in its mounts and instances.
+RUN_PREFIX = "tracebridge-test-"
+INSTANCE = f"{RUN_PREFIX}faults-{os.getpid()}"
+# Longest wait for other tests, which let others have the tracefs after each recording or a few of them.
+TURN_SECONDS = 1800
 # Files at the top of the buffer that are no settings: the trace, counts, lists, and files that only take writes.
 NO_SETTINGS = {
     "trace", "trace_pipe", "trace_marker", "trace_marker_raw", "free_buffer", "stats", "saved_cmdlines",
@@ -52,27 +54,45 @@ def write(path, text):
         os.close(fd)
 
 
+def value_of(shown):
+    """What has to be written to a setting for it to show this text."""
+    if "[" in shown and "]" in shown:
+        return shown.split("[", 1)[1].split("]", 1)[0]
+    # A buffer that was never used shows the size that it will have: `7 (expanded: 1408)`.
+    if "(expanded: " in shown:
+        return shown.split("(expanded: ", 1)[1].rstrip(")")
+    # A remark stands for the filter of a group, or for an empty list.
+    if shown.startswith("#"):
+        return "0" if shown.startswith("### global filter") else ""
+    return "0" if shown == "none" else shown
+
+
 class Tracefs:
     """A mounted tracefs."""
 
     def __init__(self, root):
         self.root = root
         self.files = self._settings()
+        # The lock of this directory keeps all test programs on this kernel apart: it is that of every mount
+        # (tests/tracefs/tracefs_fixture.rs).
+        self.directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
 
     @staticmethod
-    def find():
-        """The tracefs of this machine, mounted if it is not; None without root or without a tracefs."""
+    def find(place):
+        """The tracefs of this machine, mounted in `place` if it is not; None without root or without a tracefs."""
         if os.geteuid() != 0:
             return None
-        for line in open("/proc/mounts"):
-            words = line.split(" ")
-            if words[2] == "tracefs" and os.access(words[1] + "/tracing_on", os.W_OK):
-                return Tracefs(words[1])
-        place = os.path.join(tempfile.gettempdir(), "tracebridge-tests-tracefs")
-        os.makedirs(place, exist_ok=True)
-        if subprocess.run(["mount", "-t", "tracefs", "nodev", place], capture_output=True).returncode:
+        with open("/proc/self/mounts") as mounts:
+            for line in mounts:
+                words = line.split(" ")
+                # What another run of tests has mounted goes when that ends.
+                if words[2] == "tracefs" and RUN_PREFIX not in words[1] and os.access(words[1] + "/tracing_on", os.W_OK):
+                    return Tracefs(words[1])
+        root = os.path.join(place, "tracefs")
+        os.makedirs(root)
+        if subprocess.run(["mount", "-t", "tracefs", "nodev", root], capture_output=True, timeout=60).returncode:
             return None
-        return Tracefs(place)
+        return Tracefs(root)
 
     def _settings(self):
         names = [n for n in os.listdir(self.root) if os.path.isfile(f"{self.root}/{n}") and n not in NO_SETTINGS]
@@ -113,13 +133,8 @@ class Tracefs:
             changed = self.differences(before)
             # A buffer's own size comes before the sizes of its CPUs, an event's own state after its group's.
             for name, (value, _) in sorted(changed.items(), key=lambda item: item[0].count("/")):
-                if "[" in (value or "") and "]" in value and name != "instances":
-                    value = value.split("[", 1)[1].split("]", 1)[0]
-                # A buffer that was never used shows the size that it will have: `7 (expanded: 1408)`.
-                if "(expanded: " in (value or ""):
-                    value = value.split("(expanded: ", 1)[1].rstrip(")")
-                if value not in (None, "X"):
-                    write(f"{self.root}/{name}", "0" if value == "none" else value)
+                if value not in (None, "X") and name != "instances":
+                    write(f"{self.root}/{name}", value_of(value))
             if not changed:
                 return
 
@@ -130,10 +145,23 @@ class Tracefs:
 
 
 @contextlib.contextmanager
-def alone(locks):
-    """Holds the locks of this machine's tracefs."""
+def alone(directory, paths):
+    """Holds the lock of this machine's tracefs, and others."""
     with contextlib.ExitStack() as stack:
-        for path in locks:
-            file = stack.enter_context(open(path, "a"))
-            fcntl.flock(file, fcntl.LOCK_EX)
+        for file in [directory, *(stack.enter_context(open(path, "a")) for path in paths)]:
+            lock(file)
+            stack.callback(fcntl.flock, file, fcntl.LOCK_UN)
         yield
+
+
+def lock(file):
+    """Waits for a lock."""
+    end = time.monotonic() + TURN_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise TimeoutError(f"waited {TURN_SECONDS} s for other tests: see /proc/locks") from None
+            time.sleep(0.01)

@@ -3,15 +3,16 @@
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
+use support::Command;
 
 use nix::sys::signal::Signal;
 use tracebridge::formats::{Event, EventType, Order, Sink, ftrace_text};
 
 use crate::recording::Busy;
-use crate::support::tracebridge;
-use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine};
+use crate::tracefs_fixture::{Knobs, Machine, Recorder, machine, wait_for_tracing};
+use support::tracebridge;
 
 /// atrace on this machine's tracefs, with its saved settings in `state`.
 pub fn atrace(machine: &Machine, state: &Path, args: &[&str]) -> Command {
@@ -53,9 +54,8 @@ fn counts(text: &str) -> Counts {
 #[test]
 fn a_trace_has_the_form_that_callers_expect_and_leaves_no_setting_changed() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
-    let state = tempfile::tempdir().unwrap();
+    let state = support::tempdir();
     let _busy = Busy::start();
     let (text, done) =
         output(atrace(&machine, state.path(), &["-t", "1", "-b", "4096", "sched", "nonsense", "gfx"]));
@@ -73,7 +73,7 @@ fn a_trace_has_the_form_that_callers_expect_and_leaves_no_setting_changed() {
 #[test]
 fn a_compressed_trace_in_a_file_holds_the_same_text() {
     let Some(machine) = machine() else { return };
-    let state = tempfile::tempdir().unwrap();
+    let state = support::tempdir();
     let file = state.path().join("out");
     let _busy = Busy::start();
     let (text, done) =
@@ -89,9 +89,8 @@ fn a_compressed_trace_in_a_file_holds_the_same_text() {
 #[test]
 fn a_ring_is_started_dumped_and_stopped_by_three_processes() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
-    let state = tempfile::tempdir().unwrap();
+    let state = support::tempdir();
     let run = |args: &[&str]| output(atrace(&machine, state.path(), args));
     let (text, done) = run(&["--async_start", "-b", "256", "sched"]);
     assert_eq!((text.as_str(), done.status.code()), ("capturing trace...", Some(0)));
@@ -110,8 +109,7 @@ fn a_ring_is_started_dumped_and_stopped_by_three_processes() {
 #[test]
 fn async_stop_ends_a_trace_that_another_atrace_started() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let state = tempfile::tempdir().unwrap();
+    let state = support::tempdir();
     let write = |knob: &str, value: &str| fs::write(machine.root.join(knob), value).unwrap();
     let size = fs::read_to_string(machine.root.join("buffer_size_kb")).unwrap();
     write("events/sched/sched_switch/enable", "1");
@@ -125,30 +123,25 @@ fn async_stop_ends_a_trace_that_another_atrace_started() {
 #[test]
 fn a_stream_shows_events_as_they_happen_until_a_signal() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
-    let state = tempfile::tempdir().unwrap();
+    let state = support::tempdir();
     let busy = Busy::start();
     let command = atrace(&machine, state.path(), &["--stream", "sched"]);
     let mut recorder = Recorder::start(command, state.path());
-    let mut stdout = recorder.stdout.take().unwrap();
-    let mut first = vec![0; 4096];
-    stdout.read_exact(&mut first).unwrap();
+    let stdout = recorder.collect_stdout();
+    stdout.line_with("sched_switch: prev_comm=");
     drop(busy);
     recorder.signal(Signal::SIGINT);
-    let mut rest = Vec::new();
-    stdout.read_to_end(&mut rest).unwrap();
+    stdout.to_end();
     assert_eq!(recorder.wait().unwrap().code(), Some(1), "AOSP's atrace has this status too after a signal");
-    assert!(String::from_utf8_lossy(&first).contains("sched_switch: prev_comm="));
     assert_eq!(before.changed(&machine.root), Vec::<String>::new());
 }
 
 #[test]
 fn a_failure_changes_the_exit_status() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
-    let state = tempfile::tempdir().unwrap();
+    let state = support::tempdir();
     let (_, done) = output(atrace(&machine, state.path(), &["-t", "0", "-o", "/nonexistent/x", "sched"]));
     assert_eq!(done.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&done.stderr).contains("/nonexistent/x"));
@@ -161,9 +154,9 @@ fn a_failure_changes_the_exit_status() {
 
 #[test]
 fn the_binary_acts_as_atrace_if_that_is_its_name() {
-    let state = tempfile::tempdir().unwrap();
+    let state = support::tempdir();
     let link = state.path().join("atrace");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tracebridge"), &link).unwrap();
+    std::os::unix::fs::symlink(support::binary(), &link).unwrap();
     // atrace's own options: nothing of the command line of tracebridge is known under this name.
     for (args, expected) in [(&["--help"][..], 0), (&["record", "--tracefs"], 255)] {
         let mut command = Command::new(&link);
@@ -178,7 +171,7 @@ fn the_binary_acts_as_atrace_if_that_is_its_name() {
 #[test]
 fn categories_from_a_file_set_the_tags_and_every_property_is_put_back() {
     let Some(machine) = machine() else { return };
-    let state = tempfile::tempdir().unwrap();
+    let state = support::tempdir();
     // Stand-ins for Android's programs, with one file per property and a log of the properties that were set.
     let script = r#"mkdir bin && printf '#!/bin/sh\ncat "%s/$1" 2>/dev/null; echo\n' "$PWD" >bin/getprop &&
         printf '#!/bin/sh\nprintf %%s "$2" >"%s/$1"; echo "$1=$2" >>"%s/log"\n' "$PWD" "$PWD" >bin/setprop &&
@@ -203,26 +196,26 @@ fn categories_from_a_file_set_the_tags_and_every_property_is_put_back() {
 #[test]
 fn a_signal_ends_the_wait_and_the_trace_early_unless_it_is_ignored() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
-    let state = tempfile::tempdir().unwrap();
-    let interrupted = |args: &[&str], after_ms| {
+    let state = support::tempdir();
+    let interrupted = |args: &[&str], wait: &dyn Fn(&Recorder)| {
         let started = Instant::now();
         let recorder = Recorder::start(atrace(&machine, state.path(), args), state.path());
-        std::thread::sleep(Duration::from_millis(after_ms));
+        wait(&recorder);
         recorder.signal(Signal::SIGINT);
         let out = recorder.output();
         assert_eq!(before.changed(&machine.root), [""; 0], "{args:?}");
         (out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned(), started.elapsed())
     };
-    let (status, text, time) = interrupted(&["-t", "30", "sched"], 800);
+    let until_it_records = |_: &Recorder| wait_for_tracing(&machine.root);
+    let (status, text, _) = interrupted(&["-t", "6000", "sched"], &until_it_records);
     assert_eq!((status, text.as_str()), (Some(1), "capturing trace...\ntrace aborted.\n"));
-    assert!(time < Duration::from_secs(15));
-    let (status, text, time) = interrupted(&["-n", "-t", "2", "sched"], 800);
+    let (status, text, time) = interrupted(&["-n", "-t", "1", "sched"], &until_it_records);
     assert!(status == Some(0) && text.starts_with("capturing trace... done\nTRACE:\n"), "{text:.100}");
-    assert!(time >= Duration::from_secs(2));
+    assert!(time >= Duration::from_secs(1));
     // The signal comes while atrace waits before the trace begins.
-    let (status, text, _) = interrupted(&["-s", "30", "-t", "1", "sched"], 800);
+    let until_it_waits = |recorder: &Recorder| recorder.wait_until_it_heeds_signals();
+    let (status, text, _) = interrupted(&["-s", "6000", "-t", "1", "sched"], &until_it_waits);
     assert_eq!((status, text.as_str()), (Some(1), "\ntrace aborted.\n"));
     let started = Instant::now();
     assert!(output(atrace(&machine, state.path(), &["-s", "1", "-t", "0", "sched"])).1.status.success());
@@ -232,7 +225,7 @@ fn a_signal_ends_the_wait_and_the_trace_early_unless_it_is_ignored() {
 #[test]
 fn events_and_groups_are_accepted_as_categories_too() {
     let Some(machine) = machine() else { return };
-    let state = tempfile::tempdir().unwrap();
+    let state = support::tempdir();
     let _busy = Busy::start();
     let (text, _) = output(atrace(&machine, state.path(), &["-t", "1", "sched/sched_switch", "task/*"]));
     let counts = counts(&text).0;
@@ -243,9 +236,8 @@ fn events_and_groups_are_accepted_as_categories_too() {
 #[test]
 fn the_settings_are_put_back_when_the_reader_has_closed_the_pipe() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
-    let state = tempfile::tempdir().unwrap();
+    let state = support::tempdir();
     let busy = Busy::start();
     for args in [&["-t", "1", "sched"][..], &["-z", "-t", "1", "sched"], &["--stream", "sched"]] {
         let mut command = atrace(&machine, state.path(), args);

@@ -3,14 +3,13 @@
 use std::fs;
 use std::io::Read;
 use std::process::Stdio;
-use std::time::Duration;
 
 use tracebridge::formats::{Event, EventType, Order, Sink, ftrace_text};
 
 use crate::atrace::{atrace, output};
-use crate::recording::Busy;
-use crate::support::corpus;
+use crate::recording::{Busy, run_programs};
 use crate::tracefs_fixture::machine;
+use support::corpus;
 
 /// Collects the events that the product's own reader finds in a text, one line per event.
 #[derive(Default)]
@@ -38,16 +37,15 @@ fn events(text: &str) -> Vec<String> {
 #[test]
 fn our_text_and_the_trace_file_hold_the_same_events() {
     let Some(machine) = machine() else { return };
-    let state = tempfile::tempdir().unwrap();
+    let state = support::tempdir();
     let file = state.path().join("out");
     let start = ["--async_start", "-b", "4096", "sched", "irq", "workq"];
     assert!(atrace(&machine, state.path(), &start).stdout(Stdio::null()).status().unwrap().success());
-    let busy = Busy::start();
-    std::thread::sleep(Duration::from_millis(500));
-    drop(busy);
-    // The buffer does not change from here on, so that both texts hold the same events. `trace` is read
-    // before the dump, because the dump empties the buffer.
+    run_programs(100);
+    // Neither the buffer nor the names that the kernel remembers change from here on, so that both texts hold
+    // the same. `trace` is read before the dump, because the dump empties the buffer.
     fs::write(machine.root.join("tracing_on"), "0").unwrap();
+    fs::write(machine.root.join("events/enable"), "0").unwrap();
     let by_hand = fs::read_to_string(machine.root.join("trace")).unwrap();
     let (_, done) = output(atrace(&machine, state.path(), &["--async_dump", "-o", file.to_str().unwrap()]));
     assert!(done.status.success(), "{done:?}");
@@ -113,7 +111,7 @@ fn event_lines_of_real_phones_have_the_expected_columns() {
 #[test]
 fn our_event_lines_have_the_expected_columns() {
     let Some(machine) = machine() else { return };
-    let state = tempfile::tempdir().unwrap();
+    let state = support::tempdir();
     let _busy = Busy::start();
     let (text, _) = output(atrace(&machine, state.path(), &["-t", "1", "sched", "irq", "freq", "workq"]));
     let text = text.strip_prefix("capturing trace... done\nTRACE:\n").expect("the lines before");

@@ -2,10 +2,10 @@
 //! library scripts/build-markers has built. QEMU runs what this machine does not.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
+use support::Command;
 
-use crate::support::{has_program, skip};
+use support::{has_program, skip};
 
 /// A machine that programs in C are compiled for.
 pub struct CTarget {
@@ -87,7 +87,7 @@ impl CTarget {
     /// Compiles a file, and links it with the library. Returns the program, which is removed with the value:
     /// a file of its own, since another test may be running the same program.
     pub fn compile(&self, source: &Path) -> tempfile::TempPath {
-        let program = tempfile::Builder::new().prefix("markers_in_c").tempfile().unwrap().into_temp_path();
+        let program = tempfile::NamedTempFile::new_in(support::run_dir()).unwrap().into_temp_path();
         let mut cc = Command::new(&self.compiler[0]);
         cc.args(&self.compiler[1..]).args([
             "-std=c99",

@@ -7,10 +7,10 @@ use std::path::Path;
 use nix::sys::signal::Signal;
 
 use crate::capture;
-use crate::recording::{Busy, events, record, reported, summary};
-use crate::small_disk::SmallDisk;
-use crate::support::{has_program, skip, tracebridge};
-use crate::tracefs_fixture::{Knobs, Recorder, expand, machine, wait_for_tracing};
+use crate::recording::{Busy, events, record, reported, run_programs, summary};
+use crate::tracefs_fixture::{Knobs, Recorder, machine, wait_for_lost_events, wait_for_tracing};
+use support::small_disk::SmallDisk;
+use support::{has_program, skip, tracebridge};
 
 fn info(capture: &Path) -> serde_json::Value {
     let out = tracebridge().args(["info", "--json"]).arg(capture).output().unwrap();
@@ -22,11 +22,13 @@ fn info(capture: &Path) -> serde_json::Value {
 #[test]
 fn trace_cmd_reads_a_compressed_capture_too() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
-    let busy = Busy::start();
-    let out = record(&machine, dir.path(), &["sched", "irq/*", "--compress", "-t", "1.5"]).output().unwrap();
-    drop(busy);
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let recorder =
+        Recorder::start(record(&machine, dir.path(), &["sched", "irq/*", "--compress"]), dir.path());
+    wait_for_tracing(&machine.root);
+    run_programs(500);
+    recorder.signal(Signal::SIGINT);
+    let out = recorder.output();
     assert_eq!(out.status.code(), Some(0), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
     let (capture, summary) = (dir.path().join("x.dat"), summary(&out));
@@ -58,14 +60,14 @@ fn trace_cmd_reads_a_compressed_capture_too() {
 #[test]
 fn a_compressed_capture_counts_lost_events_too() {
     let Some(machine) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     // A stopped recorder does not read, so that its small buffer overruns.
     let args = ["sched", "irq/*", "raw_syscalls/*", "-b", "32", "--compress"];
     let recorder = Recorder::start(record(&machine, dir.path(), &args), dir.path());
     wait_for_tracing(&machine.root);
-    recorder.signal(Signal::SIGSTOP);
+    recorder.stop();
     let busy = Busy::start();
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    wait_for_lost_events(&machine.root);
     drop(busy);
     recorder.signal(Signal::SIGCONT);
     recorder.signal(Signal::SIGINT);
@@ -83,7 +85,7 @@ fn a_compressed_capture_counts_lost_events_too() {
 #[test]
 fn an_empty_capture_can_be_compressed() {
     let Some(machine) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let args = ["sched/sched_switch:prev_pid==-7", "--mode", "ring", "--compress", "-t", "0.2"];
     let out = record(&machine, dir.path(), &args).output().unwrap();
     assert_eq!(out.status.code(), Some(0), "{out:?}");
@@ -99,7 +101,7 @@ fn an_empty_capture_can_be_compressed() {
 #[test]
 fn without_room_to_compress_the_capture_stays_whole_with_a_note() {
     let Some(machine) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let _busy = Busy::start();
     let ring = ["sched", "irq/*", "raw_syscalls/*", "--mode", "ring", "-b", "256", "-t", "1.5"];
     // The second recording may be smaller than the one before it: fewer processes have names, or a loaded
@@ -127,17 +129,15 @@ fn without_room_to_compress_the_capture_stays_whole_with_a_note() {
 #[test]
 fn a_flight_recorders_dumps_can_be_compressed() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
     let run = |command: &str, args: &[&str]| {
         let mut tracebridge = tracebridge();
         tracebridge.arg(command).arg("--tracefs").arg(&machine.root).arg("--state-dir").arg(dir.path());
         tracebridge.args(args).output().unwrap()
     };
-    let _busy = Busy::start();
     assert_eq!(run("start", &["sched", "-b", "256"]).status.code(), Some(0));
     for command in ["dump", "stop"] {
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        run_programs(50);
         let capture = dir.path().join(format!("{command}.dat"));
         let out = run(command, &["--json", "--compress", "-o", capture.to_str().unwrap()]);
         assert_eq!(out.status.code(), Some(0), "{out:?}");

@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
+use support::Command;
 
 use serde_json::Value;
 
-use crate::recording::{Busy, record};
-use crate::support::tracebridge;
-use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine};
+use crate::recording::{Busy, record, wait_for_pages};
+use crate::tracefs_fixture::{Knobs, Machine, Recorder, machine};
+use support::tracebridge;
 
 fn run(machine: &Machine, state: &Path, args: &[&str]) -> String {
     let mut command = tracebridge();
@@ -26,18 +25,13 @@ fn report(machine: &Machine, state: &Path) -> Value {
 #[test]
 fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let capture = dir.path().join("x.dat");
     let busy = Busy::start();
-    let command = record(&machine, dir.path(), &["sched", "-t", "60"]);
+    let command = record(&machine, dir.path(), &["sched", "-t", "600"]);
     let mut recorder = Recorder::start(command, dir.path());
-    // Wait until the capture holds pages behind its head.
-    while fs::metadata(&capture).map_or(0, |m| std::os::unix::fs::MetadataExt::blocks(&m)) < 4096 {
-        assert!(recorder.try_wait().unwrap().is_none(), "the recorder ended by itself");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_for_pages(&mut recorder, &capture);
     let running = run(&machine, dir.path(), &["doctor"]);
     let pid = recorder.id();
     assert!(running.contains(&format!("recorder {pid} is running")), "{running}");
@@ -73,8 +67,7 @@ fn a_killed_recorders_settings_and_capture_are_noticed_until_restore() {
 #[test]
 fn a_flight_recorder_is_not_taken_for_a_killed_one() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     run(&machine, dir.path(), &["start", "sched"]);
     let told = run(&machine, dir.path(), &["doctor"]);
     assert!(told.contains("a flight recorder is on") && !told.contains("killed"), "{told}");
@@ -85,7 +78,7 @@ fn a_flight_recorder_is_not_taken_for_a_killed_one() {
 #[test]
 fn each_file_and_category_has_its_state_and_each_refusal_its_reason() {
     let Some(machine) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let json = report(&machine, dir.path());
     assert_eq!(json["identity"]["who"], "root");
     let paths = json["paths"].as_array().unwrap();
@@ -113,9 +106,8 @@ fn each_file_and_category_has_its_state_and_each_refusal_its_reason() {
 #[test]
 fn list_and_record_agree_on_every_category() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let list: Value = serde_json::from_str(&run(&machine, dir.path(), &["list", "--json"])).unwrap();
     for category in list.as_array().unwrap() {
         let name = category["name"].as_str().unwrap();
@@ -139,13 +131,9 @@ fn list_and_record_agree_on_every_category() {
 
 #[test]
 fn doctor_without_a_tracefs_names_the_command_that_mounts_one() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let nowhere = dir.path().join("nowhere");
-    let out = Command::new(env!("CARGO_BIN_EXE_tracebridge"))
-        .args(["doctor", "--tracefs"])
-        .arg(&nowhere)
-        .output()
-        .unwrap();
+    let out = Command::new(support::binary()).args(["doctor", "--tracefs"]).arg(&nowhere).output().unwrap();
     assert_eq!(out.status.code(), Some(1));
     let told = String::from_utf8_lossy(&out.stdout).into_owned();
     assert!(told.contains(&format!("mount -t tracefs nodev {}", nowhere.display())), "{told}");

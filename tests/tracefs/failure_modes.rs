@@ -3,17 +3,17 @@
 
 use std::fs;
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
+use support::Command;
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::sys::signal::Signal;
 
 use crate::locked_down::{SHELL, for_everybody};
 use crate::recording::{Busy, events, record, summary};
-use crate::support::tracebridge;
-use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine, wait_for_tracing};
+use crate::tracefs_fixture::{Knobs, Machine, Recorder, machine, wait_for_tracing};
+use support::tracebridge;
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -29,10 +29,9 @@ fn run(machine: &Machine, dir: &Path, args: &[&str]) -> Output {
 #[test]
 fn a_recorder_stopped_by_sigstop_is_taken_over_and_ends_in_order() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
     let _busy = Busy::start();
-    let first = record(&machine, dir.path(), &["sched", "-b", "512", "-t", "60"]);
+    let first = record(&machine, dir.path(), &["sched", "-b", "512", "-t", "600"]);
     let first = Recorder::start(first, dir.path());
     wait_for_tracing(&machine.root);
     first.signal(Signal::SIGSTOP);
@@ -40,7 +39,7 @@ fn a_recorder_stopped_by_sigstop_is_taken_over_and_ends_in_order() {
     let second = run(
         &machine,
         dir.path(),
-        &["record", "sched", "--force", "-t", "0.3", "-o", other.to_str().unwrap()],
+        &["record", "sched", "--force", "-t", "0.1", "-o", other.to_str().unwrap()],
     );
     assert_eq!(second.status.code(), Some(0), "{second:?}");
     assert!(said(&second).contains(&format!("from recorder {}", first.id())), "{second:?}");
@@ -56,8 +55,7 @@ fn a_recorder_stopped_by_sigstop_is_taken_over_and_ends_in_order() {
 #[test]
 fn a_message_reports_that_a_flight_recorder_was_ended_by_force() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
     assert_eq!(run(&machine, dir.path(), &["start", "sched"]).status.code(), Some(0));
     let out = record(&machine, dir.path(), &["sched", "--force", "-t", "0.2"]).output().unwrap();
     assert_eq!(out.status.code(), Some(0), "{out:?}");
@@ -68,14 +66,14 @@ fn a_message_reports_that_a_flight_recorder_was_ended_by_force() {
 #[test]
 fn the_next_recorder_removes_the_instance_of_a_killed_recorder_when_it_ends() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
-    let instance = machine.root.join("instances/tb-failures");
-    let args = ["sched", "--instance", "tb-failures", "-b", "512", "-t", "60"];
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let name = machine.instance_name("killed");
+    let instance = machine.instance_dir(&name);
+    let args = ["sched", "--instance", &name, "-b", "512", "-t", "600"];
     for force in [false, true] {
         let mut first = Recorder::start(record(&machine, dir.path(), &args), dir.path());
         wait_for_tracing(&instance);
-        let mut second = vec!["sched", "--instance", "tb-failures", "-t", "0.3"];
+        let mut second = vec!["sched", "--instance", &name, "-t", "0.1"];
         if force {
             second.push("--force");
         } else {
@@ -95,15 +93,15 @@ fn the_next_recorder_removes_the_instance_of_a_killed_recorder_when_it_ends() {
 #[test]
 fn a_flight_recorder_whose_instance_was_removed_is_reported_and_can_be_restored() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
-    let started = run(&machine, dir.path(), &["start", "sched", "--instance", "tb-failures"]);
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let name = machine.instance_name("flight");
+    let started = run(&machine, dir.path(), &["start", "sched", "--instance", &name]);
     assert_eq!(started.status.code(), Some(0), "{started:?}");
-    fs::remove_dir(machine.root.join("instances/tb-failures")).unwrap();
-    let stop = run(&machine, dir.path(), &["stop", "--instance", "tb-failures"]);
+    fs::remove_dir(machine.instance_dir(&name)).unwrap();
+    let stop = run(&machine, dir.path(), &["stop", "--instance", &name]);
     assert_eq!(stop.status.code(), Some(1));
     assert!(
-        said(&stop).contains("instances/tb-failures") && said(&stop).contains("restore --flight"),
+        said(&stop).contains(&format!("instances/{name}")) && said(&stop).contains("restore --flight"),
         "{stop:?}"
     );
     let restored =
@@ -116,17 +114,17 @@ fn a_flight_recorder_whose_instance_was_removed_is_reported_and_can_be_restored(
 #[test]
 fn an_instance_that_another_process_has_open_is_left_with_a_note_and_restore_removes_it() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
-    let instance = machine.root.join("instances/tb-failures");
-    let args = ["sched", "--instance", "tb-failures", "-t", "60"];
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
+    let name = machine.instance_name("open");
+    let instance = machine.instance_dir(&name);
+    let args = ["sched", "--instance", &name, "-t", "600"];
     let recorder = Recorder::start(record(&machine, dir.path(), &args), dir.path());
     wait_for_tracing(&instance);
     let held = fs::File::open(instance.join("per_cpu/cpu0/trace_pipe_raw")).unwrap();
     recorder.signal(Signal::SIGINT);
     let out = recorder.output();
     let notes = summary(&out)["notes"].to_string();
-    assert!(notes.contains("tb-failures") && notes.contains("tracebridge restore"), "{out:?}");
+    assert!(notes.contains(&name) && notes.contains("tracebridge restore"), "{out:?}");
     assert!(instance.exists());
     drop(held);
     let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
@@ -139,20 +137,17 @@ fn an_instance_that_another_process_has_open_is_left_with_a_note_and_restore_rem
 #[allow(unsafe_code)]
 fn a_buffer_that_another_tracer_has_mapped_is_refused_and_an_instance_can_record() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let pipe = fs::File::open(machine.root.join("per_cpu/cpu0/trace_pipe_raw")).unwrap();
     let page = 4096.try_into().unwrap();
     // SAFETY: nothing accesses the mapping, and it is unmapped below.
     let map = unsafe { mmap(None, page, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, pipe.as_fd(), 0) };
     let Ok(map) = map else {
-        return crate::support::skip(
-            "ring-buffer-map",
-            "this kernel's ring buffer cannot be mapped (Linux 6.10)",
-        );
+        return support::skip("ring-buffer-map", "this kernel's ring buffer cannot be mapped (Linux 6.10)");
     };
-    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
     let refused = record(&machine, dir.path(), &["sched", "-b", "3000", "-t", "1"]).output().unwrap();
-    let beside = ["sched", "-b", "3000", "-t", "0.5", "--instance", "tb-failures"];
+    let name = machine.instance_name("beside");
+    let beside = ["sched", "-b", "3000", "-t", "0.1", "--instance", &name];
     let beside = record(&machine, dir.path(), &beside).output().unwrap();
     // SAFETY: `map` was mapped above with this length, and nothing uses it.
     unsafe { munmap(map, 4096) }.unwrap();
@@ -168,7 +163,7 @@ fn a_buffer_that_another_tracer_has_mapped_is_refused_and_an_instance_can_record
 #[test]
 fn a_user_without_permission_gets_an_error_that_names_the_remedy() {
     let Some(machine) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let program = for_everybody(dir.path());
     let as_shell = |args: &[&str]| {
         let mut command = Command::new(&program);
@@ -202,8 +197,7 @@ fn a_user_without_permission_gets_an_error_that_names_the_remedy() {
 #[test]
 fn a_full_disk_names_the_path_and_the_free_bytes_also_when_compressing() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let Some(disk) = crate::small_disk::SmallDisk::mount("2m") else { return };
+    let Some(disk) = support::small_disk::SmallDisk::mount("2m") else { return };
     let _busy = Busy::start();
     // The saved settings are on the full disk too, as on a phone.
     let dir = disk.path();

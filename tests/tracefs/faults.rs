@@ -1,11 +1,11 @@
 //! Faults at random moments of commands that record: signals, errors of the disk and of tracefs, limits,
 //! other programs at the same buffer.
 
-use std::process::Command;
+use support::Command;
 
 use crate::recording::record;
-use crate::support::{inject_faults, tracebridge};
-use crate::tracefs_fixture::{Knobs, Recorder, expand, machine, wait_for_tracing};
+use crate::tracefs_fixture::{Knobs, Recorder, machine, wait_for_tracing};
+use support::{inject_faults, tracebridge};
 
 /// The faults of one run, about a minute; docs/faults.md says how to inject more.
 const COUNT: u32 = 60;
@@ -19,10 +19,9 @@ fn recording_commands_put_the_settings_back_after_faults_at_random_moments() {
 #[test]
 fn a_capture_whose_recorder_was_killed_says_that_it_is_not_finished() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let mut recorder =
-        Recorder::start(record(&machine, dir.path(), &["sched", "--mode", "ring", "-t", "60"]), dir.path());
+        Recorder::start(record(&machine, dir.path(), &["sched", "--mode", "ring", "-t", "600"]), dir.path());
     wait_for_tracing(&machine.root);
     recorder.kill().unwrap();
     recorder.wait().unwrap();
@@ -36,15 +35,13 @@ fn a_capture_whose_recorder_was_killed_says_that_it_is_not_finished() {
 #[test]
 fn a_stream_whose_reader_has_gone_before_its_head_is_a_failure() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
     let mut command = tracebridge();
     command.args(["record", "sched", "-t", "0.1", "-o", "-", "--tracefs"]).arg(&machine.root);
     command.arg("--state-dir").arg(dir.path());
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let out = command.stdout(writer).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let out = out.wait_with_output().unwrap();
+    let out = command.stdout(writer).output().unwrap();
     assert_eq!(out.status.code(), Some(1), "{out:?}");
     assert!(
         String::from_utf8_lossy(&out.stderr).contains("the reader of the stream has gone away"),
@@ -61,10 +58,10 @@ fn a_recorder_with_few_file_descriptors_ends_and_changes_no_setting() {
     let before = Knobs::read(&machine.root);
     // With fewer descriptors the dynamic linker does not start a program.
     for limit in 6..14 {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = support::tempdir();
         let output = Command::new("sh")
-            .args(["-c", &format!("ulimit -n {limit}; exec timeout -s KILL 10 \"$@\""), "sh"])
-            .arg(env!("CARGO_BIN_EXE_tracebridge"))
+            .args(["-c", &format!("ulimit -n {limit}; exec \"$@\""), "sh"])
+            .arg(support::binary())
             .args(["record", "sched", "-t", "0.1", "--tracefs"])
             .arg(&machine.root)
             .arg("--state-dir")

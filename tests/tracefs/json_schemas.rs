@@ -1,16 +1,15 @@
 //! The summaries that recording commands print with `--json` have the form of the published schemas.
 
-use crate::schemas::Documents;
-use crate::tracefs_fixture::{Knobs, expand, machine};
+use crate::tracefs_fixture::{Knobs, machine};
 use crate::wrap::command;
+use support::schemas::Documents;
 
 #[test]
 fn summaries_of_recordings_have_the_form_of_their_schemas() {
     let Some(machine) = machine() else { return };
     let Some(mut documents) = Documents::new() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let mut check = |schema: &str, line: &str| {
         let mut command = command(&machine, dir.path(), schema);
         command.current_dir(dir.path()).arg("--json").args(line.split(' '));
@@ -18,7 +17,8 @@ fn summaries_of_recordings_have_the_form_of_their_schemas() {
     };
     check("record", "-t 100ms -o stream.dat sched");
     check("record", "-t 100ms --mode ring -b 64 -o ring.dat sched freq");
-    check("record", "-t 100ms --compress --instance schemas -o compressed.dat sched");
+    let name = machine.instance_name("schemas");
+    check("record", &format!("-t 100ms --compress --instance {name} -o compressed.dat sched"));
     let mut start = command(&machine, dir.path(), "start");
     assert!(start.args(["-b", "64", "sched"]).output().unwrap().status.success());
     check("dump", "-o dump.dat");

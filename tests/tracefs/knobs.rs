@@ -6,8 +6,8 @@ use std::fs;
 use nix::sys::signal::Signal;
 
 use crate::recording::Busy;
-use crate::support::tracebridge;
-use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine, wait_for_tracing};
+use crate::tracefs_fixture::{Knobs, Machine, Recorder, machine, wait_for_tracing, written};
+use support::tracebridge;
 
 /// Settings that differ from the kernel's own, so that the test can tell restoring from resetting. Put back
 /// on drop.
@@ -30,9 +30,7 @@ impl<'a> Unusual<'a> {
         for (knob, value) in knobs {
             let path = machine.root.join(knob);
             let shown = fs::read_to_string(&path).unwrap();
-            let chosen = shown.split_once('[').and_then(|(_, rest)| rest.split(']').next());
-            let was = if shown.trim() == "none" { "0" } else { chosen.unwrap_or(shown.trim()) };
-            were.push((knob, was.to_owned()));
+            were.push((knob, written(&shown).to_owned()));
             fs::write(&path, value).unwrap_or_else(|e| panic!("{knob}: {e}"));
         }
         Unusual(machine, were)
@@ -47,18 +45,21 @@ impl Drop for Unusual<'_> {
     }
 }
 
+/// Stands for the name of an instance.
+const INSTANCE: &str = "INSTANCE";
+
 /// Arguments, and the exit statuses that a run with them may have (3 where a busy machine may lose events).
 const MODES: [(&[&str], &[i32]); 16] = [
-    (&["record", "sched", "-t", "0.3", "-o", "x.dat"], &[0]),
-    (&["record", "sched", "--compress", "-t", "0.3", "-o", "x.dat"], &[0]),
-    (&["record", "sched", "--mode", "ring", "-b", "64", "-t", "0.3", "-o", "x.dat"], &[0]),
+    (&["record", "sched", "-t", "0.1", "-o", "x.dat"], &[0]),
+    (&["record", "sched", "--compress", "-t", "0.1", "-o", "x.dat"], &[0]),
+    (&["record", "sched", "--mode", "ring", "-b", "64", "-t", "0.1", "-o", "x.dat"], &[0]),
     (&["record", "sched", "irq/*", "--mode", "fill", "-b", "64", "-t", "0.5", "-o", "x.dat"], &[0]),
-    (&["record", "sched", "-t", "0.3", "-o", "-"], &[0]),
+    (&["record", "sched", "-t", "0.1", "-o", "-"], &[0]),
     (&["record", "sched", "--max-size", "64k", "-b", "64", "-t", "2", "-o", "x.dat"], &[0, 3]),
-    (&["record", "sched", "--instance", "tb-knobs", "-t", "0.3", "-o", "x.dat"], &[0]),
-    (&["record", "sched", "-a", "com.example.*", "-t", "0.3", "-o", "x.dat"], &[0]),
-    (&["record", "sched/sched_switch:prev_pid==2||next_pid==2", "-t", "0.3", "-o", "x.dat"], &[0]),
-    (&["record", "sched", "--exclude-self", "--clock", "global", "-t", "0.3", "-o", "x.dat"], &[0]),
+    (&["record", "sched", "--instance", INSTANCE, "-t", "0.1", "-o", "x.dat"], &[0]),
+    (&["record", "sched", "-a", "com.example.*", "-t", "0.1", "-o", "x.dat"], &[0]),
+    (&["record", "sched/sched_switch:prev_pid==2||next_pid==2", "-t", "0.1", "-o", "x.dat"], &[0]),
+    (&["record", "sched", "--exclude-self", "--clock", "global", "-t", "0.1", "-o", "x.dat"], &[0]),
     // These fail before, while, and after the recorder sets the kernel up.
     (&["record", "no_such_category", "-o", "x.dat"], &[1]),
     (&["record", "sched", "--clock", "sundial", "-o", "x.dat"], &[1]),
@@ -71,12 +72,11 @@ const MODES: [(&[&str], &[i32]); 16] = [
 #[test]
 fn every_mode_leaves_every_knob_as_it_was() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let usual = Knobs::read(&machine.root);
     for unusual in [false, true] {
         let set = unusual.then(|| Unusual::set(&machine));
         let before = Knobs::read(&machine.root);
-        let dir = tempfile::tempdir().unwrap();
+        let dir = support::tempdir();
         let command = |args: &[&str]| {
             let mut command = tracebridge();
             command.args(args).arg("--tracefs").arg(&machine.root).arg("--state-dir").arg(dir.path());
@@ -84,8 +84,11 @@ fn every_mode_leaves_every_knob_as_it_was() {
             command
         };
         let _busy = Busy::start();
+        let instance = machine.instance_name("knobs");
         for (args, exits) in MODES {
-            let out = command(args).output().unwrap();
+            let args: Vec<&str> =
+                args.iter().map(|arg| if *arg == INSTANCE { &instance } else { *arg }).collect();
+            let out = command(&args).output().unwrap();
             let error = String::from_utf8_lossy(&out.stderr).into_owned();
             assert!(out.status.code().is_some_and(|code| exits.contains(&code)), "{args:?}: {error}");
             assert_eq!(before.changed(&machine.root), [""; 0], "{args:?}, {unusual}");

@@ -1,20 +1,19 @@
 //! `launch`: the start of an app, with stand-ins for Android's programs, and the ways in which it fails.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Output, Stdio};
+use support::{Command, until};
 
 use nix::sys::signal::Signal;
 
-use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine};
+use crate::tracefs_fixture::{Knobs, Machine, Recorder, machine};
 use crate::wrap::{command, markers};
 
 /// Makes stand-ins for Android's `am` and `cmd`, which log their arguments. `am start` writes a marker as the
 /// app would, and `am profile stop` writes the method trace.
 fn android(machine: &Machine) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let root = machine.root.display();
     let script = format!(
         r#"mkdir bin && cat >bin/am <<'END'
@@ -35,7 +34,6 @@ printf '#!/bin/sh\necho priority=0; echo "$6/.Main"\n' >bin/cmd; chmod 755 bin/*
 #[test]
 fn an_apps_start_is_recorded_with_its_method_trace_beside_it() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
     let android = android(&machine);
     let capture = android.path().join("start.dat");
@@ -70,16 +68,10 @@ struct Launch {
 
 impl Launch {
     fn new(machine: &Machine, am: &str) -> Launch {
-        expand(&machine.root);
         let knobs = Knobs::read(&machine.root);
         let android = android(machine);
         let script = format!("#!/bin/sh\necho \"am $*\" >>{}/log\n{am}\n", android.path().display());
-        // Another process writes the script: if this process had it open for writing while another test
-        // forks, the kernel would refuse to run it.
-        let am = android.path().join("bin/am");
-        let write = r#"printf %s "$1" >"$0""#;
-        assert!(Command::new("sh").arg("-c").arg(write).arg(&am).arg(script).status().unwrap().success());
-        fs::set_permissions(&am, fs::Permissions::from_mode(0o755)).unwrap();
+        support::write_program(&android.path().join("bin/am"), script);
         let mut command = command(machine, android.path(), "launch");
         command.arg("--android-root").arg(android.path()).arg("-o").arg(android.path().join("start.dat"));
         Launch { android, knobs, command }
@@ -105,7 +97,7 @@ impl Launch {
 }
 
 /// An `am start` that does not return, as for an app that waits for a debugger.
-const HANGS: &str = "case $1 in start) exec sleep 600;; esac";
+const HANGS: &str = "case $1 in start) exec sleep 6000;; esac";
 
 #[test]
 fn an_app_that_does_not_start_is_a_failure() {
@@ -140,10 +132,8 @@ fn launch_on_a_linux_without_android_is_an_error() {
 fn a_launch_that_does_not_end_is_given_up_when_the_time_is_over() {
     let Some(machine) = machine() else { return };
     let mut launch = Launch::new(&machine, HANGS);
-    let started = Instant::now();
     let out = launch.command.args(["com.app/.Main", "sched", "-t", "1"]).output().unwrap();
     launch.failed(&machine, &out, "the recording ended (time) before the launch of com.app/.Main did");
-    assert!(started.elapsed() < Duration::from_secs(15));
     // The profiler and the recording are stopped, and the capture holds the events until then.
     assert!(launch.log().ends_with("am profile stop com.app\n"), "{}", launch.log());
     assert!(crate::recording::reported(&launch.capture()).is_none_or(|events| events > 0));
@@ -156,11 +146,7 @@ fn ctrl_c_in_the_middle_of_a_launch_stops_both() {
     launch.command.args(["com.app/.Main", "sched"]).stderr(Stdio::piped());
     let command = std::mem::replace(&mut launch.command, Command::new("true"));
     let recorder = Recorder::start(command, launch.android.path());
-    let begun = Instant::now();
-    while !launch.log().contains("am start") {
-        assert!(begun.elapsed() < Duration::from_secs(20), "am start was not called");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("the call of am start", || launch.log().contains("am start"));
     recorder.signal(Signal::SIGINT);
     let out = recorder.output();
     launch.failed(

@@ -3,12 +3,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use support::Command;
 
 use crate::recording::{Busy, events, reported, summary};
-use crate::tracefs_fixture::{Knobs, expand, machine};
+use crate::tracefs_fixture::{Knobs, machine};
 
 /// The user id of Android's `shell`.
 pub const SHELL: u32 = 2000;
@@ -97,15 +96,14 @@ fn like_a_phone(root: &Path) -> Opened {
 pub fn for_everybody(dir: &Path) -> PathBuf {
     fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
     let program = dir.join("tracebridge");
-    fs::copy(env!("CARGO_BIN_EXE_tracebridge"), &program).unwrap();
+    support::write_program(&program, fs::read(support::binary()).unwrap());
     program
 }
 
 #[test]
 fn the_shell_of_a_locked_down_device_records_sched() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let program = for_everybody(dir.path());
     let as_shell = |args: &[&str]| {
         let mut command = Command::new(&program);

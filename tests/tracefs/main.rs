@@ -1,19 +1,9 @@
 //! Recording on this machine's own tracefs (needs root).
 
-#[path = "../support/capture.rs"]
+#[path = "../shared/capture.rs"]
 mod capture;
-#[path = "../support/damage.rs"]
-mod damage;
-#[path = "../support/marker_table.rs"]
+#[path = "../shared/marker_table.rs"]
 mod marker_table;
-#[path = "../support/report_page.rs"]
-mod report_page;
-#[path = "../support/schemas.rs"]
-mod schemas;
-#[path = "../support/small_disk.rs"]
-mod small_disk;
-#[path = "../support/mod.rs"]
-mod support;
 
 mod atrace;
 mod atrace_text;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use support::Command;
 
-use crate::support::tracebridge;
-use crate::tracefs_fixture::{expand, machine};
+use crate::tracefs_fixture::machine;
 use crate::wrap::command;
+use support::tracebridge;
 
 /// Thread id and text of each marker of a trace, in order of time.
 fn markers(trace: &Path) -> Vec<(u32, String)> {
@@ -23,7 +23,8 @@ fn markers(trace: &Path) -> Vec<(u32, String)> {
 
 /// The example with spans. Cargo builds it with the tests where they have its feature.
 fn example() -> PathBuf {
-    let target = Path::new(env!("CARGO_BIN_EXE_tracebridge")).parent().and_then(Path::parent).unwrap();
+    let binary = support::binary();
+    let target = binary.parent().and_then(Path::parent).unwrap();
     if !cfg!(feature = "tracing") {
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--quiet", "--locked", "--no-default-features", "--features", "tracing"]);
@@ -38,8 +39,7 @@ fn example() -> PathBuf {
 fn spans_come_out_balanced_in_the_merged_trace() {
     let program = example();
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let (capture, trace) = (dir.path().join("x.dat"), dir.path().join("x.pftrace"));
     let mut wrap = command(&machine, dir.path(), "wrap");
     wrap.env("TRACEBRIDGE_TRACEFS", &machine.root).env("TRACEBRIDGE_TAGS", "app");

@@ -5,15 +5,15 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::libc;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::recording::{Busy, events, record, summary};
-use crate::support::tracebridge;
-use crate::tracefs_fixture::{Knobs, Recorder, expand, machine, wait_for_tracing};
+use crate::tracefs_fixture::{Knobs, Recorder, machine, wait_for_tracing, written};
+use support::{tracebridge, until};
 
 /// What `info` says about a capture, and its exit status.
 fn info(capture: &Path) -> (Value, Option<i32>) {
@@ -24,15 +24,15 @@ fn info(capture: &Path) -> (Value, Option<i32>) {
 #[test]
 fn two_recorders_with_different_state_directories_exclude_each_other() {
     let Some(machine) = machine() else { return };
-    let (first_dir, second_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let first = record(&machine, first_dir.path(), &["sched", "-t", "60"]);
+    let (first_dir, second_dir) = (support::tempdir(), support::tempdir());
+    let first = record(&machine, first_dir.path(), &["sched", "-t", "600"]);
     let first = Recorder::start(first, first_dir.path());
     wait_for_tracing(&machine.root);
-    let second = record(&machine, second_dir.path(), &["sched", "-t", "0.3"]).output().unwrap();
+    let second = record(&machine, second_dir.path(), &["sched", "-t", "0.1"]).output().unwrap();
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert_eq!(second.status.code(), Some(1), "{second:?}");
     assert!(said.contains(&format!("another recorder (pid {})", first.id())), "{said}");
-    let third = record(&machine, second_dir.path(), &["sched", "-t", "0.3", "--force"]).output().unwrap();
+    let third = record(&machine, second_dir.path(), &["sched", "-t", "0.1", "--force"]).output().unwrap();
     assert_eq!(third.status.code(), Some(0), "{third:?}");
     assert_eq!(summary(&first.output())["ended_by"], "signal SIGTERM");
 }
@@ -40,34 +40,28 @@ fn two_recorders_with_different_state_directories_exclude_each_other() {
 #[test]
 fn what_another_reader_takes_is_counted_and_told_and_the_reader_is_named() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let before = Knobs::read(&machine.root);
-    let done = AtomicBool::new(false);
-    let out = std::thread::scope(|scope| {
-        let busy = Busy::start();
-        let reader = scope.spawn(|| {
-            let open = |cpu: fs::DirEntry| {
-                let mut options = fs::File::options();
-                options.read(true).custom_flags(libc::O_NONBLOCK).open(cpu.path().join("trace_pipe_raw")).ok()
-            };
-            let cpus = fs::read_dir(machine.root.join("per_cpu")).unwrap().flatten();
-            let mut pipes: Vec<fs::File> = cpus.filter_map(open).collect();
-            let (mut page, mut bytes) = (vec![0; 4096], 0);
-            while !done.load(Ordering::Relaxed) {
-                bytes += pipes.iter_mut().map(|pipe| pipe.read(&mut page).unwrap_or(0)).sum::<usize>();
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            bytes
-        });
-        std::thread::sleep(Duration::from_millis(200));
-        let out =
-            record(&machine, dir.path(), &["sched", "irq/*", "-b", "512", "-t", "1.5"]).output().unwrap();
-        done.store(true, Ordering::Relaxed);
-        drop(busy);
-        assert!(reader.join().unwrap() > 0, "the other reader read nothing");
-        out
+    let open = |cpu: fs::DirEntry| {
+        let mut options = fs::File::options();
+        options.read(true).custom_flags(libc::O_NONBLOCK).open(cpu.path().join("trace_pipe_raw")).ok()
+    };
+    let cpus = fs::read_dir(machine.root.join("per_cpu")).unwrap().flatten();
+    let mut pipes: Vec<fs::File> = cpus.filter_map(open).collect();
+    let busy = Busy::start();
+    let recorder =
+        Recorder::start(record(&machine, dir.path(), &["sched", "irq/*", "-b", "512"]), dir.path());
+    wait_for_tracing(&machine.root);
+    let mut page = vec![0; 4096];
+    let mut pages = 0;
+    until("pages for the other reader", || {
+        pages +=
+            pipes.iter_mut().map(|pipe| pipe.read(&mut page)).filter(|len| matches!(len, Ok(1..))).count();
+        pages >= 50
     });
+    recorder.signal(Signal::SIGINT);
+    let out = recorder.output();
+    drop(busy);
     assert_eq!(out.status.code(), Some(3), "{out:?}");
     let told = summary(&out);
     let taken: u64 = told["cpus"].as_array().unwrap().iter().map(|cpu| cpu["taken"].as_u64().unwrap()).sum();
@@ -85,26 +79,28 @@ fn what_another_reader_takes_is_counted_and_told_and_the_reader_is_named() {
 #[test]
 fn a_tracer_that_takes_the_buffer_over_is_noticed_and_keeps_its_settings() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
+    let write = |knob: &str, value: &str| fs::write(machine.root.join(knob), value).unwrap();
+    let found_clock = fs::read_to_string(machine.root.join("trace_clock")).unwrap();
+    // Another one than the recorder's, which has to change it.
+    write("trace_clock", "local");
     let before = Knobs::read(&machine.root);
     let recorder =
-        Recorder::start(record(&machine, dir.path(), &["sched", "-b", "512", "-t", "60"]), dir.path());
+        Recorder::start(record(&machine, dir.path(), &["sched", "-b", "512", "-t", "600"]), dir.path());
     wait_for_tracing(&machine.root);
     {
         let _busy = Busy::start();
         std::thread::sleep(Duration::from_millis(1200));
     }
-    // What Perfetto's tracebox does to a buffer that is in use.
-    let write = |knob: &str, value: &str| fs::write(machine.root.join(knob), value).unwrap();
+    // What Perfetto's tracebox does to a buffer that is in use. The recorder looks when all of it is done.
+    recorder.stop();
     write("tracing_on", "0");
     write("trace", "");
     write("buffer_size_kb", "300");
     write("trace_clock", "global");
     write("tracing_on", "1");
-    let started = std::time::Instant::now();
+    recorder.signal(Signal::SIGCONT);
     let out = recorder.output();
-    assert!(started.elapsed() < Duration::from_secs(5), "noticed after {:?}", started.elapsed());
     assert_eq!(out.status.code(), Some(3), "{out:?}");
     let told = summary(&out);
     assert_eq!(told["ended_by"], "another program", "{told}");
@@ -126,6 +122,7 @@ fn a_tracer_that_takes_the_buffer_over_is_noticed_and_keeps_its_settings() {
     assert!(!changed.contains("sched_switch"), "{changed}");
     before.put_back(&machine.root);
     assert_eq!(before.changed(&machine.root), [""; 0]);
+    write("trace_clock", written(&found_clock));
     let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
     assert_eq!(restored.status.code(), Some(0), "{restored:?}");
 }

@@ -2,16 +2,20 @@
 //! recorder.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+use support::{Child, Command, until};
 
 use nix::sys::signal::Signal;
 
-use crate::report_page::Page;
-use crate::small_disk::SmallDisk;
-use crate::support::{has_program, skip, tracebridge};
-use crate::tracefs_fixture::{Knobs, Machine, Recorder, expand, machine, wait_for_tracing};
+use crate::tracefs_fixture::{
+    Knobs, Machine, Recorder, machine, read_until_tracing, wait_for_lost_events, wait_for_tracing,
+};
+use support::report_page::Page;
+use support::small_disk::SmallDisk;
+use support::{has_program, skip, tracebridge};
 
 /// `record` on this machine's tracefs, with the state directory and the capture `x.dat` in `dir`.
 pub fn record(machine: &Machine, dir: &Path, args: &[&str]) -> Command {
@@ -22,7 +26,7 @@ pub fn record(machine: &Machine, dir: &Path, args: &[&str]) -> Command {
 }
 
 /// A process that causes scheduler events until this value is dropped.
-pub struct Busy(std::process::Child);
+pub struct Busy(#[expect(dead_code, reason = "it is held until it is dropped")] Child);
 
 impl Busy {
     pub fn start() -> Busy {
@@ -31,11 +35,20 @@ impl Busy {
     }
 }
 
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Runs a program so many times: each time is several events of the scheduler.
+pub fn run_programs(count: u32) {
+    let script = "n=0; while [ $n -lt $0 ]; do /bin/true; n=$((n + 1)); done";
+    Command::new("sh").args(["-c", script, &count.to_string()]).run().exited(0);
+}
+
+/// Waits until a capture that is being written holds pages behind its head.
+pub fn wait_for_pages(recorder: &mut Recorder, capture: &Path) {
+    /// The disk's blocks that a head with all formats does not need.
+    const BLOCKS_OF_512_BYTES: u64 = 4096;
+    until("pages in a capture", || {
+        assert!(recorder.try_wait().unwrap().is_none(), "the recorder ended by itself");
+        fs::metadata(capture).map_or(0, |meta| meta.blocks()) >= BLOCKS_OF_512_BYTES
+    });
 }
 
 /// The summary that `--json` printed.
@@ -65,8 +78,7 @@ pub fn reported(capture: &Path) -> Option<u64> {
 #[test]
 fn a_recording_reads_in_trace_cmd_and_leaves_every_knob_as_it_was() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let before = Knobs::read(&machine.root);
     let busy = Busy::start();
     let out = record(&machine, dir.path(), &["sched", "irq/*", "-t", "1"]).output().unwrap();
@@ -86,7 +98,7 @@ fn a_recording_reads_in_trace_cmd_and_leaves_every_knob_as_it_was() {
 #[test]
 fn a_capture_names_the_device_that_recorded_it() {
     let Some(machine) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     // A stand-in for Android's `getprop`: one file per property.
     let script = r#"mkdir bin && printf '#!/bin/sh\ncat "%s/$1" 2>/dev/null; echo\n' "$PWD" >bin/getprop &&
         chmod 755 bin/* && echo 'Pixel 8' >ro.product.model && echo 15 >ro.build.version.release"#;
@@ -107,11 +119,10 @@ fn a_capture_names_the_device_that_recorded_it() {
 #[test]
 fn signals_end_a_recording_in_order() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
     let _busy = Busy::start();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = support::tempdir();
         let recorder = Recorder::start(record(&machine, dir.path(), &["sched"]), dir.path());
         wait_for_tracing(&machine.root);
         recorder.signal(signal);
@@ -129,13 +140,12 @@ fn signals_end_a_recording_in_order() {
 #[test]
 fn after_a_sigkill_the_capture_reads_and_restore_puts_every_knob_back() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
     let _busy = Busy::start();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let mut recorder = Recorder::start(record(&machine, dir.path(), &["sched", "-b", "512"]), dir.path());
     wait_for_tracing(&machine.root);
-    std::thread::sleep(Duration::from_millis(2000));
+    wait_for_pages(&mut recorder, &dir.path().join("x.dat"));
     recorder.kill().unwrap();
     recorder.wait().unwrap();
     assert!(!before.changed(&machine.root).is_empty(), "nothing to restore");
@@ -151,8 +161,8 @@ fn after_a_sigkill_the_capture_reads_and_restore_puts_every_knob_back() {
 #[test]
 fn a_second_recorder_is_refused_with_the_pid_of_the_first() {
     let Some(machine) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let mut first = Recorder::start(record(&machine, dir.path(), &["sched", "-t", "20"]), dir.path());
+    let dir = support::tempdir();
+    let mut first = Recorder::start(record(&machine, dir.path(), &["sched", "-t", "600"]), dir.path());
     wait_for_tracing(&machine.root);
     let second = record(&machine, dir.path(), &["sched", "-t", "1"]).output().unwrap();
     first.signal(Signal::SIGINT);
@@ -162,31 +172,38 @@ fn a_second_recorder_is_refused_with_the_pid_of_the_first() {
     assert!(said.contains(&format!("pid {}", first.id())) && said.contains("--force"), "{said}");
 }
 
-/// Records with these arguments, compares the knobs, and reads the capture. Returns the summary and the
-/// number of events that `trace-cmd report` prints.
-fn journey(args: &[&str]) -> Option<(serde_json::Value, Option<u64>)> {
-    let machine = machine()?;
-    expand(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+/// Records with these arguments until the recorder ends or `enough` has returned, compares the knobs, and
+/// reads the capture. Returns the summary and the number of events that `trace-cmd report` prints.
+fn journey(
+    machine: &Machine,
+    args: &[&str],
+    enough: impl FnOnce(&mut Recorder),
+) -> (serde_json::Value, Option<u64>) {
+    let dir = support::tempdir();
     let before = Knobs::read(&machine.root);
-    let busy = Busy::start();
-    let out = record(&machine, dir.path(), args).output().unwrap();
-    drop(busy);
+    let mut recorder = Recorder::start(record(machine, dir.path(), args), dir.path());
+    enough(&mut recorder);
+    if recorder.try_wait().unwrap().is_none() {
+        recorder.signal(Signal::SIGINT);
+    }
+    let out = recorder.output();
     assert_eq!(out.status.code(), Some(0), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
     // The recorder ended with status 0, so `info` must find the capture complete too.
     let capture = dir.path().join("x.dat");
     let info = tracebridge().arg("info").arg(&capture).output().unwrap();
     assert_eq!(info.status.code(), Some(0), "{}", String::from_utf8_lossy(&info.stdout));
-    Some((summary(&out), reported(&capture)))
+    (summary(&out), reported(&capture))
 }
 
 #[test]
 fn a_ring_keeps_the_last_events_and_overwriting_is_no_loss() {
-    let Some((summary, lines)) = journey(&["sched", "irq/*", "--mode", "ring", "-b", "64", "-t", "1.5"])
-    else {
-        return;
-    };
+    let Some(machine) = machine() else { return };
+    let _busy = Busy::start();
+    let (summary, lines) = journey(&machine, &["sched", "irq/*", "--mode", "ring", "-b", "64"], |_| {
+        wait_for_tracing(&machine.root);
+        wait_for_lost_events(&machine.root);
+    });
     assert!(summary["cpus"].as_array().unwrap().iter().any(|c| c["overrun"].as_u64() > Some(0)), "{summary}");
     assert!(summary["bytes"].as_u64().unwrap() < 2_000_000, "{summary}");
     if let Some(lines) = lines {
@@ -194,12 +211,16 @@ fn a_ring_keeps_the_last_events_and_overwriting_is_no_loss() {
     }
 }
 
+fn wait_for_the_end(recorder: &mut Recorder) {
+    recorder.wait().unwrap();
+}
+
 #[test]
 fn stop_when_full_ends_by_itself_with_the_first_events() {
-    let Some((summary, lines)) = journey(&["sched", "irq/*", "--mode", "fill", "-b", "64", "-t", "60"])
-    else {
-        return;
-    };
+    let Some(machine) = machine() else { return };
+    let _busy = Busy::start();
+    let (summary, lines) =
+        journey(&machine, &["sched", "irq/*", "--mode", "fill", "-b", "64", "-t", "600"], wait_for_the_end);
     assert_eq!(summary["ended_by"], "full");
     if let Some(lines) = lines {
         assert_eq!(lines, events(&summary));
@@ -207,10 +228,28 @@ fn stop_when_full_ends_by_itself_with_the_first_events() {
 }
 
 #[test]
+fn a_recording_ends_at_its_maximum_size() {
+    let Some(machine) = machine() else { return };
+    let _busy = Busy::start();
+    let (summary, _) = journey(
+        &machine,
+        &["sched", "irq/*", "-b", "64", "--max-size", "200k", "-t", "600"],
+        wait_for_the_end,
+    );
+    assert_eq!(summary["ended_by"], "size");
+}
+
+#[test]
 fn an_instance_is_created_and_removed() {
-    let Some((summary, lines)) = journey(&["sched", "--instance", "tb-test", "-t", "1"]) else { return };
+    let Some(machine) = machine() else { return };
+    let name = machine.instance_name("journey");
+    let instance = machine.instance_dir(&name);
+    let (summary, lines) = journey(&machine, &["sched", "--instance", &name], |_| {
+        wait_for_tracing(&instance);
+        run_programs(100);
+    });
     assert!(events(&summary) > 100, "{summary}");
-    assert!(!machine().unwrap().root.join("instances/tb-test").exists());
+    assert!(!instance.exists());
     if let Some(lines) = lines {
         assert_eq!(lines, events(&summary));
     }
@@ -218,27 +257,20 @@ fn an_instance_is_created_and_removed() {
 
 #[test]
 fn a_filter_is_accepted_and_the_recorder_can_be_excluded() {
-    let args = ["sched/sched_switch:prev_comm==\"sh\"", "--exclude-self", "-t", "1"];
-    let Some((summary, Some(_))) = journey(&args) else { return };
+    let Some(machine) = machine() else { return };
+    let args = ["sched/sched_switch:prev_comm==\"sh\"", "--exclude-self"];
+    let (summary, _) = journey(&machine, &args, |_| {
+        wait_for_tracing(&machine.root);
+        run_programs(50);
+    });
     assert!(events(&summary) > 10, "{summary}");
-}
-
-#[test]
-fn a_recording_ends_at_its_maximum_size() {
-    let Some((summary, _)) = journey(&["sched", "irq/*", "-b", "64", "--max-size", "200k", "-t", "60"])
-    else {
-        return;
-    };
-    assert_eq!(summary["ended_by"], "size");
 }
 
 #[test]
 fn a_flight_recorder_goes_on_after_its_command_and_ends_with_every_knob_back() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let before = Knobs::read(&machine.root);
-    let _busy = Busy::start();
     let run = |command: &str, args: &[&str]| {
         let out = tracebridge()
             .arg(command)
@@ -255,7 +287,7 @@ fn a_flight_recorder_goes_on_after_its_command_and_ends_with_every_knob_back() {
     };
     assert_eq!(run("dump", &[]).0, Some(1), "nothing to dump yet");
     assert_eq!(run("start", &["sched", "-b", "256"]).0, Some(0));
-    std::thread::sleep(Duration::from_millis(500));
+    run_programs(100);
     let (code, refused) = run("record", &["sched", "-t", "1"]);
     assert_eq!(code, Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("flight recorder"), "{refused:?}");
@@ -267,7 +299,9 @@ fn a_flight_recorder_goes_on_after_its_command_and_ends_with_every_knob_back() {
         if let Some(lines) = reported(capture) {
             assert!(lines > 100);
         }
-        std::thread::sleep(Duration::from_millis(300));
+        if command == "dump" {
+            run_programs(100);
+        }
     }
     assert_eq!(before.changed(&machine.root), [""; 0]);
     assert_eq!(run("stop", &[]).0, Some(1), "stopped twice");
@@ -276,10 +310,9 @@ fn a_flight_recorder_goes_on_after_its_command_and_ends_with_every_knob_back() {
 #[test]
 fn force_takes_over_and_the_first_recorder_ends_in_order() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let before = Knobs::read(&machine.root);
-    let first = Recorder::start(record(&machine, dir.path(), &["sched", "-t", "60"]), dir.path());
+    let first = Recorder::start(record(&machine, dir.path(), &["sched", "-t", "600"]), dir.path());
     wait_for_tracing(&machine.root);
     let second = tracebridge()
         .args(["record", "sched", "--force", "-t", "0.2", "--tracefs"])
@@ -301,12 +334,11 @@ fn force_takes_over_and_the_first_recorder_ends_in_order() {
 #[test]
 fn a_stream_on_a_pipe_becomes_the_same_capture() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let before = Knobs::read(&machine.root);
     let busy = Busy::start();
     let out = tracebridge()
-        .args(["record", "sched", "--json", "-t", "1.2", "-o", "-", "--tracefs"])
+        .args(["record", "sched", "--json", "-t", "0.5", "-o", "-", "--tracefs"])
         .args([machine.root.as_os_str(), "--state-dir".as_ref(), dir.path().as_os_str()])
         .output()
         .unwrap();
@@ -335,18 +367,16 @@ fn a_stream_on_a_pipe_becomes_the_same_capture() {
 #[test]
 fn a_stream_whose_reader_closes_the_pipe_ends_and_puts_every_knob_back() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let before = Knobs::read(&machine.root);
     let _busy = Busy::start();
     let mut command = tracebridge();
     command
-        .args(["record", "sched", "-t", "30", "-b", "64", "-o", "-", "--tracefs"])
+        .args(["record", "sched", "-t", "600", "-b", "64", "-o", "-", "--tracefs"])
         .args([machine.root.as_os_str(), "--state-dir".as_ref(), dir.path().as_os_str()])
         .stderr(Stdio::null());
     let mut recorder = Recorder::start(command, dir.path());
-    std::thread::sleep(Duration::from_millis(300));
-    drop(recorder.stdout.take());
+    drop(read_until_tracing(&machine.root, &mut recorder));
     assert_ne!(recorder.wait().unwrap().code(), None);
     assert_eq!(before.changed(&machine.root), [""; 0]);
 }
@@ -354,13 +384,12 @@ fn a_stream_whose_reader_closes_the_pipe_ends_and_puts_every_knob_back() {
 #[test]
 fn a_full_file_system_ends_a_recording_and_keeps_the_pages_that_fitted() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let Some(disk) = SmallDisk::mount("2m") else { return };
-    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
     let busy = Busy::start();
     let capture = disk.path().join("x.dat");
     let out = tracebridge()
-        .args(["record", "sched", "irq/*", "raw_syscalls/*", "-t", "120", "-b", "128", "--json", "--tracefs"])
+        .args(["record", "sched", "irq/*", "raw_syscalls/*", "-t", "600", "-b", "128", "--json", "--tracefs"])
         .args([machine.root.as_os_str(), "--state-dir".as_ref(), dir.path().as_os_str()])
         .arg("-o")
         .arg(&capture)
@@ -382,8 +411,7 @@ fn a_full_file_system_ends_a_recording_and_keeps_the_pages_that_fitted() {
 #[test]
 fn a_missing_or_removed_output_directory_is_an_error() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
     let there = dir.path().join("there");
     let record = |time: &str| {
         let mut command = tracebridge();
@@ -396,9 +424,10 @@ fn a_missing_or_removed_output_directory_is_an_error() {
     assert_eq!(out.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&out.stderr).contains(there.to_str().unwrap()), "{out:?}");
     fs::create_dir(&there).unwrap();
-    let recorder = Recorder::start(record("1.5"), dir.path());
-    std::thread::sleep(Duration::from_millis(700));
+    let recorder = Recorder::start(record("600"), dir.path());
+    wait_for_tracing(&machine.root);
     fs::remove_dir_all(&there).unwrap();
+    recorder.signal(Signal::SIGINT);
     let out = recorder.output();
     assert_eq!(out.status.code(), Some(3), "{out:?}");
     assert_eq!(before.changed(&machine.root), [""; 0]);
@@ -413,26 +442,18 @@ fn random(most: u64) -> u64 {
 #[test]
 fn a_recording_killed_at_any_moment_opens_and_restore_puts_its_settings_back() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
     let times: u32 = std::env::var("TRACEBRIDGE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
     let _busy = Busy::start();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let capture = dir.path().join("x.dat");
     let cpus = fs::read_dir(machine.root.join("per_cpu")).unwrap().count();
-    // The moments are relative to how long a whole recording of 0.3 s takes, which depends on what else this
-    // machine does.
-    let started = Instant::now();
-    let whole = record(&machine, dir.path(), &["sched", "irq/*", "raw_syscalls/*", "-b", "64", "-t", "0.3"]);
-    assert!(matches!({ whole }.output().unwrap().status.code(), Some(0 | 3)));
-    let whole_ms = started.elapsed().as_millis() as u64;
-    let startup_ms = whole_ms.saturating_sub(300).max(300);
     let (mut opened, mut packed) = (0, 0);
     for n in 0..times {
         let _ = fs::remove_file(&capture);
         // Half of the kills come at the end of the recording, when the recorder completes the file.
-        let (time, wait) =
-            if n % 2 == 0 { ("30", random(2 * startup_ms)) } else { ("0.3", whole_ms - 40 + random(80)) };
+        let is_at_the_end = n % 2 == 1;
+        let time = if is_at_the_end { "0.1" } else { "600" };
         let args = ["sched", "irq/*", "raw_syscalls/*", "-b", "64", "-t", time];
         let mut command = record(&machine, dir.path(), &args);
         if n % 4 > 1 {
@@ -440,8 +461,13 @@ fn a_recording_killed_at_any_moment_opens_and_restore_puts_its_settings_back() {
         }
         command.stderr(Stdio::null());
         let mut recorder = Recorder::start(command, dir.path());
-        std::thread::sleep(Duration::from_millis(wait));
-        recorder.kill().unwrap();
+        if is_at_the_end {
+            wait_for_tracing_or_the_end(&machine, &mut recorder);
+        }
+        // Whatever the recorder does at that moment, the kill must leave things in order.
+        let wait_ms = if is_at_the_end { 60 + random(80) } else { random(600) };
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        let _ = recorder.kill();
         let ended = recorder.wait().unwrap().code() == Some(0);
         let restored = tracebridge().arg("restore").arg("--state-dir").arg(dir.path()).output().unwrap();
         assert_eq!(restored.status.code(), Some(0), "{restored:?}");
@@ -454,10 +480,10 @@ fn a_recording_killed_at_any_moment_opens_and_restore_puts_its_settings_back() {
         }
         let info = tracebridge().args(["info", "--json"]).arg(&capture).output().unwrap();
         let told: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap_or_default();
-        assert!(matches!(info.status.code(), Some(0 | 3)), "kill {n} after {wait} ms: {info:?}");
+        assert!(matches!(info.status.code(), Some(0 | 3)), "kill {n} after {wait_ms} ms: {info:?}");
         assert!(!ended || told["events"].as_u64() > Some(0), "kill {n}: {told}");
         if told["format"] == "trace.dat v6" {
-            assert_eq!(pages_outside(&capture, cpus), 0, "kill {n} after {wait} ms lost pages written");
+            assert_eq!(pages_outside(&capture, cpus), 0, "kill {n} after {wait_ms} ms lost pages written");
         } else {
             assert_eq!(
                 told["report"]["damage"],
@@ -469,6 +495,14 @@ fn a_recording_killed_at_any_moment_opens_and_restore_puts_its_settings_back() {
         opened += 1;
     }
     assert!(opened > times / 3, "{opened} of {times} left a capture, {packed} of them compressed");
+}
+
+/// Waits until a recorder of a short recording has switched tracing on, which may be over when this looks.
+fn wait_for_tracing_or_the_end(machine: &Machine, recorder: &mut Recorder) {
+    let is_on = |file: &str| fs::read_to_string(machine.root.join(file)).is_ok_and(|v| v.starts_with('1'));
+    until("a recording", || {
+        is_on("events/sched/sched_switch/enable") || recorder.try_wait().unwrap().is_some()
+    });
 }
 
 /// The number of pages behind the capture's head that are not empty and that belong to no CPU's data.

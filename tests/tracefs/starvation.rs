@@ -1,9 +1,10 @@
 //! A recorder that many other programs compete with for the CPUs.
 
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
+use support::{Child, Command};
 
 use crate::recording::{record, summary};
-use crate::tracefs_fixture::{Knobs, expand, machine};
+use crate::tracefs_fixture::{Knobs, machine};
 
 /// Programs that are ended when the value is dropped.
 struct Load(Vec<Child>);
@@ -28,8 +29,7 @@ impl Drop for Load {
 #[test]
 fn a_recorder_beside_six_busy_loops_loses_nothing() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
-    let (dir, before) = (tempfile::tempdir().unwrap(), Knobs::read(&machine.root));
+    let (dir, before) = (support::tempdir(), Knobs::read(&machine.root));
     let mut load = Load(Vec::new());
     (0..6).for_each(|_| load.start("sh", &["-c", "while :; do :; done"]));
     // Each byte is two system calls, and each of them two events.
@@ -40,12 +40,12 @@ fn a_recorder_beside_six_busy_loops_loses_nothing() {
         let told = summary(&out);
         (out.status.code(), told)
     };
-    let (status, told) = run(&["-t", "4"]);
+    let (status, told) = run(&["-t", "2"]);
     assert_eq!(told["scheduling"], "real-time 1", "{told}");
     assert_eq!(status, Some(0), "{told}");
-    let (_, told) = run(&["-t", "0.2", "--nice", "-5"]);
+    let (_, told) = run(&["-t", "0.1", "--nice", "-5"]);
     assert_eq!(told["scheduling"], "nice -5", "{told}");
-    let (_, told) = run(&["-t", "0.2", "--nice", "0"]);
+    let (_, told) = run(&["-t", "0.1", "--nice", "0"]);
     assert_eq!(told["scheduling"], "nice 0", "{told}");
     drop(load);
     assert_eq!(before.changed(&machine.root), [""; 0]);

@@ -1,10 +1,10 @@
 //! `wrap`: runs a command and records while it runs.
 
 use std::path::Path;
-use std::process::Command;
+use support::Command;
 
-use crate::support::tracebridge;
-use crate::tracefs_fixture::{Knobs, Machine, expand, machine};
+use crate::tracefs_fixture::{Knobs, Machine, machine};
+use support::tracebridge;
 
 /// The markers of a capture, as text.
 pub fn markers(capture: &Path) -> Vec<String> {
@@ -26,9 +26,8 @@ pub fn command(machine: &Machine, dir: &Path, name: &str) -> Command {
 #[test]
 fn a_command_is_recorded_within_a_slice_and_its_exit_status_is_passed_on() {
     let Some(machine) = machine() else { return };
-    expand(&machine.root);
     let before = Knobs::read(&machine.root);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::tempdir();
     let capture = dir.path().join("x.dat");
     let mut wrap = command(&machine, dir.path(), "wrap");
     let out =

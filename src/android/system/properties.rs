@@ -156,6 +156,10 @@ impl Properties {
     }
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("init answered {0:#x}")]
+struct InitRefused(u32);
+
 fn set_by_socket(service: &Path, name: &str, value: &str) -> io::Result<()> {
     let mut socket = UnixStream::connect(service)?;
     socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
@@ -170,7 +174,7 @@ fn set_by_socket(service: &Path, name: &str, value: &str) -> io::Result<()> {
     socket.read_exact(&mut answer)?;
     match u32::from_ne_bytes(answer) {
         0 => Ok(()),
-        code => Err(io::Error::other(format!("init answered {code:#x}"))),
+        code => Err(io::Error::other(InitRefused(code))),
     }
 }
 

@@ -13,9 +13,10 @@ use crate::cli::recording_flags::{
     ClockTypeArg, LAUNCH_CATEGORIES, LaunchFlags, RecordSelection, SchedulingArgs,
 };
 use crate::console::complain;
+use crate::record::CaptureTarget;
 use crate::record::launch::{LaunchError, LaunchReport, LaunchRequest, launch_unrecorded, record_launch};
 use crate::record::recorder::{RecordingMode, RecordingPlan};
-use crate::record::{CaptureTarget, RecordingSummary};
+use crate::trace_dat::recording_summary::RecordingSummary;
 
 /// Record an app's cold start: stop it, record, start it with its method profiler on, wait for the launch to
 /// end

@@ -14,11 +14,12 @@ use crate::cli::recording_flags::{
     ContentArgs, EndArgs, ModeArg, RecordSelection, SchedulingArgs, TraceBufferArgs,
 };
 use crate::console::complain;
+use crate::record::CaptureTarget;
 use crate::record::interruptible_writer::{InterruptibleWriter, Patience};
 use crate::record::recorder::{self, RecordingMode, RecordingPlan};
 use crate::record::request::{BufferNotice, BufferRequest, RecordingRequest};
 use crate::record::tracefs_config::FunctionTracing;
-use crate::record::{CaptureTarget, RecordingSummary};
+use crate::trace_dat::recording_summary::RecordingSummary;
 
 /// How long a reader that takes nothing has for the summary.
 const PRINT_TIME: Duration = Duration::from_millis(300);

@@ -23,6 +23,7 @@ use crate::record::record_while::{RecordedWork, RecordingEnd, record_while};
 use crate::record::recorder::{RecordingMode, RecordingPlan};
 use crate::record::{CaptureTarget, ReceivedSignal};
 use crate::text::file_name;
+use crate::trace_dat::recording_summary::RecordingEndReason;
 
 /// The categories that are recorded if none is named.
 const DEFAULT_CATEGORIES: [&str; 3] = ["sched", "freq", "idle"];
@@ -87,7 +88,7 @@ pub fn run(args: WrapArgs) -> anyhow::Result<Exit> {
     let RecordedWork { summary, result } = record_while(
         &request,
         &plan,
-        "the command ended",
+        RecordingEndReason::CommandEnded,
         &mut print_notice,
         close_tracer,
         |tracefs, end| {

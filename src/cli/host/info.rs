@@ -13,9 +13,7 @@ use super::{MemoryArgs, print_list, size};
 use crate::cli::{Exit, exit};
 use crate::console::{TerminalWriter, complain};
 use crate::export::ConversionLosses;
-use crate::formats::contained;
-use crate::formats::input::Input;
-use crate::formats::{Damage, OpenError, ReadReport};
+use crate::formats::{Damage, OpenError, ReadReport, input_files};
 use crate::inspect::container::{self, ContainerReport};
 use crate::inspect::{
     self, Contents, InputReport, InspectError, MethodTraceReport, RecordingReport, ThreadReport,
@@ -51,57 +49,46 @@ pub fn run(args: InfoArgs) -> anyhow::Result<Exit> {
 
 fn print_reports(args: &InfoArgs, out: &mut dyn Write) -> io::Result<Exit> {
     let mut exit = Exit::Complete;
-    for path in &args.files {
-        match container::search(path) {
-            Ok(Some(found)) => {
-                print_container(out, &found, args.json)?;
-                let contained = contained_reports(path, args);
-                print_reports_of(out, &contained, args, &mut exit)?;
-                if found.traces.is_empty() && contained.is_empty() {
+    for files in input_files(&args.files) {
+        let path = &files.path;
+        if path.is_dir() {
+            match container::search_directory(path) {
+                Ok(found) => {
+                    print_container(out, &found, args.json)?;
+                    if found.traces.is_empty() {
+                        exit = Exit::Failed;
+                    }
+                }
+                Err(error) => {
+                    exit = Exit::Failed;
+                    print_error(out, path, &format!("{}: {error}", path.display()), args.json)?;
+                }
+            }
+            continue;
+        }
+        let bar = ProgressBar::of(&files.files());
+        let inspected = inspect::inspect_files(&files, args.memory.limit());
+        drop(bar);
+        if let Some(archive) = &inspected.archive {
+            print_container(out, archive, args.json)?;
+        }
+        print_reports_of(out, &inspected.reports, args, &mut exit)?;
+        match (inspected.error, inspected.archive) {
+            // The list of its files says what is in the archive.
+            (Some(InspectError::Open(OpenError::NotRead { .. })), Some(archive)) => {
+                if archive.traces.is_empty() {
                     exit = Exit::Failed;
                 }
-                continue;
             }
-            Err(error) if path.is_dir() => {
-                exit = Exit::Failed;
-                print_error(out, path, &format!("{}: {error}", path.display()), args.json)?;
-                continue;
-            }
-            // The reader of a single file finds the same error, or tells what is wrong with the archive.
-            Ok(None) | Err(_) => {}
-        }
-        let bar = ProgressBar::of(std::slice::from_ref(path));
-        let reports = Input::open_within(path, args.memory.limit())
-            .map_err(OpenError::from)
-            .map_err(InspectError::from)
-            .and_then(|input| inspect::inspect_all(&input));
-        drop(bar);
-        let reports = match reports {
-            Ok(reports) => reports,
-            Err(error) => {
+            (Some(error), _) => {
                 exit = Exit::Failed;
                 print_error(out, path, &exit::message(&error.into()), args.json)?;
-                continue;
             }
-        };
-        print_reports_of(out, &reports, args, &mut exit)?;
+            (None, _) => {}
+        }
     }
     out.flush()?;
     Ok(exit)
-}
-
-/// The reports of the method traces in the texts of an archive, as bug reports have them.
-fn contained_reports(archive: &Path, args: &InfoArgs) -> Vec<InputReport> {
-    let input = archive.is_file().then(|| Input::open_within(archive, args.memory.limit()).ok()).flatten();
-    let traces = input.as_ref().map(contained::method_traces).unwrap_or_default();
-    let mut reports = Vec::new();
-    for trace in &traces {
-        match inspect::inspect(trace) {
-            Ok(report) => reports.push(report),
-            Err(error) => complain(format_args!("tracebridge: {error}")),
-        }
-    }
-    reports
 }
 
 fn print_reports_of(

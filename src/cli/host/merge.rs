@@ -118,7 +118,7 @@ pub(super) struct WriteArgs {
 
 /// The formats that are read and written, for `--help`.
 fn formats_help() -> String {
-    let read: Vec<_> = formats::FORMATS.iter().map(|format| format.name).collect();
+    let read: Vec<_> = formats::FORMATS.iter().map(|format| format.id.name()).collect();
     let mut help = format!(
         "Formats that are read, by their contents (gzip or zstd may pack them):\n  {}\n\nFormats that are \
          written, by OUT's ending or --format:\n",

@@ -29,7 +29,7 @@ use super::{Exit, units};
 use crate::console::{TerminalWriter, complain};
 use crate::formats::input::Input;
 use crate::formats::unpack_budget::UnpackLimit;
-use crate::formats::{self, art_method};
+use crate::formats::{self, FormatId};
 use progress_bar::ProgressBar;
 
 pub use old_names::translate;
@@ -123,11 +123,11 @@ fn suggest_commands(word: &str) {
     }
     // What is read from a pipe would be missing later.
     let input = path.is_file().then(|| Input::open(path).ok()).flatten();
-    let commands = match input.map(|input| (formats::identify(&input).is_ok(), art_method::detect(&input))) {
-        Some((_, true)) => {
+    let commands = match input.map(|input| formats::identify(&input)) {
+        Some(Ok(FormatId::MethodTrace)) => {
             ["open FILE", "info FILE", "profile FILE", "convert FILE -o OUT.pftrace"].as_slice()
         }
-        Some((true, _)) => {
+        Some(Ok(_)) => {
             &["open FILE", "info FILE", "convert FILE -o OUT.pftrace", "merge FILE APP.trace -o OUT.pftrace"]
         }
         _ => &["info FILE"],

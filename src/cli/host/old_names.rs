@@ -1,9 +1,9 @@
 //! The names of old host programs, by which the binary can be called: `dmtracedump` and `traceview`.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::formats::art_method::open_files::files_of;
+use crate::formats::files_of;
 
 /// Turns a command line that calls the binary by the name of an old program into tracebridge's own. Another
 /// command line stays as it is.
@@ -25,7 +25,7 @@ pub fn translate(args: impl Iterator<Item = OsString>) -> Result<Vec<OsString>, 
 
 /// Completes the name of a trace that was given without its ending.
 fn complete(arg: &mut OsString) {
-    if let [file] = &files_of(Path::new(arg))[..] {
+    if let [file] = &files_of(&[PathBuf::from(&*arg)])[..] {
         *arg = file.into();
     }
 }

@@ -21,6 +21,8 @@ mod times;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 
+use data_encoding::HEXLOWER;
+
 use self::times::{Duration, Micros, SliceTrack};
 use super::Out;
 use super::thread_names::{SECOND_TRACK, method_track_id};
@@ -30,7 +32,6 @@ use super::track_builder::{
 };
 use super::writer_thread::WriterThread;
 use crate::formats::{CounterValue, Event, EventType, Flow, Value};
-use crate::text::hexadecimal;
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 /// The process that stands for the CPUs. No kernel has this pid: PID_MAX_LIMIT is 2^22.
@@ -336,7 +337,7 @@ impl TrackSink for ChromeJson {
                     },
                     Value::Str(s) => json_string(out, s),
                     Value::Bytes(bytes) => {
-                        json_string(out, hexadecimal(bytes).as_bytes());
+                        json_string(out, HEXLOWER.encode(bytes).as_bytes());
                     }
                 }
             }

@@ -13,14 +13,14 @@ pub(super) use self::launch_span::{LaunchEnd, LaunchFinder, begin_label};
 #[cfg(test)]
 pub(super) use self::run::Measure;
 pub(super) use self::run::{Kind, Run, RunMeter, state_name};
-use crate::statistics::{RankTest, median};
+use crate::statistics::{RankTest, median, middle_ranks};
 
 /// From this p-value on, a change is taken for noise.
 const NOISE_FROM_P: f64 = 0.05;
 /// The most rows of a table: those that changed most.
 const MAX_ROWS: usize = 1_000;
-/// The rows of each kind that are printed.
-const LINES_OF_A_KIND: usize = 3;
+/// The states, methods and slices that are printed: those that took, or changed, most.
+pub(super) const LINES_OF_A_KIND: usize = 5;
 
 /// One side of a comparison.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl RunSet {
     pub fn typical(runs: &[Run]) -> usize {
         let mut order: Vec<usize> = (0..runs.len()).collect();
         order.sort_by_key(|run| (runs[*run].total_ns, *run));
-        order.get(order.len().saturating_sub(1) / 2).copied().unwrap_or(0)
+        middle_ranks(order.len()).map_or(0, |[shorter, _]| order[shorter])
     }
 
     fn head(&self) -> Side {
@@ -177,17 +177,20 @@ fn rows(kind: Kind, old: &RunSet, new: &RunSet) -> Vec<Row> {
 /// The row of what took these times, and came so often, in each run.
 fn row(name: &str, kind: &'static str, old: (Vec<u64>, Vec<u64>), new: (Vec<u64>, Vec<u64>)) -> Row {
     let p = RankTest::of(&old.0, &new.0).map(|test| test.two_sided());
-    let found =
-        |(times, counts): &(Vec<u64>, Vec<u64>)| counts.iter().any(|count| *count > 0).then(|| median(times));
-    let (old_ns, new_ns) = (found(&old), found(&new));
+    let median_of = |values: &[u64]| median(values.iter().copied()).unwrap_or_default();
+    let found = |(times, counts): &(Vec<u64>, Vec<u64>)| {
+        counts.iter().any(|count| *count > 0).then(|| median_of(times))
+    };
+    let old_ns = found(&old);
+    let new_ns = found(&new);
     Row {
         name: name.to_owned(),
         kind,
         old_ns,
         new_ns,
         delta_ns: new_ns.unwrap_or(0).wrapping_sub(old_ns.unwrap_or(0)) as i64,
-        old_count: median(&old.1),
-        new_count: median(&new.1),
+        old_count: median_of(&old.1),
+        new_count: median_of(&new.1),
         p,
         noise: p.map(|p| p >= NOISE_FROM_P),
         old_at_ns: None,

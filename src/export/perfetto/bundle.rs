@@ -11,8 +11,9 @@ use super::packet::packet;
 use crate::formats::perfetto::fields::{
     compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field, trace_packet,
 };
-use crate::formats::perfetto::wire::write::{bytes, message, string, uint, varint};
+use crate::formats::perfetto::wire::write::{bytes, message, string, uint};
 use crate::formats::{Event, EventType};
+use crate::varint;
 
 /// A bundle is closed once its payload has this many bytes.
 const MAX_BUNDLE_BYTES: usize = 64 << 10;
@@ -116,16 +117,16 @@ struct CompactColumns {
 /// Appends an element of a packed array of `int32` or `int64`.
 #[inline]
 fn packed_int(out: &mut Vec<u8>, value: i64) {
-    varint(out, value as u64);
+    varint::push(out, value as u64);
 }
 
 impl CompactColumns {
     fn push(&mut self, ts: u64, pid: i64, prio: i64, comm: usize) {
-        varint(&mut self.timestamp, ts.wrapping_sub(self.last));
+        varint::push(&mut self.timestamp, ts.wrapping_sub(self.last));
         self.last = ts;
         packed_int(&mut self.pid, pid);
         packed_int(&mut self.prio, prio);
-        varint(&mut self.comm, comm as u64);
+        varint::push(&mut self.comm, comm as u64);
     }
 
     fn clear(&mut self) {

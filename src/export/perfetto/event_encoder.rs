@@ -4,13 +4,14 @@
 //! fields of the message. Event types without a message of their own in Perfetto become
 //! `GenericFtraceEvent` messages.
 
+use data_encoding::HEXLOWER;
+
 use super::kernel_symbols::{KernelSymbols, is_function_field};
 use crate::formats::perfetto::event_table::{self, MessageField, ProtoType};
 use crate::formats::perfetto::fields::{ftrace_event, generic_ftrace_event, generic_ftrace_event_field};
 use crate::formats::perfetto::wire::write::{bytes, message, string, uint};
 use crate::formats::{Event, EventType, Field, FieldType, Payload, Value};
 use crate::ftrace::{Endian, task_state};
-use crate::text::hexadecimal;
 
 /// Encodes events of one type.
 pub(super) enum EventEncoder {
@@ -123,7 +124,7 @@ fn generic_value(out: &mut Vec<u8>, value: Value<'_>) {
         Value::Str(s) => string(out, field::STR_VALUE, s),
         Value::Int(v) => uint(out, field::INT_VALUE, v as u64),
         Value::Uint(v) => uint(out, field::UINT_VALUE, v),
-        Value::Bytes(b) => string(out, field::STR_VALUE, hexadecimal(b).as_bytes()),
+        Value::Bytes(b) => string(out, field::STR_VALUE, HEXLOWER.encode(b).as_bytes()),
     }
 }
 

@@ -32,7 +32,7 @@ use self::method_tracks::{MethodTrack, MethodTracks};
 use self::own_tracks::OwnTracks;
 use self::packet::{FreeIds, packet, timestamp};
 use self::pass_through::PassedInputs;
-pub(super) use self::pass_through::{copy, is_perfetto_trace};
+pub(super) use self::pass_through::copy;
 use super::Out;
 use super::thread_names::ThreadNames;
 use super::writer_thread::WriterThread;
@@ -46,7 +46,10 @@ use crate::formats::perfetto::fields::{
 };
 use crate::formats::perfetto::track_table::INPUTS_TRACK as INPUTS_TRACK_NAME;
 use crate::formats::perfetto::wire::write::{double, message, string, uint};
-use crate::formats::{Event, EventType, EventTypeId, Head, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent};
+use crate::formats::{
+    Event, EventType, EventTypeId, FormatId, Head, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
+    has_format,
+};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::text::file_name;
 use crate::timeline::{Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
@@ -87,7 +90,7 @@ impl<'a> PerfettoWriter<'a> {
     /// obfuscated names in them back.
     pub(super) fn passing(out: Out, inputs: &'a [Input], mapping: Option<&'a Mapping<'a>>) -> Self {
         let writer = PerfettoWriter::new(out);
-        if !inputs.iter().any(is_perfetto_trace) {
+        if !inputs.iter().any(|input| has_format(input, FormatId::Perfetto)) {
             return writer;
         }
         let (passed, ids) = PassedInputs::new(inputs, mapping);

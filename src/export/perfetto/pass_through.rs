@@ -34,15 +34,10 @@ use crate::formats::perfetto::packets::cut_packet;
 use crate::formats::perfetto::scan::TraceScan;
 use crate::formats::perfetto::wire::read::fields;
 use crate::formats::trace_dat::Release;
-use crate::formats::{identify, perfetto};
+use crate::formats::{FormatId, has_format};
 
 /// Packets are written in pieces of about this size, bytes.
 const PIECE_BYTES: usize = 4 << 20;
-
-/// Whether an input is a Perfetto trace.
-pub(in crate::export) fn is_perfetto_trace(input: &Input) -> bool {
-    identify(input).is_ok_and(|format| format.name == perfetto::NAME)
-}
 
 /// Copies every packet of `input` to `out`, and counts what the packets hold.
 ///
@@ -86,7 +81,7 @@ impl<'a> PassedInputs<'a> {
     /// obfuscated names back.
     pub(super) fn new(inputs: &'a [Input], mapping: Option<&'a Mapping<'a>>) -> (PassedInputs<'a>, FreeIds) {
         let perfetto: Vec<(usize, &Input)> =
-            inputs.iter().enumerate().filter(|(_, input)| is_perfetto_trace(input)).collect();
+            inputs.iter().enumerate().filter(|(_, input)| has_format(input, FormatId::Perfetto)).collect();
         let bytes = perfetto.iter().map(|(_, input)| input.len() as u64).sum();
         let (mut sequences, mut uuids) = (IdFilter::for_bytes(bytes), IdFilter::for_bytes(bytes));
         let traces: Vec<(usize, &Input, TraceIds)> = perfetto

@@ -9,9 +9,10 @@ use crate::formats::perfetto::fields::{
     trace_packet_defaults, track_descriptor, track_event, track_event_defaults,
 };
 use crate::formats::perfetto::packets::decompress;
-use crate::formats::perfetto::wire::read::{WireValue, fields, packed_varints};
-use crate::formats::perfetto::wire::write::{bytes, string, uint, varint};
+use crate::formats::perfetto::wire::read::{WireValue, fields};
+use crate::formats::perfetto::wire::write::{bytes, string, uint};
 use crate::formats::unpack_budget::UnpackBudget;
+use crate::varint;
 
 /// The changes to the packets of one trace.
 #[derive(Default)]
@@ -154,11 +155,11 @@ impl PacketRewriter<'_> {
                 None => false,
             },
             WireValue::Bytes(array) => {
-                if !packed_varints(array).any(|uuid| new(uuid).is_some()) {
+                if !varint::all(array).any(|uuid| new(uuid).is_some()) {
                     return false;
                 }
                 let mut packed = Vec::new();
-                packed_varints(array).for_each(|uuid| varint(&mut packed, new(uuid).unwrap_or(uuid)));
+                varint::all(array).for_each(|uuid| varint::push(&mut packed, new(uuid).unwrap_or(uuid)));
                 bytes(out, number, &packed);
                 true
             }

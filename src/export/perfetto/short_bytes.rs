@@ -2,8 +2,10 @@
 //! which are written without a loop and without a branch on the lengths of their varints: the processor
 //! predicts such branches wrongly every other time.
 
-/// Numbers below this have varints of at most four bytes, which [`ShortBytes`] can encode.
-pub(super) const SHORT_VARINT_LIMIT: u64 = 1 << 28;
+use crate::varint;
+
+/// Numbers below this have varints that [`ShortBytes`] can encode.
+pub(super) const SHORT_VARINT_LIMIT: u64 = varint::FOUR_BYTES;
 
 /// Up to eight bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,13 +27,8 @@ impl ShortBytes {
     /// The varint of a number below [`SHORT_VARINT_LIMIT`].
     #[inline(always)]
     pub(super) const fn varint(value: u64) -> ShortBytes {
-        let digits =
-            value & 0x7f | (value & 0x3f80) << 1 | (value & 0x001f_c000) << 2 | (value & 0x0fe0_0000) << 3;
-        // One byte for each seven bits that the number has.
-        let bits = 64 - (value | 1).leading_zeros() as usize;
-        let len = (bits * 9 + 64) / 64;
-        let continued = 0x8080_8080 & ((1 << (8 * (len - 1))) - 1);
-        ShortBytes { bytes: digits | continued, len }
+        let (bytes, len) = varint::up_to_four_bytes(value);
+        ShortBytes { bytes, len }
     }
 
     /// A varint field: `tag` and `value` are below [`SHORT_VARINT_LIMIT`].
@@ -74,14 +71,13 @@ pub(super) fn write(room: &mut Room, pieces: [ShortBytes; ROOM_PIECES]) -> usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::perfetto::wire::write;
 
     #[test]
     fn a_short_varint_is_the_same_as_any_varint() {
         for bits in 0..28 {
             for value in [1 << bits, (1 << bits) - 1, (1 << bits) | 1, 0x0aaa_aaaa & ((1 << bits) - 1)] {
                 let mut expected = Vec::new();
-                write::varint(&mut expected, value);
+                varint::push(&mut expected, value);
                 assert_eq!(ShortBytes::varint(value), ShortBytes::new(&expected), "{value}");
             }
         }

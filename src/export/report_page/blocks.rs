@@ -4,21 +4,20 @@
 //! A block is compressed in pieces, on several threads at a time: the pieces of a DEFLATE stream that end at
 //! byte boundaries need nothing of each other.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use data_encoding::BASE64;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use serde::Serialize;
 
-use super::base64::Base64Writer;
-use crate::workers::worker_count;
+use crate::workers::{Collector, Ordered, worker_count};
 
 /// A block is complete when it has this size, bytes. A track is never divided, so that a block may be larger.
 const BLOCK_BYTES: usize = 2 << 20;
 /// How much is compressed at a time, bytes.
 const PIECE_BYTES: usize = 1 << 20;
+/// How many pieces are on their way for each thread.
+const PIECES_PER_WORKER: usize = 3;
 /// More threads than this would wait for the one that collects the columns.
 const MAX_WORKERS: usize = 8;
 
@@ -28,7 +27,6 @@ const COMMENT_END: &[u8] = b"-->\n";
 
 /// A piece of a block on its way to a worker thread.
 struct Piece {
-    number: usize,
     bytes: Vec<u8>,
     /// Whether the block ends with this piece.
     is_last: bool,
@@ -41,53 +39,52 @@ pub(super) struct Place {
     pub offset: usize,
 }
 
-/// Writes blocks to `out`.
-pub(super) struct BlockWriter<W: Write> {
+/// Writes packed pieces as comments.
+struct CommentOutput<W: Write> {
     out: W,
-    /// The contents of the block that is being filled.
-    pub block: Vec<u8>,
-    blocks: usize,
-    to_pack: Option<Sender<Piece>>,
-    packed: Receiver<io::Result<Piece>>,
-    workers: Vec<JoinHandle<()>>,
-    sent: usize,
-    written: usize,
-    /// Packed pieces that wait for earlier ones.
-    waiting: BTreeMap<usize, Piece>,
     base64: Base64Writer,
     in_comment: bool,
 }
 
-impl<W: Write> BlockWriter<W> {
-    pub fn new(out: W) -> io::Result<BlockWriter<W>> {
-        let count = worker_count(MAX_WORKERS);
-        let (to_pack, pieces) = bounded::<Piece>(2 * count);
-        let (done, packed) = unbounded();
-        let mut workers = Vec::new();
-        for _ in 0..count {
-            let (pieces, done) = (pieces.clone(), done.clone());
-            workers.push(std::thread::Builder::new().spawn(move || {
-                for piece in pieces {
-                    let bytes = pack(&piece.bytes, piece.is_last);
-                    if done.send(bytes.map(|bytes| Piece { bytes, ..piece })).is_err() {
-                        break;
-                    }
-                }
-            })?);
+impl<W: Write> Collector for CommentOutput<W> {
+    type Item = io::Result<Piece>;
+    type Error = io::Error;
+
+    fn take(&mut self, piece: io::Result<Piece>) -> io::Result<()> {
+        let piece = piece?;
+        if !std::mem::replace(&mut self.in_comment, true) {
+            self.out.write_all(COMMENT_START)?;
         }
-        Ok(BlockWriter {
-            out,
-            block: Vec::new(),
-            blocks: 0,
-            to_pack: Some(to_pack),
-            packed,
-            workers,
-            sent: 0,
-            written: 0,
-            waiting: BTreeMap::new(),
-            base64: Base64Writer::default(),
-            in_comment: false,
-        })
+        self.base64.write(&piece.bytes, &mut self.out)?;
+        if piece.is_last {
+            self.base64.finish(&mut self.out)?;
+            self.out.write_all(COMMENT_END)?;
+            self.in_comment = false;
+        }
+        Ok(())
+    }
+}
+
+/// Writes blocks to `out`.
+pub(super) struct BlockWriter<W: Write + Send + 'static> {
+    /// The contents of the block that is being filled.
+    pub block: Vec<u8>,
+    blocks: usize,
+    /// `None` after an error.
+    pieces: Option<Ordered<Piece, CommentOutput<W>>>,
+}
+
+impl<W: Write + Send + 'static> BlockWriter<W> {
+    pub fn new(out: W) -> BlockWriter<W> {
+        BlockWriter::with_threads(out, worker_count(MAX_WORKERS))
+    }
+
+    fn with_threads(out: W, threads: usize) -> BlockWriter<W> {
+        let output = CommentOutput { out, base64: Base64Writer::default(), in_comment: false };
+        let pieces = Ordered::new(threads, PIECES_PER_WORKER * threads, output, || {
+            |piece: Piece| pack(&piece.bytes, piece.is_last).map(|bytes| Piece { bytes, ..piece })
+        });
+        BlockWriter { block: Vec::new(), blocks: 0, pieces: Some(pieces) }
     }
 
     /// The place of what is appended next to [`BlockWriter::block`].
@@ -113,37 +110,22 @@ impl<W: Write> BlockWriter<W> {
     fn end_block(&mut self) -> io::Result<()> {
         self.blocks += 1;
         let block = std::mem::take(&mut self.block);
-        let pieces = block.len().div_ceil(PIECE_BYTES).max(1);
-        for number in 0..pieces {
+        let count = block.len().div_ceil(PIECE_BYTES).max(1);
+        for number in 0..count {
             let end = block.len().min((number + 1) * PIECE_BYTES);
             let bytes = block[number * PIECE_BYTES..end].to_vec();
-            let piece = Piece { number: self.sent, bytes, is_last: number + 1 == pieces };
-            self.sent += 1;
-            let Some(to_pack) = &self.to_pack else { continue };
-            to_pack.send(piece).map_err(|_| io::Error::other("no thread that compresses is left"))?;
-            while let Ok(piece) = self.packed.try_recv() {
-                self.take(piece?)?;
+            let piece = Piece { bytes, is_last: number + 1 == count };
+            let is_taken = self.pieces.as_mut().is_some_and(|pieces| pieces.push(piece));
+            if !is_taken {
+                return self.finish_pieces().map(drop);
             }
         }
         Ok(())
     }
 
-    /// Writes a packed piece, and those that waited for it.
-    fn take(&mut self, piece: Piece) -> io::Result<()> {
-        self.waiting.insert(piece.number, piece);
-        while let Some(piece) = self.waiting.remove(&self.written) {
-            self.written += 1;
-            if !std::mem::replace(&mut self.in_comment, true) {
-                self.out.write_all(COMMENT_START)?;
-            }
-            self.base64.write(&piece.bytes, &mut self.out)?;
-            if piece.is_last {
-                self.base64.finish(&mut self.out)?;
-                self.out.write_all(COMMENT_END)?;
-                self.in_comment = false;
-            }
-        }
-        Ok(())
+    fn finish_pieces(&mut self) -> io::Result<W> {
+        let pieces = self.pieces.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok(pieces.finish()?.out)
     }
 
     /// Writes everything that is not written yet, and returns the output.
@@ -151,17 +133,44 @@ impl<W: Write> BlockWriter<W> {
         if !self.block.is_empty() {
             self.end_block()?;
         }
-        self.to_pack = None;
-        while self.written < self.sent {
-            let piece = self.packed.recv().map_err(|_| io::Error::other("a thread that compresses ended"))?;
-            self.take(piece?)?;
-        }
-        for worker in self.workers.drain(..) {
-            let _ = worker.join();
-        }
-        Ok(self.out)
+        self.finish_pieces()
     }
 }
+
+/// Writes bytes that come in pieces as base64 (RFC 4648, section 4).
+#[derive(Default)]
+struct Base64Writer {
+    /// Bytes that are not encoded yet: fewer than a group between two calls.
+    rest: Vec<u8>,
+    text: String,
+}
+
+impl Base64Writer {
+    /// The bytes that four characters stand for: only the last group of a text is shorter.
+    const GROUP_BYTES: usize = 3;
+
+    fn write(&mut self, bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+        self.rest.extend_from_slice(bytes);
+        let whole = self.rest.len() / Base64Writer::GROUP_BYTES * Base64Writer::GROUP_BYTES;
+        self.encode(whole, out)
+    }
+
+    /// Ends the text with the padding that it needs.
+    fn finish(&mut self, out: &mut impl Write) -> io::Result<()> {
+        self.encode(self.rest.len(), out)
+    }
+
+    fn encode(&mut self, len: usize, out: &mut impl Write) -> io::Result<()> {
+        self.text.clear();
+        BASE64.encode_append(&self.rest[..len], &mut self.text);
+        self.rest.drain(..len);
+        out.write_all(self.text.as_bytes())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the compressor makes no progress")]
+struct NoProgress;
 
 /// Compresses one piece of a DEFLATE stream. A piece that is not the last one ends at a byte boundary.
 fn pack(bytes: &[u8], is_last: bool) -> io::Result<Vec<u8>> {
@@ -180,8 +189,44 @@ fn pack(bytes: &[u8], is_last: bool) -> io::Result<Vec<u8>> {
             return Ok(out);
         }
         if packer.total_out() == written && out.len() < out.capacity() {
-            return Err(io::Error::other("the compressor makes no progress"));
+            return Err(io::Error::other(NoProgress));
         }
         out.reserve(out.capacity().max(1 << 12));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_any_size_give_the_text_that_the_standard_gives() {
+        let cases = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")];
+        for (plain, text) in cases {
+            for size in 1..=7 {
+                let mut writer = Base64Writer::default();
+                let mut out = Vec::new();
+                for piece in plain.as_bytes().chunks(size) {
+                    writer.write(piece, &mut out).unwrap();
+                }
+                writer.finish(&mut out).unwrap();
+                assert_eq!(String::from_utf8(out).unwrap(), text, "in pieces of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_the_same_whatever_the_number_of_threads() {
+        let written = [0, 1, 3].map(|threads| {
+            let mut blocks = BlockWriter::with_threads(Vec::new(), threads);
+            for number in 0..5u8 {
+                blocks.block = vec![number; 2 * PIECE_BYTES + 7];
+                blocks.end_if_full().unwrap();
+            }
+            assert_eq!(blocks.json(&"the index").unwrap(), 5);
+            blocks.finish().unwrap()
+        });
+        assert_eq!(written[0].windows(COMMENT_END.len()).filter(|end| *end == COMMENT_END).count(), 6);
+        assert!(written[1..].iter().all(|other| *other == written[0]));
     }
 }

@@ -6,7 +6,7 @@
 
 use serde::ser::{Serialize, Serializer};
 
-use crate::formats::perfetto::wire::read::packed_varints;
+use crate::varint;
 
 /// The deepest level that the page's column holds.
 const MAX_DEPTH: usize = u16::MAX as usize;
@@ -76,27 +76,6 @@ impl Base<'_> {
     }
 }
 
-/// Appends unsigned LEB128.
-#[inline]
-pub(super) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// The zigzag number of a value: 0, -1, 1, -2 … are 0, 1, 2, 3 …
-#[inline]
-pub(super) fn zigzag(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)) as u64
-}
-
-/// The value that has this zigzag number.
-fn unzigzag(number: u64) -> i64 {
-    (number >> 1) as i64 ^ -((number & 1) as i64)
-}
-
 /// A column of times that never decrease.
 #[derive(Default)]
 pub(super) struct Times {
@@ -116,7 +95,7 @@ impl Times {
             Some((_, last)) => {
                 let ts = ts.max(*last);
                 let delta = ts - *last;
-                push_varint(&mut self.deltas, delta);
+                varint::push(&mut self.deltas, delta);
                 self.is_finer |= !delta.is_multiple_of(MICROSECOND);
                 *last = ts;
                 ts
@@ -138,7 +117,7 @@ impl Times {
 
     fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
         if let Some(first) = self.first() {
-            push_varint(out, first.saturating_sub(base.start));
+            varint::push(out, first.saturating_sub(base.start));
             out.extend_from_slice(&self.deltas);
         }
     }
@@ -154,8 +133,8 @@ impl Times {
             return self.encode(base, out);
         }
         let Some(first) = self.first() else { return };
-        push_varint(out, first.saturating_sub(base.start));
-        packed_varints(&self.deltas).for_each(|delta| push_varint(out, delta / MICROSECOND));
+        varint::push(out, first.saturating_sub(base.start));
+        varint::all(&self.deltas).for_each(|delta| varint::push(out, delta / MICROSECOND));
     }
 }
 
@@ -214,10 +193,10 @@ impl Spans {
         self.durations.push(ts);
         self.clamped += u64::from(depth > MAX_DEPTH);
         let depth = depth.min(MAX_DEPTH);
-        push_varint(&mut self.depths, zigzag(depth as i64 - self.last_depth));
+        varint::push(&mut self.depths, varint::zigzag(depth as i64 - self.last_depth));
         self.last_depth = depth as i64;
         self.levels = self.levels.max(depth + 1);
-        push_varint(&mut self.labels, label.into());
+        varint::push(&mut self.labels, label.into());
         number
     }
 
@@ -300,11 +279,11 @@ impl Spans {
 
     /// The depth, the label and the length in ns of each slice, once all have ended.
     pub fn slices(&self) -> impl Iterator<Item = (usize, u32, u64)> {
-        let depths = packed_varints(&self.depths).scan(0, |depth, step| {
-            *depth += unzigzag(step);
+        let depths = varint::all(&self.depths).scan(0, |depth, step| {
+            *depth += varint::unzigzag(step);
             Some(*depth as usize)
         });
-        let labels = packed_varints(&self.labels).map(|label| label as u32);
+        let labels = varint::all(&self.labels).map(|label| label as u32);
         depths.zip(labels).zip(&self.durations).map(|((depth, label), length)| (depth, label, *length))
     }
 }
@@ -344,12 +323,12 @@ impl Columns for Spans {
     fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
         self.starts.encode_with_factor(base, out);
         let factor = factor_of(self.durations.iter().copied());
-        self.durations.iter().for_each(|duration| push_varint(out, duration / factor));
+        self.durations.iter().for_each(|duration| varint::push(out, duration / factor));
         out.extend_from_slice(&self.depths);
         out.extend_from_slice(&self.labels);
         if self.has_cpu {
             let factor = factor_of(self.cpu.iter().copied());
-            self.cpu.iter().for_each(|cpu| push_varint(out, cpu / factor));
+            self.cpu.iter().for_each(|cpu| varint::push(out, cpu / factor));
         }
         if !self.flags.is_empty() {
             let start = out.len();
@@ -360,11 +339,11 @@ impl Columns for Spans {
             let mut args = self.args.iter().peekable();
             for number in 0..self.durations.len() as u32 {
                 let args = args.next_if(|(of, _)| *of == number);
-                push_varint(out, args.map_or(0, |(_, args)| u64::from(*args) + 1));
+                varint::push(out, args.map_or(0, |(_, args)| u64::from(*args) + 1));
             }
         }
         for tid in self.tids.iter().flatten() {
-            push_varint(out, base.thread_or_none(*tid));
+            varint::push(out, base.thread_or_none(*tid));
         }
     }
 }
@@ -394,9 +373,9 @@ pub(super) struct States {
 impl States {
     pub fn push(&mut self, (start, end): (u64, u64), state: u32, cpu: Option<u32>, waker: Option<i32>) {
         let start = self.starts.push(start);
-        push_varint(&mut self.durations, end.saturating_sub(start));
-        push_varint(&mut self.states, state.into());
-        push_varint(&mut self.cpus, cpu.map_or(0, |cpu| u64::from(cpu) + 1));
+        varint::push(&mut self.durations, end.saturating_sub(start));
+        varint::push(&mut self.states, state.into());
+        varint::push(&mut self.cpus, cpu.map_or(0, |cpu| u64::from(cpu) + 1));
         self.wakers.push(waker.unwrap_or(0));
         self.end = self.end.max(end);
     }
@@ -423,7 +402,7 @@ impl Columns for States {
             .into_iter()
             .for_each(|column| out.extend_from_slice(column));
         for waker in &self.wakers {
-            push_varint(out, if *waker > 0 { base.thread_or_none(*waker) } else { 0 });
+            varint::push(out, if *waker > 0 { base.thread_or_none(*waker) } else { 0 });
         }
     }
 }
@@ -442,8 +421,8 @@ impl Instants {
     pub fn push(&mut self, ts: u64, label: u32, args: Option<u32>) {
         self.times.push(ts);
         self.count += 1;
-        push_varint(&mut self.labels, label.into());
-        push_varint(&mut self.args, args.map_or(0, |args| u64::from(args) + 1));
+        varint::push(&mut self.labels, label.into());
+        varint::push(&mut self.args, args.map_or(0, |args| u64::from(args) + 1));
         self.has_args |= args.is_some();
     }
 }
@@ -515,7 +494,7 @@ impl Columns for Counter {
         self.times.encode(base, out);
         let mut last = 0;
         for value in &self.whole {
-            push_varint(out, zigzag(value.wrapping_sub(last)));
+            varint::push(out, varint::zigzag(value.wrapping_sub(last)));
             last = *value;
         }
         self.fractions.iter().flatten().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
@@ -560,8 +539,8 @@ impl Columns for Losses {
         let start = |period: &(u64, u64, _)| period.0.max(base.start);
         self.periods.iter().for_each(|period| _ = starts.push(start(period)));
         starts.encode(base, out);
-        self.periods.iter().for_each(|period| push_varint(out, period.1.saturating_sub(start(period))));
-        self.periods.iter().for_each(|(_, _, count)| push_varint(out, count.unwrap_or(0)));
+        self.periods.iter().for_each(|period| varint::push(out, period.1.saturating_sub(start(period))));
+        self.periods.iter().for_each(|(_, _, count)| varint::push(out, count.unwrap_or(0)));
     }
 }
 
@@ -591,8 +570,10 @@ impl Columns for Arrows {
         let mut from = Times::default();
         self.list.iter().for_each(|arrow| _ = from.push(arrow.0));
         from.encode(base, out);
-        self.list.iter().for_each(|arrow| push_varint(out, zigzag(arrow.1.wrapping_sub(arrow.0) as i64)));
-        self.list.iter().for_each(|arrow| push_varint(out, arrow.2 as u64));
-        self.list.iter().for_each(|arrow| push_varint(out, arrow.3 as u64));
+        self.list
+            .iter()
+            .for_each(|arrow| varint::push(out, varint::zigzag(arrow.1.wrapping_sub(arrow.0) as i64)));
+        self.list.iter().for_each(|arrow| varint::push(out, arrow.2 as u64));
+        self.list.iter().for_each(|arrow| varint::push(out, arrow.3 as u64));
     }
 }

@@ -3,7 +3,6 @@
 //!
 //! A page may also hold the trace as text, where every reader of systrace's pages looks for it.
 
-mod base64;
 mod blocks;
 mod collector;
 mod columns;
@@ -56,6 +55,16 @@ struct SharedOut(Arc<Mutex<Out>>);
 impl SharedOut {
     fn lock(&self) -> MutexGuard<'_, Out> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for SharedOut {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.lock().flush()
     }
 }
 
@@ -171,10 +180,9 @@ impl TimelineSink for ReportWriter {
             self.out.lock().write_all(b"</script>\n")?;
         }
         self.trace.finish(summary)?;
-        let mut out = self.out.lock();
-        let mut data = PageData::new(&mut *out)?;
+        let mut data = PageData::new(self.out.clone());
         data.add(TraceRole::Only, &mut self.trace, summary)?;
-        end_page(data.finish(None)?)
+        end_page(&mut data.finish(None)?)
     }
 
     fn notes(&mut self) -> Vec<String> {

@@ -32,15 +32,15 @@ impl TraceRole {
 }
 
 /// Writes the data of a page to `W`.
-pub(in crate::export) struct PageData<W: Write> {
+pub(in crate::export) struct PageData<W: Write + Send + 'static> {
     blocks: BlockWriter<W>,
     /// The entries of the directory.
     traces: Vec<Value>,
 }
 
-impl<W: Write> PageData<W> {
-    pub fn new(out: W) -> io::Result<PageData<W>> {
-        Ok(PageData { blocks: BlockWriter::new(out)?, traces: Vec::new() })
+impl<W: Write + Send + 'static> PageData<W> {
+    pub fn new(out: W) -> PageData<W> {
+        PageData { blocks: BlockWriter::new(out), traces: Vec::new() }
     }
 
     /// Adds a trace that has been collected whole. The page shows the first one first.

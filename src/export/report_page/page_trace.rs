@@ -48,7 +48,7 @@ impl PageTrace {
     }
 
     /// Writes the trace's blocks, and returns the number of the index's block.
-    pub(super) fn write<W: Write>(
+    pub(super) fn write<W: Write + Send + 'static>(
         &mut self,
         summary: &MergeSummary,
         blocks: &mut BlockWriter<W>,

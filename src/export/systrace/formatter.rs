@@ -3,20 +3,20 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::line::{EventPrinter, LineColumns};
-use super::ordered_output::{OrderedOutput, Piece};
 use crate::export::Out;
 use crate::export::record_batch::RecordBatch;
 use crate::export::thread_names::ThreadNames;
 use crate::formats::{Event, EventType, EventTypeId};
 use crate::ftrace::Endian;
 use crate::ftrace::print_fmt::piece_writer::{PieceRoom, PieceWriter};
+use crate::workers::{Collector, Ordered, worker_count};
 
-/// How many batches exist for each printing thread. Together with the size of a batch this bounds the memory.
+/// How many batches are on their way for each printing thread. Together with the size of a batch this bounds
+/// the memory.
 const BATCHES_PER_THREAD: usize = 4;
 /// The most printing threads. More of them would only wait for the thread that reads.
 const MAX_PRINTING_THREADS: usize = 6;
@@ -70,88 +70,106 @@ impl EventBatch {
     }
 }
 
-impl Piece for EventBatch {
-    fn made(&self) -> &[u8] {
-        &self.lines
-    }
+/// Writes printed batches, and hands them back empty.
+struct LineOutput {
+    out: Out,
+    freed: Sender<EventBatch>,
+}
 
-    fn cleared(mut self) -> EventBatch {
-        self.records.clear();
-        self.lines.clear();
-        self
+impl Collector for LineOutput {
+    type Item = EventBatch;
+    type Error = io::Error;
+
+    fn take(&mut self, mut batch: EventBatch) -> io::Result<()> {
+        self.out.write_all(&batch.lines)?;
+        batch.records.clear();
+        batch.lines.clear();
+        // Nobody wants the batch any more where the channel is full or closed.
+        let _ = self.freed.try_send(batch);
+        Ok(())
     }
 }
 
 /// The threads that print and write, and the batch that is being filled.
 pub(super) struct LineFormatter {
     pub(super) batch: EventBatch,
-    /// The number of the batch that is being filled.
-    next: u64,
-    /// Where full batches go; `None` once the output is finished.
-    jobs: Option<Sender<(u64, EventBatch)>>,
     /// Empty batches, which come back when they are written.
     free: Receiver<EventBatch>,
-    printing: Vec<JoinHandle<()>>,
-    output: Arc<OrderedOutput<EventBatch>>,
-    /// Why a thread could not be started: no memory, or too many threads.
-    not_started: Option<io::Error>,
+    /// `None` once the output is finished.
+    jobs: Option<Ordered<EventBatch, LineOutput>>,
 }
 
 impl LineFormatter {
     pub(super) fn new(out: Out) -> LineFormatter {
-        let threads = crate::workers::worker_count(MAX_PRINTING_THREADS);
-        let in_flight = threads * BATCHES_PER_THREAD;
-        let (jobs, to_print) = bounded::<(u64, EventBatch)>(in_flight);
-        let (freed, free) = bounded(in_flight);
-        for _ in 0..in_flight {
-            let _ = freed.send(EventBatch::default());
-        }
-        let output = Arc::new(OrderedOutput::new(out, freed));
-        let printing = (0..threads).map(|_| {
-            let (to_print, output) = (to_print.clone(), output.clone());
-            Builder::new().spawn(move || {
-                let _guard = output.guard();
-                let (mut columns, mut room) = (LineColumns::default(), PieceRoom::default());
-                for (number, mut batch) in to_print {
-                    batch.print(&mut columns, &mut room);
-                    if !output.write(number, batch) {
-                        break;
-                    }
-                }
-            })
-        });
-        let (printing, not_started) = match printing.collect::<io::Result<_>>() {
-            Ok(printing) => (printing, None),
-            Err(error) => (Vec::new(), Some(error)),
-        };
-        let batch = EventBatch::default();
-        LineFormatter { batch, next: 0, jobs: Some(jobs), free, printing, output, not_started }
+        LineFormatter::with_threads(out, worker_count(MAX_PRINTING_THREADS))
     }
 
-    /// Hands the batch to the printing threads. Its lines show the names and processes that `threads` holds
-    /// now.
+    fn with_threads(out: Out, threads: usize) -> LineFormatter {
+        let in_flight = threads.max(1) * BATCHES_PER_THREAD;
+        let (freed, free) = bounded(in_flight);
+        let jobs = Ordered::new(threads, in_flight, LineOutput { out, freed }, || {
+            let mut columns = LineColumns::default();
+            let mut room = PieceRoom::default();
+            move |mut batch: EventBatch| {
+                batch.print(&mut columns, &mut room);
+                batch
+            }
+        });
+        LineFormatter { batch: EventBatch::default(), free, jobs: Some(jobs) }
+    }
+
+    /// Hands the batch to the printing threads; waits while too many batches are on their way. Its lines show
+    /// the names and processes that `threads` holds now.
     pub(super) fn flush(&mut self, printers: &Printers, threads: &Arc<ThreadNames>) -> io::Result<()> {
         self.batch.printers = printers.clone();
         self.batch.threads = threads.clone();
-        // Waits until a written batch is free again. This wait bounds the memory.
-        let Ok(empty) = self.free.recv() else { return self.finish() };
+        let empty = self.free.try_recv().unwrap_or_default();
         let full = std::mem::replace(&mut self.batch, empty);
-        let number = self.next;
-        self.next += 1;
-        match &self.jobs {
-            Some(jobs) if jobs.send((number, full)).is_ok() => Ok(()),
-            _ => self.finish(),
-        }
+        let is_taken = self.jobs.as_mut().is_some_and(|jobs| jobs.push(full));
+        if is_taken { Ok(()) } else { self.finish() }
     }
 
     /// Waits until everything is written. An error of the output is returned here at the latest.
     pub(super) fn finish(&mut self) -> io::Result<()> {
-        self.jobs = None;
-        if let Some(error) = self.not_started.take() {
-            return Err(error);
+        let Some(jobs) = self.jobs.take() else { return Ok(()) };
+        jobs.finish()?.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
         }
-        // What a thread that ended unexpectedly has not printed is missing in the output, which says so.
-        self.printing.drain(..).for_each(|thread| drop(thread.join()));
-        self.output.finish(self.next)
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn batches_are_written_in_their_order_with_and_without_threads() {
+        for threads in [0, 1, 3] {
+            let written = Written::default();
+            let mut lines = LineFormatter::with_threads(Box::new(written.clone()), threads);
+            let mut expected = Vec::new();
+            for number in 0..100 {
+                let line = format!("line {number}\n");
+                expected.extend_from_slice(line.as_bytes());
+                lines.batch.complete_line(|out| out.extend_from_slice(line.as_bytes()));
+                lines.flush(&Printers::default(), &Arc::default()).unwrap();
+            }
+            lines.finish().unwrap();
+            assert_eq!(*written.0.lock().unwrap(), expected, "{threads} threads");
+        }
     }
 }

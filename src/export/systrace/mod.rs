@@ -7,7 +7,6 @@
 
 mod formatter;
 mod line;
-mod ordered_output;
 
 use std::collections::HashMap;
 use std::io;

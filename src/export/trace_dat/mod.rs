@@ -54,11 +54,26 @@ struct DatWriter {
     unfit_flags: u64,
 }
 
+/// Why an event cannot be written.
+#[derive(Debug, thiserror::Error)]
+enum DatWriteError {
+    #[error("CPU {0} is more than any machine has ({MAX_CPUS})")]
+    CpuNumber(u32),
+    #[error("more types of events than a trace.dat has ids for (65,535)")]
+    TooManyTypes,
+}
+
+impl From<DatWriteError> for io::Error {
+    fn from(error: DatWriteError) -> io::Error {
+        io::Error::other(error)
+    }
+}
+
 impl DatWriter {
     /// The page that a CPU is filling.
     fn page(&mut self, cpu: u32) -> io::Result<&mut PageWriter> {
         if cpu >= MAX_CPUS {
-            return Err(io::Error::other(format!("CPU {cpu} is more than any machine has ({MAX_CPUS})")));
+            return Err(DatWriteError::CpuNumber(cpu).into());
         }
         Ok(self.cpus.entry(cpu).or_default())
     }
@@ -217,7 +232,7 @@ impl Sink for DatWriter {
             self.remember(tid, None, event.text(kind, comm));
         }
         let Some(Some(layout)) = self.layouts.get(event.kind.0 as usize) else {
-            return Err(io::Error::other("more types of events than a trace.dat has ids for (65,535)"));
+            return Err(DatWriteError::TooManyTypes.into());
         };
         self.record.clear();
         self.unfit_flags += u64::from(event.flags > u16::from(u8::MAX));

@@ -182,6 +182,49 @@ pub fn decode<'a>(bytes: &'a [u8], range: &Range<usize>, layout: RecordLayout) -
     FixedRecords { bytes, layout }
 }
 
+/// Receives the records of versions 1 to 3, in file order.
+pub trait RecordVisitor {
+    /// The error that ends the loop.
+    type Error;
+
+    /// A thread id means the thread with this dense index from here on.
+    fn bind(&mut self, id: u16, thread: u32);
+
+    /// Receives at most [`PART_RECORDS`] records that follow each other, the first of which begins at
+    /// `offset` of the file. The compiler makes one copy for each layout: `decode` is a constant of the copy.
+    fn records<const SIZE: usize>(
+        &mut self,
+        records: &[[u8; SIZE]],
+        offset: usize,
+        decode: impl Fn(&[u8; SIZE]) -> FixedRecord,
+    ) -> Result<(), Self::Error>;
+}
+
+/// Passes the records in `segments` of the file `bytes` to `visitor`, until it fails.
+#[inline(always)]
+pub fn for_each_record<V: RecordVisitor>(
+    bytes: &[u8],
+    segments: &[Segment],
+    layout: RecordLayout,
+    visitor: &mut V,
+) -> Result<(), V::Error> {
+    for segment in segments {
+        for (id, thread) in &segment.binds {
+            visitor.bind(*id, *thread);
+        }
+        for part in parts(segment.range.clone(), layout.size()) {
+            let offset = part.start;
+            let bytes = bytes.get(part).unwrap_or_default();
+            match layout {
+                RecordLayout::Narrow => visitor.records(bytes.as_chunks().0, offset, FixedRecord::narrow),
+                RecordLayout::Single => visitor.records(bytes.as_chunks().0, offset, FixedRecord::single),
+                RecordLayout::Dual => visitor.records(bytes.as_chunks().0, offset, FixedRecord::dual),
+            }?;
+        }
+    }
+    Ok(())
+}
+
 /// The bytes of consecutive records in parts after each of which the progress is told.
 pub fn parts(range: Range<usize>, record_size: usize) -> impl Iterator<Item = Range<usize>> {
     let step = PART_RECORDS * record_size.max(1);

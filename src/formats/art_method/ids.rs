@@ -1,8 +1,7 @@
 //! Dense indexes for method ids: a table for ART's small ids, which costs one load, and a hash map for
 //! Dalvik's pointers.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use rustc_hash::FxHashMap;
 
 /// The value that stands for the index of an id without an index.
 pub const NONE: u32 = u32::MAX;
@@ -15,14 +14,14 @@ const MIN_TABLE_ENTRIES: u64 = 1 << 16;
 #[derive(Debug, Clone, Default)]
 pub struct IdMap {
     direct: Vec<u32>,
-    hashed: HashMap<u64, u32, BuildHasherDefault<IdHasher>>,
+    hashed: FxHashMap<u64, u32>,
 }
 
 impl IdMap {
     /// An empty map for about `count` ids. The table for small ids has four entries for each of them.
     pub fn for_count(count: usize) -> IdMap {
         let size = (count as u64).saturating_mul(4).clamp(MIN_TABLE_ENTRIES, 1 << 22);
-        IdMap { direct: vec![NONE; size as usize], hashed: HashMap::default() }
+        IdMap { direct: vec![NONE; size as usize], hashed: FxHashMap::default() }
     }
 
     /// The index of `id`, or [`NONE`].
@@ -45,33 +44,5 @@ impl IdMap {
             *slot = index;
         }
         *slot
-    }
-}
-
-/// A hasher of one multiplication. Ids are addresses or counters, so no better mixing is needed.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    #[inline]
-    fn write_u32(&mut self, n: u32) {
-        self.write_u64(u64::from(n));
-    }
-
-    #[inline]
-    fn write_u64(&mut self, n: u64) {
-        self.0 = (self.0.rotate_left(29) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        // The hash map takes the bucket from the low bits and the tag from the high bits: both must vary.
-        self.0 ^ (self.0 >> 32)
     }
 }

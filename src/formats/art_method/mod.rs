@@ -16,22 +16,20 @@
 //! ```
 
 mod block_packets;
-pub(crate) mod body;
+mod body;
 mod call_anomalies;
 pub(crate) mod call_stack;
 mod declarations;
-mod error;
 pub(crate) mod ids;
 mod open;
 mod open_always_on;
 mod open_blocks;
-pub(crate) mod open_files;
 mod open_fixed;
 mod prescan;
-pub(crate) mod record_times;
+pub(crate) mod record_stream;
+mod record_times;
 mod records;
 mod thread_id_reuse;
-mod utf8_damage;
 
 use std::borrow::Cow;
 
@@ -40,12 +38,12 @@ use ids::IdMap;
 
 pub use crate::art::{Action, ClockMode};
 pub use call_anomalies::CallAnomalies;
-pub use error::Error;
 pub use record_times::{CPU, Ticks, WALL};
 pub use records::{Record, Records};
 
 use super::ReadReport;
-use crate::art::{BlockEncoding, CounterTime, MAGIC, always_on_form};
+use crate::art::DataHeaderError;
+use crate::art::{BlockEncoding, CounterTime, KeySection, MAGIC, always_on_form};
 use crate::clock::Clock;
 use crate::text::utc_date;
 
@@ -245,7 +243,7 @@ pub struct Counts {
 
 /// The records, by their encoding.
 #[derive(Debug, Clone)]
-pub(crate) enum Body {
+enum Body {
     /// Versions 1 to 3.
     Fixed(FixedBody),
     /// Versions 4 and 5.
@@ -275,6 +273,11 @@ pub fn detect(bytes: &[u8]) -> bool {
         || bytes.starts_with(b"*version\r\n")
         || bytes.starts_with(MAGIC)
         || always_on_form(bytes).is_some()
+}
+
+/// Whether these bytes are the text section of a trace and nothing else, as in a key file.
+pub(super) fn is_text_section(bytes: &[u8]) -> bool {
+    KeySection::parse(bytes).is_some_and(|text| text.len == bytes.len())
 }
 
 /// Whether a file with these bytes is of the always-on tracer.
@@ -324,11 +327,6 @@ impl<'a> MethodTrace<'a> {
         &self.report
     }
 
-    /// All records in file order, which is the order of time only within each thread.
-    pub fn records(&self) -> Records<'_, 'a> {
-        Records::new(self)
-    }
-
     /// A description of the format for people: `method trace v3, streaming, dual clock`.
     pub fn format(&self) -> String {
         match self.header.tracer {
@@ -338,11 +336,6 @@ impl<'a> MethodTrace<'a> {
         }
         let streaming = if self.header.streaming { ", streaming" } else { "" };
         format!("method trace v{}{streaming}, {} clock", self.header.version, self.header.clock.name())
-    }
-
-    /// The file's bytes.
-    pub(crate) fn bytes(&self) -> &'a [u8] {
-        self.bytes
     }
 
     /// The start, ns of the CPU's counter, if the times are ticks of the counter, of which there are `hz` in
@@ -381,24 +374,14 @@ impl<'a> MethodTrace<'a> {
         }
     }
 
-    /// The places of the records, for code that decodes records itself.
-    pub(crate) fn body(&self) -> &Body {
-        &self.body
-    }
-
-    /// The dense thread indexes at the start of the file; [`body::Segment::binds`] changes them later.
-    pub(crate) fn thread_table(&self) -> &ThreadTable {
-        &self.table
-    }
-
-    /// Dense method indexes.
-    pub(crate) fn ids(&self) -> &IdMap {
-        &self.ids
-    }
-
     /// Whether the file writes times with 32 bits of µs.
     pub(crate) fn has_32_bit_times(&self) -> bool {
         self.has_32_bit_times
+    }
+
+    /// Whether all records have the size of versions 1 to 3, and times of 32 bits as they are in the file.
+    pub(crate) fn has_fixed_records(&self) -> bool {
+        matches!(self.body, Body::Fixed(_))
     }
 
     /// Whether times may have wrapped their 32 bits: false if they have 64 bits, and if the file states a
@@ -406,4 +389,39 @@ impl<'a> MethodTrace<'a> {
     pub(crate) fn may_wrap(&self) -> bool {
         self.may_wrap
     }
+}
+
+/// The reason why a method trace cannot be opened at all. Offsets count bytes from the start of the
+/// decompressed file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The file is empty.
+    #[error("offset 0: the file is empty; pull it again after the app has finished writing it")]
+    Empty,
+    /// The file begins neither with `*version` nor with `SLOW`.
+    #[error(
+        "offset 0: no method trace: it begins neither with *version nor with SLOW; \
+         a gzip file must be complete, and heap dumps (.hprof) or simpleperf files are other formats"
+    )]
+    NotATrace,
+    /// A tool has treated the file as text and re-encoded it.
+    #[error(
+        "offset {offset}: the binary part was re-encoded as UTF-8 text: each byte above 0x7F became {became}. {cure}"
+    )]
+    Reencoded {
+        /// The first changed byte.
+        offset: u64,
+        /// The bytes that the original bytes became.
+        became: &'static str,
+        /// A way to get an intact file.
+        cure: &'static str,
+    },
+    /// The binary header is unusable and there is no text section to show instead.
+    #[error("offset {offset}: {reason}")]
+    Header {
+        /// The start of the binary header.
+        offset: u64,
+        /// The reason why the header is unusable.
+        reason: DataHeaderError,
+    },
 }

@@ -2,9 +2,10 @@
 //! declares and the places where another thread takes over an id.
 
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 
 use super::MAX_WORKERS;
-use super::body::{FixedBody, PART_RECORDS, Segment, ThreadTable, parts};
+use super::body::{FixedBody, PART_RECORDS, RecordVisitor, Segment, ThreadTable, for_each_record};
 use super::ids::{IdMap, NONE};
 use crate::art::{ClockMode, FixedRecord, RecordLayout};
 use crate::progress::Pass;
@@ -86,20 +87,7 @@ fn scan_part(
         methods: declared.methods,
         clock,
     };
-    for segment in part {
-        for (id, index) in &segment.binds {
-            state.table.bind(*id, *index);
-        }
-        for part in parts(segment.range.clone(), layout.size()) {
-            let (offset, bytes) = (part.start, bytes.get(part).unwrap_or_default());
-            // The compiler makes one copy of the loop for each layout.
-            match layout {
-                RecordLayout::Narrow => state.take(bytes, offset, FixedRecord::narrow),
-                RecordLayout::Single => state.take(bytes, offset, FixedRecord::single),
-                RecordLayout::Dual => state.take(bytes, offset, FixedRecord::dual),
-            }
-        }
-    }
+    let Ok(()) = for_each_record(bytes, part, layout, &mut state);
     state.scan
 }
 
@@ -111,17 +99,22 @@ struct PartScan<'a> {
     clock: ClockMode,
 }
 
-impl PartScan<'_> {
-    /// Takes records, the first of which begins at `offset` of the file. Records of one thread that follow
-    /// each other are taken together: what changes with each of them is then in registers.
+impl RecordVisitor for PartScan<'_> {
+    type Error = Infallible;
+
+    fn bind(&mut self, id: u16, thread: u32) {
+        self.table.bind(id, thread);
+    }
+
+    /// Takes records. Records of one thread that follow each other are taken together: what changes with each
+    /// of them is then in registers.
     #[inline(always)]
-    fn take<const SIZE: usize>(
+    fn records<const SIZE: usize>(
         &mut self,
-        bytes: &[u8],
+        records: &[[u8; SIZE]],
         offset: usize,
         decode: impl Fn(&[u8; SIZE]) -> FixedRecord,
-    ) {
-        let records = bytes.as_chunks::<SIZE>().0;
+    ) -> Result<(), Infallible> {
         // The number of records by action, in one number: all parts have fewer than 2^COUNT_BITS records. The
         // fourth action's lowest bits alone are in it; its count is what remains.
         let mut packed = 0u64;
@@ -152,8 +145,11 @@ impl PartScan<'_> {
         let mut counts = [0, 1, 2, 0].map(|action| packed >> (action * COUNT_BITS) & ((1 << COUNT_BITS) - 1));
         counts[3] = records.len() as u64 - counts[0] - counts[1] - counts[2];
         self.scan.actions.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
+        Ok(())
     }
+}
 
+impl PartScan<'_> {
     /// The dense index of the thread of a record, which begins at `offset`.
     fn thread(&mut self, record: FixedRecord, offset: usize) -> usize {
         let mut index = self.table.get(record.thread);

@@ -3,7 +3,9 @@
 
 use std::ops::Range;
 
-use super::body::{BlockCursor, FixedBody, FixedRecords, Segment, ThreadTable, decode, parts};
+use super::body::{
+    BlockCursor, FixedBody, FixedRecords, RecordVisitor, Segment, ThreadTable, decode, for_each_record, parts,
+};
 use super::record_times::{CPU, Ticks, WALL, WrapCorrection};
 use super::{Body, Header, MethodTrace};
 use crate::art::{Action, BlockRecord, FixedRecord, RecordLayout};
@@ -42,6 +44,13 @@ enum RecordSource<'t, 'a> {
     Blocks(BlockCursor<'t, 'a>),
 }
 
+impl<'a> MethodTrace<'a> {
+    /// All records in file order, which is the order of time only within each thread.
+    pub fn records(&self) -> Records<'_, 'a> {
+        Records::new(self)
+    }
+}
+
 /// The iterator of [`MethodTrace::records`].
 #[derive(Debug, Clone)]
 pub struct Records<'t, 'a> {
@@ -54,7 +63,7 @@ pub struct Records<'t, 'a> {
 }
 
 impl<'t, 'a> Records<'t, 'a> {
-    pub(super) fn new(trace: &'t MethodTrace<'a>) -> Self {
+    fn new(trace: &'t MethodTrace<'a>) -> Self {
         let source = match &trace.body {
             Body::Fixed(FixedBody { layout, segments }) => RecordSource::Fixed {
                 layout: *layout,
@@ -87,35 +96,9 @@ impl<'t, 'a> Records<'t, 'a> {
         let Body::Fixed(FixedBody { layout, segments }) = &self.trace.body else {
             return self.into_iter().try_for_each(visit);
         };
-        for segment in segments {
-            for (id, index) in &segment.binds {
-                self.table.bind(*id, *index);
-            }
-            for part in parts(segment.range.clone(), layout.size()) {
-                let bytes = self.trace.bytes.get(part).unwrap_or_default();
-                match layout {
-                    RecordLayout::Narrow => self.each_fixed(bytes, FixedRecord::narrow, &mut visit),
-                    RecordLayout::Single => self.each_fixed(bytes, FixedRecord::single, &mut visit),
-                    RecordLayout::Dual => self.each_fixed(bytes, FixedRecord::dual, &mut visit),
-                }?;
-            }
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn each_fixed<const SIZE: usize, E>(
-        &mut self,
-        bytes: &[u8],
-        decode: impl Fn(&[u8; SIZE]) -> FixedRecord,
-        visit: &mut impl FnMut(Record) -> Result<(), E>,
-    ) -> Result<(), E> {
-        for record in bytes.as_chunks::<SIZE>().0.iter().map(decode) {
-            if let Some(record) = self.resolve_fixed(record) {
-                visit(record)?;
-            }
-        }
-        Ok(())
+        let bytes = self.trace.bytes;
+        let mut visitor = ResolvedRecords { records: &mut self, visit: &mut visit };
+        for_each_record(bytes, segments, *layout, &mut visitor)
     }
 
     /// The record of versions 1 to 3 as a [`Record`]; `None` for an unknown action.
@@ -157,6 +140,35 @@ impl<'t, 'a> Records<'t, 'a> {
             wall: clock.has_wall().then(|| at[WALL].saturating_mul(tick_ns)),
             cpu: clock.has_cpu().then(|| cpu.saturating_mul(tick_ns)),
         })
+    }
+}
+
+/// Gives the records of versions 1 to 3 as [`Record`]s to a function.
+struct ResolvedRecords<'v, 't, 'a, F> {
+    records: &'v mut Records<'t, 'a>,
+    visit: &'v mut F,
+}
+
+impl<E, F: FnMut(Record) -> Result<(), E>> RecordVisitor for ResolvedRecords<'_, '_, '_, F> {
+    type Error = E;
+
+    fn bind(&mut self, id: u16, thread: u32) {
+        self.records.table.bind(id, thread);
+    }
+
+    #[inline(always)]
+    fn records<const SIZE: usize>(
+        &mut self,
+        records: &[[u8; SIZE]],
+        _: usize,
+        decode: impl Fn(&[u8; SIZE]) -> FixedRecord,
+    ) -> Result<(), E> {
+        for record in records.iter().map(decode) {
+            if let Some(record) = self.records.resolve_fixed(record) {
+                (self.visit)(record)?;
+            }
+        }
+        Ok(())
     }
 }
 

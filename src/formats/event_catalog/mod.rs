@@ -14,12 +14,11 @@ use std::sync::LazyLock;
 use super::{Event, EventType, Field, FieldType, Value};
 use template::Template;
 
+pub(crate) use template::MAX_FIELDS;
+
 /// The size in bytes of the `common_` fields, which precede an event's own: type, flags, preempt count and
 /// pid.
 pub(crate) const COMMON_SIZE: u32 = 8;
-
-/// The most fields that an event of the catalog has.
-pub(crate) const MAX_FIELDS: usize = 32;
 
 /// One way in which some kernel prints one event.
 #[derive(Debug)]

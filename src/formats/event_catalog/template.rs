@@ -6,9 +6,11 @@
 //! numbers). Without a format, numbers are printed in decimal and texts as they are. `{}` matches text that
 //! no field holds.
 
-use super::MAX_FIELDS;
 use crate::formats::{Event, EventType, Field, FieldType, Value};
 use crate::ftrace::{softirq, task_state};
+
+/// The most fields that an event of the catalog has.
+pub(crate) const MAX_FIELDS: usize = 32;
 
 /// How often the matcher may try another end for a placeholder's text before it gives the line up.
 const MAX_TRIES: u32 = 1000;

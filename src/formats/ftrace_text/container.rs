@@ -3,11 +3,12 @@
 
 use std::borrow::Cow;
 
+use flate2::read::ZlibDecoder;
+
 use super::lines::lines;
-use super::zlib::{base64_zlib, inflate, is_zlib};
-use super::{html, ps_table};
-use crate::formats::unpack_budget::UnpackBudget;
-use crate::formats::{Damage, ReadReport};
+use super::ps_table;
+use crate::formats::unpack_budget::{UnpackBudget, is_over_limit};
+use crate::formats::{Damage, ReadReport, base64};
 use crate::text::markup::{unescape_javascript, unescape_script};
 
 /// A part of the file, or a decompressed or unescaped copy of a part.
@@ -30,7 +31,7 @@ pub(super) struct TextContents<'a> {
 
 /// Finds the texts in a file. Damage and parts that are not read go into `report`.
 pub(super) fn open<'a>(data: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport) -> TextContents<'a> {
-    if html::is_page(data) {
+    if is_page(data) {
         return open_page(data, budget, report);
     }
     let mut contents = TextContents { format: "ftrace text", traces: Vec::new(), ps_tables: Vec::new() };
@@ -53,7 +54,7 @@ pub(super) fn open<'a>(data: &'a [u8], budget: &UnpackBudget, report: &mut ReadR
 
 fn open_page<'a>(page: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport) -> TextContents<'a> {
     let mut contents = TextContents { format: "systrace HTML", traces: Vec::new(), ps_tables: Vec::new() };
-    let scripts = html::scripts(page);
+    let scripts = scripts(page);
     for section in scripts.sections {
         let section = section.trim_ascii_start();
         if section.starts_with(b"{") || section.starts_with(b"[") {
@@ -72,7 +73,7 @@ fn open_page<'a>(page: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport)
     }
     if contents.traces.is_empty() && contents.ps_tables.is_empty() {
         contents.format = "systrace HTML (old form)";
-        let texts = scripts.code.into_iter().filter_map(html::linux_perf_data);
+        let texts = scripts.code.into_iter().filter_map(linux_perf_data);
         contents.traces.extend(texts.map(|text| unescape_javascript(text).into()));
     }
     if contents.traces.is_empty() {
@@ -140,6 +141,99 @@ fn unescape_if_javascript(text: &[u8]) -> Text<'_> {
     }
 }
 
+/// Whether `data` is an HTML page of any kind, with a trace or without.
+fn is_page(data: &[u8]) -> bool {
+    let head = data[..data.len().min(1 << 10)].trim_ascii_start();
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let starts = |tag: &[u8]| head.get(..tag.len()).is_some_and(|h| h.eq_ignore_ascii_case(tag));
+    starts(b"<!doctype html") || starts(b"<html")
+}
+
+/// The contents of a page's scripts.
+pub(super) struct PageScripts<'a> {
+    /// The `trace-data` sections.
+    pub sections: Vec<&'a [u8]>,
+    /// All other scripts: the code of the viewer, and in old pages the script with the trace.
+    pub code: Vec<&'a [u8]>,
+}
+
+/// Finds all scripts. A script ends at the first `</script`, as it does for a browser: the viewer's code
+/// escapes its own mentions of that tag.
+fn scripts(page: &[u8]) -> PageScripts<'_> {
+    let mut found = PageScripts { sections: Vec::new(), code: Vec::new() };
+    let mut rest = page;
+    while let Some(open) = memchr::memmem::find(rest, b"<script") {
+        rest = &rest[open..];
+        let Some(close) = memchr::memchr(b'>', rest) else { break };
+        let (tag, after) = (&rest[..close], &rest[close + 1..]);
+        let end = memchr::memmem::find(after, b"</script").unwrap_or(after.len());
+        match memchr::memmem::find(tag, b"trace-data") {
+            Some(_) => found.sections.push(&after[..end]),
+            None => found.code.push(&after[..end]),
+        }
+        rest = &after[end..];
+    }
+    found
+}
+
+/// The content of the string in `var linuxPerfData = "…"`, with its escapes.
+pub(super) fn linux_perf_data(code: &[u8]) -> Option<&[u8]> {
+    const ASSIGNMENT: &[u8] = b"var linuxPerfData = \"";
+    let at = memchr::memmem::find(code, ASSIGNMENT)?;
+    let text = &code[at + ASSIGNMENT.len()..];
+    // A quote behind a backslash does not end the string.
+    let mut end = 0;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', text.get(end..)?) {
+        end += found;
+        if text[end] == b'"' {
+            return Some(&text[..end]);
+        }
+        end += 2;
+    }
+    Some(text)
+}
+
+/// Whether `data` starts with the two header bytes of RFC 1950: the method is deflate, and the check bits
+/// fit.
+pub(super) fn is_zlib(data: &[u8]) -> bool {
+    matches!(data, [cmf, flg, ..] if cmf & 0x0f == 8 && (u32::from(*cmf) << 8 | u32::from(*flg)) % 31 == 0)
+}
+
+/// Decompresses the zlib stream at the start of `data` up to its end or its first damage. `offset` is the
+/// offset of `data` in the file.
+pub(super) fn inflate(data: &[u8], offset: u64, budget: &UnpackBudget, report: &mut ReadReport) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut decoder = ZlibDecoder::new(data);
+    let result = budget.read_to_end(&mut decoder, &mut out);
+    let used = decoder.total_in();
+    let mut damage = |what: String| report.damage.push(Damage { offset: offset + used, what });
+    match result {
+        Err(error) if is_over_limit(&error) => {
+            damage(format!("the compressed text {error}; the rest is left out"));
+        }
+        Err(error) => damage(format!("the compressed text ends here ({error}); what came before it is used")),
+        Ok(()) => {
+            let behind = data.len() as u64 - used;
+            if behind > 0 {
+                report.notes.push(format!("{behind} bytes behind the compressed text are no part of it"));
+            }
+        }
+    }
+    out
+}
+
+/// The zlib stream that `text` holds in base64, as `systrace --compress` once wrote it into a page; `None`
+/// where the text is something else.
+pub(super) fn base64_zlib(text: &[u8]) -> Option<Vec<u8>> {
+    // The four levels of zlib begin with the bytes 78 01, 78 5e, 78 9c and 78 da.
+    if ![&b"eA"[..], b"eF", b"eJ", b"eN"].iter().any(|start| text.starts_with(start)) {
+        return None;
+    }
+    let is_symbol = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'=';
+    let symbols: Vec<u8> = text.iter().copied().filter(is_symbol).collect();
+    base64::decode_symbols(&symbols).filter(|zlib| is_zlib(zlib))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,5 +269,44 @@ mod tests {
         let contents = open(b"# tracer: nop\nPROCESS DUMP\nUSER PID\n", &budget(), &mut report);
         assert_eq!(contents.traces, [&b"# tracer: nop\n"[..]]);
         assert_eq!(contents.ps_tables, [&b"PROCESS DUMP\nUSER PID\n"[..]]);
+    }
+
+    #[test]
+    fn only_a_script_of_its_own_is_a_section() {
+        let page = b"<html><script>x = '<script class=\"trace-data\">no'</script>\n\
+            <script class=\"trace-data\" type=\"application/text\">yes</script><script>y</script><script class=";
+        let found = scripts(page);
+        assert_eq!(found.sections, [b"yes"]);
+        assert_eq!(found.code.len(), 2);
+    }
+
+    #[test]
+    fn the_string_ends_at_a_quote_that_is_not_escaped() {
+        assert_eq!(linux_perf_data(b"var linuxPerfData = \"a\\\"b\\\\\";z\""), Some(&b"a\\\"b\\\\"[..]));
+        assert_eq!(linux_perf_data(b"var linuxPerfData = \"cut"), Some(&b"cut"[..]));
+        assert_eq!(linux_perf_data(b"var linuxPerfData = \"cut\\"), None);
+        assert_eq!(linux_perf_data(b"var other = \"x\""), None);
+    }
+
+    #[test]
+    fn only_base64_text_with_a_zlib_header_is_decoded() {
+        // `zlib.compress(b"# tracer: nop\n")`.
+        let text = b"eJxTVigpSkxOLbJSyMsv4AIAIWQEdg==";
+        let mut report = ReadReport::default();
+        let zlib = base64_zlib(text).unwrap();
+        assert_eq!(inflate(&zlib, 0, &budget(), &mut report), b"# tracer: nop\n");
+        assert!(report.damage.is_empty() && report.notes.is_empty(), "{report:?}");
+        assert_eq!(base64_zlib(b"eJ is how this line starts"), None);
+        assert_eq!(base64_zlib(b"# tracer: nop"), None);
+    }
+
+    #[test]
+    fn bytes_behind_a_stream_are_noted_and_a_cut_stream_is_damage() {
+        let zlib = base64_zlib(b"eJxTVigpSkxOLbJSyMsv4AIAIWQEdg==").unwrap();
+        let mut report = ReadReport::default();
+        inflate(&[&zlib[..], b"xyz"].concat(), 0, &budget(), &mut report);
+        assert_eq!((report.damage.len(), report.notes.len()), (0, 1));
+        inflate(&zlib[..zlib.len() - 6], 100, &budget(), &mut report);
+        assert!(report.damage[0].offset > 100, "{report:?}");
     }
 }

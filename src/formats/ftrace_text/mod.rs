@@ -8,10 +8,8 @@ mod container;
 mod detect;
 mod event_classifier;
 mod event_line;
-mod html;
 mod lines;
 mod ps_table;
-mod zlib;
 
 use std::io;
 use std::ops::Range;

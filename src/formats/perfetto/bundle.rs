@@ -7,8 +7,9 @@
 use super::fields::{
     compact_sched as compact, ftrace_clock, ftrace_event, ftrace_event_bundle as bundle_field,
 };
-use super::wire::read::{WireValue, fields, last_value, packed_varints};
+use super::wire::read::{WireValue, fields, last_value};
 use crate::clock::Clock;
+use crate::varint;
 
 /// One event of a bundle.
 #[derive(Debug, Clone, Copy)]
@@ -131,7 +132,7 @@ fn compact_events<'a>(sched: &'a [u8], cpu: u32, out: &mut Vec<BundleEvent<'a>>)
     let interned = fields(sched).filter(|(n, _)| *n == compact::INTERN_TABLE);
     let comms: Vec<&[u8]> = interned.map(|(_, v)| v.bytes()).collect();
     let comm = |index: u64| usize::try_from(index).ok().and_then(|i| comms.get(i)).copied().unwrap_or(b"");
-    let column = |number| packed_varints(last_value(sched, number).map_or(&[][..], WireValue::bytes));
+    let column = |number| varint::all(last_value(sched, number).map_or(&[][..], WireValue::bytes));
     let mut ts = 0u64;
     let mut prev_state = column(compact::SWITCH_PREV_STATE);
     let mut next_pid = column(compact::SWITCH_NEXT_PID);

@@ -9,10 +9,11 @@ use super::fields::{
     ftrace_event, ftrace_event_bundle, generic_event_descriptor, generic_ftrace_event,
     generic_ftrace_event_field,
 };
-use super::wire::read::{WireValue, fields, last_value, packed_varints};
+use super::wire::read::{WireValue, fields, last_value};
 use crate::formats::event_catalog::{self, MAX_FIELDS};
 use crate::formats::event_registry::{EventRegistry, TypesByShape, type_of};
 use crate::formats::{EventType, EventTypeId, Field, FieldType, Sink, Value};
+use crate::varint;
 
 /// The largest size of a repeated field that is kept for one event, bytes.
 const MAX_ARRAY_BYTES: usize = 512;
@@ -114,6 +115,11 @@ fn text(message: &[u8], number: u32) -> String {
     String::from_utf8_lossy(last_value(message, number).map_or(&[][..], WireValue::bytes)).into_owned()
 }
 
+/// An event type was announced, and the decoder knows no layout of its messages.
+#[derive(Debug, thiserror::Error)]
+#[error("the event type with the field {0} was announced but has no layout")]
+struct NoLayout(u32);
+
 impl EventDecoder {
     pub(super) fn get(&self, id: EventTypeId) -> &EventType {
         self.types.get(id)
@@ -162,7 +168,7 @@ impl EventDecoder {
             self.typed(number, sink)?;
         }
         let Some(layout) = self.layouts.get(&number) else {
-            return Err(io::Error::other("an event type was announced but has no layout"));
+            return Err(io::Error::other(NoLayout(number)));
         };
         layout.decode(message, values);
         if let (Some(at), Some(symbols)) = (layout.symbol, symbols)
@@ -313,7 +319,7 @@ impl MessageLayout {
             if self.repeated == Some(position) {
                 match value {
                     WireValue::Number(v) => values.push_element(v),
-                    WireValue::Bytes(b) => packed_varints(b).for_each(|v| values.push_element(v)),
+                    WireValue::Bytes(b) => varint::all(b).for_each(|v| values.push_element(v)),
                 }
                 continue;
             }

@@ -4,11 +4,9 @@
 //! messages and the wire format.
 
 mod bundle;
-mod detect;
 mod event_decoder;
 pub(crate) mod event_table;
 pub(crate) mod fields;
-mod losses;
 pub(crate) mod packet_types;
 pub(crate) mod packets;
 mod read;
@@ -21,9 +19,5 @@ mod track_events;
 pub(crate) mod track_table;
 pub(crate) mod wire;
 
-/// The format's name for people.
-pub(crate) const NAME: &str = "Perfetto trace";
-
-pub(super) use detect::detect;
-pub(super) use read::open;
 pub use read::{PerfettoRecording, read};
+pub(super) use read::{detect, open};

@@ -5,24 +5,25 @@
 //! before the first event is pushed.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 
 use super::bundle;
 use super::fields::{
-    builtin_clock, clock_snapshot, clock_snapshot_clock, interned_data, interned_string, process_descriptor,
-    process_tree, process_tree_process, process_tree_thread, sequence_flags, thread_descriptor, trace,
-    trace_packet, trace_packet_defaults, track_descriptor,
+    builtin_clock, clock_snapshot, clock_snapshot_clock, ftrace_cpu_stats, ftrace_stats, ftrace_stats_phase,
+    interned_data, interned_string, process_descriptor, process_tree, process_tree_process,
+    process_tree_thread, sequence_flags, thread_descriptor, trace, trace_packet, trace_packet_defaults,
+    track_descriptor,
 };
-use super::losses::KernelLosses;
 use super::packet_types::{self, PacketTypes};
 use super::track_clocks::{FIRST_CUSTOM_CLOCK, machine_clock};
-use super::wire::read::{WireValue, fields, last_value, varint};
+use super::wire::read::{WireValue, fields, last_value};
 use super::wire::{LENGTH_DELIMITED, tag};
 use crate::clock::{Clock, Snapshot, Snapshots};
 use crate::formats::unpack_budget::{self, UnpackBudget};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo};
 use crate::progress::{self, Pass};
+use crate::varint;
 
 /// Unpacks the field `number` of a packet to `out`, within the budget. Returns `None` if that field does not
 /// hold compressed packets.
@@ -94,7 +95,7 @@ pub(crate) fn cut_packet(data: &[u8]) -> Damage {
         sound = data.len() - packets.rest().len();
     }
     // The tag of `Trace.packet` takes one byte.
-    let missing = varint(data.get(sound + 1..).unwrap_or(&[])).map_or(String::new(), |(len, rest)| {
+    let missing = varint::read(data.get(sound + 1..).unwrap_or(&[])).map_or(String::new(), |(len, rest)| {
         format!(": the packet has {len} bytes, but the file holds only {} of them", rest.len())
     });
     Damage { offset: sound as u64, what: format!("the file is cut inside a packet{missing}") }
@@ -353,4 +354,41 @@ fn send_thread(thread: &[u8], sink: &mut dyn Sink) -> io::Result<()> {
     let name = last_value(thread, thread_descriptor::THREAD_NAME).map(WireValue::bytes);
     let tgid = last_value(thread, thread_descriptor::PID).map(WireValue::int32);
     sink.thread(&ThreadInfo { tid: tid.int32(), tgid, name })
+}
+
+/// Lost events of one CPU as the kernel counts them: overrun and dropped events since the ring buffer was
+/// allocated.
+#[derive(Default)]
+struct LostEventCount {
+    at_start: Option<u64>,
+    at_end: u64,
+}
+
+/// The lost events of all CPUs.
+#[derive(Default)]
+pub(super) struct KernelLosses(BTreeMap<u32, LostEventCount>);
+
+impl KernelLosses {
+    /// Reads an `FtraceStats` message.
+    pub(super) fn add_stats(&mut self, body: &[u8]) {
+        let phase = last_value(body, ftrace_stats::PHASE).map(WireValue::number);
+        for (_, cpu) in fields(body).filter(|(n, _)| *n == ftrace_stats::CPU_STATS) {
+            let number = |n| last_value(cpu.bytes(), n).map_or(0, |v| v.number());
+            let overrun = number(ftrace_cpu_stats::OVERRUN);
+            let lost = overrun.saturating_add(number(ftrace_cpu_stats::DROPPED_EVENTS));
+            let count = self.0.entry(number(ftrace_cpu_stats::CPU) as u32).or_default();
+            match phase {
+                Some(ftrace_stats_phase::START_OF_TRACE) => count.at_start = Some(lost),
+                _ => count.at_end = lost,
+            }
+        }
+    }
+
+    /// The CPUs and the number of events that each of them lost during the recording. CPUs without a count
+    /// from the start of the recording are left out: the kernel's count may include losses from before the
+    /// recording.
+    pub(super) fn by_cpu(&self) -> impl Iterator<Item = (u32, u64)> + use<'_> {
+        let lost = |c: &LostEventCount| c.at_start.map(|start| c.at_end.saturating_sub(start));
+        self.0.iter().filter_map(move |(cpu, count)| Some((*cpu, lost(count)?)))
+    }
 }

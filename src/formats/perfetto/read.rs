@@ -19,10 +19,11 @@ use super::wire::read::{WireValue, fields, last_value};
 use crate::formats::input::Input;
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{
-    ContainedTrace, Damage, Event, EventTypeId, FormatError, Head, OpenedInput, Order, Payload, ReadReport,
-    Recording, Sink, TrackEvent, TrackEventKind, Value,
+    ContainedTrace, Damage, Event, EventTypeId, FormatError, FormatId, Head, OpenedInput, Order, Payload,
+    ReadReport, Recording, Sink, TrackEvent, TrackEventKind, Value,
 };
 use crate::progress::{self, Pass};
+use crate::varint;
 
 /// The comm of a thread that the trace does not name; ftrace's own text has the same placeholder.
 const UNKNOWN_COMM: &[u8] = b"<...>";
@@ -64,7 +65,7 @@ impl<'a> PerfettoRecording<'a> {
         let streams = unpack(data, budget, &mut unpacked);
         let index = PacketIndex::of(&streams, &mut ReadReport::default());
         let head = Head {
-            format: "Perfetto trace".into(),
+            format: FormatId::Perfetto.name().into(),
             clock: index.head_clock(),
             precision: 9,
             cpus: index.bundles.iter().map(|bundle| bundle.cpu.saturating_add(1)).max(),
@@ -371,6 +372,24 @@ impl<'a> PerfettoReader<'_, 'a> {
         }
         self.report
     }
+}
+
+/// The most bytes that the length of a packet takes: it has 32 bits.
+const MAX_LEN_BYTES: usize = 5;
+
+/// Whether a file with these bytes may be a Perfetto trace. A `Trace` is a repeated field 1 of
+/// `TracePacket`s: the first byte is 0x0a, then comes a length, then a packet's first field.
+pub(in crate::formats) fn detect(bytes: &[u8]) -> bool {
+    let Some((0x0a, rest)) = bytes.split_first() else { return false };
+    // A text that begins with an empty line, as an `adb shell` captures it, begins with 0x0a too.
+    if rest.trim_ascii_start().starts_with(b"# tracer:") {
+        return false;
+    }
+    let Some((len, packet)) = varint::read(rest) else { return false };
+    let Some(tag) = packet.first() else { return false };
+    // A packet's first field: of wire type varint, 64 bit, length or 32 bit, and not field 0.
+    let begins_a_field = matches!(tag & 7, 0 | 1 | 2 | 5) && tag >> 3 != 0;
+    len > 0 && rest.len() - packet.len() <= MAX_LEN_BYTES && begins_a_field
 }
 
 #[cfg(test)]

@@ -6,15 +6,16 @@ use super::fields::{
     compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field, print_ftrace_event, trace,
     trace_packet,
 };
-use super::losses::KernelLosses;
 use super::packet_types::{self, PacketTypes};
+use super::packets::KernelLosses;
 use super::packets::{decompress, unpack_damage};
-use super::wire::read::{WireValue, fields, last_value, packed_varints, varint};
+use super::wire::read::{WireValue, fields, last_value};
 use super::wire::{LENGTH_DELIMITED, VARINT, tag};
 use crate::clock::Clock;
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
 use crate::formats::{Damage, ReadReport, ThreadIds};
 use crate::markers::Marker;
+use crate::varint;
 
 /// The tags in front of the time, the thread id and the text of a marker in an event.
 const TIMESTAMP_TAG: u8 = tag(ftrace_event::TIMESTAMP, VARINT) as u8;
@@ -129,14 +130,14 @@ impl TraceScan {
                     for column in [compact::SWITCH_TIMESTAMP, compact::WAKING_TIMESTAMP] {
                         let mut ts = 0u64;
                         let deltas = last_value(value.bytes(), column).map_or(&[][..], WireValue::bytes);
-                        for delta in packed_varints(deltas) {
+                        for delta in varint::all(deltas) {
                             ts = ts.wrapping_add(delta);
                             (first, last) = (first.min(ts), last.max(ts));
                             events += 1;
                         }
                     }
                     let pids = last_value(value.bytes(), compact::SWITCH_NEXT_PID);
-                    packed_varints(pids.map_or(&[][..], WireValue::bytes)).for_each(|pid| self.tids.add(pid));
+                    varint::all(pids.map_or(&[][..], WireValue::bytes)).for_each(|pid| self.tids.add(pid));
                 }
                 _ => head.field(number, value),
             }
@@ -214,8 +215,8 @@ pub fn count(data: &[u8]) -> ReadReport {
 #[inline]
 fn leading_fields(event: &[u8]) -> Option<(u64, u64, &[u8])> {
     let [TIMESTAMP_TAG, rest @ ..] = event else { return None };
-    let (ts, rest) = varint(rest)?;
+    let (ts, rest) = varint::read(rest)?;
     let [PID_TAG, rest @ ..] = rest else { return None };
-    let (pid, rest) = varint(rest)?;
+    let (pid, rest) = varint::read(rest)?;
     Some((ts, pid, rest))
 }

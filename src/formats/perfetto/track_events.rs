@@ -13,9 +13,10 @@ use super::fields::{
 };
 use super::track_clocks::{CustomClocks, FIRST_CUSTOM_CLOCK, MachineClocks, number};
 use super::track_table::{DescribedThread, TrackKey, TrackTable, described_thread};
-use super::wire::read::{WireValue, fields, last_value, packed_varints};
+use super::wire::read::{WireValue, fields, last_value};
 use crate::formats::{CounterValue, Flow, TrackEventKind, TrackId};
 use crate::progress::{self, Pass};
+use crate::varint;
 
 /// One event, at a time of the recording's clock.
 #[derive(Debug, Clone, Copy)]
@@ -302,7 +303,7 @@ fn uuids(message: &[u8], field: u32) -> Vec<u64> {
 fn append(out: &mut Vec<u64>, value: WireValue<'_>) {
     match value {
         WireValue::Number(number) => out.push(number),
-        WireValue::Bytes(packed) => out.extend(packed_varints(packed)),
+        WireValue::Bytes(packed) => out.extend(varint::all(packed)),
     }
 }
 

@@ -1,7 +1,20 @@
 //! Decompresses the sections and the pages of a version 7 file.
 
 use std::cell::RefCell;
-use std::io::Read;
+use std::io::{self, Read};
+
+/// Why a chunk or a section is not decompressed, or not as a whole. The subject of the text is missing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DecompressError {
+    #[error("unpacks to {len} bytes, not to the {promised} it promises")]
+    Length { len: usize, promised: usize },
+    #[error("cannot be unpacked: {0}")]
+    Decoder(io::Error),
+    #[error("of {packed} bytes says that it decompresses to {unpacked} bytes; no writer makes such a chunk")]
+    TooLarge { packed: usize, unpacked: usize },
+    #[error("was not decompressed")]
+    NotDone,
+}
 
 /// The compression of a version 7 file's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,9 +36,14 @@ impl Compression {
     }
 
     /// Decompresses `data` into `out`, which is cleared first. The result must have exactly `unpacked` bytes;
-    /// otherwise the error describes the difference for people. On an error `out` holds as many bytes as
-    /// could be decompressed.
-    pub(super) fn decompress(self, data: &[u8], unpacked: usize, out: &mut Vec<u8>) -> Result<(), String> {
+    /// otherwise the error tells the difference. On an error `out` holds as many bytes as could be
+    /// decompressed.
+    pub(super) fn decompress(
+        self,
+        data: &[u8],
+        unpacked: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), DecompressError> {
         thread_local! {
             // A decompressor costs more to make than a chunk of 10 pages costs to decompress.
             static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
@@ -53,8 +71,8 @@ impl Compression {
         };
         match got {
             Ok(len) if len == unpacked => Ok(()),
-            Ok(len) => Err(format!("unpacks to {len} bytes, not to the {unpacked} it promises")),
-            Err(error) => Err(format!("cannot be unpacked: {error}")),
+            Ok(len) => Err(DecompressError::Length { len, promised: unpacked }),
+            Err(error) => Err(DecompressError::Decoder(error)),
         }
     }
 }
@@ -92,7 +110,8 @@ mod tests {
             let noise: Vec<u8> = records(len, n as u64).iter().map(|b| b.wrapping_mul(167)).rev().collect();
             for data in [records(len, n as u64), same, noise] {
                 let (data, packed) = zstd.frame(data, Vec::new());
-                assert_eq!(Compression::Zstd.decompress(&packed, len, &mut unpacked), Ok(()), "{len} bytes");
+                let result = Compression::Zstd.decompress(&packed, len, &mut unpacked);
+                assert!(result.is_ok(), "{len} bytes: {result:?}");
                 assert!(unpacked == data, "{len} bytes");
             }
         }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::compression::Compression;
+use super::compression::{Compression, DecompressError};
 use super::decompress_pool::{DecompressPool, PendingChunk};
 use crate::formats::Damage;
 use crate::ftrace::{LostEvents, Page, PageFault, PageLayout, RecordCursor, RecordSpan};
@@ -66,7 +66,7 @@ pub(super) struct CpuRecordCursor<'a> {
     chunks_left: u32,
     pool: DecompressPool<'a>,
     /// The chunks that are being decompressed, in order, each with its offset in the file.
-    pending: VecDeque<(u64, Result<PendingChunk, String>)>,
+    pending: VecDeque<(u64, Result<PendingChunk, DecompressError>)>,
     /// Bytes of the pending chunks after decompression.
     pending_bytes: usize,
     /// Buffers of chunks that are read.
@@ -266,14 +266,14 @@ impl<'a> CpuRecordCursor<'a> {
                 }
                 self.chunk = Cow::Owned(pages);
             }
-            Err(error) => self.damaged(offset, error),
+            Err(error) => self.damaged(offset, format!("a chunk {error}")),
         }
         true
     }
 
     /// Starts to decompress the file's next chunk. `None` after the last chunk; an error for a chunk that
     /// states a size beyond the limits.
-    fn start_next_chunk(&mut self) -> Option<Result<PendingChunk, String>> {
+    fn start_next_chunk(&mut self) -> Option<Result<PendingChunk, DecompressError>> {
         if self.chunks_left == 0 || self.rest.is_empty() {
             return None;
         }
@@ -282,9 +282,7 @@ impl<'a> CpuRecordCursor<'a> {
         let most = MAX_CHUNK_BYTES.min(FREE_CHUNK_BYTES + packed.saturating_mul(MAX_CHUNK_RATIO));
         if unpacked > most {
             self.chunks_left = 0;
-            return Some(Err(format!(
-                "a chunk of {packed} bytes says that it decompresses to {unpacked} bytes; no writer makes such a chunk"
-            )));
+            return Some(Err(DecompressError::TooLarge { packed, unpacked }));
         }
         let data = self.take(packed);
         progress::advance(packed as u64);

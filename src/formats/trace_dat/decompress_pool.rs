@@ -5,8 +5,8 @@ use std::thread::{Builder, Scope};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use super::compression::Compression;
-use crate::workers::worker_count;
+use super::compression::{Compression, DecompressError};
+use crate::workers::{started, worker_count};
 
 /// The largest number of threads. More threads would decompress faster than a reader can read the chunks.
 const MAX_THREADS: usize = 4;
@@ -28,7 +28,7 @@ struct DecompressJob<'a> {
 
 /// The pages of a chunk, and what is wrong with the chunk. A damaged chunk has as many pages as could be
 /// decompressed.
-type Decompressed = (Vec<u8>, Result<(), String>);
+type Decompressed = (Vec<u8>, Result<(), DecompressError>);
 
 /// A chunk that is being decompressed.
 pub(super) struct PendingChunk {
@@ -52,13 +52,12 @@ impl<'a> DecompressPool<'a> {
         'a: 'scope,
     {
         let (jobs, queue) = unbounded::<DecompressJob<'a>>();
-        let start = |_| {
+        let threads = started(worker_count(MAX_THREADS), || {
             let queue = queue.clone();
             Builder::new().spawn_scoped(scope, move || queue.iter().for_each(DecompressJob::run))
-        };
-        let started = (0..worker_count(MAX_THREADS)).filter_map(|n| start(n).ok()).count();
-        // Where the system starts no thread, the reader decompresses by itself.
-        DecompressPool { jobs: (started > 0).then_some(jobs) }
+        });
+        // Without threads the reader decompresses by itself.
+        DecompressPool { jobs: (!threads.is_empty()).then_some(jobs) }
     }
 
     /// Begins to decompress `data`, which becomes `unpacked` bytes, into `buffer`.
@@ -86,6 +85,6 @@ impl<'a> DecompressPool<'a> {
 impl PendingChunk {
     /// Waits until the chunk is decompressed.
     pub(super) fn wait(self) -> Decompressed {
-        self.done.recv().unwrap_or_else(|_| (Vec::new(), Err("was not decompressed".into())))
+        self.done.recv().unwrap_or_else(|_| (Vec::new(), Err(DecompressError::NotDone)))
     }
 }

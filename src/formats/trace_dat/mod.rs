@@ -11,8 +11,6 @@ mod header_reader;
 mod open;
 mod options;
 mod read;
-mod recording;
-mod tid_set;
 mod v6;
 mod v7;
 
@@ -20,4 +18,4 @@ pub use cpu_data::Release;
 pub use error::TraceDatError;
 pub use header::TraceDat;
 pub use open::detect;
-pub(super) use recording::open;
+pub(super) use open::open;

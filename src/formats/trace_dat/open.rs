@@ -2,14 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::io;
 
 use super::error::TraceDatError;
 use super::header::{StoredText, TraceDat};
 use super::header_reader::HeaderReader;
 use super::options::DatOptions;
 use super::{v6, v7};
-use crate::formats::Damage;
+use crate::formats::input::Input;
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
+use crate::formats::{Damage, FormatError, Head, OpenedInput, Order, ReadReport, Recording, Sink};
 use crate::ftrace::limits::is_sub_buffer_size;
 use crate::ftrace::{Endian, PageLayout};
 use crate::trace_dat::file_format::MAGIC;
@@ -91,6 +93,29 @@ fn drop_overlapping_data(dat: &mut TraceDat<'_>) {
         let what =
             format!("the table of CPUs names the same bytes more than once: {dropped} CPUs are left out");
         dat.damage.push(Damage { offset: 0, what });
+    }
+}
+
+struct DatRecording<'a> {
+    dat: TraceDat<'a>,
+    head: Head,
+}
+
+/// Opens `input` as a trace.dat. Parts of the file that have been read are released from memory.
+pub(in crate::formats) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
+    let mut dat = TraceDat::open_within(input, &input.unpack_budget)?;
+    dat.set_release(input);
+    let head = dat.head();
+    Ok(OpenedInput::Recording(Box::new(DatRecording { dat, head })))
+}
+
+impl Recording for DatRecording<'_> {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn read(&self, order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
+        self.dat.read(order, sink)
     }
 }
 

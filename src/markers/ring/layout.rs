@@ -3,6 +3,7 @@
 //! All numbers are in the byte order of the machine, and everything is an atomic: two processes use the
 //! memory at once, and neither may trust the other.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The name of the memfd; `/proc/PID/fd` shows `/memfd:tracebridge-ring (deleted)`.
@@ -92,6 +93,35 @@ impl Stamp {
     }
 }
 
+/// A fault of a ring's head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeadFault {
+    /// The file is something else.
+    NoRing,
+    /// The ring is of this other version.
+    Version(u32),
+    /// The ring has another size.
+    Size { blocks: u32, words: u32 },
+}
+
+impl fmt::Display for HeadFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            HeadFault::NoRing => f.write_str("its first bytes are not those of a ring"),
+            HeadFault::Version(version) => write!(
+                f,
+                "it is of version {version}, and this recorder reads version {VERSION}: use the same tracebridge on \
+                 both sides"
+            ),
+            HeadFault::Size { blocks, words } => {
+                write!(f, "it says that it has {blocks} blocks of {words} words")
+            }
+        }
+    }
+}
+
+impl std::error::Error for HeadFault {}
+
 impl Head {
     /// Fills in the head of a new ring, which is all zero.
     #[allow(dead_code)] // Only programs with the feature `ring` make rings.
@@ -109,21 +139,19 @@ impl Head {
         if self.has_counter.load(Ordering::Relaxed) == 0 { Stamp::Boottime } else { stamp }
     }
 
-    /// The process id of the program, or what is wrong with the head.
-    pub(crate) fn check(&self) -> Result<u32, String> {
+    /// The process id of the program, or the fault of the head.
+    pub(crate) fn check(&self) -> Result<u32, HeadFault> {
         if self.magic.load(Ordering::Acquire) != u64::from_ne_bytes(MAGIC) {
-            return Err("its first bytes are not those of a ring".into());
+            return Err(HeadFault::NoRing);
         }
         let version = self.version.load(Ordering::Relaxed);
         if version != VERSION {
-            return Err(format!(
-                "it is of version {version}, and this recorder reads version {VERSION}: use the same tracebridge on \
-                 both sides"
-            ));
+            return Err(HeadFault::Version(version));
         }
-        let (blocks, words) = (self.blocks.load(Ordering::Relaxed), self.block_words.load(Ordering::Relaxed));
+        let blocks = self.blocks.load(Ordering::Relaxed);
+        let words = self.block_words.load(Ordering::Relaxed);
         if (blocks as usize, words as usize) != (BLOCKS, BLOCK_WORDS) {
-            return Err(format!("it says that it has {blocks} blocks of {words} words"));
+            return Err(HeadFault::Size { blocks, words });
         }
         Ok(self.pid.load(Ordering::Relaxed))
     }

@@ -8,4 +8,4 @@ pub(crate) mod record;
 
 pub(crate) use layout::Stamp;
 pub(crate) use mapping::RingMap;
-pub use record::{BlockDamage, Record, RingRecords};
+pub use record::{BlockDamage, Record, RecordFault, RingRecords};

@@ -7,6 +7,8 @@
 //! | 2 | the number, in kinds that have one |
 //! | then | the track and the name, each filled up to a whole word |
 
+use std::fmt;
+
 use super::layout::MAX_NAME_BYTES;
 use crate::markers::Marker;
 
@@ -101,23 +103,63 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What is wrong with the records of a block.
-// Written out: the library for programs that write markers goes without the crate thiserror.
+/// A fault of a record.
+// Written out, as the others here: the library for programs that write markers goes without the crate
+// thiserror.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordFault {
+    /// The bytes end inside of the record.
+    Cut,
+    /// The word is not the first one of a record.
+    NoRecord(u64),
+    /// The lengths of the names do not fit the record's own.
+    Lengths {
+        /// The length of the record, words.
+        words: usize,
+        /// The length of the track's name, bytes.
+        track: usize,
+        /// The length of the name, bytes.
+        name: usize,
+    },
+    /// There is no such kind of record.
+    UnknownKind(u8),
+}
+
+impl fmt::Display for RecordFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            RecordFault::Cut => f.write_str("a record is cut"),
+            RecordFault::NoRecord(word) => write!(f, "{word:#018x} begins no record"),
+            RecordFault::Lengths { words, track, name } => {
+                write!(f, "a record of {words} words says that its names have {track} and {name} bytes")
+            }
+            RecordFault::UnknownKind(kind) => write!(f, "a record of the unknown kind {kind:#04x}"),
+        }
+    }
+}
+
+impl std::error::Error for RecordFault {}
+
+/// The place and the fault of the first bad record of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockDamage {
     /// Bytes from the first record that was read.
     pub offset: usize,
-    /// The fault, for people.
-    pub what: String,
+    /// The fault.
+    pub fault: RecordFault,
 }
 
-impl std::fmt::Display for BlockDamage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "at byte {} of its unread records: {}", self.offset, self.what)
+impl fmt::Display for BlockDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at byte {} of its unread records: {}", self.offset, self.fault)
     }
 }
 
-impl std::error::Error for BlockDamage {}
+impl std::error::Error for BlockDamage {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.fault)
+    }
+}
 
 /// Steps through the records in a copy of a block's words. After an error there is nothing more.
 #[derive(Debug)]
@@ -134,35 +176,32 @@ impl<'a> RingRecords<'a> {
         RingRecords { bytes, at: 0 }
     }
 
-    fn parse(&self) -> Result<(Record<'a>, usize), String> {
+    fn parse(&self) -> Result<(Record<'a>, usize), RecordFault> {
         let rest = &self.bytes[self.at..];
         let word = |n: usize| {
             let bytes = rest.get(8 * n..8 * n + 8).and_then(|bytes| bytes.try_into().ok());
-            bytes.map(u64::from_le_bytes).ok_or("a record is cut".to_owned())
+            bytes.map(u64::from_le_bytes).ok_or(RecordFault::Cut)
         };
         let first = word(0)?;
         let (words, kind) = (usize::from(first as u16), (first >> 16) as u8);
         if (first >> 24) as u8 != check(kind, words) {
-            return Err(format!("{first:#018x} begins no record"));
+            return Err(RecordFault::NoRecord(first));
         }
         let (track_len, name_len) = (usize::from((first >> 32) as u16), usize::from((first >> 48) as u16));
         let number_words = fixed_words(kind);
         let (track_at, name_at) = (number_words, number_words + track_len.div_ceil(8));
         let fits = name_at + name_len.div_ceil(8) == words && words <= MAX_RECORD_WORDS;
         if !fits || track_len.max(name_len) > MAX_NAME_BYTES {
-            return Err(format!(
-                "a record of {words} words says that its names have {track_len} and {name_len} bytes"
-            ));
+            return Err(RecordFault::Lengths { words, track: track_len, name: name_len });
         }
-        let bytes =
-            |at: usize, len: usize| rest.get(8 * at..8 * at + len).ok_or("a record is cut".to_owned());
+        let bytes = |at: usize, len: usize| rest.get(8 * at..8 * at + len).ok_or(RecordFault::Cut);
         // The last word of a name may be cut while the name itself is whole.
         bytes(0, 8 * words)?;
         let number = if has_number(kind) { word(2)?.cast_signed() } else { 0 };
         let (track, name) = (bytes(track_at, track_len)?, bytes(name_at, name_len)?);
         let record = Record { kind, time: word(1)?, number, track, name };
         if record.marker(0).is_none() && record.thread().is_none() {
-            return Err(format!("a record of the unknown kind {kind:#04x}"));
+            return Err(RecordFault::UnknownKind(kind));
         }
         Ok((record, 8 * words))
     }
@@ -180,9 +219,9 @@ impl<'a> Iterator for RingRecords<'a> {
                 self.at += len;
                 Some(Ok(record))
             }
-            Err(what) => {
+            Err(fault) => {
                 let offset = std::mem::replace(&mut self.at, usize::MAX);
-                Some(Err(BlockDamage { offset, what }))
+                Some(Err(BlockDamage { offset, fault }))
             }
         }
     }
@@ -254,10 +293,13 @@ mod tests {
         {
             let mut bytes = first_word(b'B', words, track, name).to_le_bytes().to_vec();
             bytes.resize(8 * 512, 0);
-            assert!(error(&bytes).what.contains("says that its names"), "{words} {track} {name}");
+            assert!(
+                error(&bytes).fault.to_string().contains("says that its names"),
+                "{words} {track} {name}"
+            );
         }
         let mut unknown = first_word(b'x', 2, 0, 0).to_le_bytes().to_vec();
         unknown.resize(16, 0);
-        assert_eq!(error(&unknown).what, "a record of the unknown kind 0x78");
+        assert_eq!(error(&unknown).fault.to_string(), "a record of the unknown kind 0x78");
     }
 }

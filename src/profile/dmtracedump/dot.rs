@@ -9,8 +9,8 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use super::dump::MethodDump;
+use crate::profile::count::tree::ROOT;
 use crate::profile::error::DrawError;
-use crate::profile::tree::ROOT;
 
 /// The least share of its caller's inclusive time, percent, from which on a method is drawn, unless a request
 /// gives another share.

@@ -10,8 +10,8 @@ use super::{diff, diff_html, html, text};
 use crate::formats::art_method::{CPU, MethodTrace};
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::profile::error::ProfileError;
-use crate::profile::inputs::{open_earlier, open_inputs};
-use crate::profile::output::{ProfileOutput, ProfileReport, check_outputs};
+use crate::profile::profile_run::{ProfileOutput, ProfileReport, check_outputs};
+use crate::profile::run::{open_earlier, open_inputs};
 
 /// A request to profile one trace as dmtracedump did.
 #[derive(Debug, Clone, Default)]
@@ -41,8 +41,8 @@ pub struct DumpRequest {
 pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<ProfileReport, ProfileError> {
     let source = request.graph.as_deref().filter(|_| request.keep_graph_source).map(source_of);
     let outputs: Vec<&Path> = request.graph.iter().chain(&source).map(PathBuf::as_path).collect();
-    check_outputs(request.traces.iter().chain(&request.earlier), &outputs)?;
-    let inputs = open_inputs(&request.traces, request.unpack_limit)?;
+    check_outputs(&[&request.traces, request.earlier.as_slice()], None, &outputs)?;
+    let inputs = open_inputs(&request.traces, request.unpack_limit, output)?;
     let [input] = &inputs[..] else { return Err(ProfileError::SeveralTracesToDump) };
     let mut report = ProfileReport::default();
     let trace = output.read(input, &mut report)?;
@@ -59,7 +59,7 @@ pub fn run(request: &DumpRequest, output: &mut ProfileOutput<'_>) -> Result<Prof
     input.check_whole()?;
     match &request.earlier {
         Some(path) => {
-            let input = open_earlier(path, request.unpack_limit)?;
+            let input = open_earlier(path, request.unpack_limit, output)?;
             let trace = output.read(&input, &mut report)?;
             check_times(&input.name, &trace)?;
             let earlier = MethodDump::of(&trace, clock);

@@ -77,7 +77,7 @@ pub(super) fn open(link: &Path, pid: i32) -> Result<CheckedRing, NoRing> {
     let file = OpenOptions::new().read(true).write(true).open(&own).map_err(unreachable)?;
     let map = RingMap::of(&file).map_err(|error| NoRing::Refused(error.to_string()))?;
     match map.head.check() {
-        Err(what) => return refused(&what),
+        Err(fault) => return refused(&fault.to_string()),
         Ok(says) if i32::try_from(says) != Ok(pid) => return Err(NoRing::Inherited),
         Ok(_) => {}
     }

@@ -22,13 +22,12 @@ use program::{Program, Round};
 use search::RingSearch;
 use times::RingTimes;
 
-pub(crate) use summary::{ProgramSummary, RingsSummary};
-
 use super::output::RecordingOutput;
 use super::{RecordError, Tracefs};
 use crate::clock::Clock;
 use crate::ftrace::PageLayout;
 use crate::markers::MAX_LEN;
+use crate::trace_dat::recording_summary::RingsSummary;
 
 /// Limits of the time between two rounds. Where threads write fast, rounds follow each other fast.
 const MIN_INTERVAL: Duration = Duration::from_millis(2);
@@ -212,7 +211,7 @@ impl Rings {
         let room = MAX_NAMES.saturating_sub(self.names.len());
         let named = named.map(|(tid, count)| (*tid, program.pid, count.name.clone()));
         self.names.extend(named.take(room));
-        self.summary.programs.push(ProgramSummary::of(program));
+        self.summary.programs.push(summary::summarize(program));
     }
 
     /// Tells all programs that nobody wants their markers any more.

@@ -15,7 +15,7 @@ use super::pending::Pending;
 use super::times::BoottimeLine;
 use crate::markers::MAX_LEN;
 use crate::markers::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, WRITING};
-use crate::markers::ring::{RingRecords, Stamp};
+use crate::markers::ring::{BlockDamage, RingRecords, Stamp};
 
 /// How long the markers of other threads wait for a thread that was interrupted while it wrote one.
 const MAX_HOLD: Duration = Duration::from_millis(500);
@@ -94,6 +94,19 @@ pub(super) struct Round {
     pub(super) text: Box<[u8; MAX_LEN]>,
 }
 
+/// Why a block of a ring is given up.
+#[derive(Debug, thiserror::Error)]
+enum BlockFault {
+    #[error("it says that {0} of {BLOCK_BYTES} bytes are unread")]
+    Unread(u32),
+    #[error(transparent)]
+    Record(#[from] BlockDamage),
+    #[error("it says that it is of thread {0}, which is another process's")]
+    ForeignThread(i32),
+    #[error("its first record does not say which thread writes")]
+    NoThread,
+}
+
 impl Program {
     /// Begins to read a ring. What an earlier recorder has left in it is not stored.
     pub(super) fn begin(pid: i32, link: PathBuf, ring: CheckedRing, stamp: Stamp, since: u64) -> Program {
@@ -153,9 +166,9 @@ impl Program {
                 continue;
             }
             let mut block = self.blocks[number].clone();
-            if let Err(what) = self.read_block(number, &mut block, round, pending) {
+            if let Err(fault) = self.read_block(number, &mut block, round, pending) {
                 block.is_given_up = true;
-                self.damage.push(format!("block {number} of the ring is given up: {what}"));
+                self.damage.push(format!("block {number} of the ring is given up: {fault}"));
             }
             self.blocks[number] = block;
         }
@@ -167,7 +180,7 @@ impl Program {
         block: &mut Block,
         round: &mut Round,
         pending: &mut Pending,
-    ) -> Result<(), String> {
+    ) -> Result<(), BlockFault> {
         let control = &self.ring.map.controls[number];
         // In this order: a drop that is counted belongs to the thread of the records that are read with it,
         // or to one before.
@@ -177,7 +190,7 @@ impl Program {
         block.hold(word & WRITING != 0, position, round);
         let unread = position.wrapping_sub(block.read);
         if unread > BLOCK_BYTES || !unread.is_multiple_of(8) {
-            return Err(format!("it says that {unread} of {BLOCK_BYTES} bytes are unread"));
+            return Err(BlockFault::Unread(unread));
         }
         if unread == 0 && dropped == block.dropped {
             return Ok(());
@@ -205,14 +218,14 @@ impl Program {
         block: &mut Block,
         round: &mut Round,
         pending: &mut Pending,
-    ) -> Result<(), String> {
+    ) -> Result<(), BlockFault> {
         let mut markers = 0;
         let mut result = Ok(());
         for record in RingRecords::new(bytes) {
             let record = match record {
                 Ok(record) => record,
                 Err(damage) => {
-                    result = Err(damage.to_string());
+                    result = Err(damage.into());
                     break;
                 }
             };
@@ -222,7 +235,7 @@ impl Program {
                 count(&mut self.threads, block.tid).markers += std::mem::take(&mut markers);
                 count_dropped(&mut self.threads, block, base, round);
                 if !may_be_of(tid, self.pid) {
-                    return Err(format!("it says that it is of thread {tid}, which is another process's"));
+                    return Err(BlockFault::ForeignThread(tid));
                 }
                 block.tid = tid;
                 count(&mut self.threads, tid).name = record.name.to_vec();
@@ -230,7 +243,7 @@ impl Program {
                 && let Some(marker) = record.marker(self.pid)
             {
                 if block.tid <= 0 {
-                    return Err("its first record does not say which thread writes".into());
+                    return Err(BlockFault::NoThread);
                 }
                 markers += 1;
                 pending.push(time, block.tid, marker.encode(&mut round.text));

@@ -119,7 +119,7 @@ pub(super) fn parse(dir: &StateDir, name: &str) -> Result<Option<SavedSettings>,
     let Some((owner, saved)) = parse_text(&String::from_utf8_lossy(&bytes)) else { return Ok(None) };
     match check(dir, &owner, &saved) {
         Ok(()) => Ok(Some((owner, saved))),
-        Err(reason) => Err(dir.unusable(name, reason)),
+        Err(fault) => Err(dir.unusable(name, fault.to_string())),
     }
 }
 
@@ -131,8 +131,21 @@ fn parse_text(text: &str) -> Option<SavedSettings> {
     Some((owner, lines.map_while(|l| serde_json::from_str(l).ok()).collect()))
 }
 
+/// Why nothing is written that a file of saved settings names.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum BadContent {
+    #[error("{} is not the directory of a trace buffer", .0.display())]
+    NoBuffer(PathBuf),
+    #[error("{} is not a tracefs", .0.display())]
+    NoTracefs(PathBuf),
+    #[error("{0:?} is not a file of tracefs")]
+    Knob(String),
+    #[error("{0:?} is not a property that a recording changes")]
+    Property(String),
+}
+
 /// Checks what a file of saved settings would have written. Of an earlier boot nothing is written.
-fn check(dir: &StateDir, owner: &SettingsOwner, saved: &Vec<SavedSetting>) -> Result<(), String> {
+fn check(dir: &StateDir, owner: &SettingsOwner, saved: &[SavedSetting]) -> Result<(), BadContent> {
     if owner.is_of_earlier_boot() {
         return Ok(());
     }
@@ -143,23 +156,23 @@ fn check(dir: &StateDir, owner: &SettingsOwner, saved: &Vec<SavedSetting>) -> Re
         .as_deref()
         .is_none_or(|name| is_instance_name(name) && root.ends_with(Path::new("instances").join(name)));
     if !is_plain || !is_instance || (owner.remove_instance && owner.instance.is_none()) {
-        return Err(format!("{} is not the directory of a trace buffer", root.display()));
+        return Err(BadContent::NoBuffer(root.clone()));
     }
     let tracefs = Tracefs::of_saved_settings(root.clone(), owner.instance.clone());
     let there = if tracefs.exists() { tracefs.root() } else { tracefs.top() };
     if there.exists() && !dir.is_tracefs(there) {
-        return Err(format!("{} is not a tracefs", there.display()));
+        return Err(BadContent::NoTracefs(there.to_owned()));
     }
     for setting in saved {
         match setting {
             SavedSetting::Knob(SavedKnob { knob, .. }) if !is_knob(knob, owner.instance.is_some()) => {
-                return Err(format!("{knob:?} is not a file of tracefs"));
+                return Err(BadContent::Knob(knob.clone()));
             }
             SavedSetting::Properties(properties) => {
                 let foreign =
                     properties.values.iter().find(|(name, _)| !atrace_properties::is_set_here(name));
                 if let Some((name, _)) = foreign {
-                    return Err(format!("{name:?} is not a property that a recording changes"));
+                    return Err(BadContent::Property(name.clone()));
                 }
             }
             SavedSetting::Knob(_) => {}
@@ -265,7 +278,7 @@ mod tests {
     fn a1_only_settings_of_a_tracefs_and_properties_of_atrace_are_taken_from_a_file() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::for_tests(dir.path());
-        let verdict = |owner: SettingsOwner, setting: SavedSetting| check(&state, &owner, &vec![setting]);
+        let verdict = |owner: SettingsOwner, setting: SavedSetting| check(&state, &owner, &[setting]);
         let top = SettingsOwner { tracefs: "/t".into(), instance: None, remove_instance: false, ..owner() };
         assert_eq!(verdict(owner(), knob("../../options/record-tgid")), Ok(()));
         assert_eq!(verdict(top.clone(), knob("events/sched/enable")), Ok(()));
@@ -292,6 +305,6 @@ mod tests {
         // A directory that exists and is no tracefs.
         let real = StateDir::create(Some(dir.path())).unwrap();
         let foreign = SettingsOwner { tracefs: dir.path().to_owned(), ..top };
-        assert!(check(&real, &foreign, &vec![knob("x")]).unwrap_err().contains("is not a tracefs"));
+        assert!(check(&real, &foreign, &[knob("x")]).unwrap_err().to_string().contains("is not a tracefs"));
     }
 }

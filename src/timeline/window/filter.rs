@@ -5,14 +5,12 @@ use std::io;
 
 use super::state::State;
 use crate::formats::{
-    CounterValue, CpuCount, Event, EventType, EventTypeId, Order, SinkAdapter, ThreadIds, Track, TrackEvent,
+    CounterValue, CpuCount, Event, EventType, EventTypeId, Order, SinkAdapter, Track, TrackEvent,
     TrackEventKind,
 };
-use crate::markers::Marker;
-use crate::timeline::data_kind::{DataCounts, DataKind};
-use crate::timeline::event_counts::EventCounts;
+use crate::timeline::content_counter::{ContentCounter, CountedType};
 use crate::timeline::event_role::EventRole;
-use crate::timeline::sink::{Edge, EdgeKind, TimelineAdapter, TimelineSink};
+use crate::timeline::sink::{Edge, EdgeKind, MethodThread, TimelineAdapter, TimelineSink};
 use crate::timeline::summary::{MergeSummary, Window};
 
 /// Passes on what overlaps a part of a timeline. Slices, calls, states and counters that began before the
@@ -23,20 +21,29 @@ pub struct WindowFilter<'a> {
     window: Window,
     /// Whether edges come in order of time, over all threads.
     edges_in_order: bool,
-    /// By event type: its role, and the type.
-    kinds: Vec<(EventRole, EventType)>,
+    /// By event type.
+    kinds: Vec<KnownType>,
     state: State,
     /// Whether the state at the part's begin has been passed on.
     begun: bool,
     threads: BTreeMap<u32, MethodStack>,
     tracks: Vec<TrackStack>,
     cpus: BTreeMap<u32, CpuLosses>,
-    counted: Counted,
+    counter: ContentCounter,
+}
+
+/// An event type, and what it means here.
+struct KnownType {
+    role: EventRole,
+    counted: CountedType,
+    kind: EventType,
 }
 
 /// The calls of a thread of a method trace.
 #[derive(Default)]
 struct MethodStack {
+    /// The kernel's thread id, where it is known.
+    tid: Option<i32>,
     /// The open calls, the innermost one last.
     open: Vec<Edge>,
     /// The thread's CPU time at its last edge, ns.
@@ -63,27 +70,6 @@ struct CpuLosses {
     inside: CpuCount,
 }
 
-/// Counts of what is passed on.
-#[derive(Default)]
-struct Counted {
-    events: EventCounts,
-    markers: u64,
-    methods: u64,
-    with_cpu_time: u64,
-    track_events: crate::formats::TrackEventCounts,
-    tids: ThreadIds,
-}
-
-impl Counted {
-    /// Passes edges on, and counts the calls that begin with them.
-    fn pass_edges(&mut self, thread: u32, edges: &[Edge], to: &mut dyn TimelineSink) -> io::Result<()> {
-        let enters = edges.iter().filter(|edge| edge.kind == EdgeKind::Enter);
-        self.methods += enters.clone().count() as u64;
-        self.with_cpu_time += enters.filter(|edge| edge.cpu.is_some()).count() as u64;
-        if edges.is_empty() { Ok(()) } else { to.edges(thread, edges) }
-    }
-}
-
 impl<'a> WindowFilter<'a> {
     /// An adapter that passes `window` on to `to`.
     pub fn new(to: &'a mut dyn TimelineSink, window: Window) -> WindowFilter<'a> {
@@ -98,19 +84,19 @@ impl<'a> WindowFilter<'a> {
             threads: BTreeMap::new(),
             tracks: Vec::new(),
             cpus: BTreeMap::new(),
-            counted: Counted::default(),
+            counter: ContentCounter::default(),
         }
     }
 
     /// Changes the summary of the whole timeline to that of the part.
     pub fn restrict(&self, summary: &mut MergeSummary) {
         summary.window = Some(self.window);
-        summary.markers = self.counted.markers;
-        summary.methods = self.counted.methods;
-        summary.threads = self.counted.tids.count();
+        summary.markers = self.counter.markers;
+        summary.methods = self.counter.methods;
+        summary.threads = self.counter.threads();
         let report = &mut summary.report;
         (report.first_ts, report.last_ts) = (Some(self.window.from), Some(self.window.to));
-        report.track_events = self.counted.track_events;
+        report.track_events = self.counter.track_events;
         for (cpu, count) in &mut report.cpus {
             let Some(seen) = self.cpus.get(cpu) else { continue };
             // What the readers count without saying where it is missing stays.
@@ -119,19 +105,7 @@ impl<'a> WindowFilter<'a> {
             count.gaps = count.gaps.saturating_sub(seen.all.gaps) + seen.inside.gaps;
         }
         let lost = report.lost();
-        let mut counts: BTreeMap<DataKind, u64> = summary.contents.iter().collect();
-        let is_counted = |kind: &DataKind| *kind != DataKind::ProcessNames;
-        counts.extend(self.counted.events.by_kind().into_iter().filter(|(kind, _)| is_counted(kind)));
-        counts.extend([
-            (DataKind::Markers, self.counted.markers),
-            (DataKind::Methods, self.counted.methods),
-            (DataKind::TrackEvents, self.counted.track_events.total()),
-            (DataKind::LostEvents, lost),
-        ]);
-        let cpu_times = counts.entry(DataKind::MethodCpuTimes).or_default();
-        *cpu_times = (*cpu_times).min(self.counted.with_cpu_time);
-        summary.contents = DataCounts::default();
-        counts.into_iter().for_each(|(kind, count)| summary.contents.add(kind, count));
+        summary.contents = self.counter.restrict(&summary.contents, lost);
     }
 
     /// Passes on the state at the part's begin, once.
@@ -140,15 +114,16 @@ impl<'a> WindowFilter<'a> {
             return Ok(());
         }
         for event in self.state.take() {
-            let Some((_, kind)) = self.kinds.get(event.kind.0 as usize) else { continue };
-            event.push(self.window.from, kind, self.to)?;
+            let Some(known) = self.kinds.get(event.kind().0 as usize) else { continue };
+            event.with_event_at(self.window.from, |event| self.to.event(event, &known.kind))?;
         }
         for track in &mut self.tracks {
             track.begin(self.window.from, self.to)?;
         }
         if self.edges_in_order {
             for (thread, stack) in &mut self.threads {
-                self.counted.pass_edges(*thread, &stack.begin(self.window.from), self.to)?;
+                let edges = stack.begin(self.window.from);
+                stack.pass(*thread, &edges, &mut self.counter, self.to)?;
             }
         }
         Ok(())
@@ -159,7 +134,7 @@ impl<'a> WindowFilter<'a> {
         for (thread, stack) in &mut self.threads {
             let mut edges = stack.begin(self.window.from);
             edges.extend(stack.end(self.window.to));
-            self.counted.pass_edges(*thread, &edges, self.to)?;
+            stack.pass(*thread, &edges, &mut self.counter, self.to)?;
         }
         Ok(())
     }
@@ -187,6 +162,18 @@ impl MethodStack {
             EdgeKind::Enter => self.open.push(*edge),
             EdgeKind::Exit => _ = self.open.pop(),
         }
+    }
+
+    /// Passes edges of the thread with this index on, and counts the calls that begin with them.
+    fn pass(
+        &self,
+        thread: u32,
+        edges: &[Edge],
+        counter: &mut ContentCounter,
+        to: &mut dyn TimelineSink,
+    ) -> io::Result<()> {
+        counter.edges(self.tid, edges);
+        if edges.is_empty() { Ok(()) } else { to.edges(thread, edges) }
     }
 
     /// The begins, at `ts`, of the calls that are open; once.
@@ -232,7 +219,8 @@ impl<'a> SinkAdapter for WindowFilter<'a> {
     }
 
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        self.kinds.push((EventRole::of(kind), kind.clone()));
+        let counted = CountedType::of(kind);
+        self.kinds.push(KnownType { role: EventRole::of(kind), counted, kind: kind.clone() });
         self.to.event_type(id, kind)
     }
 
@@ -241,21 +229,16 @@ impl<'a> SinkAdapter for WindowFilter<'a> {
         self.pass_losses(event.cpu, event.ts)?;
         let losses = self.cpus.entry(event.cpu).or_default();
         losses.last_event = Some(event.ts);
-        let role = self.kinds.get(event.kind.0 as usize).map_or(EventRole::Other, |(role, _)| *role);
+        let Some(known) = self.kinds.get(event.kind.0 as usize) else { return Ok(()) };
         if event.ts < self.window.from {
-            self.state.follow(event, kind, role);
+            self.state.follow(event, kind, known.role);
             return Ok(());
         }
         if event.ts > self.window.to {
             return Ok(());
         }
         losses.inside.events += 1;
-        let counted = &mut self.counted;
-        counted.events.count(event, matches!(role, EventRole::Waking { .. }));
-        counted.tids.add(event.tid as u64);
-        if let EventRole::Print { buf } = role {
-            counted.markers += u64::from(event.text(kind, buf).is_some_and(|t| Marker::parse(t).is_some()));
-        }
+        self.counter.event(event, kind, known.counted);
         self.begin()?;
         self.to.event(event, kind)
     }
@@ -280,13 +263,7 @@ impl<'a> SinkAdapter for WindowFilter<'a> {
         if event.ts > self.window.to {
             return Ok(());
         }
-        let counts = &mut self.counted.track_events;
-        match event.kind {
-            TrackEventKind::Begin { .. } => counts.slices += 1,
-            TrackEventKind::Instant { .. } => counts.instants += 1,
-            TrackEventKind::Counter(_) => counts.counter_values += 1,
-            TrackEventKind::End => {}
-        }
+        self.counter.track_event(&event.kind);
         self.begin()?;
         self.to.track_event(event)
     }
@@ -301,6 +278,11 @@ impl TimelineAdapter for WindowFilter<'_> {
     /// The state at the part's begin is that of all CPUs.
     fn order(&mut self) -> Order {
         Order::Time
+    }
+
+    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
+        self.threads.entry(thread.index).or_default().tid = thread.tid;
+        self.to.method_thread(thread)
     }
 
     fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
@@ -322,7 +304,7 @@ impl TimelineAdapter for WindowFilter<'_> {
         if end < edges.len() && !self.edges_in_order {
             inside.extend(stack.end(to));
         }
-        self.counted.pass_edges(thread, &inside, self.to)
+        stack.pass(thread, &inside, &mut self.counter, self.to)
     }
 
     fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
@@ -334,5 +316,88 @@ impl TimelineAdapter for WindowFilter<'_> {
         let mut summary = summary.clone();
         self.restrict(&mut summary);
         self.to.finish(&summary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::formats::{Field, FieldType, Payload, ReadReport, Sink};
+    use crate::timeline::data_kind::DataKind;
+    use crate::timeline::sink::MethodId;
+
+    /// Ignores everything.
+    struct NullSink;
+
+    impl Sink for NullSink {
+        fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl TimelineSink for NullSink {
+        fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The summary of the part from 100 to 200 of what `push` pushes.
+    fn summary_of_part(push: impl FnOnce(&mut dyn TimelineSink)) -> MergeSummary {
+        let mut sink = NullSink;
+        let mut filter = WindowFilter::new(&mut sink, Window { start: 0, from: 100, to: 200 });
+        push(&mut filter);
+        let mut summary = MergeSummary::new(Clock::Boottime, Vec::new(), ReadReport::default());
+        TimelineSink::finish(&mut filter, &summary).unwrap();
+        filter.restrict(&mut summary);
+        summary
+    }
+
+    #[test]
+    fn the_thread_of_a_method_call_counts_also_without_kernel_events() {
+        let thread = |index, tid| MethodThread {
+            index,
+            tid: Some(tid),
+            tgid: None,
+            name: "main".into(),
+            trace_id: 1,
+            doubt: None,
+        };
+        let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };
+        let summary = summary_of_part(|sink| {
+            sink.method_thread(&thread(0, 7)).unwrap();
+            sink.method_thread(&thread(1, 8)).unwrap();
+            sink.edges(0, &[edge(50, EdgeKind::Enter), edge(150, EdgeKind::Exit)]).unwrap();
+            sink.edges(1, &[edge(50, EdgeKind::Enter), edge(90, EdgeKind::Exit)]).unwrap();
+        });
+        assert_eq!((summary.methods, summary.threads), (1, 1));
+    }
+
+    #[test]
+    fn a_wakeup_without_the_name_of_its_thread_is_a_wakeup() {
+        let pid = Field { name: "pid".into(), ctype: "pid_t".into(), ty: FieldType::Int, offset: 8, size: 4 };
+        let kind = EventType {
+            system: "sched".into(),
+            name: "sched_waking".into(),
+            fields: vec![pid],
+            print_fmt: None,
+        };
+        let event = Event {
+            ts: 150,
+            cpu: 0,
+            tid: 7,
+            kind: EventTypeId(0),
+            flags: 0,
+            preempt_count: 0,
+            comm: None,
+            tgid: None,
+            payload: Payload::Values { values: &[], text: None },
+        };
+        let summary = summary_of_part(|sink| {
+            sink.event_type(EventTypeId(0), &kind).unwrap();
+            sink.event(&event, &kind).unwrap();
+        });
+        assert_eq!(summary.contents.get(DataKind::Wakeups), 1);
+        assert_eq!(summary.threads, 1);
     }
 }

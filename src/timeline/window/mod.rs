@@ -1,7 +1,6 @@
 //! A part of a timeline: what overlaps the part is passed on, and what began before it begins with it.
 
 mod filter;
-mod held_event;
 mod state;
 
 pub use filter::WindowFilter;

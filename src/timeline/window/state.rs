@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::held_event::HeldEvent;
-use crate::formats::{Event, EventType};
+use crate::formats::{Event, EventType, OwnedEvent};
 use crate::markers::Marker;
 use crate::timeline::event_role::EventRole;
 
@@ -25,7 +24,7 @@ enum Part {
 /// The events that set the state, each with its place in the order of events.
 #[derive(Default)]
 pub(super) struct State {
-    parts: BTreeMap<Part, Vec<(u64, Rc<HeldEvent>)>>,
+    parts: BTreeMap<Part, Vec<(u64, Rc<OwnedEvent>)>>,
     events: u64,
 }
 
@@ -91,12 +90,12 @@ impl State {
         }
     }
 
-    fn hold(&mut self, event: &Event<'_>) -> (u64, Rc<HeldEvent>) {
+    fn hold(&mut self, event: &Event<'_>) -> (u64, Rc<OwnedEvent>) {
         self.events += 1;
-        (self.events, Rc::new(HeldEvent::new(event)))
+        (self.events, Rc::new(OwnedEvent::new(event)))
     }
 
-    fn set(&mut self, part: Part, held: &(u64, Rc<HeldEvent>)) {
+    fn set(&mut self, part: Part, held: &(u64, Rc<OwnedEvent>)) {
         let events = self.parts.entry(part).or_default();
         events.clear();
         events.push(held.clone());
@@ -116,7 +115,7 @@ impl State {
     }
 
     /// The events that set the state, in their order; each comes once.
-    pub fn take(&mut self) -> Vec<Rc<HeldEvent>> {
+    pub fn take(&mut self) -> Vec<Rc<OwnedEvent>> {
         let mut events: Vec<_> = std::mem::take(&mut self.parts).into_values().flatten().collect();
         events.sort_by_key(|(number, _)| *number);
         events.dedup_by_key(|(number, _)| *number);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::finish;
-use super::launch_series;
+use super::launch_series::{self, LaunchSeries};
 use super::outcome::{self, Outcome};
 use super::target::{OutputName, TargetArgs};
 use super::via::ViaArg;
@@ -43,38 +43,38 @@ pub struct LaunchArgs {
         default_value = "",
         hide_default_value = true
     )]
-    pub(super) app: String,
+    app: String,
     /// Launch the app this many times, and say the median, the spread and the outliers
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(super) runs: u32,
+    runs: u32,
     /// Launch another app in turn with the first one, and say what is slower or faster in it, and whether
     /// that is more than noise: a package, or the .apk file of another version of the app, which is put in
     /// its place for its launches
     #[arg(long, value_name = "PACKAGE[/ACTIVITY]|FILE.apk")]
-    pub(super) against: Option<String>,
+    against: Option<String>,
     /// Record nothing: compare launches that were recorded before (files, or directories with them)
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["app", "against", "runs"])]
     compare: Vec<PathBuf>,
     /// Measure up to the end of the first slice whose name contains MARKER, in place of the first frame: for
     /// apps that mark when their content is there. The recording must reach so far: see --settle
     #[arg(long, value_name = "MARKER")]
-    pub(super) until: Option<String>,
+    until: Option<String>,
     /// Have the kernel drop its caches of files before each launch, so that the app is read from storage
     /// (needs root)
     #[arg(long)]
-    pub(super) drop_caches: bool,
+    drop_caches: bool,
     #[command(flatten)]
-    pub(super) selection: RecordSelection,
+    selection: RecordSelection,
     /// The output: its ending names the format. With {serial} in its name, each device's serial stands there
     #[arg(short, long, value_name = "FILE", default_value = "launch.pftrace")]
-    pub(super) output: PathBuf,
+    output: PathBuf,
     #[command(flatten)]
-    pub(super) flags: LaunchFlags,
+    flags: LaunchFlags,
     #[command(flatten)]
-    pub(super) scheduling: SchedulingArgs,
+    scheduling: SchedulingArgs,
     /// What records on the device beside the method trace
     #[arg(long, value_enum, default_value_t = ViaArg::Auto)]
-    pub(super) via: ViaArg,
+    via: ViaArg,
     #[command(flatten)]
     target: TargetArgs,
     /// Show the output in the browser: a page (.html) as it is, anything else in the Perfetto UI, which
@@ -91,31 +91,30 @@ pub fn run(args: &LaunchArgs) -> anyhow::Result<Exit> {
     finish::check_output(&args.output)?;
     interrupt::hold_first();
     // Mistakes in the flags show before a device is asked.
-    args.words(&args.app, &args.flags)?;
+    args.series().words(&args.app, &args.flags)?;
     let results = args.target.on_each(|device, name| launch_on(args, device, name))?;
     outcome::print_and_open(results, args.target.json, args.open)
 }
 
 impl LaunchArgs {
-    /// The command that launches this app on the device with these flags.
-    pub(super) fn words(&self, app: &str, flags: &LaunchFlags) -> anyhow::Result<Vec<String>> {
-        let (flags, scheduling) = (flags.words(), self.scheduling.words());
-        // The app is the first word that is no flag.
-        Ok([vec!["launch".to_owned()], flags, scheduling, with_app(self.selection.words()?, app)].concat())
+    /// The launches that the flags ask for.
+    fn series(&self) -> LaunchSeries<'_> {
+        LaunchSeries {
+            app: &self.app,
+            against: self.against.as_deref(),
+            runs: self.runs,
+            until: self.until.as_deref(),
+            drop_caches: self.drop_caches,
+            via: self.via,
+            flags: &self.flags,
+            selection: &self.selection,
+            scheduling: &self.scheduling,
+        }
     }
-}
-
-fn with_app(mut words: Vec<String>, app: &str) -> Vec<String> {
-    let at = words.iter().position(|word| word == "--").unwrap_or_else(|| {
-        words.push("--".to_owned());
-        words.len() - 1
-    });
-    words.insert(at + 1, app.to_owned());
-    words
 }
 
 fn launch_on(args: &LaunchArgs, mut device: Device, name: OutputName) -> anyhow::Result<Outcome> {
     device.ensure_binary(None)?;
     let output = name.of(&args.output, device.serial());
-    launch_series::run(args, &device, &output, name == OutputName::AsGiven)
+    launch_series::run(&args.series(), &device, &output, name == OutputName::AsGiven)
 }

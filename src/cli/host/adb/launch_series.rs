@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::launch::LaunchArgs;
 use super::other_version::{OtherVersion, Version};
 use super::outcome::{Outcome, worst};
 use super::target::before_ending;
@@ -15,7 +14,9 @@ use crate::cli::Exit;
 use crate::cli::exit::message;
 use crate::cli::host::merge::conversion_error;
 use crate::cli::host::{files_in, interrupt};
-use crate::cli::recording_flags::{ContentArgs, EndArgs, LAUNCH_CATEGORIES, ModeArg};
+use crate::cli::recording_flags::{
+    ContentArgs, EndArgs, LAUNCH_CATEGORIES, LaunchFlags, ModeArg, RecordSelection, SchedulingArgs,
+};
 use crate::console::{complain, say};
 use crate::export::launches::{Launch, LaunchSet};
 use crate::remote::{AppRights, COMMAND_TIME, Device};
@@ -45,36 +46,73 @@ impl Side {
     }
 }
 
-/// Launches what the arguments name on a device, and says what it took.
+/// The launches that are asked for.
+pub(super) struct LaunchSeries<'a> {
+    /// The app, with or without its activity.
+    pub(super) app: &'a str,
+    /// Another app that is launched in turn with the first, or the `.apk` file of another version of it.
+    pub(super) against: Option<&'a str>,
+    /// The number of launches of each app.
+    pub(super) runs: u32,
+    /// The slice whose end is the end of the launch, in place of the first frame.
+    pub(super) until: Option<&'a str>,
+    /// Whether the kernel drops its caches of files before each launch.
+    pub(super) drop_caches: bool,
+    /// What records on the device.
+    pub(super) via: ViaArg,
+    pub(super) flags: &'a LaunchFlags,
+    pub(super) selection: &'a RecordSelection,
+    pub(super) scheduling: &'a SchedulingArgs,
+}
+
+impl LaunchSeries<'_> {
+    /// The command that launches this app on the device with these flags.
+    pub(super) fn words(&self, app: &str, flags: &LaunchFlags) -> anyhow::Result<Vec<String>> {
+        // The app is the first word that is no flag.
+        let selection = with_app(self.selection.words()?, app);
+        Ok([vec!["launch".to_owned()], flags.words(), self.scheduling.words(), selection].concat())
+    }
+}
+
+fn with_app(mut words: Vec<String>, app: &str) -> Vec<String> {
+    let at = words.iter().position(|word| word == "--").unwrap_or_else(|| {
+        words.push("--".to_owned());
+        words.len() - 1
+    });
+    words.insert(at + 1, app.to_owned());
+    words
+}
+
+/// Launches what the series names on a device, and says what it took.
 pub(super) fn run(
-    args: &LaunchArgs,
+    series: &LaunchSeries<'_>,
     device: &Device,
     output: &Path,
     shows_bar: bool,
 ) -> anyhow::Result<Outcome> {
-    let via = args.via.on(device)?;
-    let mut sides = vec![Side::new(&args.app, "a", Version::Own)];
+    let via = series.via.on(device)?;
+    let mut sides = vec![Side::new(series.app, "a", Version::Own)];
     let mut versions = None;
-    match args.against.as_deref() {
+    match series.against {
         Some(file) if file.ends_with(".apk") => {
-            let package = args.app.split('/').next().unwrap_or_default();
+            let package = series.app.split('/').next().unwrap_or_default();
             versions = Some(OtherVersion::prepare(device, package, Path::new(file))?);
-            sides.push(Side::new(&args.app, "b", Version::Other));
+            sides.push(Side::new(series.app, "b", Version::Other));
         }
         Some(other) => sides.push(Side::new(other, "b", Version::Own)),
         None => {}
     }
-    let how = How { args, device, via, shows_bar };
-    let result = launch_all(&how, &mut sides, versions.as_mut(), output);
+    let setting = LaunchSetting { series, device, via, shows_bar };
+    let result = launch_all(&setting, &mut sides, versions.as_mut(), output);
     let put_back = versions.map_or(Ok(()), OtherVersion::put_back);
     let outcome = result?;
     put_back?;
     Ok(outcome)
 }
 
-/// What all launches have in common.
-struct How<'a> {
-    args: &'a LaunchArgs,
+/// The setting that all launches of a series share.
+struct LaunchSetting<'a> {
+    series: &'a LaunchSeries<'a>,
     device: &'a Device,
     /// What records: never [`ViaArg::Auto`].
     via: ViaArg,
@@ -82,28 +120,30 @@ struct How<'a> {
 }
 
 fn launch_all(
-    how: &How<'_>,
+    setting: &LaunchSetting<'_>,
     sides: &mut [Side],
     mut versions: Option<&mut OtherVersion<'_>>,
     output: &Path,
 ) -> anyhow::Result<Outcome> {
-    let args = how.args;
-    let is_single = args.runs == 1 && sides.len() == 1;
-    let (mut text, mut runs, mut exits) = (String::new(), Vec::new(), Vec::new());
-    for run in 1..=args.runs {
+    let runs_per_side = setting.series.runs;
+    let is_single = runs_per_side == 1 && sides.len() == 1;
+    let mut text = String::new();
+    let mut runs = Vec::new();
+    let mut exits = Vec::new();
+    for run in 1..=runs_per_side {
         for number in 0..sides.len() {
             if interrupt::has_come() && !exits.is_empty() {
                 continue;
             }
             let several = sides.len() > 1;
             let side = &mut sides[number];
-            let name = match (several, args.runs) {
+            let name = match (several, runs_per_side) {
                 (false, 1) => output.to_owned(),
                 (false, _) => before_ending(output, &run.to_string()),
                 (true, _) => before_ending(output, &format!("{}-{run}", side.label)),
             };
             let launched = versions.as_mut().map_or(Ok(()), |versions| versions.install(side.version));
-            let launched = launched.and_then(|()| launch(how, side, &name));
+            let launched = launched.and_then(|()| launch(setting, side, &name));
             match launched {
                 Ok((outcome, launch)) => {
                     exits.push(outcome.exit);
@@ -137,38 +177,38 @@ fn launch_all(
 }
 
 /// One launch, and what it took.
-fn launch(how: &How<'_>, side: &mut Side, output: &Path) -> anyhow::Result<(Outcome, Launch)> {
-    let How { args, device, via, shows_bar } = *how;
-    if args.drop_caches {
+fn launch(setting: &LaunchSetting<'_>, side: &mut Side, output: &Path) -> anyhow::Result<(Outcome, Launch)> {
+    let LaunchSetting { series, device, via, shows_bar } = *setting;
+    if series.drop_caches {
         let script = "sync; echo 3 >/proc/sys/vm/drop_caches";
         let dropped = device.run_script(script, device.privilege(), COMMAND_TIME)?;
         if dropped.status != 0 {
             anyhow::bail!("{}: --drop-caches: {} (it needs root)", device.serial(), dropped.words());
         }
     }
-    let rights = match (args.flags.no_profile, side.rights) {
+    let rights = match (series.flags.no_profile, side.rights) {
         (true, _) => None,
         (false, Some(rights)) => Some(rights),
         (false, None) => Some(device.app_rights(side.package())?),
     };
     side.rights = rights;
     let is_refused = rights == Some(AppRights::Refused);
-    let flags = if is_refused { args.flags.without_profile() } else { args.flags.clone() };
-    let words = args.words(&side.app, &flags)?;
-    let mut names = args.selection.all_names()?;
+    let flags = if is_refused { series.flags.without_profile() } else { series.flags.clone() };
+    let words = series.words(&side.app, &flags)?;
+    let mut names = series.selection.all_names()?;
     if names.is_empty() {
         names.extend(LAUNCH_CATEGORIES.map(str::to_owned));
     }
     let request = Request {
         via,
-        is_auto: args.via == ViaArg::Auto,
+        is_auto: series.via == ViaArg::Auto,
         words: &words,
-        selection: &args.selection,
+        selection: series.selection,
         names,
         launched: Some(side.package()),
         // The launch ends it; this is for a launch that does not.
-        end: &EndArgs { time: Some(args.flags.time + MARGIN), max_size: None, mode: ModeArg::Stream },
-        scheduling: &args.scheduling,
+        end: &EndArgs { time: Some(series.flags.time + MARGIN), max_size: None, mode: ModeArg::Stream },
+        scheduling: series.scheduling,
         contents: &ContentArgs { kallsyms: false, compress: false },
     };
     let (mut outcome, delivered) = via::record(&request, device, output, shows_bar)?;
@@ -178,7 +218,7 @@ fn launch(how: &How<'_>, side: &mut Side, output: &Path) -> anyhow::Result<(Outc
     }
     let lacks_methods = is_refused && outcome.exit == Exit::Complete;
     outcome.exit = if lacks_methods { Exit::Lossy } else { outcome.exit };
-    let until = args.until.as_deref();
+    let until = series.until;
     let launch = Launch::measure(&delivered.pulled, until).map_err(conversion_error)?;
     if let Some(until) = until.filter(|_| !launch.has_named_end()) {
         outcome.text += &format!(

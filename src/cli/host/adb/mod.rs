@@ -16,7 +16,6 @@ mod pull;
 mod push;
 mod record;
 mod recorded;
-mod recorder_summary;
 mod run_there;
 mod target;
 mod via;

@@ -104,10 +104,13 @@ fn stream_from(words: &[String], device: &Device, output: &Path, shows_bar: bool
     let command = [&record, words.get(1..).unwrap_or_default()].concat();
     let mut log = String::new();
     let mut lost = None;
+    let mut status = None;
     let delivered = finish::deliver_stream(output, shows_bar, &mut |file| {
         let end = device.stream(&command, device.privilege(), file, &interrupt::has_come)?;
-        (log, lost) = (end.log, end.lost);
-        match end.status {
+        log = end.log;
+        lost = end.lost;
+        status = end.status;
+        match status {
             Some(0 | 3) | None => Ok(()),
             status => Err(failure(device, status, &log)),
         }
@@ -118,6 +121,7 @@ fn stream_from(words: &[String], device: &Device, output: &Path, shows_bar: bool
     if let Some(lost) = &lost {
         said += &format!("{lost}: the output holds what came until then");
     }
-    let recorder = if lost.is_some() { Exit::Lossy } else { Exit::Complete };
+    let is_lossy = lost.is_some() || status == Some(3);
+    let recorder = if is_lossy { Exit::Lossy } else { Exit::Complete };
     Ok(outcome_of(recorder, &summary.concat(), said, &delivered))
 }

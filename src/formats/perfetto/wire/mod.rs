@@ -20,9 +20,10 @@ pub(crate) const fn tag(field: u32, wire_type: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::read::{WireValue, fields, last_value, packed_varints, varint as read_varint};
-    use super::write::{bytes, double, length_prefixed, message, string, uint, varint};
+    use super::read::{WireValue, fields, last_value};
+    use super::write::{bytes, double, length_prefixed, message, string, uint};
     use super::*;
+    use crate::varint;
 
     /// xorshift64: every run sees the same numbers, of all magnitudes.
     struct Random(u64);
@@ -118,12 +119,12 @@ mod tests {
         let mut array = Vec::new();
         for number in &numbers {
             let mut one = Vec::new();
-            varint(&mut one, *number);
-            assert_eq!(read_varint(&one), Some((*number, &[][..])));
-            assert_eq!(read_varint(&one[..one.len() - 1]), None, "a cut varint is not a number");
+            varint::push(&mut one, *number);
+            assert_eq!(varint::read(&one), Some((*number, &[][..])));
+            assert_eq!(varint::read(&one[..one.len() - 1]), None, "a cut varint is not a number");
             array.extend(one);
         }
-        assert_eq!(packed_varints(&array).collect::<Vec<_>>(), numbers);
+        assert_eq!(varint::all(&array).collect::<Vec<_>>(), numbers);
     }
 
     #[test]
@@ -144,7 +145,7 @@ mod tests {
         for len in [0usize, 1, 127, 128, 300, 20_000] {
             let mut data = vec![9];
             length_prefixed(&mut data, |out| out.resize(out.len() + len, 7));
-            let (found, rest) = read_varint(&data[1..]).unwrap();
+            let (found, rest) = varint::read(&data[1..]).unwrap();
             assert_eq!((found, rest.len()), (len as u64, len));
         }
     }

@@ -1,0 +1,167 @@
+//! Rows as JSON and as CSV.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+use super::call_relations::{CallRelation, CallRelations};
+use crate::formats::art_method::{CPU, MAX_WORKERS, Ticks, WALL};
+use crate::profile::count::flat::MethodStat;
+use crate::profile::figures::{CLOCKS, percent};
+use crate::profile::names::TraceNames;
+use crate::profile::rows::{ProfileRow, ProfileRows, RowKind};
+use crate::text::csv_field;
+use crate::workers::{run_parts, worker_count};
+
+/// The figures of a row as JSON members; times in ns, of the clocks in `has`.
+pub(in crate::profile) fn members(stat: &MethodStat, has: [bool; 2]) -> Map<String, Value> {
+    let mut map = Map::new();
+    map.insert("calls".into(), json!(stat.calls));
+    map.insert("recursive_calls".into(), json!(stat.recursive));
+    for (clock, name) in CLOCKS.into_iter().filter(|(clock, _)| has[*clock]) {
+        map.insert(format!("{name}_exclusive_ns"), json!(stat.exclusive[clock]));
+        map.insert(format!("{name}_inclusive_ns"), json!(stat.inclusive[clock]));
+    }
+    map
+}
+
+/// With fewer rows than this a second thread gains nothing.
+const PARALLEL_FROM_ROWS: usize = 1_000;
+
+/// Rows for JSON; times in ns. With `relations` each row has its `called_by` and `callees`.
+pub(in crate::profile) struct JsonRows<'r> {
+    pub rows: &'r ProfileRows,
+    pub shown: &'r [ProfileRow],
+    pub names: &'r TraceNames<'r, 'r>,
+    pub relations: Option<&'r CallRelations>,
+}
+
+impl JsonRows<'_> {
+    /// The text of each row. A trace has tens of thousands of rows: each is written as it is made, not from a
+    /// tree of values, and the rows are distributed over the processors.
+    pub(in crate::profile) fn texts(&self) -> serde_json::Result<Vec<Box<RawValue>>> {
+        let workers = if self.shown.len() < PARALLEL_FROM_ROWS { 1 } else { worker_count(MAX_WORKERS) };
+        let parts: Vec<&[ProfileRow]> =
+            self.shown.chunks(self.shown.len().div_ceil(workers).max(1)).collect();
+        let texts = run_parts(&parts, |rows| -> serde_json::Result<Vec<_>> {
+            rows.iter().map(|row| to_raw_value(&self.row(row))).collect()
+        });
+        Ok(texts.into_iter().collect::<serde_json::Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+}
+
+/// One row. The fields of all objects here are in the order of their names, as in a [`serde_json::Value`].
+#[derive(Serialize)]
+struct JsonRow<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    called_by: Option<Vec<JsonRelation>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callees: Option<Vec<JsonRelation>>,
+    calls: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_exclusive_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_exclusive_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_inclusive_ns: Option<u64>,
+    /// `null` where a method's file is not known. Rows that are no methods have no such field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<Option<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inlined: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<Option<i64>>,
+    name: String,
+    recursive_calls: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_exclusive_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_exclusive_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_inclusive_ns: Option<u64>,
+}
+
+/// A caller or callee of a row.
+#[derive(Serialize)]
+struct JsonRelation {
+    calls: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_ns: Option<u64>,
+    name: String,
+    share_percent: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall_ns: Option<u64>,
+}
+
+impl<'r> JsonRows<'r> {
+    fn row(&self, row: &ProfileRow) -> JsonRow<'r> {
+        let stat = &row.stat;
+        let share = |clock: usize| percent(stat.exclusive[clock], self.rows.total[clock]);
+        let is_method = self.rows.by == RowKind::Method;
+        let (file, line) = self.names.source(row.id);
+        let [called_by, callees] = match self.relations.map(|relations| relations.of(row.id)) {
+            Some(lists) => lists.map(|list| Some(list.iter().map(|other| self.relation(other)).collect())),
+            None => [None, None],
+        };
+        JsonRow {
+            called_by,
+            callees,
+            calls: stat.calls,
+            class: is_method.then(|| self.names.class(row.id)),
+            cpu_exclusive_ns: self.of_clock(CPU, stat.exclusive),
+            cpu_exclusive_percent: self.rows.clocks[CPU].then(|| share(CPU)),
+            cpu_inclusive_ns: self.of_clock(CPU, stat.inclusive),
+            file: is_method.then_some(file),
+            inlined: is_method.then(|| self.names.inlined(row.id)),
+            line: is_method.then_some(line),
+            name: self.rows.label(self.names, row),
+            recursive_calls: stat.recursive,
+            wall_exclusive_ns: self.of_clock(WALL, stat.exclusive),
+            wall_exclusive_percent: self.rows.clocks[WALL].then(|| share(WALL)),
+            wall_inclusive_ns: self.of_clock(WALL, stat.inclusive),
+        }
+    }
+
+    fn relation(&self, other: &CallRelation) -> JsonRelation {
+        JsonRelation {
+            calls: other.calls,
+            cpu_ns: self.of_clock(CPU, other.total),
+            name: other.name(self.names),
+            share_percent: other.share,
+            wall_ns: self.of_clock(WALL, other.total),
+        }
+    }
+
+    /// The time in a clock that the trace has.
+    fn of_clock(&self, clock: usize, times: Ticks) -> Option<u64> {
+        self.rows.clocks[clock].then_some(times[clock])
+    }
+}
+
+/// Writes rows as CSV with a header line; times in ns.
+pub(in crate::profile) fn write_csv(
+    rows: &ProfileRows,
+    shown: &[ProfileRow],
+    names: &TraceNames<'_, '_>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    write!(out, "name,calls,recursive_calls")?;
+    for (_, name) in rows.named_clocks() {
+        write!(out, ",{name}_exclusive_ns,{name}_inclusive_ns")?;
+    }
+    writeln!(out)?;
+    for row in shown {
+        let label = rows.label(names, row);
+        write!(out, "{},{},{}", csv_field(&label), row.stat.calls, row.stat.recursive)?;
+        for (clock, _) in rows.named_clocks() {
+            write!(out, ",{},{}", row.stat.exclusive[clock], row.stat.inclusive[clock])?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! Counts what is passed on: how much of each kind of data a timeline, or a part of one, has.
+
+use std::collections::BTreeMap;
+
+use super::data_kind::{DataCounts, DataKind};
+use super::sink::{Edge, EdgeKind};
+use crate::formats::{Event, EventType, ThreadIds, TrackEventCounts, TrackEventKind};
+use crate::markers::Marker;
+
+/// What decides how the events of a type are counted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CountedType {
+    /// The index of the field that holds a marker's text; `None` where there is none.
+    marker_text: Option<usize>,
+    /// Whether the events wake threads.
+    is_wakeup: bool,
+}
+
+impl CountedType {
+    pub(super) fn of(kind: &EventType) -> CountedType {
+        let is_wakeup = matches!(kind.name.as_str(), "sched_waking" | "sched_wakeup" | "sched_wakeup_new");
+        CountedType { marker_text: (kind.name == "print").then(|| kind.field("buf")).flatten(), is_wakeup }
+    }
+}
+
+/// Counts of what was passed on.
+#[derive(Debug, Default)]
+pub(super) struct ContentCounter {
+    /// Kernel events.
+    pub(super) events: u64,
+    /// atrace's markers among them.
+    pub(super) markers: u64,
+    /// Events whose times are no whole µs.
+    below_microsecond: u64,
+    /// Events with a flag.
+    with_flags: u64,
+    /// Events with a preempt count.
+    with_preempt_count: u64,
+    wakeups: u64,
+    /// Names of processes.
+    process_names: u64,
+    /// Calls of methods.
+    pub(super) methods: u64,
+    /// Calls of methods that have a CPU time.
+    method_cpu_times: u64,
+    /// Slices, instants and counters of tracks.
+    pub(super) track_events: TrackEventCounts,
+    /// The threads with an event or a method call.
+    tids: ThreadIds,
+}
+
+impl ContentCounter {
+    /// Counts an event of a type that is counted so.
+    #[inline]
+    pub(super) fn event(&mut self, event: &Event<'_>, kind: &EventType, counted: CountedType) {
+        self.events += 1;
+        self.below_microsecond += u64::from(!event.ts.is_multiple_of(1000));
+        self.with_flags += u64::from(event.flags != 0);
+        self.with_preempt_count += u64::from(event.preempt_count != 0);
+        self.wakeups += u64::from(counted.is_wakeup);
+        self.tids.add(event.tid as u64);
+        if let Some(field) = counted.marker_text {
+            let is_marker = event.text(kind, field).is_some_and(|text| Marker::parse(text).is_some());
+            self.markers += u64::from(is_marker);
+        }
+    }
+
+    /// Counts the name of a process.
+    pub(super) fn process_name(&mut self) {
+        self.process_names += 1;
+    }
+
+    /// Counts a thread that has a method call.
+    pub(super) fn method_thread(&mut self, tid: i32) {
+        self.tids.add(tid as u64);
+    }
+
+    /// Counts the calls that begin with these edges of a thread, whose id is `tid` where it is known.
+    pub(super) fn edges(&mut self, tid: Option<i32>, edges: &[Edge]) {
+        let enters = edges.iter().filter(|edge| edge.kind == EdgeKind::Enter);
+        self.method_cpu_times += enters.clone().filter(|edge| edge.cpu.is_some()).count() as u64;
+        let enters = enters.count() as u64;
+        self.methods += enters;
+        if let Some(tid) = tid.filter(|_| enters > 0) {
+            self.method_thread(tid);
+        }
+    }
+
+    /// Counts an event of a track.
+    pub(super) fn track_event(&mut self, kind: &TrackEventKind<'_>) {
+        match kind {
+            TrackEventKind::Begin { .. } => self.track_events.slices += 1,
+            TrackEventKind::Instant { .. } => self.track_events.instants += 1,
+            TrackEventKind::Counter(_) => self.track_events.counter_values += 1,
+            TrackEventKind::End => {}
+        }
+    }
+
+    /// How many threads have an event or a method call.
+    pub(super) fn threads(&self) -> u64 {
+        self.tids.count()
+    }
+
+    /// The counts of the kinds of data that kernel events have.
+    pub(super) fn of_events(&self) -> [(DataKind, u64); 6] {
+        [
+            (DataKind::KernelEvents, self.events),
+            (DataKind::TimesBelowMicrosecond, self.below_microsecond),
+            (DataKind::Flags, self.with_flags),
+            (DataKind::PreemptCounts, self.with_preempt_count),
+            (DataKind::Wakeups, self.wakeups),
+            (DataKind::Markers, self.markers),
+        ]
+    }
+
+    /// The number of names of processes.
+    pub(super) fn process_names(&self) -> (DataKind, u64) {
+        (DataKind::ProcessNames, self.process_names)
+    }
+
+    /// Changes the contents of a whole timeline to those of the part that was counted. What is not counted by
+    /// its time stays: names, signatures, snapshots of clocks.
+    pub(super) fn restrict(&self, contents: &DataCounts, lost: u64) -> DataCounts {
+        let mut counts: BTreeMap<DataKind, u64> = contents.iter().collect();
+        counts.extend(self.of_events());
+        counts.extend([
+            (DataKind::Methods, self.methods),
+            (DataKind::TrackEvents, self.track_events.total()),
+            (DataKind::LostEvents, lost),
+        ]);
+        // Some methods of the whole timeline may have a CPU time that their part of it does not tell.
+        let cpu_times = counts.entry(DataKind::MethodCpuTimes).or_default();
+        *cpu_times = (*cpu_times).min(self.method_cpu_times);
+        let mut part = DataCounts::default();
+        counts.into_iter().for_each(|(kind, count)| part.add(kind, count));
+        part
+    }
+}

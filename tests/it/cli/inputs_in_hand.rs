@@ -1,0 +1,175 @@
+//! Files as people have them: bug reports, archives, pointers, files of other tools.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::Value;
+
+use support::scenario::{Era, Scenario};
+use support::{Command, run_in};
+
+/// Runs the product in `dir`. Returns its exit status, and what it prints on both outputs.
+fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let ran = run_in(dir, arguments);
+    (ran.code(), ran.said())
+}
+
+/// A bug report: a method trace packed with gzip in a directory, a heap dump, a text that is no trace.
+fn bug_report(dir: &Path) -> Vec<(&'static str, Vec<u8>)> {
+    let trace = Scenario::new(14, Era::ArtMono).make().trace;
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&trace).unwrap();
+    let files = vec![
+        ("FS/data/app.trace.gz", packed.finish().unwrap()),
+        ("memory.hprof", b"JAVA PROFILE 1.0.3\0".to_vec()),
+        ("version.txt", b"1.0\n".to_vec()),
+    ];
+    for (name, bytes) in &files {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    files
+}
+
+#[test]
+fn info_lists_the_traces_in_a_directory_and_in_a_zip() {
+    let dir = support::tempdir();
+    let files = bug_report(&dir.path().join("bug"));
+    let mut zip = zip::ZipWriter::new(fs::File::create(dir.path().join("bug.zip")).unwrap());
+    for (name, bytes) in &files {
+        let options = zip::write::SimpleFileOptions::default();
+        let method = [zip::CompressionMethod::Deflated, zip::CompressionMethod::Stored];
+        let packed = options.compression_method(method[usize::from(name.ends_with("gz"))]);
+        zip.start_file(*name, packed).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap();
+    for (path, container) in [("bug", "directory"), ("bug.zip", "zip archive")] {
+        let (status, said) = run(dir.path(), &["info", "--json", path]);
+        let found: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!((status, &found["container"], &found["files"]), (Some(0), &container.into(), &3.into()));
+        let traces = found["traces"].as_array().unwrap();
+        let row = |n: usize| {
+            (
+                traces[n]["path"].as_str().unwrap(),
+                traces[n]["format"].as_str().unwrap(),
+                &traces[n]["is_read"],
+            )
+        };
+        assert_eq!(row(0), ("FS/data/app.trace.gz", "method trace", &true.into()));
+        assert_eq!(row(1), ("memory.hprof", "a heap dump (hprof)", &false.into()));
+        assert_eq!(traces.len(), 2);
+        let (_, said) = run(dir.path(), &["info", path]);
+        assert!(
+            said.contains("3 files searched, 2 traces") && said.contains("not read here: open it"),
+            "{said}"
+        );
+        for command in [&["convert", "-o", "x.csv"][..], &["profile"], &["dmtracedump"]] {
+            let (status, said) = run(dir.path(), &[command, &[path]].concat());
+            assert_eq!(status, Some(1));
+            assert!(said.contains("`tracebridge info") && said.contains("lists the traces in it"), "{said}");
+        }
+    }
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    let (status, said) = run(dir.path(), &["info", "empty"]);
+    assert_eq!((status, said.as_str()), (Some(1), "empty: directory, 0 files searched, 0 traces\n"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_read_from_its_first_byte() {
+    let dir = support::tempdir();
+    fs::write(dir.path().join("app.trace"), Scenario::new(14, Era::ArtMono).make().trace).unwrap();
+    let line = "exec 3< <(cat app.trace); \"$0\" info /dev/fd/3";
+    let mut bash = Command::new("bash");
+    let said = bash.current_dir(dir.path()).args(["-c", line]).arg(support::binary()).run().said();
+    assert!(said.contains("format: method trace v3"), "{said}");
+}
+
+#[test]
+fn a_damaged_zip_is_named_and_causes_no_panic() {
+    let dir = support::tempdir();
+    for bytes in [&b"PK\x03\x04"[..], b"PK\x03\x04 and then nothing that a zip has"] {
+        fs::write(dir.path().join("cut.zip"), bytes).unwrap();
+        let (status, said) = run(dir.path(), &["info", "cut.zip"]);
+        assert_eq!(status, Some(1));
+        assert!(said.starts_with("tracebridge: cut.zip: ") && said.contains("zip archive"), "{said}");
+    }
+}
+
+#[test]
+fn files_of_other_tools_are_named_by_every_command_in_the_same_words() {
+    let dir = support::tempdir();
+    let tar = [&[b'a'; 257][..], b"ustar\x0000", &[0; 247]].concat();
+    let files: [(&str, &[u8], &str); 5] = [
+        (
+            "perf.data",
+            b"PERFILE2\x68\0\0\0",
+            "this is a perf.data file of perf or simpleperf; it is not read here: ",
+        ),
+        ("simpleperf.trace", b"SIMPLEPERF\x01\0", "this is a report of simpleperf; it is not read here: "),
+        ("memory.hprof", b"JAVA PROFILE 1.0.3\0", "this is a heap dump (hprof); it is not read here: "),
+        (
+            "app.trace",
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n",
+            "`git lfs pull`",
+        ),
+        ("bug.tar", &tar, "this is a tar archive; it is not read here: unpack it with tar -xf"),
+    ];
+    for (name, bytes, part) in files {
+        fs::write(dir.path().join(name), bytes).unwrap();
+        let (status, by_info) = run(dir.path(), &["info", name]);
+        assert_eq!(status, Some(1));
+        assert!(by_info.contains(part) && by_info.lines().count() == 1, "{by_info}");
+        for command in
+            [&["convert", "-o", "x.csv"][..], &["merge", "-o", "x.csv"], &["profile"], &["dmtracedump"]]
+        {
+            let said = run(dir.path(), &[command, &[name]].concat());
+            assert_eq!(said, (Some(1), by_info.clone()), "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn a_recording_is_named_where_a_method_trace_is_expected() {
+    let dir = support::tempdir();
+    fs::write(dir.path().join("a.txt"), " a-7 (    7) [000] d..1 1.5: tracing_mark_write: I|7|x\n").unwrap();
+    for command in ["profile", "dmtracedump"] {
+        let (status, said) = run(dir.path(), &[command, "a.txt"]);
+        assert_eq!(status, Some(1));
+        assert!(
+            said.contains("a.txt: this is a file of the format ftrace text, which holds no method calls"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn an_error_of_the_system_is_printed_once() {
+    let dir = support::tempdir();
+    for command in [&["info"][..], &["convert", "-o", "x.csv"], &["profile"], &["dmtracedump"]] {
+        let (status, said) = run(dir.path(), &[command, &["missing"]].concat());
+        assert_eq!(
+            (status, said.as_str()),
+            (Some(1), "tracebridge: missing: No such file or directory (os error 2)\n")
+        );
+    }
+}
+
+#[test]
+fn a_file_in_a_commands_place_is_answered_with_what_one_probably_wants() {
+    let dir = support::tempdir();
+    let made = Scenario::new(3, Era::ArtMono).make();
+    std::fs::write(dir.path().join("app.trace"), &made.trace).unwrap();
+    std::fs::write(dir.path().join("app.dat"), &made.dat).unwrap();
+    for (file, command) in
+        [("app.trace", "tracebridge profile app.trace"), ("app.dat", "tracebridge merge app.dat")]
+    {
+        let said = run_in(dir.path(), &[file]).exited(2).stderr;
+        assert!(said.contains(command), "{said}");
+    }
+    let ran = run_in(dir.path(), &["app.txt"]).exited(2);
+    assert!(!ran.stderr.contains("Perhaps"), "{ran}");
+}

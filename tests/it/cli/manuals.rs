@@ -1,0 +1,75 @@
+//! The manual pages and the shell completions that tools/manuals.rs writes: `man` and the shells load
+//! them.
+
+use std::path::Path;
+use std::process::Output;
+use support::Command;
+
+use support::{self, tracebridge};
+
+/// Runs a program on a file, which must succeed. `None`, loudly, where the program is not installed.
+fn load(program: &str, arguments: &[&str], file: &Path) -> Option<String> {
+    load_in("C.UTF-8", program, arguments, file)
+}
+
+fn load_in(locale: &str, program: &str, arguments: &[&str], file: &Path) -> Option<String> {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(file).env("MANWIDTH", "80").env("LC_ALL", locale);
+    let out: Output = match command.output() {
+        Ok(out) => out,
+        Err(_) => {
+            support::skip(program, &format!("{program} is not installed"));
+            return None;
+        }
+    };
+    let said = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{program} {}: {said}", file.display());
+    Some(said)
+}
+
+#[test]
+fn man_and_the_shells_load_what_the_build_writes() {
+    let dir = support::tempdir();
+    // Cargo builds the examples together with the tests, beside the program.
+    let manuals = support::binary().with_file_name("examples").join("manuals");
+    let done = Command::new(&manuals).arg(dir.path()).output().expect("cargo builds the examples");
+    assert!(done.status.success(), "{done:?}");
+
+    // Every command that --help lists has a page, which says what --help says.
+    let help = tracebridge().arg("--help").output().unwrap();
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands: Vec<&str> =
+        commands.take_while(|line| !line.is_empty()).filter_map(|l| l.split_whitespace().next()).collect();
+    assert!(commands.len() > 10 && commands.contains(&"profile"), "{help}");
+    for command in commands.iter().filter(|command| **command != "help") {
+        let page = dir.path().join(format!("man1/tracebridge-{command}.1"));
+        assert!(page.is_file(), "no page for {command}");
+        for locale in ["C", "C.UTF-8"] {
+            let Some(text) = load_in(locale, "man", &["--warnings", "-l"], &page) else { continue };
+            assert!(text.contains("OPTIONS") && !text.contains("warning:"), "{command} in {locale}: {text}");
+        }
+    }
+    if let Some(text) = load("man", &["-l"], &dir.path().join("man1/tracebridge-profile.1")) {
+        assert!(text.contains("by method, class, package or thread"), "{text}");
+    }
+
+    let completions = dir.path().join("completions");
+    let bash = "source \"$1\"; COMP_WORDS=(tracebridge prof); COMP_CWORD=1; \
+                _tracebridge tracebridge prof tracebridge; echo \"${COMPREPLY[@]}\"";
+    let said = load("bash", &["-c", bash, "bash"], &completions.join("tracebridge.bash"));
+    assert!(said.is_none_or(|said| said.trim() == "profile"));
+    let fish = "source $argv[1]; complete -C 'tracebridge prof'";
+    let said = load("fish", &["--no-config", "-c", fish], &completions.join("tracebridge.fish"));
+    assert!(said.is_none_or(|said| said.starts_with("profile")));
+    let zsh = "autoload -U compinit; compinit -D -u; source \"$1\"; whence -w _tracebridge";
+    let said = load("zsh", &["-f", "-c", zsh, "zsh"], &completions.join("_tracebridge"));
+    assert!(said.is_none_or(|said| said.contains("_tracebridge: function")));
+    let pwsh = "param($f) . $f; (TabExpansion2 'tracebridge prof').CompletionMatches.CompletionText";
+    let said = load(
+        "pwsh",
+        &["-NoProfile", "-Command", &format!("& {{{pwsh}}}")],
+        &completions.join("_tracebridge.ps1"),
+    );
+    assert!(said.is_none_or(|said| said.trim() == "profile"));
+}

@@ -1,0 +1,68 @@
+//! The scripts for a device, with an imitated adb server, and a stand-in for `adb` that lists its device: no
+//! name of a device or a file may become a command.
+
+use std::fs;
+use std::path::Path;
+
+use support::adb_server::AdbServer;
+use support::{Command, Ran, TempDir, write_program};
+
+/// A directory with a stand-in for `adb`, which lists a device of this serial.
+fn adb(serial: &str) -> TempDir {
+    let dir = support::tempdir();
+    let script = r#"#!/bin/bash
+case $1 in
+    devices) printf 'List of devices attached\n%s\tdevice\n' "$(cat "$0.serial")" ;;
+esac
+"#;
+    write_program(&dir.path().join("adb"), script);
+    fs::write(dir.path().join("adb.serial"), serial).unwrap();
+    dir
+}
+
+fn run(adb: &Path, server: &AdbServer, script: &str, args: &[&str]) -> Ran {
+    let path = format!("{}:{}", adb.display(), std::env::var("PATH").unwrap());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(script);
+    Command::new(script)
+        .args(args)
+        .env("PATH", path)
+        .env("TRACEBRIDGE_HOST_BINARY", support::binary())
+        .env("ANDROID_ADB_SERVER_PORT", server.port().to_string())
+        // Longer than any step takes on a busy machine.
+        .env("TRACEBRIDGE_ADB_TIMEOUT", "200")
+        .current_dir(adb)
+        .run()
+}
+
+#[test]
+fn a_serial_is_no_command() {
+    let hostile = "x;touch${IFS}ran;";
+    let adb = adb(hostile);
+    let server = AdbServer::start(&[(hostile, "device")], "shell_v2,stat_v2");
+    for (script, args) in [("pull", &["x.dat"][..]), ("push", &[])] {
+        for serial in [&["--serial", hostile][..], &["--serial", "-x"], &[]] {
+            let out = run(adb.path(), &server, script, &[serial, args].concat());
+            let is_refused = out.code() == Some(1) && out.stderr.contains("not a serial");
+            assert!(is_refused, "{script}: {out}");
+        }
+    }
+    assert!(!adb.path().join("ran").exists());
+}
+
+#[test]
+fn a_file_is_no_command_and_what_is_told_is_json() {
+    let adb = adb("emulator-5554");
+    let server = AdbServer::start(&[("emulator-5554", "device")], "shell_v2,stat_v2");
+    let remote = adb.path().join("remote");
+    fs::create_dir(&remote).unwrap();
+    for name in ["a';touch ran;'.dat", "b\"c\\d.dat", "$(touch ran).dat", "e\nf.dat", "-rf"] {
+        let file = remote.join(name);
+        fs::write(&file, "capture").unwrap();
+        let to = adb.path().join("to");
+        let args = ["--json", "--to", to.to_str().unwrap(), file.to_str().unwrap()];
+        let told = run(adb.path(), &server, "pull", &args).exited(0).json();
+        assert_eq!(told["files"][0]["path"].as_str(), to.join(name).to_str(), "{told}");
+        assert!(to.join(name).exists() && !file.exists(), "{name}");
+    }
+    assert!(!adb.path().join("ran").exists());
+}

@@ -1,0 +1,165 @@
+//! Holds the sources to the structure that ARCHITECTURE.md draws: rooms on floors, imports downward only, no
+//! circle of files, comments that fit a screen, and pages whose links lead somewhere.
+
+mod desks;
+mod hermetic;
+mod imports;
+mod links;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use imports::Sources;
+
+/// The rooms of `src/`, from the ground floor up. A room may import rooms of lower floors, and itself.
+const FLOORS: &[&[&str]] = &[
+    &[
+        "clock",
+        "console",
+        "counter",
+        "ignored_signals",
+        "output_file",
+        "progress",
+        "statistics",
+        "text",
+        "varint",
+        "workers",
+    ],
+    &["adb", "android", "art", "ftrace"],
+    &["categories", "markers", "remote", "tables", "trace_dat"],
+    &["formats"],
+    &["timeline"],
+    &["export", "profile", "record"],
+    &["atrace_command", "dataset", "doctor", "gate", "inspect"],
+    &["cli"],
+    &["lib"],
+];
+
+/// The width of a comment, in characters.
+const COMMENT_COLUMNS: usize = 110;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The first part of a file's path below `src`, without `.rs`.
+fn room(file: &Path) -> String {
+    let below = file.strip_prefix(root().join("src")).unwrap();
+    let first = below.components().next().unwrap().as_os_str().to_str().unwrap();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+fn floor(room: &str) -> usize {
+    FLOORS.iter().position(|rooms| rooms.contains(&room)).unwrap_or_else(|| {
+        panic!("{room} is on no floor: add it to FLOORS here, and to ARCHITECTURE.md");
+    })
+}
+
+#[test]
+fn no_import_leads_upward() {
+    for (file, imported) in Sources::read(&root().join("src")).imports() {
+        for target in imported {
+            let (from, to) = (room(&file), room(&target));
+            let downward = from == to || floor(&from) > floor(&to);
+            assert!(downward, "{} imports {}: {from} must not know {to}", file.display(), target.display());
+        }
+    }
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let imports = Sources::read(&root().join("src")).imports();
+    let mut circles = Vec::new();
+    for start in imports.keys() {
+        let reached = reachable(&imports, start);
+        if reached.contains(start) {
+            let members = reached.iter().filter(|file| reachable(&imports, file).contains(start));
+            circles.push(members.cloned().collect::<BTreeSet<PathBuf>>());
+        }
+    }
+    circles.sort();
+    circles.dedup();
+    assert!(circles.is_empty(), "circles of files: {circles:#?}");
+}
+
+fn reachable(imports: &BTreeMap<PathBuf, BTreeSet<PathBuf>>, start: &Path) -> BTreeSet<PathBuf> {
+    let mut reached = BTreeSet::new();
+    let mut next = vec![start.to_owned()];
+    while let Some(file) = next.pop() {
+        for target in imports.get(&file).into_iter().flatten() {
+            if reached.insert(target.clone()) {
+                next.push(target.clone());
+            }
+        }
+    }
+    reached
+}
+
+#[test]
+fn comments_fit_a_screen() {
+    let mut long = Vec::new();
+    for dir in ["src", "tests", "benches", "examples", "tools", "fuzz/fuzz_targets"] {
+        for_each_source(&root().join(dir), &mut |path, text| {
+            for (number, line) in text.lines().enumerate() {
+                let is_comment = line.trim_start().starts_with("//");
+                if is_comment && line.chars().count() > COMMENT_COLUMNS && !line.contains("://") {
+                    long.push(format!("{}:{}", path.display(), number + 1));
+                }
+            }
+        });
+    }
+    assert!(long.is_empty(), "comments of more than {COMMENT_COLUMNS} columns: {long:#?}");
+}
+
+#[test]
+fn the_builds_are_told_apart_by_rooms() {
+    let mut lines = Vec::new();
+    for_each_source(&root().join("src"), &mut |path, text| {
+        let with_feature = |line: &&str| line.contains("cfg(") && line.contains("feature");
+        lines.extend(text.lines().filter(with_feature).map(|line| format!("{}: {line}", path.display())));
+    });
+    assert!(lines.len() <= 29, "{} lines choose code by feature: {lines:#?}", lines.len());
+}
+
+/// Inputs of one fuzz target that may be files of their own: each is a fault that was mended, and says which.
+const MAX_NAMED_INPUTS: usize = 10;
+
+#[test]
+fn every_fuzz_target_is_built_described_and_has_inputs() {
+    let fuzz = root().join("fuzz");
+    let manifest = fs::read_to_string(fuzz.join("Cargo.toml")).unwrap();
+    let table = fs::read_to_string(fuzz.join("README.md")).unwrap();
+    for entry in fs::read_dir(fuzz.join("fuzz_targets")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        assert!(
+            manifest.contains(&format!("[[bin]]\nname = \"{name}\"\n")),
+            "{name}: not in fuzz/Cargo.toml"
+        );
+        assert!(table.contains(&format!("\n| `{name}` | ")), "{name}: not in fuzz/README.md");
+        let archive = fs::read(fuzz.join("corpus").join(name).with_extension("zip")).unwrap_or_default();
+        let inputs = zip::ZipArchive::new(Cursor::new(archive)).map_or(0, |inputs| inputs.len());
+        assert!(
+            inputs > 0,
+            "{name}: no inputs in fuzz/corpus/{name}.zip: run scripts/fuzz --minimise {name}"
+        );
+        let named = fs::read_dir(fuzz.join("corpus").join(name)).map_or(0, Iterator::count);
+        assert!(
+            named <= MAX_NAMED_INPUTS,
+            "{name}: {named} files in fuzz/corpus/{name}: only mended faults stay"
+        );
+    }
+}
+
+fn for_each_source(dir: &Path, visit: &mut dyn FnMut(&Path, &str)) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            for_each_source(&path, visit);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            visit(&path, &fs::read_to_string(&path).unwrap());
+        }
+    }
+}

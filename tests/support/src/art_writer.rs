@@ -1,0 +1,189 @@
+//! Writes ART method traces, version 3 with both clocks, byte for byte as the runtime does: for the reference
+//! app and for tests that need a trace they know everything about. Layout: AOSP art, runtime/trace.h and
+//! trace.cc.
+
+use std::fmt::Write as _;
+
+/// `SLOW`, little-endian.
+const MAGIC: u32 = 0x574f_4c53;
+/// With both clocks: u16 thread, u32 method and action, u32 thread-CPU µs, u32 wall µs.
+const RECORD_SIZE: u16 = 14;
+/// Where the records begin, counted from the magic.
+const DATA_OFFSET: usize = 32;
+
+/// What happened to a method; the low two bits of a record's method word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It was called.
+    Enter = 0,
+    /// It returned.
+    Exit = 1,
+    /// An exception left it.
+    Unroll = 2,
+}
+
+/// One record, in the order in which it is to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct Record {
+    /// The id in [`ArtTrace::threads`].
+    pub thread: u16,
+    /// The index in [`ArtTrace::methods`].
+    pub method: u32,
+    /// What happened.
+    pub action: Action,
+    /// The thread's CPU time since its first record, µs.
+    pub cpu_us: u32,
+    /// Since the trace's start, µs.
+    pub wall_us: u32,
+}
+
+impl From<(u16, u32, Action, u32, u32)> for Record {
+    /// Thread, method, action, CPU time in µs, wall time in µs.
+    fn from((thread, method, action, cpu_us, wall_us): (u16, u32, Action, u32, u32)) -> Record {
+        Record { thread, method, action, cpu_us, wall_us }
+    }
+}
+
+/// One method as the header declares it.
+#[derive(Debug, Clone)]
+pub struct Method {
+    /// `com.example.Work`, for Dalvik too.
+    pub class: String,
+    /// `run`.
+    pub name: String,
+    /// `()V`.
+    pub signature: String,
+    /// `Work.java`.
+    pub file: String,
+}
+
+impl Method {
+    /// A method without parameters and result, in a file with the name of its class.
+    pub fn new(class: &str, name: &str) -> Method {
+        let file = format!("{}.java", class.rsplit('.').next().unwrap_or(class));
+        Method { class: class.into(), name: name.into(), signature: "()V".into(), file }
+    }
+}
+
+/// All of a trace.
+#[derive(Debug, Clone, Default)]
+pub struct ArtTrace {
+    /// Written by Dalvik: `vm=dalvik`, no pid, methods as pointers with slashes and line numbers.
+    pub dalvik: bool,
+    /// When it began, µs, in the clock that the runtime's age brings with it.
+    pub start_us: u64,
+    /// How long it took, µs.
+    pub elapsed_us: u64,
+    /// The `pid=` key.
+    pub pid: u32,
+    /// Ids and full names.
+    pub threads: Vec<(u16, String)>,
+    /// Methods, by index.
+    pub methods: Vec<Method>,
+    /// Records in file order: by time in each thread, not over all of them.
+    pub records: Vec<Record>,
+}
+
+impl ArtTrace {
+    /// The file as a runtime writes it when tracing to a buffer: text, then records.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = self.summary(true).into_bytes();
+        self.header(&mut out, 3);
+        for record in &self.records {
+            self.record(&mut out, record);
+        }
+        out
+    }
+
+    /// The file as a runtime writes it when streaming: records, with each thread and method declared before
+    /// its first use, and the summary at the end; without it (`ended` is false) as a killed app leaves it.
+    pub fn to_streaming_bytes(&self, ended: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.header(&mut out, 0xf3);
+        let mut threads_seen = vec![false; usize::from(u16::MAX) + 1];
+        let mut methods_seen = vec![false; self.methods.len()];
+        for record in &self.records {
+            if !std::mem::replace(&mut methods_seen[record.method as usize], true) {
+                let line = self.method_line(record.method);
+                out.extend([0, 0, 1]);
+                out.extend((line.len() as u16).to_le_bytes());
+                out.extend(line.as_bytes());
+            }
+            if !std::mem::replace(&mut threads_seen[usize::from(record.thread)], true) {
+                let name =
+                    self.threads.iter().find(|(id, _)| *id == record.thread).map_or("", |(_, name)| name);
+                out.extend([0, 0, 2]);
+                out.extend(record.thread.to_le_bytes());
+                out.extend((name.len() as u16).to_le_bytes());
+                out.extend(name.as_bytes());
+            }
+            self.record(&mut out, record);
+        }
+        if ended {
+            let summary = self.summary(false);
+            out.extend([0, 0, 3]);
+            out.extend((summary.len() as u32).to_le_bytes());
+            out.extend(summary.as_bytes());
+        }
+        out
+    }
+
+    /// The text part.
+    fn summary(&self, regular: bool) -> String {
+        let mut text = String::new();
+        let vm = if self.dalvik { "dalvik" } else { "art" };
+        let _ = write!(text, "*version\n3\ndata-file-overflow=false\nclock=dual\n");
+        let _ = writeln!(text, "elapsed-time-usec={}", self.elapsed_us);
+        if regular {
+            let _ = writeln!(text, "num-method-calls={}", self.records.len());
+        }
+        let _ = write!(text, "clock-call-overhead-nsec=150\nvm={vm}\n");
+        if !self.dalvik {
+            let _ = writeln!(text, "pid={}", self.pid);
+        }
+        text.push_str("*threads\n");
+        for (id, name) in &self.threads {
+            let _ = writeln!(text, "{id}\t{name}");
+        }
+        text.push_str("*methods\n");
+        // A streamed one has declared its methods among the records.
+        for index in 0..if regular { self.methods.len() as u32 } else { 0 } {
+            text.push_str(&self.method_line(index));
+        }
+        text.push_str("*end\n");
+        text
+    }
+
+    fn header(&self, out: &mut Vec<u8>, version: u16) {
+        let start = out.len();
+        out.extend(MAGIC.to_le_bytes());
+        out.extend(version.to_le_bytes());
+        out.extend((DATA_OFFSET as u16).to_le_bytes());
+        out.extend(self.start_us.to_le_bytes());
+        out.extend(RECORD_SIZE.to_le_bytes());
+        out.resize(start + DATA_OFFSET, 0);
+    }
+
+    fn record(&self, out: &mut Vec<u8>, record: &Record) {
+        out.extend(record.thread.to_le_bytes());
+        out.extend((self.method_id(record.method) | record.action as u32).to_le_bytes());
+        out.extend(record.cpu_us.to_le_bytes());
+        out.extend(record.wall_us.to_le_bytes());
+    }
+
+    /// ART numbers its methods as it meets them, Dalvik uses their addresses; both leave two bits for the
+    /// action.
+    fn method_id(&self, index: u32) -> u32 {
+        if self.dalvik { 0x4110_0000 + index * 56 } else { index << 2 }
+    }
+
+    fn method_line(&self, index: u32) -> String {
+        let Method { class, name, signature, file } = &self.methods[index as usize];
+        let id = self.method_id(index);
+        if self.dalvik {
+            format!("{id:#010x}\t{}\t{name}\t{signature}\t{file}\t{}\n", class.replace('.', "/"), 10 + index)
+        } else {
+            format!("{id:#x}\t{class}\t{name}\t{signature}\t{file}\n")
+        }
+    }
+}

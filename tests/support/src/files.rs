@@ -1,0 +1,54 @@
+//! Files of the tests.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// A directory for the files of one test, which goes with this value.
+pub struct Files(pub TempDir);
+
+impl Default for Files {
+    fn default() -> Files {
+        Files(crate::tempdir())
+    }
+}
+
+impl Files {
+    pub fn new() -> Files {
+        Files::default()
+    }
+
+    /// Writes a file, and returns its path.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+/// Writes the file of a program that can be run at once, and makes its directory.
+///
+/// # Panics
+/// If that cannot be done.
+#[track_caller]
+pub fn write_program(path: &Path, text: impl AsRef<[u8]>) {
+    fs::create_dir_all(path.parent().expect("a file has a directory")).expect("a directory for a program");
+    write_executable(path, text.as_ref(), 0o755).expect("a file for a program");
+}
+
+/// The same in a directory that is there, with these permissions.
+///
+/// # Errors
+/// The system's.
+pub fn write_executable(path: &Path, bytes: &[u8], mode: u32) -> std::io::Result<()> {
+    crate::command::while_no_child_starts(|| fs::write(path, bytes))?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    }
+    #[cfg(not(unix))]
+    let _ = mode;
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Compares the output of `--json` with the published schemas (docs/schemas).
+
+use crate::Command;
+use std::path::Path;
+use std::process::Stdio;
+
+/// Documents that commands have printed, each with the name of its schema.
+pub struct Documents {
+    python: String,
+    text: Vec<u8>,
+}
+
+impl Documents {
+    /// `None`, loudly, where no Python with the package jsonschema is installed.
+    pub fn new() -> Option<Documents> {
+        let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
+        let has = Command::new(&python).args(["-c", "import jsonschema"]).output();
+        if !has.is_ok_and(|o| o.status.success()) {
+            let why = format!(
+                "{python} has no package jsonschema: pip install jsonschema, or set TRACEBRIDGE_PYTHON"
+            );
+            crate::skip("python", &why);
+            return None;
+        }
+        Some(Documents { python, text: Vec::new() })
+    }
+
+    /// Runs a command, and adds each line of its output, or the whole output, as a document of `schema`.
+    pub fn add(&mut self, schema: &str, command: &mut Command) {
+        let out = command.output().unwrap();
+        assert!(!out.stdout.is_empty(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr));
+        let is_pretty = out.stdout.starts_with(b"{\n") || out.stdout.starts_with(b"[\n");
+        let lines: Vec<Vec<u8>> = match is_pretty {
+            true => vec![out.stdout.iter().copied().filter(|b| *b != b'\n').collect()],
+            false => out.stdout.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect(),
+        };
+        for line in lines.iter().filter(|line| !line.is_empty()) {
+            self.text.extend([schema.as_bytes(), b"\t", line, b"\n"].concat());
+        }
+    }
+
+    /// Asserts that every document has the form of its schema. Returns the number of documents.
+    pub fn check(self) -> usize {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("check_schemas.py");
+        let mut checker = Command::new(self.python);
+        checker.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut checker = checker.spawn().unwrap();
+        let expected = self.text.iter().filter(|b| **b == b'\n').count();
+        checker.feed(self.text);
+        let done = checker.finish().exited(0);
+        assert_eq!(done.stdout, format!("{expected} documents checked\n"));
+        expected
+    }
+}
