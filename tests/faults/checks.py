@@ -247,17 +247,19 @@ def judge_capture(run):
         return fail(run, f"info: status {info.returncode}: {info.stderr[-300:]!r} (status {run.status})")
     read = json.loads(info.stdout)
     on_disk = events_on_disk(path)
+    # The status of `wrap` is that of the command it ran: that the recording failed is said on stderr alone.
+    succeeded = run.status == 0 and not (job.passes_status and "tracebridge: the recording: " in run.text("stderr"))
     # While the recorder closes the holes of the file, only the product's reader knows where all pages are.
-    if on_disk is not None and (on_disk > read["events"] or run.status == 0 and on_disk != read["events"]):
+    if on_disk is not None and (on_disk > read["events"] or succeeded and on_disk != read["events"]):
         return fail(run, f"{on_disk} events on the disk, {read['events']} read")
     summary = summary_of(run)
-    if run.status == 0 and summary and not job.is_stream:
+    if succeeded and summary and not job.is_stream:
         recorded = sum(cpu["events"] for cpu in summary["cpus"])
         if recorded != read["events"]:
             return fail(run, f"{recorded} events recorded, {read['events']} read")
     if run.status in (-9, 137):
         return judge_unfinished(run, read, info.returncode)
-    return "whole" if run.status == 0 and info.returncode == 0 else "says what it lacks"
+    return "whole" if succeeded and info.returncode == 0 else "says what it lacks"
 
 
 def judge_unfinished(run, read, status):
