@@ -2,11 +2,10 @@
 //! and a later command takes them out.
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use super::cpu_reader::ReadLimit;
 use super::event_switches::enabled_events;
-use super::interruptible_writer::Patience;
+use super::interruptible_writer::{EndPatience, Patience};
 use super::request::{BufferNotice, BufferRequest, RecordingRequest};
 use super::saved_settings::StateDir;
 use super::session::{ClosedSession, RecordingSession};
@@ -19,8 +18,6 @@ use crate::trace_dat::recording_summary::{RecordingEndReason, RecordingSummary};
 const DEFAULT_DUMP_BYTES: u64 = 1 << 20;
 /// The most that is read between two looks at whether a signal has come, bytes.
 const DUMP_STEP_BYTES: u64 = 4 << 20;
-/// How long the reader of a stream has for its end after a signal.
-const END_TIME: Duration = Duration::from_millis(200);
 
 /// Starts a flight recorder: configures the buffer as a ring and leaves tracing on. The file of saved
 /// settings stays for [`stop`].
@@ -141,7 +138,7 @@ impl UnfinishedDump {
 
     fn finish(mut self) -> Result<RecordingSummary, RecordError> {
         if self.summary.error.is_some() {
-            self.patience.ignore_signals_until(Instant::now() + END_TIME);
+            self.patience.begin_end(EndPatience::SIGNALLED);
         }
         self.session.finish(&mut self.summary, &|| false)?;
         Ok(self.summary)

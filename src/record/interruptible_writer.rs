@@ -37,6 +37,33 @@ pub(crate) struct Patience {
     max_stall: Cell<Option<Duration>>,
 }
 
+/// How long a reader has for what is left when a recording has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EndPatience {
+    /// The longest time in which the reader may take nothing.
+    pub(crate) max_stall: Duration,
+    /// The longest time for all of it; `None` as long as it takes.
+    pub(crate) at_most: Option<Duration>,
+    /// Whether a signal ends the wait.
+    pub(crate) until_signal: bool,
+}
+
+impl EndPatience {
+    /// After a planned end. Nobody waits for the recorder in a hurry, and a busy machine or a slow cable may
+    /// keep a sound reader from taking anything for a while. Whoever wants it to end sends a signal.
+    pub(crate) const PLANNED: EndPatience = EndPatience {
+        max_stall: Duration::from_secs(3),
+        at_most: Some(Duration::from_secs(20)),
+        until_signal: true,
+    };
+    /// After a signal. More than one may come at once, so that a second one says nothing.
+    pub(crate) const SIGNALLED: EndPatience = EndPatience {
+        max_stall: Duration::from_secs(1),
+        at_most: Some(Duration::from_secs(4)),
+        until_signal: false,
+    };
+}
+
 impl Patience {
     /// Waits until a signal arrives.
     pub(crate) fn until_signal(signals: &Signals) -> Patience {
@@ -54,10 +81,12 @@ impl Patience {
         self.deadline.set(deadline);
     }
 
-    /// Waits until `deadline`, whatever signals arrive.
-    pub(crate) fn ignore_signals_until(&self, deadline: Instant) {
-        self.until_signal.set(false);
-        self.deadline.set(Some(deadline));
+    /// Waits for what is left when a recording has ended, as long as the reader takes something in each
+    /// interval of [`EndPatience::max_stall`].
+    pub(crate) fn begin_end(&self, end: EndPatience) {
+        self.until_signal.set(end.until_signal);
+        self.max_stall.set(Some(end.max_stall));
+        self.deadline.set(end.at_most.map(|time| Instant::now() + time));
     }
 
     /// Waits as long as the reader takes something in each interval of this length.

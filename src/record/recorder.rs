@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::cpu_reader::ReadLimit;
-use super::interruptible_writer::Patience;
+use super::interruptible_writer::{EndPatience, Patience};
 use super::other_readers::other_readers;
 use super::request::{BufferNotice, RecordingRequest};
 use super::scheduling::Priority;
@@ -63,10 +63,6 @@ const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(5);
 const MAX_FALSE_WAKEUPS: u32 = 16;
 /// How long the reader of a stream may take nothing of its head, at least.
 const MIN_HEAD_STALL: Duration = Duration::from_secs(1);
-/// How long a stream's reader has for what is left when the recording has ended.
-const TAIL_TIME: Duration = Duration::from_millis(600);
-/// How long it then has for the names, counts and the end of the stream.
-const END_TIME: Duration = Duration::from_millis(200);
 /// The rate at which a CPU is assumed to fill its buffer where the buffers are read at fixed intervals.
 const MAX_BYTES_PER_SECOND: u64 = 200_000_000;
 
@@ -168,10 +164,15 @@ impl<'a> PreparedRecording<'a> {
         let (priority, buffer_kb) = (recording_loop.priority, recording_loop.buffer_kb);
         let seconds = started.elapsed();
         // A reader that takes nothing, or little, must not keep the kernel's settings from being put back.
-        match plan.mode {
-            RecordingMode::Stream => patience.ignore_signals_until(Instant::now() + TAIL_TIME),
-            RecordingMode::Ring | RecordingMode::Fill => patience.set_max_stall(TAIL_TIME),
-        }
+        let end_patience = match &ended {
+            Ok(LoopEnd::Planned(_)) => EndPatience::PLANNED,
+            Ok(LoopEnd::Signal(_) | LoopEnd::TakenOver(_)) | Err(_) => EndPatience::SIGNALLED,
+        };
+        patience.begin_end(match plan.mode {
+            RecordingMode::Stream => end_patience,
+            // All that was recorded is still to be read.
+            RecordingMode::Ring | RecordingMode::Fill => EndPatience { at_most: None, ..end_patience },
+        });
         // What came to pass in the last second: changes are looked for once a second.
         let changes = match &mut ended {
             Ok(LoopEnd::TakenOver(changes)) => std::mem::take(changes),
@@ -239,7 +240,7 @@ impl<'a> PreparedRecording<'a> {
             let files = put_back.foreign.join(", ");
             summary.notes.push(format!("left as the other program has set them: {files}"));
         }
-        patience.ignore_signals_until(Instant::now() + END_TIME);
+        patience.begin_end(end_patience);
         session.finish(&mut summary, &|| signals.take().is_some())?;
         if put_back.refused.is_empty() {
             settings.restore();
