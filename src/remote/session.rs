@@ -56,7 +56,11 @@ impl Ended {
     pub fn captures(&self, session: &Session) -> Vec<String> {
         let names = ["capture.dat", "capture.pftrace", "capture.txt", "capture.trace"];
         let names = names.into_iter().filter(|name| self.files.iter().any(|file| file == name));
-        let is_app_trace = |name: &&str| name.starts_with(APP_TRACE) && name.ends_with(".pftrace");
+        // The device's `ls` says these names, and files here get names of them.
+        let is_app_trace = |name: &&str| {
+            let number = name.strip_prefix(APP_TRACE).and_then(|rest| rest.strip_suffix(".pftrace"));
+            number.is_some_and(|number| number.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit()))
+        };
         let app_traces = self.files.iter().map(String::as_str).filter(is_app_trace);
         names.chain(app_traces).map(|name| session.file(name)).collect()
     }

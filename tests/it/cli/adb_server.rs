@@ -343,7 +343,11 @@ fn what_breaks_in_the_middle_leaves_no_half_file_and_no_orphan() {
         (desk.outputs(), desk.left_on("S1")),
         (vec!["x-1.dat".to_owned(), "x.dat".to_owned()], vec!["tracebridge.d".to_owned()])
     );
-    desk.run("clean").exited(0);
+    let refused = desk.run("clean");
+    assert_said(refused, 1, "(x.pftrace). Fetch with `tracebridge adb pull --resume`, or remove with");
+    assert_eq!(desk.left_on("S1"), ["tracebridge.d"]);
+    let cleaned = desk.run("clean --force").exited(0);
+    assert!(cleaned.stdout.contains("1 recording removed\nremoved: "), "{cleaned}");
     assert_eq!(desk.left_on("S1"), [""; 0]);
     fs::remove_file(desk.path("x-1.dat")).unwrap();
     fs::remove_file(desk.path("x.dat")).unwrap();
@@ -359,6 +363,73 @@ fn check_that_it_can_be_fetched(desk: &Desk) {
     desk.run("pull --resume").exited(0);
     assert_eq!((desk.outputs(), desk.left_on("S1")), (vec!["x.dat".to_owned()], vec![]));
     fs::remove_file(desk.path("x.dat")).unwrap();
+}
+
+/// What a recording leaves on a device whose connection is lost: `output` is the name that it is to have
+/// here.
+fn leave_recording(desk: &Desk, id: u32, output: &str, status: Option<&str>, capture: &[u8]) {
+    let dir = desk.server.dir("S1").join(format!("tracebridge.d/{id:016x}"));
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("output"), output).unwrap();
+    fs::write(dir.join("capture.dat"), capture).unwrap();
+    // No process has this id.
+    fs::write(dir.join("pid"), "4194305").unwrap();
+    if let Some(status) = status {
+        fs::write(dir.join("status"), status).unwrap();
+    }
+}
+
+/// A recording that every output can be made of.
+fn golden_capture() -> Vec<u8> {
+    fs::read(format!("{}/tests/golden/dat/v6.dat", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+#[test]
+fn recordings_of_one_name_and_files_of_that_name_are_all_kept() {
+    let Some(desk) = Desk::one() else { return };
+    let capture = golden_capture();
+    leave_recording(&desk, 1, "trace.dat", Some("0"), &capture);
+    leave_recording(&desk, 2, "trace.dat", Some("3"), b"another recording");
+    leave_recording(&desk, 3, "package.json", Some("0"), &capture);
+    fs::write(desk.path("trace.dat"), "mine").unwrap();
+    fs::write(desk.path("package.json"), "mine").unwrap();
+    let output = desk.run("pull --resume").exited(3);
+    assert!(output.stdout.contains("./trace.dat is another file: it was left alone"), "{output}");
+    let outputs = ["package-2.json", "package.json", "trace-2.dat", "trace-3.dat", "trace.dat"];
+    assert_eq!((desk.outputs(), desk.left_on("S1")), (outputs.map(str::to_owned).to_vec(), vec![]));
+    for mine in ["trace.dat", "package.json"] {
+        assert_eq!(fs::read_to_string(desk.path(mine)).unwrap(), "mine");
+    }
+    assert!(fs::read(desk.path("trace-2.dat")).unwrap() == capture);
+    assert_eq!(fs::read_to_string(desk.path("trace-3.dat")).unwrap(), "another recording");
+    // Only where it is asked for, a file is replaced.
+    leave_recording(&desk, 4, "trace.dat", Some("0"), &capture);
+    desk.run("pull --resume --force").exited(0);
+    assert!(fs::read(desk.path("trace.dat")).unwrap() == capture);
+}
+
+#[test]
+fn a_recording_that_cannot_be_fetched_keeps_no_other_from_being_fetched() {
+    let Some(desk) = Desk::one() else { return };
+    let capture = golden_capture();
+    leave_recording(&desk, 1, "broken.pftrace", Some("0"), b"no capture");
+    leave_recording(&desk, 2, "killed.dat", None, &capture);
+    leave_recording(&desk, 3, "good.dat", Some("0"), &capture);
+    let output = desk.run("pull --resume").exited(1);
+    assert!(output.stdout.contains("0000000000000001 (broken.pftrace) is still on the device: "), "{output}");
+    assert!(output.stdout.contains("the recorder was killed: this is what it had written"), "{output}");
+    // What cannot be converted is kept here as it is, too.
+    assert_eq!(desk.outputs(), ["broken.dat", "good.dat", "killed.dat"]);
+    let left = desk.run("pull");
+    assert!(left.stdout.contains("0000000000000001  ended  broken.pftrace\n"), "{left}");
+    assert!(!left.stdout.contains("good.dat") && !left.stdout.contains("killed.dat"), "{left}");
+}
+
+#[test]
+fn devices_whose_serials_no_file_name_can_tell_apart_have_an_output_each() {
+    let Some(desk) = Desk::with(&[("a:b", "device"), ("a@b", "device")], MODERN) else { return };
+    desk.run("record sched -t 50ms --all -o x.dat").exited(0);
+    assert_eq!(desk.outputs(), ["x-a_b-2.dat", "x-a_b.dat"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde_json::{Value, json};
 
+use super::target::before_ending;
 use crate::cli::host::merge::conversion_error;
 use crate::cli::host::progress_bar::ProgressBar;
 use crate::cli::host::size;
@@ -80,23 +81,42 @@ pub(super) fn is_method_trace(output: &Path) -> bool {
     output.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("trace"))
 }
 
-/// Pulls files of a recording, and makes the output of them: the files themselves if the output is a `.dat`
-/// or a `.trace`, else what its ending names.
+/// Whether the output is the first of these files of a device itself.
+fn is_copied(files: &[String], output: &Path) -> bool {
+    let first_is = |ending: &str| files.first().is_some_and(|file| file.ends_with(ending));
+    is_capture(output) && first_is(".dat") || is_method_trace(output) && first_is(".trace")
+}
+
+/// The files that [`deliver`] writes here of these files of a device, the output first: those themselves if
+/// the output is a `.dat` or a `.trace`, else what its ending names.
+pub(super) fn written_files(files: &[String], output: &Path) -> Vec<PathBuf> {
+    let stem = output.file_stem().unwrap_or_default().to_string_lossy();
+    // What else a launch has left goes beside the capture.
+    let others = files.iter().skip(1).filter(|_| is_copied(files, output));
+    let others = others.map(|file| output.with_file_name(capture_name(&stem, file)));
+    std::iter::once(output.to_owned()).chain(others).collect()
+}
+
+/// The output, or with a number before its ending where one of its files is here already: what was recorded
+/// takes no other file's place.
+pub(super) fn free_output(files: &[String], output: &Path) -> PathBuf {
+    let is_free = |output: &PathBuf| {
+        written_files(files, output).iter().all(|path| fs::symlink_metadata(path).is_err())
+    };
+    let numbered = (2..=u32::MAX).map(|number| before_ending(output, &number.to_string()));
+    std::iter::once(output.to_owned()).chain(numbered).find(is_free).unwrap_or_else(|| output.to_owned())
+}
+
+/// Pulls files of a recording, and makes the output of them: see [`written_files`].
 pub(super) fn deliver(
     device: &Device,
     files: &[String],
     output: &Path,
     shows_bar: bool,
 ) -> anyhow::Result<Delivered> {
-    let first_is = |ending: &str| files.first().is_some_and(|file| file.ends_with(ending));
-    if is_capture(output) && first_is(".dat") || is_method_trace(output) && first_is(".trace") {
-        // What else a launch has left goes beside the capture.
-        let stem = output.file_stem().unwrap_or_default().to_string_lossy();
-        let name = |file: &str| match files.first().is_some_and(|first| first == file) {
-            true => output.to_owned(),
-            false => output.with_file_name(capture_name(&stem, file)),
-        };
-        let Pulled { files: pulled, bytes, verified } = pull_all(device, files, name, shows_bar)?;
+    if is_copied(files, output) {
+        let written = written_files(files, output);
+        let Pulled { files: pulled, bytes, verified } = pull_all(device, files, written, shows_bar)?;
         let format = if is_capture(output) { "trace.dat" } else { "method trace" };
         let path = output.to_owned();
         return Ok(Delivered { path, bytes, format, verified, is_lossy: false, pulled, _scratch: None });
@@ -104,8 +124,9 @@ pub(super) fn deliver(
     let dir = dir_of(output);
     let scratch = ScratchDir::create(dir).with_context(|| dir.display().to_string())?;
     // The summary of the conversion and the page of a report name their inputs.
-    let name = |file: &str| scratch.path().join(capture_name(&stem_of(output), file));
-    let Pulled { files: inputs, verified, .. } = pull_all(device, files, name, shows_bar)?;
+    let name = |file: &String| scratch.path().join(capture_name(&stem_of(output), file));
+    let locals = files.iter().map(name).collect();
+    let Pulled { files: inputs, verified, .. } = pull_all(device, files, locals, shows_bar)?;
     convert_or_keep(inputs, scratch, output, verified, shows_bar)
 }
 
@@ -117,16 +138,15 @@ struct Pulled {
     verified: Verified,
 }
 
-/// Pulls each file to the place here that `name` gives it.
+/// Pulls each file to its place here.
 fn pull_all(
     device: &Device,
     files: &[String],
-    name: impl Fn(&str) -> PathBuf,
+    locals: Vec<PathBuf>,
     shows_bar: bool,
 ) -> anyhow::Result<Pulled> {
     let mut all = Pulled { files: Vec::new(), bytes: 0, verified: Verified::Sha256 };
-    for file in files {
-        let local = name(file);
+    for (file, local) in files.iter().zip(locals) {
         let bar = shows_bar.then(|| ProgressBar::of(std::slice::from_ref(&local)));
         let pulled = device.pull(file, &local, device.privilege())?;
         drop(bar);

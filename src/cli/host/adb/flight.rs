@@ -90,8 +90,8 @@ fn fetch(command: &str, output: &Path, shared: &DumpFlags) -> anyhow::Result<Exi
     let words = [vec![command.to_owned()], shared.contents.words(), shared.buffer.words()].concat();
     let results = shared.target.on_each(|mut device: Device, name| {
         device.ensure_binary(None)?;
-        let output = name.of(output, device.serial());
-        record_session(&device, &Job::of(Recorder::Own(&words)), &output, name == OutputName::AsGiven)
+        let output = name.of(output);
+        record_session(&device, &Job::of(Recorder::Own(&words)), &output, name.is_alone())
             .map(|(outcome, _)| outcome)
     })?;
     outcome::print(results, shared.target.json)

@@ -113,8 +113,8 @@ impl LaunchArgs {
     }
 }
 
-fn launch_on(args: &LaunchArgs, mut device: Device, name: OutputName) -> anyhow::Result<Outcome> {
+fn launch_on(args: &LaunchArgs, mut device: Device, name: &OutputName) -> anyhow::Result<Outcome> {
     device.ensure_binary(None)?;
-    let output = name.of(&args.output, device.serial());
-    launch_series::run(&args.series(), &device, &output, name == OutputName::AsGiven)
+    let output = name.of(&args.output);
+    launch_series::run(&args.series(), &device, &output, name.is_alone())
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::outcome::{self, Outcome};
 use super::run_there::{PATIENCE, RunThere, run_there};
-use super::target::{OutputName, TargetArgs};
+use super::target::TargetArgs;
 use crate::adb::ShellOutput;
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
@@ -44,13 +44,10 @@ pub fn run(args: &MarkArgs) -> anyhow::Result<Exit> {
     let words = [vec!["mark".to_owned()], args.marker.clone()].concat();
     let is_stream = is_stream(&args.marker);
     let results = args.target.on_each(|device, name| {
-        let there = match (is_stream, name) {
-            (false, _) => run_there(device, &words)?,
-            (true, OutputName::AsGiven) => stream(device, &words)?,
-            (true, OutputName::WithSerial) => {
-                return Err(UsageError::from("adb mark -: choose one device with --serial").into());
-            }
-        };
+        if is_stream && !name.is_alone() {
+            return Err(UsageError::from("adb mark -: choose one device with --serial").into());
+        }
+        let there = if is_stream { stream(device, &words)? } else { run_there(device, &words)? };
         Ok(Outcome { exit: there.exit()?, text: there.output.text(), json: json!({}) })
     })?;
     outcome::print(results, args.target.json)

@@ -119,7 +119,7 @@ fn start(args: &StartArgs, device: &Device) -> anyhow::Result<Outcome> {
     Ok(Outcome { exit: Exit::Complete, text, json: json!({}) })
 }
 
-fn stop(args: &StopArgs, device: &Device, name: OutputName) -> anyhow::Result<Outcome> {
+fn stop(args: &StopArgs, device: &Device, name: &OutputName) -> anyhow::Result<Outcome> {
     let file = file(&args.app);
     am(device, &format!("am profile stop {}", quoted(&args.app)))?;
     let give_up = Instant::now() + WRITE_TIME;
@@ -140,9 +140,8 @@ fn stop(args: &StopArgs, device: &Device, name: OutputName) -> anyhow::Result<Ou
         last = length;
         std::thread::sleep(LOOK_INTERVAL);
     }
-    let output = name.of(&args.output, device.serial());
-    let delivered =
-        finish::deliver(device, std::slice::from_ref(&file), &output, name == OutputName::AsGiven)?;
+    let output = name.of(&args.output);
+    let delivered = finish::deliver(device, std::slice::from_ref(&file), &output, name.is_alone())?;
     am(device, &format!("rm -f {}", quoted(&file)))?;
     let exit = if delivered.is_lossy { Exit::Lossy } else { Exit::Complete };
     Ok(Outcome { exit, text: format!("{}\n", delivered.text()), json: delivered.json() })

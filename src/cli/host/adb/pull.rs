@@ -6,11 +6,12 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 
+use super::finish::free_output;
 use super::outcome::{self, Outcome};
 use super::recorded::fetch;
 use super::target::{OutputName, TargetArgs};
 use crate::cli::Exit;
-use crate::cli::exit::UsageError;
+use crate::cli::exit::{UsageError, message};
 use crate::cli::host::progress_bar::ProgressBar;
 use crate::cli::host::{interrupt, size};
 use crate::export::OutputFormat;
@@ -20,7 +21,8 @@ use crate::remote::{COMMAND_TIME, Device, Session, SessionState, Verified, quote
 ///
 /// A pulled file is compared with the device's by its length and its SHA-256, and removed on the device only
 /// after that. Without FILE, lists the recordings that are on the device; --resume fetches and converts them
-/// as `adb record` would have, those that are still running when they have ended.
+/// as `adb record` would have, those that are still running when they have ended. It replaces no file: where
+/// one has the name of a recording, the recording gets a number (`trace-2.dat`).
 #[derive(Debug, Args)]
 #[command(after_help = "\
   tracebridge adb pull /data/local/tmp/x.dat --to out
@@ -39,6 +41,9 @@ pub struct PullArgs {
     /// Fetch what recordings have left on the device, under the names that they were to have
     #[arg(long)]
     resume: bool,
+    /// With --resume, replace files here that have the names of recordings
+    #[arg(long, requires = "resume")]
+    force: bool,
     #[command(flatten)]
     target: TargetArgs,
 }
@@ -56,13 +61,13 @@ pub fn run(args: &PullArgs) -> anyhow::Result<Exit> {
     outcome::print(results, args.target.json)
 }
 
-fn pull(args: &PullArgs, files: &[String], device: &Device, name: OutputName) -> anyhow::Result<Outcome> {
+fn pull(args: &PullArgs, files: &[String], device: &Device, name: &OutputName) -> anyhow::Result<Outcome> {
     make_dir(&args.to)?;
     let (mut text, mut list) = (String::new(), Vec::new());
     for file in files {
         let remote = if file.contains('/') { file.clone() } else { format!("/data/local/tmp/{file}") };
-        let local = name.of(&args.to.join(local_name(&remote)?), device.serial());
-        let bar = (name == OutputName::AsGiven).then(|| ProgressBar::of(std::slice::from_ref(&local)));
+        let local = name.of(&args.to.join(local_name(&remote)?));
+        let bar = name.is_alone().then(|| ProgressBar::of(std::slice::from_ref(&local)));
         let pulled = device.pull(&remote, &local, device.privilege())?;
         drop(bar);
         if !args.keep {
@@ -102,7 +107,7 @@ fn list(device: &Device) -> anyhow::Result<Outcome> {
         sessions.iter().map(|s| format!("{}  {}  {}\n", s.session.id(), state(s), s.output)).collect();
     text += match sessions.as_slice() {
         [] => "no recording has left anything on the device\n",
-        _ => "fetch them with --resume, or remove them with `tracebridge adb clean`\n",
+        _ => "fetch them with --resume, or remove them with `tracebridge adb clean --force`\n",
     };
     let list: Vec<_> = sessions
         .iter()
@@ -111,27 +116,54 @@ fn list(device: &Device) -> anyhow::Result<Outcome> {
     Ok(Outcome { exit: Exit::Complete, text, json: json!({ "recordings": list }) })
 }
 
-fn resume(args: &PullArgs, device: &Device, name: OutputName) -> anyhow::Result<Outcome> {
+fn resume(args: &PullArgs, device: &Device, name: &OutputName) -> anyhow::Result<Outcome> {
     make_dir(&args.to)?;
     let sessions = Session::list(device)?;
     if sessions.is_empty() {
         let text = "no recording has left anything on the device\n".to_owned();
         return Ok(Outcome { exit: Exit::Complete, text, json: json!({ "recordings": [] }) });
     }
-    let (mut exit, mut text, mut list) = (Exit::Complete, String::new(), Vec::new());
-    for SessionState { session, output, .. } in sessions {
-        let ended = session.wait(&interrupt::has_come)?;
-        let output = args.to.join(local_name(&output).unwrap_or("trace.dat"));
-        let output =
-            if OutputFormat::of_path(&output).is_some() { output } else { output.with_extension("dat") };
-        let output = name.of(&output, device.serial());
-        let (outcome, _) = fetch(device, &session, ended, &output, name == OutputName::AsGiven)?;
-        if !args.keep {
-            session.remove()?;
+    let mut exits = Vec::new();
+    let mut text = String::new();
+    let mut list = Vec::new();
+    for state in sessions {
+        // One that cannot be fetched keeps no other from being fetched.
+        match fetch_one(args, device, name, &state) {
+            Ok(outcome) => {
+                exits.push(outcome.exit);
+                text += &outcome.text;
+                list.push(outcome.json);
+            }
+            Err(error) => {
+                let error = message(&error);
+                let id = state.session.id();
+                exits.push(Exit::Failed);
+                text += &format!("{id} ({}) is still on the device: {error}\n", state.output);
+                list.push(json!({ "id": id, "name": state.output, "error": error }));
+            }
         }
-        exit = if outcome.exit == Exit::Complete { exit } else { outcome.exit };
-        text += &outcome.text;
-        list.push(outcome.json);
     }
-    Ok(Outcome { exit, text, json: json!({ "recordings": list }) })
+    Ok(Outcome { exit: outcome::worst(&exits), text, json: json!({ "recordings": list }) })
+}
+
+/// Fetches a recording, and removes it on the device when its output here is whole.
+fn fetch_one(
+    args: &PullArgs,
+    device: &Device,
+    name: &OutputName,
+    SessionState { session, output, .. }: &SessionState,
+) -> anyhow::Result<Outcome> {
+    let ended = session.wait(&interrupt::has_come)?;
+    let wanted = args.to.join(local_name(output).unwrap_or("trace.dat"));
+    let wanted = if OutputFormat::of_path(&wanted).is_some() { wanted } else { wanted.with_extension("dat") };
+    let wanted = name.of(&wanted);
+    let output = if args.force { wanted.clone() } else { free_output(&ended.captures(session), &wanted) };
+    let (mut outcome, _) = fetch(device, session, ended, &output, name.is_alone())?;
+    if output != wanted {
+        outcome.text += &format!("{} is another file: it was left alone\n", wanted.display());
+    }
+    if !args.keep {
+        session.remove()?;
+    }
+    Ok(outcome)
 }

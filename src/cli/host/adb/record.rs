@@ -75,15 +75,15 @@ fn record_on(
     args: &RecordArgs,
     words: &[String],
     mut device: Device,
-    name: OutputName,
+    name: &OutputName,
 ) -> anyhow::Result<Outcome> {
     // A stream comes from tracebridge's own recorder.
     let via = if args.stream { ViaArg::Tracebridge } else { args.via.on(&device)? };
     if via == ViaArg::Tracebridge {
         device.ensure_binary(None)?;
     }
-    let output = name.of(&args.output, device.serial());
-    let shows_bar = name == OutputName::AsGiven;
+    let output = name.of(&args.output);
+    let shows_bar = name.is_alone();
     match args.stream {
         true => stream_from(words, &device, &output, shows_bar),
         false => {

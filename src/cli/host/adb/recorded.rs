@@ -42,8 +42,10 @@ pub(super) fn fetch(
     let recorder = match ended.status {
         Some(0) => Exit::Complete,
         Some(3) => Exit::Lossy,
+        // What it had written until then can be read.
+        None if !files.is_empty() => Exit::Lossy,
         None => anyhow::bail!(
-            "{}: the recorder was killed. `tracebridge adb clean` puts the device's settings back and removes what is \
+            "{}: the recorder was killed, and left nothing to fetch. `tracebridge adb clean --force` puts the device's settings back and removes what is \
              left of the recording in {}",
             device.serial(),
             session.dir()
@@ -56,7 +58,12 @@ pub(super) fn fetch(
         }
     };
     let delivered = finish::deliver(device, &files, output, shows_bar)?;
-    Ok((outcome_of(recorder, &ended.summary, ended.log, &delivered), delivered))
+    let mut outcome = outcome_of(recorder, &ended.summary, ended.log, &delivered);
+    if ended.status.is_none() {
+        outcome.text += "the recorder was killed: this is what it had written. `tracebridge adb clean` puts the device's \
+                         settings back\n";
+    }
+    Ok((outcome, delivered))
 }
 
 /// Says that something is recorded, to somebody at a terminal.

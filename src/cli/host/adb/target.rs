@@ -1,5 +1,6 @@
 //! Which devices a command works on.
 
+use std::collections::HashSet;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -44,7 +45,8 @@ impl TargetArgs {
         if serials.is_empty() && !self.all {
             serials.extend(env::var("ANDROID_SERIAL").ok().filter(|serial| !serial.is_empty()));
         }
-        serials.dedup();
+        let mut seen = HashSet::new();
+        serials.retain(|serial| seen.insert(serial.clone()));
         if serials.iter().any(|serial| serial.is_empty() || serial.contains(char::is_whitespace)) {
             return Err(UsageError::from("--serial: a serial is empty, or has white space in it").into());
         }
@@ -61,11 +63,11 @@ impl TargetArgs {
     /// results are in the order of the devices.
     pub(super) fn on_each<T: Send>(
         &self,
-        work: impl Fn(Device, OutputName) -> anyhow::Result<T> + Sync,
+        work: impl Fn(Device, &OutputName) -> anyhow::Result<T> + Sync,
     ) -> anyhow::Result<Vec<OnDevice<T>>> {
         let (server, serials) = self.choose()?;
-        let name = if serials.len() > 1 { OutputName::WithSerial } else { OutputName::AsGiven };
-        let on_one = |serial: &String| {
+        let names = OutputName::of_all(&serials);
+        let on_one = |serial: &String, name: &OutputName| {
             let work = || {
                 let mut device = Device::open(&server, serial)?;
                 if self.root {
@@ -75,12 +77,15 @@ impl TargetArgs {
             };
             OnDevice { serial: serial.clone(), result: work() }
         };
-        if let [only] = serials.as_slice() {
-            return Ok(vec![on_one(only)]);
+        if let ([serial], [name]) = (serials.as_slice(), names.as_slice()) {
+            return Ok(vec![on_one(serial, name)]);
         }
         Ok(thread::scope(|scope| {
-            let threads: Vec<_> =
-                serials.iter().map(|serial| (serial, scope.spawn(|| on_one(serial)))).collect();
+            let threads: Vec<_> = serials
+                .iter()
+                .zip(&names)
+                .map(|(serial, name)| (serial, scope.spawn(|| on_one(serial, name))))
+                .collect();
             let join = |(serial, thread): (&String, thread::ScopedJoinHandle<'_, OnDevice<T>>)| {
                 let panicked =
                     |_| OnDevice { serial: serial.clone(), result: Err(anyhow::anyhow!("panicked")) };
@@ -91,29 +96,60 @@ impl TargetArgs {
     }
 }
 
-/// How the file of one device is named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OutputName {
-    /// As on the command line.
-    AsGiven,
-    /// With the device's serial in it: there are several.
-    WithSerial,
+/// How the files of one device are named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OutputName {
+    /// The device's serial as a part of a file's name. No other device of the command has this one, also
+    /// where the file system takes small and capital letters for the same.
+    serial: String,
+    /// Whether the command works on other devices, too.
+    is_one_of_several: bool,
 }
 
 impl OutputName {
+    /// The names for the devices with these serials.
+    fn of_all(serials: &[String]) -> Vec<OutputName> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let plain =
+            |serial: &str| -> String { serial.chars().map(|c| if is_plain(c) { c } else { '_' }).collect() };
+        let mut taken: HashSet<String> = serials
+            .iter()
+            .filter(|serial| plain(serial) == **serial)
+            .map(|serial| serial.to_ascii_lowercase())
+            .collect();
+        let mut given = HashSet::new();
+        let mut unique = |serial: &String| {
+            let wanted = plain(serial);
+            // A serial that is a name itself stays as it is.
+            if wanted == *serial && given.insert(wanted.to_ascii_lowercase()) {
+                return wanted;
+            }
+            let numbered = (2..).map(|number| format!("{wanted}-{number}"));
+            let mut names = std::iter::once(wanted.clone()).chain(numbered);
+            names.find(|name| taken.insert(name.to_ascii_lowercase())).unwrap_or(wanted)
+        };
+        serials
+            .iter()
+            .map(|serial| OutputName { serial: unique(serial), is_one_of_several: serials.len() > 1 })
+            .collect()
+    }
+
+    /// Whether the command works on this device alone.
+    pub(super) fn is_alone(&self) -> bool {
+        !self.is_one_of_several
+    }
+
     /// The output of the device: `{serial}` in the name becomes its serial. Of several devices whose name has
     /// no such place, the serial goes before the ending.
-    pub(super) fn of(self, output: &Path, serial: &str) -> PathBuf {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        let serial: String = serial.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    pub(super) fn of(&self, output: &Path) -> PathBuf {
         let Some(name) = output.file_name().and_then(|name| name.to_str()) else { return output.to_owned() };
         if name.contains("{serial}") {
-            return output.with_file_name(name.replace("{serial}", &serial));
+            return output.with_file_name(name.replace("{serial}", &self.serial));
         }
-        if self == OutputName::AsGiven {
+        if self.is_alone() {
             return output.to_owned();
         }
-        before_ending(output, &serial)
+        before_ending(output, &self.serial)
     }
 }
 
@@ -132,11 +168,17 @@ pub(super) fn before_ending(output: &Path, text: &str) -> PathBuf {
 mod tests {
     use super::*;
 
+    fn names_of(serials: &[&str]) -> Vec<OutputName> {
+        OutputName::of_all(&serials.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+
     #[test]
     fn each_of_several_devices_has_an_output_of_its_own() {
-        let of = |how: OutputName, name: &str| how.of(Path::new(name), "127.0.0.1:5").display().to_string();
-        assert_eq!(of(OutputName::AsGiven, "d/x.dat"), "d/x.dat");
-        assert_eq!(of(OutputName::AsGiven, "d/{serial}.dat"), "d/127.0.0.1_5.dat");
+        let alone = &names_of(&["127.0.0.1:5"])[0];
+        let several = &names_of(&["127.0.0.1:5", "S2"])[0];
+        let of = |how: &OutputName, name: &str| how.of(Path::new(name)).display().to_string();
+        assert_eq!(of(alone, "d/x.dat"), "d/x.dat");
+        assert_eq!(of(alone, "d/{serial}.dat"), "d/127.0.0.1_5.dat");
         for (name, named) in [
             ("d/x.dat", "d/x-127.0.0.1_5.dat"),
             ("x.firefox.json", "x-127.0.0.1_5.firefox.json"),
@@ -144,7 +186,15 @@ mod tests {
             ("x", "x-127.0.0.1_5"),
             ("{serial}/x.{serial}.html", "{serial}/x.127.0.0.1_5.html"),
         ] {
-            assert_eq!(of(OutputName::WithSerial, name), named);
+            assert_eq!(of(several, name), named);
         }
+    }
+
+    #[test]
+    fn serials_that_differ_only_in_what_no_file_name_can_have_get_names_of_their_own() {
+        let serials = ["a:b", "a/b", "A_B", "a_b", "a_b-2"];
+        let names = names_of(&serials);
+        let texts: Vec<_> = names.iter().map(|name| name.serial.as_str()).collect();
+        assert_eq!(texts, ["a_b-3", "a_b-4", "A_B", "a_b-5", "a_b-2"]);
     }
 }
