@@ -4,7 +4,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::error::AdbError;
 
@@ -147,9 +147,22 @@ impl Connection {
         }
     }
 
-    /// Fills `bytes`.
+    /// Fills `bytes`. They must not take longer than the other side may be silent: one that sends a byte
+    /// now and then would keep the caller waiting for days.
     pub(super) fn read_exact(&mut self, bytes: &mut [u8]) -> Result<(), AdbError> {
-        self.stream.read_exact(bytes).map_err(|error| self.failed(error))
+        let mut filled = 0;
+        let mut deadline = None;
+        while filled < bytes.len() {
+            match self.read_some(&mut bytes[filled..])? {
+                0 => return Err(AdbError::ConnectionLost { what: self.what.clone() }),
+                length => filled += length,
+            }
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.stall);
+            if filled < bytes.len() && Instant::now() > deadline {
+                return Err(AdbError::Stalled { what: self.what.clone(), seconds: self.stall.as_secs() });
+            }
+        }
+        Ok(())
     }
 
     /// Writes all of `bytes`.

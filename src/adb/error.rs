@@ -113,6 +113,14 @@ pub enum AdbError {
         /// How long it was waited, seconds.
         seconds: u64,
     },
+    /// A command went on for too long, and was never silent.
+    #[error("{what}: it does not end: given up after {seconds} s")]
+    NoEnd {
+        /// What was going on.
+        what: String,
+        /// How long it was waited, seconds.
+        seconds: u64,
+    },
     /// The server or the device refused, in its own words.
     #[error("{what}: adb says: {text}")]
     Refused {

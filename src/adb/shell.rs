@@ -5,7 +5,7 @@
 //! `shell:` is a terminal: standard error is among standard output, there is no exit status, and older
 //! releases end lines with CR LF. `exec:` is a raw stream.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::connection::Connection;
 use super::error::AdbError;
@@ -14,8 +14,14 @@ use super::server::Server;
 /// The largest packet that is read at once, bytes. Longer ones, whatever their length says, come in parts.
 const PART_BYTES: usize = 64 << 10;
 
-/// The most of a command's output that is kept, bytes.
-const MAX_OUTPUT_BYTES: usize = 64 << 20;
+/// The most that a command may print, bytes: twenty times the names of all threads of a large device.
+const MAX_OUTPUT_BYTES: usize = 16 << 20;
+
+/// After this many packets without a byte in a row, the other side does not speak the protocol.
+const MAX_EMPTY_PACKETS: u32 = 1000;
+
+/// A command may take this many times as long as it may be silent.
+const SILENCES: u32 = 4;
 
 /// What stands before the exit status where the service does not tell it.
 const STATUS_MARK: &str = "tracebridge-exit-status=";
@@ -53,6 +59,22 @@ pub struct ShellOutput {
 }
 
 impl ShellOutput {
+    /// Adds a piece. Returns whether there was room: a device may print without end.
+    #[must_use]
+    pub fn add(&mut self, event: ShellEvent) -> bool {
+        let (to, bytes) = match event {
+            ShellEvent::Stdout(bytes) => (&mut self.stdout, bytes),
+            ShellEvent::Stderr(bytes) => (&mut self.stderr, bytes),
+            ShellEvent::Exit(status) => {
+                self.status = status;
+                return true;
+            }
+        };
+        let room = MAX_OUTPUT_BYTES.saturating_sub(to.len());
+        to.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        bytes.len() <= room
+    }
+
     /// Standard output as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
@@ -74,6 +96,8 @@ pub struct Shell {
     form: Form,
     /// Whether the command's exit status has come.
     has_ended: bool,
+    /// How many packets without a byte have come in a row.
+    empty_packets: u32,
 }
 
 #[derive(Debug)]
@@ -104,7 +128,8 @@ impl Shell {
             // A line feed, not a semicolon: the script may end in a comment. In parentheses: it may `exit`.
             false => (format!("shell:({script}\n) </dev/null; echo \"{STATUS_MARK}$?\""), Form::Terminal),
         };
-        let mut shell = Shell { connection: server.open(serial, &service, what)?, form, has_ended: false };
+        let connection = server.open(serial, &service, what)?;
+        let mut shell = Shell { connection, form, has_ended: false, empty_packets: 0 };
         if packets {
             shell.end_input()?;
         }
@@ -118,7 +143,7 @@ impl Shell {
     pub(super) fn start_with_input(server: &Server, serial: &str, script: &str) -> Result<Shell, AdbError> {
         let what = format!("running a command on {serial}");
         let connection = server.open(serial, &format!("shell,v2,raw:{script}"), what)?;
-        Ok(Shell { connection, form: Form::Packets { open: (0, 0) }, has_ended: false })
+        Ok(Shell { connection, form: Form::Packets { open: (0, 0) }, has_ended: false, empty_packets: 0 })
     }
 
     /// Sends bytes to the command's standard input.
@@ -152,18 +177,17 @@ impl Shell {
     /// As [`Shell::next`].
     pub fn has_said(&mut self, output: &mut ShellOutput) -> Result<bool, AdbError> {
         let event = self.next(Duration::ZERO)?;
-        Ok(event.map(|event| self.take(event, output)).is_some())
+        event.map(|event| self.take(event, output)).transpose().map(|taken| taken.is_some())
     }
 
-    fn take(&mut self, event: ShellEvent, output: &mut ShellOutput) {
-        match event {
-            ShellEvent::Stdout(bytes) => append(&mut output.stdout, &bytes),
-            ShellEvent::Stderr(bytes) => append(&mut output.stderr, &bytes),
-            ShellEvent::Exit(status) => {
-                output.status = status;
-                self.has_ended = true;
-            }
-        }
+    fn take(&mut self, event: ShellEvent, output: &mut ShellOutput) -> Result<(), AdbError> {
+        self.has_ended |= matches!(event, ShellEvent::Exit(_));
+        if output.add(event) { Ok(()) } else { Err(self.endless()) }
+    }
+
+    /// The error where a command prints more than any should.
+    pub fn endless(&self) -> AdbError {
+        self.connection.nonsense(format!("the command prints more than {} MiB", MAX_OUTPUT_BYTES >> 20))
     }
 
     /// The next piece, if one comes within this time; the end of the packets is [`ShellEvent::Exit`].
@@ -185,6 +209,12 @@ impl Shell {
                 let mut bytes = vec![0; open.1.min(PART_BYTES)];
                 self.connection.read_exact(&mut bytes)?;
                 open.1 -= bytes.len();
+                self.empty_packets = if bytes.is_empty() { self.empty_packets + 1 } else { 0 };
+                if self.empty_packets > MAX_EMPTY_PACKETS {
+                    return Err(self
+                        .connection
+                        .nonsense("packets without a byte, one after the other".to_owned()));
+                }
                 match open.0 {
                     packet::STDOUT => Ok(Some(ShellEvent::Stdout(bytes))),
                     packet::STDERR => Ok(Some(ShellEvent::Stderr(bytes))),
@@ -199,12 +229,13 @@ impl Shell {
         }
     }
 
-    /// Reads up to the end of the command, which may be silent for at most `patience`. What it has printed
-    /// until then is in `output`, also after an error.
+    /// Reads up to the end of the command, which may be silent for at most `patience`, and take four times as
+    /// long in all. What it has printed until then is in `output`, also after an error.
     ///
     /// # Errors
     /// [`AdbError`].
     pub fn finish(&mut self, patience: Duration, output: &mut ShellOutput) -> Result<(), AdbError> {
+        let deadline = Instant::now() + patience * SILENCES;
         loop {
             let event = match self.next(patience) {
                 // The end of a terminal's connection is the end of the command, if the mark is there.
@@ -215,12 +246,16 @@ impl Shell {
                 }
                 event => event?,
             };
-            let stalled =
-                || AdbError::Stalled { what: self.connection.what().to_owned(), seconds: patience.as_secs() };
-            let event = event.ok_or_else(stalled)?;
-            self.take(event, output);
+            let what = || self.connection.what().to_owned();
+            let event =
+                event.ok_or_else(|| AdbError::Stalled { what: what(), seconds: patience.as_secs() })?;
+            self.take(event, output)?;
             if self.has_ended {
                 return Ok(());
+            }
+            if Instant::now() > deadline {
+                let seconds = (patience * SILENCES).as_secs();
+                return Err(AdbError::NoEnd { what: self.connection.what().to_owned(), seconds });
             }
         }
     }
@@ -238,11 +273,6 @@ fn some_output(connection: &mut Connection, within: Duration) -> Result<Option<S
         0 => Err(AdbError::ConnectionLost { what: connection.what().to_owned() }),
         _ => Ok(Some(ShellEvent::Stdout(bytes))),
     }
-}
-
-fn append(to: &mut Vec<u8>, bytes: &[u8]) {
-    let room = MAX_OUTPUT_BYTES.saturating_sub(to.len());
-    to.extend_from_slice(&bytes[..bytes.len().min(room)]);
 }
 
 /// Takes the exit status from the end of a terminal's output, and its CR LF for LF. Returns whether there is

@@ -61,6 +61,17 @@ pub enum RemoteError {
         /// What is kept.
         kept: &'static str,
     },
+    /// The device closes each connection at once while a recording goes on.
+    #[error(
+        "{serial}: the device closed the connection {times} times as soon as it was there: given up. The recording \
+         goes on on the device. Fetch it with: tracebridge adb pull --resume --serial {serial}"
+    )]
+    NotKept {
+        /// The device.
+        serial: String,
+        /// How often it closed the connection.
+        times: u32,
+    },
     /// The connection was lost while a recording goes on.
     #[error(
         "{serial}: the connection is lost, and the device did not come back within {seconds} s: the recording goes \

@@ -40,6 +40,14 @@ const PROPERTIES: [&str; 5] = [
     "ro.build.type",
 ];
 
+/// The longest text of a device that is kept, characters. A model's name of 100,000 would fill every table.
+const MAX_TEXT_CHARS: usize = 200;
+
+/// A text of a device, as long as any should be, without what moves the cursor of a terminal.
+pub fn device_text(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_TEXT_CHARS).collect()
+}
+
 /// What the script prints before it asks `su`, which may wait for somebody at the device.
 const ASKING_SU: &str = "su=?";
 
@@ -70,7 +78,7 @@ impl Facts {
         let of = |name: &str| {
             text.lines()
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
-                .map(|value| value.trim().to_owned())
+                .map(|value| device_text(value.trim()))
                 .unwrap_or_default()
         };
         let machine = of("machine");

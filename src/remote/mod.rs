@@ -19,6 +19,7 @@ mod words;
 
 pub use app_rights::AppRights;
 pub use device::{COMMAND_TIME, Choice, Device, choose};
+pub use facts::device_text;
 pub use paths::REMOTE_PATH;
 pub use privilege::Privilege;
 pub use pull::Verified;

@@ -52,7 +52,9 @@ impl Device {
         let hashing =
             self.transport().start(&what.reader.command(&format!("sha256sum <{}", quoted(remote))))?;
         let pass = Pass::begin("pulling", what.size);
-        let mut to = Hashed { out: output.file(), hash: Sha256::new(), bytes: 0 };
+        // A file that grows meanwhile is refused below, and so is a device that sends without end.
+        let most = if what.is_modulo_4_gib { u64::MAX } else { what.size };
+        let mut to = Hashed { out: output.file(), hash: Sha256::new(), bytes: 0, most };
         self.read_into(remote, what.reader, files, &mut to).map_err(|error| match error {
             RemoteError::Adb(AdbError::Local { source, .. }) | RemoteError::Local { source, .. } => {
                 here(source)
@@ -172,10 +174,20 @@ struct Hashed<W> {
     hash: Sha256,
     /// How much has been passed on.
     bytes: u64,
+    /// The most that may come.
+    most: u64,
 }
+
+/// The device sends more of a file than it has announced.
+#[derive(Debug, thiserror::Error)]
+#[error("the device sends more than the {0} bytes that the file had when it began")]
+struct MoreThanAnnounced(u64);
 
 impl<W: Write> Write for Hashed<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() as u64 > self.most - self.bytes {
+            return Err(io::Error::other(MoreThanAnnounced(self.most)));
+        }
         let written = self.out.write(bytes)?;
         self.hash.update(&bytes[..written]);
         self.bytes += written as u64;

@@ -28,6 +28,12 @@ const TICK: Duration = Duration::from_millis(100);
 const PROBE_INTERVAL: Duration = Duration::from_secs(60);
 /// How long a device may take to clean up when the user gives up.
 const ABANDON_TIME: Duration = Duration::from_secs(10);
+/// A connection that is lost sooner than this after it was made counts as one that the device does not keep.
+const SHORT_CONNECTION: Duration = Duration::from_secs(5);
+/// After so many of them in a row the device is given up.
+const MAX_SHORT_CONNECTIONS: u32 = 8;
+/// The pause after the first of them; it doubles with each.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// A recording on a device.
 #[derive(Debug, Clone)]
@@ -192,6 +198,8 @@ impl Session {
         let mut output = ShellOutput::default();
         let mut last_sign = Instant::now();
         let mut has_been_told = false;
+        let mut connected = Instant::now();
+        let mut short_connections = 0;
         loop {
             let next = match shell.next(TICK) {
                 Ok(None) if is_ending() && !has_been_told => {
@@ -205,16 +213,28 @@ impl Session {
             };
             match next {
                 Ok(None) => continue,
-                Ok(Some(ShellEvent::Stdout(bytes))) => output.stdout.extend(bytes),
-                Ok(Some(ShellEvent::Stderr(bytes))) => output.stderr.extend(bytes),
-                Ok(Some(ShellEvent::Exit(status))) => {
-                    output.status = status;
-                    break;
+                Ok(Some(event)) => {
+                    let has_ended = matches!(event, ShellEvent::Exit(_));
+                    if !output.add(event) {
+                        return Err(shell.endless().into());
+                    }
+                    if has_ended {
+                        break;
+                    }
                 }
                 // Without packets the end of the connection is the end of the command.
                 Err(_) if self.is_complete(&output) => break,
                 Err(error) if error.is_lost_connection() => {
+                    let is_short = connected.elapsed() < SHORT_CONNECTION;
+                    short_connections = if is_short { short_connections + 1 } else { 0 };
+                    if short_connections > MAX_SHORT_CONNECTIONS {
+                        return Err(self.left_running(error));
+                    }
+                    if is_short {
+                        std::thread::sleep(FIRST_PAUSE * 2u32.pow(short_connections));
+                    }
                     shell = self.reconnect(is_ending)?;
+                    connected = Instant::now();
                     output = ShellOutput::default();
                 }
                 Err(error) => return Err(error.into()),
@@ -232,15 +252,22 @@ impl Session {
         let script = self.privilege.command(&self.wait_script());
         let time = self.device.transport().server().stall();
         let back = self.device.wait_until_back(time, &gives_up);
-        back.and_then(|()| self.device.transport().start(&script)).map_err(|error| {
-            match error.is_lost_connection() {
-                true => RemoteError::LeftRunning {
-                    serial: self.device.serial().to_owned(),
-                    seconds: time.as_secs(),
-                },
-                false => error.into(),
+        let back = back.and_then(|()| self.device.transport().start(&script));
+        back.map_err(|error| if error.is_lost_connection() { self.left_running(error) } else { error.into() })
+    }
+
+    /// The error where the device is given up while its recorder goes on.
+    fn left_running(&self, error: AdbError) -> RemoteError {
+        let server = self.device.transport().server();
+        match error {
+            AdbError::ConnectionLost { .. } => {
+                RemoteError::NotKept { serial: self.device.serial().to_owned(), times: MAX_SHORT_CONNECTIONS }
             }
-        })
+            _ => RemoteError::LeftRunning {
+                serial: self.device.serial().to_owned(),
+                seconds: server.stall().as_secs(),
+            },
+        }
     }
 
     /// Has the recorder end its recording. Returns whether it could be told: its process id may not be known

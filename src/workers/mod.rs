@@ -4,6 +4,7 @@
 mod ordered;
 
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 
 pub(crate) use ordered::{Collector, Failure, InOrder, Ordered};
@@ -37,6 +38,30 @@ pub(crate) fn run_parts<P: Sync, R: Send>(parts: &[P], run: impl Fn(&P) -> R + S
     })
 }
 
+/// Runs `run` on each part, on at most so many threads at a time, and returns the results in the order of
+/// the parts. Where the system starts no thread, the calling thread does the work. A panic of `run` goes on
+/// in the calling thread.
+pub(crate) fn run_pool<P: Sync, R: Send>(
+    parts: &[P],
+    at_most: usize,
+    run: impl Fn(&P) -> R + Sync,
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let run_next = || {
+        let mut results = Vec::new();
+        while let Some((at, part)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, parts.get(at)?)))
+        {
+            results.push((at, run(part)));
+        }
+        results
+    };
+    let workers: Vec<()> = vec![(); at_most.min(parts.len())];
+    let mut results: Vec<(usize, R)> = run_parts(&workers, |()| run_next()).into_iter().flatten().collect();
+    results.sort_unstable_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +70,18 @@ mod tests {
     fn the_results_of_parts_are_in_the_order_of_the_parts() {
         assert_eq!(run_parts(&[3, 1, 2], |part| part * 10), [30, 10, 20]);
         assert!(run_parts(&[], |part: &u8| *part).is_empty());
+    }
+
+    #[test]
+    fn a_pool_does_every_part_once_and_has_no_more_threads_than_it_may() {
+        let at_work = AtomicUsize::new(0);
+        let parts: Vec<usize> = (0..100).collect();
+        let results = run_pool(&parts, 3, |part| {
+            assert!(at_work.fetch_add(1, Ordering::SeqCst) < 3);
+            std::thread::yield_now();
+            at_work.fetch_sub(1, Ordering::SeqCst);
+            part * 2
+        });
+        assert_eq!(results, (0..100).map(|part| part * 2).collect::<Vec<_>>());
     }
 }

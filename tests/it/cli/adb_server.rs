@@ -426,6 +426,45 @@ fn a_recording_that_cannot_be_fetched_keeps_no_other_from_being_fetched() {
 }
 
 #[test]
+fn a_device_that_sends_without_end_is_given_up() {
+    let Some(desk) = Desk::one() else { return };
+    let record = "record sched -t 50ms -o x.dat";
+    desk.server.will(Mischief::EndlessPull);
+    assert_said(desk.run(record), 1, "the device sends more than the 200000 bytes that the file had");
+    check_that_it_can_be_fetched(&desk);
+    for (length, words) in [(65536, "the command prints more than 16 MiB"), (0, "packets without a byte")] {
+        desk.server.will(Mischief::EndlessShell("uname", length));
+        let devices = desk.run("devices").exited(0);
+        assert!(devices.stdout.contains(words), "{devices}");
+        desk.server.will(Mischief::EndlessShell("trap '' HUP", length));
+        assert_said(desk.run(record), 1, words);
+        assert_eq!(desk.outputs(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_device_that_keeps_no_connection_is_given_up_after_some() {
+    let Some(desk) = Desk::one() else { return };
+    leave_recording(&desk, 1, "x.dat", Some("0"), &golden_capture());
+    let wait = "while [ ! -e status ]";
+    desk.server.will(Mischief::CutEachShell(wait));
+    let output = desk.run("pull --resume").exited(1);
+    assert!(output.stdout.contains("closed the connection 8 times as soon as it was there"), "{output}");
+    let commands = desk.server.commands();
+    assert_eq!(commands.iter().filter(|command| command.contains(wait)).count(), 9, "{commands:?}");
+}
+
+#[test]
+fn a_text_of_a_device_is_cut_where_it_is_too_long() {
+    let Some(desk) = Desk::one() else { return };
+    desk.has_program("getprop", "head -c 100000 /dev/zero | tr '\\0' x");
+    let devices = desk.run("devices").exited(0);
+    let model = "x".repeat(200);
+    assert!(devices.stdout.contains(&format!("S1      {model}  {model}  ")), "{devices}");
+    assert!(devices.stdout.len() < 3000, "{devices}");
+}
+
+#[test]
 fn devices_whose_serials_no_file_name_can_tell_apart_have_an_output_each() {
     let Some(desk) = Desk::with(&[("a:b", "device"), ("a@b", "device")], MODERN) else { return };
     desk.run("record sched -t 50ms --all -o x.dat").exited(0);
@@ -519,7 +558,7 @@ fn the_table_of_devices_has_what_each_is() {
         ["SERIAL", "MODEL", "ANDROID", "ABI", "ROOT", "TRACING"]
     );
     assert!(lines[1].starts_with("S1") && lines[1].contains("15       arm64-v8a  su -c  no"), "{text}");
-    assert!(lines[1].contains("Pixel \\u001b[2J 3"), "{text:?}");
+    assert!(lines[1].contains("Pixel [2J 3"), "{text:?}");
     assert!(lines[2].starts_with("S2      unauthorized: unlock the device"), "{text}");
     let listed = desk.run("devices --json");
     let first: serde_json::Value = serde_json::from_str(listed.stdout.lines().next().unwrap()).unwrap();

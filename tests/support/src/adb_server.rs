@@ -35,7 +35,14 @@ pub enum Mischief {
     /// The connection of a command that contains these words ends when this file is on the device. The
     /// command goes on.
     CutShell(&'static str, &'static str),
-    /// The same, and the device is offline from then on.
+    /// The connection of every command that contains these words ends at once, however often it comes. No
+    /// such command runs.
+    CutEachShell(&'static str),
+    /// A command that contains these words prints without end: packets of so many bytes.
+    EndlessShell(&'static str, usize),
+    /// A file from the device has no end.
+    EndlessPull,
+    /// As [`Mischief::CutShell`], and the device is offline from then on.
     LoseDevice(&'static str, &'static str),
 }
 
@@ -216,6 +223,19 @@ impl State {
 
     fn shell(&self, mut stream: TcpStream, serial: &str, script: &str, packets: bool) -> Option<()> {
         self.commands.lock().unwrap().push(script.to_owned());
+        if matches!(*self.mischief.lock().unwrap(), Some(Mischief::CutEachShell(words)) if script.contains(words))
+        {
+            return None;
+        }
+        let is_endless =
+            |m: &Mischief| matches!(m, Mischief::EndlessShell(words, _) if script.contains(words));
+        if let Some(Mischief::EndlessShell(_, length)) = self.take(is_endless) {
+            let packet = [&[1][..], &(length as u32).to_le_bytes(), &vec![b'x'; length]].concat();
+            let packets = packet.repeat(1 + (64 << 10) / packet.len());
+            // Until the other side has enough.
+            while stream.write_all(&packets).is_ok() {}
+            return None;
+        }
         let mut input = Vec::new();
         let has_input = packets && {
             // A packet of standard input, or the one that closes it.
@@ -337,7 +357,14 @@ impl State {
                 .ok();
         };
         let of_pull = |m: &Mischief| {
-            matches!(m, Mischief::CutPull | Mischief::StallPull | Mischief::FlipPull | Mischief::PullSays(_))
+            matches!(
+                m,
+                Mischief::CutPull
+                    | Mischief::StallPull
+                    | Mischief::FlipPull
+                    | Mischief::PullSays(_)
+                    | Mischief::EndlessPull
+            )
         };
         match self.take(of_pull) {
             Some(Mischief::FlipPull) => file[PART] ^= 1,
@@ -346,6 +373,8 @@ impl State {
                 match mischief {
                     Mischief::StallPull => drop(stream.read(&mut [0])),
                     Mischief::PullSays(bytes) => stream.write_all(bytes).ok()?,
+                    // Until the other side has enough.
+                    Mischief::EndlessPull => while data(stream, &[0; 64 << 10]).is_some() {},
                     _ => {}
                 }
                 return None;

@@ -1,6 +1,5 @@
 //! `adb devices`: what is attached, and what can be recorded on it.
 
-use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,10 +8,13 @@ use serde_json::{Value, json};
 use crate::adb::{AttachedDevice, Server};
 use crate::cli::Exit;
 use crate::console::say;
-use crate::remote::Device;
+use crate::remote::{Device, device_text};
+use crate::workers::run_pool;
 
 /// How long a device may take to say whether it can be traced.
 const LOOK_TIME: Duration = Duration::from_secs(10);
+/// The most devices that are asked at the same time.
+const AT_ONCE: usize = 16;
 
 /// List the attached devices: model, Android release, ABI, how root is had, whether tracing works
 #[derive(Debug, Args)]
@@ -31,12 +33,7 @@ pub fn run(args: &DevicesArgs) -> anyhow::Result<Exit> {
     let server = Server::from_environment()?;
     server.ensure_running()?;
     let attached = server.devices()?;
-    let rows: Vec<Row> = thread::scope(|scope| {
-        let server = &server;
-        let look = |device| scope.spawn(move || Row::of(server, device));
-        let threads: Vec<_> = attached.iter().map(look).collect();
-        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
-    });
+    let rows = run_pool(&attached, AT_ONCE, |device| Row::of(&server, device));
     if args.json {
         rows.iter().for_each(|row| say(format_args!("{}\n", row.json)));
     } else if rows.is_empty() {
@@ -83,8 +80,8 @@ impl Row {
         {
             fields.extend(facts);
         }
-        let model =
-            if facts.model.is_empty() { attached.model.as_deref().unwrap_or_default() } else { &facts.model };
+        let attached_model = device_text(attached.model.as_deref().unwrap_or_default());
+        let model = if facts.model.is_empty() { &attached_model } else { &facts.model };
         let cells = [
             serial.clone(),
             known(model),

@@ -9,7 +9,7 @@ use super::finish;
 use super::outcome::{self, Outcome};
 use super::recorded::record_session;
 use super::run_there::{RunThere, run_there};
-use super::target::{OutputName, TargetArgs};
+use super::target::TargetArgs;
 use crate::cli::Exit;
 use crate::cli::recording_flags::{ContentArgs, RecordSelection, TraceBufferArgs};
 use crate::remote::{Device, Job, Recorder};

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use clap::Args;
 
@@ -11,6 +10,11 @@ use crate::adb::Server;
 use crate::cli::exit::UsageError;
 use crate::export::FORMATS;
 use crate::remote::{Choice, Device, choose};
+use crate::workers::run_pool;
+
+/// The most devices that are worked on at the same time: all that a shelf of phones holds, so that they
+/// record the same moment.
+const AT_ONCE: usize = 64;
 
 /// The devices, how root is asked for on them, and how the results are printed: all commands on devices share
 /// these flags.
@@ -77,22 +81,8 @@ impl TargetArgs {
             };
             OnDevice { serial: serial.clone(), result: work() }
         };
-        if let ([serial], [name]) = (serials.as_slice(), names.as_slice()) {
-            return Ok(vec![on_one(serial, name)]);
-        }
-        Ok(thread::scope(|scope| {
-            let threads: Vec<_> = serials
-                .iter()
-                .zip(&names)
-                .map(|(serial, name)| (serial, scope.spawn(|| on_one(serial, name))))
-                .collect();
-            let join = |(serial, thread): (&String, thread::ScopedJoinHandle<'_, OnDevice<T>>)| {
-                let panicked =
-                    |_| OnDevice { serial: serial.clone(), result: Err(anyhow::anyhow!("panicked")) };
-                thread.join().unwrap_or_else(panicked)
-            };
-            threads.into_iter().map(join).collect()
-        }))
+        let devices: Vec<_> = serials.iter().zip(&names).collect();
+        Ok(run_pool(&devices, AT_ONCE, |(serial, name)| on_one(serial, name)))
     }
 }
 
