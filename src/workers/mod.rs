@@ -49,12 +49,11 @@ pub(crate) fn run_pool<P: Sync, R: Send>(
     let next = AtomicUsize::new(0);
     let run_next = || {
         let mut results = Vec::new();
-        while let Some((at, part)) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, parts.get(at)?)))
-        {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(part) = parts.get(at) else { return results };
             results.push((at, run(part)));
         }
-        results
     };
     let workers: Vec<()> = vec![(); at_most.min(parts.len())];
     let mut results: Vec<(usize, R)> = run_parts(&workers, |()| run_next()).into_iter().flatten().collect();

@@ -52,7 +52,8 @@ fn browsers(page: &OsStr) -> Vec<Command> {
 #[cfg(not(windows))]
 fn system_browser(page: &OsStr) -> Command {
     let mut command = Command::new(if cfg!(target_os = "macos") { "open" } else { "xdg-open" });
-    command.arg(page);
+    // It names every browser that it has not found, a line for each.
+    command.arg(page).stderr(Stdio::null());
     command
 }
 

@@ -443,6 +443,19 @@ fn a_device_that_sends_without_end_is_given_up() {
 }
 
 #[test]
+fn without_a_browser_a_recording_is_complete_and_its_page_is_named() {
+    let Some(desk) = Desk::one() else { return };
+    desk.will_record(&golden_capture());
+    let words: Vec<_> = "record sched -t 50ms -o x.html --open".split(' ').collect();
+    let ran = desk.adb(&words).env("BROWSER", "false").env("DISPLAY", "").run().exited(0);
+    let page = desk.path("x.html");
+    assert!(page.is_file());
+    let cure = format!("no browser could be started: open {} in one", page.canonicalize().unwrap().display());
+    assert!(ran.stderr.contains(&cure), "{ran}");
+    assert!(!ran.stderr.contains("xdg-open"), "{ran}");
+}
+
+#[test]
 fn a_device_that_keeps_no_connection_is_given_up_after_some() {
     let Some(desk) = Desk::one() else { return };
     leave_recording(&desk, 1, "x.dat", Some("0"), &golden_capture());

@@ -31,7 +31,10 @@ pub(super) fn print_and_open(
         |json: &Value| json["output"].as_str().or(json["runs"][0]["output"].as_str()).map(PathBuf::from);
     let first = outputs.filter(|_| opens).find_map(output);
     let exit = print(results, json)?;
-    first.map_or(Ok(()), |output| open_output::open(&output))?;
+    // The recording is complete, whatever becomes of the browser.
+    if let Some(Err(error)) = first.map(|output| open_output::open(&output)) {
+        complain(format_args!("tracebridge: {}", message(&error)));
+    }
     Ok(exit)
 }
 
