@@ -9,19 +9,21 @@
 #[path = "../tests/support/src/art_writer.rs"]
 #[allow(dead_code)]
 mod art_writer;
+#[path = "stand_in/mod.rs"]
+mod stand_in;
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use art_writer::{Action, ArtTrace, Method, Record};
-use clap::{Parser, ValueEnum};
-use nix::time::{ClockId, clock_gettime};
+use clap::Parser;
+use nix::time::ClockId;
 use serde_json::json;
+use stand_in::{Epoch, Era, become_package, kernel_ns, set_comm};
 use tracebridge::markers::{Tag, Tracer, WithoutRecorder, use_ring};
 
 /// Makes nested calls in several threads, and leaves markers and an ART method trace of them.
@@ -62,19 +64,6 @@ struct Args {
 /// Writes the markers with `--ring`.
 static RING: Tracer = Tracer::new(Tag::ALWAYS);
 
-/// How old the runtime is that writes the trace.
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Era {
-    /// Dalvik: all in CLOCK_REALTIME, thread ids of the kernel.
-    Dalvik,
-    /// ART until March 2023: all in CLOCK_MONOTONIC, thread ids of the kernel cut to 16 bits.
-    ArtMono,
-    /// ART until March 2024: all in the CPU's counter, threads numbered from 1.
-    ArtCounter,
-    /// ART since: start in CLOCK_MONOTONIC, the rest in the CPU's counter, threads numbered from 1.
-    Art14,
-}
-
 /// Full thread names after `main`, taken in turn: two of one name, some longer than the kernel's 15
 /// characters.
 const THREAD_NAMES: [&str; 6] = [
@@ -102,63 +91,6 @@ struct Shared {
     deadline: Instant,
     trace: Mutex<ArtTrace>,
     done: Mutex<Vec<serde_json::Value>>,
-}
-
-/// Readings at the trace's start, ns.
-struct Epoch {
-    delta_clock: DeltaClock,
-    start: u64,
-    delta_start: u64,
-}
-
-/// What the records' wall times are differences of.
-#[derive(Clone, Copy)]
-enum DeltaClock {
-    Kernel(ClockId),
-    Counter { hz: u64 },
-}
-
-impl DeltaClock {
-    fn ns(self) -> u64 {
-        match self {
-            DeltaClock::Kernel(id) => kernel_ns(id),
-            DeltaClock::Counter { hz } => {
-                (u128::from(counter::ticks()) * 1_000_000_000 / u128::from(hz)) as u64
-            }
-        }
-    }
-}
-
-fn kernel_ns(id: ClockId) -> u64 {
-    let t = clock_gettime(id).expect("a clock that every Linux has");
-    t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64
-}
-
-impl Epoch {
-    fn now(era: Era) -> Epoch {
-        let counter = counter::hz().map(|hz| DeltaClock::Counter { hz });
-        let delta_clock = match era {
-            Era::Dalvik => DeltaClock::Kernel(ClockId::CLOCK_REALTIME),
-            Era::ArtMono => DeltaClock::Kernel(ClockId::CLOCK_MONOTONIC),
-            // 32-bit ARM has no counter that an app may read: the runtime takes this clock there too.
-            Era::ArtCounter | Era::Art14 => counter.unwrap_or(DeltaClock::Kernel(ClockId::CLOCK_MONOTONIC)),
-        };
-        let once = || {
-            let before = delta_clock.ns();
-            let start =
-                if era == Era::Art14 { kernel_ns(ClockId::CLOCK_MONOTONIC) } else { delta_clock.ns() };
-            let after = delta_clock.ns();
-            (after - before, Epoch { delta_clock, start, delta_start: before + (after - before) / 2 })
-        };
-        // The first readings wait for the memory that they lie in: the two clocks are as close as the best
-        // try.
-        let tries = (0..10).map(|_| once());
-        tries.min_by_key(|(took, _)| *took).expect("ten tries").1
-    }
-
-    fn wall_us(&self) -> u32 {
-        (self.delta_clock.ns().saturating_sub(self.delta_start) / 1000) as u32
-    }
 }
 
 /// One thread of the app.
@@ -254,34 +186,6 @@ fn method_name(index: u32) -> String {
     }
 }
 
-/// What Android calls a thread of this name in the kernel, which keeps 15 characters: of a name with dots the
-/// last ones.
-fn comm_of(name: &str) -> &str {
-    match name.len().checked_sub(15) {
-        Some(cut) if name.contains('.') && !name.contains('@') => &name[cut..],
-        Some(_) => &name[..15],
-        None => name,
-    }
-}
-
-fn set_comm(name: &str) {
-    // A name is no reason to end a test: what it came to is in the summary.
-    let _ = fs::write("/proc/thread-self/comm", comm_of(name));
-}
-
-/// The process's command line is its package, as zygote sets it: here by running itself again under that
-/// name.
-fn become_package(process: &str) {
-    if std::env::args().next().as_deref() != Some(process) {
-        let error = std::process::Command::new("/proc/self/exe")
-            .arg0(process)
-            .args(std::env::args_os().skip(1))
-            .exec();
-        eprintln!("reference_app: cannot run as {process}: {error}");
-        std::process::exit(1);
-    }
-}
-
 fn main() {
     let args = Args::parse();
     become_package(&args.process);
@@ -350,50 +254,4 @@ fn main() {
             "threads": *shared.done.lock().expect("no thread panics"),
         })
     );
-}
-
-/// The CPU's counter, as far as a program may read it.
-mod counter {
-    #![allow(unsafe_code)]
-
-    #[cfg(target_arch = "aarch64")]
-    pub fn ticks() -> u64 {
-        let ticks;
-        // SAFETY: reads a register that Linux lets every program read; touches neither memory nor the stack.
-        unsafe { std::arch::asm!("isb", "mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
-        ticks
-    }
-
-    #[cfg(target_arch = "aarch64")]
-    pub fn hz() -> Option<u64> {
-        let hz: u64;
-        // SAFETY: as above.
-        unsafe { std::arch::asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack)) };
-        Some(hz)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    pub fn ticks() -> u64 {
-        // SAFETY: every x86_64 has the instruction, and Linux lets programs use it.
-        unsafe { std::arch::x86_64::_rdtsc() }
-    }
-
-    /// Measured over some milliseconds, as the runtime does where the CPU does not tell.
-    #[cfg(target_arch = "x86_64")]
-    pub fn hz() -> Option<u64> {
-        let (before, from) = (super::kernel_ns(super::ClockId::CLOCK_MONOTONIC), ticks());
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        let (after, to) = (super::kernel_ns(super::ClockId::CLOCK_MONOTONIC), ticks());
-        Some((u128::from(to - from) * 1_000_000_000 / u128::from(after - before)) as u64)
-    }
-
-    #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
-    pub fn ticks() -> u64 {
-        0
-    }
-
-    #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
-    pub fn hz() -> Option<u64> {
-        None
-    }
 }

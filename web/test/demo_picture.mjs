@@ -9,29 +9,32 @@ import { close, launch } from "./browsers.mjs";
 import { openPage } from "./pages.mjs";
 import { settled } from "./waiting.mjs";
 
-/** The period that the picture shows. */
-const PERIOD_NS = 40e6;
 const SIZE = { width: 1280, height: 640 };
 /** Screens of most readers draw two pixels for each of CSS's. */
 const PIXELS_FOR_EACH = 2;
 
-/** In the page: shows the period of this length in which most method calls begin. Returns how many they are. */
-function showBusiestPeriod(length) {
+/**
+ * In the page: shows the launch, from the moment before the app's process is bound to some frames after the first.
+ * Returns how long that is, ns, or 0 where the page holds no launch.
+ */
+function showLaunch() {
   const { store } = window.__tracebridge.timeline;
-  const calls = store.state.trace.tracks.filter(({ kind }) => kind === "calls");
-  const begins = Float64Array.from(calls.flatMap(({ spans }) => [...spans.start])).sort();
-  let best = 0;
-  let most = 0;
-  let end = 0;
-  for (let first = 0; first < begins.length; first++) {
-    while (end < begins.length && begins[end] < begins[first] + length) end++;
-    if (end - first > most) {
-      best = first;
-      most = end - first;
-    }
-  }
-  if (most > 0) store.set({ view: { from: begins[best], to: begins[best] + length } });
-  return most;
+  const { trace } = store.state;
+  const first = (prefix, moment) => {
+    const tracks = trace.tracks.filter(({ spans }) => spans !== undefined);
+    const moments = tracks.flatMap((track) =>
+      Array.from(track.spans.start, (start, at) => [start, at])
+        .filter(([, at]) => trace.spanName(track, at).startsWith(prefix))
+        .map(([, at]) => moment(track.spans, at)),
+    );
+    return Math.min(...moments);
+  };
+  const bound = first("bindApplication", (spans, at) => spans.start[at]);
+  const drawn = first("DrawFrame", (spans, at) => spans.end[at]);
+  const length = drawn - bound;
+  if (!(length > 0 && Number.isFinite(length))) return 0;
+  store.set({ view: { from: bound - length / 40, to: drawn + length / 5 } });
+  return length;
 }
 
 /** In the page: unfolds the rows of the CPUs, which then name the threads that run there. */
@@ -50,11 +53,11 @@ if (!existsSync(file)) {
 const browser = await launch();
 const { page, problems } = await openPage(browser, file, { fragment: "panel=timeline&theme=light", ...SIZE });
 await page.setViewport({ ...SIZE, deviceScaleFactor: PIXELS_FOR_EACH });
-const calls = await page.evaluate(showBusiestPeriod, PERIOD_NS);
-if (calls === 0) problems.push("the page holds no method calls");
+const length = await page.evaluate(showLaunch);
+if (length === 0) problems.push("the page holds no launch");
 await page.evaluate(unfoldCpus);
 await settled(page);
 if (problems.length === 0) await page.screenshot({ path: picture });
 await close(browser);
 if (problems.length > 0) throw new Error(`${file}: ${problems.join("\n")}`);
-console.log(`${picture}: ${PERIOD_NS / 1e6} ms with ${calls} calls`);
+console.log(`${picture}: a launch of ${length / 1e6} ms`);
