@@ -1,9 +1,10 @@
 //! What one marker costs: a bare `write(2)` of a ready string, libcutils's way (`snprintf` and `write`), and
 //! ours.
 //!
-//! `cargo bench --bench marker` as root; `TRACEFS` names a mounted tracefs (else `/sys/kernel/tracing`).
-//! Writes into an instance of its own. All run in turns, so that one ratio comes from one run. With the
-//! feature `ring` it then starts a recorder, and measures markers that go to a ring.
+//! `cargo bench -p tracebridge-markers --bench marker` as root; `TRACEFS` names a mounted tracefs (else
+//! `/sys/kernel/tracing`). Writes into an instance of its own. All run in turns, so that one ratio comes from
+//! one run. With `--features ring` it then starts the recorder of `cargo build --release`, and measures
+//! markers that go to a ring.
 #![allow(unsafe_code)] // snprintf is the peer; kill(2) ends the recorder
 
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nix::libc;
-use tracebridge::markers::{Tag, TagWatch, Tracer, WithoutRecorder, use_ring};
+use tracebridge_markers::{Tag, TagWatch, Tracer, WithoutRecorder, use_ring};
 
 mod cpu_time;
 
@@ -128,10 +129,11 @@ const RING_ROUNDS: usize = 200;
 struct Recorder(Child, PathBuf);
 
 impl Recorder {
-    /// `None` where this build has no recorder.
+    /// `None` where the recorder is not built: `target/release/tracebridge`.
     fn start(instance: &Path) -> Option<Recorder> {
         let capture = std::env::temp_dir().join(format!("tracebridge-bench-{}.dat", std::process::id()));
-        let mut command = Command::new(option_env!("CARGO_BIN_EXE_tracebridge")?);
+        let this = std::env::current_exe().ok()?;
+        let mut command = Command::new(this.parent()?.parent()?.join("tracebridge"));
         let tracefs = instance.parent()?.parent()?;
         command.args(["record", "sched", "--instance", "tracebridge-bench-ring", "--tracefs"]).arg(tracefs);
         let child = command.arg("-o").arg(&capture).stdout(Stdio::null()).spawn().ok()?;
@@ -168,7 +170,7 @@ fn race_ring(instance: &Path) {
     let idle = (0..ROUNDS).map(|_| time(|| _ = black_box(ALWAYS.begin(black_box(NAME)))));
     println!("{:<30} {:>8.2} CPU-ns", "ring, nobody records", median(idle.collect()));
     let Some(_recorder) = Recorder::start(instance) else {
-        return println!("this build has no recorder: the ring is not measured");
+        return println!("no recorder (cargo build --release): the ring is not measured");
     };
     for _ in 0..500 {
         if ALWAYS.instant("ready") {

@@ -3,7 +3,7 @@
 //! use.
 //!
 //! A program that uses the crate finds here:
-//! - [`markers`]: writing atrace markers (feature `markers`, which needs only the system-call crate);
+//! - [`markers`]: the texts of atrace markers; a program that only writes them uses `tracebridge-markers`;
 //! - [`formats`]: readers of recordings and method traces;
 //! - [`timeline`]: several inputs on one clock;
 //! - [`export`]: writers for viewers;
@@ -19,8 +19,6 @@
 
 mod android;
 mod console;
-mod counter;
-pub mod markers;
 mod statistics;
 mod text;
 mod varint;
@@ -76,12 +74,15 @@ mod tables;
 #[cfg(feature = "host")]
 pub mod timeline;
 
+pub use tracebridge_markers as markers;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use tracebridge_markers::internals::counter;
+
 /// Parts that the project's own fuzz targets, tests, tools and benches call. They are no part of the crate's
 /// interface.
 #[cfg(feature = "host")]
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::android::property_area::PropertyArea;
     pub use crate::art::Mapping;
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub use crate::atrace_command::options as atrace_options;
@@ -89,15 +90,15 @@ pub mod internals {
     pub use crate::formats::perfetto::scan::count as count_perfetto;
     pub use crate::formats::perfetto::wire::read::{WireValue, fields as message_fields};
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub use crate::markers::ring::{BlockDamage, Record, RecordFault, RingRecords};
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     pub use crate::record::{SettingsText, read_settings_text};
     /// The gate, for the tool that counts its false alarms.
     pub mod gate {
         pub use crate::export::run_times::{Figure, RunTimes};
         pub use crate::gate::{Condition, Outcome, Selection, Side, judge};
     }
-    pub use crate::text::glob_matches;
     pub use crate::trace_dat::recorder_stream::decoder::RecorderStream;
     pub use crate::trace_dat::{CpuData, Metadata, file_format, write_v7};
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub use tracebridge_markers::internals::ring::{BlockDamage, Record, RecordFault, RingRecords};
+    pub use tracebridge_markers::internals::{PropertyArea, glob_matches};
 }

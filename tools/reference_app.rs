@@ -24,7 +24,7 @@ use clap::Parser;
 use nix::time::ClockId;
 use serde_json::json;
 use stand_in::{Epoch, Era, become_package, kernel_ns, set_comm};
-use tracebridge::markers::{Tag, Tracer, WithoutRecorder, use_ring};
+use tracebridge_markers::{Tag, Tracer, WithoutRecorder, use_ring};
 
 /// Makes nested calls in several threads, and leaves markers and an ART method trace of them.
 #[derive(Parser, Clone)]
@@ -56,7 +56,7 @@ struct Args {
     /// Write the trace as a runtime does that streams it to the file.
     #[arg(long)]
     streaming: bool,
-    /// Write the markers into a ring (in a build with the feature `ring`).
+    /// Write the markers into a ring.
     #[arg(long)]
     ring: bool,
 }
@@ -197,7 +197,7 @@ fn main() {
     let depth = args.depth.max(1);
     let methods = (0..depth).map(|index| Method::new(CLASS, &method_name(index))).collect();
     if args.ring && !use_ring(WithoutRecorder::Nowhere) {
-        eprintln!("reference_app: this process can have no ring, or was built without the feature");
+        eprintln!("reference_app: this process can have no ring");
         std::process::exit(1);
     }
     if args.ring {

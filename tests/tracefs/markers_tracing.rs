@@ -1,8 +1,7 @@
 //! The layer for `tracing-subscriber`: spans of a real program, read back from the merged trace.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use support::Command;
+use std::path::Path;
 
 use crate::tracefs_fixture::machine;
 use crate::wrap::command;
@@ -21,23 +20,9 @@ fn markers(trace: &Path) -> Vec<(u32, String)> {
     text.lines().filter_map(marker).collect()
 }
 
-/// The example with spans. Cargo builds it with the tests where they have its feature.
-fn example() -> PathBuf {
-    let binary = support::binary();
-    let target = binary.parent().and_then(Path::parent).unwrap();
-    if !cfg!(feature = "tracing") {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--locked", "--no-default-features", "--features", "tracing"]);
-        build.args(["--example", "tracing_spans"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        let built = build.arg("--target-dir").arg(target).output().unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    }
-    target.join("debug/examples/tracing_spans")
-}
-
 #[test]
 fn spans_come_out_balanced_in_the_merged_trace() {
-    let program = example();
+    let program = support::example("tracing_spans");
     let Some(machine) = machine() else { return };
     let dir = support::tempdir();
     let (capture, trace) = (dir.path().join("x.dat"), dir.path().join("x.pftrace"));

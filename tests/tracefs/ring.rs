@@ -22,29 +22,10 @@ use crate::recording::{record, summary};
 use crate::tracefs_fixture::{Knobs, Lines, Machine, Recorder, machine, wait_for_tracing};
 use support::{has_program, tracebridge};
 
-/// The program that writes into a ring. Cargo builds it with the tests where they have its feature.
+/// The program that writes into a ring.
 pub fn ring_load() -> Command {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    let program = PROGRAM.get_or_init(|| {
-        let binary = support::binary();
-        let target = binary.parent().and_then(Path::parent).unwrap();
-        if !cfg!(feature = "ring") {
-            let mut build = Command::new(env!("CARGO"));
-            build.args([
-                "build",
-                "--quiet",
-                "--locked",
-                "--no-default-features",
-                "--features",
-                "device,ring",
-            ]);
-            build.args(["--example", "ring_load"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-            let built = build.arg("--target-dir").arg(target).output().unwrap();
-            assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        }
-        target.join("debug/examples/ring_load")
-    });
-    Command::new(program)
+    Command::new(PROGRAM.get_or_init(|| support::example("ring_load")))
 }
 
 /// A running program with a ring, whose first line said that a recorder wants its markers.

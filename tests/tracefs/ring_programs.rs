@@ -17,7 +17,7 @@ use crate::ring::{
     Load, check_program, markers, open_rings, ring_load, start_recorder, stop, wait_until_no_ring_is_read,
 };
 use crate::tracefs_fixture::{Lines, machine};
-use support::{skip, tracebridge};
+use support::tracebridge;
 
 const PROGRAM_IN_C: &str = r#"
 #define ATRACE_TAG ATRACE_TAG_ALWAYS
@@ -82,10 +82,7 @@ fn ring_of_a_program_in_c_is_read_on_each_abi() {
 
 #[test]
 fn ring_markers_prove_where_a_method_trace_lies() {
-    let program = support::binary().with_file_name("examples").join("reference_app");
-    if !cfg!(feature = "ring") || !program.is_file() {
-        return skip("ring", "the reference app is not built with the feature ring");
-    }
+    let program = support::example("reference_app");
     let Some(machine) = machine() else { return };
     let dir = support::tempdir();
     let recorder = start_recorder(&machine, dir.path(), &[]);

@@ -23,7 +23,7 @@ use perfetto_sdk::protos::config::track_event::track_event_config::TrackEventCon
 use perfetto_sdk::tracing_session::TracingSession;
 use perfetto_sdk::track_event::*;
 use perfetto_sdk::{track_event_begin, track_event_categories, track_event_end};
-use tracebridge::markers::{Tag, Tracer};
+use tracebridge_markers::{Tag, Tracer};
 
 track_event_categories! {
     pub mod categories {

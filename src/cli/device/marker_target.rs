@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use crate::android::TagWatch;
 use crate::android::system::{Properties, atrace_properties};
 use crate::android::tags::{self, TAGS, Tag};
 use crate::console::complain;
+use crate::markers::TagWatch;
 use crate::markers::Tracer;
 
 /// Parses the value of `--tag`.

@@ -12,8 +12,8 @@ use nix::fcntl::{FcntlArg, Flock, FlockArg, SealFlag, fcntl};
 use nix::libc;
 use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
 
-use crate::markers::ring::RingMap;
-use crate::markers::ring::layout::MEMFD_NAME;
+use crate::markers::internals::ring::RingMap;
+use crate::markers::internals::ring::layout::MEMFD_NAME;
 
 /// The device and the inode of a file: what tells files apart that have no name.
 pub(super) type FileId = (u64, u64);
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use nix::sys::memfd::{MFdFlags, memfd_create};
 
-    use crate::markers::ring::mapping::RING_BYTES;
+    use crate::markers::internals::ring::mapping::RING_BYTES;
 
     /// A memfd with the name of a ring, of this size and with these seals.
     fn memfd(len: u64, seals: SealFlag) -> File {

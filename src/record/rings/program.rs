@@ -14,8 +14,8 @@ use super::check::CheckedRing;
 use super::pending::Pending;
 use super::times::BoottimeLine;
 use crate::markers::MAX_LEN;
-use crate::markers::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, WRITING};
-use crate::markers::ring::{BlockDamage, RingRecords, Stamp};
+use crate::markers::internals::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, WRITING};
+use crate::markers::internals::ring::{BlockDamage, RingRecords, Stamp};
 
 /// How long the markers of other threads wait for a thread that was interrupted while it wrote one.
 const MAX_HOLD: Duration = Duration::from_millis(500);
@@ -43,7 +43,7 @@ pub(super) struct Program {
     /// Markers stamped before this, in the clock of the recorder's stamps, are an earlier recording's.
     since: u64,
     blocks: Vec<Block>,
-    /// [`Head::unowned`](crate::markers::ring::layout::Head::unowned) when it was last read.
+    /// [`Head::unowned`](crate::markers::internals::ring::layout::Head::unowned) when it was last read.
     unowned: u32,
     /// Markers that no block was free for.
     pub(super) without_block: u64,

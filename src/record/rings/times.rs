@@ -7,7 +7,7 @@ use nix::time::ClockId;
 
 use crate::clock::Clock;
 use crate::counter;
-use crate::markers::ring::Stamp;
+use crate::markers::internals::ring::Stamp;
 use crate::record::Tracefs;
 use crate::record::clocks::{now_ts, posix_ns};
 

@@ -59,6 +59,22 @@ pub fn binary() -> PathBuf {
     binary
 }
 
+/// The path of an example of any crate of the workspace, built for this machine. Cargo looks whether it is
+/// up to date.
+///
+/// # Panics
+/// If the example cannot be built.
+pub fn example(name: &str) -> PathBuf {
+    let binary = binary();
+    let target = binary.parent().and_then(Path::parent).expect("cargo's directories");
+    let mut build = Command::new(env!("CARGO"));
+    // All crates, so that everything has the features that it has for the tests, and is built once.
+    build.args(["build", "--quiet", "--locked", "--workspace", "--example", name, "--target-dir"]);
+    let built = build.arg(target).current_dir(project_dir()).output().expect("cargo runs");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    target.join("debug/examples").join(name)
+}
+
 /// Runs the binary under test.
 pub fn tracebridge() -> Command {
     Command::new(binary())

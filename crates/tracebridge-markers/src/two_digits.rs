@@ -12,6 +12,6 @@ static PAIRS: [[u8; 2]; 100] = {
 
 /// The two decimal digits of `v`, which must be below 100.
 #[inline]
-pub(crate) fn two_digits(v: u32) -> [u8; 2] {
+pub fn two_digits(v: u32) -> [u8; 2] {
     PAIRS[v as usize % 100]
 }

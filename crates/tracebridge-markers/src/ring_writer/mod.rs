@@ -51,7 +51,7 @@ pub enum WithoutRecorder {
 /// crate that was built without the feature `ring`), markers go to `trace_marker` as before.
 ///
 /// ```
-/// use tracebridge::markers::{APP, WithoutRecorder, use_ring};
+/// use tracebridge_markers::{APP, WithoutRecorder, use_ring};
 /// use_ring(WithoutRecorder::Nowhere);
 /// APP.instant("in the ring, if a recorder reads it");
 /// ```

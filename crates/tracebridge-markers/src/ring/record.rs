@@ -10,30 +10,30 @@
 use std::fmt;
 
 use super::layout::MAX_NAME_BYTES;
-use crate::markers::Marker;
+use crate::Marker;
 
 /// The kind of the record with which a thread begins to use a block. Its number is the thread id, and in the
 /// upper half the block's count of dropped markers. Its name is the thread's.
-pub(crate) const THREAD: u8 = b'T';
+pub const THREAD: u8 = b'T';
 
 /// The longest record, in words.
-pub(crate) const MAX_RECORD_WORDS: usize = 3 + 2 * MAX_NAME_BYTES.div_ceil(8);
+pub const MAX_RECORD_WORDS: usize = 3 + 2 * MAX_NAME_BYTES.div_ceil(8);
 
 /// Whether records of this kind have a number.
 #[inline(always)]
-pub(crate) const fn has_number(kind: u8) -> bool {
+pub const fn has_number(kind: u8) -> bool {
     matches!(kind, b'S' | b'F' | b'C' | b'G' | b'H' | THREAD)
 }
 
 /// The words of a record without its names.
 #[inline(always)]
-pub(crate) const fn fixed_words(kind: u8) -> usize {
+pub const fn fixed_words(kind: u8) -> usize {
     2 + has_number(kind) as usize
 }
 
 /// Word 0 of a record.
 #[inline(always)]
-pub(crate) const fn first_word(kind: u8, words: usize, track: usize, name: usize) -> u64 {
+pub const fn first_word(kind: u8, words: usize, track: usize, name: usize) -> u64 {
     words as u64
         | (kind as u64) << 16
         | (check(kind, words) as u64) << 24

@@ -14,9 +14,9 @@ use nix::libc;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::counter;
-use crate::markers::ring::RingMap;
-use crate::markers::ring::layout::{MEMFD_NAME, RingMemory};
-use crate::markers::ring::mapping::RING_BYTES;
+use crate::ring::RingMap;
+use crate::ring::layout::{MEMFD_NAME, RingMemory};
+use crate::ring::mapping::RING_BYTES;
 
 /// The mapped ring; null where the process has none (yet).
 static MEMORY: AtomicPtr<RingMemory> = AtomicPtr::new(ptr::null_mut());

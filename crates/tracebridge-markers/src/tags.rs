@@ -4,14 +4,14 @@
 use std::fmt;
 
 /// The property with the mask of the tags that are on.
-pub(super) const TAGS_PROPERTY: &str = "debug.atrace.tags.enableflags";
+pub const TAGS_PROPERTY: &str = "debug.atrace.tags.enableflags";
 /// The property with the number of app patterns.
-pub(super) const APP_NUMBER_PROPERTY: &str = "debug.atrace.app_number";
+pub const APP_NUMBER_PROPERTY: &str = "debug.atrace.app_number";
 /// The most app patterns that are read. The limit keeps a damaged property from costing time.
-pub(super) const MAX_APP_PATTERNS: usize = 64;
+pub const MAX_APP_PATTERNS: usize = 64;
 
 /// Returns the name of the property with app pattern number `n`.
-pub(super) fn app_property(n: usize) -> String {
+pub fn app_property(n: usize) -> String {
     format!("debug.atrace.app_{n}")
 }
 
@@ -124,7 +124,7 @@ pub fn parse_mask(value: &str) -> u64 {
 /// Returns whether one of the patterns from `debug.atrace.app_0`… matches `cmdline`, the first word of a
 /// process's command line.
 pub fn app_is_traced<'a>(patterns: impl IntoIterator<Item = &'a str>, cmdline: &[u8]) -> bool {
-    patterns.into_iter().any(|p| crate::text::glob_matches(p.as_bytes(), cmdline))
+    patterns.into_iter().any(|p| crate::glob::matches(p.as_bytes(), cmdline))
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ impl<'a> Marker<'a> {
     /// that is not a marker.
     ///
     /// ```
-    /// use tracebridge::markers::Marker;
+    /// use tracebridge_markers::Marker;
     /// assert_eq!(Marker::parse(b"B|42|draw\n"), Some(Marker::Begin { pid: 42, name: b"draw" }));
     /// assert_eq!(Marker::parse(b"Error: no such file"), None);
     /// ```

@@ -33,7 +33,7 @@ const MESSAGE: &str = "message";
 /// ones of this place begin when they are made.
 ///
 /// ```
-/// use tracebridge::markers::tracing_layer::MarkerLayer;
+/// use tracebridge_markers::tracing_layer::MarkerLayer;
 /// use tracing_subscriber::layer::SubscriberExt;
 ///
 /// let subscriber = tracing_subscriber::registry().with(MarkerLayer::new());

@@ -1,14 +1,14 @@
 //! Spans and events of the crate `tracing` as markers: nested spans, spans of futures on several threads, a
 //! span that a panic ends, and futures that are dropped before they are done.
 //!
-//! `TRACEBRIDGE_TAGS=app cargo run --no-default-features --features tracing --example tracing_spans`, while
+//! `TRACEBRIDGE_TAGS=app cargo run -p tracebridge-markers --features tracing --example tracing_spans`, while
 //! something records.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use tracebridge::markers::tracing_layer::MarkerLayer;
+use tracebridge_markers::tracing_layer::MarkerLayer;
 use tracing::{Instrument, info, info_span, instrument};
 use tracing_subscriber::layer::SubscriberExt;
 

@@ -12,11 +12,11 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use super::layout::RingMemory;
 
 /// The size of a ring's file, bytes.
-pub(crate) const RING_BYTES: usize = size_of::<RingMemory>();
+pub const RING_BYTES: usize = size_of::<RingMemory>();
 
 /// A mapped ring. Another process may change every byte of it at any time.
 #[derive(Debug)]
-pub(crate) struct RingMap(NonNull<RingMemory>);
+pub struct RingMap(NonNull<RingMemory>);
 
 // SAFETY: the memory holds nothing but atomics, which any thread may use, and the mapping belongs to the
 // process.
@@ -30,7 +30,7 @@ impl RingMap {
     ///
     /// # Errors
     /// Returns `InvalidData` for a file that is shorter than a ring, and the error of `mmap(2)`.
-    pub(crate) fn of(file: &File) -> io::Result<RingMap> {
+    pub fn of(file: &File) -> io::Result<RingMap> {
         let len = file.metadata()?.len();
         if len < RING_BYTES as u64 {
             let what = format!("it has {len} bytes, and a ring has {RING_BYTES}");
@@ -45,7 +45,7 @@ impl RingMap {
 
     /// Gives the mapping away: nothing unmaps it any more.
     #[allow(dead_code)] // Only programs with the feature `ring` keep their ring for good.
-    pub(crate) fn leak(self) -> NonNull<RingMemory> {
+    pub fn leak(self) -> NonNull<RingMemory> {
         std::mem::ManuallyDrop::new(self).0
     }
 }

@@ -16,8 +16,8 @@ use nix::sys::statfs::fstatfs;
 use nix::time::{ClockId, clock_gettime};
 
 use super::prefix::Prefix;
-use crate::android::TagWatch;
-use crate::android::tags::{self, Tag};
+use crate::tag_watch::TagWatch;
+use crate::tags::{self, Tag};
 
 /// The usual mount points of tracefs, the better one first: its own (since Linux 4.1), and the one inside
 /// debugfs.
@@ -179,9 +179,9 @@ fn find_tags() -> u64 {
 /// // Before other threads run, which might read the environment at the same time.
 /// # #[cfg(not(target_os = "android"))] {
 /// unsafe { std::env::set_var("TRACEBRIDGE_TAGS", "app,view") };
-/// tracebridge::markers::update_tags();
+/// tracebridge_markers::update_tags();
 /// # if !std::path::Path::new("/dev/__properties__").exists() {
-/// assert!(tracebridge::markers::APP.is_on());
+/// assert!(tracebridge_markers::APP.is_on());
 /// # }}
 /// ```
 pub fn update_tags() {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The name of the memfd; `/proc/PID/fd` shows `/memfd:tracebridge-ring (deleted)`.
-pub(crate) const MEMFD_NAME: &str = "tracebridge-ring";
+pub const MEMFD_NAME: &str = "tracebridge-ring";
 
 /// The first eight bytes of a ring.
 const MAGIC: [u8; 8] = *b"TBRING\r\n";
@@ -15,33 +15,36 @@ const MAGIC: [u8; 8] = *b"TBRING\r\n";
 const VERSION: u32 = 1;
 
 /// The number of blocks: as many threads may write at the same time.
-pub(crate) const BLOCKS: usize = 256;
+pub const BLOCKS: usize = 256;
 /// The size of a block's records, in words of 8 bytes: 128 KiB, some 4000 markers.
-pub(crate) const BLOCK_WORDS: usize = 16 * 1024;
+pub const BLOCK_WORDS: usize = 16 * 1024;
 /// The size of a block's records, bytes.
-pub(crate) const BLOCK_BYTES: u32 = BLOCK_WORDS as u32 * 8;
+pub const BLOCK_BYTES: u32 = BLOCK_WORDS as u32 * 8;
 
 /// Names and tracks are cut to as many bytes: a marker's text never has more of them.
-pub(crate) const MAX_NAME_BYTES: usize = super::super::encode::MAX_LEN;
+pub const MAX_NAME_BYTES: usize = crate::encode::MAX_LEN;
 
 /// Bit of [`Control::written`]: the owner of the block has read the time for a marker, or is about to, and
 /// has not written it yet. Positions are multiples of 8.
-pub(crate) const WRITING: u32 = 1;
+pub const WRITING: u32 = 1;
 
 /// A ring. Only the pages that are used take memory.
 #[repr(C)]
-pub(crate) struct RingMemory {
-    pub(crate) head: Head,
-    pub(crate) controls: [Control; BLOCKS],
-    pub(crate) records: [Records; BLOCKS],
+pub struct RingMemory {
+    /// What holds for the whole ring.
+    pub head: Head,
+    /// The control of each block.
+    pub controls: [Control; BLOCKS],
+    /// The records of each block.
+    pub records: [Records; BLOCKS],
 }
 
 /// The records of a block: a ring of words, indexed by a position in words modulo [`BLOCK_WORDS`].
-pub(crate) type Records = [AtomicU64; BLOCK_WORDS];
+pub type Records = [AtomicU64; BLOCK_WORDS];
 
 /// The head of a ring, a page.
 #[repr(C, align(4096))]
-pub(crate) struct Head {
+pub struct Head {
     magic: AtomicU64,
     version: AtomicU32,
     blocks: AtomicU32,
@@ -49,34 +52,34 @@ pub(crate) struct Head {
     /// The program's process id, as the program knows it.
     pid: AtomicU32,
     /// The number of blocks that were ever used. The program writes it.
-    pub(crate) used: AtomicU32,
+    pub used: AtomicU32,
     /// Markers that no block was free for. The program writes it; the number wraps.
-    pub(crate) unowned: AtomicU32,
+    pub unowned: AtomicU32,
     /// Whether the program can read the CPU's counter: 0 or 1. On 32-bit Arm none can.
     has_counter: AtomicU32,
     _apart: [AtomicU32; 23],
     /// Whether, and with which [`Stamp`], a recorder wants markers. The recorder writes it, and it has a
     /// cache line of its own.
-    pub(crate) wanted: AtomicU32,
+    pub wanted: AtomicU32,
 }
 
 /// The control of a block. The first cache line is the program's, the second one the recorder's.
 #[repr(C, align(64))]
-pub(crate) struct Control {
+pub struct Control {
     /// The thread id of the block's owner; 0 while the block is free.
-    pub(crate) owner: AtomicU32,
+    pub owner: AtomicU32,
     /// Position behind the last record, bytes since ever (the number wraps), and [`WRITING`].
-    pub(crate) written: AtomicU32,
+    pub written: AtomicU32,
     /// Markers that the block had no room for, since ever. The number wraps.
-    pub(crate) dropped: AtomicU32,
+    pub dropped: AtomicU32,
     _apart: [AtomicU32; 13],
     /// Position up to which the recorder has read, bytes since ever. The number wraps.
-    pub(crate) read: AtomicU32,
+    pub read: AtomicU32,
 }
 
 /// The clock that a recorder wants markers in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stamp {
+pub enum Stamp {
     /// The CPU's counter, ticks.
     Counter,
     /// `CLOCK_BOOTTIME`, ns.
@@ -85,7 +88,7 @@ pub(crate) enum Stamp {
 
 impl Stamp {
     /// The value of [`Head::wanted`]; 0 means that nobody wants markers.
-    pub(crate) const fn wanted(self) -> u32 {
+    pub const fn wanted(self) -> u32 {
         match self {
             Stamp::Counter => 1,
             Stamp::Boottime => 2,
@@ -95,13 +98,18 @@ impl Stamp {
 
 /// A fault of a ring's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HeadFault {
+pub enum HeadFault {
     /// The file is something else.
     NoRing,
     /// The ring is of this other version.
     Version(u32),
     /// The ring has another size.
-    Size { blocks: u32, words: u32 },
+    Size {
+        /// The number of its blocks.
+        blocks: u32,
+        /// The words of a block.
+        words: u32,
+    },
 }
 
 impl fmt::Display for HeadFault {
@@ -125,7 +133,7 @@ impl std::error::Error for HeadFault {}
 impl Head {
     /// Fills in the head of a new ring, which is all zero.
     #[allow(dead_code)] // Only programs with the feature `ring` make rings.
-    pub(crate) fn begin(&self, pid: u32, has_counter: bool) {
+    pub fn begin(&self, pid: u32, has_counter: bool) {
         self.has_counter.store(u32::from(has_counter), Ordering::Relaxed);
         self.version.store(VERSION, Ordering::Relaxed);
         self.blocks.store(BLOCKS as u32, Ordering::Relaxed);
@@ -135,12 +143,12 @@ impl Head {
     }
 
     /// The clock in which the program can stamp its markers, where the recorder would have `stamp`.
-    pub(crate) fn possible(&self, stamp: Stamp) -> Stamp {
+    pub fn possible(&self, stamp: Stamp) -> Stamp {
         if self.has_counter.load(Ordering::Relaxed) == 0 { Stamp::Boottime } else { stamp }
     }
 
     /// The process id of the program, or the fault of the head.
-    pub(crate) fn check(&self) -> Result<u32, HeadFault> {
+    pub fn check(&self) -> Result<u32, HeadFault> {
         if self.magic.load(Ordering::Acquire) != u64::from_ne_bytes(MAGIC) {
             return Err(HeadFault::NoRing);
         }

@@ -4,13 +4,12 @@
 
 /// Whether [`ticks`] has values on this architecture.
 #[allow(dead_code)] // Only programs with the feature `ring` ask.
-pub(crate) const IS_READABLE: bool =
-    cfg!(any(target_arch = "aarch64", target_arch = "x86_64", target_arch = "x86"));
+pub const IS_READABLE: bool = cfg!(any(target_arch = "aarch64", target_arch = "x86_64", target_arch = "x86"));
 
 /// The value of the counter, in ticks; `None` where user space may not read it.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
-pub(crate) fn ticks() -> Option<u64> {
+pub fn ticks() -> Option<u64> {
     let ticks: u64;
     // SAFETY: reading CNTVCT_EL0 has no side effect. Linux enables the read for user space on every arm64,
     // because the vDSO's clock_gettime uses it. Where an erratum forbids the read, the kernel traps and
@@ -21,7 +20,7 @@ pub(crate) fn ticks() -> Option<u64> {
 
 /// The frequency of [`ticks`], in ticks per second.
 #[cfg(target_arch = "aarch64")]
-pub(crate) fn hz() -> Option<u64> {
+pub fn hz() -> Option<u64> {
     let hz: u64;
     // SAFETY: reading CNTFRQ_EL0 has no side effect, and user space may read it wherever it may read
     // CNTVCT_EL0.
@@ -29,33 +28,35 @@ pub(crate) fn hz() -> Option<u64> {
     Some(hz).filter(|hz| *hz > 0)
 }
 
+/// The value of the counter, in ticks; `None` where user space may not read it.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(crate) fn ticks() -> Option<u64> {
+pub fn ticks() -> Option<u64> {
     // SAFETY: RDTSC has no side effect. Linux permits it unless a process has forbidden it to itself
     // (PR_SET_TSC).
     Some(unsafe { std::arch::x86_64::_rdtsc() })
 }
 
+/// The value of the counter, in ticks; `None` where user space may not read it.
 #[cfg(target_arch = "x86")]
 #[inline(always)]
-pub(crate) fn ticks() -> Option<u64> {
+pub fn ticks() -> Option<u64> {
     // SAFETY: as on x86_64.
     Some(unsafe { std::arch::x86::_rdtsc() })
 }
 
-// On 32-bit Arm the instruction traps where the kernel does not offer the counter, and ART does not use it
-// there.
+/// None: on 32-bit Arm the instruction traps where the kernel does not offer the counter, and ART does not use
+/// it there.
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64", target_arch = "x86")))]
 #[inline(always)]
-pub(crate) fn ticks() -> Option<u64> {
+pub fn ticks() -> Option<u64> {
     None
 }
 
 /// Unknown: user space on x86 has no reliable source for the TSC's frequency. Readers derive it from two
 /// snapshots.
 #[cfg(not(target_arch = "aarch64"))]
-pub(crate) fn hz() -> Option<u64> {
+pub fn hz() -> Option<u64> {
     None
 }
 
@@ -63,7 +64,7 @@ pub(crate) fn hz() -> Option<u64> {
 /// kernel offers the clock source `tsc`: it takes the name off the list when the TSCs of two CPUs differ, or
 /// when they stop in sleep.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn is_one_clock() -> bool {
+pub fn is_one_clock() -> bool {
     const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
     let is_offered =
         || std::fs::read_to_string(SOURCES).is_ok_and(|names| names.split_whitespace().any(|n| n == "tsc"));

@@ -9,8 +9,8 @@ use super::marker::Marker;
 use super::prefix::Prefix;
 use super::process::{TRACEFS_PLACES, marker_file, may_be_on, own_prefix, tags_on};
 use super::ring_writer;
-use crate::android::TagWatch;
-use crate::android::tags::{self, Tag};
+use crate::tag_watch::TagWatch;
+use crate::tags::{self, Tag};
 
 /// The tracer of apps: its markers are written while the tag `app` is on, as those of the NDK's `ATrace_…`
 /// functions. [`trace_scope!`](crate::trace_scope) uses it.
@@ -19,7 +19,7 @@ pub static APP: Tracer = Tracer::new(Tag::APP);
 /// Writes the markers of this process.
 ///
 /// ```
-/// use tracebridge::markers::{Tag, Tracer};
+/// use tracebridge_markers::{Tag, Tracer};
 ///
 /// static VIEW: Tracer = Tracer::new(Tag::VIEW);
 ///
@@ -83,7 +83,7 @@ impl Tracer {
     /// written. Every Android process may do so.
     ///
     /// ```no_run
-    /// tracebridge::markers::Tracer::open()?.instant("here");
+    /// tracebridge_markers::Tracer::open()?.instant("here");
     /// # std::io::Result::Ok(())
     /// ```
     ///
@@ -103,7 +103,7 @@ impl Tracer {
     /// Opens the `trace_marker` at `path`, which may belong to another mount of tracefs or to an instance.
     ///
     /// ```no_run
-    /// use tracebridge::markers::Tracer;
+    /// use tracebridge_markers::Tracer;
     /// Tracer::open_at("/sys/kernel/tracing/instances/mine/trace_marker".as_ref())?.instant("here");
     /// # std::io::Result::Ok(())
     /// ```
@@ -117,7 +117,7 @@ impl Tracer {
     /// thread.
     ///
     /// ```
-    /// use tracebridge::markers::{Tag, Tracer};
+    /// use tracebridge_markers::{Tag, Tracer};
     /// Tracer::new(Tag::ALWAYS).as_pid(1234).counter("progress", 7);
     /// ```
     pub fn as_pid(mut self, pid: i32) -> Tracer {
@@ -129,7 +129,7 @@ impl Tracer {
     /// Writes markers only while `tag` is on in this process.
     ///
     /// ```no_run
-    /// use tracebridge::markers::{Tag, Tracer};
+    /// use tracebridge_markers::{Tag, Tracer};
     /// Tracer::open()?.with_tag(Tag::DATABASE).instant("commit");
     /// # std::io::Result::Ok(())
     /// ```
@@ -150,7 +150,7 @@ impl Tracer {
     /// a load and a comparison.
     ///
     /// ```
-    /// use tracebridge::markers::APP;
+    /// use tracebridge_markers::APP;
     /// # let url = "/";
     /// if APP.is_on() {
     ///     APP.instant(&format!("GET {url}"));
@@ -238,7 +238,7 @@ impl Tracer {
     /// Begins a slice on the calling thread. Returns whether the marker was written.
     ///
     /// ```
-    /// # use tracebridge::markers::APP;
+    /// # use tracebridge_markers::APP;
     /// APP.begin("load");
     /// // …
     /// APP.end();
@@ -282,7 +282,7 @@ impl Tracer {
     /// Begins a slice on the calling thread that ends when the returned value is dropped, by a panic too.
     ///
     /// ```
-    /// # use tracebridge::markers::APP;
+    /// # use tracebridge_markers::APP;
     /// let _load = APP.section("load");
     /// // … until the end of the block
     /// ```
@@ -294,7 +294,7 @@ impl Tracer {
     /// Marks a moment on the calling thread. Returns whether the marker was written.
     ///
     /// ```
-    /// # use tracebridge::markers::APP;
+    /// # use tracebridge_markers::APP;
     /// APP.instant("cache is full");
     /// ```
     #[inline]
@@ -311,7 +311,7 @@ impl Tracer {
     /// Sets a counter of the process to `value`. Returns whether the marker was written.
     ///
     /// ```
-    /// # use tracebridge::markers::APP;
+    /// # use tracebridge_markers::APP;
     /// APP.counter("bytes in flight", 1 << 40);
     /// ```
     #[inline]
@@ -324,7 +324,7 @@ impl Tracer {
     /// whether the marker was written.
     ///
     /// ```
-    /// # use tracebridge::markers::APP;
+    /// # use tracebridge_markers::APP;
     /// APP.async_begin("download", 7);
     /// std::thread::spawn(|| APP.async_end("download", 7)).join().unwrap();
     /// ```
@@ -345,7 +345,7 @@ impl Tracer {
     /// Begins a slice on a named track of the process. Returns whether the marker was written.
     ///
     /// ```
-    /// # use tracebridge::markers::APP;
+    /// # use tracebridge_markers::APP;
     /// APP.track_begin("network", "GET /", 7);
     /// APP.track_end("network", 7);
     /// ```
@@ -366,7 +366,7 @@ impl Tracer {
     /// Marks a moment on a named track of the process. Returns whether the marker was written.
     ///
     /// ```
-    /// # use tracebridge::markers::APP;
+    /// # use tracebridge_markers::APP;
     /// APP.track_instant("network", "retry");
     /// ```
     #[inline]
@@ -434,8 +434,8 @@ impl Drop for Section<'_> {
 /// that is named first.
 ///
 /// ```
-/// use tracebridge::markers::{Tag, Tracer};
-/// use tracebridge::trace_scope;
+/// use tracebridge_markers::{Tag, Tracer};
+/// use tracebridge_markers::trace_scope;
 ///
 /// static DATABASE: Tracer = Tracer::new(Tag::DATABASE);
 ///
@@ -448,7 +448,7 @@ impl Drop for Section<'_> {
 #[macro_export]
 macro_rules! trace_scope {
     ($name:expr) => {
-        let _section = $crate::markers::APP.section($name);
+        let _section = $crate::APP.section($name);
     };
     ($tracer:expr, $name:expr) => {
         let _section = $tracer.section($name);

@@ -10,7 +10,7 @@ use super::marker::Marker;
 use super::process;
 use super::ring_writer::{WithoutRecorder, use_ring};
 use super::tracer::Tracer;
-use crate::android::tags::{APP, Tag};
+use crate::tags::{APP, Tag};
 
 /// The tracer behind all functions, which check the tag themselves.
 static TRACER: Tracer = Tracer::new(Tag::ALWAYS);

@@ -1,7 +1,7 @@
 //! The part that is the same in all markers of a process, and numbers as text, without the machinery of
 //! `format!`.
 
-use crate::text::two_digits;
+use crate::two_digits::two_digits;
 
 /// The most bytes that an `i64` takes in decimal.
 pub const MAX_DIGITS: usize = 20;

@@ -42,7 +42,7 @@ impl TagWatch {
     }
 
     /// Watches all tags on this system. Returns `None` on a system without properties.
-    pub(crate) fn all() -> Option<TagWatch> {
+    pub fn all() -> Option<TagWatch> {
         TagWatch::of(Path::new(PROPERTY_AREAS), tags::VALID)
     }
 
@@ -94,7 +94,7 @@ impl TagWatch {
 
     /// Returns the mask of the watched tags that are on now.
     #[inline]
-    pub(crate) fn on(&self) -> u64 {
+    pub fn on(&self) -> u64 {
         if self.serial.load() != self.seen.load(Ordering::Acquire) {
             self.refresh();
         }
@@ -103,7 +103,7 @@ impl TagWatch {
 
     /// Reads the properties, whether or not they changed.
     #[cold]
-    pub(crate) fn refresh(&self) {
+    pub fn refresh(&self) {
         // The number is read before the values, so that the next check notices a change in between.
         let serial = self.serial.load();
         let mut properties = Properties::of(&self.areas, self.home.as_deref());
