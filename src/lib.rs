@@ -18,27 +18,14 @@
 #![cfg_attr(not(all(feature = "host", target_os = "linux")), allow(dead_code, unused_imports))]
 
 mod android;
-mod console;
+#[cfg(feature = "host")]
+mod markup;
 mod statistics;
-mod text;
 mod varint;
 mod workers;
 
-// What the device and the host both need.
-#[cfg(feature = "device")]
-mod categories;
 #[cfg(feature = "device")]
 pub mod cli;
-#[cfg(feature = "device")]
-pub mod clock;
-#[cfg(feature = "device")]
-pub mod ftrace;
-#[cfg(feature = "device")]
-mod ignored_signals;
-#[cfg(feature = "device")]
-mod output_file;
-#[cfg(feature = "device")]
-mod trace_dat;
 
 // What records. Only Linux has a tracefs.
 #[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
@@ -74,6 +61,8 @@ mod tables;
 #[cfg(feature = "host")]
 pub mod timeline;
 
+use tracebridge_core::{categories, console, ignored_signals, output_file, text, trace_dat};
+pub use tracebridge_core::{clock, ftrace};
 pub use tracebridge_markers as markers;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use tracebridge_markers::internals::counter;

@@ -5,19 +5,17 @@
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod device;
-mod exit;
 #[cfg_attr(not(feature = "host"), path = "no_host.rs")]
 pub(crate) mod host;
-mod recording_flags;
-mod units;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::console::{complain, output_error};
+use crate::console::complain;
 
-pub use exit::Exit;
+pub use tracebridge_core::cli::Exit;
+use tracebridge_core::cli::{exit, finish, recording_flags, units};
 
 /// Records a device's kernel trace and atrace markers, and puts them on one clock with ART method traces.
 #[derive(Parser)]
@@ -65,23 +63,9 @@ pub fn main() -> ExitCode {
     if let Some(root) = cli.android_root {
         crate::android::system::use_android_root(root);
     }
-    let result = match cli.command {
+    finish(match cli.command {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         Command::Device(command) => command.run(),
         Command::Host(command) => command.run(),
-    };
-    match result {
-        Ok(exit) => match output_error() {
-            Some(error) if exit == Exit::Complete => {
-                complain(format_args!("tracebridge: standard output: {error}"));
-                Exit::Failed.into()
-            }
-            _ => exit.into(),
-        },
-        Err(error) if exit::is_broken_pipe(&error) => Exit::Complete.into(),
-        Err(error) => {
-            complain(format_args!("tracebridge: {}", exit::message(&error)));
-            if error.is::<exit::UsageError>() { Exit::Usage.into() } else { Exit::Failed.into() }
-        }
-    }
+    })
 }

@@ -5,7 +5,7 @@
 
 use super::cells::{self, TITLES};
 use super::judge::{Judgement, Verdict};
-use crate::text::markup::escape_attribute;
+use crate::markup::escape_attribute;
 
 impl Judgement {
     /// The judgement as a JUnit report. A measure that closes the gate is a failure, an undecided one is an

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::record::{CaptureArgs, print_notice, print_summary};
+use super::request_of_flags::{buffer_request, recording_request};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
 use crate::cli::recording_flags::{RecordSelection, TraceBufferArgs};
@@ -62,7 +63,7 @@ impl DumpCaptureArgs {
 
 /// Runs `start`.
 pub fn start(args: &StartArgs) -> anyhow::Result<Exit> {
-    let applied = flight_recorder::start(&args.selection.request(&[])?, &mut print_notice)?;
+    let applied = flight_recorder::start(&recording_request(&args.selection, &[])?, &mut print_notice)?;
     say(format_args!("flight recorder on: {} events, clock {}\n", applied.events.len(), applied.clock));
     for note in &applied.notes {
         say(format_args!("  note: {note}\n"));
@@ -73,7 +74,7 @@ pub fn start(args: &StartArgs) -> anyhow::Result<Exit> {
 /// Runs `dump`.
 pub fn dump(args: &DumpArgs) -> anyhow::Result<Exit> {
     let target = args.capture.target(&args.output)?;
-    let summary = flight_recorder::dump(&args.capture.buffer.request(false), &target)?;
+    let summary = flight_recorder::dump(&buffer_request(&args.capture.buffer, false), &target)?;
     print_summary(&summary, args.capture.flags.json)
 }
 
@@ -83,7 +84,11 @@ pub fn stop(args: &StopArgs) -> anyhow::Result<Exit> {
     if target.is_none() && args.capture.flags.is_compressed() {
         return Err(UsageError::from("--compress needs a capture to compress: -o FILE").into());
     }
-    match flight_recorder::stop(&args.capture.buffer.request(false), target.as_ref(), &mut print_notice)? {
+    match flight_recorder::stop(
+        &buffer_request(&args.capture.buffer, false),
+        target.as_ref(),
+        &mut print_notice,
+    )? {
         Some(summary) => print_summary(&summary, args.capture.flags.json),
         None => Ok(Exit::Complete),
     }

@@ -6,6 +6,7 @@ use clap::Parser;
 use serde::Serialize;
 
 use super::record::{AccessArgs, print_notice, print_on};
+use super::request_of_flags::{capture_target, recording_request};
 use crate::android::system::profiler::{MethodTracer, Profiler, TracerOptions};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
@@ -94,12 +95,15 @@ pub fn run(args: LaunchArgs) -> anyhow::Result<Exit> {
         return print(None, launch_unrecorded(&request, args.flags.time), args.json);
     }
     let plan = RecordingPlan {
-        target: CaptureTarget { readable: args.access.readable, ..args.selection.target(&args.output) },
+        target: CaptureTarget {
+            readable: args.access.readable,
+            ..capture_target(&args.selection, &args.output)
+        },
         duration: Some(args.flags.time),
         mode: RecordingMode::Stream,
         nice: args.scheduling.nice,
     };
-    let recording = args.selection.request(&LAUNCH_CATEGORIES)?;
+    let recording = recording_request(&args.selection, &LAUNCH_CATEGORIES)?;
     let recorded = record_launch(&request, recording, &plan, &mut print_notice)?;
     print(Some(&recorded.summary), recorded.launch, args.json)
 }

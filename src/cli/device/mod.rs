@@ -7,6 +7,7 @@ mod launch;
 mod mark;
 mod marker_target;
 mod record;
+mod request_of_flags;
 mod restore;
 mod wrap;
 

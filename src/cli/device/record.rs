@@ -8,17 +8,15 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use super::request_of_flags::{capture_target, recording_request};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
-use crate::cli::recording_flags::{
-    ContentArgs, EndArgs, ModeArg, RecordSelection, SchedulingArgs, TraceBufferArgs,
-};
+use crate::cli::recording_flags::{ContentArgs, EndArgs, RecordSelection, SchedulingArgs};
 use crate::console::complain;
 use crate::record::CaptureTarget;
 use crate::record::interruptible_writer::{InterruptibleWriter, Patience};
-use crate::record::recorder::{self, RecordingMode, RecordingPlan};
-use crate::record::request::{BufferNotice, BufferRequest, RecordingRequest};
-use crate::record::tracefs_config::FunctionTracing;
+use crate::record::recorder::{self, RecordingPlan};
+use crate::record::request::BufferNotice;
 use crate::trace_dat::recording_summary::RecordingSummary;
 
 /// How long a reader that takes nothing has for the summary.
@@ -88,70 +86,16 @@ impl CaptureArgs {
     }
 }
 
-impl From<ModeArg> for RecordingMode {
-    fn from(mode: ModeArg) -> RecordingMode {
-        match mode {
-            ModeArg::Stream => RecordingMode::Stream,
-            ModeArg::Ring => RecordingMode::Ring,
-            ModeArg::Fill => RecordingMode::Fill,
-        }
-    }
-}
-
-impl TraceBufferArgs {
-    /// The trace buffer that these flags name.
-    pub fn request(&self, force: bool) -> BufferRequest {
-        BufferRequest {
-            tracefs: self.tracefs.clone(),
-            instance: self.instance.clone(),
-            state_dir: self.state_dir.clone(),
-            force,
-        }
-    }
-}
-
-impl RecordSelection {
-    /// The recording that these flags ask for. `default_names` are recorded if the flags name nothing.
-    pub fn request(&self, default_names: &[&str]) -> anyhow::Result<RecordingRequest> {
-        let mut names = self.all_names()?;
-        if self.names.is_empty() && self.files.is_empty() && self.functions.is_empty() {
-            names = default_names.iter().map(|n| (*n).to_owned()).collect();
-        }
-        let functions = (!self.functions.is_empty())
-            .then(|| FunctionTracing { names: self.functions.clone(), graph: self.graph });
-        Ok(RecordingRequest {
-            buffer: self.buffer_args.request(self.force),
-            names,
-            apps: self.apps.clone(),
-            functions,
-            clock: self.clock.clone(),
-            buffer_kb: self.buffer,
-            exclude_self: self.exclude_self,
-        })
-    }
-
-    /// A capture at `path`, uncompressed, that includes kernel symbols if kernel functions are traced.
-    pub fn target(&self, path: &Path) -> CaptureTarget {
-        CaptureTarget {
-            path: path.to_owned(),
-            max_bytes: None,
-            kallsyms: !self.functions.is_empty(),
-            readable: false,
-            compress: false,
-        }
-    }
-}
-
 /// Runs `record`.
 pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     let compress = args.capture.compress_for(&args.output)?;
-    let target = args.selection.target(&args.output);
+    let target = capture_target(&args.selection, &args.output);
     let kallsyms = args.capture.contents.kallsyms || target.kallsyms;
     let readable = args.capture.access.readable;
     let target = CaptureTarget { max_bytes: args.end.max_size, kallsyms, readable, compress, ..target };
     let nice = args.scheduling.nice;
     let plan = RecordingPlan { target, duration: args.end.time, mode: args.end.mode.into(), nice };
-    let summary = recorder::record(&args.selection.request(&[])?, &plan, &mut print_notice)?;
+    let summary = recorder::record(&recording_request(&args.selection, &[])?, &plan, &mut print_notice)?;
     print_summary(&summary, args.capture.json)
 }
 

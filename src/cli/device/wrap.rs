@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 
 use super::marker_target;
 use super::record::{AccessArgs, print_notice};
+use super::request_of_flags::{capture_target, recording_request};
 use crate::android::tags::Tag;
 use crate::cli::recording_flags::{RecordSelection, SchedulingArgs};
 use crate::cli::{Exit, units};
@@ -77,10 +78,11 @@ pub fn run(args: WrapArgs) -> anyhow::Result<Exit> {
         return run_in_section(&args, &Mutex::new(Some(tracer)), &RecordingEnd::default());
     }
     let readable = args.access.readable;
-    let target = CaptureTarget { max_bytes: args.max_size, readable, ..args.selection.target(&args.output) };
+    let target =
+        CaptureTarget { max_bytes: args.max_size, readable, ..capture_target(&args.selection, &args.output) };
     let nice = args.scheduling.nice;
     let plan = RecordingPlan { target, duration: None, mode: RecordingMode::Stream, nice };
-    let request = args.selection.request(&DEFAULT_CATEGORIES)?;
+    let request = recording_request(&args.selection, &DEFAULT_CATEGORIES)?;
     // The recording switches tags on, so the tracer is opened once the recording has started. It is closed
     // when the recording ends, even if the command goes on.
     let tracer = Mutex::new(None);

@@ -25,7 +25,7 @@ use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
 };
 use crate::ftrace::print_fmt::Symbolizer;
-use crate::text::markup::write_script_text;
+use crate::markup::write_script_text;
 use crate::timeline::{DataCounts, Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 
 const PAGE: &str = include_str!("page.html");

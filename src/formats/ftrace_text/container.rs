@@ -9,7 +9,7 @@ use super::lines::lines;
 use super::ps_table;
 use crate::formats::unpack_budget::{UnpackBudget, is_over_limit};
 use crate::formats::{Damage, ReadReport, base64};
-use crate::text::markup::{unescape_javascript, unescape_script};
+use crate::markup::{unescape_javascript, unescape_script};
 
 /// A part of the file, or a decompressed or unescaped copy of a part.
 type Text<'a> = Cow<'a, [u8]>;

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use super::dump::{DumpGroup, DumpRelative, DumpRow, MethodDump};
 use super::page::{write_foot, write_head, write_table_head};
 use super::text::percent;
-use crate::text::markup::{escape_attribute, escape_html};
+use crate::markup::{escape_attribute, escape_html};
 
 const SECTIONS: [(&str, &str); 4] = [
     ("exclusive", "Exclusive profile"),

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use crate::text::markup::{escape_attribute, escape_html};
+use crate::markup::{escape_attribute, escape_html};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

@@ -7,7 +7,7 @@ use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{Direction, Options, TextTruncateDirection};
 
 use super::folded::{FoldedStacks, clean, write_folded};
-use crate::text::markup::escape_html;
+use crate::markup::escape_html;
 
 /// Replaces inferno's labels, and chooses the frame that the picture opens at.
 const SCRIPT: &str = include_str!("flame_graph.js");

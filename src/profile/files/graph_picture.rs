@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use crate::markup::escape_attribute;
 use crate::profile::count::graph::CallGraph;
 use crate::profile::count::tree::ROOT;
 use crate::profile::figures::{duration, percent};
 use crate::profile::names::TraceNames;
-use crate::text::markup::escape_attribute;
 
 /// The least share of the whole time, percent, from which on a method is drawn, unless a request gives
 /// another share.

@@ -1,0 +1,198 @@
+//! Puts a text together of short pieces.
+//!
+//! A line consists of some twenty pieces of a few bytes each. Appended one by one to a `Vec`, each piece
+//! reads the vector's length from memory, checks its capacity and writes the length back. Here the length
+//! stays in a register, and a piece is copied at a fixed length, which takes a few instructions.
+
+use super::digits;
+use super::inline_bytes::InlineBytes;
+use crate::ftrace::until_nul;
+
+/// The pieces are appended once they have more bytes than this: about one line.
+const FULL: usize = 192;
+/// The longest piece, bytes.
+const MAX_PIECE: usize = 64;
+
+/// Room for the pieces that are not appended yet. To make it costs more than a piece, so it is used again.
+pub struct PieceRoom([u8; FULL + MAX_PIECE]);
+
+impl Default for PieceRoom {
+    fn default() -> PieceRoom {
+        PieceRoom([0; FULL + MAX_PIECE])
+    }
+}
+
+/// A text and the pieces that will be appended to it.
+pub struct PieceWriter<'a> {
+    room: &'a mut PieceRoom,
+    /// Bytes of the pieces in `room`.
+    len: usize,
+    out: &'a mut Vec<u8>,
+}
+
+impl<'a> PieceWriter<'a> {
+    /// Appends to `out`. What is in `room` does not count.
+    #[inline(always)]
+    pub fn new(room: &'a mut PieceRoom, out: &'a mut Vec<u8>) -> PieceWriter<'a> {
+        PieceWriter { room, len: 0, out }
+    }
+
+    /// Calls `print` with a copy of this writer, whose length the compiler can keep in a register. If `print`
+    /// fails, nothing is added.
+    #[inline(always)]
+    pub fn attempt(&mut self, print: impl FnOnce(&mut PieceWriter<'_>) -> Option<()>) -> Option<()> {
+        let start = self.out.len() + self.len;
+        let mut copy = PieceWriter { room: &mut *self.room, len: self.len, out: &mut *self.out };
+        let done = print(&mut copy);
+        self.len = copy.len;
+        if done.is_none() {
+            self.long().truncate(start);
+        }
+        done
+    }
+
+    /// Adds the first `len` bytes of `piece`.
+    #[inline(always)]
+    pub fn put<const N: usize>(&mut self, piece: &[u8; N], len: usize) {
+        const { assert!(N <= MAX_PIECE) };
+        if self.len > FULL {
+            append(self.out, self.room, self.len);
+            self.len = 0;
+        }
+        let at = self.len;
+        self.room.0[at..at + N].copy_from_slice(piece);
+        self.len = at + len;
+    }
+
+    /// The text with all pieces, for an addition that may be long.
+    #[inline(always)]
+    pub fn long(&mut self) -> &mut Vec<u8> {
+        append(self.out, self.room, self.len);
+        self.len = 0;
+        self.out
+    }
+
+    /// Adds a text that is mostly short.
+    #[inline(always)]
+    pub fn text<const N: usize>(&mut self, text: &InlineBytes<N>) {
+        let (short, len, rest) = text.parts();
+        self.put(short, len);
+        if !rest.is_empty() {
+            self.long().extend_from_slice(rest);
+        }
+    }
+
+    /// Adds the bytes before the first NUL of `bytes`, or all of them.
+    #[inline(always)]
+    pub fn until_nul(&mut self, bytes: &[u8]) {
+        // Names of threads have 16 bytes.
+        match <&[u8; 16]>::try_from(bytes) {
+            Ok(name) => self.put(name, until_nul(name).len()),
+            Err(_) => self.long().extend_from_slice(until_nul(bytes)),
+        }
+    }
+
+    /// Adds `v` in decimal.
+    #[inline(always)]
+    pub fn decimal(&mut self, v: u64) {
+        if v < 10 {
+            self.put(&[b'0' + v as u8], 1);
+        } else if v < 100_000_000 {
+            let (digits, len) = digits::short_decimal(v as u32);
+            self.put(&digits, len);
+        } else {
+            let (digits, len) = digits::long_decimal(v);
+            self.put(&digits, len);
+        }
+    }
+
+    /// Adds `v` in decimal, with a sign if it is negative.
+    #[inline(always)]
+    pub fn signed_decimal(&mut self, v: i64) {
+        if v < 0 {
+            self.put(b"-", 1);
+        }
+        self.decimal(v.unsigned_abs());
+    }
+
+    /// Adds `v` in lower-case hexadecimal with at least `width` digits. A `width` above 16 counts as 16.
+    #[inline(always)]
+    pub fn hex(&mut self, v: u64, width: usize) {
+        let (digits, len) = digits::hex(v, width);
+        self.put(&digits, len);
+    }
+}
+
+/// Takes no writer, because a writer whose address is passed on cannot be kept in registers.
+#[inline(never)]
+fn append(out: &mut Vec<u8>, room: &PieceRoom, len: usize) {
+    out.extend_from_slice(&room.0[..len]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_appended_in_their_order_whatever_their_lengths() {
+        let (mut room, mut out, mut want) = (PieceRoom::default(), Vec::new(), Vec::new());
+        let mut line = PieceWriter::new(&mut room, &mut out);
+        for n in 0..300_u64 {
+            let text = vec![b'a' + (n % 26) as u8; (n % 70) as usize];
+            line.text(&InlineBytes::<32>::new(&text));
+            line.hex(n, 4);
+            line.signed_decimal(n as i64 - 100);
+            let mut name = [0; 16];
+            let length = (n % 17) as usize;
+            name[..length].fill(b'n');
+            line.until_nul(&name);
+            want.extend_from_slice(&text);
+            want.extend_from_slice(format!("{n:04x}{}", n as i64 - 100).as_bytes());
+            want.extend_from_slice(&name[..length]);
+        }
+        line.until_nul(b"longer than sixteen bytes\0rest");
+        line.put(&[b'p'; 64], 64);
+        line.put(b"end", 3);
+        line.long();
+        want.extend_from_slice(b"longer than sixteen bytes");
+        want.extend_from_slice(&[b'p'; 64]);
+        want.extend_from_slice(b"end");
+        assert_eq!(String::from_utf8(out).unwrap(), String::from_utf8(want).unwrap());
+    }
+
+    #[test]
+    fn an_attempt_that_fails_adds_nothing() {
+        for pieces in [1, 100] {
+            let (mut room, mut out) = (PieceRoom::default(), b"before ".to_vec());
+            let mut line = PieceWriter::new(&mut room, &mut out);
+            line.put(b"kept ", 5);
+            let failed = line.attempt(|line| {
+                (0..pieces).for_each(|_| line.put(b"dropped ", 8));
+                None
+            });
+            assert_eq!(failed, None);
+            line.attempt(|line| {
+                line.put(b"added", 5);
+                Some(())
+            });
+            line.long();
+            assert_eq!(String::from_utf8(out).unwrap(), "before kept added");
+        }
+    }
+
+    #[test]
+    fn numbers_of_every_length_are_added() {
+        let powers = (0..20).map(|n| 10_u64.pow(n));
+        for v in powers.flat_map(|v| [v - 1, v, v + 1, v / 7 * 3]).chain([u64::MAX]) {
+            let (mut room, mut out) = (PieceRoom::default(), Vec::new());
+            let mut line = PieceWriter::new(&mut room, &mut out);
+            line.decimal(v);
+            line.put(b" ", 1);
+            line.signed_decimal((v as i64).wrapping_neg());
+            line.put(b" ", 1);
+            line.hex(v, 1);
+            line.long();
+            assert_eq!(String::from_utf8(out).unwrap(), format!("{v} {} {v:x}", (v as i64).wrapping_neg()));
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What the recorder on a device and tracebridge on a host share: the kernel's bytes, the bytes of trace.dat,
+//! atrace's categories, clocks, text, output files, and the parts of their command lines.
+//!
+//! The crate is part of the program `tracebridge`, and its interface changes with every version. A program
+//! that uses the readers depends on `tracebridge`, and an app that writes markers on `tracebridge-markers`.
+
+// No interface of the product: modules and types say what they are, and fields that their names explain do not.
+#![allow(missing_docs)]
+
+pub mod android;
+pub mod categories;
+pub mod cli;
+pub mod clock;
+pub mod console;
+pub mod ftrace;
+pub mod ignored_signals;
+pub mod output_file;
+pub mod text;
+pub mod trace_dat;

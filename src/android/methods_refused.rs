@@ -1,8 +1,0 @@
-/// Why Android traces no methods of `package` on a build for users, and what would change that.
-pub(crate) fn methods_refused(package: &str) -> String {
-    format!(
-        "no method trace: {package} is neither debuggable nor profileable by the shell, and this is no debuggable \
-         build of Android: add <profileable android:shell=\"true\"/> to its manifest (Android 10 and newer), or use a \
-         debuggable build of it"
-    )
-}
