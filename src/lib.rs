@@ -10,76 +10,39 @@
 //! - [`profile`]: method profiles;
 //! - [`ftrace`] and [`clock`]: the types that all of these share.
 //!
-//! The features `device` and `host` add what the `tracebridge` program needs on either side. ARCHITECTURE.md
-//! in the repository draws the rooms of the crate and the order of their imports.
+//! The program `tracebridge` is built of four crates: this one, `tracebridge-core`, `tracebridge-device` and
+//! `tracebridge-markers`. ARCHITECTURE.md in the repository draws the rooms of each and the order of imports.
 
-// The device's program uses only a part of the rooms that it shares with the host, and a host without a
-// tracefs only the other part. The build for a Linux host uses all, and reports dead code.
-#![cfg_attr(not(all(feature = "host", target_os = "linux")), allow(dead_code, unused_imports))]
-
-mod android;
-#[cfg(feature = "host")]
+mod adb;
+mod art;
+pub mod cli;
+mod dataset;
+pub mod export;
+pub mod formats;
+mod gate;
+mod inspect;
 mod markup;
+pub mod profile;
+mod progress;
+mod remote;
 mod statistics;
+mod tables;
+pub mod timeline;
 mod varint;
 mod workers;
 
-#[cfg(feature = "device")]
-pub mod cli;
-
-// What records. Only Linux has a tracefs.
-#[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
-mod atrace_command;
-#[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
-mod doctor;
-#[cfg(all(feature = "device", any(target_os = "linux", target_os = "android")))]
-mod record;
-
-// What only the host needs.
-#[cfg(feature = "host")]
-mod adb;
-#[cfg(feature = "host")]
-mod art;
-#[cfg(feature = "host")]
-mod dataset;
-#[cfg(feature = "host")]
-pub mod export;
-#[cfg(feature = "host")]
-pub mod formats;
-#[cfg(feature = "host")]
-mod gate;
-#[cfg(feature = "host")]
-mod inspect;
-#[cfg(feature = "host")]
-pub mod profile;
-#[cfg(feature = "host")]
-mod progress;
-#[cfg(feature = "host")]
-mod remote;
-#[cfg(feature = "host")]
-mod tables;
-#[cfg(feature = "host")]
-pub mod timeline;
-
-use tracebridge_core::{categories, console, ignored_signals, output_file, text, trace_dat};
+use tracebridge_core::{android, categories, console, ignored_signals, output_file, text, trace_dat};
 pub use tracebridge_core::{clock, ftrace};
 pub use tracebridge_markers as markers;
-#[cfg(any(target_os = "linux", target_os = "android"))]
-use tracebridge_markers::internals::counter;
 
 /// Parts that the project's own fuzz targets, tests, tools and benches call. They are no part of the crate's
 /// interface.
-#[cfg(feature = "host")]
 #[doc(hidden)]
 pub mod internals {
     pub use crate::art::Mapping;
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub use crate::atrace_command::options as atrace_options;
     pub use crate::cli::host::{command_line, host_command_line};
     pub use crate::formats::perfetto::scan::count as count_perfetto;
     pub use crate::formats::perfetto::wire::read::{WireValue, fields as message_fields};
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub use crate::record::{SettingsText, read_settings_text};
     /// The gate, for the tool that counts its false alarms.
     pub mod gate {
         pub use crate::export::run_times::{Figure, RunTimes};
@@ -87,6 +50,8 @@ pub mod internals {
     }
     pub use crate::trace_dat::recorder_stream::decoder::RecorderStream;
     pub use crate::trace_dat::{CpuData, Metadata, file_format, write_v7};
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub use tracebridge_device::internals::{SettingsText, atrace_options, read_settings_text};
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub use tracebridge_markers::internals::ring::{BlockDamage, Record, RecordFault, RingRecords};
     pub use tracebridge_markers::internals::{PropertyArea, glob_matches};

@@ -1,30 +1,28 @@
 //! The command line. Each command is one module that declares its flags with their help, calls one function
-//! of the library, and prints what comes back.
+//! of the library, and prints what comes back. On Linux the program also has the commands that record, which
+//! are those of the crate `tracebridge-device`.
 //!
 //! Exit codes: 0 complete, 1 failed, 2 usage, 3 complete but lossy or damaged, 4 the gate closed ([`Exit`]).
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
-mod device;
-#[cfg_attr(not(feature = "host"), path = "no_host.rs")]
 pub(crate) mod host;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tracebridge_core::cli::{ABOUT, exit, finish, recording_flags, units};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use tracebridge_device::{DeviceCommand, ProgramFlags};
 
 use crate::console::complain;
 
 pub use tracebridge_core::cli::Exit;
-use tracebridge_core::cli::{exit, finish, recording_flags, units};
 
-/// Records a device's kernel trace and atrace markers, and puts them on one clock with ART method traces.
 #[derive(Parser)]
-#[command(name = "tracebridge", version, about, subcommand_required = true, arg_required_else_help = true)]
+#[command(name = "tracebridge", version, about = ABOUT, subcommand_required = true, arg_required_else_help = true)]
 struct Cli {
-    /// Run the programs of the Android at this place instead of /system: stand-ins for tests
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    #[arg(long, global = true, hide = true, value_name = "DIR")]
-    android_root: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    flags: ProgramFlags,
     #[command(subcommand)]
     command: Command,
 }
@@ -34,7 +32,7 @@ struct Cli {
 enum Command {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[command(flatten)]
-    Device(device::DeviceCommand),
+    Device(DeviceCommand),
     #[command(flatten)]
     Host(host::HostCommand),
 }
@@ -42,7 +40,7 @@ enum Command {
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    if let Some(exit) = device::dispatch() {
+    if let Some(exit) = tracebridge_device::dispatch() {
         return exit;
     }
     let args = match host::translate(std::env::args_os()) {
@@ -60,9 +58,7 @@ pub fn main() -> ExitCode {
         }
     };
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    if let Some(root) = cli.android_root {
-        crate::android::system::use_android_root(root);
-    }
+    cli.flags.apply();
     finish(match cli.command {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         Command::Device(command) => command.run(),

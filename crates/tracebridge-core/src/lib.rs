@@ -4,8 +4,7 @@
 //! The crate is part of the program `tracebridge`, and its interface changes with every version. A program
 //! that uses the readers depends on `tracebridge`, and an app that writes markers on `tracebridge-markers`.
 
-// No interface of the product: modules and types say what they are, and fields that their names explain do not.
-#![allow(missing_docs)]
+#![allow(missing_docs)] // No interface of the product: clear names go without.
 
 pub mod android;
 pub mod categories;

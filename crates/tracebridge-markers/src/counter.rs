@@ -45,8 +45,8 @@ pub fn ticks() -> Option<u64> {
     Some(unsafe { std::arch::x86::_rdtsc() })
 }
 
-/// None: on 32-bit Arm the instruction traps where the kernel does not offer the counter, and ART does not use
-/// it there.
+/// None: on 32-bit Arm the instruction traps where the kernel does not offer the counter, and ART does not
+/// use it there.
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64", target_arch = "x86")))]
 #[inline(always)]
 pub fn ticks() -> Option<u64> {

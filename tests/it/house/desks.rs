@@ -2,35 +2,51 @@
 //! here in milliseconds. `scripts/check-desks` has the compiler look, which takes minutes.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::imports::Sources;
-use super::{for_each_source, root};
+use super::{CRATES, Crate, for_each_source};
 
 /// Paths that name what only some systems have.
-const SYSTEM_PATHS: &[&str] = &["nix::", "libc::", "std::os::"];
+const SYSTEM_PATHS: &[&str] = &["nix::", "libc::", "std::os::", "tracebridge_device::"];
 
 #[test]
 fn what_every_desk_compiles_names_no_part_of_one_system() {
-    let src = root().join("src");
-    let of_one_system = modules_of_one_system(&src);
-    let is_of_one_system = |file: &Path| of_one_system.iter().any(|module| file.starts_with(module));
     let mut found = Vec::new();
-    for (file, imported) in Sources::read_with(&src, without_gated_items).imports() {
-        if !is_of_one_system(&file) {
-            let targets = imported.iter().filter(|target| is_of_one_system(target));
-            found.extend(targets.map(|target| format!("{} imports {}", file.display(), target.display())));
+    for src in CRATES.iter().map(Crate::src).filter(|src| !is_crate_of_one_system(src)) {
+        let of_one_system = modules_of_one_system(&src);
+        assert!(!of_one_system.is_empty(), "{}: some module is for some systems only", src.display());
+        let is_of_one_system = |file: &Path| of_one_system.iter().any(|module| file.starts_with(module));
+        for (file, imported) in Sources::read_with(&src, without_gated_items).imports() {
+            if !is_of_one_system(&file) {
+                let targets = imported.iter().filter(|target| is_of_one_system(target));
+                found
+                    .extend(targets.map(|target| format!("{} imports {}", file.display(), target.display())));
+            }
         }
+        for_each_source(&src, &mut |file, text| {
+            if !is_of_one_system(file) {
+                let text = without_gated_items(text);
+                let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+                let named = lines.filter(|line| SYSTEM_PATHS.iter().any(|path| line.contains(path)));
+                found.extend(named.map(|line| format!("{}: {}", file.display(), line.trim())));
+            }
+        });
     }
-    for_each_source(&src, &mut |file, text| {
-        if !is_of_one_system(file) {
-            let text = without_gated_items(text);
-            let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-            let named = lines.filter(|line| SYSTEM_PATHS.iter().any(|path| line.contains(path)));
-            found.extend(named.map(|line| format!("{}: {}", file.display(), line.trim())));
-        }
-    });
     assert!(found.is_empty(), "not on every desk (put a cfg before it): {found:#?}");
+}
+
+#[test]
+fn the_recorder_is_a_crate_of_one_system() {
+    let crates = CRATES.iter().filter(|one| is_crate_of_one_system(&one.src()));
+    assert_eq!(crates.map(|one| one.dir).collect::<Vec<_>>(), ["crates/tracebridge-device/src"]);
+}
+
+/// Whether the whole crate is empty on some systems.
+fn is_crate_of_one_system(src: &Path) -> bool {
+    let root = fs::read_to_string(src.join("lib.rs")).unwrap();
+    root.lines().any(|line| line.starts_with("#![cfg(") && line.contains("target_os"))
 }
 
 /// The files and directories of the modules that are declared behind the name of a system.
@@ -49,7 +65,6 @@ fn modules_of_one_system(src: &Path) -> BTreeSet<PathBuf> {
             }
         }
     });
-    assert!(found.contains(&src.join("record")), "lib.rs declares the recorder for Linux: {found:?}");
     found
 }
 

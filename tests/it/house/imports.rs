@@ -76,7 +76,8 @@ impl Sources {
         self.resolve(path, 0).filter(|target| **target != module && !is_parent)
     }
 
-    /// The module whose file defines what `path` names.
+    /// The module whose file defines what `path` names. `None` where another crate defines it: then the root
+    /// of this crate has brought the first name of the path into scope.
     fn resolve<'s>(&'s self, path: &[String], depth: usize) -> Option<&'s ModulePath> {
         let (module, source) =
             (1..=path.len()).rev().find_map(|len| self.files.get_key_value(&path[..len]))?;
@@ -84,7 +85,7 @@ impl Sources {
         match source.re_exports.get(next) {
             Some(origin) if depth < 8 => {
                 let full: ModulePath = [origin, &path[module.len() + 1..]].concat();
-                self.resolve(&full, depth + 1).or(Some(module))
+                self.resolve(&full, depth + 1)
             }
             _ => Some(module),
         }
@@ -278,6 +279,17 @@ mod tests {
             ("room/mod.rs", "mod one;\nmod two;\npub use two::Two;\n"),
             ("room/one.rs", "use super::*;\nuse super::Two;\nuse std::io::{self, Write};\n"),
             ("room/two.rs", "pub struct Two;\n"),
+        ]);
+        assert_eq!(found, ["room/one.rs room/two.rs"]);
+    }
+
+    #[test]
+    fn a_name_that_a_module_hands_on_from_another_crate_imports_nothing() {
+        let found = imports_of(&[
+            ("lib.rs", "mod room;\nuse other_crate::far;\n"),
+            ("room/mod.rs", "mod one;\nmod two;\npub use crate::far::Far;\npub use two::Two;\n"),
+            ("room/one.rs", "use super::{Far, Two};\nuse crate::far::Other;\n"),
+            ("room/two.rs", "use crate::room::Far;\npub struct Two;\n"),
         ]);
         assert_eq!(found, ["room/one.rs room/two.rs"]);
     }

@@ -13,29 +13,69 @@ use std::path::{Path, PathBuf};
 
 use imports::Sources;
 
-/// The rooms of `src/`, from the ground floor up. A room may import rooms of lower floors, and itself.
-const FLOORS: &[&[&str]] = &[
-    &[
-        "clock",
-        "console",
-        "counter",
-        "ignored_signals",
-        "output_file",
-        "progress",
-        "statistics",
-        "text",
-        "varint",
-        "workers",
-    ],
-    &["adb", "android", "art", "ftrace"],
-    &["categories", "markers", "remote", "tables", "trace_dat"],
-    &["formats"],
-    &["timeline"],
-    &["export", "profile", "record"],
-    &["atrace_command", "dataset", "doctor", "gate", "inspect"],
-    &["cli"],
-    &["lib"],
+/// A crate of the product. Cargo sees to it that crates depend on each other in one direction alone, and that
+/// a crate names nothing that another one does not hand out; what is checked here is inside of a crate.
+struct Crate {
+    /// The directory of its sources, below the project's.
+    dir: &'static str,
+    /// Its rooms, from the ground floor up. A room may import rooms of lower floors, and itself. Empty where
+    /// a crate has no rooms: its files must not import each other in a circle all the same.
+    floors: &'static [&'static [&'static str]],
+}
+
+const CRATES: &[Crate] = &[
+    Crate {
+        dir: "src",
+        floors: &[
+            &["markup", "progress", "statistics", "varint", "workers"],
+            &["adb", "art"],
+            &["remote", "tables"],
+            &["formats"],
+            &["timeline"],
+            &["export", "profile"],
+            &["dataset", "gate", "inspect"],
+            &["cli"],
+            &["lib"],
+        ],
+    },
+    Crate {
+        dir: "crates/tracebridge-device/src",
+        floors: &[&["android"], &["record"], &["atrace_command", "doctor"], &["cli"], &["lib"]],
+    },
+    Crate {
+        dir: "crates/tracebridge-core/src",
+        floors: &[
+            &["clock", "console", "ignored_signals", "output_file", "text"],
+            &["android", "ftrace"],
+            &["categories", "trace_dat"],
+            &["cli"],
+            &["lib"],
+        ],
+    },
+    Crate { dir: "crates/tracebridge-markers/src", floors: &[] },
 ];
+
+/// The only file of the product that may choose code by feature.
+const FEATURES: &str = "crates/tracebridge-markers/src/lib.rs";
+
+impl Crate {
+    fn src(&self) -> PathBuf {
+        root().join(self.dir)
+    }
+
+    /// The first part of a file's path below the crate's sources, without `.rs`.
+    fn room(&self, file: &Path) -> String {
+        let below = file.strip_prefix(self.src()).unwrap();
+        let first = below.components().next().unwrap().as_os_str().to_str().unwrap();
+        first.trim_end_matches(".rs").to_owned()
+    }
+
+    fn floor(&self, room: &str) -> usize {
+        self.floors.iter().position(|rooms| rooms.contains(&room)).unwrap_or_else(|| {
+            panic!("{}/{room} is on no floor: add it to CRATES here, and to ARCHITECTURE.md", self.dir);
+        })
+    }
+}
 
 /// The width of a comment, in characters.
 const COMMENT_COLUMNS: usize = 110;
@@ -44,39 +84,51 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The first part of a file's path below `src`, without `.rs`.
-fn room(file: &Path) -> String {
-    let below = file.strip_prefix(root().join("src")).unwrap();
-    let first = below.components().next().unwrap().as_os_str().to_str().unwrap();
-    first.trim_end_matches(".rs").to_owned()
-}
-
-fn floor(room: &str) -> usize {
-    FLOORS.iter().position(|rooms| rooms.contains(&room)).unwrap_or_else(|| {
-        panic!("{room} is on no floor: add it to FLOORS here, and to ARCHITECTURE.md");
-    })
-}
-
 #[test]
 fn no_import_leads_upward() {
-    for (file, imported) in Sources::read(&root().join("src")).imports() {
-        for target in imported {
-            let (from, to) = (room(&file), room(&target));
-            let downward = from == to || floor(&from) > floor(&to);
-            assert!(downward, "{} imports {}: {from} must not know {to}", file.display(), target.display());
+    for one in CRATES.iter().filter(|one| !one.floors.is_empty()) {
+        for (file, imported) in Sources::read(&one.src()).imports() {
+            let from = one.room(&file);
+            let floor = one.floor(&from);
+            for target in imported {
+                let to = one.room(&target);
+                let downward = from == to || floor > one.floor(&to);
+                assert!(
+                    downward,
+                    "{} imports {}: {from} must not know {to}",
+                    file.display(),
+                    target.display()
+                );
+            }
         }
     }
 }
 
 #[test]
+fn every_crate_is_looked_at() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("members = [\"crates/*\", \"tests/support\"]"), "the members are others");
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let src = entry.unwrap().path().join("src");
+        assert!(CRATES.iter().any(|one| one.src() == src), "{}: add the crate to CRATES", src.display());
+    }
+    for one in CRATES {
+        let imports = Sources::read(&one.src()).imports();
+        assert!(imports.values().any(|targets| !targets.is_empty()), "{}: no import is seen", one.dir);
+    }
+}
+
+#[test]
 fn no_files_import_each_other_in_a_circle() {
-    let imports = Sources::read(&root().join("src")).imports();
     let mut circles = Vec::new();
-    for start in imports.keys() {
-        let reached = reachable(&imports, start);
-        if reached.contains(start) {
-            let members = reached.iter().filter(|file| reachable(&imports, file).contains(start));
-            circles.push(members.cloned().collect::<BTreeSet<PathBuf>>());
+    for one in CRATES {
+        let imports = Sources::read(&one.src()).imports();
+        for start in imports.keys() {
+            let reached = reachable(&imports, start);
+            if reached.contains(start) {
+                let members = reached.iter().filter(|file| reachable(&imports, file).contains(start));
+                circles.push(members.cloned().collect::<BTreeSet<PathBuf>>());
+            }
         }
     }
     circles.sort();
@@ -100,7 +152,7 @@ fn reachable(imports: &BTreeMap<PathBuf, BTreeSet<PathBuf>>, start: &Path) -> BT
 #[test]
 fn comments_fit_a_screen() {
     let mut long = Vec::new();
-    for dir in ["src", "tests", "benches", "examples", "tools", "fuzz/fuzz_targets"] {
+    for dir in ["src", "crates", "tests", "benches", "examples", "tools", "fuzz/fuzz_targets"] {
         for_each_source(&root().join(dir), &mut |path, text| {
             for (number, line) in text.lines().enumerate() {
                 let is_comment = line.trim_start().starts_with("//");
@@ -114,13 +166,16 @@ fn comments_fit_a_screen() {
 }
 
 #[test]
-fn the_builds_are_told_apart_by_rooms() {
+fn no_room_asks_for_a_feature() {
     let mut lines = Vec::new();
-    for_each_source(&root().join("src"), &mut |path, text| {
-        let with_feature = |line: &&str| line.contains("cfg(") && line.contains("feature");
-        lines.extend(text.lines().filter(with_feature).map(|line| format!("{}: {line}", path.display())));
-    });
-    assert!(lines.len() <= 29, "{} lines choose code by feature: {lines:#?}", lines.len());
+    for one in CRATES {
+        for_each_source(&one.src(), &mut |path, text| {
+            let with_feature = |line: &&str| line.contains("cfg") && line.contains("feature =");
+            let found = text.lines().filter(with_feature).map(|line| format!("{}: {line}", path.display()));
+            lines.extend(found.filter(|_| path != root().join(FEATURES)));
+        });
+    }
+    assert!(lines.is_empty(), "what a build has is decided by crates: {lines:#?}");
 }
 
 /// Inputs of one fuzz target that may be files of their own: each is a fault that was mended, and says which.

@@ -6,3 +6,7 @@ pub mod recording_flags;
 pub mod units;
 
 pub use exit::{Exit, finish};
+
+/// What the program does, in one sentence, as its help begins.
+pub const ABOUT: &str =
+    "Records a device's kernel trace and atrace markers, and puts them on one clock with ART method traces";

@@ -1,6 +1,7 @@
 //! The ring: memory of a program into which its threads write markers without a system call, and which a
 //! recorder reads. `layout` defines the bytes, `mapping` maps them, `record` reads the records of a block.
-//! The program's side is in `ring_writer`, the recorder's in `tracebridge-device`; docs/ring.md describes both.
+//! The program's side is in `ring_writer`, the recorder's in `tracebridge-device`; docs/ring.md describes
+//! both.
 
 pub mod layout;
 pub mod mapping;

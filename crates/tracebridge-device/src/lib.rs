@@ -1,0 +1,24 @@
+//! What runs on the device: the recorder, atrace's drop-in, the commands that write markers, and `doctor`.
+//!
+//! The crate is part of the program `tracebridge`, and its interface changes with every version. The host's
+//! program on Linux has the same commands; elsewhere there is no tracefs, and the crate is empty.
+#![cfg(any(target_os = "linux", target_os = "android"))]
+
+mod android;
+mod atrace_command;
+mod cli;
+mod doctor;
+mod record;
+
+use tracebridge_core::{categories, clock, console, ftrace, ignored_signals, output_file, text, trace_dat};
+use tracebridge_markers as markers;
+use tracebridge_markers::internals::counter;
+
+pub use cli::{DeviceCommand, ProgramFlags, dispatch, main};
+
+/// Parts that the project's own fuzz targets call. They are no part of the crate's interface.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::atrace_command::options as atrace_options;
+    pub use crate::record::{SettingsText, read_settings_text};
+}
