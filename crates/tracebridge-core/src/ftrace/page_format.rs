@@ -5,7 +5,7 @@
 //! (`page`) and the page writer (`page_writer`) both take them from here.
 
 /// Bytes of the timestamp at the start of a page.
-pub const TIMESTAMP_BYTES: u32 = 8;
+pub(crate) const TIMESTAMP_BYTES: u32 = 8;
 
 /// Commit counter: these bits hold how many bytes of records the page has.
 pub(super) const COMMIT_LENGTH_MASK: u64 = (1 << 27) - 1;

@@ -36,6 +36,12 @@ impl Zstd {
     }
 }
 
+impl Default for Zstd {
+    fn default() -> Zstd {
+        Zstd::new()
+    }
+}
+
 impl std::fmt::Debug for Zstd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Zstd")

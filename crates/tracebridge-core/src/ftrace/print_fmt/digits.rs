@@ -41,7 +41,7 @@ pub fn decimal(v: u64, buffer: &mut [u8; 24]) -> usize {
 
 /// Writes the digits of `v` in base 2^`bits` to the end of `buffer`. Returns where they start.
 #[inline]
-pub fn power_of_two(mut v: u64, bits: u32, upper: bool, buffer: &mut [u8; 24]) -> usize {
+pub(crate) fn power_of_two(mut v: u64, bits: u32, upper: bool, buffer: &mut [u8; 24]) -> usize {
     let digits: &[u8; 16] = if upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
     let mask = (1 << bits) - 1;
     let mut at = buffer.len();
@@ -66,7 +66,7 @@ pub(super) fn long_decimal(v: u64) -> ([u8; 20], usize) {
 
 /// Appends `v` in decimal.
 #[inline]
-pub fn push_u64(out: &mut Vec<u8>, v: u64) {
+pub(crate) fn push_u64(out: &mut Vec<u8>, v: u64) {
     // The whole buffer is copied and then cut: a copy of fixed length is two instructions, any other copy a
     // call.
     let (digits, len) = long_decimal(v);
@@ -127,7 +127,7 @@ pub fn push_hex(out: &mut Vec<u8>, v: u64) {
 
 /// Appends `v` in lower-case hexadecimal with at least `width` digits. A `width` above 16 counts as 16.
 #[inline]
-pub fn push_hex_padded(out: &mut Vec<u8>, v: u64, width: usize) {
+pub(crate) fn push_hex_padded(out: &mut Vec<u8>, v: u64, width: usize) {
     let (digits, len) = hex(v, width);
     let start = out.len();
     out.extend_from_slice(&digits);

@@ -108,7 +108,7 @@ impl<'a> PieceWriter<'a> {
 
     /// Adds `v` in decimal, with a sign if it is negative.
     #[inline(always)]
-    pub fn signed_decimal(&mut self, v: i64) {
+    pub(crate) fn signed_decimal(&mut self, v: i64) {
         if v < 0 {
             self.put(b"-", 1);
         }

@@ -11,7 +11,7 @@ pub mod decoder;
 pub const MAGIC: &[u8; 8] = b"TBSTRM1\n";
 
 /// Bytes before a frame's payload.
-pub const FRAME_HEAD_BYTES: usize = 9;
+pub(crate) const FRAME_HEAD_BYTES: usize = 9;
 
 /// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
