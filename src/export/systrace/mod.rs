@@ -12,8 +12,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-pub use line::EventPrinter;
-use line::LineColumns;
+pub use line::{EventPrinter, LineColumns};
 
 use self::formatter::{LineFormatter, Printers};
 use self::line::{HEADER, MARKER};
