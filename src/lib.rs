@@ -31,7 +31,7 @@ pub mod timeline;
 mod varint;
 mod workers;
 
-use tracebridge_core::{android, categories, console, ignored_signals, output_file, text, trace_dat};
+use tracebridge_core::{android, categories, console, output_file, text, trace_dat};
 pub use tracebridge_core::{clock, ftrace};
 pub use tracebridge_markers as markers;
 

@@ -11,6 +11,9 @@
 //! - `tracing`: a layer for tracing-subscriber (`tracing_layer`);
 //! - `c`: the functions for C and C++ that `include/tracebridge.h` declares.
 
+// Elsewhere only what reads markers is used.
+#![cfg_attr(not(any(target_os = "linux", target_os = "android")), allow(dead_code))]
+
 #[cfg(all(feature = "c", any(target_os = "linux", target_os = "android")))]
 mod c;
 #[cfg(any(target_os = "linux", target_os = "android"))]

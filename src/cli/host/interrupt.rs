@@ -54,7 +54,7 @@ fn clean_up() {
 pub(super) fn watch() {
     use nix::sys::signal::{SigSet, Signal, raise};
 
-    use crate::ignored_signals::is_ignored;
+    use tracebridge_core::ignored_signals::is_ignored;
 
     crate::formats::mapped_file::end_on_bus_error();
     let mut awaited = SigSet::empty();
