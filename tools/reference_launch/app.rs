@@ -1,8 +1,8 @@
 //! The part of the app: binding, its first activity, its frames.
 //!
-//! The story that a trace of it tells: half of the launch is the disk and the settings, which `MainActivity` reads
-//! as JSON on the main thread; then the first row waits for a lock that a worker holds while it decodes an image.
-//! Later one frame decodes an image on the main thread and is late.
+//! The story that a trace of it tells: half of the launch is the disk and the settings, which
+//! `MainActivity` reads as JSON on the main thread; then the first row waits for a lock that a worker holds
+//! while it decodes an image. Later one frame decodes an image on the main thread and is late.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, Write};
@@ -295,8 +295,8 @@ impl App {
         (frames, thread)
     }
 
-    /// Draws the frames, one at each time for one. Returns the number of the first frame after the app has said
-    /// that it is fully drawn.
+    /// Draws the frames, one at each time for one. Returns the number of the first frame after the app has
+    /// said that it is fully drawn.
     fn draw_frames(
         &self,
         main: &mut JavaThread,

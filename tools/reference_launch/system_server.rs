@@ -96,8 +96,8 @@ fn finish(markers: &Markers, args: &Args, numbered: &str) {
     }
 }
 
-/// Writes the file that the app loads its code from, and has the kernel forget it: its first reader waits for the
-/// disk, as after an installation or a reboot.
+/// Writes the file that the app loads its code from, and has the kernel forget it: its first reader waits
+/// for the disk, as after an installation or a reboot.
 fn write_apk(path: &std::path::Path) -> io::Result<()> {
     let mut file = File::create(path)?;
     let bytes: Vec<u8> = (0..APK_BYTES as u64).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 7) as u8).collect();

@@ -1,5 +1,5 @@
-//! The parts that the programs share which stand in for an Android app: the clocks of its runtime, and the names
-//! of its process and threads.
+//! The parts that the programs share which stand in for an Android app: the clocks of its runtime, and the
+//! names of its process and threads.
 
 mod clocks;
 mod names;
