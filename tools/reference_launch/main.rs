@@ -1,11 +1,12 @@
-//! The reference launch: a stand-in for Android that plays the cold start of an app, for the demo, the pictures and
-//! the tests. It is no part of the product.
+//! The reference launch: a stand-in for Android that plays the cold start of an app, for the demo, the
+//! pictures and the tests. It is no part of the product.
 //!
-//! Two processes play. `system_server` asks for the launch, starts the app's process and says when its first frame
-//! is on the screen, with the markers of the release chosen. The app binds, opens its code, inflates its views,
-//! waits for a worker and for a lock, draws frames with its RenderThread, and writes an ART method trace (version 3,
-//! both clocks) of its Java threads. Its work is real: it computes, reads a file from the disk, and waits for other
-//! threads. The last line that is printed is JSON: when the launch began and ended, and what there is to be found.
+//! Two processes play. `system_server` asks for the launch, starts the app's process and says when its
+//! first frame is on the screen, with the markers of the release chosen. The app binds, opens its code,
+//! inflates its views, waits for a worker and for a lock, draws frames with its RenderThread, and writes an
+//! ART method trace (version 3, both clocks) of its Java threads. Its work is real: it computes, reads a
+//! file from the disk, and waits for other threads. The last line that is printed is JSON: when the launch
+//! began and ended, and what there is to be found.
 #![allow(missing_docs)]
 
 mod app;
