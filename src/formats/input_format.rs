@@ -165,6 +165,7 @@ mod tests {
             (b"*version\n3\ndata-file-overflow=false\n", "method trace"),
             (b"SLOW\xf3\0\x20\0", "method trace"),
             (b"\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
+            (b"\x0a\0\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
             (b"# tracer: nop\n#\n", "ftrace text"),
             (b"\n# tracer: nop\n#\n", "ftrace text"),
             (b"capturing trace... done\nTRACE:\n\x78\x9c", "ftrace text"),

@@ -377,9 +377,17 @@ impl<'a> PerfettoReader<'_, 'a> {
 /// The most bytes that the length of a packet takes: it has 32 bits.
 const MAX_LEN_BYTES: usize = 5;
 
+/// So many empty packets may stand in front of the first one with a field.
+const MAX_EMPTY_PACKETS: usize = 8;
+
 /// Whether a file with these bytes may be a Perfetto trace. A `Trace` is a repeated field 1 of
 /// `TracePacket`s: the first byte is 0x0a, then comes a length, then a packet's first field.
 pub(in crate::formats) fn detect(bytes: &[u8]) -> bool {
+    let mut bytes = bytes;
+    // Some writers begin with packets that hold nothing.
+    for _ in 0..MAX_EMPTY_PACKETS {
+        bytes = bytes.strip_prefix(&[0x0a, 0]).unwrap_or(bytes);
+    }
     let Some((0x0a, rest)) = bytes.split_first() else { return false };
     // A text that begins with an empty line, as an `adb shell` captures it, begins with 0x0a too.
     if rest.trim_ascii_start().starts_with(b"# tracer:") {
