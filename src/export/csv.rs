@@ -3,7 +3,8 @@
 //!
 //! The format is RFC 4180 with a header line. Times are ns; a column is empty where it does not apply. The
 //! columns `thread` and `process` hold the names that are known at the time of the row. The column `details`
-//! holds the fields of an event that is none of the others, and the track of an asynchronous slice. The
+//! holds the fields of an event that is none of the others, the track of an asynchronous slice, and what is
+//! known of a frame, whose token is in `value`. The
 //! column `cpu_dur_ns` holds the CPU time of a method call where the trace has it beside wall time.
 //!
 //! The column `tid` holds the kernel's thread id. A thread of a method trace that is not identified with a
@@ -21,7 +22,7 @@ use super::track_builder::{
     TrackBuilder, TrackSink, counter_number,
 };
 use super::writer_thread::WriterThread;
-use crate::formats::{CounterValue, Event, EventType, event_catalog};
+use crate::formats::{CounterValue, Event, EventType, Frame, event_catalog};
 use crate::text::push_csv_field;
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
@@ -224,6 +225,12 @@ impl TrackSink for CsvWriter {
         };
         let row = CsvRow { what: "counter", ts, pid, tid, name: label.as_bytes(), ..CsvRow::default() };
         self.row(&CsvRow { value, fraction, ..row })
+    }
+
+    fn frame(&mut self, names: &Tasks, track: &OwnTrack, span: Span, frame: &Frame<'_>) -> io::Result<()> {
+        let row = CsvRow { pid: Some(frame.pid), ..CsvRow::of("frame", span, track.name.as_bytes()) };
+        let (process, details) = (&names.process_name(frame.pid), frame.details());
+        self.row(&CsvRow { value: Some(frame.token()), process, details: details.as_bytes(), ..row })
     }
 
     fn finish(&mut self, tasks: &Tasks, _: &MergeSummary) -> io::Result<()> {

@@ -21,7 +21,7 @@ use super::track_builder::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
     Task, Tasks, ThreadState, TrackBuilder, TrackSink,
 };
-use crate::formats::{CounterValue, Event, EventType};
+use crate::formats::{self, CounterValue, Event, EventType};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 const SAMPLE_INTERVAL_NS: u64 = 100_000;
@@ -45,6 +45,8 @@ pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
         sched: category("Scheduler", CategoryColor::Green),
         kernel: category("Kernel", CategoryColor::Orange),
         method: category("Method", CategoryColor::Yellow),
+        frame: category("Frame", CategoryColor::LightGreen),
+        late: category("Late frame", CategoryColor::Red),
     };
     Box::new(TrackBuilder::new(FirefoxWriter {
         out,
@@ -63,6 +65,8 @@ struct ProfileCategories {
     sched: CategoryHandle,
     kernel: CategoryHandle,
     method: CategoryHandle,
+    frame: CategoryHandle,
+    late: CategoryHandle,
 }
 
 struct FirefoxWriter {
@@ -358,6 +362,21 @@ impl TrackSink for FirefoxWriter {
             CounterValue::Double(value) => value,
         };
         self.counter_value(scope, ts, &track.label(), value);
+        Ok(())
+    }
+
+    fn frame(
+        &mut self,
+        _: &Tasks,
+        track: &OwnTrack,
+        span: Span,
+        frame: &formats::Frame<'_>,
+    ) -> io::Result<()> {
+        let thread = self.own_thread(track);
+        let end = if span.open { "; not ended" } else { "" };
+        let detail = format!("{}: {}{end}", frame.token(), frame.details());
+        let category = if frame.is_late() { self.categories.late } else { self.categories.frame };
+        self.add_marker(thread, interval(span), &track.name, &detail, category);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ mod event;
 pub mod event_catalog;
 mod event_registry;
 mod format_id;
+mod frame;
 pub mod ftrace_text;
 pub mod input;
 mod input_format;
@@ -33,6 +34,7 @@ pub use crate::ftrace::{EventType, Field, FieldType, Value};
 pub use contained::ContainedTrace;
 pub use event::{Event, EventTypeId, Payload, TEXT_FIELD};
 pub use format_id::{FormatId, UnreadFile};
+pub use frame::{ActualFrame, Frame, JankTypes, PredictionType, PresentType, SurfaceFrame};
 #[cfg(test)]
 pub(crate) use input_format::IDENTIFICATIONS;
 pub use input_format::{FORMATS, InputFormat, has_format, identify, identify_bytes};

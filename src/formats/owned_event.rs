@@ -1,7 +1,9 @@
 //! Events with data of their own, so that they can be passed on later or on another thread: one kernel event
 //! ([`OwnedEvent`]), many in shared memory ([`OwnedEvents`]), and one event of a track ([`OwnedTrackEvent`]).
 
-use super::{Event, EventTypeId, Flow, Payload, TrackEvent, TrackEventKind, TrackId, Value};
+use super::{
+    Event, EventTypeId, Flow, Frame, Payload, SurfaceFrame, TrackEvent, TrackEventKind, TrackId, Value,
+};
 use crate::ftrace::Endian;
 use crate::varint;
 
@@ -343,6 +345,13 @@ enum OwnedTrackEventKind {
     Begin(Box<[u8]>),
     Instant(Box<[u8]>),
     Nameless(TrackEventKind<'static>),
+    Frame(Box<OwnedFrame>),
+}
+
+/// A frame without what a layer has of it, and that: the token and the layer's name.
+struct OwnedFrame {
+    plain: Frame<'static>,
+    surface: Option<(i64, Box<[u8]>)>,
 }
 
 impl OwnedTrackEvent {
@@ -353,20 +362,39 @@ impl OwnedTrackEvent {
             TrackEventKind::Instant { name } => OwnedTrackEventKind::Instant(name.into()),
             TrackEventKind::End => OwnedTrackEventKind::Nameless(TrackEventKind::End),
             TrackEventKind::Counter(value) => OwnedTrackEventKind::Nameless(TrackEventKind::Counter(value)),
+            TrackEventKind::Frame(frame) => OwnedTrackEventKind::Frame(OwnedFrame::new(frame)),
         };
         let TrackEvent { ts, track, thread_ns, .. } = *event;
         OwnedTrackEvent { ts, track, kind, thread_ns, flows: event.flows.into() }
     }
 
-    /// The event.
-    pub(crate) fn event(&self) -> TrackEvent<'_> {
+    /// Calls `use_event` with the event.
+    pub(crate) fn with_event<R>(&self, use_event: impl FnOnce(&TrackEvent<'_>) -> R) -> R {
+        let frame;
         let kind = match &self.kind {
             OwnedTrackEventKind::Begin(name) => TrackEventKind::Begin { name },
             OwnedTrackEventKind::Instant(name) => TrackEventKind::Instant { name },
             OwnedTrackEventKind::Nameless(kind) => *kind,
+            OwnedTrackEventKind::Frame(owned) => {
+                frame = owned.frame();
+                TrackEventKind::Frame(&frame)
+            }
         };
         let OwnedTrackEvent { ts, track, thread_ns, .. } = *self;
-        TrackEvent { ts, track, kind, thread_ns, flows: &self.flows }
+        use_event(&TrackEvent { ts, track, kind, thread_ns, flows: &self.flows })
+    }
+}
+
+impl OwnedFrame {
+    fn new(frame: &Frame<'_>) -> Box<OwnedFrame> {
+        let surface = frame.surface.map(|surface| (surface.token, surface.layer.into()));
+        let Frame { end, pid, display_token, actual, .. } = *frame;
+        Box::new(OwnedFrame { plain: Frame { end, pid, display_token, surface: None, actual }, surface })
+    }
+
+    fn frame(&self) -> Frame<'_> {
+        let surface = self.surface.as_ref().map(|(token, layer)| SurfaceFrame { token: *token, layer });
+        Frame { surface, ..self.plain }
     }
 }
 
@@ -450,14 +478,20 @@ mod tests {
     #[test]
     fn an_event_of_a_track_comes_back_as_it_was() {
         let flows = [Flow { id: 4, ends: true }];
+        let surface = Some(SurfaceFrame { token: 9, layer: b"TX - app#1" });
+        let expected = Frame { end: None, pid: 7, display_token: 3, surface, actual: None };
+        let display = Frame { end: Some(8), surface: None, ..expected };
         for kind in [
+            TrackEventKind::Frame(&expected),
+            TrackEventKind::Frame(&display),
             TrackEventKind::Begin { name: b"begin" },
             TrackEventKind::Instant { name: b"instant" },
             TrackEventKind::End,
             TrackEventKind::Counter(crate::formats::CounterValue::Int(3)),
         ] {
             let event = TrackEvent { ts: 5, track: TrackId(1), kind, thread_ns: Some(2), flows: &flows };
-            assert_eq!(format!("{:?}", OwnedTrackEvent::new(&event).event()), format!("{event:?}"));
+            let copied = OwnedTrackEvent::new(&event).with_event(|copied| format!("{copied:?}"));
+            assert_eq!(copied, format!("{event:?}"));
         }
     }
 }

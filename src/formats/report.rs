@@ -35,7 +35,7 @@ impl CpuCount {
     }
 }
 
-/// How many events of tracks there are: slices, instants and counters that programs write themselves.
+/// How many events of tracks there are: slices, instants and counters that programs write themselves, and frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TrackEventCounts {
     /// Slices that begin, calls of methods among them.
@@ -44,10 +44,12 @@ pub struct TrackEventCounts {
     pub instants: u64,
     /// Values of counters.
     pub counter_values: u64,
+    /// Frames of FrameTimeline, expected ones and actual ones.
+    pub frames: u64,
 }
 
 impl TrackEventCounts {
-    /// All of them.
+    /// All but the frames, which are a kind of data of their own.
     pub fn total(&self) -> u64 {
         self.slices + self.instants + self.counter_values
     }
@@ -57,6 +59,7 @@ impl TrackEventCounts {
         self.slices += other.slices;
         self.instants += other.instants;
         self.counter_values += other.counter_values;
+        self.frames += other.frames;
     }
 }
 
@@ -79,8 +82,8 @@ pub struct ReadReport {
     /// Notes for people that are no damage (a guest buffer was skipped, an option is not known).
     pub notes: Vec<String>,
     /// Contents that the reader names and counts but does not read, by kind: the types of packets of a
-    /// Perfetto trace that hold neither kernel events nor track events (`perf_sample`: 7977). Only an output
-    /// of the same format keeps them.
+    /// Perfetto trace that hold no events of the kernel or of tracks (`perf_sample`: 7977). Only an output of the
+    /// same format keeps them.
     pub unread: BTreeMap<String, u64>,
     /// Events of tracks.
     pub track_events: TrackEventCounts,

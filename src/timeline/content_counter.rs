@@ -92,6 +92,7 @@ impl ContentCounter {
             TrackEventKind::Begin { .. } => self.track_events.slices += 1,
             TrackEventKind::Instant { .. } => self.track_events.instants += 1,
             TrackEventKind::Counter(_) => self.track_events.counter_values += 1,
+            TrackEventKind::Frame(_) => self.track_events.frames += 1,
             TrackEventKind::End => {}
         }
     }
@@ -126,6 +127,7 @@ impl ContentCounter {
         counts.extend([
             (DataKind::Methods, self.methods),
             (DataKind::TrackEvents, self.track_events.total()),
+            (DataKind::Frames, self.track_events.frames),
             (DataKind::LostEvents, lost),
         ]);
         // Some methods of the whole timeline may have a CPU time that their part of it does not tell.

@@ -16,8 +16,9 @@ pub enum DataKind {
     Methods,
     /// Slices, instants and counters of Perfetto's track events.
     TrackEvents,
-    /// Packets of a Perfetto trace that become nothing on the timeline: samples, logs, frame timeline,
-    /// statistics.
+    /// Frames of SurfaceFlinger's FrameTimeline, expected ones and actual ones.
+    Frames,
+    /// Packets of a Perfetto trace that become nothing on the timeline: samples, logs, statistics.
     PerfettoPackets,
     /// Values of fields of kernel events.
     FieldValues,
@@ -47,11 +48,12 @@ pub enum DataKind {
 
 impl DataKind {
     /// Every kind, in the order of the tables.
-    pub const ALL: [DataKind; 17] = [
+    pub const ALL: [DataKind; 18] = [
         DataKind::KernelEvents,
         DataKind::Markers,
         DataKind::Methods,
         DataKind::TrackEvents,
+        DataKind::Frames,
         DataKind::PerfettoPackets,
         DataKind::FieldValues,
         DataKind::LostEvents,
@@ -74,6 +76,7 @@ impl DataKind {
             DataKind::Markers => "markers",
             DataKind::Methods => "methods",
             DataKind::TrackEvents => "track_events",
+            DataKind::Frames => "frames",
             DataKind::PerfettoPackets => "perfetto_packets",
             DataKind::FieldValues => "field_values",
             DataKind::LostEvents => "lost_events",
@@ -97,6 +100,7 @@ impl DataKind {
             DataKind::Markers => "markers",
             DataKind::Methods => "methods",
             DataKind::TrackEvents => "track events",
+            DataKind::Frames => "frames of FrameTimeline",
             DataKind::PerfettoPackets => "other Perfetto packets",
             DataKind::FieldValues => "values of fields",
             DataKind::LostEvents => "lost events",
@@ -121,6 +125,7 @@ impl DataKind {
             | DataKind::Markers
             | DataKind::Methods
             | DataKind::TrackEvents
+            | DataKind::Frames
             | DataKind::PerfettoPackets
             | DataKind::FieldValues
             | DataKind::LostEvents => false,

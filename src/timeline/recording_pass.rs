@@ -17,8 +17,8 @@ use super::summary::{MergeSummary, Verdict};
 use super::track_pass::{NextNumbers, TrackOutput, TrackPass};
 use crate::formats::art_method::MethodTrace;
 use crate::formats::{
-    Damage, Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, ReadReport, Recording,
-    Sink, SinkAdapter, ThreadInfo, Track, TrackEvent,
+    Damage, Event, EventType, EventTypeId, Frame, Head, Order, OwnedTrackEvent, ProcessInfo, ReadReport,
+    Recording, Sink, SinkAdapter, ThreadInfo, Track, TrackEvent, TrackEventKind,
 };
 use crate::ftrace::print_fmt::Symbolizer;
 
@@ -255,6 +255,7 @@ impl<'o> Timeline<'o> {
             (DataKind::ClockSnapshots, snapshots),
             (DataKind::Methods, method_calls),
             (DataKind::TrackEvents, report.track_events.total()),
+            (DataKind::Frames, report.track_events.frames),
         ]);
         self.summary.methods += method_calls;
         self.summary.inputs[input.index].method_edges = 2 * method_calls;
@@ -386,7 +387,7 @@ fn push_held_tracks(
         out.edges(thread, &[edge])?;
     }
     while let Some(event) = events.pop_if(|event| event.ts <= ts) {
-        out.track_event(&event.event())?;
+        event.with_event(|event| out.track_event(event))?;
     }
     Ok(())
 }
@@ -514,10 +515,15 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
 
     fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
         let mut event = *event;
+        let moved_frame;
         if let Some(map) = &self.map {
             let offset = map.offset_at(event.ts);
             self.first_offset.get_or_insert(offset);
             event.ts = event.ts.saturating_add_signed(offset);
+            if let TrackEventKind::Frame(frame) = event.kind {
+                moved_frame = Frame { end: frame.end.map(|end| map.map(end)), ..*frame };
+                event.kind = TrackEventKind::Frame(&moved_frame);
+            }
         }
         let Timeline { next, out, .. } = &mut *self.timeline;
         match self.tracks.event(&event, next, (!self.passes_through).then_some(&mut **out))? {

@@ -166,7 +166,7 @@ export function pageOf(traces, comparison = null) {
   const entries = traces.map(([role, trace]) => ({ role, index: page.trace(trace) }));
   return page.html({
     format: "tracebridge-report",
-    version: 3,
+    version: 4,
     generator: "tracebridge fixture",
     traces: entries,
     comparison: comparison === null ? null : page.json(comparison),

@@ -175,6 +175,9 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
         let (slices, instants, values) = (tracks.slices, tracks.instants, tracks.counter_values);
         writeln!(out, "  track events: {slices} slices, {instants} instants, {values} counter values")?;
     }
+    if tracks.frames > 0 {
+        writeln!(out, "  frames of FrameTimeline, expected and actual: {}", tracks.frames)?;
+    }
     if !recording.report.unread.is_empty() {
         let packets = ConversionLosses::list(&recording.report.unread);
         writeln!(out, "  only Perfetto outputs can hold: {packets}")?;

@@ -367,6 +367,9 @@ fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> i
         let (slices, instants, values) = (tracks.slices, tracks.instants, tracks.counter_values);
         writeln!(to, "track events: {slices} slices, {instants} instants, {values} counter values")?;
     }
+    if tracks.frames > 0 {
+        writeln!(to, "frames of FrameTimeline, expected and actual: {}", tracks.frames)?;
+    }
     if let (Some(first), Some(last)) = (report.first_ts, report.last_ts) {
         if let Some(window) = summary.window.map(Window::in_trace) {
             let [from, to_time] = [window.from_ns, window.to_ns].map(|ns| ns as f64 / 1e9);

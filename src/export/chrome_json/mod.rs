@@ -4,8 +4,8 @@
 //! Markers become `B` and `E` events on their threads. Asynchronous markers become `b`, `e` and `n` events,
 //! counters `C` events, and instants `i` events. Methods become `B` and `E` events on a track of their own
 //! beside the track of their thread, with the thread's CPU time in `tts`. CPUs become threads of a process of
-//! their own, with a slice for each time that a thread had the CPU. The states of a thread become `b` and `e`
-//! events in the thread's process. Integers that a double cannot hold become strings.
+//! their own, with a slice for each time that a thread had the CPU. The states of a thread and the frames of
+//! FrameTimeline become `b` and `e` events in their process. Integers that a double cannot hold become strings.
 //!
 //! Times are µs with three decimals, which is exact. But most viewers read numbers as doubles, add `dur` to
 //! `ts`, and get a sum that may be greater than the `ts` of the next event. Slices of threads, methods and
@@ -31,7 +31,7 @@ use super::track_builder::{
     Task, Tasks, ThreadState, TrackBuilder, TrackSink, counter_number,
 };
 use super::writer_thread::WriterThread;
-use crate::formats::{CounterValue, Event, EventType, Flow, Value};
+use crate::formats::{CounterValue, Event, EventType, Flow, Frame, Value};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 /// The process that stands for the CPUs. No kernel has this pid: PID_MAX_LIMIT is 2^22.
@@ -40,6 +40,10 @@ const CPU_PROCESS: i32 = 1 << 23;
 const TRACK_PROCESS: i32 = CPU_PROCESS + 1;
 /// The first thread id of the tracks that programs write themselves, but for those of whole threads.
 const OWN_TRACKS: i64 = 1 << 32;
+/// The category of frames.
+const FRAME_CATEGORY: &str = "frame_timeline";
+/// The member that colours late frames red where a viewer has the colours of chrome://tracing.
+const LATE_COLOR: &[u8] = b",\"cname\":\"terrible\"";
 /// All integers up to this one are exact in a double.
 const MAX_EXACT_IN_DOUBLE: i64 = 1 << 53;
 
@@ -52,6 +56,7 @@ pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
         cpu_slices: HashMap::new(),
         tracks: BTreeMap::new(),
         flows: HashSet::new(),
+        frames: 0,
         first: true,
     };
     Box::new(TrackBuilder::new(json))
@@ -68,6 +73,8 @@ struct ChromeJson {
     tracks: BTreeMap<(i64, i64), String>,
     /// Flows that have begun.
     flows: HashSet<u64>,
+    /// The number of frames so far.
+    frames: u64,
     first: bool,
 }
 
@@ -172,6 +179,35 @@ fn thread_time(out: &mut Vec<u8>, cpu: Option<u64>) {
     if let Some(cpu) = cpu {
         let _ = write!(out, ",\"tts\":{}", Micros(cpu));
     }
+}
+
+/// Appends the arguments of a frame. `open` says that its end is not known.
+fn frame_args(out: &mut Vec<u8>, frame: &Frame<'_>, open: bool) {
+    out.extend(b",\"args\":{\"display_frame_token\":");
+    json_int(out, frame.display_token);
+    if let Some(surface) = &frame.surface {
+        out.extend(b",\"surface_frame_token\":");
+        json_int(out, surface.token);
+        if !surface.layer.is_empty() {
+            out.extend(b",\"layer\":");
+            json_string(out, surface.layer);
+        }
+    }
+    if let Some(actual) = &frame.actual {
+        out.extend(b",\"jank_type\":");
+        json_string(out, actual.jank.text().as_bytes());
+        let (present, prediction) = (actual.present.text(), actual.prediction.text());
+        let _ = write!(
+            out,
+            ",\"present_type\":\"{present}\",\"on_time_finish\":{},\"gpu_composition\":{}",
+            actual.on_time_finish, actual.gpu_composition
+        );
+        let _ = write!(out, ",\"prediction_type\":\"{prediction}\"");
+    }
+    if open {
+        out.extend(b",\"open\":1");
+    }
+    out.push(b'}');
 }
 
 /// The process id and thread id of a task. A thread whose process is not known gets a process with the
@@ -301,6 +337,22 @@ impl TrackSink for ChromeJson {
             }
             out.push(b'}');
         })
+    }
+
+    /// All frames of a row have the row's name and an id of their own: so viewers show them in one row, though they
+    /// overlap.
+    fn frame(&mut self, _: &Tasks, track: &OwnTrack, span: Span, frame: &Frame<'_>) -> io::Result<()> {
+        let (place, name) = ((frame.pid.into(), frame.pid.into()), track.name.as_bytes());
+        self.frames += 1;
+        let id = format!(",\"id2\":{{\"local\":\"frame {}\"}}", self.frames);
+        self.event(b'b', place, span.start, name, FRAME_CATEGORY, |out| {
+            out.extend(id.as_bytes());
+            if frame.is_late() {
+                out.extend(LATE_COLOR);
+            }
+            frame_args(out, frame, span.open);
+        })?;
+        self.event(b'e', place, span.end, name, FRAME_CATEGORY, |out| out.extend(id.as_bytes()))
     }
 
     fn track_flow(&mut self, track: &OwnTrack, ts: u64, flow: Flow) -> io::Result<()> {

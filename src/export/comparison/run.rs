@@ -8,7 +8,7 @@ use crate::export::track_builder::{
     AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span, Task,
     Tasks, ThreadState, TrackSink, thread_states,
 };
-use crate::formats::{CounterValue, Event, EventType};
+use crate::formats::{CounterValue, Event, EventType, Frame};
 use crate::timeline::{MergeSummary, MethodThread};
 
 /// What is measured.
@@ -205,6 +205,10 @@ impl TrackSink for RunMeter {
     }
 
     fn track_instant(&mut self, _: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn frame(&mut self, _: &Tasks, _: &OwnTrack, _: Span, _: &Frame<'_>) -> io::Result<()> {
         Ok(())
     }
 

@@ -9,6 +9,7 @@
 
 mod bundle;
 mod event_encoder;
+mod frames;
 mod kernel_events;
 mod kernel_packets;
 mod kernel_symbols;

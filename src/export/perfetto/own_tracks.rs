@@ -1,7 +1,9 @@
-//! Writes the tracks that programs write themselves, as `TrackDescriptor` and `TrackEvent` messages.
+//! Writes the tracks that programs write themselves, as `TrackDescriptor` and `TrackEvent` messages, and the frames
+//! of FrameTimeline, which lie on tracks too.
 
 use std::collections::HashMap;
 
+use super::frames::FrameWriter;
 use super::packet::{FreeIds, packet, timestamp};
 use crate::formats::perfetto::fields::{
     process_descriptor, thread_descriptor, trace_packet, track_descriptor, track_event, track_event_type,
@@ -20,11 +22,17 @@ pub(super) struct OwnTracks {
     uuids: Vec<u64>,
     /// The uuids of threads and processes.
     owners: HashMap<TrackOwner, u64>,
+    frames: FrameWriter,
 }
 
 impl OwnTracks {
     /// Describes a track, and before it the thread or process that it belongs to.
     pub(super) fn track(&mut self, out: &mut Vec<u8>, ids: &mut FreeIds, track: &Track<'_>) {
+        if track.kind == TrackKind::Frames {
+            // Perfetto makes the tracks of frames itself.
+            self.uuids.push(0);
+            return;
+        }
         let sequence = ids.main_sequence;
         let owner = (track.owner != TrackOwner::Machine).then(|| {
             let next = FIRST_OWNER + self.owners.len() as u64;
@@ -59,7 +67,10 @@ impl OwnTracks {
     }
 
     /// Appends an event; `clock` is the clock of its time, a value of the enum `BuiltinClock`.
-    pub(super) fn event(&self, out: &mut Vec<u8>, sequence: u64, event: &TrackEvent<'_>, clock: u64) {
+    pub(super) fn event(&mut self, out: &mut Vec<u8>, sequence: u64, event: &TrackEvent<'_>, clock: u64) {
+        if let TrackEventKind::Frame(frame) = event.kind {
+            return self.frames.frame(out, sequence, event.ts, frame, clock);
+        }
         let Some(uuid) = self.uuids.get(event.track.0 as usize) else { return };
         packet(out, sequence, |out| {
             timestamp(out, event.ts, clock);
@@ -69,6 +80,7 @@ impl OwnTracks {
                     TrackEventKind::End => (track_event_type::SLICE_END, None),
                     TrackEventKind::Instant { name } => (track_event_type::INSTANT, Some(name)),
                     TrackEventKind::Counter(_) => (track_event_type::COUNTER, None),
+                    TrackEventKind::Frame(_) => return,
                 };
                 uint(out, track_event::TYPE, ty);
                 uint(out, track_event::TRACK_UUID, *uuid);

@@ -12,7 +12,7 @@ use crate::export::track_builder::{
     Arrow, ArrowKind, AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel,
     OpenMethod, OwnTrack, Span, Task, Tasks, ThreadState, TrackSink, counter_number,
 };
-use crate::formats::{CounterValue, Event, EventType, Flow, TrackOwner};
+use crate::formats::{CounterValue, Event, EventType, Flow, Frame, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::markers::{ClockSync, Marker};
 use crate::timeline::{MergeSummary, MethodId, MethodName, MethodThread};
@@ -283,6 +283,17 @@ impl TrackSink for Collector {
     fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
         let counter = self.tracks.counter(Role::Own, owner_of(track), Name::Own(track.id, &track.name));
         counter.push(ts, counter_number(value));
+        Ok(())
+    }
+
+    fn frame(&mut self, _: &Tasks, track: &OwnTrack, span: Span, frame: &Frame<'_>) -> io::Result<()> {
+        let role = if frame.actual.is_some() { Role::ActualFrames } else { Role::ExpectedFrames };
+        let jank = frame.actual.map(|actual| actual.jank).filter(|jank| jank.is_jank());
+        let name = jank
+            .map_or_else(|| frame.token().to_string(), |jank| format!("{} {}", frame.token(), jank.text()));
+        let (label, args) = (self.strings.id(name.as_bytes()), self.strings.id(frame.details().as_bytes()));
+        let named = Name::Named(track.name.as_bytes());
+        self.tracks.frames(role, Owner::Process(frame.pid), named).push(span, label, args, frame.is_late());
         Ok(())
     }
 

@@ -15,6 +15,8 @@ const MAX_DEPTH: usize = u16::MAX as usize;
 pub(super) const NO_BEGIN: u8 = 1;
 /// A slice's end was not recorded.
 pub(super) const NO_END: u8 = 2;
+/// A frame was late.
+pub(super) const LATE: u8 = 4;
 
 /// The encodings of columns, as the index names them.
 pub(super) mod encoding {
@@ -220,6 +222,11 @@ impl Spans {
     /// Gives the innermost open slice arguments.
     pub fn set_args(&mut self, args: u32) {
         self.args.extend(self.open.last().map(|number| (*number, args)));
+    }
+
+    /// Gives the slice that was added last arguments.
+    pub fn set_last_args(&mut self, args: u32) {
+        self.args.extend((self.durations.len() as u32).checked_sub(1).map(|number| (number, args)));
     }
 
     /// Begins a call; `cpu` is the thread's CPU time, ns.

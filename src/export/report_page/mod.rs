@@ -6,6 +6,7 @@
 mod blocks;
 mod collector;
 mod columns;
+mod frames;
 mod inclusive;
 mod index;
 mod launch;

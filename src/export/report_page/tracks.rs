@@ -6,6 +6,7 @@ use std::collections::{BinaryHeap, HashMap};
 use super::columns::{
     Arrows, Columns, Counter, Instants, LaneSlice, Losses, NO_BEGIN, NO_END, Spans, States,
 };
+use super::frames::PageFrames;
 use crate::formats::TrackId;
 
 /// What a track belongs to.
@@ -33,6 +34,8 @@ pub(super) enum Role {
     Idle,
     Losses,
     Vsync,
+    ExpectedFrames,
+    ActualFrames,
     Counter,
     Async,
     States,
@@ -56,6 +59,8 @@ impl Role {
             Role::Idle => "idle",
             Role::Losses => "losses",
             Role::Vsync => "vsync",
+            Role::ExpectedFrames => "expected_frames",
+            Role::ActualFrames => "actual_frames",
             Role::Counter => "counter",
             Role::Async => "async",
             Role::States => "states",
@@ -76,6 +81,7 @@ pub(super) enum TrackColumns {
     Slices(Spans),
     Calls(Spans),
     Lanes(Lanes),
+    Frames(PageFrames),
     States(States),
     Instants(Instants),
     Counter(Counter),
@@ -87,7 +93,7 @@ impl TrackColumns {
     /// The kind's name in the index.
     pub fn kind(&self) -> &'static str {
         match self {
-            TrackColumns::Slices(_) | TrackColumns::Lanes(_) => "slices",
+            TrackColumns::Slices(_) | TrackColumns::Lanes(_) | TrackColumns::Frames(_) => "slices",
             TrackColumns::Calls(_) => "calls",
             TrackColumns::States(_) => "states",
             TrackColumns::Instants(_) => "instants",
@@ -101,6 +107,7 @@ impl TrackColumns {
         match self {
             TrackColumns::Slices(spans) | TrackColumns::Calls(spans) => spans,
             TrackColumns::Lanes(lanes) => &lanes.spans,
+            TrackColumns::Frames(frames) => frames.columns(),
             TrackColumns::States(states) => states,
             TrackColumns::Instants(instants) => instants,
             TrackColumns::Counter(counter) => counter,
@@ -231,6 +238,7 @@ impl PageTracks {
     accessor!(instants, Instants, Instants, 3, Instants::default());
     accessor!(counter, Counter, Counter, 4, Counter::default());
     accessor!(losses, Losses, Losses, 5, Losses::default());
+    accessor!(frames, Frames, PageFrames, 6, PageFrames::default());
 
     fn at(
         &mut self,
@@ -286,6 +294,7 @@ impl PageTracks {
     pub fn first(&self) -> Option<u64> {
         let first = |track: &PageTrack| match &track.columns {
             TrackColumns::Lanes(lanes) => lanes.first(),
+            TrackColumns::Frames(frames) => frames.first(),
             other => other.columns().range().map(|(first, _)| first),
         };
         self.list.iter().filter_map(first).min()
@@ -295,6 +304,7 @@ impl PageTracks {
     pub fn last(&self) -> Option<u64> {
         let last = |track: &PageTrack| match &track.columns {
             TrackColumns::Lanes(lanes) => lanes.last(),
+            TrackColumns::Frames(frames) => frames.last(),
             other => other.columns().range().map(|(_, last)| last),
         };
         self.list.iter().filter_map(last).max()
@@ -303,8 +313,10 @@ impl PageTracks {
     /// Ends what is open. `start` and `end` are those of the trace, ns.
     pub fn finish(&mut self, start: u64, end: u64) {
         for track in &mut self.list {
-            if let TrackColumns::Lanes(lanes) = &mut track.columns {
-                lanes.finish(start, end);
+            match &mut track.columns {
+                TrackColumns::Lanes(lanes) => lanes.finish(start, end),
+                TrackColumns::Frames(frames) => frames.finish(),
+                _ => {}
             }
         }
     }

@@ -19,8 +19,8 @@ use std::io;
 pub(super) use self::own_track::{OwnTrack, counter_number};
 use super::thread_names::{NamedThread, ThreadNames};
 use crate::formats::{
-    CounterValue, Event, EventType, EventTypeId, Flow, Head, Order, ProcessInfo, Sink, ThreadInfo, Track,
-    TrackEvent,
+    CounterValue, Event, EventType, EventTypeId, Flow, Frame, Head, Order, OwnedTrackEvent, ProcessInfo,
+    Sink, ThreadInfo, Track, TrackEvent,
 };
 use crate::timeline::{
     DataCounts, DataKind, Edge, EventRole, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
@@ -157,6 +157,9 @@ pub(super) trait TrackSink {
     fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()>;
     /// A value of a program's own counter.
     fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()>;
+    /// A frame of SurfaceFlinger's FrameTimeline. The calls come in the order of the frames' begins, but those whose
+    /// end is not known come last: their span ends with the timeline.
+    fn frame(&mut self, names: &Tasks, track: &OwnTrack, span: Span, frame: &Frame<'_>) -> io::Result<()>;
     /// A flow goes through the event of a track at `ts`. For a slice that has ended the call comes behind
     /// [`TrackSink::track_slice`].
     fn track_flow(&mut self, track: &OwnTrack, ts: u64, flow: Flow) -> io::Result<()> {
@@ -296,6 +299,8 @@ pub(super) struct TrackBuilder<S> {
     method_threads: HashMap<u32, MethodStack>,
     /// Indexed by track.
     own_tracks: Vec<OwnTrack>,
+    /// Frames whose end is not known.
+    open_frames: Vec<OwnedTrackEvent>,
     last_ts: u64,
     /// Ends of slices and interrupts whose begin was not recorded.
     unmatched_ends: u64,
@@ -317,6 +322,7 @@ impl<S: TrackSink> TrackBuilder<S> {
             methods: Vec::new(),
             method_threads: HashMap::new(),
             own_tracks: Vec::new(),
+            open_frames: Vec::new(),
             last_ts: 0,
             unmatched_ends: 0,
         }
@@ -450,6 +456,7 @@ impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
         self.close_losses(end)?;
         self.close_slices(end)?;
         self.close_track_slices(end)?;
+        self.close_frames(end)?;
         self.close_thread_states(end)?;
         self.close_interrupts(end)?;
         self.sink.finish(&self.tasks, summary)

@@ -4,7 +4,7 @@ use std::io;
 
 use super::own_track::OwnTrack;
 use super::{Span, TrackBuilder, TrackSink};
-use crate::formats::{Track, TrackEvent, TrackEventKind, TrackOwner};
+use crate::formats::{OwnedTrackEvent, Track, TrackEvent, TrackEventKind, TrackOwner};
 
 impl<S: TrackSink> TrackBuilder<S> {
     pub(super) fn add_track(&mut self, track: &Track<'_>) {
@@ -42,6 +42,14 @@ impl<S: TrackSink> TrackBuilder<S> {
             }
             TrackEventKind::Instant { name } => self.sink.track_instant(track, event.ts, name)?,
             TrackEventKind::Counter(value) => self.sink.track_counter(track, event.ts, value)?,
+            TrackEventKind::Frame(frame) => match frame.end {
+                Some(end) => {
+                    self.last_ts = self.last_ts.max(end);
+                    let span = Span { start: event.ts, end, open: false };
+                    self.sink.frame(&self.tasks, track, span, frame)?;
+                }
+                None => self.open_frames.push(OwnedTrackEvent::new(event)),
+            },
         }
         for flow in event.flows {
             self.sink.track_flow(track, event.ts, *flow)?;
@@ -56,6 +64,19 @@ impl<S: TrackSink> TrackBuilder<S> {
                 let depth = track.open.len();
                 self.sink.track_slice(track, Span { start, end, open: true }, &name, depth)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Passes on the frames whose end is not known. They end at `end`.
+    pub(super) fn close_frames(&mut self, end: u64) -> io::Result<()> {
+        for open in std::mem::take(&mut self.open_frames) {
+            open.with_event(|event| {
+                let track = self.own_tracks.get(event.track.0 as usize);
+                let (TrackEventKind::Frame(frame), Some(track)) = (event.kind, track) else { return Ok(()) };
+                let span = Span { start: event.ts, end: end.max(event.ts), open: true };
+                self.sink.frame(&self.tasks, track, span, frame)
+            })?;
         }
         Ok(())
     }

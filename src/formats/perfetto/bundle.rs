@@ -35,6 +35,8 @@ pub(super) enum EventContent<'a> {
     LostEvents,
     /// The track event with this number.
     Track(u32),
+    /// The frame with this number.
+    Frame(u32),
 }
 
 /// The fields of a bundle that are not events.

@@ -28,6 +28,7 @@ pub(crate) mod trace_packet {
     pub(crate) const TIMESTAMP_CLOCK_ID: u32 = 58;
     pub(crate) const TRACE_PACKET_DEFAULTS: u32 = 59;
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
+    pub(crate) const FRAME_TIMELINE_EVENT: u32 = 76;
     pub(crate) const ZSTD_COMPRESSED_PACKETS: u32 = 133;
 }
 
@@ -326,6 +327,62 @@ pub(crate) mod ftrace_config {
 pub(crate) mod process_stats_config {
     pub(crate) const SCAN_ALL_PROCESSES_ON_START: u32 = 2;
     pub(crate) const RECORD_THREAD_NAMES: u32 = 3;
+}
+
+/// `FrameTimelineEvent`.
+pub(crate) mod frame_timeline_event {
+    pub(crate) const EXPECTED_DISPLAY_FRAME_START: u32 = 1;
+    pub(crate) const ACTUAL_DISPLAY_FRAME_START: u32 = 2;
+    pub(crate) const EXPECTED_SURFACE_FRAME_START: u32 = 3;
+    pub(crate) const ACTUAL_SURFACE_FRAME_START: u32 = 4;
+    pub(crate) const FRAME_END: u32 = 5;
+}
+
+/// `ExpectedDisplayFrameStart`.
+pub(crate) mod expected_display_frame_start {
+    pub(crate) const COOKIE: u32 = 1;
+    pub(crate) const TOKEN: u32 = 2;
+    pub(crate) const PID: u32 = 3;
+}
+
+/// `ActualDisplayFrameStart`.
+pub(crate) mod actual_display_frame_start {
+    pub(crate) const COOKIE: u32 = 1;
+    pub(crate) const TOKEN: u32 = 2;
+    pub(crate) const PID: u32 = 3;
+    pub(crate) const PRESENT_TYPE: u32 = 4;
+    pub(crate) const ON_TIME_FINISH: u32 = 5;
+    pub(crate) const GPU_COMPOSITION: u32 = 6;
+    pub(crate) const JANK_TYPE: u32 = 7;
+    pub(crate) const PREDICTION_TYPE: u32 = 8;
+}
+
+/// `ExpectedSurfaceFrameStart`.
+pub(crate) mod expected_surface_frame_start {
+    pub(crate) const COOKIE: u32 = 1;
+    pub(crate) const TOKEN: u32 = 2;
+    pub(crate) const DISPLAY_FRAME_TOKEN: u32 = 3;
+    pub(crate) const PID: u32 = 4;
+    pub(crate) const LAYER_NAME: u32 = 5;
+}
+
+/// `ActualSurfaceFrameStart`.
+pub(crate) mod actual_surface_frame_start {
+    pub(crate) const COOKIE: u32 = 1;
+    pub(crate) const TOKEN: u32 = 2;
+    pub(crate) const DISPLAY_FRAME_TOKEN: u32 = 3;
+    pub(crate) const PID: u32 = 4;
+    pub(crate) const LAYER_NAME: u32 = 5;
+    pub(crate) const PRESENT_TYPE: u32 = 6;
+    pub(crate) const ON_TIME_FINISH: u32 = 7;
+    pub(crate) const GPU_COMPOSITION: u32 = 8;
+    pub(crate) const JANK_TYPE: u32 = 9;
+    pub(crate) const PREDICTION_TYPE: u32 = 10;
+}
+
+/// `FrameEnd`.
+pub(crate) mod frame_end {
+    pub(crate) const COOKIE: u32 = 1;
 }
 
 /// `TraceConfig.BufferConfig.FillPolicy`.

@@ -7,6 +7,9 @@ mod bundle;
 mod event_decoder;
 pub(crate) mod event_table;
 pub(crate) mod fields;
+mod frame_timeline;
+#[cfg(test)]
+mod frame_timeline_tests;
 pub(crate) mod packet_types;
 pub(crate) mod packets;
 mod read;

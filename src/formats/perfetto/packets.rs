@@ -143,7 +143,8 @@ pub(super) struct PacketIndex<'a> {
     pub(super) losses: KernelLosses,
     /// How many packets of each type there are.
     pub(super) types: PacketTypes,
-    pub(super) track_events: u64,
+    /// Whether there are packets whose events lie on tracks.
+    pub(super) has_tracks: bool,
     /// Packets with a method trace.
     pub(super) method_traces: Vec<&'a [u8]>,
     /// The clocks of the machine that packets or defaults name for their timestamps.
@@ -191,7 +192,7 @@ impl<'a> PacketIndex<'a> {
                         let clock = last_value(body, trace_packet_defaults::TIMESTAMP_CLOCK_ID);
                         out.named_clocks.extend(clock.map(WireValue::number));
                     }
-                    trace_packet::TRACK_EVENT => out.track_events += 1,
+                    trace_packet::TRACK_EVENT | trace_packet::FRAME_TIMELINE_EVENT => out.has_tracks = true,
                     trace_packet::TRUSTED_PACKET_SEQUENCE_ID => sequence = value.number(),
                     trace_packet::SEQUENCE_FLAGS => {
                         is_cleared |= value.number() & sequence_flags::INCREMENTAL_STATE_CLEARED != 0;

@@ -1,5 +1,5 @@
-//! Reads the kernel events and the track events of a Perfetto trace, its processes and threads, its clocks
-//! and its losses.
+//! Reads the kernel events, the track events and the frames of a Perfetto trace, its processes and threads, its
+//! clocks and its losses.
 //!
 //! Packets of other data sources are named and counted in the report ([`ReadReport::unread`]), but not read.
 
@@ -10,6 +10,7 @@ use std::io;
 use super::bundle::{self, BundleEvent, EventContent};
 use super::event_decoder::{DecodedValues, EventDecoder, sched_switch_value};
 use super::fields::ftrace_event;
+use super::frame_timeline::PlacedFrame;
 use super::packet_types;
 use super::packets::{IndexedBundle, PacketIndex, method_trace_payload, unpack};
 use super::track_clocks::{MachineClocks, machine_clock};
@@ -113,9 +114,9 @@ impl Recording for PerfettoRecording<'_> {
         let index = PacketIndex::of(&self.streams, &mut report);
         index.send_names(sink)?;
         let mut clocks = MachineClocks::new(self.head.clock, &self.head.snapshots);
-        let track_events = match index.track_events {
-            0 => TrackEvents::default(),
-            _ => track_events::read(&self.streams, index.track_descriptors(), &mut clocks),
+        let track_events = match index.has_tracks {
+            true => track_events::read(&self.streams, index.track_descriptors(), &mut clocks),
+            false => TrackEvents::default(),
         };
         for track in &track_events.table.tracks {
             sink.track(track)?;
@@ -178,13 +179,11 @@ impl<'a> PerfettoReader<'_, 'a> {
             self.report.damage.push(Damage { offset: 0, what });
         }
         // Behind the kernel's events of the same time; among themselves in the order of the file.
+        let on_track = |ts, content| BundleEvent { ts, cpu: u32::MAX, symbols: 0, content };
         let tracks = self.track_events.events.iter().enumerate();
-        events.extend(tracks.map(|(number, event)| BundleEvent {
-            ts: event.ts,
-            cpu: u32::MAX,
-            symbols: 0,
-            content: EventContent::Track(number as u32),
-        }));
+        events.extend(tracks.map(|(number, e)| on_track(e.ts, EventContent::Track(number as u32))));
+        let frames = self.track_events.frames.list.iter().enumerate();
+        events.extend(frames.map(|(number, f)| on_track(f.ts, EventContent::Frame(number as u32))));
         events.sort_by_key(|e| (e.ts, e.cpu));
         drop(pass);
         self.bytes_per_event = bytes / (events.len() as u64).max(1);
@@ -205,12 +204,23 @@ impl<'a> PerfettoReader<'_, 'a> {
             TrackEventKind::End => {}
             TrackEventKind::Instant { .. } => counts.instants += 1,
             TrackEventKind::Counter(_) => counts.counter_values += 1,
+            TrackEventKind::Frame(_) => {}
         }
         self.report.cover(event.ts);
         let (first, count) = (event.flows.0 as usize, event.flows.1 as usize);
         let flows = all.flows.get(first..first.saturating_add(count)).unwrap_or(&[]);
         let PlacedTrackEvent { ts, track, kind, thread_ns, .. } = *event;
         self.sink.track_event(&TrackEvent { ts, track, kind, thread_ns, flows })
+    }
+
+    fn frame(&mut self, number: u32) -> io::Result<()> {
+        let Some(placed) = self.track_events.frames.list.get(number as usize) else { return Ok(()) };
+        let PlacedFrame { ts, track, frame } = placed;
+        self.report.track_events.frames += 1;
+        self.report.cover(*ts);
+        frame.end.iter().for_each(|end| self.report.cover(*end));
+        let kind = TrackEventKind::Frame(frame);
+        self.sink.track_event(&TrackEvent { ts: *ts, track: *track, kind, thread_ns: None, flows: &[] })
     }
 
     fn send_all(&mut self, events: &[BundleEvent<'a>], index: &PacketIndex<'a>) -> io::Result<()> {
@@ -225,6 +235,7 @@ impl<'a> PerfettoReader<'_, 'a> {
                     self.sink.lost(event.cpu, None)?;
                 }
                 EventContent::Track(number) => self.track_event(number)?,
+                EventContent::Frame(number) => self.frame(number)?,
                 EventContent::Whole(message) => {
                     let symbols = index.symbols.get(event.symbols as usize).filter(|s| !s.is_empty());
                     self.whole_event(event, message, &mut values, symbols)?;
@@ -354,11 +365,28 @@ impl<'a> PerfettoReader<'_, 'a> {
         let events = self.track_events;
         note(events.skipped, "track events are left out: packets of their sequence that they need are lost");
         note(events.timeless, "track events are left out: nothing relates their clock to another one");
+        let frames = &events.frames;
+        note(frames.unfinished(), "frames of FrameTimeline do not end in the trace");
+        note(
+            frames.ends_alone,
+            "ends of FrameTimeline's frames are left out: the trace has no begin of theirs",
+        );
+        note(
+            frames.bad_times,
+            "packets of FrameTimeline are left out: their time is negative or far too large",
+        );
         note(events.annotations, "debug annotations of track events are not read");
         for (id, count) in &clocks.unrelated {
             let clock = machine_clock(*id).map_or_else(|| format!("clock {id}"), |clock| clock.to_string());
             let what = format!("times are in {clock}, and are taken as they are: no clock snapshot has it");
             note(*count, &what);
+        }
+        if frames.malformed > 0 {
+            let what = format!(
+                "{} packets of FrameTimeline are left out: a cookie, a token or a process is missing",
+                frames.malformed
+            );
+            self.report.damage.push(Damage { offset: 0, what });
         }
         self.report.lost_anywhere += events.skipped + events.timeless;
         note(

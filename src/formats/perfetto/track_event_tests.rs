@@ -45,6 +45,7 @@ impl Sink for TrackLog {
             TrackEventKind::Instant { name } => format!("!{}", text(name)),
             TrackEventKind::Counter(CounterValue::Int(value)) => format!("={value}"),
             TrackEventKind::Counter(CounterValue::Double(value)) => format!("={value:?}"),
+            TrackEventKind::Frame(frame) => format!("{frame:?}"),
         };
         let flows =
             event.flows.iter().map(|flow| format!(" {}{}", if flow.ends { '>' } else { '~' }, flow.id));

@@ -1,4 +1,5 @@
-//! Reads `TrackEvent` packets: resolves what they leave to the state of their packet sequence.
+//! Reads `TrackEvent` packets, and finds the other packets whose events lie on tracks: resolves what they leave to
+//! the state of their packet sequence.
 //!
 //! A packet sequence interns names, and sets defaults, until a packet clears this state. A packet that needs
 //! the state after a packet of the sequence was lost cannot be read, and is counted
@@ -11,6 +12,7 @@ use super::fields::{
     builtin_clock, event_name, interned_data, legacy_event, sequence_flags, thread_descriptor, trace,
     trace_packet, trace_packet_defaults, track_event, track_event_defaults, track_event_type,
 };
+use super::frame_timeline::{FramePackets, Frames};
 use super::track_clocks::{CustomClocks, FIRST_CUSTOM_CLOCK, MachineClocks, number};
 use super::track_table::{DescribedThread, TrackKey, TrackTable, described_thread};
 use super::wire::read::{WireValue, fields, last_value};
@@ -35,6 +37,8 @@ pub(super) struct TrackEvents<'a> {
     /// In the order of the file.
     pub(super) events: Vec<PlacedTrackEvent<'a>>,
     pub(super) flows: Vec<Flow>,
+    /// The frames of SurfaceFlinger.
+    pub(super) frames: Frames<'a>,
     pub(super) table: TrackTable<'a>,
     /// Events that need packets which were lost.
     pub(super) skipped: u64,
@@ -83,6 +87,7 @@ struct PacketParts<'a> {
     snapshot: Option<&'a [u8]>,
     thread: Option<&'a [u8]>,
     event: Option<&'a [u8]>,
+    frame: Option<&'a [u8]>,
 }
 
 impl<'a> PacketParts<'a> {
@@ -101,6 +106,7 @@ impl<'a> PacketParts<'a> {
                 trace_packet::CLOCK_SNAPSHOT => parts.snapshot = Some(value.bytes()),
                 trace_packet::THREAD_DESCRIPTOR => parts.thread = Some(value.bytes()),
                 trace_packet::TRACK_EVENT => parts.event = Some(value.bytes()),
+                trace_packet::FRAME_TIMELINE_EVENT => parts.frame = Some(value.bytes()),
                 _ => {}
             }
         }
@@ -113,6 +119,7 @@ struct TrackEventReader<'a, 'c> {
     clocks: &'c mut MachineClocks,
     custom: CustomClocks,
     sequences: HashMap<u64, SequenceState<'a>>,
+    frames: FramePackets<'a>,
     out: TrackEvents<'a>,
 }
 
@@ -127,6 +134,7 @@ pub(super) fn read<'a>(
         clocks,
         custom: CustomClocks::default(),
         sequences: HashMap::new(),
+        frames: FramePackets::default(),
         out: TrackEvents::default(),
     };
     descriptors.for_each(|descriptor| reader.out.table.describe(descriptor));
@@ -135,6 +143,7 @@ pub(super) fn read<'a>(
         progress::advance(packet.bytes().len() as u64);
         reader.packet(&PacketParts::of(packet.bytes()));
     }
+    reader.out.frames = reader.frames.join(&mut reader.out.table);
     reader.out
 }
 
@@ -170,7 +179,7 @@ impl<'a> TrackEventReader<'a, '_> {
             self.custom.learn(packet.sequence, snapshot);
         }
         if packet.flags & sequence_flags::NEEDS_INCREMENTAL_STATE != 0 && !is_valid {
-            self.out.skipped += u64::from(packet.event.is_some());
+            self.out.skipped += u64::from(packet.event.or(packet.frame).is_some());
             return;
         }
         // A clock whose timestamps are differences advances with every packet. A snapshot sets it.
@@ -184,6 +193,12 @@ impl<'a> TrackEventReader<'a, '_> {
         });
         if let Some(event) = packet.event {
             self.event(packet.sequence, time, event);
+        }
+        if let Some(frame) = packet.frame {
+            match time {
+                Some((id, ts)) => self.frames.push(self.clocks.convert(id, ts), frame),
+                None => self.out.timeless += 1,
+            }
         }
     }
 

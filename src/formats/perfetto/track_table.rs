@@ -16,6 +16,10 @@ pub(crate) const METHOD_TRACK: &str = "Java methods";
 /// was recorded, so it is not read: the next conversion tells it anew.
 pub(crate) const INPUTS_TRACK: &str = "tracebridge: inputs and their clocks";
 
+/// The names of the tracks of frames, which Perfetto's tools give them too.
+const EXPECTED_FRAMES_TRACK: &[u8] = b"Expected Timeline";
+const ACTUAL_FRAMES_TRACK: &[u8] = b"Actual Timeline";
+
 /// A thread as a `ThreadDescriptor` describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct DescribedThread {
@@ -56,6 +60,8 @@ pub(super) enum TrackKey<'a> {
     Thread(DescribedThread),
     /// An asynchronous slice of Chrome's old kind: its process, id and name.
     Async(Option<i32>, u64, &'a [u8]),
+    /// Frames of a process, and whether they are actual and not expected ones.
+    Frames(i32, bool),
 }
 
 /// Everything about the tracks of a trace.
@@ -136,6 +142,11 @@ impl<'a> TrackTable<'a> {
             TrackKey::Async(pid, _, name) => {
                 track.name = name;
                 track.owner = pid.map_or(TrackOwner::Machine, TrackOwner::Process);
+            }
+            TrackKey::Frames(pid, is_actual) => {
+                track.name = if is_actual { ACTUAL_FRAMES_TRACK } else { EXPECTED_FRAMES_TRACK };
+                track.owner = TrackOwner::Process(pid);
+                track.kind = TrackKind::Frames;
             }
             TrackKey::Uuid(uuid) => {
                 let own = self.described.get(&uuid);

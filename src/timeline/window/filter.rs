@@ -5,8 +5,8 @@ use std::io;
 
 use super::state::State;
 use crate::formats::{
-    CounterValue, CpuCount, Event, EventType, EventTypeId, Order, SinkAdapter, Track, TrackEvent,
-    TrackEventKind,
+    CounterValue, CpuCount, Event, EventType, EventTypeId, Frame, Order, OwnedTrackEvent, SinkAdapter, Track,
+    TrackEvent, TrackEventKind,
 };
 use crate::timeline::content_counter::{ContentCounter, CountedType};
 use crate::timeline::event_role::EventRole;
@@ -15,7 +15,7 @@ use crate::timeline::summary::{MergeSummary, Window};
 
 /// Passes on what overlaps a part of a timeline. Slices, calls, states and counters that began before the
 /// part begin with it: the events that set them are passed on with the time of its begin. Calls that end
-/// behind it end with it.
+/// behind it end with it, and frames that end behind it have no end.
 pub struct WindowFilter<'a> {
     to: &'a mut dyn TimelineSink,
     window: Window,
@@ -57,6 +57,8 @@ struct TrackStack {
     track: crate::formats::TrackId,
     open: Vec<Vec<u8>>,
     counter: Option<CounterValue>,
+    /// Frames that began before the part and end in it or behind it.
+    frames: Vec<OwnedTrackEvent>,
     begun: bool,
 }
 
@@ -207,6 +209,9 @@ impl TrackStack {
         for kind in begins.chain(self.counter.map(TrackEventKind::Counter)) {
             to.track_event(&TrackEvent { ts, track: self.track, kind, thread_ns: None, flows: &[] })?;
         }
+        for frame in std::mem::take(&mut self.frames) {
+            frame.with_event(|event| to.track_event(&TrackEvent { ts, ..*event }))?;
+        }
         Ok(())
     }
 }
@@ -244,18 +249,35 @@ impl<'a> SinkAdapter for WindowFilter<'a> {
     }
 
     fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
-        self.tracks.push(TrackStack { track: track.id, open: Vec::new(), counter: None, begun: false });
+        let (open, frames) = (Vec::new(), Vec::new());
+        self.tracks.push(TrackStack { track: track.id, open, counter: None, frames, begun: false });
         self.to.track(track)
     }
 
     fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
         let Some(track) = self.tracks.get_mut(event.track.0 as usize) else { return Ok(()) };
+        let cut_frame;
+        let mut event = *event;
+        if let TrackEventKind::Frame(frame) = event.kind {
+            cut_frame = Frame { end: frame.end.filter(|end| *end <= self.window.to), ..*frame };
+            let is_before = frame.end.is_some_and(|end| end < self.window.from);
+            event.kind = TrackEventKind::Frame(&cut_frame);
+            if event.ts < self.window.from {
+                // Without an end it is not known whether the frame reaches the part.
+                if frame.end.is_some() && !is_before {
+                    self.counter.track_event(&event.kind);
+                    track.frames.push(OwnedTrackEvent::new(&event));
+                }
+                return Ok(());
+            }
+        }
+        let event = &event;
         if event.ts < self.window.from {
             match event.kind {
                 TrackEventKind::Begin { name } => track.open.push(name.to_vec()),
                 TrackEventKind::End => _ = track.open.pop(),
                 TrackEventKind::Counter(value) => track.counter = Some(value),
-                TrackEventKind::Instant { .. } => {}
+                TrackEventKind::Instant { .. } | TrackEventKind::Frame(_) => {}
             }
             return Ok(());
         }

@@ -58,6 +58,8 @@ export type TrackRole =
   | "frequency"
   | "idle"
   | "vsync"
+  | "expected_frames"
+  | "actual_frames"
   | "losses"
   | "wakeup"
   | "binder"
@@ -130,7 +132,7 @@ export interface ComparisonRow {
 
 const DIRECTORY_ID = "tracebridge-directory";
 const BLOCK_PREFIX = "tracebridge-block:";
-const VERSION = 3;
+const VERSION = 4;
 const CUT = "The file may have been cut while it was copied.";
 
 /** The page's directory. Throws an Error with a sentence for people where the page holds none that fits. */

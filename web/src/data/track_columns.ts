@@ -50,6 +50,8 @@ export interface ArrowColumns {
 
 export const FLAG_NO_BEGIN = 1;
 export const FLAG_NO_END = 2;
+/** A frame was late. */
+export const FLAG_LATE = 4;
 
 /** The columns of a track, by its kind. */
 export interface TrackColumns {

@@ -17,6 +17,8 @@ const NAMES: Record<TrackRole, string> = {
   frequency: "CPU frequency changes",
   idle: "CPU idle changes",
   vsync: "VSYNC",
+  expected_frames: "Expected frames",
+  actual_frames: "Actual frames",
   losses: "Losses",
   wakeup: "Wake-ups",
   binder: "Binder transactions",

@@ -67,6 +67,9 @@ const blend = (a: Rgb, b: Rgb, part: number): Rgb => a.map((v, i) => v + (b[i] -
 
 export const pack = (color: string): number => packRgb(rgb(color));
 
+/** A late frame: a red that dark text can be read on. */
+export const LATE_FRAME = pack("#e8505b");
+
 /** A packed colour for a style sheet. */
 export const unpack = (color: number): string => `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`;
 

@@ -1,8 +1,8 @@
 // What the page says about an item: under the pointer, and to screen readers.
 
 import { upperBound } from "../data/search_sorted";
-import { hasSpans, hasStates, type StateTrack } from "../data/trace";
-import { FLAG_NO_BEGIN, FLAG_NO_END, type SpanColumns } from "../data/track_columns";
+import { hasSpans, hasStates, isFrames, type StateTrack } from "../data/trace";
+import { FLAG_LATE, FLAG_NO_BEGIN, FLAG_NO_END, type SpanColumns } from "../data/track_columns";
 import type { Selection } from "../store";
 import { visibleName } from "../ui/text";
 import { itemTimes } from "./layout";
@@ -91,7 +91,7 @@ export function details(model: Model, selection: Selection, pointer: number | nu
     lines.push(["Duration", formatDuration(end - start)]);
     if (track.role === "running" && thread?.[item]) {
       title = threadOfProcess(model, thread[item] - 1);
-    } else {
+    } else if (!isFrames(track.role)) {
       lines.push(["Self", formatDuration(selfTime(track.spans, item))]);
       const running = track.thread === null ? null : runningTime(model, track.thread, start, end);
       if (cpu) lines.push(["CPU time", formatDuration(cpu[item])]);
@@ -101,10 +101,11 @@ export function details(model: Model, selection: Selection, pointer: number | nu
       }
       lines.push(["Depth", String(depth[item])]);
     }
-    if (args?.[item]) lines.push(["Arguments", cut(strings[args[item] - 1])]);
+    if (args?.[item]) lines.push([isFrames(track.role) ? "Frame" : "Arguments", cut(strings[args[item] - 1])]);
     const flag = flags?.[item] ?? 0;
     if (flag & FLAG_NO_BEGIN) lines.push(["Note", "its begin was not recorded"]);
     if (flag & FLAG_NO_END) lines.push(["Note", "its end was not recorded"]);
+    if (flag & FLAG_LATE) lines.push(["Note", "the frame was late"]);
     if (track.kind === "calls" && trace.methods) {
       const method = track.spans.label[item];
       lines.push(["Signature", cut(strings[trace.methods.signature[method]])]);

@@ -171,6 +171,10 @@ export class Drawing {
         this.text(stack, item, x0 / ratio, x1 / ratio, top, lineHeight, scene);
       this.line.set(this.template);
       stack.row(level).paint(this.line, from, pixel, stack.key, palette, tall ? MIN_TEXT_PX * ratio : Infinity, text);
+      const late = stack.late?.[level];
+      if (late && found === null) {
+        late.paint(this.line, from, pixel, stack.key, model.late(stack.space), Infinity, nothing);
+      }
       marked?.[level]?.paint(this.line, from, pixel, stack.key, model.palette(stack.space), Infinity, nothing);
       this.put(top, tall ? lineHeight - 1 : lineHeight, scene);
       const marks = underlined?.[level];

@@ -1,9 +1,9 @@
 // What the timeline computes once for a trace: stacks, colours, frames, the VSYNC period, and the overall
 // activity.
 
-import { hasSpans, type SpanTrack, type Trace, type Track } from "../data/trace";
+import { hasSpans, isFrames, type SpanTrack, type Trace, type Track } from "../data/trace";
 import type { LossColumns } from "../data/track_columns";
-import { deal, faded, mix, readTheme, stateColor, threadColors, type Theme, unpack } from "./colors";
+import { deal, faded, LATE_FRAME, mix, readTheme, stateColor, threadColors, type Theme, unpack } from "./colors";
 import { Intervals } from "./intervals";
 import { type KeySpace, Stack } from "./stack";
 
@@ -153,6 +153,12 @@ export class Model {
     return (colors.dim[space] ??= faded(colors.palettes[space], colors.theme));
   }
 
+  /** The palette of late frames: one colour. */
+  late(space: KeySpace): Uint32Array {
+    return (this.latePalettes[space] ??= new Uint32Array(this.dealt[space].length).fill(LATE_FRAME));
+  }
+  private readonly latePalettes: Partial<Record<KeySpace, Uint32Array>> = {};
+
   /** The frames that the threads of a process drew, or null where it has no such markers. */
   framesOf(process: number): Frames | null {
     let frames = this.frames.get(process);
@@ -241,7 +247,9 @@ export class Model {
     const bucket = Math.max(duration, 1) / ACTIVITY_BUCKETS;
     const spanTracks = tracks.filter(hasSpans);
     const running = spanTracks.filter(({ role }) => role === "running");
-    for (const { spans } of running.length > 0 ? running : spanTracks) {
+    // What was expected of frames is no activity, and frames wait most of their time.
+    const active = running.length > 0 ? running : spanTracks.filter(({ role }) => !isFrames(role));
+    for (const { spans } of active) {
       for (let i = 0; i < spans.start.length; i++) {
         if (spans.depth[i] > 0) continue;
         const end = Math.min(spans.end[i], duration);

@@ -6,10 +6,12 @@ import {
   hasCounter,
   hasSpans,
   hasStates,
+  isFrames,
   type SpanTrack,
   type StateTrack,
   type Track,
 } from "../data/trace";
+import { FLAG_LATE } from "../data/track_columns";
 import { counted } from "../ui/text";
 import type { Intervals } from "./intervals";
 import type { Frames, Model } from "./model";
@@ -240,10 +242,12 @@ class RowBuilder {
         [{ kind: "frames", frames, height: 14 }],
       );
     }
+    const tracks = process === null ? [] : this.model.byProcess[process];
+    // What was expected stands above what was.
+    for (const track of tracks) if (isFrames(track.role)) this.track(track, process);
     this.threads(id, threads);
     if (process === null) return;
-    const tracks = this.model.byProcess[process];
-    for (const track of tracks) if (!track.counter) this.track(track, process);
+    for (const track of tracks) if (!track.counter && !isFrames(track.role)) this.track(track, process);
     this.counters(
       id,
       tracks.filter((track) => track.counter),
@@ -319,7 +323,7 @@ class RowBuilder {
         kind: "row",
         label: name || track.role,
         indent,
-        detail: track.counter ? track.unit : "",
+        detail: this.trackDetail(track),
         open: nested ? open : null,
         thread: track.thread,
         process,
@@ -327,6 +331,13 @@ class RowBuilder {
       },
       [nested ? this.stack([nested], open) : this.plain(track)],
     );
+  }
+
+  private trackDetail(track: Track): string {
+    if (track.counter) return track.unit;
+    if (track.role !== "actual_frames" || !hasSpans(track)) return "";
+    const late = track.spans.flags?.reduce((sum, flag) => sum + (flag & FLAG_LATE ? 1 : 0), 0) ?? 0;
+    return `${late} of ${track.count} late`;
   }
 
   private counters(id: string, counters: Track[], process: number | null): void {

@@ -3,6 +3,7 @@
 
 import { byTime, drawnLevels } from "../data/joined_spans";
 import type { SpanTrack } from "../data/trace";
+import { FLAG_LATE } from "../data/track_columns";
 import { Intervals } from "./intervals";
 
 /** Where a stack's items take their names and colours from. `joint`: names first, then methods. */
@@ -23,6 +24,7 @@ export class Stack {
   /** The items sorted by level, and where each level begins. */
   private byLevel: { order: Uint32Array; offsets: Uint32Array } | null = null;
   private readonly rows: (Intervals | undefined)[] = [];
+  private lateLevels: (Intervals | null)[] | null = null;
 
   /** `names`: how many names there are, which is where the methods begin in a joint key space. */
   constructor(
@@ -86,15 +88,21 @@ export class Stack {
 
   /** For each level the items whose key `wanted` has marked; null for a level without any. */
   marked(wanted: Uint8Array): (Intervals | null)[] {
+    return this.chosen((item) => wanted[this.key[item]] === 1);
+  }
+
+  /** For each level the frames that were late; null where no track is of frames. */
+  get late(): (Intervals | null)[] | null {
+    const [{ role, spans }] = this.tracks;
+    if (role !== "actual_frames") return null;
+    return (this.lateLevels ??= this.chosen((item) => ((spans.flags?.[item] ?? 0) & FLAG_LATE) !== 0));
+  }
+
+  /** For each level the items that `wanted` wants; null for a level without any. */
+  private chosen(wanted: (item: number) => boolean): (Intervals | null)[] {
     return Array.from({ length: this.levels }, (_, level) => {
-      const row = this.items(level);
-      let count = 0;
-      for (let i = 0; i < row.length; i++) count += wanted[this.key[row[i]]];
-      if (count === 0) return null;
-      const found = new Uint32Array(count);
-      let at = 0;
-      for (let i = 0; i < row.length; i++) if (wanted[this.key[row[i]]]) found[at++] = row[i];
-      return new Intervals(this.start, this.end, found);
+      const found = this.items(level).filter(wanted);
+      return found.length === 0 ? null : new Intervals(this.start, this.end, found);
     });
   }
 

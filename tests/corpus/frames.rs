@@ -1,0 +1,173 @@
+//! Compares the frames of SurfaceFlinger that are read, and those in outputs, with what Perfetto's trace processor
+//! answers about the same trace.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tracebridge::formats::{Event, EventType, Order, Sink, TrackEvent, TrackEventKind, perfetto};
+
+const TRACE: &str = "launches/android_jank_cuj.pftrace";
+
+/// A frame's begin and length in ns, and its other values by the names of Perfetto's table.
+type FrameRow = (u64, u64, BTreeMap<String, String>);
+
+/// The frames of a trace.
+#[derive(Default)]
+struct FrameRows {
+    actual: Vec<FrameRow>,
+    expected: Vec<(u64, u64, i64)>,
+}
+
+impl Sink for FrameRows {
+    fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        let TrackEventKind::Frame(frame) = event.kind else { return Ok(()) };
+        let dur = frame.end.unwrap() - event.ts;
+        let Some(actual) = frame.actual else {
+            self.expected.push((event.ts, dur, frame.token()));
+            return Ok(());
+        };
+        let null = || "[NULL]".to_owned();
+        let layer = |_| String::from_utf8(frame.layer().to_vec()).unwrap();
+        let values = [
+            ("name", frame.token().to_string()),
+            ("display_frame_token", frame.display_token.to_string()),
+            ("surface_frame_token", frame.surface.map_or_else(null, |surface| surface.token.to_string())),
+            ("layer_name", frame.surface.map_or_else(null, layer)),
+            ("present_type", actual.present.text().to_owned()),
+            ("on_time_finish", u8::from(actual.on_time_finish).to_string()),
+            ("gpu_composition", u8::from(actual.gpu_composition).to_string()),
+            ("jank_type", actual.jank.text()),
+            ("prediction_type", actual.prediction.text().to_owned()),
+        ];
+        let values = values.map(|(name, value)| (name.to_owned(), value));
+        self.actual.push((event.ts, dur, BTreeMap::from(values)));
+        Ok(())
+    }
+}
+
+fn frames_of(path: &Path) -> FrameRows {
+    let mut rows = FrameRows::default();
+    let report = perfetto::read(&std::fs::read(path).unwrap(), Order::Time, &mut rows).unwrap();
+    assert_eq!(report.track_events.frames as usize, rows.actual.len() + rows.expected.len());
+    rows
+}
+
+/// The rows of Perfetto's table of actual frames, sorted.
+fn answers(corpus: &Path) -> Vec<FrameRow> {
+    let text = std::fs::read_to_string(corpus.join(format!("{TRACE}.answers.json"))).unwrap();
+    let answers: Value = serde_json::from_str(&text).unwrap();
+    let row = |row: &Value| {
+        let mut values: BTreeMap<String, String> = serde_json::from_value(row.clone()).unwrap();
+        let mut number = |name: &str| values.remove(name).unwrap().parse().unwrap();
+        (number("ts"), number("dur"), values)
+    };
+    let mut rows: Vec<FrameRow> = answers["frame_timeline"].as_array().unwrap().iter().map(row).collect();
+    rows.sort();
+    rows
+}
+
+/// The trace, or `None` where the corpus is not there.
+fn trace() -> Option<(PathBuf, PathBuf)> {
+    let corpus = support::corpus()?;
+    let trace = corpus.join(TRACE);
+    Some((corpus, trace))
+}
+
+/// Converts the trace, and returns the output and the summary.
+fn convert(trace: &Path, args: &[&str], out: &Path) -> Value {
+    let mut command = support::tracebridge();
+    command.args(["convert", "--json"]).args(args).arg(trace).arg("-o").arg(out);
+    command.run().exited_with_one_of(&[0, 3]).json()
+}
+
+#[test]
+fn each_frame_is_the_one_that_perfettos_trace_processor_finds() {
+    let Some((corpus, trace)) = trace() else { return };
+    let mut frames = frames_of(&trace);
+    frames.actual.sort();
+    let want = answers(&corpus);
+    assert_eq!(want.len(), 24);
+    for (found, want) in frames.actual.iter().zip(&want) {
+        assert_eq!(found, want);
+    }
+    assert_eq!(frames.actual.len(), want.len());
+    // Each begin of an expected frame in the file: 7 of the display, 15 of the app.
+    assert_eq!(frames.expected.len(), 22);
+    assert!(frames.expected.contains(&(600_000_000, 20_000_000, 140)));
+    assert!(frames.expected.contains(&(1_016_000_000, 20_000_000, 120)));
+}
+
+#[test]
+fn frames_that_are_written_anew_for_perfetto_are_the_same_frames() {
+    let Some((_, trace)) = trace() else { return };
+    let dir = support::tempdir();
+    let (copy, anew) = (dir.path().join("copy.pftrace"), dir.path().join("anew.pftrace"));
+    convert(&trace, &[], &copy);
+    assert!(std::fs::read(&copy).unwrap() == std::fs::read(&trace).unwrap(), "the packets stay as they are");
+    let summary = convert(&trace, &["--only-ftrace"], &anew);
+    assert_eq!(summary.pointer("/outcome/report/track_events/frames"), Some(&Value::from(46)));
+    let (mut before, mut after) = (frames_of(&trace), frames_of(&anew));
+    for frames in [&mut before, &mut after] {
+        frames.actual.sort();
+        frames.expected.sort_unstable();
+    }
+    assert_eq!(before.actual, after.actual);
+    assert_eq!(before.expected, after.expected);
+}
+
+#[test]
+fn tables_and_viewers_have_each_frame_with_its_times() {
+    let Some((corpus, trace)) = trace() else { return };
+    let dir = support::tempdir();
+    let (csv, json) = (dir.path().join("a.csv"), dir.path().join("a.json"));
+    convert(&trace, &[], &csv);
+    convert(&trace, &[], &json);
+    let csv = std::fs::read_to_string(csv).unwrap();
+    let json: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    let edges = |phase: &str| {
+        let of_phase = move |event: &&Value| event["cat"] == "frame_timeline" && event["ph"] == phase;
+        events.iter().filter(of_phase).collect::<Vec<_>>()
+    };
+    let (begins, ends) = (edges("b"), edges("e"));
+    assert_eq!((begins.len(), ends.len()), (46, 46));
+    for (ts, dur, values) in answers(&corpus) {
+        let line = format!("frame,{ts},{dur},,");
+        let jank = &values["jank_type"];
+        let row = csv.lines().find(|row| {
+            row.starts_with(&line)
+                && row.contains(&format!(",Actual Timeline,{},", values["name"]))
+                && row.contains(&format!("jank: {jank};"))
+        });
+        assert!(row.is_some(), "{line} {values:?}");
+        let begin = begins.iter().find(|begin| {
+            begin["ts"] == ts as f64 / 1e3
+                && begin["args"]["jank_type"] == **jank
+                && begin["args"]["display_frame_token"].to_string() == values["display_frame_token"]
+                && ends.iter().any(|end| end["id2"] == begin["id2"] && end["ts"] == (ts + dur) as f64 / 1e3)
+        });
+        assert!(begin.is_some(), "{ts} {dur} {values:?}");
+    }
+    assert_eq!(csv.lines().filter(|row| row.starts_with("frame,")).count(), 46);
+    assert_eq!(csv.lines().filter(|row| row.contains(",Expected Timeline,")).count(), 22);
+}
+
+#[test]
+fn outputs_that_cannot_hold_frames_say_so() {
+    let Some((_, trace)) = trace() else { return };
+    let dir = support::tempdir();
+    for name in ["a.dat", "a.systrace"] {
+        let summary = convert(&trace, &[], &dir.path().join(name));
+        assert_eq!(summary["dropped"]["frames"], 46, "{name}: {summary}");
+    }
+    for name in ["a.html", "a.csv", "a.json", "a.json.gz"] {
+        let summary = convert(&trace, &[], &dir.path().join(name));
+        assert_eq!(summary["dropped"].get("frames"), None, "{name}: {summary}");
+    }
+}
