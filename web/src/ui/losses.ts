@@ -35,10 +35,18 @@ export function missing(trace: Trace): string[] {
   if (damage.length > 1) sentences.push(`${counted(damage.length, "damaged place")}; the first: ${damage[0]}`);
   const unmatched = Number(trace.index.summary.problems?.unmatched_exits ?? 0);
   if (unmatched > 0) sentences.push(`${counted(unmatched, "method exit")} matched no call and were left out.`);
-  const left = notWritten(trace.index);
-  const kinds = left.map(([kind, count]) => `${count} ${kind}`);
-  if (kinds.length > 0) sentences.push(`Not in this page: ${kinds.join(", ")}.`);
+  const left = kinds(trace.index.summary.not_written);
+  if (left) sentences.push(`Not in this page: ${left}.`);
   return sentences;
+}
+
+/**
+ * The packets of a Perfetto trace that the page does not show, in one sentence, or null. The trace itself lacks nothing
+ * because of them.
+ */
+export function otherPackets(index: TraceIndex): string | null {
+  const left = kinds(reportOf(index).unread);
+  return left && `This page does not show all packets of the Perfetto trace: ${left}.`;
 }
 
 /** The damaged places, each with what is missing there. */
@@ -48,10 +56,10 @@ export function damageOf(index: TraceIndex): string[] {
   );
 }
 
-/** Kinds of data of the inputs that the page does not hold, with their counts. */
-export function notWritten(index: TraceIndex): [string, string][] {
-  const left = { ...reportOf(index).unread, ...(index.summary.not_written as Record<string, number> | undefined) };
-  return Object.entries(left)
+/** Kinds of data with their counts; empty where there are none. */
+function kinds(counts: unknown): string {
+  return Object.entries((counts ?? {}) as Record<string, number>)
     .filter(([, count]) => count > 0)
-    .map(([kind, count]) => [kind.replace(/_/g, " "), countText(count)]);
+    .map(([kind, count]) => `${countText(count)} ${kind.replace(/_/g, " ")}`)
+    .join(", ");
 }
