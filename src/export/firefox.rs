@@ -45,13 +45,12 @@ pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
         sched: category("Scheduler", CategoryColor::Green),
         kernel: category("Kernel", CategoryColor::Orange),
         method: category("Method", CategoryColor::Yellow),
-        frame: category("Frame", CategoryColor::LightGreen),
-        late: category("Late frame", CategoryColor::Red),
     };
     Box::new(TrackBuilder::new(FirefoxWriter {
         out,
         profile,
         categories,
+        frame_categories: None,
         start: None,
         processes: HashMap::new(),
         threads: HashMap::new(),
@@ -65,6 +64,11 @@ struct ProfileCategories {
     sched: CategoryHandle,
     kernel: CategoryHandle,
     method: CategoryHandle,
+}
+
+/// The categories of frames, of which most profiles have none.
+#[derive(Clone, Copy)]
+struct FrameCategories {
     frame: CategoryHandle,
     late: CategoryHandle,
 }
@@ -73,6 +77,7 @@ struct FirefoxWriter {
     out: Out,
     profile: Profile,
     categories: ProfileCategories,
+    frame_categories: Option<FrameCategories>,
     /// The time of the first event, ns. Times in the profile count from here.
     start: Option<u64>,
     processes: HashMap<i32, ProcessHandle>,
@@ -375,7 +380,12 @@ impl TrackSink for FirefoxWriter {
         let thread = self.own_thread(track);
         let end = if span.open { "; not ended" } else { "" };
         let detail = format!("{}: {}{end}", frame.token(), frame.details());
-        let category = if frame.is_late() { self.categories.late } else { self.categories.frame };
+        let profile = &mut self.profile;
+        let categories = *self.frame_categories.get_or_insert_with(|| FrameCategories {
+            frame: profile.add_category("Frame", CategoryColor::LightGreen),
+            late: profile.add_category("Late frame", CategoryColor::Red),
+        });
+        let category = if frame.is_late() { categories.late } else { categories.frame };
         self.add_marker(thread, interval(span), &track.name, &detail, category);
         Ok(())
     }

@@ -12,6 +12,8 @@ export { FlatIndex } from "./src/profile/flat_index.ts";
 export { lowerBound, upperBound } from "./src/data/search_sorted.ts";
 export { Intervals } from "./src/timeline/intervals.ts";
 export { Stack } from "./src/timeline/stack.ts";
+export { Model } from "./src/timeline/model.ts";
+export { buildRows } from "./src/timeline/rows.ts";
 export { searchMatches } from "./src/timeline/search.ts";
 export * from "./src/timeline/time.ts";
 `;
@@ -136,6 +138,44 @@ const track = (id, kind, rows) => ({
     depth: Uint16Array.from(rows, ([, , d]) => d),
     label: Uint32Array.from(rows, ([, , , l]) => l ?? 0),
   },
+});
+
+test("frames have two rows above the threads of their process, and late ones are told", () => {
+  const spans = (flags) => ({
+    start: Float64Array.of(0, 5, 30),
+    end: Float64Array.of(10, 25, 40),
+    depth: Uint16Array.of(0, 1, 0),
+    label: Uint32Array.of(0, 1, 0),
+    flags,
+  });
+  const of = { kind: "slices", name: "", cpu: null, thread: null, process: 0, unit: "", count: 3, depth: 2 };
+  const trace = {
+    duration: 50,
+    strings: ["20", "21 App Deadline Missed"],
+    methods: null,
+    threads: [{ tid: 7, process: 0, name: "main", main: true, busy_ns: 9, doubt: null }],
+    index: { processes: [{ pid: 7, name: "app" }], launch: null },
+    threadName: () => "main",
+    tracks: [
+      { ...of, id: 0, role: "async", name: "load", spans: spans() },
+      { ...of, id: 1, role: "expected_frames", name: "Expected Timeline", spans: spans() },
+      { ...of, id: 2, role: "actual_frames", name: "Actual Timeline", spans: spans(Uint8Array.of(0, 4, 2)) },
+      { ...of, id: 3, role: "atrace", thread: 0, spans: spans() },
+    ],
+  };
+  const model = new page.Model(trace);
+  const rows = page.buildRows(model, new Map()).map(({ label, detail }) => [label, detail]);
+  assert.deepEqual(rows.slice(1), [
+    ["Expected Timeline", ""],
+    ["Actual Timeline", "1 of 3 late"],
+    ["main", "7"],
+    ["load", ""],
+  ]);
+  const late = model.stack([trace.tracks[2]]).late;
+  assert.equal(late.length, 2);
+  assert.equal(late[0], null);
+  assert.deepEqual([late[1].count, late[1].item(0)], [1, 1]);
+  assert.equal(model.stack([trace.tracks[1]]).late, null);
 });
 
 test("slices and calls become one stack, in which nothing overlaps and parents enclose", () => {

@@ -345,7 +345,7 @@ impl TimelineAdapter for WindowFilter<'_> {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::formats::{Field, FieldType, Payload, ReadReport, Sink};
+    use crate::formats::{Field, FieldType, Payload, ReadReport, Sink, TrackId, TrackKind, TrackOwner};
     use crate::timeline::data_kind::DataKind;
     use crate::timeline::sink::MethodId;
 
@@ -393,6 +393,58 @@ mod tests {
             sink.edges(1, &[edge(50, EdgeKind::Enter), edge(90, EdgeKind::Exit)]).unwrap();
         });
         assert_eq!((summary.methods, summary.threads), (1, 1));
+    }
+
+    /// Remembers frames: begin, end and token.
+    #[derive(Default)]
+    struct FrameSink(Vec<(u64, Option<u64>, i64)>);
+
+    impl Sink for FrameSink {
+        fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+            Ok(())
+        }
+        fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+            let TrackEventKind::Frame(frame) = event.kind else { return Ok(()) };
+            self.0.push((event.ts, frame.end, frame.token()));
+            Ok(())
+        }
+    }
+
+    impl TimelineSink for FrameSink {
+        fn finish(&mut self, _: &MergeSummary) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn frames_that_reach_into_the_part_begin_with_it_and_those_that_leave_it_have_no_end() {
+        let mut sink = FrameSink::default();
+        let mut filter = WindowFilter::new(&mut sink, Window { start: 0, from: 100, to: 200 });
+        let (id, owner, kind) = (TrackId(0), TrackOwner::Process(7), TrackKind::Frames);
+        let part: &mut dyn TimelineSink = &mut filter;
+        part.track(&Track { id, name: b"", owner_name: b"", owner, kind }).unwrap();
+        let frames = [
+            (10, Some(99)),
+            (20, Some(100)),
+            (30, Some(250)),
+            (40, None),
+            (150, Some(200)),
+            (160, Some(201)),
+            (170, None),
+            (201, Some(210)),
+        ];
+        for (number, (ts, end)) in frames.into_iter().enumerate() {
+            let frame = Frame { end, pid: 7, display_token: number as i64, surface: None, actual: None };
+            let kind = TrackEventKind::Frame(&frame);
+            let event = TrackEvent { ts, track: id, kind, thread_ns: None, flows: &[] };
+            part.track_event(&event).unwrap();
+        }
+        let mut summary = MergeSummary::new(Clock::Boottime, Vec::new(), ReadReport::default());
+        TimelineSink::finish(&mut filter, &summary).unwrap();
+        filter.restrict(&mut summary);
+        assert_eq!(summary.contents.get(DataKind::Frames), 5);
+        let want = [(100, Some(100), 1), (100, None, 2), (150, Some(200), 4), (160, None, 5), (170, None, 6)];
+        assert_eq!(sink.0, want);
     }
 
     #[test]
