@@ -13,6 +13,11 @@ fuzz_target!(|data: &[u8]| {
     if read.damage.is_empty() && read.notes.is_empty() {
         let of = |report: &tracebridge::formats::ReadReport| (report.events(), report.lost());
         assert_eq!(of(&read), of(&counted));
-        assert_eq!(read.unread, counted.unread);
+        // The reader also counts what it leaves of packets that it reads; the scan counts whole packets.
+        let is_part = |kind: &str| {
+            ["sys_stats_", "process_stats_", "power_rails_"].iter().any(|packet| kind.starts_with(packet))
+        };
+        let packets = read.unread.into_iter().filter(|(kind, _)| !is_part(kind));
+        assert_eq!(packets.collect::<std::collections::BTreeMap<_, _>>(), counted.unread);
     }
 });

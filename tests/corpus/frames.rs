@@ -1,12 +1,15 @@
 //! Compares the frames of SurfaceFlinger that are read, and those in outputs, with what Perfetto's trace processor
-//! answers about the same trace.
+//! answers about the same trace, and polled counters with what Perfetto's classes decode.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tracebridge::formats::{Event, EventType, Order, Sink, TrackEvent, TrackEventKind, perfetto};
+use support::report_page::Page;
+use tracebridge::formats::{
+    CounterValue, Event, EventType, Order, Sink, Track, TrackEvent, TrackEventKind, TrackOwner, perfetto,
+};
 
 const TRACE: &str = "launches/android_jank_cuj.pftrace";
 
@@ -149,13 +152,137 @@ fn tables_and_viewers_have_each_frame_with_its_times() {
         let begin = begins.iter().find(|begin| {
             begin["ts"] == ts as f64 / 1e3
                 && begin["args"]["jank_type"] == **jank
-                && begin["args"]["display_frame_token"].to_string() == values["display_frame_token"]
+                && begin["args"]["display_frame_token"].as_i64() == values["display_frame_token"].parse().ok()
                 && ends.iter().any(|end| end["id2"] == begin["id2"] && end["ts"] == (ts + dur) as f64 / 1e3)
         });
         assert!(begin.is_some(), "{ts} {dur} {values:?}");
     }
     assert_eq!(csv.lines().filter(|row| row.starts_with("frame,")).count(), 46);
     assert_eq!(csv.lines().filter(|row| row.contains(",Expected Timeline,")).count(), 22);
+}
+
+#[test]
+fn the_page_has_a_row_of_expected_and_one_of_actual_frames_with_late_ones_marked() {
+    let Some((corpus, trace)) = trace() else { return };
+    let dir = support::tempdir();
+    let out = dir.path().join("a.html");
+    convert(&trace, &[], &out);
+    let page = Page::read(&out);
+    let start: i64 = page.index["start_ns"].as_str().unwrap().parse().unwrap();
+    let tracks = page.tracks();
+    let rows = |role: &str| tracks.iter().filter(|track| track.is("slices", role)).collect::<Vec<_>>();
+    let (expected, actual) = (rows("expected_frames"), rows("actual_frames"));
+    // Of the app and of SurfaceFlinger.
+    assert_eq!((expected.len(), actual.len()), (2, 2));
+    assert_eq!(expected.iter().map(|track| track.count()).sum::<usize>(), 22);
+    let mut found: Vec<(i64, i64, bool, String)> = Vec::new();
+    for track in &actual {
+        assert_eq!(track.about["name"], "Actual Timeline");
+        let columns = &track.columns;
+        let frame = |item: usize| {
+            let is_late = columns["flags"][item] == 4;
+            let name = page.string(columns["name"][item]).to_owned();
+            (start + columns["start"][item], columns["duration"][item], is_late, name)
+        };
+        found.extend((0..track.count()).map(frame));
+    }
+    found.sort();
+    let row = |(ts, dur, values): FrameRow| {
+        let is_late = values["jank_type"] != "None";
+        let (token, jank) = (&values["name"], &values["jank_type"]);
+        let name = if is_late { format!("{token} {jank}") } else { token.clone() };
+        (ts as i64, dur as i64, is_late, name)
+    };
+    let mut want: Vec<_> = answers(&corpus).into_iter().map(row).collect();
+    want.sort();
+    assert_eq!(found, want);
+    // Each frame that overlaps another one of its row lies on another level.
+    for track in expected.iter().chain(&actual) {
+        let columns = &track.columns;
+        let span = |item: usize| {
+            let start = columns["start"][item];
+            (columns["depth"][item], start, start + columns["duration"][item])
+        };
+        for (a, b) in (0..track.count()).flat_map(|b| (0..b).map(move |a| (a, b))) {
+            let (a, b) = (span(a), span(b));
+            assert!(a.0 != b.0 || a.2 <= b.1, "{a:?} {b:?}");
+        }
+    }
+    assert_eq!(page.index["summary"]["report"]["unread"], serde_json::json!({ "packages_list": 1 }));
+}
+
+/// The polled counters of a trace by Perfetto's published classes: memory of processes and of the system, in bytes.
+const BY_PERFETTOS_CLASSES: &str = r#"
+import sys
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as p
+trace = p.Trace()
+trace.ParseFromString(open(sys.argv[1], 'rb').read())
+for packet in trace.packet:
+    for process in packet.process_stats.processes:
+        for field, name in (('vm_rss_kb', 'mem.rss'), ('vm_size_kb', 'mem.virt'), ('rss_anon_kb', 'mem.rss.anon')):
+            if process.HasField(field):
+                print(packet.timestamp, process.pid, name, getattr(process, field) * 1024)
+    for value in packet.sys_stats.meminfo:
+        if value.key == p.MeminfoCounters.MEMINFO_MEM_FREE:
+            print(packet.timestamp, 0, 'MemFree', value.value * 1024)
+"#;
+
+/// The polled counters of a trace in the words of the program above.
+#[derive(Default)]
+struct PolledCounters {
+    tracks: Vec<(i32, String)>,
+    lines: Vec<String>,
+}
+
+impl Sink for PolledCounters {
+    fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
+        let pid = match track.owner {
+            TrackOwner::Process(pid) => pid,
+            _ => 0,
+        };
+        self.tracks.push((pid, String::from_utf8_lossy(track.name).into_owned()));
+        Ok(())
+    }
+
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        let TrackEventKind::Counter(CounterValue::Int(value)) = event.kind else { return Ok(()) };
+        let (pid, name) = &self.tracks[event.track.0 as usize];
+        if ["mem.rss", "mem.virt", "mem.rss.anon", "MemFree"].contains(&name.as_str()) {
+            self.lines.push(format!("{} {pid} {name} {value}", event.ts));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn polled_counters_have_the_values_that_perfettos_own_classes_decode() {
+    let Some(corpus) = support::corpus() else { return };
+    let python = std::env::var_os("TRACEBRIDGE_PYTHON").unwrap_or_else(|| "python3".into());
+    let dir = corpus.join("perfetto");
+    let mut compared = 0;
+    for name in ["androidBasicMemory.pftrace", "perfetto_android12_cpuschedstack.pftrace"] {
+        let trace = dir.join(format!("microsoft__Microsoft-Performance-Tools-Linux-Android__{name}"));
+        let mut command = support::Command::new(&python);
+        let done = command.arg("-c").arg(BY_PERFETTOS_CLASSES).arg(&trace).output().unwrap();
+        if !done.status.success() {
+            let cure = "Python has no package perfetto: pip install perfetto, or set TRACEBRIDGE_PYTHON";
+            return support::skip("python", cure);
+        }
+        let mut found = PolledCounters::default();
+        let report = perfetto::read(&std::fs::read(&trace).unwrap(), Order::Time, &mut found).unwrap();
+        assert!(report.unread.keys().all(|kind| kind != "sys_stats" && kind != "process_stats"), "{name}");
+        let stdout = String::from_utf8_lossy(&done.stdout).into_owned();
+        let mut want: Vec<&str> = stdout.lines().collect();
+        want.sort_unstable();
+        found.lines.sort_unstable();
+        assert_eq!(found.lines, want, "{name}");
+        compared += want.len();
+    }
+    assert!(compared > 1000, "{compared} values");
 }
 
 #[test]

@@ -13,12 +13,16 @@ pub(crate) mod trace_packet {
     pub(crate) const FTRACE_EVENTS: u32 = 1;
     pub(crate) const PROCESS_TREE: u32 = 2;
     pub(crate) const CLOCK_SNAPSHOT: u32 = 6;
+    pub(crate) const SYS_STATS: u32 = 7;
     pub(crate) const TIMESTAMP: u32 = 8;
+    pub(crate) const PROCESS_STATS: u32 = 9;
     pub(crate) const TRUSTED_PACKET_SEQUENCE_ID: u32 = 10;
     pub(crate) const TRACK_EVENT: u32 = 11;
     pub(crate) const INTERNED_DATA: u32 = 12;
     pub(crate) const SEQUENCE_FLAGS: u32 = 13;
     pub(crate) const FTRACE_STATS: u32 = 34;
+    pub(crate) const BATTERY: u32 = 38;
+    pub(crate) const POWER_RAILS: u32 = 40;
     pub(crate) const INCREMENTAL_STATE_CLEARED: u32 = 41;
     pub(crate) const PREVIOUS_PACKET_DROPPED: u32 = 42;
     pub(crate) const PROCESS_DESCRIPTOR: u32 = 43;
@@ -28,8 +32,155 @@ pub(crate) mod trace_packet {
     pub(crate) const TIMESTAMP_CLOCK_ID: u32 = 58;
     pub(crate) const TRACE_PACKET_DEFAULTS: u32 = 59;
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
+    pub(crate) const GPU_MEM_TOTAL_EVENT: u32 = 71;
     pub(crate) const FRAME_TIMELINE_EVENT: u32 = 76;
     pub(crate) const ZSTD_COMPRESSED_PACKETS: u32 = 133;
+}
+
+/// `BatteryCounters`.
+pub(crate) mod battery_counters {
+    pub(crate) const CHARGE_COUNTER_UAH: u32 = 1;
+    pub(crate) const CAPACITY_PERCENT: u32 = 2;
+    pub(crate) const CURRENT_UA: u32 = 3;
+    pub(crate) const CURRENT_AVG_UA: u32 = 4;
+    pub(crate) const NAME: u32 = 5;
+    pub(crate) const ENERGY_COUNTER_UWH: u32 = 6;
+    pub(crate) const VOLTAGE_UV: u32 = 7;
+}
+
+/// `PowerRails`.
+pub(crate) mod power_rails {
+    pub(crate) const RAIL_DESCRIPTOR: u32 = 1;
+    pub(crate) const ENERGY_DATA: u32 = 2;
+    pub(crate) const SESSION_UUID: u32 = 3;
+}
+
+/// `PowerRails.RailDescriptor`.
+pub(crate) mod power_rails_rail_descriptor {
+    pub(crate) const INDEX: u32 = 1;
+    pub(crate) const RAIL_NAME: u32 = 2;
+}
+
+/// `PowerRails.EnergyData`.
+pub(crate) mod power_rails_energy_data {
+    pub(crate) const INDEX: u32 = 1;
+    pub(crate) const TIMESTAMP_MS: u32 = 2;
+    pub(crate) const ENERGY: u32 = 3;
+}
+
+/// `SysStats`.
+pub(crate) mod sys_stats {
+    pub(crate) const MEMINFO: u32 = 1;
+    pub(crate) const VMSTAT: u32 = 2;
+    pub(crate) const CPU_STAT: u32 = 3;
+    pub(crate) const NUM_FORKS: u32 = 4;
+    pub(crate) const NUM_IRQ_TOTAL: u32 = 5;
+    pub(crate) const NUM_IRQ: u32 = 6;
+    pub(crate) const NUM_SOFTIRQ_TOTAL: u32 = 7;
+    pub(crate) const NUM_SOFTIRQ: u32 = 8;
+    pub(crate) const DEVFREQ: u32 = 10;
+    pub(crate) const CPUFREQ_KHZ: u32 = 11;
+    pub(crate) const BUDDY_INFO: u32 = 12;
+    pub(crate) const DISK_STAT: u32 = 13;
+    pub(crate) const PSI: u32 = 14;
+    pub(crate) const THERMAL_ZONE: u32 = 15;
+    pub(crate) const CPUIDLE_STATE: u32 = 16;
+    pub(crate) const GPUFREQ_MHZ: u32 = 17;
+    pub(crate) const SLAB_INFO: u32 = 18;
+}
+
+/// `SysStats.MeminfoValue`.
+pub(crate) mod sys_stats_meminfo_value {
+    pub(crate) const KEY: u32 = 1;
+    pub(crate) const VALUE: u32 = 2;
+}
+
+/// `SysStats.VmstatValue`.
+pub(crate) mod sys_stats_vmstat_value {
+    pub(crate) const KEY: u32 = 1;
+    pub(crate) const VALUE: u32 = 2;
+}
+
+/// `SysStats.CpuTimes`.
+pub(crate) mod sys_stats_cpu_times {
+    pub(crate) const CPU_ID: u32 = 1;
+    pub(crate) const USER_NS: u32 = 2;
+    pub(crate) const USER_NICE_NS: u32 = 3;
+    pub(crate) const SYSTEM_MODE_NS: u32 = 4;
+    pub(crate) const IDLE_NS: u32 = 5;
+    pub(crate) const IO_WAIT_NS: u32 = 6;
+    pub(crate) const IRQ_NS: u32 = 7;
+    pub(crate) const SOFTIRQ_NS: u32 = 8;
+    pub(crate) const STEAL_NS: u32 = 9;
+}
+
+/// `SysStats.DevfreqValue`.
+pub(crate) mod sys_stats_devfreq_value {
+    pub(crate) const KEY: u32 = 1;
+    pub(crate) const VALUE: u32 = 2;
+}
+
+/// `SysStats.DiskStat`.
+pub(crate) mod sys_stats_disk_stat {
+    pub(crate) const DEVICE_NAME: u32 = 1;
+    pub(crate) const READ_SECTORS: u32 = 2;
+    pub(crate) const READ_TIME_MS: u32 = 3;
+    pub(crate) const WRITE_SECTORS: u32 = 4;
+    pub(crate) const WRITE_TIME_MS: u32 = 5;
+    pub(crate) const DISCARD_SECTORS: u32 = 6;
+    pub(crate) const DISCARD_TIME_MS: u32 = 7;
+    pub(crate) const FLUSH_COUNT: u32 = 8;
+    pub(crate) const FLUSH_TIME_MS: u32 = 9;
+}
+
+/// `SysStats.PsiSample`.
+pub(crate) mod sys_stats_psi_sample {
+    pub(crate) const RESOURCE: u32 = 1;
+    pub(crate) const TOTAL_NS: u32 = 2;
+}
+
+/// `SysStats.ThermalZone`.
+pub(crate) mod sys_stats_thermal_zone {
+    pub(crate) const NAME: u32 = 1;
+    pub(crate) const TEMP: u32 = 2;
+    pub(crate) const TYPE: u32 = 3;
+}
+
+/// `ProcessStats`.
+pub(crate) mod process_stats {
+    pub(crate) const PROCESSES: u32 = 1;
+}
+
+/// `ProcessStats.Process`.
+pub(crate) mod process_stats_process {
+    pub(crate) const PID: u32 = 1;
+    pub(crate) const VM_SIZE_KB: u32 = 2;
+    pub(crate) const VM_RSS_KB: u32 = 3;
+    pub(crate) const RSS_ANON_KB: u32 = 4;
+    pub(crate) const RSS_FILE_KB: u32 = 5;
+    pub(crate) const RSS_SHMEM_KB: u32 = 6;
+    pub(crate) const VM_SWAP_KB: u32 = 7;
+    pub(crate) const VM_LOCKED_KB: u32 = 8;
+    pub(crate) const VM_HWM_KB: u32 = 9;
+    pub(crate) const OOM_SCORE_ADJ: u32 = 10;
+    pub(crate) const CHROME_PRIVATE_FOOTPRINT_KB: u32 = 13;
+    pub(crate) const CHROME_PEAK_RESIDENT_SET_KB: u32 = 14;
+    pub(crate) const FDS: u32 = 15;
+    pub(crate) const SMR_RSS_KB: u32 = 16;
+    pub(crate) const SMR_PSS_KB: u32 = 17;
+    pub(crate) const SMR_PSS_ANON_KB: u32 = 18;
+    pub(crate) const SMR_PSS_FILE_KB: u32 = 19;
+    pub(crate) const SMR_PSS_SHMEM_KB: u32 = 20;
+    pub(crate) const RUNTIME_USER_MODE: u32 = 21;
+    pub(crate) const RUNTIME_KERNEL_MODE: u32 = 22;
+    pub(crate) const SMR_SWAP_PSS_KB: u32 = 23;
+    pub(crate) const DMABUF_RSS_KB: u32 = 24;
+}
+
+/// `GpuMemTotalEvent`.
+pub(crate) mod gpu_mem_total_event {
+    pub(crate) const PID: u32 = 2;
+    pub(crate) const SIZE: u32 = 3;
 }
 
 /// `ClockSnapshot`.

@@ -4,6 +4,9 @@
 //! messages and the wire format.
 
 mod bundle;
+mod counter_packets;
+#[cfg(test)]
+mod counter_packets_tests;
 mod event_decoder;
 pub(crate) mod event_table;
 pub(crate) mod fields;

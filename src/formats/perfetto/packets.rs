@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 
 use super::bundle;
+use super::counter_packets::is_counters;
 use super::fields::{
     builtin_clock, clock_snapshot, clock_snapshot_clock, ftrace_cpu_stats, ftrace_stats, ftrace_stats_phase,
     interned_data, interned_string, process_descriptor, process_tree, process_tree_process,
@@ -193,6 +194,7 @@ impl<'a> PacketIndex<'a> {
                         out.named_clocks.extend(clock.map(WireValue::number));
                     }
                     trace_packet::TRACK_EVENT | trace_packet::FRAME_TIMELINE_EVENT => out.has_tracks = true,
+                    _ if is_counters(number) => out.has_tracks = true,
                     trace_packet::TRUSTED_PACKET_SEQUENCE_ID => sequence = value.number(),
                     trace_packet::SEQUENCE_FLAGS => {
                         is_cleared |= value.number() & sequence_flags::INCREMENTAL_STATE_CLEARED != 0;

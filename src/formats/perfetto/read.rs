@@ -119,7 +119,7 @@ impl Recording for PerfettoRecording<'_> {
             false => TrackEvents::default(),
         };
         for track in &track_events.table.tracks {
-            sink.track(track)?;
+            sink.track(&track.track())?;
         }
         let mut reader = PerfettoReader {
             sink,
@@ -195,7 +195,7 @@ impl<'a> PerfettoReader<'_, 'a> {
         let all = self.track_events;
         let Some(event) = all.events.get(number as usize) else { return Ok(()) };
         let track = all.table.tracks.get(event.track.0 as usize);
-        if track.is_some_and(|track| track.name == INPUTS_TRACK.as_bytes()) {
+        if track.is_some_and(|track| track.track().name == INPUTS_TRACK.as_bytes()) {
             return Ok(());
         }
         let counts = &mut self.report.track_events;
@@ -394,6 +394,7 @@ impl<'a> PerfettoReader<'_, 'a> {
             "first switches of a CPU do not name the previous thread (compact sched leaves it out)",
         );
         self.report.unread = index.types.unread();
+        self.report.unread.extend(events.unread.iter().map(|(kind, count)| ((*kind).to_owned(), *count)));
         if !self.decoder.unknown.is_empty() {
             let what = format!("event types that this version does not know: {:?}", self.decoder.unknown);
             self.report.notes.push(what);

@@ -6,8 +6,9 @@
 //! (protos/perfetto/trace/trace_packet.proto, `SequenceFlags`).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
+use super::counter_packets::{CounterPacket, CounterReader, CounterSample, is_counters};
 use super::fields::{
     builtin_clock, event_name, interned_data, legacy_event, sequence_flags, thread_descriptor, trace,
     trace_packet, trace_packet_defaults, track_event, track_event_defaults, track_event_type,
@@ -40,6 +41,8 @@ pub(super) struct TrackEvents<'a> {
     /// The frames of SurfaceFlinger.
     pub(super) frames: Frames<'a>,
     pub(super) table: TrackTable<'a>,
+    /// Values of counters that are not read, by kind.
+    pub(super) unread: BTreeMap<&'static str, u64>,
     /// Events that need packets which were lost.
     pub(super) skipped: u64,
     /// Events without a timestamp, or with a clock that no snapshot has introduced.
@@ -88,6 +91,7 @@ struct PacketParts<'a> {
     thread: Option<&'a [u8]>,
     event: Option<&'a [u8]>,
     frame: Option<&'a [u8]>,
+    counters: Option<CounterPacket<'a>>,
 }
 
 impl<'a> PacketParts<'a> {
@@ -107,11 +111,17 @@ impl<'a> PacketParts<'a> {
                 trace_packet::THREAD_DESCRIPTOR => parts.thread = Some(value.bytes()),
                 trace_packet::TRACK_EVENT => parts.event = Some(value.bytes()),
                 trace_packet::FRAME_TIMELINE_EVENT => parts.frame = Some(value.bytes()),
+                _ if is_counters(field) => parts.counters = Some((field, value.bytes())),
                 _ => {}
             }
         }
         parts.is_cleared |= parts.flags & sequence_flags::INCREMENTAL_STATE_CLEARED != 0;
         parts
+    }
+
+    /// Whether the packet holds something that lies on a track.
+    fn has_content(&self) -> bool {
+        self.event.is_some() || self.frame.is_some() || self.counters.is_some()
     }
 }
 
@@ -120,6 +130,7 @@ struct TrackEventReader<'a, 'c> {
     custom: CustomClocks,
     sequences: HashMap<u64, SequenceState<'a>>,
     frames: FramePackets<'a>,
+    counters: CounterReader<'a>,
     out: TrackEvents<'a>,
 }
 
@@ -135,6 +146,7 @@ pub(super) fn read<'a>(
         custom: CustomClocks::default(),
         sequences: HashMap::new(),
         frames: FramePackets::default(),
+        counters: CounterReader::default(),
         out: TrackEvents::default(),
     };
     descriptors.for_each(|descriptor| reader.out.table.describe(descriptor));
@@ -143,6 +155,7 @@ pub(super) fn read<'a>(
         progress::advance(packet.bytes().len() as u64);
         reader.packet(&PacketParts::of(packet.bytes()));
     }
+    reader.out.unread = reader.counters.unread;
     reader.out.frames = reader.frames.join(&mut reader.out.table);
     reader.out
 }
@@ -179,7 +192,7 @@ impl<'a> TrackEventReader<'a, '_> {
             self.custom.learn(packet.sequence, snapshot);
         }
         if packet.flags & sequence_flags::NEEDS_INCREMENTAL_STATE != 0 && !is_valid {
-            self.out.skipped += u64::from(packet.event.or(packet.frame).is_some());
+            self.out.skipped += u64::from(packet.has_content());
             return;
         }
         // A clock whose timestamps are differences advances with every packet. A snapshot sets it.
@@ -194,12 +207,29 @@ impl<'a> TrackEventReader<'a, '_> {
         if let Some(event) = packet.event {
             self.event(packet.sequence, time, event);
         }
+        if let Some(counters) = packet.counters {
+            self.counters(time, counters);
+        }
         if let Some(frame) = packet.frame {
             match time {
                 Some((id, ts)) => self.frames.push(self.clocks.convert(id, ts), frame),
                 None => self.out.timeless += 1,
             }
         }
+    }
+
+    /// Reads a packet that polls counters, at a time of a clock of the machine.
+    fn counters(&mut self, time: Option<(u64, u64)>, packet: CounterPacket<'a>) {
+        let (clocks, out) = (&mut *self.clocks, &mut self.out);
+        self.counters.read(packet, &mut |CounterSample { owner, name, value, time: own }| {
+            let Some((id, ts)) = own.or(time) else {
+                out.timeless += 1;
+                return;
+            };
+            let (ts, kind) = (clocks.convert(id, ts), TrackEventKind::Counter(value));
+            let track = out.table.id(TrackKey::Counter(owner, name), true);
+            out.events.push(PlacedTrackEvent { ts, track, kind, thread_ns: None, flows: (0, 0) });
+        });
     }
 
     fn event(&mut self, sequence: u64, time: Option<(u64, u64)>, event: &'a [u8]) {
@@ -315,7 +345,7 @@ fn uuids(message: &[u8], field: u32) -> Vec<u64> {
 }
 
 /// Appends the elements of a repeated field of numbers, packed or not.
-fn append(out: &mut Vec<u64>, value: WireValue<'_>) {
+pub(super) fn append(out: &mut Vec<u64>, value: WireValue<'_>) {
     match value {
         WireValue::Number(number) => out.push(number),
         WireValue::Bytes(packed) => out.extend(varint::all(packed)),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::counter_packets::CounterName;
 use super::fields::{counter_descriptor, process_descriptor, thread_descriptor, track_descriptor};
 use super::track_clocks::number;
 use super::wire::read::{WireValue, fields};
@@ -62,6 +63,21 @@ pub(super) enum TrackKey<'a> {
     Async(Option<i32>, u64, &'a [u8]),
     /// Frames of a process, and whether they are actual and not expected ones.
     Frames(i32, bool),
+    /// A counter that packets of its own poll.
+    Counter(TrackOwner, CounterName<'a>),
+}
+
+/// A track with events.
+pub(super) struct TableTrack<'a> {
+    track: Track<'a>,
+    /// The track's name, where that is no text of the trace.
+    name: Option<String>,
+}
+
+impl TableTrack<'_> {
+    pub(super) fn track(&self) -> Track<'_> {
+        Track { name: self.name.as_ref().map_or(self.track.name, String::as_bytes), ..self.track }
+    }
 }
 
 /// Everything about the tracks of a trace.
@@ -70,7 +86,7 @@ pub(super) struct TrackTable<'a> {
     described: HashMap<u64, DescribedTrack<'a>>,
     ids: HashMap<TrackKey<'a>, TrackId>,
     /// The tracks with events, in the order of their ids.
-    pub(super) tracks: Vec<Track<'a>>,
+    pub(super) tracks: Vec<TableTrack<'a>>,
 }
 
 impl<'a> TrackTable<'a> {
@@ -122,7 +138,11 @@ impl<'a> TrackTable<'a> {
         if is_counter {
             track.kind = TrackKind::Counter;
         }
-        self.tracks.push(track);
+        let name = match key {
+            TrackKey::Counter(_, name) => Some(name.text()),
+            _ => None,
+        };
+        self.tracks.push(TableTrack { track, name });
         self.ids.insert(key, id);
         id
     }
@@ -143,6 +163,7 @@ impl<'a> TrackTable<'a> {
                 track.name = name;
                 track.owner = pid.map_or(TrackOwner::Machine, TrackOwner::Process);
             }
+            TrackKey::Counter(owner, _) => track.owner = owner,
             TrackKey::Frames(pid, is_actual) => {
                 track.name = if is_actual { ACTUAL_FRAMES_TRACK } else { EXPECTED_FRAMES_TRACK };
                 track.owner = TrackOwner::Process(pid);
