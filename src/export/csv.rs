@@ -22,7 +22,7 @@ use super::track_builder::{
     TrackBuilder, TrackSink, counter_number,
 };
 use super::writer_thread::WriterThread;
-use crate::formats::{CounterValue, Event, EventType, Frame, event_catalog};
+use crate::formats::{CounterValue, Event, EventType, TimelineFrame, event_catalog};
 use crate::text::push_csv_field;
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
@@ -227,7 +227,13 @@ impl TrackSink for CsvWriter {
         self.row(&CsvRow { value, fraction, ..row })
     }
 
-    fn frame(&mut self, names: &Tasks, track: &OwnTrack, span: Span, frame: &Frame<'_>) -> io::Result<()> {
+    fn frame(
+        &mut self,
+        names: &Tasks,
+        track: &OwnTrack,
+        span: Span,
+        frame: &TimelineFrame<'_>,
+    ) -> io::Result<()> {
         let row = CsvRow { pid: Some(frame.pid), ..CsvRow::of("frame", span, track.name.as_bytes()) };
         let (process, details) = (&names.process_name(frame.pid), frame.details());
         self.row(&CsvRow { value: Some(frame.token()), process, details: details.as_bytes(), ..row })

@@ -21,7 +21,7 @@ use super::track_builder::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
     Task, Tasks, ThreadState, TrackBuilder, TrackSink,
 };
-use crate::formats::{self, CounterValue, Event, EventType};
+use crate::formats::{CounterValue, Event, EventType, TimelineFrame};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 const SAMPLE_INTERVAL_NS: u64 = 100_000;
@@ -375,7 +375,7 @@ impl TrackSink for FirefoxWriter {
         _: &Tasks,
         track: &OwnTrack,
         span: Span,
-        frame: &formats::Frame<'_>,
+        frame: &TimelineFrame<'_>,
     ) -> io::Result<()> {
         let thread = self.own_thread(track);
         let end = if span.open { "; not ended" } else { "" };

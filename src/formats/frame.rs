@@ -1,14 +1,14 @@
-//! Frames as SurfaceFlinger's FrameTimeline tells them, from Android 12 on: when each was expected, and when it
-//! was there (Perfetto's protos/perfetto/trace/android/frame_timeline_event.proto).
+//! Frames as SurfaceFlinger's FrameTimeline tells them, from Android 12 on: when each was expected, and when
+//! it was there (Perfetto's protos/perfetto/trace/android/frame_timeline_event.proto).
 //!
-//! A reader pushes a frame as [`TrackEventKind::Frame`](super::TrackEventKind::Frame), at its begin, on a track of
-//! [`TrackKind::Frames`](super::TrackKind::Frames).
+//! A reader pushes a frame as [`TrackEventKind::Frame`](super::TrackEventKind::Frame), at its begin, on a
+//! track of [`TrackKind::Frames`](super::TrackKind::Frames).
 
 /// A frame of one app's layer, or of the whole display, as it was expected or as it was.
 ///
 /// The frame's begin is the time of the event that holds it, [`TrackEvent::ts`](super::TrackEvent::ts).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub struct TimelineFrame<'a> {
     /// Time of the end, ns of the file's clock; `None` where the file does not hold the end.
     pub end: Option<u64>,
     /// The app of a surface frame; SurfaceFlinger for a display frame.
@@ -24,8 +24,8 @@ pub struct Frame<'a> {
 /// An app's work on one frame of one of its layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SurfaceFrame<'a> {
-    /// The token that the app has received for its work: the vsync id, which `Choreographer#doFrame` names too.
-    /// Several layers of one app share it.
+    /// The token that the app has received for its work: the vsync id, which `Choreographer#doFrame` names
+    /// too. Several layers of one app share it.
     pub token: i64,
     /// The layer's name; empty where the file does not hold it, as for expected frames.
     pub layer: &'a [u8],
@@ -46,7 +46,7 @@ pub struct ActualFrame {
     pub prediction: PredictionType,
 }
 
-impl Frame<'_> {
+impl TimelineFrame<'_> {
     /// The token by which Perfetto calls the frame: the app's for a surface frame, else SurfaceFlinger's.
     pub fn token(&self) -> i64 {
         self.surface.map_or(self.display_token, |surface| surface.token)
@@ -102,8 +102,8 @@ impl JankTypes {
     /// The display was off.
     pub const DISPLAY_NOT_ON: u32 = 8192;
 
-    /// What SurfaceFlinger says of a frame, and how Perfetto's tools name it, in their order. Android 14 has added
-    /// `App Resynced Jitter`, Android 17 the last three.
+    /// What SurfaceFlinger says of a frame, and how Perfetto's tools name it, in their order. Android 14 has
+    /// added `App Resynced Jitter`, Android 17 the last three.
     pub const REASONS: [(u32, &'static str); 15] = [
         (2, "SurfaceFlinger Scheduling"),
         (4, "Prediction Error"),
@@ -127,9 +127,9 @@ impl JankTypes {
         self.0 & !(JankTypes::NONE | JankTypes::NON_ANIMATING | JankTypes::DISPLAY_NOT_ON) != 0
     }
 
-    /// The reasons as Perfetto's tools write them: `App Deadline Missed, Buffer Stuffing`; `None` without a reason,
-    /// `Unspecified` where SurfaceFlinger has not said. Values that this version does not know become one number
-    /// at the end.
+    /// The reasons as Perfetto's tools write them: `App Deadline Missed, Buffer Stuffing`; `None` without a
+    /// reason, `Unspecified` where SurfaceFlinger has not said. Values that this version does not know become
+    /// one number at the end.
     pub fn text(self) -> String {
         match self.0 {
             0 => return "Unspecified".to_owned(),
@@ -146,8 +146,8 @@ impl JankTypes {
     }
 }
 
-/// Makes an enum of a protobuf enum: its values, their numbers in the file and their names in Perfetto's tools.
-/// The first value stands for every number that has no name here.
+/// Makes an enum of a protobuf enum: its values, their numbers in the file and their names in Perfetto's
+/// tools. The first value stands for every number that has no name here.
 macro_rules! proto_enum {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $value:ident = $number:literal, $text:literal;)* }) => {
         $(#[$about])*
@@ -253,14 +253,14 @@ mod tests {
             gpu_composition: false,
             prediction: PredictionType::Valid,
         };
-        let frame = |actual| Frame { end: Some(9), pid: 7, display_token: 3, surface: None, actual };
+        let frame = |actual| TimelineFrame { end: Some(9), pid: 7, display_token: 3, surface: None, actual };
         assert!(!frame(None).is_late());
         assert!(!frame(Some(actual(1, PresentType::OnTime))).is_late());
         assert!(!frame(Some(actual(0, PresentType::Early))).is_late());
         assert!(frame(Some(actual(128, PresentType::OnTime))).is_late());
         assert!(frame(Some(actual(0, PresentType::Dropped))).is_late());
         let surface = SurfaceFrame { token: 20, layer: b"TX - a#1" };
-        assert_eq!(Frame { surface: Some(surface), ..frame(None) }.token(), 20);
+        assert_eq!(TimelineFrame { surface: Some(surface), ..frame(None) }.token(), 20);
         assert_eq!(frame(None).token(), 3);
     }
 }

@@ -34,7 +34,7 @@ pub use crate::ftrace::{EventType, Field, FieldType, Value};
 pub use contained::ContainedTrace;
 pub use event::{Event, EventTypeId, Payload, TEXT_FIELD};
 pub use format_id::{FormatId, UnreadFile};
-pub use frame::{ActualFrame, Frame, JankTypes, PredictionType, PresentType, SurfaceFrame};
+pub use frame::{ActualFrame, JankTypes, PredictionType, PresentType, SurfaceFrame, TimelineFrame};
 #[cfg(test)]
 pub(crate) use input_format::IDENTIFICATIONS;
 pub use input_format::{FORMATS, InputFormat, has_format, identify, identify_bytes};

@@ -2,7 +2,8 @@
 //! ([`OwnedEvent`]), many in shared memory ([`OwnedEvents`]), and one event of a track ([`OwnedTrackEvent`]).
 
 use super::{
-    Event, EventTypeId, Flow, Frame, Payload, SurfaceFrame, TrackEvent, TrackEventKind, TrackId, Value,
+    Event, EventTypeId, Flow, Payload, SurfaceFrame, TimelineFrame, TrackEvent, TrackEventKind, TrackId,
+    Value,
 };
 use crate::ftrace::Endian;
 use crate::varint;
@@ -350,7 +351,7 @@ enum OwnedTrackEventKind {
 
 /// A frame without what a layer has of it, and that: the token and the layer's name.
 struct OwnedFrame {
-    plain: Frame<'static>,
+    plain: TimelineFrame<'static>,
     surface: Option<(i64, Box<[u8]>)>,
 }
 
@@ -386,15 +387,18 @@ impl OwnedTrackEvent {
 }
 
 impl OwnedFrame {
-    fn new(frame: &Frame<'_>) -> Box<OwnedFrame> {
+    fn new(frame: &TimelineFrame<'_>) -> Box<OwnedFrame> {
         let surface = frame.surface.map(|surface| (surface.token, surface.layer.into()));
-        let Frame { end, pid, display_token, actual, .. } = *frame;
-        Box::new(OwnedFrame { plain: Frame { end, pid, display_token, surface: None, actual }, surface })
+        let TimelineFrame { end, pid, display_token, actual, .. } = *frame;
+        Box::new(OwnedFrame {
+            plain: TimelineFrame { end, pid, display_token, surface: None, actual },
+            surface,
+        })
     }
 
-    fn frame(&self) -> Frame<'_> {
+    fn frame(&self) -> TimelineFrame<'_> {
         let surface = self.surface.as_ref().map(|(token, layer)| SurfaceFrame { token: *token, layer });
-        Frame { surface, ..self.plain }
+        TimelineFrame { surface, ..self.plain }
     }
 }
 
@@ -479,8 +483,8 @@ mod tests {
     fn an_event_of_a_track_comes_back_as_it_was() {
         let flows = [Flow { id: 4, ends: true }];
         let surface = Some(SurfaceFrame { token: 9, layer: b"TX - app#1" });
-        let expected = Frame { end: None, pid: 7, display_token: 3, surface, actual: None };
-        let display = Frame { end: Some(8), surface: None, ..expected };
+        let expected = TimelineFrame { end: None, pid: 7, display_token: 3, surface, actual: None };
+        let display = TimelineFrame { end: Some(8), surface: None, ..expected };
         for kind in [
             TrackEventKind::Frame(&expected),
             TrackEventKind::Frame(&display),

@@ -35,7 +35,8 @@ impl CpuCount {
     }
 }
 
-/// How many events of tracks there are: slices, instants and counters that programs write themselves, and frames.
+/// How many events of tracks there are: slices, instants and counters that programs write themselves, and
+/// frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TrackEventCounts {
     /// Slices that begin, calls of methods among them.
@@ -82,8 +83,8 @@ pub struct ReadReport {
     /// Notes for people that are no damage (a guest buffer was skipped, an option is not known).
     pub notes: Vec<String>,
     /// Contents that the reader names and counts but does not read, by kind: the types of packets of a
-    /// Perfetto trace that hold no events of the kernel or of tracks (`perf_sample`: 7977). Only an output of the
-    /// same format keeps them.
+    /// Perfetto trace that hold no events of the kernel or of tracks (`perf_sample`: 7977). Only an output of
+    /// the same format keeps them.
     pub unread: BTreeMap<String, u64>,
     /// Events of tracks.
     pub track_events: TrackEventCounts,

@@ -1,7 +1,7 @@
 //! Tracks and their events: the slices, instants and counters that a program writes itself, without the
 //! kernel's ring buffer; and the frames of SurfaceFlinger.
 
-use super::Frame;
+use super::TimelineFrame;
 
 /// The number of a [`Track`]. Numbers start at 0 and have no holes; each file has its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,7 +78,7 @@ pub enum TrackEventKind<'a> {
     /// A counter has a new value.
     Counter(CounterValue),
     /// A frame begins. Its end is in it.
-    Frame(&'a Frame<'a>),
+    Frame(&'a TimelineFrame<'a>),
 }
 
 /// An arrow from one event to the next event of the same flow.

@@ -17,8 +17,8 @@ use super::summary::{MergeSummary, Verdict};
 use super::track_pass::{NextNumbers, TrackOutput, TrackPass};
 use crate::formats::art_method::MethodTrace;
 use crate::formats::{
-    Damage, Event, EventType, EventTypeId, Frame, Head, Order, OwnedTrackEvent, ProcessInfo, ReadReport,
-    Recording, Sink, SinkAdapter, ThreadInfo, Track, TrackEvent, TrackEventKind,
+    Damage, Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, ReadReport, Recording,
+    Sink, SinkAdapter, ThreadInfo, TimelineFrame, Track, TrackEvent, TrackEventKind,
 };
 use crate::ftrace::print_fmt::Symbolizer;
 
@@ -521,7 +521,7 @@ impl<'o> SinkAdapter for PushPass<'_, 'o> {
             self.first_offset.get_or_insert(offset);
             event.ts = event.ts.saturating_add_signed(offset);
             if let TrackEventKind::Frame(frame) = event.kind {
-                moved_frame = Frame { end: frame.end.map(|end| map.map(end)), ..*frame };
+                moved_frame = TimelineFrame { end: frame.end.map(|end| map.map(end)), ..*frame };
                 event.kind = TrackEventKind::Frame(&moved_frame);
             }
         }

@@ -1,5 +1,5 @@
-//! Compares the frames of SurfaceFlinger that are read, and those in outputs, with what Perfetto's trace processor
-//! answers about the same trace, and polled counters with what Perfetto's classes decode.
+//! Compares the frames of SurfaceFlinger that are read, and those in outputs, with what Perfetto's trace
+//! processor answers about the same trace, and polled counters with what Perfetto's classes decode.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -211,7 +211,8 @@ fn the_page_has_a_row_of_expected_and_one_of_actual_frames_with_late_ones_marked
     assert_eq!(page.index["summary"]["report"]["unread"], serde_json::json!({ "packages_list": 1 }));
 }
 
-/// The polled counters of a trace by Perfetto's published classes: memory of processes and of the system, in bytes.
+/// The polled counters of a trace by Perfetto's published classes: memory of processes and of the system, in
+/// bytes.
 const BY_PERFETTOS_CLASSES: &str = r#"
 import sys
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as p

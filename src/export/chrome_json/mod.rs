@@ -5,7 +5,8 @@
 //! counters `C` events, and instants `i` events. Methods become `B` and `E` events on a track of their own
 //! beside the track of their thread, with the thread's CPU time in `tts`. CPUs become threads of a process of
 //! their own, with a slice for each time that a thread had the CPU. The states of a thread and the frames of
-//! FrameTimeline become `b` and `e` events in their process. Integers that a double cannot hold become strings.
+//! FrameTimeline become `b` and `e` events in their process. Integers that a double cannot hold become
+//! strings.
 //!
 //! Times are µs with three decimals, which is exact. But most viewers read numbers as doubles, add `dur` to
 //! `ts`, and get a sum that may be greater than the `ts` of the next event. Slices of threads, methods and
@@ -16,6 +17,8 @@
 //! [`SliceTrack`] writes an end 1 ns later if a slice has begun at its time, and a begin 1 ns later if a
 //! slice of the same name has ended at its time, so that every viewer nests the slices alike.
 
+mod frames;
+mod json_text;
 mod times;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -23,6 +26,8 @@ use std::io::{self, Write};
 
 use data_encoding::HEXLOWER;
 
+use self::frames::{FRAME_CATEGORY, LATE_COLOR, frame_args};
+use self::json_text::{json_int, json_string};
 use self::times::{Duration, Micros, SliceTrack};
 use super::Out;
 use super::thread_names::{SECOND_TRACK, method_track_id};
@@ -31,7 +36,7 @@ use super::track_builder::{
     Task, Tasks, ThreadState, TrackBuilder, TrackSink, counter_number,
 };
 use super::writer_thread::WriterThread;
-use crate::formats::{CounterValue, Event, EventType, Flow, Frame, Value};
+use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, Value};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 /// The process that stands for the CPUs. No kernel has this pid: PID_MAX_LIMIT is 2^22.
@@ -40,12 +45,6 @@ const CPU_PROCESS: i32 = 1 << 23;
 const TRACK_PROCESS: i32 = CPU_PROCESS + 1;
 /// The first thread id of the tracks that programs write themselves, but for those of whole threads.
 const OWN_TRACKS: i64 = 1 << 32;
-/// The category of frames.
-const FRAME_CATEGORY: &str = "frame_timeline";
-/// The member that colours late frames red where a viewer has the colours of chrome://tracing.
-const LATE_COLOR: &[u8] = b",\"cname\":\"terrible\"";
-/// All integers up to this one are exact in a double.
-const MAX_EXACT_IN_DOUBLE: i64 = 1 << 53;
 
 /// Makes the writer, which writes to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
@@ -76,40 +75,6 @@ struct ChromeJson {
     /// The number of frames so far.
     frames: u64,
     first: bool,
-}
-
-/// Appends `text` as a JSON string. Bytes that are not UTF-8 are replaced by U+FFFD.
-fn json_string(out: &mut Vec<u8>, text: &[u8]) {
-    out.push(b'"');
-    for chunk in text.utf8_chunks() {
-        for c in chunk.valid().bytes() {
-            match c {
-                b'"' | b'\\' => out.extend([b'\\', c]),
-                b'\n' => out.extend(b"\\n"),
-                b'\r' => out.extend(b"\\r"),
-                b'\t' => out.extend(b"\\t"),
-                0..0x20 => {
-                    let _ = write!(out, "\\u{c:04x}");
-                }
-                // The JSON text may be placed inside a script element of an HTML page.
-                b'<' => out.extend(b"\\u003c"),
-                c => out.push(c),
-            }
-        }
-        if !chunk.invalid().is_empty() {
-            out.extend("\u{fffd}".as_bytes());
-        }
-    }
-    out.push(b'"');
-}
-
-/// Appends an integer, as a string if a double would round it.
-fn json_int(out: &mut Vec<u8>, value: i64) {
-    let _ = if (-MAX_EXACT_IN_DOUBLE..=MAX_EXACT_IN_DOUBLE).contains(&value) {
-        write!(out, "{value}")
-    } else {
-        write!(out, "\"{value}\"")
-    };
 }
 
 impl ChromeJson {
@@ -179,35 +144,6 @@ fn thread_time(out: &mut Vec<u8>, cpu: Option<u64>) {
     if let Some(cpu) = cpu {
         let _ = write!(out, ",\"tts\":{}", Micros(cpu));
     }
-}
-
-/// Appends the arguments of a frame. `open` says that its end is not known.
-fn frame_args(out: &mut Vec<u8>, frame: &Frame<'_>, open: bool) {
-    out.extend(b",\"args\":{\"display_frame_token\":");
-    json_int(out, frame.display_token);
-    if let Some(surface) = &frame.surface {
-        out.extend(b",\"surface_frame_token\":");
-        json_int(out, surface.token);
-        if !surface.layer.is_empty() {
-            out.extend(b",\"layer\":");
-            json_string(out, surface.layer);
-        }
-    }
-    if let Some(actual) = &frame.actual {
-        out.extend(b",\"jank_type\":");
-        json_string(out, actual.jank.text().as_bytes());
-        let (present, prediction) = (actual.present.text(), actual.prediction.text());
-        let _ = write!(
-            out,
-            ",\"present_type\":\"{present}\",\"on_time_finish\":{},\"gpu_composition\":{}",
-            actual.on_time_finish, actual.gpu_composition
-        );
-        let _ = write!(out, ",\"prediction_type\":\"{prediction}\"");
-    }
-    if open {
-        out.extend(b",\"open\":1");
-    }
-    out.push(b'}');
 }
 
 /// The process id and thread id of a task. A thread whose process is not known gets a process with the
@@ -339,9 +275,15 @@ impl TrackSink for ChromeJson {
         })
     }
 
-    /// All frames of a row have the row's name and an id of their own: so viewers show them in one row, though they
-    /// overlap.
-    fn frame(&mut self, _: &Tasks, track: &OwnTrack, span: Span, frame: &Frame<'_>) -> io::Result<()> {
+    /// All frames of a row have the row's name and an id of their own: so viewers show them in one row,
+    /// though they overlap.
+    fn frame(
+        &mut self,
+        _: &Tasks,
+        track: &OwnTrack,
+        span: Span,
+        frame: &TimelineFrame<'_>,
+    ) -> io::Result<()> {
         let (place, name) = ((frame.pid.into(), frame.pid.into()), track.name.as_bytes());
         self.frames += 1;
         let id = format!(",\"id2\":{{\"local\":\"frame {}\"}}", self.frames);

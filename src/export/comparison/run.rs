@@ -8,7 +8,7 @@ use crate::export::track_builder::{
     AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span, Task,
     Tasks, ThreadState, TrackSink, thread_states,
 };
-use crate::formats::{CounterValue, Event, EventType, Frame};
+use crate::formats::{CounterValue, Event, EventType, TimelineFrame};
 use crate::timeline::{MergeSummary, MethodThread};
 
 /// What is measured.
@@ -208,7 +208,7 @@ impl TrackSink for RunMeter {
         Ok(())
     }
 
-    fn frame(&mut self, _: &Tasks, _: &OwnTrack, _: Span, _: &Frame<'_>) -> io::Result<()> {
+    fn frame(&mut self, _: &Tasks, _: &OwnTrack, _: Span, _: &TimelineFrame<'_>) -> io::Result<()> {
         Ok(())
     }
 

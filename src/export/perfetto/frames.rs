@@ -1,7 +1,7 @@
 //! Writes frames of FrameTimeline as `FrameTimelineEvent` packets, as SurfaceFlinger does.
 
 use super::packet::{packet, timestamp};
-use crate::formats::Frame;
+use crate::formats::TimelineFrame;
 use crate::formats::perfetto::fields::{
     actual_display_frame_start as actual_display, actual_surface_frame_start as actual_surface, frame_end,
     frame_timeline_event, trace_packet,
@@ -16,9 +16,16 @@ pub(super) struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// Appends a frame that begins at `ts`: two packets, or one if its end is not known. `clock` is the clock of its
-    /// times, a value of the enum `BuiltinClock`.
-    pub(super) fn frame(&mut self, out: &mut Vec<u8>, sequence: u64, ts: u64, frame: &Frame<'_>, clock: u64) {
+    /// Appends a frame that begins at `ts`: two packets, or one if its end is not known. `clock` is the clock
+    /// of its times, a value of the enum `BuiltinClock`.
+    pub(super) fn frame(
+        &mut self,
+        out: &mut Vec<u8>,
+        sequence: u64,
+        ts: u64,
+        frame: &TimelineFrame<'_>,
+        clock: u64,
+    ) {
         self.cookie += 1;
         let cookie = self.cookie;
         packet(out, sequence, |out| {
@@ -35,9 +42,9 @@ impl FrameWriter {
     }
 }
 
-/// Appends the begin of a frame. The messages of expected frames are those of actual frames without their last
-/// fields.
-fn begin(out: &mut Vec<u8>, cookie: u64, frame: &Frame<'_>) {
+/// Appends the begin of a frame. The messages of expected frames are those of actual frames without their
+/// last fields.
+fn begin(out: &mut Vec<u8>, cookie: u64, frame: &TimelineFrame<'_>) {
     let event = match (frame.surface.is_some(), frame.actual.is_some()) {
         (true, true) => frame_timeline_event::ACTUAL_SURFACE_FRAME_START,
         (true, false) => frame_timeline_event::EXPECTED_SURFACE_FRAME_START,

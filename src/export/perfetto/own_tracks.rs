@@ -1,5 +1,5 @@
-//! Writes the tracks that programs write themselves, as `TrackDescriptor` and `TrackEvent` messages, and the frames
-//! of FrameTimeline, which lie on tracks too.
+//! Writes the tracks that programs write themselves, as `TrackDescriptor` and `TrackEvent` messages, and the
+//! frames of FrameTimeline, which lie on tracks too.
 
 use std::collections::HashMap;
 

@@ -12,7 +12,7 @@ use crate::export::track_builder::{
     Arrow, ArrowKind, AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel,
     OpenMethod, OwnTrack, Span, Task, Tasks, ThreadState, TrackSink, counter_number,
 };
-use crate::formats::{CounterValue, Event, EventType, Flow, Frame, TrackOwner};
+use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::markers::{ClockSync, Marker};
 use crate::timeline::{MergeSummary, MethodId, MethodName, MethodThread};
@@ -286,7 +286,13 @@ impl TrackSink for Collector {
         Ok(())
     }
 
-    fn frame(&mut self, _: &Tasks, track: &OwnTrack, span: Span, frame: &Frame<'_>) -> io::Result<()> {
+    fn frame(
+        &mut self,
+        _: &Tasks,
+        track: &OwnTrack,
+        span: Span,
+        frame: &TimelineFrame<'_>,
+    ) -> io::Result<()> {
         let role = if frame.actual.is_some() { Role::ActualFrames } else { Role::ExpectedFrames };
         let jank = frame.actual.map(|actual| actual.jank).filter(|jank| jank.is_jank());
         let name = jank

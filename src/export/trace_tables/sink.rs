@@ -13,7 +13,7 @@ use crate::export::track_builder::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
     Task, Tasks, ThreadState, TrackSink, counter_number,
 };
-use crate::formats::{CounterValue, Event, EventType, Frame, event_catalog};
+use crate::formats::{CounterValue, Event, EventType, TimelineFrame, event_catalog};
 use crate::tables::{Cell, TableId, TraceRows};
 use crate::timeline::{MergeSummary, MethodThread};
 
@@ -405,7 +405,7 @@ impl TrackSink for TableSink<'_> {
     }
 
     /// The table `slice` is of slices that nest: frames are not in it.
-    fn frame(&mut self, _: &Tasks, _: &OwnTrack, _: Span, _: &Frame<'_>) -> io::Result<()> {
+    fn frame(&mut self, _: &Tasks, _: &OwnTrack, _: Span, _: &TimelineFrame<'_>) -> io::Result<()> {
         Ok(())
     }
 

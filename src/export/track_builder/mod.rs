@@ -19,8 +19,8 @@ use std::io;
 pub(super) use self::own_track::{OwnTrack, counter_number};
 use super::thread_names::{NamedThread, ThreadNames};
 use crate::formats::{
-    CounterValue, Event, EventType, EventTypeId, Flow, Frame, Head, Order, OwnedTrackEvent, ProcessInfo,
-    Sink, ThreadInfo, Track, TrackEvent,
+    CounterValue, Event, EventType, EventTypeId, Flow, Head, Order, OwnedTrackEvent, ProcessInfo, Sink,
+    ThreadInfo, TimelineFrame, Track, TrackEvent,
 };
 use crate::timeline::{
     DataCounts, DataKind, Edge, EventRole, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
@@ -157,9 +157,15 @@ pub(super) trait TrackSink {
     fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()>;
     /// A value of a program's own counter.
     fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()>;
-    /// A frame of SurfaceFlinger's FrameTimeline. The calls come in the order of the frames' begins, but those whose
-    /// end is not known come last: their span ends with the timeline.
-    fn frame(&mut self, names: &Tasks, track: &OwnTrack, span: Span, frame: &Frame<'_>) -> io::Result<()>;
+    /// A frame of SurfaceFlinger's FrameTimeline. The calls come in the order of the frames' begins, but
+    /// those whose end is not known come last: their span ends with the timeline.
+    fn frame(
+        &mut self,
+        names: &Tasks,
+        track: &OwnTrack,
+        span: Span,
+        frame: &TimelineFrame<'_>,
+    ) -> io::Result<()>;
     /// A flow goes through the event of a track at `ts`. For a slice that has ended the call comes behind
     /// [`TrackSink::track_slice`].
     fn track_flow(&mut self, track: &OwnTrack, ts: u64, flow: Flow) -> io::Result<()> {

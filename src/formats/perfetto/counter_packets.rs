@@ -1,5 +1,5 @@
-//! Reads packets that poll counters: battery, power rails, `SysStats`, `ProcessStats` and the GPU's memory. Each value
-//! becomes one of a counter, with the name that Perfetto's tools give it; kB become bytes.
+//! Reads packets that poll counters: battery, power rails, `SysStats`, `ProcessStats` and the GPU's memory.
+//! Each value becomes one of a counter, with the name that Perfetto's tools give it; kB become bytes.
 //!
 //! `scripts/gen-perfetto-tables` writes `counter_names.tsv` from Perfetto's published protos.
 
@@ -15,14 +15,14 @@ use super::fields::{
     trace_packet,
 };
 use super::track_clocks::number;
-use super::wire::read::{WireValue, fields, last_value};
+use super::wire::read::{WireValue, append_numbers, fields, last_value};
 use crate::formats::{CounterValue, TrackOwner};
 
 const BYTES_PER_KB: u64 = 1024;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// The name of a counter: a part that is the same for all counters of its kind, with a text of the trace or the number
-/// of a CPU in it.
+/// The name of a counter: a part that is the same for all counters of its kind, with a text of the trace or
+/// the number of a CPU in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct CounterName<'a> {
     prefix: &'static str,
@@ -86,7 +86,8 @@ pub(super) struct CounterReader<'a> {
     pub(super) unread: BTreeMap<&'static str, u64>,
 }
 
-/// The counters of a process, by field of `ProcessStats.Process`: the name, and what a value is multiplied by.
+/// The counters of a process, by field of `ProcessStats.Process`: the name, and what a value is multiplied
+/// by.
 const PROCESS_COUNTERS: [(u32, &str, u64); 19] = [
     (process::VM_SIZE_KB, "mem.virt", BYTES_PER_KB),
     (process::VM_RSS_KB, "mem.rss", BYTES_PER_KB),
@@ -262,7 +263,7 @@ impl<'a> CounterReader<'a> {
                 sys_stats::CPUFREQ_KHZ => {
                     // One value for each CPU, in their order. Those that are not packed come one by one.
                     let mut all = Vec::new();
-                    super::track_events::append(&mut all, value);
+                    append_numbers(&mut all, value);
                     for value in all {
                         push(CounterName { cpu: Some(cpu), ..CounterName::plain("frequency (kHz)") }, value);
                         cpu += 1;

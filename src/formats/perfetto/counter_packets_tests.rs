@@ -201,3 +201,45 @@ fn a_trace_of_counters_cut_anywhere_gives_no_more_than_the_whole_one() {
         assert_eq!(values, whole[..values.len()], "cut at {cut}");
     }
 }
+
+#[test]
+fn a_trace_of_counters_with_any_byte_changed_is_read_to_its_end() {
+    let mut data = Vec::new();
+    packet(&mut data, 5, trace_packet::BATTERY, |out| uint(out, battery::CHARGE_COUNTER_UAH, 3));
+    packet(&mut data, 5, trace_packet::POWER_RAILS, |out| {
+        numbers(out, power_rails::RAIL_DESCRIPTOR, &[(rail::INDEX, 4)]);
+        numbers(out, power_rails::ENERGY_DATA, &[(energy::INDEX, 4), (energy::TIMESTAMP_MS, 6)]);
+    });
+    packet(&mut data, 5, trace_packet::SYS_STATS, |out| {
+        numbers(out, sys_stats::CPU_STAT, &[(cpu_times::CPU_ID, 3), (cpu_times::IDLE_NS, 12)]);
+        bytes(out, sys_stats::CPUFREQ_KHZ, &[14, 15]);
+    });
+    packet(&mut data, 5, trace_packet::PROCESS_STATS, |out| {
+        numbers(out, process_stats::PROCESSES, &[(process::PID, 7), (process::VM_RSS_KB, 3)]);
+    });
+    for at in 0..data.len() {
+        for byte in 0..=u8::MAX {
+            let mut changed = data.clone();
+            changed[at] = byte;
+            let mut seen = AnyEvents::default();
+            let report = read(&changed, Order::Time, &mut seen).unwrap();
+            assert_eq!(report.track_events.counter_values, seen.counter_values);
+        }
+    }
+}
+
+/// Counts values of counters.
+#[derive(Default)]
+struct AnyEvents {
+    counter_values: u64,
+}
+
+impl Sink for AnyEvents {
+    fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+        Ok(())
+    }
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        self.counter_values += u64::from(matches!(event.kind, TrackEventKind::Counter(_)));
+        Ok(())
+    }
+}

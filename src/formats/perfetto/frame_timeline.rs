@@ -1,8 +1,8 @@
-//! Reads `FrameTimelineEvent` packets (protos/perfetto/trace/android/frame_timeline_event.proto): joins the begin of
-//! each frame with its end.
+//! Reads `FrameTimelineEvent` packets (protos/perfetto/trace/android/frame_timeline_event.proto): joins the
+//! begin of each frame with its end.
 //!
-//! SurfaceFlinger writes the packets of a frame when the frame is over, and their times lie before that. A begin and
-//! an end have the same cookie, which is used once.
+//! SurfaceFlinger writes the packets of a frame when the frame is over, and their times lie before that. A
+//! begin and an end have the same cookie, which is used once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,13 +14,15 @@ use super::fields::{
 use super::track_clocks::number;
 use super::track_table::{TrackKey, TrackTable};
 use super::wire::read::{WireValue, fields, last_value};
-use crate::formats::{ActualFrame, Frame, JankTypes, PredictionType, PresentType, SurfaceFrame, TrackId};
+use crate::formats::{
+    ActualFrame, JankTypes, PredictionType, PresentType, SurfaceFrame, TimelineFrame, TrackId,
+};
 
-/// The most frames that wait for their end at one time. SurfaceFlinger writes the begin and the end of a frame one
-/// behind the other.
+/// The most frames that wait for their end at one time. SurfaceFlinger writes the begin and the end of a
+/// frame one behind the other.
 const MAX_OPEN: usize = 1 << 16;
-/// Releases of Android write negative times and times near the largest number into frames that have none. Perfetto's
-/// own tools leave out what is nearer than this to the largest number, ns.
+/// Releases of Android write negative times and times near the largest number into frames that have none.
+/// Perfetto's own tools leave out what is nearer than this to the largest number, ns.
 const BAD_TIME_NS: u64 = i64::MAX as u64 - 10_000_000_000;
 
 /// A frame at its begin, ns of the recording's clock.
@@ -28,7 +30,7 @@ const BAD_TIME_NS: u64 = i64::MAX as u64 - 10_000_000_000;
 pub(super) struct PlacedFrame<'a> {
     pub(super) ts: u64,
     pub(super) track: TrackId,
-    pub(super) frame: Frame<'a>,
+    pub(super) frame: TimelineFrame<'a>,
 }
 
 /// The frames of a trace, and what is wrong with those that could not be read whole.
@@ -151,7 +153,7 @@ fn is_event(field: u32) -> bool {
 }
 
 /// The cookie and the frame of a begin; `None` where a part of it that every frame has is missing.
-fn frame(kind: u32, body: &[u8]) -> Option<(u64, Frame<'_>)> {
+fn frame(kind: u32, body: &[u8]) -> Option<(u64, TimelineFrame<'_>)> {
     let is_surface = matches!(
         kind,
         frame_timeline_event::EXPECTED_SURFACE_FRAME_START | frame_timeline_event::ACTUAL_SURFACE_FRAME_START
@@ -195,7 +197,7 @@ fn frame(kind: u32, body: &[u8]) -> Option<(u64, Frame<'_>)> {
         )),
         _ => None,
     };
-    Some((cookie, Frame { end: None, pid, display_token, surface, actual }))
+    Some((cookie, TimelineFrame { end: None, pid, display_token, surface, actual }))
 }
 
 /// What became of a frame, of a message that has it in these fields.

@@ -87,8 +87,8 @@ fn display(out: &mut Out, ts: u64, cookie: u64, token: u64, jank: Option<u64>) {
     });
 }
 
-/// The begin of a surface frame of process 7 in the display frame with the token 100 + `token`; `jank` of an actual
-/// one.
+/// The begin of a surface frame of process 7 in the display frame with the token 100 + `token`; `jank` of an
+/// actual one.
 fn surface(out: &mut Out, ts: u64, cookie: u64, token: u64, layer: &[u8], jank: Option<u64>) {
     let kind = match jank {
         Some(_) => event::ACTUAL_SURFACE_FRAME_START,
@@ -318,4 +318,42 @@ fn a_trace_cut_anywhere_keeps_its_whole_packets() {
         seen = log.frames.len();
     }
     assert_eq!(seen, 2);
+}
+
+#[test]
+fn a_trace_with_any_byte_changed_is_read_to_its_end() {
+    let mut data = Vec::new();
+    display(&mut data, 3, 7, 105, None);
+    surface(&mut data, 4, 1, 5, b"", None);
+    end(&mut data, 20, 1);
+    surface(&mut data, 5, 2, 5, b"TX - app#1", Some(64));
+    display(&mut data, 6, 3, 105, Some(1));
+    end(&mut data, 33, 2);
+    for at in 0..data.len() {
+        for byte in 0..=u8::MAX {
+            let mut changed = data.clone();
+            changed[at] = byte;
+            let mut log = AnyFrames::default();
+            let report = read(&changed, Order::Time, &mut log).unwrap();
+            assert_eq!(report.track_events.frames, log.0);
+            assert!(log.0 <= 4, "byte {at} is {byte}");
+        }
+    }
+}
+
+/// Counts frames, none of which ends before it begins.
+#[derive(Default)]
+struct AnyFrames(u64);
+
+impl Sink for AnyFrames {
+    fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+        Ok(())
+    }
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        if let TrackEventKind::Frame(frame) = event.kind {
+            assert!(frame.end.is_none_or(|end| end >= event.ts));
+            self.0 += 1;
+        }
+        Ok(())
+    }
 }

@@ -1,5 +1,5 @@
-//! Reads the kernel events, the track events and the frames of a Perfetto trace, its processes and threads, its
-//! clocks and its losses.
+//! Reads the kernel events, the track events and the frames of a Perfetto trace, its processes and threads,
+//! its clocks and its losses.
 //!
 //! Packets of other data sources are named and counted in the report ([`ReadReport::unread`]), but not read.
 
@@ -406,16 +406,13 @@ impl<'a> PerfettoReader<'_, 'a> {
 /// The most bytes that the length of a packet takes: it has 32 bits.
 const MAX_LEN_BYTES: usize = 5;
 
-/// So many empty packets may stand in front of the first one with a field.
-const MAX_EMPTY_PACKETS: usize = 8;
-
 /// Whether a file with these bytes may be a Perfetto trace. A `Trace` is a repeated field 1 of
 /// `TracePacket`s: the first byte is 0x0a, then comes a length, then a packet's first field.
 pub(in crate::formats) fn detect(bytes: &[u8]) -> bool {
+    // A trace may begin with empty packets.
     let mut bytes = bytes;
-    // Some writers begin with packets that hold nothing.
-    for _ in 0..MAX_EMPTY_PACKETS {
-        bytes = bytes.strip_prefix(&[0x0a, 0]).unwrap_or(bytes);
+    while let Some(behind) = bytes.strip_prefix(b"\x0a\0") {
+        bytes = behind;
     }
     let Some((0x0a, rest)) = bytes.split_first() else { return false };
     // A text that begins with an empty line, as an `adb shell` captures it, begins with 0x0a too.

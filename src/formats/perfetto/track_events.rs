@@ -1,5 +1,5 @@
-//! Reads `TrackEvent` packets, and finds the other packets whose events lie on tracks: resolves what they leave to
-//! the state of their packet sequence.
+//! Reads `TrackEvent` packets, and finds the other packets whose events lie on tracks: resolves what they
+//! leave to the state of their packet sequence.
 //!
 //! A packet sequence interns names, and sets defaults, until a packet clears this state. A packet that needs
 //! the state after a packet of the sequence was lost cannot be read, and is counted
@@ -16,10 +16,9 @@ use super::fields::{
 use super::frame_timeline::{FramePackets, Frames};
 use super::track_clocks::{CustomClocks, FIRST_CUSTOM_CLOCK, MachineClocks, number};
 use super::track_table::{DescribedThread, TrackKey, TrackTable, described_thread};
-use super::wire::read::{WireValue, fields, last_value};
+use super::wire::read::{WireValue, append_numbers, fields, last_value};
 use crate::formats::{CounterValue, Flow, TrackEventKind, TrackId};
 use crate::progress::{self, Pass};
-use crate::varint;
 
 /// One event, at a time of the recording's clock.
 #[derive(Debug, Clone, Copy)]
@@ -340,16 +339,8 @@ fn sum(sums: &mut HashMap<u64, i64>, table: &TrackTable<'_>, uuid: u64, value: i
 /// A repeated field of numbers, packed or not.
 fn uuids(message: &[u8], field: u32) -> Vec<u64> {
     let mut out = Vec::new();
-    fields(message).filter(|(n, _)| *n == field).for_each(|(_, value)| append(&mut out, value));
+    fields(message).filter(|(n, _)| *n == field).for_each(|(_, value)| append_numbers(&mut out, value));
     out
-}
-
-/// Appends the elements of a repeated field of numbers, packed or not.
-pub(super) fn append(out: &mut Vec<u64>, value: WireValue<'_>) {
-    match value {
-        WireValue::Number(number) => out.push(number),
-        WireValue::Bytes(packed) => out.extend(varint::all(packed)),
-    }
 }
 
 /// Appends the elements of a repeated field of `fixed64` or `double`, packed or not.
@@ -411,15 +402,17 @@ impl<'a> EventParts<'a> {
                 track_event::THREAD_TIME_ABSOLUTE_US => parts.thread_absolute_us = Some(value.number()),
                 track_event::COUNTER_VALUE => parts.value = Some(value.number()),
                 track_event::DOUBLE_COUNTER_VALUE => parts.double_value = Some(value.number()),
-                track_event::EXTRA_COUNTER_TRACK_UUIDS => append(&mut parts.counters, value),
-                track_event::EXTRA_COUNTER_VALUES => append(&mut parts.counter_values, value),
-                track_event::EXTRA_DOUBLE_COUNTER_TRACK_UUIDS => append(&mut parts.double_counters, value),
+                track_event::EXTRA_COUNTER_TRACK_UUIDS => append_numbers(&mut parts.counters, value),
+                track_event::EXTRA_COUNTER_VALUES => append_numbers(&mut parts.counter_values, value),
+                track_event::EXTRA_DOUBLE_COUNTER_TRACK_UUIDS => {
+                    append_numbers(&mut parts.double_counters, value)
+                }
                 track_event::EXTRA_DOUBLE_COUNTER_VALUES => {
                     append_fixed(&mut parts.double_counter_values, value);
                 }
-                track_event::FLOW_IDS_OLD => parts.add_flows(append, value, false),
+                track_event::FLOW_IDS_OLD => parts.add_flows(append_numbers, value, false),
                 track_event::FLOW_IDS => parts.add_flows(append_fixed, value, false),
-                track_event::TERMINATING_FLOW_IDS_OLD => parts.add_flows(append, value, true),
+                track_event::TERMINATING_FLOW_IDS_OLD => parts.add_flows(append_numbers, value, true),
                 track_event::TERMINATING_FLOW_IDS => parts.add_flows(append_fixed, value, true),
                 track_event::LEGACY_EVENT => parts.legacy = Some(LegacyParts::of(value.bytes())),
                 track_event::DEBUG_ANNOTATIONS => parts.annotations += 1,

@@ -5,8 +5,8 @@ use std::io;
 
 use super::state::State;
 use crate::formats::{
-    CounterValue, CpuCount, Event, EventType, EventTypeId, Frame, Order, OwnedTrackEvent, SinkAdapter, Track,
-    TrackEvent, TrackEventKind,
+    CounterValue, CpuCount, Event, EventType, EventTypeId, Order, OwnedTrackEvent, SinkAdapter,
+    TimelineFrame, Track, TrackEvent, TrackEventKind,
 };
 use crate::timeline::content_counter::{ContentCounter, CountedType};
 use crate::timeline::event_role::EventRole;
@@ -259,7 +259,7 @@ impl<'a> SinkAdapter for WindowFilter<'a> {
         let cut_frame;
         let mut event = *event;
         if let TrackEventKind::Frame(frame) = event.kind {
-            cut_frame = Frame { end: frame.end.filter(|end| *end <= self.window.to), ..*frame };
+            cut_frame = TimelineFrame { end: frame.end.filter(|end| *end <= self.window.to), ..*frame };
             let is_before = frame.end.is_some_and(|end| end < self.window.from);
             event.kind = TrackEventKind::Frame(&cut_frame);
             if event.ts < self.window.from {
@@ -434,7 +434,8 @@ mod tests {
             (201, Some(210)),
         ];
         for (number, (ts, end)) in frames.into_iter().enumerate() {
-            let frame = Frame { end, pid: 7, display_token: number as i64, surface: None, actual: None };
+            let frame =
+                TimelineFrame { end, pid: 7, display_token: number as i64, surface: None, actual: None };
             let kind = TrackEventKind::Frame(&frame);
             let event = TrackEvent { ts, track: id, kind, thread_ns: None, flows: &[] };
             part.track_event(&event).unwrap();

@@ -104,3 +104,11 @@ impl<'a> Iterator for MessageFields<'a> {
 pub(crate) fn last_value(message: &[u8], number: u32) -> Option<WireValue<'_>> {
     fields(message).filter(|(n, _)| *n == number).last().map(|(_, v)| v)
 }
+
+/// Appends the elements of a repeated field of numbers, packed or not.
+pub(crate) fn append_numbers(out: &mut Vec<u64>, value: WireValue<'_>) {
+    match value {
+        WireValue::Number(number) => out.push(number),
+        WireValue::Bytes(packed) => out.extend(varint::all(packed)),
+    }
+}
