@@ -162,6 +162,35 @@ fn tables_and_viewers_have_each_frame_with_its_times() {
 }
 
 #[test]
+fn a_profile_for_firefox_has_a_marker_for_each_frame_and_tells_late_ones_apart() {
+    let Some((corpus, trace)) = trace() else { return };
+    let dir = support::tempdir();
+    let out = dir.path().join("a.firefox.json");
+    convert(&trace, &[], &out);
+    let profile: Value = serde_json::from_slice(&std::fs::read(out).unwrap()).unwrap();
+    let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for thread in profile["threads"].as_array().unwrap() {
+        let column = |name: &str| thread["markers"][name].as_array().unwrap();
+        for (name, category) in column("name").iter().zip(column("category")) {
+            let name = thread["stringArray"][name.as_u64().unwrap() as usize].as_str().unwrap();
+            let category = &profile["meta"]["categories"][category.as_u64().unwrap() as usize]["name"];
+            if name.ends_with(" Timeline") {
+                let key = (name.to_owned(), category.as_str().unwrap().to_owned());
+                *found.entry(key).or_default() += 1;
+            }
+        }
+    }
+    let late = answers(&corpus).iter().filter(|(.., values)| values["jank_type"] != "None").count();
+    let want = [
+        ("Actual Timeline", "Frame", 24 - late),
+        ("Actual Timeline", "Late frame", late),
+        ("Expected Timeline", "Frame", 22),
+    ];
+    let want = want.map(|(name, category, count)| ((name.to_owned(), category.to_owned()), count));
+    assert_eq!(found, BTreeMap::from(want));
+}
+
+#[test]
 fn the_page_has_a_row_of_expected_and_one_of_actual_frames_with_late_ones_marked() {
     let Some((corpus, trace)) = trace() else { return };
     let dir = support::tempdir();
