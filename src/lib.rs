@@ -75,6 +75,8 @@ mod remote;
 mod tables;
 #[cfg(feature = "host")]
 pub mod timeline;
+#[cfg(feature = "host")]
+mod tracks;
 
 /// Parts that the project's own fuzz targets, tests, tools and benches call. They are no part of the crate's
 /// interface.

@@ -1,7 +1,7 @@
 //! When the launch of an app began and ended.
 
 use crate::export::launch_slices::{BIND, FRAME, LAUNCHING};
-use crate::export::track_builder::{AsyncEdge, AsyncSlice, Span};
+use crate::tracks::{AsyncEdge, AsyncSlice, Span};
 
 /// The launch of an app, ns of the timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

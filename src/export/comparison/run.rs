@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use super::launch_span::{LaunchFinder, LaunchSpan};
-use crate::export::track_builder::{
+use crate::formats::{CounterValue, Event, EventType};
+use crate::timeline::{MergeSummary, MethodThread};
+use crate::tracks::{
     AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span, Task,
     Tasks, ThreadState, TrackSink, thread_states,
 };
-use crate::formats::{CounterValue, Event, EventType};
-use crate::timeline::{MergeSummary, MethodThread};
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -8,14 +8,14 @@ use super::launch::Launch;
 use super::strings::Strings;
 use super::tracks::{Name, Owner, PageTracks, Role, method_thread_id};
 use crate::export::systrace::EventPrinter;
-use crate::export::track_builder::{
-    Arrow, ArrowKind, AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel,
-    OpenMethod, OwnTrack, Span, Task, Tasks, ThreadState, TrackSink, counter_number,
-};
 use crate::formats::{CounterValue, Event, EventType, Flow, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::markers::{ClockSync, Marker};
 use crate::timeline::{MergeSummary, MethodId, MethodName, MethodThread};
+use crate::tracks::{
+    Arrow, ArrowKind, AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel,
+    OpenMethod, OwnTrack, Span, Task, Tasks, ThreadState, TrackSink, counter_number,
+};
 
 /// What a page shows, as it is collected.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::export::launch_slices::{BIND, FRAME};
-use crate::export::track_builder::Span;
+use crate::tracks::Span;
 
 /// The most stages of one launch.
 const MAX_STAGES: usize = 100;

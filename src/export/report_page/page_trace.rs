@@ -12,7 +12,6 @@ use super::inclusive::InclusiveTimes;
 use super::index::{People, TrackEntry, track_order, without_directories};
 use super::tracks::{Owner, PageTrack, Role, TrackColumns};
 use crate::clock::Clock;
-use crate::export::track_builder::{ArrowKind, TrackBuilder};
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
 };
@@ -21,6 +20,7 @@ use crate::text::file_name;
 use crate::timeline::{
     DataCounts, Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink, Window,
 };
+use crate::tracks::{ArrowKind, TrackBuilder};
 
 /// A trace as it is collected.
 pub(in crate::export) struct PageTrace {

@@ -9,13 +9,13 @@ use super::open_slices::{CpuTimes, OpenSlices};
 use super::utid::utid;
 use crate::export::comparison::LaunchFinder;
 use crate::export::launch_slices::LAUNCHING;
-use crate::export::track_builder::{
-    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
-    Task, Tasks, ThreadState, TrackSink, counter_number,
-};
 use crate::formats::{CounterValue, Event, EventType, event_catalog};
 use crate::tables::{Cell, TableId, TraceRows};
 use crate::timeline::{MergeSummary, MethodThread};
+use crate::tracks::{
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
+    Task, Tasks, ThreadState, TrackSink, counter_number,
+};
 
 /// An asynchronous slice that has begun.
 pub(super) struct OpenAsync {

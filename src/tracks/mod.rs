@@ -9,15 +9,16 @@ mod interrupts;
 mod losses;
 mod own_track;
 mod slices;
-pub(super) mod thread_states;
+pub(crate) mod thread_names;
+pub(crate) mod thread_states;
 mod tracks;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-pub(super) use self::own_track::{OwnTrack, counter_number};
-use super::thread_names::{NamedThread, ThreadNames};
+pub(crate) use self::own_track::{OwnTrack, counter_number};
+use self::thread_names::{NamedThread, ThreadNames};
 use crate::formats::{
     CounterValue, Event, EventType, EventTypeId, Flow, Head, Order, ProcessInfo, Sink, ThreadInfo, Track,
     TrackEvent,
@@ -28,14 +29,14 @@ use crate::timeline::{
 
 /// A thread of the kernel, and its process where the timeline names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Task {
+pub(crate) struct Task {
     pub tid: i32,
     pub tgid: Option<i32>,
 }
 
 /// A period of time, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     pub start: u64,
     pub end: u64,
     /// Whether no end was recorded; `end` is then the end of the timeline.
@@ -62,7 +63,7 @@ struct OpenState {
 
 /// What a counter belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum CounterScope {
+pub(crate) enum CounterScope {
     Process(i32),
     Cpu(u32),
     System,
@@ -70,7 +71,7 @@ pub(super) enum CounterScope {
 
 /// The names of threads and processes. The names are complete only at the end of the timeline.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tasks {
+pub(crate) struct Tasks {
     pub threads: ThreadNames,
     pub processes: BTreeMap<i32, String>,
 }
@@ -95,7 +96,7 @@ impl Tasks {
 ///
 /// A slice or state is passed on when it ends, so that calls are ordered by the end times. Slices of
 /// threads are also passed on when they begin.
-pub(super) trait TrackSink {
+pub(crate) trait TrackSink {
     /// A slice begins on a thread.
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         let _ = (at, ts, name);
@@ -182,7 +183,7 @@ pub(super) trait TrackSink {
 
 /// A period in which a thread was in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ThreadState {
+pub(crate) struct ThreadState {
     /// `Running`, `Runnable`, `Sleeping` …
     pub state: &'static str,
     pub span: Span,
@@ -194,7 +195,7 @@ pub(super) struct ThreadState {
 
 /// What an [`Arrow`] stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum ArrowKind {
+pub(crate) enum ArrowKind {
     /// A thread woke another one.
     Wakeup,
     /// A thread sent a binder transaction, and another one received it.
@@ -203,7 +204,7 @@ pub(super) enum ArrowKind {
 
 /// Something that leads from one thread to another: each end has its time, ns, and its thread id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Arrow {
+pub(crate) struct Arrow {
     pub kind: ArrowKind,
     pub from: (u64, i32),
     pub to: (u64, i32),
@@ -211,7 +212,7 @@ pub(super) struct Arrow {
 
 /// The begin or the end of an asynchronous slice.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AsyncSlice<'a> {
+pub(crate) struct AsyncSlice<'a> {
     /// The track's name, where the marker names one.
     pub track: Option<&'a [u8]>,
     pub name: &'a [u8],
@@ -221,7 +222,7 @@ pub(super) struct AsyncSlice<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AsyncEdge {
+pub(crate) enum AsyncEdge {
     Begin,
     /// The slice ends. Holds the time of the begin, ns, if the begin was recorded.
     End(Option<u64>),
@@ -230,7 +231,7 @@ pub(super) enum AsyncEdge {
 
 /// A value of a counter, and the time from which the counter has this value, ns.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CounterSample<'a> {
+pub(crate) struct CounterSample<'a> {
     pub name: &'a str,
     pub ts: u64,
     pub value: i64,
@@ -238,7 +239,7 @@ pub(super) struct CounterSample<'a> {
 
 /// How a method is labelled.
 #[derive(Debug, Clone, Default)]
-pub(super) struct MethodLabel {
+pub(crate) struct MethodLabel {
     /// Class and method: `java.lang.String.valueOf`.
     pub full: String,
     /// `(I)Ljava/lang/String;`, or empty.
@@ -249,7 +250,7 @@ pub(super) struct MethodLabel {
 
 /// One call of a method.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MethodCall<'a> {
+pub(crate) struct MethodCall<'a> {
     pub at: &'a MethodThread,
     pub method: &'a MethodLabel,
     pub span: Span,
@@ -261,7 +262,7 @@ pub(super) struct MethodCall<'a> {
 
 /// A method that is open on a thread.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OpenMethod {
+pub(crate) struct OpenMethod {
     /// The time of the begin, ns.
     pub begun: u64,
     /// The thread's CPU time at the begin, ns, where the trace has it.
@@ -272,7 +273,7 @@ pub(super) struct OpenMethod {
 /// A method thread with its open methods.
 type MethodStack = (MethodThread, Vec<OpenMethod>);
 
-pub(super) struct TrackBuilder<S> {
+pub(crate) struct TrackBuilder<S> {
     sink: S,
     /// Indexed by event type.
     roles: Vec<EventRole>,
@@ -463,17 +464,16 @@ impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::sync::{Arc, Mutex};
 
-    use super::super::Out;
     use super::*;
     use crate::clock::Clock;
     use crate::formats::{ReadReport, ftrace_text};
     use crate::timeline::EdgeKind;
 
     /// Two threads of process 7, a wakeup, an interrupt, every kind of marker.
-    pub(in crate::export) const TEXT: &str = "\
+    pub(crate) const TEXT: &str = "\
  a-7 (7) [000] d..2 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=main,app next_pid=7 next_prio=110
  a-7 (7) [000] ...1 1.000010: tracing_mark_write: B|7|draw \"x\"
  a-7 (7) [000] ...1 1.000020: tracing_mark_write: C|7|bytes|9007199254740993
@@ -491,6 +491,9 @@ pub(super) mod tests {
  a-7 (7) [000] ...1 1.000080: tracing_mark_write: B|7|open
 ";
 
+    /// Where the exporters under test write to.
+    type Out = Box<dyn io::Write + Send>;
+
     #[derive(Clone, Default)]
     struct SharedBytes(Arc<Mutex<Vec<u8>>>);
 
@@ -505,12 +508,12 @@ pub(super) mod tests {
     }
 
     /// Returns the output of the exporter for `text` and one method on thread 7.
-    pub(in crate::export) fn export(create: impl Fn(Out) -> Box<dyn TimelineSink>, text: &str) -> String {
+    pub(crate) fn export(create: impl Fn(Out) -> Box<dyn TimelineSink>, text: &str) -> String {
         export_methods(create, text, &example_thread())
     }
 
     /// Returns the output of the exporter for `text` and one method on `thread`.
-    pub(in crate::export) fn export_methods(
+    pub(crate) fn export_methods(
         create: impl Fn(Out) -> Box<dyn TimelineSink>,
         text: &str,
         thread: &MethodThread,
@@ -525,7 +528,7 @@ pub(super) mod tests {
     }
 
     /// Pushes `text` and one method call on thread 7.
-    pub(in crate::export) fn push_example(sink: &mut dyn TimelineSink, text: &str) -> ReadReport {
+    pub(crate) fn push_example(sink: &mut dyn TimelineSink, text: &str) -> ReadReport {
         push_methods(sink, text, &example_thread())
     }
 
