@@ -66,6 +66,8 @@ mod gate;
 #[cfg(feature = "host")]
 mod inspect;
 #[cfg(feature = "host")]
+mod measure;
+#[cfg(feature = "host")]
 pub mod profile;
 #[cfg(feature = "host")]
 mod progress;

@@ -25,6 +25,8 @@ pub struct Head {
     pub machine: Option<String>,
     /// The recording device, where it is an Android device and the file names it: `Pixel 8, Android 15`.
     pub device: Option<String>,
+    /// The SDK version of the recording device's Android, where the file has it (`ro.build.version.sdk`).
+    pub android_sdk: Option<u32>,
 }
 
 /// The order in which a reader pushes events.

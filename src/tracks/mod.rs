@@ -97,6 +97,10 @@ impl Tasks {
 /// A slice or state is passed on when it ends, so that calls are ordered by the end times. Slices of
 /// threads are also passed on when they begin.
 pub(crate) trait TrackSink {
+    /// The timeline's head: the first call.
+    fn head(&mut self, head: &Head) {
+        let _ = head;
+    }
     /// A slice begins on a thread.
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         let _ = (at, ts, name);
@@ -275,6 +279,8 @@ type MethodStack = (MethodThread, Vec<OpenMethod>);
 
 pub(crate) struct TrackBuilder<S> {
     sink: S,
+    /// Whether kernel events other than markers are left out.
+    is_of_markers: bool,
     /// Indexed by event type.
     roles: Vec<EventRole>,
     tasks: Tasks,
@@ -306,6 +312,7 @@ impl<S: TrackSink> TrackBuilder<S> {
     pub fn new(sink: S) -> Self {
         TrackBuilder {
             sink,
+            is_of_markers: false,
             roles: Vec::new(),
             tasks: Tasks::default(),
             slices: HashMap::new(),
@@ -321,6 +328,11 @@ impl<S: TrackSink> TrackBuilder<S> {
             last_ts: 0,
             unmatched_ends: 0,
         }
+    }
+
+    /// Builds only what markers describe: no states of threads, and nothing of the kernel's own events.
+    pub fn of_markers(sink: S) -> Self {
+        TrackBuilder { is_of_markers: true, ..TrackBuilder::new(sink) }
     }
 }
 
@@ -342,7 +354,8 @@ impl<S: TrackSink> TrackBuilder<S> {
 }
 
 impl<S: TrackSink> Sink for TrackBuilder<S> {
-    fn head(&mut self, _: &Head) -> io::Result<()> {
+    fn head(&mut self, head: &Head) -> io::Result<()> {
+        self.sink.head(head);
         Ok(())
     }
 
@@ -374,11 +387,15 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
 
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.last_ts = self.last_ts.max(event.ts);
+        let role = *self.roles.get(event.kind.0 as usize).unwrap_or(&EventRole::Other);
+        if self.is_of_markers && !matches!(role, EventRole::Print { .. }) {
+            return Ok(());
+        }
         self.end_losses(event)?;
         if event.tid > 0 && (event.comm.is_some() || event.tgid.is_some()) {
             self.tasks.threads.learn(event.tid, event.tgid, event.comm);
         }
-        match *self.roles.get(event.kind.0 as usize).unwrap_or(&EventRole::Other) {
+        match role {
             EventRole::Switch { prev, next } => self.switch(event, kind, prev, next),
             EventRole::Waking { pid, comm } => self.wake(event, kind, pid, comm),
             EventRole::Print { buf } => self.marker(event, event.text(kind, buf).unwrap_or(b"")),

@@ -75,6 +75,7 @@ impl<'a> TextRecording<'a> {
             cpus: contents.traces.iter().find_map(|t| cpu_count(t)),
             machine: None,
             device: None,
+            android_sdk: None,
         };
         TextRecording { contents, head, opening_report }
     }

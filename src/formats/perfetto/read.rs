@@ -72,6 +72,7 @@ impl<'a> PerfettoRecording<'a> {
             snapshots: index.snapshots,
             machine: None,
             device: None,
+            android_sdk: None,
         };
         let has_method_traces = !index.method_traces.is_empty();
         PerfettoRecording { streams, head, unpacked, has_method_traces }

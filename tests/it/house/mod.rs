@@ -32,6 +32,7 @@ const FLOORS: &[&[&str]] = &[
     &["formats"],
     &["timeline"],
     &["tracks"],
+    &["measure"],
     &["export", "profile", "record"],
     &["atrace_command", "dataset", "doctor", "gate", "inspect"],
     &["cli"],
