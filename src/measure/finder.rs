@@ -213,13 +213,6 @@ pub(crate) struct FinderSink {
     pub measured: Measured,
 }
 
-impl FinderSink {
-    /// Ends a timeline from `extent.0` to `extent.1`, ns, that no merge has made.
-    pub fn end(&mut self, tasks: &Tasks, extent: (u64, u64)) {
-        self.measured = std::mem::take(&mut self.finder).finish_within(tasks, extent);
-    }
-}
-
 impl TrackSink for FinderSink {
     fn head(&mut self, head: &Head) {
         self.finder.head(head);

@@ -47,6 +47,16 @@ impl Rule {
             Rule::App => "app",
         }
     }
+
+    /// How launches were found, for people.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Rule::Android12 => "as Android 12 and later mark them",
+            Rule::Android10 => "as Android 10 and 11 mark them",
+            Rule::Android9 => "as Android 9 and earlier mark them",
+            Rule::App => "by the app's own markers: those of system_server were not recorded",
+        }
+    }
 }
 
 /// Where the recording cuts a launch: it is then not measured.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::launch::{LaunchType, Stage};
 use super::mark::{AsyncMark, LaunchNews};
-use crate::tracks::{AsyncEdge, AsyncSlice};
+use crate::tracks::{AsyncEdge, AsyncSlice, Span};
 
 /// The most marks of one kind that are kept: a real recording has some thousands. So a hostile one cannot take
 /// all memory.
@@ -27,7 +27,10 @@ pub(super) struct Launching {
     pub package: String,
     /// The process that wrote the marker.
     pub pid: i32,
+    pub cookie: i64,
     pub span: AsyncSpan,
+    /// Whether it ended under the name of another package: another activity came up instead.
+    pub is_failed: bool,
 }
 
 /// `launchingActivity#N:completed`.
@@ -45,17 +48,6 @@ pub(super) enum StepKind {
     Bind,
     Start,
     Resume,
-}
-
-impl StepKind {
-    /// The name of the step's slice.
-    pub fn name(self) -> &'static str {
-        match self {
-            StepKind::Bind => "bindApplication",
-            StepKind::Start => "activityStart",
-            StepKind::Resume => "activityResume",
-        }
-    }
 }
 
 /// A step of a launch on a thread.
@@ -127,8 +119,17 @@ impl LaunchMarks {
                     launching.span.end = span.end;
                     return;
                 }
+                let cookie = slice.cookie;
+                let is_open = |it: &&mut Launching| {
+                    it.pid == pid && it.cookie == cookie && it.span.begin.is_some() && it.span.end.is_none()
+                };
+                let before = self.launching.last_mut().filter(is_open);
+                if let (None, Some(end), Some(before)) = (span.begin, span.end, before) {
+                    (before.span.end, before.is_failed) = (Some(end), true);
+                    return;
+                }
                 let package = String::from_utf8_lossy(package).into_owned();
-                let launching = Launching { package, pid, span };
+                let launching = Launching { package, pid, cookie, span, is_failed: false };
                 let at = Self::push(&mut self.launching, &mut self.left_out, launching);
                 if let (Some(at), None) = (at, span.end) {
                     self.open.insert(key, at);
@@ -187,7 +188,7 @@ impl LaunchMarks {
         Self::push(&mut self.steps, &mut self.left_out, step);
     }
 
-    pub fn stage(&mut self, tid: i32, name: &[u8], span: crate::tracks::Span) {
+    pub fn stage(&mut self, tid: i32, name: &[u8], span: Span) {
         let Some(start) = self.starts.get_mut(&tid) else { return };
         if start.stages >= MAX_STAGES_OF_START {
             return;
@@ -198,7 +199,7 @@ impl LaunchMarks {
     }
 
     /// A frame of a thread ended: it is the last stage of the start before it.
-    pub fn frame_ended(&mut self, tid: i32, name: &[u8], span: crate::tracks::Span) {
+    pub fn frame_ended(&mut self, tid: i32, name: &[u8], span: Span) {
         if self.starts.contains_key(&tid) {
             self.stage(tid, name, span);
             self.starts.remove(&tid);

@@ -9,6 +9,7 @@ mod apps;
 mod finder;
 mod frame;
 mod frame_join;
+mod json;
 mod launch;
 mod launch_marks;
 mod mark;
@@ -18,7 +19,8 @@ mod summary;
 mod tests;
 mod vsync;
 
-pub(crate) use self::finder::{Finder, FinderSink, Measured};
+pub(crate) use self::finder::FinderSink;
 pub(crate) use self::frame::{Deadline, Frame};
-pub(crate) use self::launch::{Cut, Launch, LaunchType, Rule, Stage};
+pub(crate) use self::launch::{Launch, LaunchType};
+pub(crate) use self::rules::Cancelled;
 pub(crate) use self::summary::{FrameSummary, summarize};

@@ -111,14 +111,13 @@ fn android_12(marks: &LaunchMarks, extent: Extent) -> Found {
             None if span.end.is_none() => {
                 found.launches.push(launch(Rule::Android12, "", *span, extent));
             }
-            None => found.cancelled.push(Cancelled { begin: from_begin(span, extent), end: from }),
+            None => {
+                let begin = span.begin.unwrap_or(extent.0);
+                found.cancelled.push(Cancelled { begin, end: from });
+            }
         }
     }
     found
-}
-
-fn from_begin(span: &AsyncSpan, extent: Extent) -> u64 {
-    span.begin.unwrap_or(extent.0)
 }
 
 /// The slices `launching: PACKAGE` that the system server, or a process without a name, wrote.
@@ -165,7 +164,7 @@ fn android_10(marks: &LaunchMarks, apps: &Apps<'_>, extent: Extent) -> Found {
             finished.get(finished.partition_point(|ts| ts < intent)).is_some_and(|ts| *ts <= to);
         let span = AsyncSpan { begin: Some(*intent), end: slice.span.end };
         match slice.span.end {
-            Some(end) if end <= to && is_finished => {
+            Some(end) if end <= to && is_finished && !slice.is_failed => {
                 found.launches.push(launch(Rule::Android10, &slice.package, span, extent));
             }
             None if at + 1 == intents.len() && !is_finished => {
@@ -182,6 +181,7 @@ fn android_10(marks: &LaunchMarks, apps: &Apps<'_>, extent: Extent) -> Found {
 fn android_9(marks: &LaunchMarks, apps: &Apps<'_>, extent: Extent) -> Found {
     let slices = of_system_server(marks, apps);
     let of = |slice: &&Launching| launch(Rule::Android9, &slice.package, slice.span, extent);
+    let (failed, slices): (Vec<_>, Vec<_>) = slices.into_iter().partition(|slice| slice.is_failed);
     let mut launches: Vec<Launch> = slices.iter().map(of).collect();
     let mut covered: Vec<(u64, u64)> = launches.iter().map(|launch| (launch.begin, launch.end)).collect();
     covered.sort_unstable();
@@ -197,7 +197,11 @@ fn android_9(marks: &LaunchMarks, apps: &Apps<'_>, extent: Extent) -> Found {
             ..launch
         })
     }));
-    Found { launches, cancelled: Vec::new() }
+    let cancelled = |slice: &Launching| Cancelled {
+        begin: slice.span.begin.unwrap_or(extent.0),
+        end: slice.span.end.unwrap_or(extent.1),
+    };
+    Found { launches, cancelled: failed.into_iter().map(cancelled).collect() }
 }
 
 /// Whether one of the spans, which are in order, holds `ts`; the ends belong to a span.

@@ -27,6 +27,13 @@ pub(crate) struct FrameSummary {
     pub overrun_ns: Option<[f64; 4]>,
 }
 
+impl FrameSummary {
+    /// The share of frames that ended after their deadline, 0 to 1; `None` where no deadline is known.
+    pub fn janky_share(&self) -> Option<f64> {
+        (self.with_deadline > 0).then(|| self.janky as f64 / self.with_deadline as f64)
+    }
+}
+
 /// The percentile of numbers in order, between the two nearest ranks in proportion, as androidx's
 /// `MetricResult.getPercentile` has it; 0 for no numbers.
 pub(crate) fn percentile(sorted: &[i64], percent: u8) -> f64 {

@@ -1,5 +1,7 @@
 //! Launches and frames of written-out timelines. Times are µs in the texts, and ns in what is found.
 
+use super::finder::{Finder, Measured};
+use super::launch::{Cut, Rule};
 use super::*;
 use crate::formats::{Order, Sink, ftrace_text};
 use crate::tracks::TrackBuilder;
@@ -279,6 +281,19 @@ fn android_10_begins_a_launch_with_the_intent() {
 }
 
 #[test]
+fn a_launch_that_ends_under_another_name_came_to_nothing() {
+    for with_intent in [true, false] {
+        let mut timeline = Timeline::default();
+        if with_intent {
+            timeline.main(SERVER, 100..101, "MetricsLogger:launchObserverNotifyIntentStarted");
+        }
+        timeline.begin(110, "launching: com.example").end(200, "launching: com.launcher");
+        let measured = timeline.measured();
+        assert_eq!((measured.launches, measured.cancelled.len()), (vec![], 1));
+    }
+}
+
+#[test]
 fn the_release_of_the_recording_decides_between_rules_whose_markers_are_there() {
     let both = || {
         let mut timeline = Timeline::default();
@@ -350,7 +365,7 @@ fn frames_with_numbers_are_joined_across_processes_and_in_any_order() {
 fn without_frame_timeline_the_period_of_vsync_is_the_deadline_at_120_hz_and_then_at_60() {
     let mut timeline = Timeline::default();
     let flinger = 50;
-    let mut vsync = |timeline: &mut Timeline, us: u64| {
+    let vsync = |timeline: &mut Timeline, us: u64| {
         timeline.marker(us, flinger, flinger, &format!("C|{flinger}|VSYNC-app|{}", us % 2));
     };
     for tick in 0..5 {

@@ -6,6 +6,7 @@ mod capture;
 
 mod dataset;
 mod dmtracedump;
+mod launches;
 mod method_trace;
 mod perfetto;
 mod pictures;

@@ -381,6 +381,11 @@ const MAX_LEN_BYTES: usize = 5;
 /// Whether a file with these bytes may be a Perfetto trace. A `Trace` is a repeated field 1 of
 /// `TracePacket`s: the first byte is 0x0a, then comes a length, then a packet's first field.
 pub(in crate::formats) fn detect(bytes: &[u8]) -> bool {
+    // A trace may begin with empty packets.
+    let mut bytes = bytes;
+    while let Some(behind) = bytes.strip_prefix(b"\x0a\0") {
+        bytes = behind;
+    }
     let Some((0x0a, rest)) = bytes.split_first() else { return false };
     // A text that begins with an empty line, as an `adb shell` captures it, begins with 0x0a too.
     if rest.trim_ascii_start().starts_with(b"# tracer:") {
