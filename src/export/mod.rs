@@ -12,7 +12,6 @@ mod convert_error;
 mod csv;
 mod firefox;
 mod held;
-mod launch_slices;
 pub mod launches;
 mod losses;
 mod named_out;

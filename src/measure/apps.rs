@@ -77,9 +77,9 @@ impl<'a> Apps<'a> {
         Apps { tasks, resumes, steps, reports, frames: by_process, ui_frames }
     }
 
-    /// The process that handled a launch from `begin` to `end`: its main thread has `activityResume` then, and
-    /// its name is the package's. Of several the name that fits best counts, then the latest: a process may die
-    /// during its launch, and come again.
+    /// The process that handled a launch from `begin` to `end`: its main thread has `activityResume` then,
+    /// and its name is the package's. Of several the name that fits best counts, then the latest: a process
+    /// may die during its launch, and come again.
     pub fn of_launch(&self, package: &str, begin: u64, end: u64) -> Option<i32> {
         let first = self.resumes.partition_point(|step| step.begin < begin);
         let within = self.resumes[first..].iter().take_while(|step| step.begin < end).take(MAX_EXAMINED);

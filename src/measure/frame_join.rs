@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::frame::{Deadline, Frame};
 use crate::tracks::{Span, Tasks};
 
-/// The most parts of frames that are kept: an hour of 120 Hz has 432 000 frames. So a hostile recording cannot
-/// take all memory.
+/// The most parts of frames that are kept: an hour of 120 Hz has 432 000 frames. So a hostile recording
+/// cannot take all memory.
 const MAX_PARTS: usize = 1 << 21;
 
 /// The part of a frame that one thread did.
@@ -97,8 +97,8 @@ impl FrameJoin {
     }
 }
 
-/// Begin and end of each `Choreographer#doFrame`, by process, in the order of the begins: also of those that no
-/// `DrawFrame` belongs to.
+/// Begin and end of each `Choreographer#doFrame`, by process, in the order of the begins: also of those that
+/// no `DrawFrame` belongs to.
 #[derive(Debug, Default)]
 pub(super) struct UiFrames {
     by_process: HashMap<i32, Vec<(u64, u64)>>,

@@ -1,5 +1,6 @@
 //! A launch of an app.
 
+use super::mark::{BIND_APPLICATION, DO_FRAME};
 use crate::tracks::Span;
 
 /// How much of the app was there when its launch began.
@@ -78,6 +79,53 @@ impl Cut {
     }
 }
 
+/// With what a launch begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum LaunchBegin {
+    /// The system was asked to start an activity.
+    Request,
+    /// The app's process was bound to it.
+    Bind,
+    /// The activity was started, or got the foreground.
+    Activity,
+}
+
+impl LaunchBegin {
+    /// The word in outputs.
+    pub fn name(self) -> &'static str {
+        match self {
+            LaunchBegin::Request => "request",
+            LaunchBegin::Bind => "bind",
+            LaunchBegin::Activity => "activity",
+        }
+    }
+}
+
+/// With what a launch ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum LaunchEnd {
+    /// The system says so.
+    System,
+    /// The RenderThread has drawn the first frame.
+    Drawn,
+    /// The main thread's part of the first frame: no drawing was recorded.
+    Frame,
+    /// The activity has the foreground: no frame was recorded.
+    Resumed,
+}
+
+impl LaunchEnd {
+    /// The words in outputs.
+    pub fn name(self) -> &'static str {
+        match self {
+            LaunchEnd::System => "launch end",
+            LaunchEnd::Drawn => "frame drawn",
+            LaunchEnd::Frame => "first frame",
+            LaunchEnd::Resumed => "activity resumed",
+        }
+    }
+}
+
 /// A step of a launch: a slice of the app's main thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stage {
@@ -98,6 +146,8 @@ pub(crate) struct Launch {
     /// Where the launch is cut at its end, the end of the timeline.
     pub end: u64,
     pub cut: Option<Cut>,
+    pub begins_with: LaunchBegin,
+    pub ends_with: LaunchEnd,
     /// The app's process, where its markers were recorded.
     pub pid: Option<i32>,
     pub main_tid: Option<i32>,
@@ -118,5 +168,15 @@ impl Launch {
     /// How long the launch took, ns; `None` if it is cut.
     pub fn duration(&self) -> Option<u64> {
         self.cut.is_none().then(|| self.end.saturating_sub(self.begin))
+    }
+
+    /// The binding of the app's process, where the launch has one.
+    pub fn bind(&self) -> Option<Span> {
+        self.stages.iter().find(|stage| stage.name == BIND_APPLICATION).map(|stage| stage.span)
+    }
+
+    /// The main thread's part of the first frame.
+    pub fn first_frame(&self) -> Option<Span> {
+        self.stages.iter().find(|stage| stage.name.starts_with(DO_FRAME)).map(|stage| stage.span)
     }
 }

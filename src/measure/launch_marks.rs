@@ -6,8 +6,8 @@ use super::launch::{LaunchType, Stage};
 use super::mark::{AsyncMark, LaunchNews};
 use crate::tracks::{AsyncEdge, AsyncSlice, Span};
 
-/// The most marks of one kind that are kept: a real recording has some thousands. So a hostile one cannot take
-/// all memory.
+/// The most marks of one kind that are kept: a real recording has some thousands. So a hostile one cannot
+/// take all memory.
 pub(super) const MAX_MARKS: usize = 1 << 20;
 /// The most slices that are kept as stages of one start of an activity.
 const MAX_STAGES_OF_START: usize = 500;

@@ -6,6 +6,11 @@ const LAUNCHING: &[u8] = b"launching: ";
 /// and of the instants about it, where `:` and what happened follow the number.
 const LAUNCHING_ACTIVITY: &[u8] = b"launchingActivity#";
 
+/// The slice in which a new process is bound to its app.
+pub(super) const BIND_APPLICATION: &str = "bindApplication";
+/// The begin of the name of the main thread's part of a frame.
+pub(super) const DO_FRAME: &str = "Choreographer#doFrame";
+
 /// A slice of a thread that launches and frames are found by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SliceMark {
@@ -37,7 +42,7 @@ impl SliceMark {
     pub fn of(name: &[u8]) -> Option<SliceMark> {
         // Most slices are none, and are told by their first letter.
         match name.first()? {
-            b'C' => frame_number(name, b"Choreographer#doFrame").map(SliceMark::DoFrame),
+            b'C' => frame_number(name, DO_FRAME.as_bytes()).map(SliceMark::DoFrame),
             b'D' => frame_number(name, b"DrawFrames")
                 .or_else(|| frame_number(name, b"DrawFrame"))
                 .map(SliceMark::DrawFrame),
@@ -52,7 +57,7 @@ impl SliceMark {
                 b"activityRestart" => Some(SliceMark::Stage),
                 _ => None,
             },
-            b'b' => (name == b"bindApplication").then_some(SliceMark::BindApplication),
+            b'b' => (name == BIND_APPLICATION.as_bytes()).then_some(SliceMark::BindApplication),
             b'i' => (name == b"inflate").then_some(SliceMark::Stage),
             b'r' => name.starts_with(b"reportFullyDrawn").then_some(SliceMark::ReportFullyDrawn),
             b'O' => name.starts_with(b"OpenDexFilesFromOat").then_some(SliceMark::Stage),
@@ -64,8 +69,8 @@ impl SliceMark {
     }
 }
 
-/// The number of a frame whose slice has a name that begins with `prefix`: its second word. 0 and -1 number no
-/// frame. `None` for a slice of another kind.
+/// The number of a frame whose slice has a name that begins with `prefix`: its second word. 0 and -1 number
+/// no frame. `None` for a slice of another kind.
 fn frame_number(name: &[u8], prefix: &[u8]) -> Option<Option<i64>> {
     let rest = name.strip_prefix(prefix)?;
     let Some(rest) = rest.strip_prefix(b" ") else { return rest.is_empty().then_some(None) };

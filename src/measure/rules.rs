@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::apps::Apps;
-use super::launch::{Cut, Launch, LaunchType, Rule};
+use super::launch::{Cut, Launch, LaunchBegin, LaunchEnd, LaunchType, Rule};
 use super::launch_marks::{AsyncSpan, LaunchMarks, Launching, StepKind};
 
 /// The first SDK versions whose launches are found by another rule.
@@ -62,7 +62,8 @@ pub(super) fn find(rule: Rule, marks: &LaunchMarks, apps: &Apps<'_>, extent: Ext
     }
 }
 
-/// A launch with the begin and the end of a slice; what of the slice is missing lies outside of the recording.
+/// A launch with the begin and the end of a slice; what of the slice is missing lies outside of the
+/// recording.
 fn launch(rule: Rule, package: &str, span: AsyncSpan, extent: Extent) -> Launch {
     let cut = match span {
         AsyncSpan { begin: None, .. } => Some(Cut::Begin),
@@ -76,6 +77,8 @@ fn launch(rule: Rule, package: &str, span: AsyncSpan, extent: Extent) -> Launch 
         begin: span.begin.unwrap_or(extent.0),
         end: span.end.unwrap_or(extent.1),
         cut,
+        begins_with: LaunchBegin::Request,
+        ends_with: LaunchEnd::System,
         pid: None,
         main_tid: None,
         render_tid: None,
@@ -135,8 +138,8 @@ fn of_system_server<'a>(marks: &'a LaunchMarks, apps: &Apps<'_>) -> Vec<&'a Laun
     slices
 }
 
-/// Android 10 and 11 (Perfetto's `startups_minsdk29.sql`): between two intents there is exactly one slice of a
-/// launch, which has ended, and somebody was told of that. The launch begins with the intent.
+/// Android 10 and 11 (Perfetto's `startups_minsdk29.sql`): between two intents there is exactly one slice of
+/// a launch, which has ended, and somebody was told of that. The launch begins with the intent.
 fn android_10(marks: &LaunchMarks, apps: &Apps<'_>, extent: Extent) -> Found {
     let mut found = Found::default();
     let mut slices = of_system_server(marks, apps);
@@ -176,8 +179,8 @@ fn android_10(marks: &LaunchMarks, apps: &Apps<'_>, extent: Extent) -> Found {
     found
 }
 
-/// Android 9 and earlier (Perfetto's `startups_maxsdk28.sql`): the slice is the launch. A hot launch has none:
-/// it goes from `activityResume` to the end of the first frame behind it.
+/// Android 9 and earlier (Perfetto's `startups_maxsdk28.sql`): the slice is the launch. A hot launch has
+/// none: it goes from `activityResume` to the end of the first frame behind it.
 fn android_9(marks: &LaunchMarks, apps: &Apps<'_>, extent: Extent) -> Found {
     let slices = of_system_server(marks, apps);
     let of = |slice: &&Launching| launch(Rule::Android9, &slice.package, slice.span, extent);
@@ -192,6 +195,8 @@ fn android_9(marks: &LaunchMarks, apps: &Apps<'_>, extent: Extent) -> Found {
         let launch = launch(Rule::Android9, &apps.name(resume.tid), span, extent);
         Some(Launch {
             launch_type: Some(LaunchType::Hot),
+            begins_with: LaunchBegin::Activity,
+            ends_with: LaunchEnd::Drawn,
             pid: Some(resume.tid),
             main_tid: Some(resume.tid),
             ..launch
@@ -210,9 +215,9 @@ fn is_covered(spans: &[(u64, u64)], ts: u64) -> bool {
     spans[..before].iter().rev().take(100).any(|(_, end)| ts <= *end)
 }
 
-/// Without markers of the system server, on a phone that lets nobody see it: a launch goes from the first step
-/// of the app's main thread to the end of the first frame behind it. A process that shows no activity and no
-/// frame runs a service or a provider: it is not launched.
+/// Without markers of the system server, on a phone that lets nobody see it: a launch goes from the first
+/// step of the app's main thread to the end of the first frame behind it. A process that shows no activity
+/// and no frame runs a service or a provider: it is not launched.
 fn by_app(apps: &Apps<'_>) -> Vec<Launch> {
     let mut launches = Vec::new();
     for (tid, steps) in apps.steps() {
@@ -225,24 +230,25 @@ fn by_app(apps: &Apps<'_>) -> Vec<Launch> {
             let limit = next_bind.map_or(u64::MAX, |bind| bind.begin);
             let resume = steps[at..].iter().take(MAX_STEPS).find(|step| step.kind == StepKind::Resume);
             let resume = resume.filter(|resume| resume.begin < limit);
-            let drawn = apps.first_frame(tid, step.begin).map(|frame| (frame.begin, frame.end));
-            let frame = drawn.or_else(|| apps.ui_frames.first(tid, step.begin));
-            let frame = frame.filter(|(begin, _)| *begin < limit);
-            let launch_type = match step.kind {
-                StepKind::Bind => LaunchType::Cold,
-                StepKind::Start => LaunchType::Warm,
-                StepKind::Resume => LaunchType::Hot,
+            let drawn = apps.first_frame(tid, step.begin).filter(|frame| frame.begin < limit);
+            let frame = apps.ui_frames.first(tid, step.begin).filter(|(begin, _)| *begin < limit);
+            let (launch_type, begins_with) = match step.kind {
+                StepKind::Bind => (LaunchType::Cold, LaunchBegin::Bind),
+                StepKind::Start => (LaunchType::Warm, LaunchBegin::Activity),
+                StepKind::Resume => (LaunchType::Hot, LaunchBegin::Activity),
             };
-            let end = match (frame, resume) {
-                (Some((_, end)), _) => end,
+            let (end, ends_with) = match (drawn, frame, resume) {
+                (Some(drawn), ..) => (drawn.end, LaunchEnd::Drawn),
+                (None, Some((_, end)), _) => (end, LaunchEnd::Frame),
                 // No frame was recorded: the last thing that is known of the launch.
-                (None, Some(resume)) => resume.end,
-                (None, None) => continue,
+                (None, None, Some(resume)) => (resume.end, LaunchEnd::Resumed),
+                (None, None, None) => continue,
             };
             let span = AsyncSpan { begin: Some(step.begin), end: Some(end) };
             let launch = launch(Rule::App, &apps.name(tid), span, (0, 0));
             let launch_type = Some(launch_type);
-            launches.push(Launch { launch_type, pid: Some(tid), main_tid: Some(tid), ..launch });
+            let pid = Some(tid);
+            launches.push(Launch { launch_type, begins_with, ends_with, pid, main_tid: pid, ..launch });
             shown_until = Some(end.max(resume.map_or(0, |resume| resume.end)));
         }
     }

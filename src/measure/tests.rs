@@ -1,7 +1,5 @@
 //! Launches and frames of written-out timelines. Times are µs in the texts, and ns in what is found.
 
-use super::finder::{Finder, Measured};
-use super::launch::{Cut, Rule};
 use super::*;
 use crate::formats::{Order, Sink, ftrace_text};
 use crate::tracks::TrackBuilder;

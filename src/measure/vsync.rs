@@ -6,8 +6,8 @@ pub(super) const COUNTER: &str = "VSYNC-app";
 /// Periods outside of these bounds, ns, are none: VSYNC is told only while somebody asks for it, and displays
 /// have 10 to 500 Hz.
 const PERIODS_NS: std::ops::RangeInclusive<u64> = 2_000_000..=100_000_000;
-/// The least of so many intervals is the period: an interval in which nobody asked for a VSYNC is a multiple of
-/// it.
+/// The least of so many intervals is the period: an interval in which nobody asked for a VSYNC is a multiple
+/// of it.
 const INTERVALS: usize = 3;
 
 /// The latest VSYNCs.

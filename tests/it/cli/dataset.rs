@@ -391,7 +391,9 @@ fn a_directory_that_is_no_dataset_is_left_alone_and_damage_of_a_dataset_is_found
 
 /// A launch of 70 + `inflate_us` µs, of which 10 µs are the binding.
 fn write_launch(path: &Path, inflate_us: u32) {
-    let mark = |us: u32, what: &str| format!(" m-7 ( 7) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n");
+    let mark = |us: u32, what: &str| {
+        format!(" com.example-7 ( 7) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n")
+    };
     let end = 110 + inflate_us;
     let marks = [
         (50, "S|9|launching: com.example|1"),
@@ -399,8 +401,11 @@ fn write_launch(path: &Path, inflate_us: u32) {
         (110, "E|7"),
         (110, "B|7|inflate"),
         (end, "E|7"),
+        (end, "B|7|activityResume"),
+        (end, "E|7"),
         (end, "B|7|Choreographer#doFrame 1"),
         (end + 10, "E|7"),
+        (end + 10, "F|9|launching: com.example|1"),
     ];
     fs::write(path, marks.map(|(us, what)| mark(us, what)).concat()).unwrap();
 }
