@@ -107,7 +107,7 @@ pub(super) fn inspect(recording: &dyn Recording) -> io::Result<RecordingReport> 
     let finder = TrackBuilder::of_markers(FinderSink::default());
     let mut counter = EventTypeCounter { finder, event_types: Vec::new(), threads: BTreeMap::new() };
     // Slices that begin on one CPU may end on another one.
-    let report = recording.read(Order::Time, &mut counter)?;
+    let report = recording.read(Order::Markers, &mut counter)?;
     let head = recording.head();
     let EventTypeCounter { mut finder, mut event_types, threads } = counter;
     finder.finish(&MergeSummary::new(head.clock, Vec::new(), report.clone()))?;

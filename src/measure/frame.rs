@@ -9,7 +9,8 @@ const HUGE_JANK_NS: u64 = 200_000_000;
 /// Where the deadline of a frame comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Deadline {
-    /// SurfaceFlinger's FrameTimeline.
+    /// SurfaceFlinger's FrameTimeline. No reader passes it on yet.
+    #[allow(dead_code)]
     FrameTimeline,
     /// The period of VSYNC, as the recording's counter `VSYNC-app` shows it.
     Vsync,

@@ -231,3 +231,37 @@ impl ColumnRange {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::TableId;
+    use super::super::table_file::TableWriter;
+    use super::*;
+    use crate::tables::Cell;
+
+    #[test]
+    fn a_file_that_is_older_than_a_column_has_null_there_and_a_part_may_be_older_than_a_table() {
+        let dir = tempfile::tempdir().unwrap();
+        let now = TableId::Launch.table();
+        let before = now.column("type").unwrap();
+        // What an earlier version wrote: the columns before `type`.
+        let old: &'static Table = Box::leak(Box::new(Table { columns: &now.columns[..before], ..*now }));
+        let mut rows = Rows::new(old);
+        let cells: Vec<Cell<'_>> = (0..before)
+            .map(|at| match old.columns[at].kind {
+                Kind::Text => Cell::Text("request"),
+                _ => Cell::Int(7),
+            })
+            .collect();
+        rows.push(&cells);
+        let mut writer = TableWriter::create(dir.path(), old).unwrap();
+        writer.add(&rows).unwrap();
+        writer.finish().unwrap();
+        let read = TableFile::open(dir.path(), now).unwrap().all_rows().unwrap();
+        assert_eq!((read.len(), read.cell(0, before - 1)), (1, Cell::Int(7)));
+        assert!((before..now.columns.len()).all(|at| read.cell(0, at) == Cell::Null));
+        let frames = TableFile::open(dir.path(), TableId::Frame.table()).unwrap();
+        assert!(frames.row_groups() == 0 && frames.all_rows().unwrap().is_empty());
+        assert!(TableFile::open(dir.path(), TableId::Slice.table()).is_err());
+    }
+}

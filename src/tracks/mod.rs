@@ -17,6 +17,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
+use rustc_hash::FxHashMap;
+
 pub(crate) use self::own_track::{OwnTrack, counter_number};
 use self::thread_names::{NamedThread, ThreadNames};
 use crate::formats::{
@@ -277,6 +279,22 @@ pub(crate) struct OpenMethod {
 /// A method thread with its open methods.
 type MethodStack = (MethodThread, Vec<OpenMethod>);
 
+/// The slices that are open on a thread.
+#[derive(Debug, Default)]
+struct OpenSlices {
+    /// The time of the begin, and where the name begins in `names`.
+    slices: Vec<(u64, usize)>,
+    /// The names, one behind the other.
+    names: Vec<u8>,
+}
+
+impl OpenSlices {
+    fn begin(&mut self, ts: u64, name: &[u8]) {
+        self.slices.push((ts, self.names.len()));
+        self.names.extend_from_slice(name);
+    }
+}
+
 pub(crate) struct TrackBuilder<S> {
     sink: S,
     /// Whether kernel events other than markers are left out.
@@ -284,8 +302,8 @@ pub(crate) struct TrackBuilder<S> {
     /// Indexed by event type.
     roles: Vec<EventRole>,
     tasks: Tasks,
-    /// Open slices by thread: the time of the begin, and the name.
-    slices: HashMap<i32, Vec<(u64, Vec<u8>)>>,
+    /// Open slices by thread.
+    slices: FxHashMap<i32, OpenSlices>,
     /// The begin of each open asynchronous slice, by process, track (or name) and cookie.
     asyncs: HashMap<(i32, Vec<u8>, i64), u64>,
     cpus: BTreeMap<u32, RunningTask>,
@@ -315,7 +333,7 @@ impl<S: TrackSink> TrackBuilder<S> {
             is_of_markers: false,
             roles: Vec::new(),
             tasks: Tasks::default(),
-            slices: HashMap::new(),
+            slices: FxHashMap::default(),
             asyncs: HashMap::new(),
             cpus: BTreeMap::new(),
             states: HashMap::new(),

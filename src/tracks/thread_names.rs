@@ -2,7 +2,8 @@
 //! read.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+
+use rustc_hash::FxHashMap;
 
 use crate::timeline::MethodThread;
 
@@ -37,7 +38,7 @@ impl NamedThread {
 /// The names and the processes of all threads of a timeline, by the kernel's thread id.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ThreadNames {
-    threads: HashMap<i32, NamedThread>,
+    threads: FxHashMap<i32, NamedThread>,
 }
 
 impl ThreadNames {

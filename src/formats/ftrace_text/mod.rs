@@ -113,7 +113,7 @@ struct TextReader<'s> {
 
 impl TextReader<'_> {
     fn read_text(&mut self, text: &[u8], order: Order) -> io::Result<()> {
-        if order == Order::Time
+        if order != Order::Any
             && let Some(blocks) = blocks_by_time(text)
         {
             self.report.notes.push("the lines were not in order of time".into());
