@@ -47,7 +47,7 @@ class DuckDb:
         """Makes the views of the tables that a query names: each costs a look at all parts."""
         for table in tables_of(text) - self.views:
             files = quoted(f"{self.place}/day=*/part=*/{table}.parquet")
-            rows = f"SELECT * FROM read_parquet({files}, hive_partitioning = false)"
+            rows = f"SELECT * FROM read_parquet({files}, hive_partitioning = false, union_by_name = true)"
             self.connection.execute(f"CREATE VIEW {table} AS {rows}")
             self.views.add(table)
 

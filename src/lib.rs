@@ -22,12 +22,14 @@ pub mod formats;
 mod gate;
 mod inspect;
 mod markup;
+mod measure;
 pub mod profile;
 mod progress;
 mod remote;
 mod statistics;
 mod tables;
 pub mod timeline;
+mod tracks;
 mod varint;
 mod workers;
 

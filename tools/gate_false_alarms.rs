@@ -19,6 +19,7 @@ fn side(title: &str, times: Vec<u64>) -> Side {
         name: format!("{title} {number}"),
         identity: format!("{title} {number}"),
         launch_extent: extent.clone(),
+        launch_type: None,
         measured: BTreeSet::from([Figure::Launch]),
         times: BTreeMap::from([((Figure::Launch, String::new()), ns)]),
         is_lossy: false,

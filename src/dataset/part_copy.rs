@@ -56,6 +56,9 @@ pub(super) fn link(part: &Part, target: &Path, scratch_parent: &Path) -> io::Res
     let mut bytes = 0;
     for table in TABLES {
         let (from, to) = (part.dir.join(table.file_name()), copy.path().join(table.file_name()));
+        if table.may_be_absent() && !from.exists() {
+            continue;
+        }
         // No file of a part is ever written again, so that two parts may share it.
         if fs::hard_link(&from, &to).is_err() {
             fs::copy(&from, &to)?;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -137,7 +138,10 @@ impl Part {
     pub fn bytes(&self) -> Result<u64, DatasetError> {
         let size = |table: &Table| {
             let file = self.dir.join(table.file_name());
-            fs::metadata(&file).map(|meta| meta.len()).map_err(DatasetError::io(&file))
+            match fs::metadata(&file) {
+                Err(error) if error.kind() == ErrorKind::NotFound && table.may_be_absent() => Ok(0),
+                meta => meta.map(|meta| meta.len()).map_err(DatasetError::io(&file)),
+            }
         };
         TABLES.iter().map(size).sum()
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::error::DatasetError;
 use super::place::{Part, Place};
-use crate::export::run_times::{Figure, RunTimes, Wanted, measured_state};
+use crate::export::run_times::{Figure, RunTimes, Wanted, frame_times, measured_state};
 use crate::tables::{Cell, Rows, TableFile, TableId};
 
 /// The times of the traces of a dataset that have all of these tags, by day and part.
@@ -34,6 +34,9 @@ pub fn run_times(
         }
         if states {
             add_states(&part, &launches, &mut runs, wanted)?;
+        }
+        if wants(Figure::Frame) {
+            add_frames(&part, &launches, &mut runs, wanted)?;
         }
         if methods {
             add_methods(&part, &mut runs, wanted)?;
@@ -164,19 +167,52 @@ fn add_launches(
     wanted: &mut Wanted<'_>,
 ) -> Result<HashMap<String, LaunchRow>, DatasetError> {
     let mut launches = HashMap::new();
-    let columns = ["trace_id", "utid", "ts_abs", "dur", "begins_with", "ends_with"];
+    let columns =
+        ["trace_id", "utid", "ts_abs", "dur", "begins_with", "ends_with", "type", "ttid_ns", "ttfd_ns"];
     for_each(part, TableId::Launch, &columns, |row| {
         let id = row.text("trace_id");
         let extent = row.span();
+        // The first launch of a trace, as in a recording.
         if let Some(run) = runs.runs.get_mut(id)
             && extent.start < extent.end
+            && !launches.contains_key(id)
         {
+            run.launch_type = Some(row.text("type")).filter(|text| !text.is_empty()).map(str::to_owned);
+            for (figure, column) in [(Figure::Ttid, "ttid_ns"), (Figure::Ttfd, "ttfd_ns")] {
+                if let Some(ns) = row.int(column).and_then(|ns| u64::try_from(ns).ok()) {
+                    run.add(figure, "", ns, wanted);
+                }
+            }
             run.launch_extent = Some(["begins_with", "ends_with"].map(|column| row.text(column).to_owned()));
             run.add(Figure::Launch, "", length_in(None, extent.clone()), wanted);
             launches.insert(id.to_owned(), LaunchRow { extent, utid: row.int("utid") });
         }
     })?;
     Ok(launches)
+}
+
+fn add_frames(
+    part: &Part,
+    launches: &HashMap<String, LaunchRow>,
+    runs: &mut PartRuns,
+    wanted: &mut Wanted<'_>,
+) -> Result<(), DatasetError> {
+    let mut times: HashMap<String, Vec<u64>> = HashMap::new();
+    for_each(part, TableId::Frame, &["trace_id", "pid", "duration_cpu_ns"], |row| {
+        let id = row.text("trace_id");
+        let launched = launches.get(id).and_then(|launch| launch.utid);
+        let is_of_app = launched.is_none_or(|utid| row.int("pid") == Some(utid));
+        if is_of_app && let Some(ns) = row.int("duration_cpu_ns").and_then(|ns| u64::try_from(ns).ok()) {
+            times.entry(id.to_owned()).or_default().push(ns);
+        }
+    })?;
+    for (id, times) in times {
+        let Some(run) = runs.runs.get_mut(&id) else { continue };
+        for (name, ns) in frame_times(&times) {
+            run.add(Figure::Frame, &name, ns, wanted);
+        }
+    }
+    Ok(())
 }
 
 /// A slice whose time is counted without those of the slices in it.

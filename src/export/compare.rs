@@ -9,9 +9,9 @@ use super::comparison::{Comparison, Run, RunMeter, RunSet};
 use super::conversion_output::ConversionOutput;
 use super::convert::{Conversion, ConvertError, ConvertRequest};
 use super::report_page::{PageData, PageTrace, TraceRole, begin_page, end_page};
-use super::track_builder::TrackBuilder;
 use crate::text::file_name;
 use crate::timeline::{MergeError, MergeSummary};
+use crate::tracks::TrackBuilder;
 
 /// What a comparison gave.
 pub struct Compared {

@@ -17,14 +17,14 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use super::Out;
-use super::track_builder::{
-    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, OwnTrack, Span, Task, Tasks, ThreadState,
-    TrackBuilder, TrackSink, counter_number,
-};
 use super::writer_thread::WriterThread;
 use crate::formats::{CounterValue, Event, EventType, TimelineFrame, event_catalog};
 use crate::text::push_csv_field;
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
+use crate::tracks::{
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, OwnTrack, Span, Task, Tasks, ThreadState,
+    TrackBuilder, TrackSink, counter_number,
+};
 
 const HEADER: &[u8] =
     b"what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value,thread,process,signature,file,details,cpu_dur_ns\n";
@@ -261,8 +261,8 @@ impl TrackSink for CsvWriter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::track_builder::tests::{TEXT, export, export_methods};
     use crate::timeline::MethodThread;
+    use crate::tracks::tests::{TEXT, export, export_methods};
 
     #[test]
     fn each_slice_state_and_counter_is_a_line() {

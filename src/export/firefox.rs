@@ -17,12 +17,12 @@ use fxprof_processed_profile::{
 };
 
 use super::Out;
-use super::track_builder::{
+use crate::formats::{CounterValue, Event, EventType, TimelineFrame};
+use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
+use crate::tracks::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
     Task, Tasks, ThreadState, TrackBuilder, TrackSink,
 };
-use crate::formats::{CounterValue, Event, EventType, TimelineFrame};
-use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 
 const SAMPLE_INTERVAL_NS: u64 = 100_000;
 /// Added to the thread id of a method trace, this gives an id that no kernel thread has: PID_MAX_LIMIT is
@@ -428,7 +428,7 @@ impl TrackSink for FirefoxWriter {
 mod tests {
     use serde_json::Value as Json;
 
-    use super::super::track_builder::tests::{TEXT, export};
+    use crate::tracks::tests::{TEXT, export};
 
     #[test]
     fn slices_become_markers_and_methods_become_samples() {

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::compare::{measure, runs_of};
-use super::comparison::{Comparison, Kind, LINES_OF_A_KIND, LaunchEnd, Run, RunSet, begin_label};
+use super::comparison::{Comparison, Kind, LINES_OF_A_KIND, LaunchSpan, Run, RunSet};
 use super::convert::{ConvertError, ConvertRequest};
+use crate::measure::LaunchType;
 use crate::statistics::median;
 use crate::timeline::WindowRequest;
 
@@ -25,10 +26,10 @@ pub struct Launch {
 }
 
 /// What the total time of a launch is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Extent {
-    /// From the request to start the app, or from the binding of its process, to its end.
-    Launch { from_request: bool, end: LaunchEnd },
+    /// The launch, or its part up to the slice that the user named.
+    Launch(LaunchSpan),
     /// There are no markers of a launch: from the main thread's first slice to the end of its last one.
     MainThread,
 }
@@ -43,10 +44,10 @@ impl Launch {
         // Nothing is written: the name only chooses a format that holds everything.
         let request = ConvertRequest::of(inputs, Path::new("launch.pftrace"));
         let (run, summary) = measure(request, until)?;
-        let (extent, part) = match run.launch {
+        let (extent, part) = match run.launch.clone() {
             Some(span) => {
-                let extent = Extent::Launch { from_request: span.from_request, end: span.end };
-                (extent, Some((span.from, span.to)))
+                let part = Some((span.from, span.to));
+                (Extent::Launch(span), part)
             }
             None => (Extent::MainThread, run.stages),
         };
@@ -62,21 +63,32 @@ impl Launch {
 
     /// Whether the launch ended with the slice that was named.
     pub fn has_named_end(&self) -> bool {
-        matches!(self.extent, Extent::Launch { end: LaunchEnd::Named, .. })
+        matches!(&self.extent, Extent::Launch(span) if span.is_named)
     }
 
     /// The launch in lines for people.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("{}: {}", self.extent.text(), ms(self.run.total_ns))];
+        lines.extend(self.display_line());
         lines.extend(figures(std::slice::from_ref(self)));
         lines
     }
 
+    /// The type of the launch, and its times to display, as far as they are known.
+    fn display_line(&self) -> Option<String> {
+        let Extent::Launch(span) = &self.extent else { return None };
+        let launch_type = span.launch_type.map(|launch_type| format!("a {} launch", launch_type.name()));
+        let ttid = span.ttid.map(|ns| format!("TTID {}", ms(ns)));
+        let ttfd = span.ttfd.map(|ns| format!("TTFD {}", ms(ns)));
+        let parts: Vec<String> = [launch_type, ttid, ttfd].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| format!("  {}", parts.join(", ")))
+    }
+
     /// The launch for scripts: times in ns.
     pub fn to_json(&self) -> Value {
-        let (from, to) = match self.extent {
-            Extent::Launch { from_request, end } => (begin_label(from_request), end.label()),
-            Extent::MainThread => ("first slice", "last slice"),
+        let (from, to, span) = match &self.extent {
+            Extent::Launch(span) => (span.begins_with, span.ends_with, Some(span)),
+            Extent::MainThread => ("first slice", "last slice", None),
         };
         let rows = |kind| -> Vec<Value> {
             let rows = rows(std::slice::from_ref(self), kind).into_iter().take(JSON_ROWS);
@@ -86,6 +98,9 @@ impl Launch {
             "total_ns": self.run.total_ns,
             "from": from,
             "to": to,
+            "type": span.and_then(|span| span.launch_type).map(LaunchType::name),
+            "ttid_ns": span.and_then(|span| span.ttid),
+            "ttfd_ns": span.and_then(|span| span.ttfd),
             "main_thread": rows(Kind::State),
             "methods": rows(Kind::Method),
             "slices": rows(Kind::Slice),
@@ -94,25 +109,22 @@ impl Launch {
 }
 
 impl Extent {
-    fn text(self) -> &'static str {
-        match self {
-            Extent::Launch { from_request: true, end: LaunchEnd::Named } => {
-                "from the request to the named slice"
-            }
-            Extent::Launch { from_request: true, end: LaunchEnd::Frame } => {
-                "from the request to the first frame"
-            }
-            Extent::Launch { from_request: false, end: LaunchEnd::Named } => {
-                "from the binding of the app's process to the named slice"
-            }
-            Extent::Launch { from_request: false, end: LaunchEnd::Frame } => {
-                "from the binding of the app's process to its first frame"
-            }
-            Extent::Launch { end: LaunchEnd::Bind, .. } => {
-                "up to the end of the binding of the app's process (no frame is marked)"
-            }
-            Extent::MainThread => "sections of the main thread (no launch is marked)",
-        }
+    fn text(&self) -> String {
+        let Extent::Launch(span) = self else {
+            return "sections of the main thread (no launch is marked)".to_owned();
+        };
+        let from = match span.begins_with {
+            "request" => "the request",
+            "bind" => "the binding of the app's process",
+            _ => "the start of the activity",
+        };
+        let to = match span.ends_with {
+            "named slice" => "the named slice",
+            "launch end" => "the end of the launch",
+            "activity resumed" => "the end of activityResume (no frame is marked)",
+            _ => "its first frame",
+        };
+        format!("from {from} to {to}")
     }
 }
 
@@ -310,8 +322,19 @@ mod tests {
     fn launch(total_ns: u64, measures: &[(Kind, &str, u64)]) -> Launch {
         let measure = |ns: u64| Measure { ns, count: 1, longest: (ns, 0) };
         let measures = measures.iter().map(|(kind, name, ns)| ((*kind, (*name).to_owned()), measure(*ns)));
-        let run = Run { total_ns, launch: None, stages: None, measures: measures.collect() };
-        Launch { run, extent: Extent::Launch { from_request: true, end: LaunchEnd::Frame } }
+        let run = Run { total_ns, measures: measures.collect(), ..Run::default() };
+        let span = LaunchSpan {
+            from: 0,
+            to: total_ns,
+            begins_with: "request",
+            ends_with: "launch end",
+            is_named: false,
+            launch_type: Some(LaunchType::Cold),
+            main_tid: Some(7),
+            ttid: Some(9_000_000),
+            ttfd: None,
+        };
+        Launch { run, extent: Extent::Launch(span) }
     }
 
     #[test]
@@ -326,7 +349,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "from the request to the first frame: 10.000 ms",
+                "from the request to the end of the launch: 10.000 ms",
+                "  a cold launch, TTID 9.000 ms",
                 "  main thread: running 6.000 ms (60 %), sleeping 4.000 ms (40 %)",
                 "  methods, exclusive times of all threads:",
                 "        3.000 ms   30.0 %       1  a.B.run",
@@ -347,7 +371,7 @@ mod tests {
             LaunchSet { launches: [10, 11, 12, 13, 14, 60].map(|ns| launch(ns * 1_000_000, &[])).into() };
         let lines = set.lines();
         assert!(
-            lines[0].starts_with("6 launches, from the request to the first frame: median 12.500 ms"),
+            lines[0].starts_with("6 launches, from the request to the end of the launch: median 12.500 ms"),
             "{lines:?}"
         );
         assert_eq!(lines[1], "  outliers: run 6 (60.000 ms)");

@@ -12,7 +12,6 @@ mod convert_error;
 mod csv;
 mod firefox;
 mod held;
-mod launch_slices;
 pub mod launches;
 mod losses;
 mod named_out;
@@ -22,10 +21,8 @@ mod record_batch;
 mod report_page;
 pub mod run_times;
 pub mod systrace;
-mod thread_names;
 mod trace_dat;
 pub(crate) mod trace_tables;
-mod track_builder;
 mod writer_thread;
 
 use std::fs::File;
@@ -210,7 +207,7 @@ mod tests {
                     create(NamedOut { name: format.name.to_owned(), out }, &[]).unwrap()
                 }
             };
-            track_builder::tests::push_example(sink.as_mut(), "");
+            crate::tracks::tests::push_example(sink.as_mut(), "");
             sink.finish(&summary).unwrap();
             drop(sink);
             assert!(file.as_file().metadata().unwrap().len() > 0, "{}", format.name);
@@ -223,7 +220,7 @@ mod tests {
             let (Create::Stream(create) | Create::PassThrough(create, _)) = format.create else { continue };
             let file = tempfile::NamedTempFile::new().unwrap();
             let mut sink = create(Box::new(file.reopen().unwrap()));
-            track_builder::tests::push_example(sink.as_mut(), track_builder::tests::TEXT);
+            crate::tracks::tests::push_example(sink.as_mut(), crate::tracks::tests::TEXT);
             // A call that is long enough for formats that hold calls as samples.
             let edge = |ts, kind| Edge { ts, cpu: None, method: MethodId(0), kind };
             let (enter, exit) = (edge(1_000_060_000, EdgeKind::Enter), edge(1_000_960_000, EdgeKind::Exit));

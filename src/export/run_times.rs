@@ -9,6 +9,7 @@ use super::comparison::{Kind, state_name};
 use super::convert::{ConvertError, ConvertRequest};
 use super::launches::window;
 use crate::formats::unpack_budget::UnpackLimit;
+use crate::measure::{PERCENTILES, percentile};
 use crate::text::file_name;
 
 /// What is measured of a run. Times are sums over the run, in ns.
@@ -16,6 +17,14 @@ use crate::text::file_name;
 pub enum Figure {
     /// From the begin of the launch of an app to its end.
     Launch,
+    /// From the begin of the launch to the end of the drawing of its first frame.
+    Ttid,
+    /// From the begin of the launch to the end of the drawing of the first frame that is complete, as the app
+    /// says.
+    Ttfd,
+    /// A percentile of androidx's `frameDurationCpuMs` over the frames of the launched app, else of all apps:
+    /// `cpu.p95`.
+    Frame,
     /// A slice of the main thread that lies in no other one, with all that is in it.
     Stage,
     /// A state of the main thread.
@@ -44,6 +53,8 @@ pub struct RunTimes {
     pub identity: String,
     /// With what the launch of an app begins and ends, as the table `launch` has it.
     pub launch_extent: Option<[String; 2]>,
+    /// `cold`, `warm` or `hot`, where the launch's type is known.
+    pub launch_type: Option<String>,
     /// What the run has any of, whether it is wanted or not. A slice that such a run lacks took no time.
     pub measured: BTreeSet<Figure>,
     /// The wanted times, by name, ns. That of the launch has no name.
@@ -94,11 +105,20 @@ impl RunTimes {
             is_lossy: summary.report.is_lossy(),
             ..RunTimes::default()
         };
-        let launch = whole.launch.filter(|span| span.from < span.to);
+        let launch = whole.launch.clone().filter(|span| span.from < span.to);
+        for (name, ns) in frame_times(&whole.frames_cpu_ns) {
+            run.add(Figure::Frame, &name, ns, wanted);
+        }
         let mut part = None;
         if let Some(span) = launch {
-            run.launch_extent = Some([span.begins_with(), span.end.label()].map(str::to_owned));
+            run.launch_extent = Some([span.begins_with, span.ends_with].map(str::to_owned));
+            run.launch_type = span.launch_type.map(|launch_type| launch_type.name().to_owned());
             run.add(Figure::Launch, "", span.to - span.from, wanted);
+            for (figure, ns) in [(Figure::Ttid, span.ttid), (Figure::Ttfd, span.ttfd)] {
+                if let Some(ns) = ns {
+                    run.add(figure, "", ns, wanted);
+                }
+            }
             let is_of_launch = |figure| matches!(figure, Figure::Stage | Figure::State | Figure::Slice);
             if wanted.figures.iter().copied().any(is_of_launch)
                 && let Some(first) = summary.report.first_ts
@@ -117,6 +137,17 @@ impl RunTimes {
         }
         Ok(run)
     }
+}
+
+/// The percentiles of the times of frames, ns, by their names in conditions: `cpu.p95`.
+pub fn frame_times(frames_cpu_ns: &[u64]) -> Vec<(String, u64)> {
+    let mut sorted: Vec<i64> = frames_cpu_ns.iter().filter_map(|ns| i64::try_from(*ns).ok()).collect();
+    if sorted.is_empty() {
+        return Vec::new();
+    }
+    sorted.sort_unstable();
+    let of = |percent: &u8| (format!("cpu.p{percent}"), percentile(&sorted, *percent) as u64);
+    PERCENTILES.iter().map(of).collect()
 }
 
 impl From<Kind> for Figure {

@@ -25,6 +25,8 @@ pub struct Head {
     pub machine: Option<String>,
     /// The recording device, where it is an Android device and the file names it: `Pixel 8, Android 15`.
     pub device: Option<String>,
+    /// The SDK version of the recording device's Android, where the file has it (`ro.build.version.sdk`).
+    pub android_sdk: Option<u32>,
 }
 
 /// The order in which a reader pushes events.
@@ -34,6 +36,9 @@ pub enum Order {
     Time,
     /// One CPU after the other, or in the file's order: the cheapest way, and enough where the viewer sorts.
     Any,
+    /// Markers, the events of type `print`, by time over all CPUs; all other events in any order. So slices and
+    /// instants come in order, for little more than [`Order::Any`] costs.
+    Markers,
 }
 
 /// A thread's name or process, as far as the file knows them.

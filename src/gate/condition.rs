@@ -10,8 +10,10 @@ pub struct Condition {
     pub text: String,
     /// What is measured.
     pub figure: Figure,
-    /// The name; a `*` stands for any text. Empty for [`Figure::Launch`].
+    /// The name; a `*` stands for any text. Empty for a launch and its times to display.
     pub name: String,
+    /// The type of the launches that count: `cold`, `warm` or `hot`; `None` for all.
+    pub launch_type: Option<String>,
     /// Which change closes the gate.
     pub limit: Limit,
 }
@@ -55,13 +57,16 @@ pub struct ConditionError {
 }
 
 /// What can be measured by name.
-const NAMED: [(&str, Figure); 4] = [
+const NAMED: [(&str, Figure); 5] = [
     ("stage.", Figure::Stage),
     ("slice.", Figure::Slice),
     ("method.", Figure::Method),
     ("state.", Figure::State),
+    ("frame.", Figure::Frame),
 ];
-const LAUNCH: &str = "launch.total";
+/// What of a launch can be measured.
+const OF_LAUNCH: [(&str, Figure); 3] =
+    [("launch.total", Figure::Launch), ("launch.ttid", Figure::Ttid), ("launch.ttfd", Figure::Ttfd)];
 
 impl Condition {
     /// Parses a condition: `launch.total > +5%`, `slice.inflate* > +2ms`, `state.runnable < -10%`.
@@ -79,8 +84,9 @@ impl Condition {
         };
         let measure = text[..operator].trim();
         let measure_at = operator - text[..operator].trim_start().len();
+        let (measure, launch_type) = split_type(measure);
         let Some((figure, name)) = figure_of(measure) else {
-            let known = "launch.total, stage.NAME, slice.NAME, method.NAME or state.NAME";
+            let known = "launch.total, launch.ttid, launch.ttfd, stage.NAME, slice.NAME, method.NAME, state.NAME or frame.cpu.pNN";
             return error(measure_at, format!("{measure:?} is no measure: it is {known}"));
         };
         let change = text[operator + 1..].trim();
@@ -96,7 +102,8 @@ impl Condition {
             return error(change_at + 1, what);
         };
         let limit = if is_slower { Limit::Slower(size) } else { Limit::Faster(size) };
-        Ok(Condition { text: text.trim().to_owned(), figure, name: name.to_owned(), limit })
+        let launch_type = launch_type.map(str::to_owned);
+        Ok(Condition { text: text.trim().to_owned(), figure, name: name.to_owned(), launch_type, limit })
     }
 
     /// Whether what has this name is meant.
@@ -109,13 +116,28 @@ impl Condition {
 pub fn measure_name(figure: Figure, name: &str) -> String {
     match NAMED.iter().find(|(_, named)| *named == figure) {
         Some((prefix, _)) => format!("{prefix}{name}"),
-        None => LAUNCH.to_owned(),
+        None => {
+            let of_launch = OF_LAUNCH.iter().find(|(_, of_launch)| *of_launch == figure);
+            of_launch.map_or_else(String::new, |(measure, _)| (*measure).to_owned())
+        }
     }
 }
 
+/// The types of launches that a condition may name behind its measure: `launch.ttid[cold]`.
+const TYPES: [&str; 3] = ["cold", "warm", "hot"];
+
+/// A measure, and the type of launches behind it.
+fn split_type(measure: &str) -> (&str, Option<&'static str>) {
+    let named = TYPES.iter().find_map(|launch_type| {
+        let rest = measure.strip_suffix(']')?.strip_suffix(launch_type)?.strip_suffix('[')?;
+        Some((rest.trim_end(), Some(*launch_type)))
+    });
+    named.unwrap_or((measure, None))
+}
+
 fn figure_of(measure: &str) -> Option<(Figure, &str)> {
-    if measure == LAUNCH {
-        return Some((Figure::Launch, ""));
+    if let Some((_, figure)) = OF_LAUNCH.iter().find(|(name, _)| *name == measure) {
+        return Some((*figure, ""));
     }
     let named = |(prefix, figure): &(&str, Figure)| Some((*figure, measure.strip_prefix(*prefix)?));
     NAMED.iter().find_map(named).filter(|(_, name)| !name.is_empty())
@@ -148,6 +170,13 @@ mod tests {
         };
         let slower = |percent| Limit::Slower(Size::Percent(percent));
         assert_eq!(parsed("launch.total > +5%"), (Figure::Launch, "".into(), slower(5.0)));
+        let cold = Condition::parse("launch.ttid[cold] > +5%").unwrap();
+        assert_eq!((cold.figure, cold.launch_type.as_deref()), (Figure::Ttid, Some("cold")));
+        assert_eq!(Condition::parse("launch.total > +5%").unwrap().launch_type, None);
+        assert!(Condition::parse("launch.total[tepid] > +5%").is_err());
+        assert_eq!(parsed("launch.ttid > +5%"), (Figure::Ttid, "".into(), slower(5.0)));
+        assert_eq!(parsed("launch.ttfd > +5%"), (Figure::Ttfd, "".into(), slower(5.0)));
+        assert_eq!(measure_name(Figure::Ttid, ""), "launch.ttid");
         assert_eq!(parsed("launch.total>+2.5 %"), (Figure::Launch, "".into(), slower(2.5)));
         assert_eq!(
             parsed(" slice.draw frame* > +2ms "),

@@ -207,7 +207,8 @@ fn measures_of(condition: &Condition, sides: &[Side; 2], extent: Option<&[String
         .collect();
     let measure = |name: &str| {
         let key = (condition.figure, name.to_owned());
-        let [old, new] = sides.each_ref().map(|side| values(side, &key, extent));
+        let [old, new] =
+            sides.each_ref().map(|side| values(side, &key, condition.launch_type.as_deref(), extent));
         let test = RankTest::of(&old, &new);
         let (p, least) = match condition.limit {
             Limit::Slower(_) => (test.map(|test| test.greater), test.map(|test| test.least_greater)),
@@ -220,7 +221,10 @@ fn measures_of(condition: &Condition, sides: &[Side; 2], extent: Option<&[String
             Limit::Faster(size) => change.estimate < -size.in_ns(medians[0] as f64),
         };
         let judged = JudgedMeasure {
-            name: measure_name(condition.figure, name),
+            name: match &condition.launch_type {
+                Some(launch_type) => format!("{}[{launch_type}]", measure_name(condition.figure, name)),
+                None => measure_name(condition.figure, name),
+            },
             runs: [old.len(), new.len()],
             medians,
             change,
@@ -235,12 +239,24 @@ fn measures_of(condition: &Condition, sides: &[Side; 2], extent: Option<&[String
 }
 
 /// The times of a measure in the runs that can have it: 0 where a run does not.
-fn values(side: &Side, key: &(Figure, String), extent: Option<&[String; 2]>) -> Vec<u64> {
+fn values(
+    side: &Side,
+    key: &(Figure, String),
+    launch_type: Option<&str>,
+    extent: Option<&[String; 2]>,
+) -> Vec<u64> {
+    let is_of_type = |run: &&RunTimes| launch_type.is_none() || run.launch_type.as_deref() == launch_type;
     let has_it = |run: &&RunTimes| match key.0 {
         Figure::Launch => run.launch_extent.is_some() && run.launch_extent.as_ref() == extent,
+        Figure::Ttid | Figure::Ttfd | Figure::Frame => run.times.contains_key(key),
         figure => run.measured.contains(&figure),
     };
-    side.runs.iter().filter(has_it).map(|run| run.times.get(key).copied().unwrap_or(0)).collect()
+    side.runs
+        .iter()
+        .filter(is_of_type)
+        .filter(has_it)
+        .map(|run| run.times.get(key).copied().unwrap_or(0))
+        .collect()
 }
 
 /// Makes the verdicts. Returns how many measures were tested together.

@@ -60,6 +60,11 @@ impl<'a> Selection<'a> {
             (Figure::Launch, _) => {
                 "none has Android's markers of a launch (record the categories am, wm and view)".to_owned()
             }
+            (Figure::Ttid | Figure::Ttfd, _) => {
+                "none has a launch with the frames that it needs (record the categories view and gfx)"
+                    .to_owned()
+            }
+            (Figure::Frame, true) => "none has frames (record the category gfx and view)".to_owned(),
             (Figure::Method, true) => "none has a method trace".to_owned(),
             (Figure::State, true) => "none has scheduling events of a main thread".to_owned(),
             (_, true) => "none has slices there".to_owned(),

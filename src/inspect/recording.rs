@@ -7,7 +7,12 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::clock::Clock;
-use crate::formats::{Event, EventType, EventTypeId, Order, ReadReport, Recording, Sink, ThreadInfo};
+use crate::formats::{
+    Event, EventType, EventTypeId, Order, ReadReport, Recording, Sink, SinkAdapter, ThreadInfo,
+};
+use crate::measure::{Cancelled, FinderSink, Frame, FrameSummary, Launch, summarize};
+use crate::timeline::{MergeSummary, TimelineSink};
+use crate::tracks::TrackBuilder;
 
 /// The report of one recording.
 #[derive(Debug, Clone, Serialize)]
@@ -42,6 +47,15 @@ pub struct RecordingReport {
     /// The clocks that the snapshots have readings of.
     #[serde(skip)]
     pub snapshot_clocks: Vec<Clock>,
+    /// The launches of apps, in the order of their begins.
+    pub launches: Vec<Launch>,
+    /// Launches that came to nothing.
+    pub cancelled_launches: Vec<Cancelled>,
+    /// The frames of each app and layer in numbers.
+    pub frames: Vec<FrameSummary>,
+    /// Every frame, in the order of the begins.
+    #[serde(skip)]
+    pub every_frame: Vec<Frame>,
 }
 
 fn as_map<S: Serializer>(counts: &[(String, u64)], serializer: S) -> Result<S::Ok, S::Error> {
@@ -53,40 +67,58 @@ fn as_map<S: Serializer>(counts: &[(String, u64)], serializer: S) -> Result<S::O
 }
 
 /// A sink that counts the events of each type and collects the listed threads.
-#[derive(Default)]
 struct EventTypeCounter {
+    /// Finds launches and frames.
+    finder: TrackBuilder<FinderSink>,
     event_types: Vec<(String, u64)>,
     /// Each listed thread's process, where known.
     threads: BTreeMap<i32, Option<i32>>,
 }
 
-impl Sink for EventTypeCounter {
-    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
+impl SinkAdapter for EventTypeCounter {
+    type Next = TrackBuilder<FinderSink>;
+
+    fn next(&mut self) -> &mut Self::Next {
+        &mut self.finder
+    }
+
+    fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
         let colon = if kind.system.is_empty() { "" } else { ":" };
         self.event_types.push((format!("{}{colon}{}", kind.system, kind.name), 0));
-        Ok(())
+        self.finder.event_type(id, kind)
     }
 
     fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
         let tgid = self.threads.entry(thread.tid).or_default();
         *tgid = thread.tgid.or(*tgid);
-        Ok(())
+        self.finder.thread(thread)
     }
 
-    fn event(&mut self, event: &Event<'_>, _: &EventType) -> io::Result<()> {
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         if let Some((_, count)) = self.event_types.get_mut(event.kind.0 as usize) {
             *count += 1;
         }
-        Ok(())
+        self.finder.event(event, kind)
     }
 }
 
-/// Reads all of a recording and counts its events and threads.
+/// Reads all of a recording, counts its events and threads, and finds the launches and frames in it.
 pub(super) fn inspect(recording: &dyn Recording) -> io::Result<RecordingReport> {
-    let mut counter = EventTypeCounter::default();
-    let report = recording.read(Order::Any, &mut counter)?;
+    let finder = TrackBuilder::of_markers(FinderSink::default());
+    let mut counter = EventTypeCounter { finder, event_types: Vec::new(), threads: BTreeMap::new() };
+    // Slices that begin on one CPU may end on another one.
+    let report = recording.read(Order::Markers, &mut counter)?;
     let head = recording.head();
-    let EventTypeCounter { mut event_types, threads } = counter;
+    let EventTypeCounter { mut finder, mut event_types, threads } = counter;
+    finder.finish(&MergeSummary::new(head.clock, Vec::new(), report.clone()))?;
+    let measured = std::mem::take(&mut finder.sink().measured);
+    let mut report = report;
+    if measured.left_out > 0 {
+        let left_out = measured.left_out;
+        report
+            .notes
+            .push(format!("{left_out} marks of launches and frames are left out: there are too many"));
+    }
     event_types.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let clocks = [Clock::Realtime, Clock::Monotonic, Clock::MonotonicRaw, Clock::Boottime, Clock::Counter];
     let is_told = |clock: &Clock| {
@@ -106,6 +138,10 @@ pub(super) fn inspect(recording: &dyn Recording) -> io::Result<RecordingReport> 
         snapshots: head.snapshots.list.len(),
         counter_hz: head.snapshots.counter_hz,
         snapshot_clocks: clocks.into_iter().filter(is_told).collect(),
+        launches: measured.launches,
+        cancelled_launches: measured.cancelled,
+        frames: summarize(&measured.frames),
+        every_frame: measured.frames,
         report,
     })
 }

@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::Type;
 
 use super::rows::{ColumnRows, Rows, Values};
 use super::schema::{Kind, Table};
@@ -62,7 +64,11 @@ pub enum TableError {
 pub struct TableFile {
     path: PathBuf,
     table: &'static Table,
-    reader: SerializedFileReader<File>,
+    /// `None` where the part is older than the table.
+    reader: Option<SerializedFileReader<File>>,
+    /// The place of each of the table's columns in the file; `None` where the file is older than the column,
+    /// whose values are then null.
+    places: Vec<Option<usize>>,
 }
 
 impl TableFile {
@@ -72,20 +78,30 @@ impl TableFile {
     /// [`TableError`].
     pub fn open(dir: &Path, table: &'static Table) -> Result<TableFile, TableError> {
         let path = dir.join(table.file_name());
-        let file = File::open(&path).map_err(|source| TableError::Io { path: path.clone(), source })?;
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && table.may_be_absent() => {
+                return Ok(TableFile { path, table, reader: None, places: Vec::new() });
+            }
+            file => file.map_err(|source| TableError::Io { path: path.clone(), source })?,
+        };
         let damaged = |source| TableError::Parquet { path: path.clone(), source };
         let reader = SerializedFileReader::new(file).map_err(damaged)?;
         let expected = schema(table).map_err(damaged)?;
-        let found = reader.metadata().file_metadata().schema();
-        if found.get_fields() != expected.get_fields() {
+        let found = reader.metadata().file_metadata().schema().get_fields();
+        let place = |field: &Arc<Type>| found.iter().position(|found| found == field);
+        let places: Vec<Option<usize>> = expected.get_fields().iter().map(place).collect();
+        let known = places.iter().flatten().count();
+        let lacks_needed =
+            places.iter().zip(table.columns).any(|(at, column)| at.is_none() && !column.nullable);
+        if known != found.len() || lacks_needed {
             return Err(TableError::OtherColumns { path, table: table.name });
         }
-        Ok(TableFile { path, table, reader })
+        Ok(TableFile { path, table, reader: Some(reader), places })
     }
 
     /// The number of row groups.
     pub fn row_groups(&self) -> usize {
-        self.reader.num_row_groups()
+        self.reader.as_ref().map_or(0, FileReader::num_row_groups)
     }
 
     /// Reads a row group.
@@ -106,7 +122,8 @@ impl TableFile {
 
     fn read(&self, group: usize, is_read: impl Fn(&str) -> bool) -> Result<Rows, TableError> {
         let damaged = |source| TableError::Parquet { path: self.path.clone(), source };
-        let reader = self.reader.get_row_group(group).map_err(damaged)?;
+        let Some(reader) = &self.reader else { return Ok(Rows::new(self.table)) };
+        let reader = reader.get_row_group(group).map_err(damaged)?;
         let rows = reader.metadata().num_rows();
         if !(0..=MAX_ROW_GROUP_ROWS).contains(&rows) {
             return Err(TableError::RowGroup { path: self.path.clone(), group, rows });
@@ -114,10 +131,10 @@ impl TableFile {
         let mut texts = Vec::new();
         let mut columns = Vec::new();
         for (at, column) in self.table.columns.iter().enumerate() {
-            if !is_read(column.name) {
+            let Some(at) = self.places.get(at).copied().flatten().filter(|_| is_read(column.name)) else {
                 columns.push(ColumnRows::without_values(column.kind, rows as usize));
                 continue;
-            }
+            };
             let column = ColumnRange { rows: rows as usize, nullable: column.nullable, kind: column.kind };
             let values = reader.get_column_reader(at).and_then(|reader| column.read(reader, &mut texts));
             columns.push(values.map_err(damaged)?);
@@ -212,5 +229,39 @@ impl ColumnRange {
             .iter()
             .map(|d| if *d == 1 { values.next().unwrap_or_default() } else { V::default() })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::TableId;
+    use super::super::table_file::TableWriter;
+    use super::*;
+    use crate::tables::Cell;
+
+    #[test]
+    fn a_file_that_is_older_than_a_column_has_null_there_and_a_part_may_be_older_than_a_table() {
+        let dir = tempfile::tempdir().unwrap();
+        let now = TableId::Launch.table();
+        let before = now.column("type").unwrap();
+        // What an earlier version wrote: the columns before `type`.
+        let old: &'static Table = Box::leak(Box::new(Table { columns: &now.columns[..before], ..*now }));
+        let mut rows = Rows::new(old);
+        let cells: Vec<Cell<'_>> = (0..before)
+            .map(|at| match old.columns[at].kind {
+                Kind::Text => Cell::Text("request"),
+                _ => Cell::Int(7),
+            })
+            .collect();
+        rows.push(&cells);
+        let mut writer = TableWriter::create(dir.path(), old).unwrap();
+        writer.add(&rows).unwrap();
+        writer.finish().unwrap();
+        let read = TableFile::open(dir.path(), now).unwrap().all_rows().unwrap();
+        assert_eq!((read.len(), read.cell(0, before - 1)), (1, Cell::Int(7)));
+        assert!((before..now.columns.len()).all(|at| read.cell(0, at) == Cell::Null));
+        let frames = TableFile::open(dir.path(), TableId::Frame.table()).unwrap();
+        assert!(frames.row_groups() == 0 && frames.all_rows().unwrap().is_empty());
+        assert!(TableFile::open(dir.path(), TableId::Slice.table()).is_err());
     }
 }

@@ -63,6 +63,7 @@ pub enum TableId {
     MethodCall,
     Launch,
     Event,
+    Frame,
     Rejected,
 }
 
@@ -74,6 +75,11 @@ impl TableId {
 }
 
 impl Table {
+    /// Whether parts that an earlier version has written lack the table: it came later.
+    pub fn may_be_absent(&self) -> bool {
+        self.id == TableId::Frame
+    }
+
     /// The place of a column, where the table has it.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
@@ -180,11 +186,19 @@ pub static TABLES: &[Table] = &[
     Table { id: TableId::Launch, name: "launch", sorted_by: &[], columns: &[
         TRACE_ID, nullable("app", Text), nullable("utid", Int64), TS, TS_ABS, DUR,
         column("begins_with", Text), column("ends_with", Text), nullable("request_to_bind_ns", Int64),
-        nullable("bind_ns", Int64), nullable("bind_to_frame_ns", Int64),
+        nullable("bind_ns", Int64), nullable("bind_to_frame_ns", Int64), nullable("type", Text),
+        nullable("rule", Text), nullable("pid", Int32), nullable("render_utid", Int64),
+        nullable("ttid_ns", Int64), nullable("ttfd_ns", Int64), nullable("overlapped", Bool),
     ] },
     Table { id: TableId::Event, name: "event", sorted_by: &["ts_abs"], columns: &[
         TRACE_ID, column("utid", Int64), column("cpu", Int32), TS, TS_ABS, column("name", Text),
         column("args", Text),
+    ] },
+    Table { id: TableId::Frame, name: "frame", sorted_by: &["pid", "ts_abs"], columns: &[
+        TRACE_ID, nullable("id", Int64), nullable("app", Text), column("pid", Int32), nullable("layer", Text),
+        column("utid", Int64), column("render_utid", Int64), TS, TS_ABS, DUR, column("cpu_ns", Int64),
+        column("duration_cpu_ns", Int64), nullable("overrun_ns", Int64), nullable("deadline", Text),
+        nullable("jank_type", Text),
     ] },
     Table { id: TableId::Rejected, name: "rejected", sorted_by: &[], columns: &[
         column("rejected_id", Text), column("path", Text), nullable("path_bytes", Bytes),

@@ -202,6 +202,7 @@ fn timeline_head(
         cpus: heads().filter_map(|head| head.cpus).max(),
         machine: heads().find_map(|head| head.machine.clone()),
         device: heads().find_map(|head| head.device.clone()),
+        android_sdk: heads().find_map(|head| head.android_sdk),
     }
 }
 

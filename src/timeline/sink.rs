@@ -303,6 +303,7 @@ mod tests {
             cpus: None,
             machine: None,
             device: None,
+            android_sdk: None,
         };
         let event_type =
             EventType { system: "sched".into(), name: "x".into(), fields: Vec::new(), print_fmt: None };

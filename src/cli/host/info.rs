@@ -18,6 +18,7 @@ use crate::inspect::container::{self, ContainerReport};
 use crate::inspect::{
     self, Contents, InputReport, InspectError, MethodTraceReport, RecordingReport, ThreadReport,
 };
+use crate::measure::{Deadline, FrameSummary, Launch, LaunchType};
 
 /// Say what a file is: format, clocks, counts, losses, damage
 ///
@@ -37,6 +38,9 @@ pub struct InfoArgs {
     /// Write one JSON object a file (docs/schemas/info.json describes it)
     #[arg(long)]
     json: bool,
+    /// With --json, add every frame of a recording
+    #[arg(long, requires = "json")]
+    frames: bool,
     /// Exit with 3 also where nothing is missing, but irregular records had to be interpreted
     #[arg(long)]
     strict: bool,
@@ -103,7 +107,11 @@ fn print_reports_of(
             *exit = Exit::Lossy;
         }
         if args.json {
-            writeln!(out, "{}", serde_json::to_value(report)?)?;
+            let mut value = serde_json::to_value(report)?;
+            if let (true, Contents::Recording(recording)) = (args.frames, &report.contents) {
+                value["every_frame"] = serde_json::to_value(&recording.every_frame)?;
+            }
+            writeln!(out, "{value}")?;
         } else {
             print_report(out, report)?;
         }
@@ -183,7 +191,78 @@ fn print_recording(out: &mut dyn Write, recording: &RecordingReport) -> io::Resu
         writeln!(out, "  only Perfetto outputs can hold: {packets}")?;
     }
     writeln!(out, "  threads known: {}, processes: {}", recording.thread_count, recording.process_count)?;
+    print_launches(out, recording)?;
+    print_frames(out, &recording.frames)?;
     print_problems(out, &recording.report)
+}
+
+/// Prints the launches of apps: a line each.
+fn print_launches(out: &mut dyn Write, recording: &RecordingReport) -> io::Result<()> {
+    let (launches, cancelled) = (&recording.launches, recording.cancelled_launches.len());
+    if launches.is_empty() && cancelled == 0 {
+        return Ok(());
+    }
+    let by = launches.first().map_or(String::new(), |launch| format!(", found {}", launch.rule.sentence()));
+    writeln!(out, "  launches: {}{by}", launches.len())?;
+    let ms = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.3}", ns as f64 / 1e6));
+    let name = |launch: &Launch| match launch.package.as_str() {
+        "" => "(no name)".to_owned(),
+        package => package.to_owned(),
+    };
+    let width = launches.iter().map(|launch| name(launch).len()).max().unwrap_or(0).max("app".len());
+    if !launches.is_empty() {
+        let [at, total, ttid, ttfd] = ["at s", "total ms", "TTID ms", "TTFD ms"];
+        writeln!(out, "    {:width$}  type {at:>14} {total:>12} {ttid:>12} {ttfd:>12}", "app")?;
+    }
+    let first = recording.report.first_ts.unwrap_or(0);
+    let line = |launch: &Launch| {
+        let launch_type = launch.launch_type.map_or("-", LaunchType::name);
+        let at = launch.begin.saturating_sub(first) as f64 / 1e9;
+        let [total, ttid, ttfd] = [launch.duration(), launch.ttid, launch.ttfd].map(ms);
+        let cut = launch.cut.map(|cut| format!("  cut at its {}", cut.name())).unwrap_or_default();
+        let overlapped = if launch.is_overlapped { "  at the same time as another launch" } else { "" };
+        let package = name(launch);
+        format!(
+            "    {package:width$}  {launch_type:4} {at:>14.6} {total:>12} {ttid:>12} {ttfd:>12}{cut}{overlapped}"
+        )
+    };
+    print_list(out, launches.iter().map(line))?;
+    if cancelled > 0 {
+        writeln!(out, "    and {cancelled} that came to nothing")?;
+    }
+    Ok(())
+}
+
+/// Prints the frames of each app and layer in numbers.
+fn print_frames(out: &mut dyn Write, frames: &[FrameSummary]) -> io::Result<()> {
+    if frames.is_empty() {
+        return Ok(());
+    }
+    let count: u64 = frames.iter().map(|of_app| of_app.count).sum();
+    let deadline = match frames.iter().find_map(|of_app| of_app.deadline) {
+        Some(Deadline::FrameTimeline) => "deadlines of FrameTimeline",
+        Some(Deadline::Vsync) => "deadlines worked out from the period of VSYNC",
+        None => "no deadlines recorded",
+    };
+    writeln!(out, "  frames: {count}, {deadline}")?;
+    let name = |of_app: &FrameSummary| {
+        let layer = of_app.layer.as_ref().map(|layer| format!(" {layer}")).unwrap_or_default();
+        format!("{}{layer}", of_app.package)
+    };
+    let width = frames.iter().map(|of_app| name(of_app).len()).max().unwrap_or(0).max("app".len());
+    let columns = format!("{:>7} {:>7} {:>5}", "count", "janky", "slow");
+    let spread = |title: &str| format!("{:>27}", format!("{title} 50/90/95/99 % ms"));
+    let (cpu, overrun) = (spread("CPU"), spread("overrun"));
+    writeln!(out, "    {:width$} {columns} {cpu} {overrun}", "app")?;
+    let spread = |ns: [f64; 4]| ns.map(|ns| format!("{:.1}", ns / 1e6)).join(" ");
+    let line = |of_app: &FrameSummary| {
+        let janky = of_app.janky_share().map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0));
+        let cpu = spread(of_app.duration_cpu_ns);
+        let overrun = of_app.overrun_ns.map_or("-".to_owned(), spread);
+        let (name, count, slow) = (name(of_app), of_app.count, of_app.slow);
+        format!("    {name:width$} {count:>7} {janky:>7} {slow:>5} {cpu:>27} {overrun:>27}")
+    };
+    print_list(out, frames.iter().map(line))
 }
 
 fn print_method_trace(out: &mut dyn Write, trace: &MethodTraceReport) -> io::Result<()> {

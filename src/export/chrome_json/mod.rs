@@ -30,14 +30,14 @@ use self::frames::{FRAME_CATEGORY, LATE_COLOR, frame_args};
 use self::json_text::{json_int, json_string};
 use self::times::{Duration, Micros, SliceTrack};
 use super::Out;
-use super::thread_names::{SECOND_TRACK, method_track_id};
-use super::track_builder::{
-    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
-    Task, Tasks, ThreadState, TrackBuilder, TrackSink, counter_number,
-};
 use super::writer_thread::WriterThread;
 use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, Value};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
+use crate::tracks::thread_names::{SECOND_TRACK, method_track_id};
+use crate::tracks::{
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
+    Task, Tasks, ThreadState, TrackBuilder, TrackSink, counter_number,
+};
 
 /// The process that stands for the CPUs. No kernel has this pid: PID_MAX_LIMIT is 2^22.
 const CPU_PROCESS: i32 = 1 << 23;
@@ -384,9 +384,9 @@ impl TrackSink for ChromeJson {
 mod tests {
     use serde_json::Value as Json;
 
-    use super::super::track_builder::tests::{TEXT, export};
     use super::times::as_double;
     use super::{Duration, Micros, SliceTrack, Span};
+    use crate::tracks::tests::{TEXT, export};
 
     fn events() -> Vec<Json> {
         let all: Json = serde_json::from_str(&export(super::create, TEXT)).unwrap();

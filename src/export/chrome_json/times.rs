@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::super::track_builder::Span;
+use crate::tracks::Span;
 
 /// A time in ns, printed as µs with three decimals.
 pub(super) struct Micros(pub(super) u64);

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-pub(super) use self::launch_span::{LaunchEnd, LaunchFinder, begin_label};
+pub(super) use self::launch_span::LaunchSpan;
 #[cfg(test)]
 pub(super) use self::run::Measure;
 pub(super) use self::run::{Kind, Run, RunMeter, state_name};
@@ -206,7 +206,7 @@ mod tests {
     fn run(total_ns: u64, measures: &[(Kind, &str, u64)]) -> Run {
         let measure = |ns: u64| Measure { ns, count: 1, longest: (ns, 1_000 + ns) };
         let measures = measures.iter().map(|(kind, name, ns)| ((*kind, (*name).to_owned()), measure(*ns)));
-        Run { total_ns, launch: None, stages: None, measures: measures.collect() }
+        Run { total_ns, measures: measures.collect(), ..Run::default() }
     }
 
     fn set(title: &str, runs: Vec<Run>) -> RunSet {

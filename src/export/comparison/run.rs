@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use super::launch_span::{LaunchFinder, LaunchSpan};
-use crate::export::track_builder::{
-    AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span, Task,
-    Tasks, ThreadState, TrackSink, thread_states,
-};
-use crate::formats::{CounterValue, Event, EventType, TimelineFrame};
+use super::launch_span::LaunchSpan;
+use crate::formats::{CounterValue, Event, EventType, Head, TimelineFrame};
+use crate::measure::Finder;
 use crate::timeline::{MergeSummary, MethodThread};
+use crate::tracks::{
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
+    Task, Tasks, ThreadState, TrackSink, thread_states,
+};
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,10 +50,15 @@ pub(in crate::export) struct Run {
     pub total_ns: u64,
     /// The launch of an app, where Android's markers of one are there.
     pub launch: Option<LaunchSpan>,
+    /// androidx's `frameDurationCpuMs` of each frame of the launched app, else of all apps, ns.
+    pub frames_cpu_ns: Vec<u64>,
     /// From the begin of the main thread's first slice to the end of its last one, ns of the timeline.
     pub stages: Option<(u64, u64)>,
     pub measures: BTreeMap<(Kind, String), Measure>,
 }
+
+/// The most slices of the name that the user gave for the end of a launch whose ends are kept.
+const MAX_NAMED_ENDS: usize = 1 << 16;
 
 type Measures = HashMap<String, Measure>;
 
@@ -81,14 +87,24 @@ pub(in crate::export) struct RunMeter {
     states: HashMap<i32, BTreeMap<&'static str, Measure>>,
     /// The threads of method traces called `main`, and how long their outermost calls took, ns.
     method_mains: HashMap<i32, u64>,
-    launch: LaunchFinder,
+    finder: Finder,
+    /// A part of the name of the slice with which the launch ends, and when slices of such a name ended.
+    until: Option<String>,
+    named_ends: Vec<u64>,
     run: Run,
 }
 
 impl RunMeter {
     /// A launch ends with the first slice whose name contains `until`, where that is given.
     pub fn until(until: Option<&str>) -> RunMeter {
-        RunMeter { launch: LaunchFinder::until(until), ..RunMeter::default() }
+        RunMeter { until: until.map(str::to_owned), ..RunMeter::default() }
+    }
+
+    fn slice_ended(&mut self, ts: u64, name: &[u8]) {
+        let Some(until) = &self.until else { return };
+        if self.named_ends.len() < MAX_NAMED_ENDS && String::from_utf8_lossy(name).contains(until.as_str()) {
+            self.named_ends.push(ts);
+        }
     }
 
     /// The run, when the timeline has ended.
@@ -104,7 +120,12 @@ impl RunMeter {
         let traced = || self.method_mains.iter().max_by_key(|(tid, ns)| (**ns, **tid)).map(|(tid, _)| *tid);
         let longest = || self.stages.keys().filter(|tid| is_main(tid)).max_by_key(|tid| (time(tid), **tid));
         let any = || self.stages.keys().max_by_key(|tid| (time(tid), **tid));
-        self.launch.main_thread().or_else(traced).or_else(|| longest().or_else(any).copied())
+        self.run
+            .launch
+            .as_ref()
+            .and_then(|launch| launch.main_tid)
+            .or_else(traced)
+            .or_else(|| longest().or_else(any).copied())
     }
 }
 
@@ -131,14 +152,21 @@ pub(in crate::export) fn state_name(state: &str) -> &str {
 }
 
 impl TrackSink for RunMeter {
+    fn head(&mut self, head: &Head) {
+        self.finder.head(head);
+    }
+
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         self.slices.entry(at.tid).or_default().push(0);
-        self.launch.begin(at.tid, ts, name);
+        self.finder.begin(at, ts, name);
         Ok(())
     }
 
     fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
-        self.launch.end(at.tid, span, name);
+        self.finder.end(at, span, name);
+        if !span.open {
+            self.slice_ended(span.end, name);
+        }
         let name = String::from_utf8_lossy(name);
         let ns = span.end.saturating_sub(span.start);
         let (own, is_outermost) = end_span(self.slices.entry(at.tid).or_default(), ns);
@@ -152,16 +180,21 @@ impl TrackSink for RunMeter {
         Ok(())
     }
 
-    fn async_edge(&mut self, _: &Tasks, _: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
-        self.launch.async_slice(slice);
+    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+        self.finder.async_slice(pid, slice);
+        if matches!(slice.edge, AsyncEdge::End(_)) {
+            self.slice_ended(slice.ts, slice.name);
+        }
         Ok(())
     }
 
-    fn instant(&mut self, _: &Tasks, _: Task, _: u64, _: &[u8]) -> io::Result<()> {
+    fn instant(&mut self, _: &Tasks, _: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.instant(ts, name);
         Ok(())
     }
 
-    fn counter(&mut self, _: &Tasks, _: CounterScope, _: CounterSample<'_>) -> io::Result<()> {
+    fn counter(&mut self, _: &Tasks, _: CounterScope, at: CounterSample<'_>) -> io::Result<()> {
+        self.finder.counter(&at);
         Ok(())
     }
 
@@ -208,7 +241,8 @@ impl TrackSink for RunMeter {
         Ok(())
     }
 
-    fn frame(&mut self, _: &Tasks, _: &OwnTrack, _: Span, _: &TimelineFrame<'_>) -> io::Result<()> {
+    fn frame(&mut self, _: &Tasks, _: &OwnTrack, span: Span, frame: &TimelineFrame<'_>) -> io::Result<()> {
+        self.finder.timeline_frame(span, frame);
         Ok(())
     }
 
@@ -221,10 +255,15 @@ impl TrackSink for RunMeter {
     }
 
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
+        let measured = std::mem::take(&mut self.finder).finish(tasks, summary);
+        self.run.launch = LaunchSpan::of(&measured, &self.named_ends);
+        let launched = self.run.launch.as_ref().and_then(|launch| launch.main_tid);
+        let of_app = measured.frames.iter().filter(|frame| launched.is_none_or(|pid| pid == frame.pid));
+        self.run.frames_cpu_ns = of_app.map(|frame| frame.duration_cpu_ns).collect();
         let main = self.main_thread(tasks);
         let all = summary.report.last_ts.zip(summary.report.first_ts).map(|(last, first)| (first, last));
         let staged = main.and_then(|tid| self.staged.get(&tid).copied());
-        (self.run.launch, self.run.stages) = (self.launch.span(), staged);
+        self.run.stages = staged;
         self.run.total_ns = staged.or(all).map_or(0, |(from, to)| to.saturating_sub(from));
         let of_main = main.and_then(|tid| self.stages.remove(&tid)).unwrap_or_default();
         let states = main.and_then(|tid| self.states.remove(&tid)).unwrap_or_default();

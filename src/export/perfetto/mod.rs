@@ -35,7 +35,6 @@ use self::packet::{FreeIds, packet, timestamp};
 use self::pass_through::PassedInputs;
 pub(super) use self::pass_through::copy;
 use super::Out;
-use super::thread_names::ThreadNames;
 use super::writer_thread::WriterThread;
 use crate::art::Mapping;
 use crate::clock::{Clock, Snapshots};
@@ -54,6 +53,7 @@ use crate::formats::{
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::text::file_name;
 use crate::timeline::{Edge, InputSummary, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
+use crate::tracks::thread_names::ThreadNames;
 
 /// The uuid of the track that shows how each input's clock was related to the timeline's clock.
 const INPUTS_TRACK: u64 = 0x7b1d6e;

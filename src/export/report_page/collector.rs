@@ -4,18 +4,18 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
-use super::launch::Launch;
 use super::strings::Strings;
 use super::tracks::{Name, Owner, PageTracks, Role, method_thread_id};
 use crate::export::systrace::EventPrinter;
-use crate::export::track_builder::{
+use crate::formats::{CounterValue, Event, EventType, Flow, Head, TimelineFrame, TrackOwner};
+use crate::ftrace::print_fmt::Symbolizer;
+use crate::markers::{ClockSync, Marker};
+use crate::measure::{Finder, Measured};
+use crate::timeline::{MergeSummary, MethodId, MethodName, MethodThread};
+use crate::tracks::{
     Arrow, ArrowKind, AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel,
     OpenMethod, OwnTrack, Span, Task, Tasks, ThreadState, TrackSink, counter_number,
 };
-use crate::formats::{CounterValue, Event, EventType, Flow, TimelineFrame, TrackOwner};
-use crate::ftrace::print_fmt::Symbolizer;
-use crate::markers::{ClockSync, Marker};
-use crate::timeline::{MergeSummary, MethodId, MethodName, MethodThread};
 
 /// What a page shows, as it is collected.
 #[derive(Default)]
@@ -36,8 +36,9 @@ pub(super) struct Collector {
     open_flows: HashMap<u64, (u64, usize)>,
     /// The time that each thread had a CPU, ns.
     pub on_cpu_ns: HashMap<i32, u64>,
-    /// The first launch of an app.
-    pub launch: Launch,
+    finder: Finder,
+    /// Launches and frames, when the timeline has ended.
+    pub measured: Measured,
     /// A time of the timeline, ns, and what CLOCK_REALTIME was then, ns, as a marker says.
     pub wall: Option<(u64, u64)>,
     /// Names of threads and processes, which are complete at the end.
@@ -137,12 +138,17 @@ fn owner_of(track: &OwnTrack) -> Owner {
 }
 
 impl TrackSink for Collector {
+    fn head(&mut self, head: &Head) {
+        self.finder.head(head);
+    }
+
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         // Chromium's markers go on: `name|arguments|category`. Catapult's viewer shows the first part as
         // the name.
         let mut parts = name.splitn(2, |byte| *byte == b'|');
         let label = self.strings.id(parts.next().unwrap_or_default());
         let args = parts.next().filter(|args| !args.is_empty()).map(|args| self.strings.id(args));
+        self.finder.begin(at, ts, name);
         let slices = self.tracks.slices(Role::Atrace, Owner::Thread(at.tid), Name::Main);
         slices.begin(ts, label);
         if let Some(args) = args {
@@ -154,12 +160,12 @@ impl TrackSink for Collector {
     fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
         let slices = self.tracks.slices(Role::Atrace, Owner::Thread(at.tid), Name::Main);
         slices.end(span.end, span.open);
-        let is_outermost = slices.has_ended();
-        self.launch.slice(at.tid, name, span, is_outermost);
+        self.finder.end(at, span, name);
         Ok(())
     }
 
     fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+        self.finder.async_slice(pid, slice);
         let label = self.strings.id(slice.name);
         let track = slice.track.unwrap_or(slice.name);
         if slice.edge == AsyncEdge::Instant {
@@ -179,6 +185,7 @@ impl TrackSink for Collector {
     }
 
     fn instant(&mut self, _: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.instant(ts, name);
         if let Some(Marker::ClockSync(ClockSync::Realtime { ms })) = Marker::parse(name) {
             self.wall = Some((ts, ms.saturating_mul(1_000_000)));
         }
@@ -188,6 +195,7 @@ impl TrackSink for Collector {
     }
 
     fn counter(&mut self, _: &Tasks, scope: CounterScope, at: CounterSample<'_>) -> io::Result<()> {
+        self.finder.counter(&at);
         let named = Name::Named(at.name.as_bytes());
         let (role, owner, name) = match scope {
             CounterScope::Cpu(cpu) if at.name.starts_with("frequency") => {
@@ -293,6 +301,7 @@ impl TrackSink for Collector {
         span: Span,
         frame: &TimelineFrame<'_>,
     ) -> io::Result<()> {
+        self.finder.timeline_frame(span, frame);
         let role = if frame.actual.is_some() { Role::ActualFrames } else { Role::ExpectedFrames };
         let jank = frame.actual.map(|actual| actual.jank).filter(|jank| jank.is_jank());
         let name = jank
@@ -325,8 +334,9 @@ impl TrackSink for Collector {
         Ok(())
     }
 
-    fn finish(&mut self, tasks: &Tasks, _: &MergeSummary) -> io::Result<()> {
+    fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
         self.tasks = tasks.clone();
+        self.measured = std::mem::take(&mut self.finder).finish(tasks, summary);
         Ok(())
     }
 }

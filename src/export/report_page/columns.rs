@@ -270,11 +270,6 @@ impl Spans {
         }
     }
 
-    /// Whether no slice is open.
-    pub fn has_ended(&self) -> bool {
-        self.open.is_empty()
-    }
-
     /// The time inside of the outermost slices, ns.
     pub fn outermost_ns(&self) -> u64 {
         self.outermost_ns

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::columns::{Columns, LATE, LaneSlice, NO_END, Spans};
-use crate::export::track_builder::Span;
+use crate::tracks::Span;
 
 /// One frame.
 struct PageFrame {

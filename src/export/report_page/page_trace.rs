@@ -10,9 +10,9 @@ use super::collector::Collector;
 use super::columns::{Arrows, Base};
 use super::inclusive::InclusiveTimes;
 use super::index::{People, TrackEntry, track_order, without_directories};
+use super::launch;
 use super::tracks::{Owner, PageTrack, Role, TrackColumns};
 use crate::clock::Clock;
-use crate::export::track_builder::{ArrowKind, TrackBuilder};
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
 };
@@ -21,6 +21,7 @@ use crate::text::file_name;
 use crate::timeline::{
     DataCounts, Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink, Window,
 };
+use crate::tracks::{ArrowKind, TrackBuilder};
 
 /// A trace as it is collected.
 pub(in crate::export) struct PageTrace {
@@ -92,8 +93,10 @@ impl PageTrace {
             TrackColumns::Calls(calls) => calls.has_cpu(),
             _ => false,
         });
-        let launcher = page.launch.tid().and_then(|tid| people.thread(tid));
-        let launch = launcher.map(|at| page.launch.to_json(at, people.process_of(at), start));
+        let launch = launch::shown_launch(&page.measured);
+        let launcher = launch.and_then(|launch| people.thread(launch.main_tid?));
+        let launch = launch.zip(launcher);
+        let launch = launch.map(|(launch, at)| launch::to_json(launch, at, people.process_of(at), start));
         let head = self.head.as_ref();
         let index = json!({
             "title": names.join(" + "),

@@ -9,10 +9,10 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::line::{EventPrinter, LineColumns};
 use crate::export::Out;
 use crate::export::record_batch::RecordBatch;
-use crate::export::thread_names::ThreadNames;
 use crate::formats::{Event, EventType, EventTypeId};
 use crate::ftrace::Endian;
 use crate::ftrace::print_fmt::piece_writer::{PieceRoom, PieceWriter};
+use crate::tracks::thread_names::ThreadNames;
 use crate::workers::{Collector, Ordered, worker_count};
 
 /// How many batches are on their way for each printing thread. Together with the size of a batch this bounds

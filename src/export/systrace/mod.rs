@@ -17,11 +17,11 @@ pub use line::{EventPrinter, LineColumns};
 use self::formatter::{LineFormatter, Printers};
 use self::line::{HEADER, MARKER};
 use super::Out;
-use super::thread_names::{ThreadNames, method_track_id};
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Sink, ThreadInfo};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::ftrace::print_fmt::piece_writer::{PieceRoom, PieceWriter};
 use crate::timeline::{Edge, EdgeKind, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
+use crate::tracks::thread_names::{ThreadNames, method_track_id};
 
 /// How many characters of the name of a method thread are kept. The name only labels the thread in viewers.
 const MAX_THREAD_NAME_CHARS: usize = 48;
@@ -205,8 +205,8 @@ impl TimelineSink for SystraceWriter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::track_builder::tests::export;
     use super::SystraceWriter;
+    use crate::tracks::tests::export;
 
     #[test]
     fn a_text_keeps_its_flags_when_it_is_written_again() {

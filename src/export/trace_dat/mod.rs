@@ -14,7 +14,6 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
 use self::record_layout::{DatRecordLayout, KALLSYMS};
 use super::Out;
-use super::thread_names::ThreadNames;
 use crate::clock::Clock;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo};
 use crate::ftrace::limits::MAX_CPUS;
@@ -23,6 +22,7 @@ use crate::output_file::{Readers, create_beside};
 use crate::timeline::{DataCounts, DataKind, MergeSummary, TimelineSink};
 use crate::trace_dat::file_format::option;
 use crate::trace_dat::{CpuData, Metadata, RecorderInfo, trace_clock_option};
+use crate::tracks::thread_names::ThreadNames;
 
 /// Makes an exporter that writes a trace.dat to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {

@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 use std::io;
 
 use self::sink::TableSink;
-use super::track_builder::TrackBuilder;
 use crate::formats::input::Input;
 use crate::formats::{Event, EventType, Head, Order, Sink, SinkAdapter};
 use crate::tables::TraceRows;
 use crate::timeline::{
     self, MergeError, MergeOptions, MergeSummary, MethodThread, TimelineAdapter, TimelineSink,
 };
+use crate::tracks::TrackBuilder;
 
 pub use large_tables::LargeTables;
 pub use trace_row::{TraceFacts, push_source, push_trace, realtime};

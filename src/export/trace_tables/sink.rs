@@ -7,15 +7,14 @@ use std::io;
 use super::large_tables::LargeTables;
 use super::open_slices::{CpuTimes, OpenSlices};
 use super::utid::utid;
-use crate::export::comparison::LaunchFinder;
-use crate::export::launch_slices::LAUNCHING;
-use crate::export::track_builder::{
+use crate::formats::{CounterValue, Event, EventType, Head, TimelineFrame, event_catalog};
+use crate::measure::Finder;
+use crate::tables::{Cell, TableId, TraceRows};
+use crate::timeline::{MergeSummary, MethodThread};
+use crate::tracks::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
     Task, Tasks, ThreadState, TrackSink, counter_number,
 };
-use crate::formats::{CounterValue, Event, EventType, TimelineFrame, event_catalog};
-use crate::tables::{Cell, TableId, TraceRows};
-use crate::timeline::{MergeSummary, MethodThread};
 
 /// An asynchronous slice that has begun.
 pub(super) struct OpenAsync {
@@ -45,9 +44,7 @@ pub(super) struct TableSink<'r> {
     pub(super) method_threads: BTreeMap<u32, MethodThread>,
     /// The threads that rows name.
     pub(super) tids: BTreeSet<i32>,
-    pub(super) launch: LaunchFinder,
-    /// The app that the system was asked to start.
-    pub(super) launched_app: Option<String>,
+    pub(super) finder: Finder,
     /// Ends of asynchronous slices whose begin was not recorded.
     pub(super) unmatched_ends: u64,
 }
@@ -83,8 +80,7 @@ impl<'r> TableSink<'r> {
             cpu_times: CpuTimes::default(),
             method_threads: BTreeMap::new(),
             tids: BTreeSet::new(),
-            launch: LaunchFinder::default(),
-            launched_app: None,
+            finder: Finder::default(),
             unmatched_ends: 0,
         }
     }
@@ -183,15 +179,19 @@ fn at(ts: u64) -> Span {
 }
 
 impl TrackSink for TableSink<'_> {
+    fn head(&mut self, head: &Head) {
+        self.finder.head(head);
+    }
+
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         let id = self.new_id();
         self.slices.begin(at.tid, id, self.cpu_times.at(at.tid, ts));
-        self.launch.begin(at.tid, ts, name);
+        self.finder.begin(at, ts, name);
         Ok(())
     }
 
     fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
-        self.launch.end(at.tid, span, name);
+        self.finder.end(at, span, name);
         let Some(slice) = self.slices.end(&at.tid, ns(span)) else { return Ok(()) };
         let cpu_now = self.cpu_times.at(at.tid, span.end);
         let row = SliceRow {
@@ -210,12 +210,7 @@ impl TrackSink for TableSink<'_> {
     }
 
     fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
-        self.launch.async_slice(slice);
-        if self.launched_app.is_none()
-            && let Some(app) = slice.name.strip_prefix(LAUNCHING)
-        {
-            self.launched_app = Some(text(app).into_owned());
-        }
+        self.finder.async_slice(pid, slice);
         let key = || (pid, slice.track.unwrap_or(slice.name).to_vec(), slice.cookie);
         match slice.edge {
             AsyncEdge::Begin => {
@@ -250,6 +245,7 @@ impl TrackSink for TableSink<'_> {
     }
 
     fn instant(&mut self, _: &Tasks, thread: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.instant(ts, name);
         let row = SliceRow {
             id: self.new_id(),
             parent: self.slices.innermost(&thread.tid),
@@ -263,6 +259,7 @@ impl TrackSink for TableSink<'_> {
     }
 
     fn counter(&mut self, _: &Tasks, scope: CounterScope, counter: CounterSample<'_>) -> io::Result<()> {
+        self.finder.counter(&counter);
         let (scope, pid, cpu) = match scope {
             CounterScope::Process(pid) => ("process", Some(pid), None),
             CounterScope::Cpu(cpu) => ("cpu", None, Some(cpu)),
@@ -404,8 +401,9 @@ impl TrackSink for TableSink<'_> {
         self.slice(&row, at(ts))
     }
 
-    /// The table `slice` is of slices that nest: frames are not in it.
-    fn frame(&mut self, _: &Tasks, _: &OwnTrack, _: Span, _: &TimelineFrame<'_>) -> io::Result<()> {
+    /// The table `slice` is of slices that nest: frames have a table of their own.
+    fn frame(&mut self, _: &Tasks, _: &OwnTrack, span: Span, frame: &TimelineFrame<'_>) -> io::Result<()> {
+        self.finder.timeline_frame(span, frame);
         Ok(())
     }
 
@@ -439,7 +437,10 @@ impl TrackSink for TableSink<'_> {
 
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
         self.close_asyncs(summary.report.last_ts.unwrap_or(0))?;
-        self.push_threads(tasks)?;
-        self.push_launch()
+        let measured = std::mem::take(&mut self.finder).finish(tasks, summary);
+        // The threads that the rows name get their own rows.
+        self.push_launches(&measured.launches)?;
+        self.push_frames(&measured.frames)?;
+        self.push_threads(tasks)
     }
 }

@@ -5,9 +5,9 @@ use std::io;
 
 use super::sink::TableSink;
 use super::utid::utid;
-use crate::export::track_builder::Tasks;
 use crate::tables::{Cell, TableId};
 use crate::timeline::MethodThread;
+use crate::tracks::Tasks;
 
 impl TableSink<'_> {
     /// Makes a row of each thread and process that the timeline names.

@@ -75,6 +75,7 @@ impl<'a> TextRecording<'a> {
             cpus: contents.traces.iter().find_map(|t| cpu_count(t)),
             machine: None,
             device: None,
+            android_sdk: None,
         };
         TextRecording { contents, head, opening_report }
     }
@@ -112,7 +113,7 @@ struct TextReader<'s> {
 
 impl TextReader<'_> {
     fn read_text(&mut self, text: &[u8], order: Order) -> io::Result<()> {
-        if order == Order::Time
+        if order != Order::Any
             && let Some(blocks) = blocks_by_time(text)
         {
             self.report.notes.push("the lines were not in order of time".into());

@@ -39,6 +39,14 @@ pub(super) enum EventContent<'a> {
     Frame(u32),
 }
 
+impl BundleEvent<'_> {
+    /// Whether the event is a marker.
+    pub(super) fn is_marker(&self) -> bool {
+        let EventContent::Whole(message) = self.content else { return false };
+        fields(message).any(|(number, _)| number == ftrace_event::PRINT)
+    }
+}
+
 /// The fields of a bundle that are not events.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct BundleHead {

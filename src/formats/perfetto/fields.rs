@@ -222,6 +222,7 @@ pub(crate) mod process_tree_thread {
 pub(crate) mod system_info {
     pub(crate) const UTSNAME: u32 = 1;
     pub(crate) const TRACING_SERVICE_VERSION: u32 = 4;
+    pub(crate) const ANDROID_SDK_VERSION: u32 = 5;
     pub(crate) const NUM_CPUS: u32 = 8;
 }
 

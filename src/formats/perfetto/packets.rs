@@ -13,8 +13,8 @@ use super::counter_packets::is_counters;
 use super::fields::{
     builtin_clock, clock_snapshot, clock_snapshot_clock, ftrace_cpu_stats, ftrace_stats, ftrace_stats_phase,
     interned_data, interned_string, process_descriptor, process_tree, process_tree_process,
-    process_tree_thread, sequence_flags, thread_descriptor, trace, trace_packet, trace_packet_defaults,
-    track_descriptor,
+    process_tree_thread, sequence_flags, system_info, thread_descriptor, trace, trace_packet,
+    trace_packet_defaults, track_descriptor,
 };
 use super::packet_types::{self, PacketTypes};
 use super::track_clocks::{FIRST_CUSTOM_CLOCK, machine_clock};
@@ -146,6 +146,8 @@ pub(super) struct PacketIndex<'a> {
     pub(super) types: PacketTypes,
     /// Whether there are packets whose events lie on tracks.
     pub(super) has_tracks: bool,
+    /// The SDK version of the recording device's Android.
+    pub(super) android_sdk: Option<u32>,
     /// Packets with a method trace.
     pub(super) method_traces: Vec<&'a [u8]>,
     /// The clocks of the machine that packets or defaults name for their timestamps.
@@ -202,6 +204,10 @@ impl<'a> PacketIndex<'a> {
                     trace_packet::INCREMENTAL_STATE_CLEARED => is_cleared |= value.number() != 0,
                     trace_packet::INTERNED_DATA => interned = Some(body),
                     trace_packet::CLOCK_SNAPSHOT => out.snapshots.list.extend(snapshot(body)),
+                    trace_packet::SYSTEM_INFO => {
+                        let sdk = last_value(body, system_info::ANDROID_SDK_VERSION).map(WireValue::number);
+                        out.android_sdk = sdk.and_then(|sdk| sdk.try_into().ok()).or(out.android_sdk);
+                    }
                     trace_packet::FTRACE_STATS => out.losses.add_stats(body),
                     _ if method_trace_payload(body).is_some() => {
                         out.method_traces.push(packet.bytes());

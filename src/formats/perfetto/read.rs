@@ -73,6 +73,7 @@ impl<'a> PerfettoRecording<'a> {
             snapshots: index.snapshots,
             machine: None,
             device: None,
+            android_sdk: index.android_sdk.filter(|sdk| *sdk > 0),
         };
         let has_method_traces = !index.method_traces.is_empty();
         PerfettoRecording { streams, head, unpacked, has_method_traces }
@@ -167,11 +168,20 @@ impl<'a> PerfettoReader<'_, 'a> {
         let pass = Pass::begin("reading bundles", bytes);
         for IndexedBundle { cpu, body, symbols } in &index.bundles {
             self.decoder.learn(body, self.sink)?;
+            let first = events.len();
             broken += u32::from(!bundle::events(body, *cpu, *symbols, &mut events));
             progress::advance(body.len() as u64);
-            if order == Order::Any {
-                self.send_all(&events, index)?;
-                events.clear();
+            match order {
+                Order::Any => {
+                    self.send_all(&events, index)?;
+                    events.clear();
+                }
+                Order::Markers => {
+                    let others = events.extract_if(first.., |event| !event.is_marker());
+                    let others: Vec<BundleEvent<'a>> = others.collect();
+                    self.send_all(&others, index)?;
+                }
+                Order::Time => {}
             }
         }
         if broken > 0 {

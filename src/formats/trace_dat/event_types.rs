@@ -23,6 +23,8 @@ pub(super) struct EventTypes<'d, 'a> {
     /// By event id: the index into `types` plus one, or 0 before the first event.
     index: Vec<u32>,
     pub(super) types: Vec<EventType>,
+    /// By event type: whether its events are markers.
+    are_markers: Vec<bool>,
     /// A line for each event id that has no usable format.
     pub(super) damage: Vec<String>,
 }
@@ -43,7 +45,15 @@ impl<'d, 'a> EventTypes<'d, 'a> {
             .and_then(|(system, text)| EventFormat::parse(system, &String::from_utf8_lossy(text)).ok());
         let common = first.map_or(USUAL_COMMON_FIELDS, |f| f.common);
         let endian = dat.layout.endian;
-        EventTypes { dat, common, endian, index: vec![0; 1 << 16], types: Vec::new(), damage: Vec::new() }
+        EventTypes {
+            dat,
+            common,
+            endian,
+            index: vec![0; 1 << 16],
+            types: Vec::new(),
+            are_markers: Vec::new(),
+            damage: Vec::new(),
+        }
     }
 
     /// The values of a record's `common_` fields. `None` for a record that is too short.
@@ -88,6 +98,12 @@ impl<'d, 'a> EventTypes<'d, 'a> {
         }
     }
 
+    /// Whether a record is of a type that has been met, and that is none of markers.
+    pub(super) fn is_no_marker(&self, record: &[u8]) -> bool {
+        let number = self.common(record).map_or(0, |common| self.index[usize::from(common.id)]);
+        number.checked_sub(1).is_some_and(|at| !self.are_markers[at as usize])
+    }
+
     #[cold]
     fn add<S: Sink + ?Sized>(&mut self, id: u16, sink: &mut S) -> io::Result<EventTypeId> {
         let parsed = self.dat.by_id.get(&id).and_then(|at| {
@@ -104,6 +120,7 @@ impl<'d, 'a> EventTypes<'d, 'a> {
         };
         let new = EventTypeId(self.types.len() as u32);
         sink.event_type(new, &kind)?;
+        self.are_markers.push(kind.name == "print");
         self.types.push(kind);
         self.index[usize::from(id)] = self.types.len() as u32;
         Ok(new)

@@ -90,6 +90,7 @@ impl<'a> TraceDat<'a> {
             cpus: self.cpus(),
             machine: self.options.uname.clone(),
             device: self.options.recorder_info.device.clone(),
+            android_sdk: None,
         }
     }
 

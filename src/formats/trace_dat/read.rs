@@ -71,11 +71,11 @@ impl TraceDat<'_> {
             push.report.cpus.entry(cursor.cpu).or_default();
         }
         match order {
-            Order::Time => push.by_time(cursors)?,
+            Order::Time | Order::Markers => push.by_time(cursors, order == Order::Markers)?,
             Order::Any => {
                 for mut cursor in cursors {
                     if cursor.advance() {
-                        push.push_until(&mut cursor, u64::MAX)?;
+                        push.push_until(&mut cursor, u64::MAX, false)?;
                     }
                     push.end_of(cursor);
                 }
@@ -95,7 +95,11 @@ struct EventPush<'d, 'a, 's, S: Sink + ?Sized> {
 }
 
 impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
-    fn by_time(&mut self, mut cursors: Vec<CpuRecordCursor<'_>>) -> io::Result<()> {
+    fn by_time(
+        &mut self,
+        mut cursors: Vec<CpuRecordCursor<'_>>,
+        is_order_of_markers: bool,
+    ) -> io::Result<()> {
         // Records of equal times are in the order of their CPUs, then of their instances in the file.
         let mut heap = BinaryHeap::new();
         for (i, cursor) in cursors.iter_mut().enumerate() {
@@ -112,7 +116,7 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
                 None => u64::MAX,
             };
             let cursor = &mut cursors[i];
-            if self.push_until(cursor, limit)? {
+            if self.push_until(cursor, limit, is_order_of_markers)? {
                 heap.push(Reverse((cursor.span.ts, cpu, i)));
             }
         }
@@ -122,9 +126,15 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
         Ok(())
     }
 
-    /// Pushes the cursor's current record and those after it up to `limit`, ns of the page's clock. Returns
-    /// whether the CPU has more records.
-    fn push_until(&mut self, cursor: &mut CpuRecordCursor<'_>, limit: u64) -> io::Result<bool> {
+    /// Pushes the cursor's current record and those after it up to `limit`, ns of the page's clock; where
+    /// markers alone are to be in order, up to the first marker behind it. Returns whether the CPU has more
+    /// records.
+    fn push_until(
+        &mut self,
+        cursor: &mut CpuRecordCursor<'_>,
+        limit: u64,
+        is_order_of_markers: bool,
+    ) -> io::Result<bool> {
         let mut count = CpuCount::default();
         let first = self.dat.options.time.apply(cursor.span.ts);
         self.report.first_ts = Some(self.report.first_ts.map_or(first, |t| t.min(first)));
@@ -158,7 +168,7 @@ impl<S: Sink + ?Sized> EventPush<'_, '_, '_, S> {
             if !cursor.advance() {
                 break false;
             }
-            if cursor.span.ts > limit {
+            if cursor.span.ts > limit && !(is_order_of_markers && self.types.is_no_marker(cursor.record())) {
                 break true;
             }
         };

@@ -391,7 +391,9 @@ fn a_directory_that_is_no_dataset_is_left_alone_and_damage_of_a_dataset_is_found
 
 /// A launch of 70 + `inflate_us` µs, of which 10 µs are the binding.
 fn write_launch(path: &Path, inflate_us: u32) {
-    let mark = |us: u32, what: &str| format!(" m-7 ( 7) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n");
+    let mark = |us: u32, what: &str| {
+        format!(" com.example-7 ( 7) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n")
+    };
     let end = 110 + inflate_us;
     let marks = [
         (50, "S|9|launching: com.example|1"),
@@ -399,8 +401,11 @@ fn write_launch(path: &Path, inflate_us: u32) {
         (110, "E|7"),
         (110, "B|7|inflate"),
         (end, "E|7"),
+        (end, "B|7|activityResume"),
+        (end, "E|7"),
         (end, "B|7|Choreographer#doFrame 1"),
         (end + 10, "E|7"),
+        (end + 10, "F|9|launching: com.example|1"),
     ];
     fs::write(path, marks.map(|(us, what)| mark(us, what)).concat()).unwrap();
 }
@@ -453,4 +458,59 @@ fn the_queries_find_a_planted_regression_in_duckdb() {
     assert_eq!(lines.len(), 2, "nothing else changed: {regression}");
     let launches = query(&[&both[..], &["startup-by-tag"]].concat());
     assert!(launches.contains("it's new,10,0.2745"), "{launches}");
+}
+
+#[test]
+fn the_tables_hold_every_launch_and_frame_and_a_dataset_of_before_is_still_read() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    let mark = |us: u32, tid: u32, comm: &str, what: &str| {
+        let tgid = if tid == 8 { 7 } else { tid };
+        format!(" {comm}-{tid} ({tgid:5}) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n")
+    };
+    let server = |us, what: &str| mark(us, 9, "system_server", what);
+    let app = |us, what: &str| mark(us, 7, "com.example", what);
+    let render = |us, what: &str| mark(us, 8, "RenderThread", what);
+    let launch = |at: u32, number: u32, launch_type: &str| {
+        [
+            server(at, &format!("S|9|launchingActivity#{number}|0")),
+            app(at + 10, "B|7|activityResume"),
+            app(at + 20, "E|7"),
+            app(at + 20, &format!("B|7|Choreographer#doFrame {number}")),
+            app(at + 30, "E|7"),
+            render(at + 30, &format!("B|7|DrawFrames {number}")),
+            render(at + 50, "E|7"),
+            server(at + 60, &format!("F|9|launchingActivity#{number}|0")),
+            server(at + 61, &format!("I|9|launchingActivity#{number}:completed-{launch_type}:com.example")),
+        ]
+        .concat()
+    };
+    fs::write(dir.join("a.txt"), [launch(100, 1, "cold"), launch(500, 2, "hot")].concat()).unwrap();
+    run_to(dir, 0, &["dataset", "add", "set", "a.txt", "--tag", "build=1"]);
+    let part = parts(&dir.join("set")).remove(0);
+    let launches: Vec<_> = rows_of(&part.join("launch.parquet"))
+        .iter()
+        .map(|row| {
+            (
+                row.text("app").unwrap().to_owned(),
+                row.text("type").unwrap().to_owned(),
+                row.int("dur"),
+                row.int("ttid_ns"),
+            )
+        })
+        .collect();
+    let of =
+        |launch_type: &str| ("com.example".to_owned(), launch_type.to_owned(), Some(60_000), Some(50_000));
+    assert_eq!(launches, [of("cold"), of("hot")]);
+    let frames: Vec<_> = rows_of(&part.join("frame.parquet"))
+        .iter()
+        .map(|row| (row.int("id"), row.int("dur"), row.int("cpu_ns")))
+        .collect();
+    assert_eq!(frames, [(Some(1), Some(30_000), Some(30_000)), (Some(2), Some(30_000), Some(30_000))]);
+    // Earlier versions wrote no frames.
+    fs::remove_file(part.join("frame.parquet")).unwrap();
+    run_to(dir, 0, &["dataset", "check", "set"]);
+    run_to(dir, 0, &["dataset", "list", "set"]);
+    run_to(dir, 0, &["dataset", "add", "other", "set"]);
+    run_to(dir, 0, &["dataset", "check", "other"]);
 }

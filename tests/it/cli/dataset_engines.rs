@@ -38,7 +38,7 @@ fn launch_text(us: u32) -> String {
     };
     let end = 200 + us;
     [
-        mark(50, "S|9|launching: com.example|1"),
+        mark(50, "S|9|launching: m|1"),
         switch(60, 8, "S", 7),
         mark(100, "B|7|bindApplication"),
         mark(110, "E|7"),
@@ -46,8 +46,11 @@ fn launch_text(us: u32) -> String {
         switch(120, 7, "R", 8),
         switch(140, 8, "S", 7),
         mark(end, "E|7"),
+        mark(end, "B|7|activityResume"),
+        mark(end, "E|7"),
         mark(end, "B|7|Choreographer#doFrame 1"),
         mark(end + 20, "E|7"),
+        mark(end + 20, "F|9|launching: m|1"),
         mark(end + 100, "B|7|Choreographer#doFrame 2"),
         mark(end + 20_100, "E|7"),
     ]

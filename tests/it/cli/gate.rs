@@ -22,7 +22,7 @@ fn json(dir: &Path, args: &[&str]) -> Value {
 /// of it and sleeps for the rest. Behind the launch comes a frame of random length, as a recording has it.
 pub fn write_launch(path: &Path, total_us: u64, slice: &str) {
     let line = |us: u64, what: &str| {
-        format!(" m-7 ( 7) [000] ...1 {}.{:06}: {what}\n", 1 + us / 1_000_000, us % 1_000_000)
+        format!(" com.example-7 ( 7) [000] ...1 {}.{:06}: {what}\n", 1 + us / 1_000_000, us % 1_000_000)
     };
     let mark = |us: u64, what: &str| line(us, &format!("tracing_mark_write: {what}"));
     let switch = |us: u64, prev: &str, next: &str| {
@@ -30,7 +30,7 @@ pub fn write_launch(path: &Path, total_us: u64, slice: &str) {
         line(
             us,
             &format!(
-                "sched_switch: prev_comm=m prev_pid={prev} prev_prio=120 prev_state={state} ==> next_comm=m \
+                "sched_switch: prev_comm=com.example prev_pid={prev} prev_prio=120 prev_state={state} ==> next_comm=com.example \
                  next_pid={next} next_prio=120"
             ),
         )
@@ -48,8 +48,11 @@ pub fn write_launch(path: &Path, total_us: u64, slice: &str) {
         switch(end / 2 + 10, "7", "0"),
         switch(inflate - 5, "0", "7"),
         mark(inflate, "E|7"),
-        mark(inflate, "B|7|Choreographer#doFrame 1"),
+        mark(inflate, "B|7|activityResume"),
+        mark(inflate + 2, "E|7"),
+        mark(inflate + 2, "B|7|Choreographer#doFrame 1"),
         mark(end, "E|7"),
+        mark(end, "F|9|launching: com.example|1"),
         mark(end + 1_000, &format!("B|7|{slice}")),
         mark(end + 1_000 + total_us % 997 * 50, "E|7"),
     ];

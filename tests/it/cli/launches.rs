@@ -10,7 +10,9 @@ use support::tracebridge;
 /// A launch whose slice `inflate` takes `inflate_us`, and whose first frame ends 10 µs later; then a frame
 /// that is none of the launch.
 fn write_launch(path: &Path, inflate_us: u32) {
-    let mark = |us: u32, what: &str| format!(" m-7 ( 7) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n");
+    let mark = |us: u32, what: &str| {
+        format!(" com.example-7 ( 7) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n")
+    };
     let end = 120 + inflate_us;
     let marks = [
         (50, "S|9|launching: com.example|1"),
@@ -18,8 +20,11 @@ fn write_launch(path: &Path, inflate_us: u32) {
         (110, "E|7"),
         (120, "B|7|inflate"),
         (end, "E|7"),
+        (end, "B|7|activityResume"),
+        (end, "E|7"),
         (end, "B|7|Choreographer#doFrame 1"),
         (end + 10, "E|7"),
+        (end + 10, "F|9|launching: com.example|1"),
         (end + 5_000, "B|7|Choreographer#doFrame 2"),
         (end + 9_000, "E|7"),
     ];

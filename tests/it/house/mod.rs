@@ -32,6 +32,8 @@ const CRATES: &[Crate] = &[
             &["remote", "tables"],
             &["formats"],
             &["timeline"],
+            &["tracks"],
+            &["measure"],
             &["export", "profile"],
             &["dataset", "gate", "inspect"],
             &["cli"],

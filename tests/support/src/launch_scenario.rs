@@ -48,8 +48,13 @@ const MARKED_EVERY: u32 = 5;
 const SLEEP_PERCENT: u64 = 39;
 /// The phases of a launch on the main thread: the slice's name, and the share of the calls after which it
 /// ends.
-const PHASES: [(&str, usize); 4] =
-    [("bindApplication", 40), ("activityStart", 60), ("inflate", 85), ("Choreographer#doFrame 1", 100)];
+const PHASES: [(&str, usize); 5] = [
+    ("bindApplication", 40),
+    ("activityStart", 60),
+    ("inflate", 85),
+    ("activityResume", 90),
+    ("Choreographer#doFrame 1", 100),
+];
 const SYSTEM_SERVER: i32 = 1_000;
 
 impl Launch {
@@ -166,6 +171,9 @@ impl Thread<'_> {
             self.run(open.last().copied());
         }
         self.end_phase(phase);
+        if is_main {
+            self.marker(&format!("F|{SYSTEM_SERVER}|launching: com.example.app|1"));
+        }
         self.switch(false);
     }
 

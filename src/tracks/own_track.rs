@@ -3,7 +3,7 @@
 use crate::formats::{CounterValue, TrackId, TrackOwner};
 
 /// A track, and the slices that are open on it.
-pub(in crate::export) struct OwnTrack {
+pub(crate) struct OwnTrack {
     pub id: TrackId,
     /// The track's own name; empty for the track that stands for its owner.
     pub name: String,
@@ -34,7 +34,7 @@ impl OwnTrack {
 }
 
 /// The value of a counter, as a whole number where it is one.
-pub(in crate::export) fn counter_number(value: CounterValue) -> Result<i64, f64> {
+pub(crate) fn counter_number(value: CounterValue) -> Result<i64, f64> {
     match value {
         CounterValue::Int(value) => Ok(value),
         CounterValue::Double(value) if value.fract() == 0.0 && value.abs() < 9.0e15 => Ok(value as i64),

@@ -7,13 +7,13 @@ use super::{Arrow, ArrowKind, OpenState, RunningTask, Span, ThreadState, TrackBu
 use crate::formats::{Event, EventType};
 use crate::ftrace::task_state;
 
-pub(in crate::export) const RUNNING: &str = "Running";
-pub(in crate::export) const RUNNABLE: &str = "Runnable";
-pub(in crate::export) const PREEMPTED: &str = "Runnable (Preempted)";
+pub(crate) const RUNNING: &str = "Running";
+pub(crate) const RUNNABLE: &str = "Runnable";
+pub(crate) const PREEMPTED: &str = "Runnable (Preempted)";
 const DEAD: &str = "Dead";
-pub(in crate::export) const UNINTERRUPTIBLE: &str = "Uninterruptible Sleep";
+pub(crate) const UNINTERRUPTIBLE: &str = "Uninterruptible Sleep";
 /// An uninterruptible sleep that `sched_blocked_reason` calls a wait for I/O.
-pub(in crate::export) const IO_WAIT: &str = "Uninterruptible Sleep (IO)";
+pub(crate) const IO_WAIT: &str = "Uninterruptible Sleep (IO)";
 
 impl<S: TrackSink> TrackBuilder<S> {
     /// Handles a `sched_switch`: `prev` are the fields comm, pid and state, `next` the fields comm, pid and

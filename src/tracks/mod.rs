@@ -9,15 +9,18 @@ mod interrupts;
 mod losses;
 mod own_track;
 mod slices;
-pub(super) mod thread_states;
+pub(crate) mod thread_names;
+pub(crate) mod thread_states;
 mod tracks;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-pub(super) use self::own_track::{OwnTrack, counter_number};
-use super::thread_names::{NamedThread, ThreadNames};
+use rustc_hash::FxHashMap;
+
+pub(crate) use self::own_track::{OwnTrack, counter_number};
+use self::thread_names::{NamedThread, ThreadNames};
 use crate::formats::{
     CounterValue, Event, EventType, EventTypeId, Flow, Head, Order, OwnedTrackEvent, ProcessInfo, Sink,
     ThreadInfo, TimelineFrame, Track, TrackEvent,
@@ -28,14 +31,14 @@ use crate::timeline::{
 
 /// A thread of the kernel, and its process where the timeline names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Task {
+pub(crate) struct Task {
     pub tid: i32,
     pub tgid: Option<i32>,
 }
 
 /// A period of time, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     pub start: u64,
     pub end: u64,
     /// Whether no end was recorded; `end` is then the end of the timeline.
@@ -62,7 +65,7 @@ struct OpenState {
 
 /// What a counter belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum CounterScope {
+pub(crate) enum CounterScope {
     Process(i32),
     Cpu(u32),
     System,
@@ -70,7 +73,7 @@ pub(super) enum CounterScope {
 
 /// The names of threads and processes. The names are complete only at the end of the timeline.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tasks {
+pub(crate) struct Tasks {
     pub threads: ThreadNames,
     pub processes: BTreeMap<i32, String>,
 }
@@ -95,7 +98,11 @@ impl Tasks {
 ///
 /// A slice or state is passed on when it ends, so that calls are ordered by the end times. Slices of
 /// threads are also passed on when they begin.
-pub(super) trait TrackSink {
+pub(crate) trait TrackSink {
+    /// The timeline's head: the first call.
+    fn head(&mut self, head: &Head) {
+        let _ = head;
+    }
     /// A slice begins on a thread.
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         let _ = (at, ts, name);
@@ -191,7 +198,7 @@ pub(super) trait TrackSink {
 
 /// A period in which a thread was in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ThreadState {
+pub(crate) struct ThreadState {
     /// `Running`, `Runnable`, `Sleeping` …
     pub state: &'static str,
     pub span: Span,
@@ -203,7 +210,7 @@ pub(super) struct ThreadState {
 
 /// What an [`Arrow`] stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum ArrowKind {
+pub(crate) enum ArrowKind {
     /// A thread woke another one.
     Wakeup,
     /// A thread sent a binder transaction, and another one received it.
@@ -212,7 +219,7 @@ pub(super) enum ArrowKind {
 
 /// Something that leads from one thread to another: each end has its time, ns, and its thread id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Arrow {
+pub(crate) struct Arrow {
     pub kind: ArrowKind,
     pub from: (u64, i32),
     pub to: (u64, i32),
@@ -220,7 +227,7 @@ pub(super) struct Arrow {
 
 /// The begin or the end of an asynchronous slice.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AsyncSlice<'a> {
+pub(crate) struct AsyncSlice<'a> {
     /// The track's name, where the marker names one.
     pub track: Option<&'a [u8]>,
     pub name: &'a [u8],
@@ -230,7 +237,7 @@ pub(super) struct AsyncSlice<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AsyncEdge {
+pub(crate) enum AsyncEdge {
     Begin,
     /// The slice ends. Holds the time of the begin, ns, if the begin was recorded.
     End(Option<u64>),
@@ -239,7 +246,7 @@ pub(super) enum AsyncEdge {
 
 /// A value of a counter, and the time from which the counter has this value, ns.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CounterSample<'a> {
+pub(crate) struct CounterSample<'a> {
     pub name: &'a str,
     pub ts: u64,
     pub value: i64,
@@ -247,7 +254,7 @@ pub(super) struct CounterSample<'a> {
 
 /// How a method is labelled.
 #[derive(Debug, Clone, Default)]
-pub(super) struct MethodLabel {
+pub(crate) struct MethodLabel {
     /// Class and method: `java.lang.String.valueOf`.
     pub full: String,
     /// `(I)Ljava/lang/String;`, or empty.
@@ -258,7 +265,7 @@ pub(super) struct MethodLabel {
 
 /// One call of a method.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MethodCall<'a> {
+pub(crate) struct MethodCall<'a> {
     pub at: &'a MethodThread,
     pub method: &'a MethodLabel,
     pub span: Span,
@@ -270,7 +277,7 @@ pub(super) struct MethodCall<'a> {
 
 /// A method that is open on a thread.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OpenMethod {
+pub(crate) struct OpenMethod {
     /// The time of the begin, ns.
     pub begun: u64,
     /// The thread's CPU time at the begin, ns, where the trace has it.
@@ -281,13 +288,31 @@ pub(super) struct OpenMethod {
 /// A method thread with its open methods.
 type MethodStack = (MethodThread, Vec<OpenMethod>);
 
-pub(super) struct TrackBuilder<S> {
+/// The slices that are open on a thread.
+#[derive(Debug, Default)]
+struct OpenSlices {
+    /// The time of the begin, and where the name begins in `names`.
+    slices: Vec<(u64, usize)>,
+    /// The names, one behind the other.
+    names: Vec<u8>,
+}
+
+impl OpenSlices {
+    fn begin(&mut self, ts: u64, name: &[u8]) {
+        self.slices.push((ts, self.names.len()));
+        self.names.extend_from_slice(name);
+    }
+}
+
+pub(crate) struct TrackBuilder<S> {
     sink: S,
+    /// Whether kernel events other than markers are left out.
+    is_of_markers: bool,
     /// Indexed by event type.
     roles: Vec<EventRole>,
     tasks: Tasks,
-    /// Open slices by thread: the time of the begin, and the name.
-    slices: HashMap<i32, Vec<(u64, Vec<u8>)>>,
+    /// Open slices by thread.
+    slices: FxHashMap<i32, OpenSlices>,
     /// The begin of each open asynchronous slice, by process, track (or name) and cookie.
     asyncs: HashMap<(i32, Vec<u8>, i64), u64>,
     cpus: BTreeMap<u32, RunningTask>,
@@ -316,9 +341,10 @@ impl<S: TrackSink> TrackBuilder<S> {
     pub fn new(sink: S) -> Self {
         TrackBuilder {
             sink,
+            is_of_markers: false,
             roles: Vec::new(),
             tasks: Tasks::default(),
-            slices: HashMap::new(),
+            slices: FxHashMap::default(),
             asyncs: HashMap::new(),
             cpus: BTreeMap::new(),
             states: HashMap::new(),
@@ -332,6 +358,11 @@ impl<S: TrackSink> TrackBuilder<S> {
             last_ts: 0,
             unmatched_ends: 0,
         }
+    }
+
+    /// Builds only what markers describe: no states of threads, and nothing of the kernel's own events.
+    pub fn of_markers(sink: S) -> Self {
+        TrackBuilder { is_of_markers: true, ..TrackBuilder::new(sink) }
     }
 }
 
@@ -353,7 +384,8 @@ impl<S: TrackSink> TrackBuilder<S> {
 }
 
 impl<S: TrackSink> Sink for TrackBuilder<S> {
-    fn head(&mut self, _: &Head) -> io::Result<()> {
+    fn head(&mut self, head: &Head) -> io::Result<()> {
+        self.sink.head(head);
         Ok(())
     }
 
@@ -385,11 +417,15 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
 
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.last_ts = self.last_ts.max(event.ts);
+        let role = *self.roles.get(event.kind.0 as usize).unwrap_or(&EventRole::Other);
+        if self.is_of_markers && !matches!(role, EventRole::Print { .. }) {
+            return Ok(());
+        }
         self.end_losses(event)?;
         if event.tid > 0 && (event.comm.is_some() || event.tgid.is_some()) {
             self.tasks.threads.learn(event.tid, event.tgid, event.comm);
         }
-        match *self.roles.get(event.kind.0 as usize).unwrap_or(&EventRole::Other) {
+        match role {
             EventRole::Switch { prev, next } => self.switch(event, kind, prev, next),
             EventRole::Waking { pid, comm } => self.wake(event, kind, pid, comm),
             EventRole::Print { buf } => self.marker(event, event.text(kind, buf).unwrap_or(b"")),
@@ -476,17 +512,16 @@ impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::sync::{Arc, Mutex};
 
-    use super::super::Out;
     use super::*;
     use crate::clock::Clock;
     use crate::formats::{ReadReport, ftrace_text};
     use crate::timeline::EdgeKind;
 
     /// Two threads of process 7, a wakeup, an interrupt, every kind of marker.
-    pub(in crate::export) const TEXT: &str = "\
+    pub(crate) const TEXT: &str = "\
  a-7 (7) [000] d..2 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=main,app next_pid=7 next_prio=110
  a-7 (7) [000] ...1 1.000010: tracing_mark_write: B|7|draw \"x\"
  a-7 (7) [000] ...1 1.000020: tracing_mark_write: C|7|bytes|9007199254740993
@@ -504,6 +539,9 @@ pub(super) mod tests {
  a-7 (7) [000] ...1 1.000080: tracing_mark_write: B|7|open
 ";
 
+    /// Where the exporters under test write to.
+    type Out = Box<dyn io::Write + Send>;
+
     #[derive(Clone, Default)]
     struct SharedBytes(Arc<Mutex<Vec<u8>>>);
 
@@ -518,12 +556,12 @@ pub(super) mod tests {
     }
 
     /// Returns the output of the exporter for `text` and one method on thread 7.
-    pub(in crate::export) fn export(create: impl Fn(Out) -> Box<dyn TimelineSink>, text: &str) -> String {
+    pub(crate) fn export(create: impl Fn(Out) -> Box<dyn TimelineSink>, text: &str) -> String {
         export_methods(create, text, &example_thread())
     }
 
     /// Returns the output of the exporter for `text` and one method on `thread`.
-    pub(in crate::export) fn export_methods(
+    pub(crate) fn export_methods(
         create: impl Fn(Out) -> Box<dyn TimelineSink>,
         text: &str,
         thread: &MethodThread,
@@ -538,7 +576,7 @@ pub(super) mod tests {
     }
 
     /// Pushes `text` and one method call on thread 7.
-    pub(in crate::export) fn push_example(sink: &mut dyn TimelineSink, text: &str) -> ReadReport {
+    pub(crate) fn push_example(sink: &mut dyn TimelineSink, text: &str) -> ReadReport {
         push_methods(sink, text, &example_thread())
     }
 

@@ -2,16 +2,17 @@
 //! read.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+
+use rustc_hash::FxHashMap;
 
 use crate::timeline::MethodThread;
 
 /// Added to a thread's id, this gives the id of the track beside the thread. No kernel thread has such an id:
 /// PID_MAX_LIMIT is 2^22.
-pub(super) const SECOND_TRACK: i32 = 1 << 24;
+pub(crate) const SECOND_TRACK: i32 = 1 << 24;
 
 /// The id of the track that holds the methods of a thread, in formats that know tracks by thread ids only.
-pub(super) fn method_track_id(thread: &MethodThread) -> i32 {
+pub(crate) fn method_track_id(thread: &MethodThread) -> i32 {
     match thread.tid {
         Some(tid) => SECOND_TRACK + tid,
         None => (2 * SECOND_TRACK).saturating_add_unsigned(thread.index),
@@ -20,7 +21,7 @@ pub(super) fn method_track_id(thread: &MethodThread) -> i32 {
 
 /// The latest name and process of one thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct NamedThread {
+pub(crate) struct NamedThread {
     /// The kernel's `comm`, or the name from a method trace. The bytes need not be UTF-8.
     pub name: Option<Vec<u8>>,
     /// The id of the process that the thread belongs to.
@@ -36,8 +37,8 @@ impl NamedThread {
 
 /// The names and the processes of all threads of a timeline, by the kernel's thread id.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ThreadNames {
-    threads: HashMap<i32, NamedThread>,
+pub(crate) struct ThreadNames {
+    threads: FxHashMap<i32, NamedThread>,
 }
 
 impl ThreadNames {

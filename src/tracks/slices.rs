@@ -23,19 +23,24 @@ impl<S: TrackSink> TrackBuilder<S> {
         let edge = |edge, track, name, cookie| AsyncSlice { track, name, cookie, ts, edge };
         match marker {
             Some(Marker::Begin { name, .. }) => {
-                self.slices.entry(event.tid).or_default().push((ts, name.to_vec()));
+                self.slices.entry(event.tid).or_default().begin(ts, name);
                 self.sink.begin(at, ts, name)
             }
-            Some(Marker::End { .. }) => match self.slices.get_mut(&event.tid).and_then(Vec::pop) {
-                Some((start, name)) => {
-                    self.sink.end(&self.tasks, at, Span { start, end: ts, open: false }, &name)
-                }
-                // The slice began before the recording.
-                None => {
+            Some(Marker::End { .. }) => {
+                let open = self.slices.get_mut(&event.tid);
+                let Some((open, (start, from))) = open.and_then(|open| {
+                    let innermost = open.slices.pop()?;
+                    Some((open, innermost))
+                }) else {
+                    // The slice began before the recording.
                     self.unmatched_ends += 1;
-                    Ok(())
-                }
-            },
+                    return Ok(());
+                };
+                let span = Span { start, end: ts, open: false };
+                let ended = self.sink.end(&self.tasks, at, span, &open.names[from..]);
+                open.names.truncate(from);
+                ended
+            }
             Some(Marker::AsyncBegin { pid, name, cookie }) => {
                 self.asyncs.insert((pid, name.to_vec(), cookie), ts);
                 self.sink.async_edge(&self.tasks, pid, &edge(AsyncEdge::Begin, None, name, cookie))
@@ -103,8 +108,11 @@ impl<S: TrackSink> TrackBuilder<S> {
     pub(super) fn close_slices(&mut self, end: u64) -> io::Result<()> {
         let open_slices: BTreeMap<i32, _> = std::mem::take(&mut self.slices).into_iter().collect();
         for (tid, open) in open_slices {
-            for (start, name) in open.into_iter().rev() {
-                self.sink.end(&self.tasks, self.tasks.task(tid), Span { start, end, open: true }, &name)?;
+            let mut name_end = open.names.len();
+            for (start, from) in open.slices.into_iter().rev() {
+                let (span, name) = (Span { start, end, open: true }, &open.names[from..name_end]);
+                self.sink.end(&self.tasks, self.tasks.task(tid), span, name)?;
+                name_end = from;
             }
         }
         Ok(())

@@ -1,0 +1,293 @@
+//! Watches a timeline pass, and finds the launches and frames in it.
+
+use std::collections::HashMap;
+use std::io;
+
+use super::apps::Apps;
+use super::frame::Frame;
+use super::frame_join::FrameJoin;
+use super::launch::{Cut, Launch, Rule};
+use super::launch_marks::{LaunchMarks, Step, StepKind};
+use super::mark::SliceMark;
+use super::rules::{self, Cancelled, Found};
+use super::vsync::{self, Vsync};
+use crate::formats::{CounterValue, Event, EventType, Head, TimelineFrame};
+use crate::timeline::MergeSummary;
+use crate::tracks::{
+    AsyncSlice, CounterSample, CounterScope, MethodCall, OwnTrack, Span, Task, Tasks, ThreadState, TrackSink,
+};
+
+/// The most stages of one launch.
+const MAX_STAGES: usize = 200;
+
+/// The launches and frames of a timeline.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Measured {
+    /// In the order of their begins.
+    pub launches: Vec<Launch>,
+    /// Launches that came to nothing.
+    pub cancelled: Vec<Cancelled>,
+    /// In the order of their begins.
+    pub frames: Vec<Frame>,
+    /// Marks of launches and frames that were left out because there are too many.
+    pub left_out: u64,
+}
+
+/// Finds launches and frames while the slices, asynchronous slices, instants and counters of a timeline pass,
+/// in the order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Finder {
+    sdk: Option<u32>,
+    marks: LaunchMarks,
+    frames: FrameJoin,
+    vsync: Vsync,
+    /// The deadline of the frame that each UI thread works on.
+    deadlines: HashMap<i32, Option<u64>>,
+}
+
+impl Finder {
+    /// Takes the timeline's head, which may tell the release of Android.
+    pub fn head(&mut self, head: &Head) {
+        self.sdk = head.android_sdk.or(self.sdk);
+    }
+
+    /// A slice begins on a thread.
+    #[inline]
+    pub fn begin(&mut self, at: Task, ts: u64, name: &[u8]) {
+        match SliceMark::of(name) {
+            Some(SliceMark::BindApplication | SliceMark::ActivityStart | SliceMark::ActivityResume) => {
+                self.marks.step_begins(at.tid);
+            }
+            Some(SliceMark::DoFrame(_)) => {
+                self.deadlines.insert(at.tid, self.vsync.deadline(ts));
+            }
+            _ => {}
+        }
+    }
+
+    /// A slice ended on a thread.
+    #[inline]
+    pub fn end(&mut self, at: Task, span: Span, name: &[u8]) {
+        if let Some(mark) = SliceMark::of(name) {
+            self.mark_ended(at.tid, span, name, mark);
+        }
+    }
+
+    fn mark_ended(&mut self, tid: i32, span: Span, name: &[u8], mark: SliceMark) {
+        let step = |kind| Step { kind, tid, begin: span.start, end: span.end };
+        match mark {
+            SliceMark::Logger => {}
+            SliceMark::IntentStarted => self.marks.intent(span.start),
+            SliceMark::LaunchFinished => self.marks.finish(span.start),
+            SliceMark::BindApplication => self.marks.step(step(StepKind::Bind)),
+            SliceMark::ActivityStart => self.marks.step(step(StepKind::Start)),
+            SliceMark::ActivityResume => self.marks.step(step(StepKind::Resume)),
+            SliceMark::Stage => {}
+            SliceMark::ReportFullyDrawn => self.marks.report(tid, span.start),
+            SliceMark::DoFrame(number) => {
+                let deadline = self.deadlines.remove(&tid).flatten();
+                if !span.open {
+                    self.frames.ui(tid, number, span, deadline);
+                    self.marks.frame_ended(tid, name, span);
+                }
+            }
+            SliceMark::DrawFrame(number) if !span.open => self.frames.drawn(tid, number, span),
+            SliceMark::DrawFrame(_) => {}
+        }
+        match mark {
+            SliceMark::Logger | SliceMark::IntentStarted | SliceMark::LaunchFinished => {
+                self.marks.has_logger = true;
+            }
+            SliceMark::BindApplication
+            | SliceMark::ActivityStart
+            | SliceMark::ActivityResume
+            | SliceMark::Stage => {
+                self.marks.stage(tid, name, span);
+            }
+            _ => {}
+        }
+    }
+
+    /// An asynchronous slice of a process begins or ends.
+    #[inline]
+    pub fn async_slice(&mut self, pid: i32, slice: &AsyncSlice<'_>) {
+        if slice.name.first() == Some(&b'l') {
+            self.marks.async_slice(pid, slice);
+        }
+    }
+
+    /// An instant of a thread.
+    #[inline]
+    pub fn instant(&mut self, ts: u64, name: &[u8]) {
+        if name.first() == Some(&b'l') {
+            self.marks.instant(ts, name);
+        }
+    }
+
+    /// A value of a counter.
+    #[inline]
+    pub fn counter(&mut self, at: &CounterSample<'_>) {
+        if at.name == vsync::COUNTER {
+            self.vsync.tick(at.ts);
+        }
+    }
+
+    /// A frame of SurfaceFlinger's FrameTimeline.
+    pub fn timeline_frame(&mut self, span: Span, frame: &TimelineFrame<'_>) {
+        self.frames.timeline.take(span, frame);
+    }
+
+    /// How many marks and stages are kept.
+    #[cfg(test)]
+    pub fn kept(&self) -> usize {
+        self.marks.steps.len() + self.marks.stages.values().map(Vec::len).sum::<usize>()
+    }
+
+    /// The launches and frames of the timeline, which has ended. `tasks` has all names.
+    pub fn finish(self, tasks: &Tasks, summary: &MergeSummary) -> Measured {
+        let first = summary.report.first_ts.unwrap_or(0);
+        self.finish_within(tasks, (first, summary.report.last_ts.unwrap_or(first)))
+    }
+
+    /// The same for a timeline from `extent.0` to `extent.1`, ns.
+    pub fn finish_within(self, tasks: &Tasks, extent: (u64, u64)) -> Measured {
+        let Finder { sdk, marks, frames, .. } = self;
+        let left_out = [marks.left_out, frames.left_out, frames.timeline.left_out];
+        let left_out = left_out.into_iter().fold(0, u64::saturating_add);
+        let (frames, ui_frames) = frames.finish(tasks);
+        let apps = Apps::new(tasks, &marks, &frames, &ui_frames);
+        let rule = rules::choose(&marks, sdk);
+        let Found { mut launches, cancelled } = rules::find(rule, &marks, &apps, extent);
+        for launch in &mut launches {
+            complete(launch, &apps, &marks);
+        }
+        launches.sort_by(|a, b| (a.begin, a.end, &a.package).cmp(&(b.begin, b.end, &b.package)));
+        mark_overlaps(&mut launches);
+        drop(apps);
+        Measured { launches, cancelled, frames, left_out }
+    }
+}
+
+/// Adds to a launch its process, its type, its times to display and its stages.
+fn complete(launch: &mut Launch, apps: &Apps<'_>, marks: &LaunchMarks) {
+    let handled = launch.pid.or_else(|| apps.of_launch(&launch.package, launch.begin, launch.end));
+    if launch.rule != Rule::App && launch.launch_type.is_none() && launch.cut != Some(Cut::Begin) {
+        launch.launch_type = handled.and_then(|pid| apps.launch_type(pid, launch.begin, launch.end));
+    }
+    launch.pid = handled.or_else(|| apps.named(&launch.package));
+    let Some(pid) = launch.pid else { return };
+    if launch.package.is_empty() {
+        launch.package = apps.name(pid).into_owned();
+    }
+    launch.main_tid = Some(pid);
+    let first_frame = apps.first_frame(pid, launch.begin);
+    launch.render_tid = first_frame.map(|frame| frame.render_tid);
+    if launch.cut != Some(Cut::Begin) {
+        let since_begin = |frame: &Frame| frame.drawn.saturating_sub(launch.begin);
+        launch.ttid = first_frame.map(since_begin);
+        launch.ttfd = apps.full_frame(pid, launch.begin).map(since_begin);
+    }
+    let until = launch.end.max(launch.ttid.map_or(0, |ttid| launch.begin.saturating_add(ttid)));
+    let stages = marks.stages.get(&pid).map_or(&[][..], Vec::as_slice);
+    let is_within = |start: u64| (launch.begin..=until).contains(&start);
+    let within = stages.iter().filter(|stage| is_within(stage.span.start)).take(MAX_STAGES);
+    launch.stages = within.cloned().collect();
+    launch.stages.sort_by_key(|stage| (stage.span.start, std::cmp::Reverse(stage.span.end)));
+}
+
+/// Marks launches, which are in the order of their begins, that go on while another one does.
+fn mark_overlaps(launches: &mut [Launch]) {
+    let mut longest: Option<usize> = None;
+    for at in 0..launches.len() {
+        if let Some(before) = longest
+            && launches[at].begin < launches[before].end
+        {
+            launches[before].is_overlapped = true;
+            launches[at].is_overlapped = true;
+        }
+        if longest.is_none_or(|before| launches[at].end > launches[before].end) {
+            longest = Some(at);
+        }
+    }
+}
+
+/// A sink that finds launches and frames, and nothing else.
+#[derive(Debug, Default)]
+pub(crate) struct FinderSink {
+    finder: Finder,
+    /// What was found, when the timeline has ended.
+    pub measured: Measured,
+}
+
+impl TrackSink for FinderSink {
+    fn head(&mut self, head: &Head) {
+        self.finder.head(head);
+    }
+
+    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.begin(at, ts, name);
+        Ok(())
+    }
+
+    fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+        self.finder.end(at, span, name);
+        Ok(())
+    }
+
+    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+        self.finder.async_slice(pid, slice);
+        Ok(())
+    }
+
+    fn instant(&mut self, _: &Tasks, _: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.instant(ts, name);
+        Ok(())
+    }
+
+    fn counter(&mut self, _: &Tasks, _: CounterScope, at: CounterSample<'_>) -> io::Result<()> {
+        self.finder.counter(&at);
+        Ok(())
+    }
+
+    fn on_cpu(&mut self, _: &Tasks, _: u32, _: Task, _: Span, _: i64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn state(&mut self, _: &Tasks, _: Task, _: &ThreadState) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn irq(&mut self, _: u32, _: &str, _: Span) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn method(&mut self, _: &Tasks, _: &MethodCall<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn track_slice(&mut self, _: &OwnTrack, _: Span, _: &[u8], _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn track_instant(&mut self, _: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn track_counter(&mut self, _: &OwnTrack, _: u64, _: CounterValue) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn frame(&mut self, _: &Tasks, _: &OwnTrack, span: Span, frame: &TimelineFrame<'_>) -> io::Result<()> {
+        self.finder.timeline_frame(span, frame);
+        Ok(())
+    }
+
+    fn other(&mut self, _: &Tasks, _: Task, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
+        self.measured = std::mem::take(&mut self.finder).finish(tasks, summary);
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! A frame of an app.
+
+/// A frame takes longer than this, ns, to be slow, a big jank and a huge jank: Perfetto's limits of CPU time
+/// (`stdlib/android/frames/per_frame_metrics.sql`).
+const SLOW_NS: u64 = 20_000_000;
+const BIG_JANK_NS: u64 = 50_000_000;
+const HUGE_JANK_NS: u64 = 200_000_000;
+
+/// Where the deadline of a frame comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Deadline {
+    /// SurfaceFlinger's FrameTimeline.
+    FrameTimeline,
+    /// The period of VSYNC, as the recording's counter `VSYNC-app` shows it.
+    Vsync,
+}
+
+impl Deadline {
+    /// The name in outputs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Deadline::FrameTimeline => "frame-timeline",
+            Deadline::Vsync => "vsync",
+        }
+    }
+}
+
+/// A frame: what the UI thread and the RenderThread of a process did for it. Times are ns of the timeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// The frame's number, which is that of its VSYNC (from Android 12 on).
+    pub id: Option<i64>,
+    pub pid: i32,
+    /// The process's name; empty where the recording does not name it.
+    pub package: String,
+    /// The surface that the frame is for, where FrameTimeline names it.
+    pub layer: Option<String>,
+    pub ui_tid: i32,
+    pub render_tid: i32,
+    /// The begin of `Choreographer#doFrame`; with FrameTimeline that of the actual frame.
+    pub begin: u64,
+    /// The end of the last `DrawFrame`; with FrameTimeline that of the actual frame.
+    pub end: u64,
+    /// The end of the first `DrawFrame`.
+    pub drawn: u64,
+    /// `Choreographer#doFrame` and all `DrawFrame` together, and with FrameTimeline by how much the frame began
+    /// late: Perfetto's CPU time of a frame.
+    pub cpu_ns: u64,
+    /// From the begin of `Choreographer#doFrame` to the end of the first `DrawFrame`: what androidx calls
+    /// `frameDurationCpuMs`.
+    pub duration_cpu_ns: u64,
+    /// When the frame was to be done, and how that is known.
+    pub expected_end: Option<u64>,
+    pub deadline: Option<Deadline>,
+    /// With FrameTimeline, the end that Perfetto compares with that: of the layer that began first.
+    pub timeline_end: Option<u64>,
+    /// SurfaceFlinger's word for the reason why the frame was late.
+    pub jank_type: Option<String>,
+}
+
+impl Frame {
+    /// How long the frame took, ns.
+    pub fn duration(&self) -> u64 {
+        self.end.saturating_sub(self.begin)
+    }
+
+    /// By how much the frame ended after its deadline, ns; negative if it was early.
+    pub fn overrun(&self) -> Option<i64> {
+        let expected = self.expected_end?;
+        let end = self.timeline_end.unwrap_or(self.end);
+        Some(i64::try_from(i128::from(end) - i128::from(expected)).unwrap_or(i64::MAX))
+    }
+
+    /// Whether the frame ended after its deadline.
+    pub fn is_janky(&self) -> bool {
+        self.overrun().is_some_and(|overrun| overrun > 0)
+    }
+
+    pub fn is_slow(&self) -> bool {
+        self.cpu_ns > SLOW_NS
+    }
+
+    pub fn is_big_jank(&self) -> bool {
+        self.cpu_ns > BIG_JANK_NS
+    }
+
+    pub fn is_huge_jank(&self) -> bool {
+        self.cpu_ns > HUGE_JANK_NS
+    }
+}

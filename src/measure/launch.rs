@@ -1,0 +1,182 @@
+//! A launch of an app.
+
+use super::mark::{BIND_APPLICATION, DO_FRAME};
+use crate::tracks::Span;
+
+/// How much of the app was there when its launch began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum LaunchType {
+    /// Not even its process.
+    Cold,
+    /// Its process, but the activity had to be made or started.
+    Warm,
+    /// The activity, which only came to the foreground.
+    Hot,
+}
+
+impl LaunchType {
+    /// Android's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            LaunchType::Cold => "cold",
+            LaunchType::Warm => "warm",
+            LaunchType::Hot => "hot",
+        }
+    }
+}
+
+/// By which markers launches were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Rule {
+    /// Android 12 and later: `launchingActivity#N`.
+    Android12,
+    /// Android 10 and 11: `launching: PACKAGE` between two intents.
+    Android10,
+    /// Android 9 and earlier: `launching: PACKAGE`, and `activityResume` for a hot launch.
+    Android9,
+    /// The system server's markers were not recorded: the app's own.
+    App,
+}
+
+impl Rule {
+    /// The rule's name in outputs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::Android12 => "android-12",
+            Rule::Android10 => "android-10",
+            Rule::Android9 => "android-9",
+            Rule::App => "app",
+        }
+    }
+
+    /// How launches were found, for people.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Rule::Android12 => "as Android 12 and later mark them",
+            Rule::Android10 => "as Android 10 and 11 mark them",
+            Rule::Android9 => "as Android 9 and earlier mark them",
+            Rule::App => "by the app's own markers: those of system_server were not recorded",
+        }
+    }
+}
+
+/// Where the recording cuts a launch: it is then not measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Cut {
+    /// The launch began before the recording.
+    Begin,
+    /// The launch went on when the recording ended.
+    End,
+}
+
+impl Cut {
+    /// The word in outputs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cut::Begin => "begin",
+            Cut::End => "end",
+        }
+    }
+}
+
+/// With what a launch begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum LaunchBegin {
+    /// The system was asked to start an activity.
+    Request,
+    /// The app's process was bound to it.
+    Bind,
+    /// The activity was started, or got the foreground.
+    Activity,
+}
+
+impl LaunchBegin {
+    /// The word in outputs.
+    pub fn name(self) -> &'static str {
+        match self {
+            LaunchBegin::Request => "request",
+            LaunchBegin::Bind => "bind",
+            LaunchBegin::Activity => "activity",
+        }
+    }
+}
+
+/// With what a launch ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum LaunchEnd {
+    /// The system says so.
+    System,
+    /// The RenderThread has drawn the first frame.
+    Drawn,
+    /// The main thread's part of the first frame: no drawing was recorded.
+    Frame,
+    /// The activity has the foreground: no frame was recorded.
+    Resumed,
+}
+
+impl LaunchEnd {
+    /// The words in outputs.
+    pub fn name(self) -> &'static str {
+        match self {
+            LaunchEnd::System => "launch end",
+            LaunchEnd::Drawn => "frame drawn",
+            LaunchEnd::Frame => "first frame",
+            LaunchEnd::Resumed => "activity resumed",
+        }
+    }
+}
+
+/// A step of a launch: a slice of the app's main thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stage {
+    /// The slice's name.
+    pub name: String,
+    pub span: Span,
+}
+
+/// A launch of an app. Times are ns of the timeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Launch {
+    /// The app's package; empty where the recording does not name it.
+    pub package: String,
+    pub launch_type: Option<LaunchType>,
+    pub rule: Rule,
+    /// Where the launch is cut at its begin, the begin of the timeline.
+    pub begin: u64,
+    /// Where the launch is cut at its end, the end of the timeline.
+    pub end: u64,
+    pub cut: Option<Cut>,
+    pub begins_with: LaunchBegin,
+    pub ends_with: LaunchEnd,
+    /// The app's process, where its markers were recorded.
+    pub pid: Option<i32>,
+    pub main_tid: Option<i32>,
+    /// The thread that drew the first frame.
+    pub render_tid: Option<i32>,
+    /// Time to initial display, ns: from the begin to the end of the drawing of the first frame.
+    pub ttid: Option<u64>,
+    /// Time to full display, ns: from the begin to the end of the drawing of the first frame that ended after
+    /// the app had said that it is fully drawn.
+    pub ttfd: Option<u64>,
+    /// Slices of the main thread, in the order of their begins.
+    pub stages: Vec<Stage>,
+    /// Whether another launch went on at the same time.
+    pub is_overlapped: bool,
+}
+
+impl Launch {
+    /// How long the launch took, ns; `None` if it is cut.
+    pub fn duration(&self) -> Option<u64> {
+        self.cut.is_none().then(|| self.end.saturating_sub(self.begin))
+    }
+
+    /// The binding of the app's process, where the launch has one.
+    pub fn bind(&self) -> Option<Span> {
+        self.stages.iter().find(|stage| stage.name == BIND_APPLICATION).map(|stage| stage.span)
+    }
+
+    /// The main thread's part of the first frame.
+    pub fn first_frame(&self) -> Option<Span> {
+        self.stages.iter().find(|stage| stage.name.starts_with(DO_FRAME)).map(|stage| stage.span)
+    }
+}

@@ -1,0 +1,208 @@
+//! The markers of launches that a timeline holds, as they were met.
+
+use std::collections::HashMap;
+
+use super::launch::{LaunchType, Stage};
+use super::mark::{AsyncMark, LaunchNews};
+use crate::tracks::{AsyncEdge, AsyncSlice, Span};
+
+/// The most marks of one kind that are kept: a real recording has some thousands. So a hostile one cannot
+/// take all memory.
+pub(super) const MAX_MARKS: usize = 1 << 20;
+/// The most slices that are kept as stages of one start of an activity.
+const MAX_STAGES_OF_START: usize = 500;
+/// The most bytes of a stage's name that are kept.
+const MAX_NAME_BYTES: usize = 200;
+
+/// An asynchronous slice; `None` where the recording does not hold that end of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AsyncSpan {
+    pub begin: Option<u64>,
+    pub end: Option<u64>,
+}
+
+/// `launching: PACKAGE`.
+#[derive(Debug, Clone)]
+pub(super) struct Launching {
+    pub package: String,
+    /// The process that wrote the marker.
+    pub pid: i32,
+    pub cookie: i64,
+    pub span: AsyncSpan,
+    /// Whether it ended under the name of another package: another activity came up instead.
+    pub is_failed: bool,
+}
+
+/// `launchingActivity#N:completed`.
+#[derive(Debug, Clone)]
+pub(super) struct Completion {
+    pub number: i64,
+    pub ts: u64,
+    pub launch_type: Option<LaunchType>,
+    pub package: String,
+}
+
+/// Which of the steps that tell the type of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StepKind {
+    Bind,
+    Start,
+    Resume,
+}
+
+/// A step of a launch on a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    pub kind: StepKind,
+    pub tid: i32,
+    pub begin: u64,
+    pub end: u64,
+}
+
+/// The slices of a thread from the begin of a step to the end of the first frame after it.
+#[derive(Debug, Default)]
+struct OpenStart {
+    stages: usize,
+}
+
+/// All marks of launches.
+#[derive(Debug, Default)]
+pub(super) struct LaunchMarks {
+    pub launching: Vec<Launching>,
+    pub numbered: Vec<(i64, AsyncSpan)>,
+    /// Whether an instant tells of a numbered launch.
+    pub has_news: bool,
+    pub completions: Vec<Completion>,
+    /// When intents to start an activity came.
+    pub intents: Vec<u64>,
+    /// When launches were seen to end well.
+    pub finished: Vec<u64>,
+    /// Whether the class that writes these two wrote anything.
+    pub has_logger: bool,
+    pub steps: Vec<Step>,
+    /// When apps said on a thread that they are fully drawn.
+    pub reports: Vec<(i32, u64)>,
+    /// Stages by thread.
+    pub stages: HashMap<i32, Vec<Stage>>,
+    /// Marks that were left out because there are too many.
+    pub left_out: u64,
+    open: HashMap<(i32, Vec<u8>, i64), usize>,
+    open_numbered: HashMap<(i32, i64, i64), usize>,
+    starts: HashMap<i32, OpenStart>,
+}
+
+impl LaunchMarks {
+    /// Adds `item` to `list`, unless that is full. Returns its index.
+    fn push<T>(list: &mut Vec<T>, left_out: &mut u64, item: T) -> Option<usize> {
+        if list.len() >= MAX_MARKS {
+            *left_out += 1;
+            return None;
+        }
+        list.push(item);
+        Some(list.len() - 1)
+    }
+
+    pub fn async_slice(&mut self, pid: i32, slice: &AsyncSlice<'_>) {
+        if slice.edge == AsyncEdge::Instant {
+            return self.instant(slice.ts, slice.name);
+        }
+        let Some(mark) = AsyncMark::of(slice.name) else { return };
+        let span = match slice.edge {
+            AsyncEdge::End(begin) => AsyncSpan { begin, end: Some(slice.ts) },
+            _ => AsyncSpan { begin: Some(slice.ts), end: None },
+        };
+        match mark {
+            AsyncMark::Launching(package) => {
+                let key = (pid, package.to_vec(), slice.cookie);
+                let opened = span.end.and_then(|_| self.open.remove(&key));
+                if let Some(launching) = opened.and_then(|at| self.launching.get_mut(at)) {
+                    launching.span.end = span.end;
+                    return;
+                }
+                let cookie = slice.cookie;
+                let is_open = |it: &&mut Launching| {
+                    it.pid == pid && it.cookie == cookie && it.span.begin.is_some() && it.span.end.is_none()
+                };
+                let before = self.launching.last_mut().filter(is_open);
+                if let (None, Some(end), Some(before)) = (span.begin, span.end, before) {
+                    (before.span.end, before.is_failed) = (Some(end), true);
+                    return;
+                }
+                let package = String::from_utf8_lossy(package).into_owned();
+                let launching = Launching { package, pid, cookie, span, is_failed: false };
+                let at = Self::push(&mut self.launching, &mut self.left_out, launching);
+                if let (Some(at), None) = (at, span.end) {
+                    self.open.insert(key, at);
+                }
+            }
+            AsyncMark::LaunchingActivity(number) => {
+                let key = (pid, number, slice.cookie);
+                let opened = span.end.and_then(|_| self.open_numbered.remove(&key));
+                if let Some((_, opened)) = opened.and_then(|at| self.numbered.get_mut(at)) {
+                    opened.end = span.end;
+                    return;
+                }
+                let at = Self::push(&mut self.numbered, &mut self.left_out, (number, span));
+                if let (Some(at), None) = (at, span.end) {
+                    self.open_numbered.insert(key, at);
+                }
+            }
+        }
+    }
+
+    pub fn instant(&mut self, ts: u64, name: &[u8]) {
+        let Some(LaunchNews { number, completed }) = LaunchNews::of(name) else { return };
+        self.has_news = true;
+        let Some((launch_type, package)) = completed else { return };
+        let launch_type = match launch_type {
+            b"-cold" => Some(LaunchType::Cold),
+            b"-warm" => Some(LaunchType::Warm),
+            b"-hot" => Some(LaunchType::Hot),
+            _ => None,
+        };
+        let package = String::from_utf8_lossy(package).into_owned();
+        let completion = Completion { number, ts, launch_type, package };
+        Self::push(&mut self.completions, &mut self.left_out, completion);
+    }
+
+    pub fn intent(&mut self, ts: u64) {
+        Self::push(&mut self.intents, &mut self.left_out, ts);
+    }
+
+    pub fn finish(&mut self, ts: u64) {
+        Self::push(&mut self.finished, &mut self.left_out, ts);
+    }
+
+    pub fn report(&mut self, tid: i32, ts: u64) {
+        Self::push(&mut self.reports, &mut self.left_out, (tid, ts));
+    }
+
+    /// A step begins on a thread: from now on its stages are kept.
+    pub fn step_begins(&mut self, tid: i32) {
+        if self.starts.len() < MAX_MARKS {
+            self.starts.entry(tid).or_default();
+        }
+    }
+
+    pub fn step(&mut self, step: Step) {
+        Self::push(&mut self.steps, &mut self.left_out, step);
+    }
+
+    pub fn stage(&mut self, tid: i32, name: &[u8], span: Span) {
+        let Some(start) = self.starts.get_mut(&tid) else { return };
+        if start.stages >= MAX_STAGES_OF_START {
+            return;
+        }
+        start.stages += 1;
+        let name = String::from_utf8_lossy(&name[..name.len().min(MAX_NAME_BYTES)]).into_owned();
+        self.stages.entry(tid).or_default().push(Stage { name, span });
+    }
+
+    /// A frame of a thread ended: it is the last stage of the start before it.
+    pub fn frame_ended(&mut self, tid: i32, name: &[u8], span: Span) {
+        if self.starts.contains_key(&tid) {
+            self.stage(tid, name, span);
+            self.starts.remove(&tid);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Finds the launches of apps and the frames in a timeline, as Android's own tools find them.
+//!
+//! A [`Finder`] watches slices, asynchronous slices and instants pass, and keeps only those that mark
+//! launches and frames. [`Finder::finish`] joins them. The rules are those of Perfetto's
+//! `stdlib/android/startup/*.sql` and `stdlib/android/frames/*.sql`, which read markers of AOSP's
+//! `ActivityMetricsLogger`, `Choreographer` and `CanvasContext`. All times are ns of the timeline.
+
+mod apps;
+mod finder;
+mod frame;
+mod frame_join;
+mod json;
+mod launch;
+mod launch_marks;
+mod mark;
+mod rules;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod timeline_frames;
+mod vsync;
+
+pub(crate) use self::finder::{Finder, FinderSink, Measured};
+pub(crate) use self::frame::{Deadline, Frame};
+#[cfg(test)]
+use self::launch::{Cut, Rule};
+pub(crate) use self::launch::{Launch, LaunchBegin, LaunchType, Stage};
+pub(crate) use self::rules::Cancelled;
+pub(crate) use self::summary::{FrameSummary, PERCENTILES, percentile, summarize};

@@ -1,0 +1,192 @@
+//! Finds the launches and frames that Perfetto's trace processor finds in the same files. Its answers lie
+//! beside them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+/// Perfetto writes so where it has no value.
+const NULL: &str = "[NULL]";
+
+/// A frame without drawing: Perfetto joins it with the display frame that has its number by accident. It has no
+/// CPU time there, and is none here.
+const NOT_DRAWN: i64 = 160;
+
+/// What is compared of a launch: package, type, begin, duration, TTID and TTFD, ns.
+type LaunchAnswer = (String, Option<String>, u64, u64, Option<u64>, Option<u64>);
+
+fn number<T: std::str::FromStr>(value: &Value) -> Option<T> {
+    value.as_str().filter(|text| *text != NULL).and_then(|text| text.parse().ok())
+}
+
+/// Perfetto's launches.
+fn answered_launches(answers: &Value) -> Vec<LaunchAnswer> {
+    let displays: BTreeMap<&str, &Value> = answers["display"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|display| (display["startup_id"].as_str().unwrap(), display))
+        .collect();
+    let launch = |launch: &Value| {
+        let display = displays[launch["startup_id"].as_str().unwrap()];
+        (
+            launch["package"].as_str().unwrap().to_owned(),
+            launch["startup_type"].as_str().filter(|text| *text != NULL).map(str::to_owned),
+            number(&launch["ts"]).unwrap(),
+            number(&launch["dur"]).unwrap(),
+            number(&display["time_to_initial_display"]),
+            number(&display["time_to_full_display"]),
+        )
+    };
+    let mut launches: Vec<_> = answers["launches"].as_array().unwrap().iter().map(launch).collect();
+    launches.sort_by_key(|launch| launch.2);
+    launches
+}
+
+/// What `info --json --frames` says of a file.
+fn info(file: &Path) -> Value {
+    let done = support::tracebridge().args(["info", "--json", "--frames"]).arg(file).output().unwrap();
+    assert!(matches!(done.status.code(), Some(0 | 3)), "{}: {done:?}", file.display());
+    serde_json::from_slice(&done.stdout).unwrap()
+}
+
+/// Our launches, without those that the recording cuts.
+fn found_launches(info: &Value) -> Vec<LaunchAnswer> {
+    let whole = info["launches"].as_array().unwrap().iter().filter(|launch| launch["cut"].is_null());
+    let launch = |launch: &Value| {
+        (
+            launch["package"].as_str().unwrap().to_owned(),
+            launch["type"].as_str().map(str::to_owned),
+            launch["begin_ns"].as_u64().unwrap(),
+            launch["duration_ns"].as_u64().unwrap(),
+            launch["ttid_ns"].as_u64(),
+            launch["ttfd_ns"].as_u64(),
+        )
+    };
+    whole.map(launch).collect()
+}
+
+fn files() -> Vec<(PathBuf, Value)> {
+    let Some(corpus) = support::corpus() else { return Vec::new() };
+    let entries = std::fs::read_dir(corpus.join("launches")).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "pftrace"));
+    paths.sort();
+    assert!(paths.len() >= 10, "{paths:?}");
+    let answers = |path: &PathBuf| {
+        let text = std::fs::read(format!("{}.answers.json", path.display())).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    };
+    paths.iter().map(|path| (path.clone(), answers(path))).collect()
+}
+
+#[test]
+fn the_launches_are_those_that_perfetto_finds() {
+    for (path, answers) in files() {
+        let info = info(&path);
+        assert_eq!(found_launches(&info), answered_launches(&answers), "{}", path.display());
+        let cut = info["launches"].as_array().unwrap().iter().filter(|launch| !launch["cut"].is_null());
+        assert_eq!(cut.count(), 0, "{}", path.display());
+    }
+}
+
+/// What is compared of a frame: number, process, begin, duration, overrun and CPU time in ns, janky, slow, big jank
+/// and huge jank.
+type FrameAnswer = (i64, String, u64, u64, i64, u64, [bool; 4]);
+
+/// Perfetto's frames.
+fn answered_frames(answers: &Value) -> Vec<FrameAnswer> {
+    let is = |value: &Value| number::<u8>(value) == Some(1);
+    let frame = |frame: &Value| {
+        (
+            number(&frame["frame_id"]).unwrap(),
+            frame["process_name"].as_str().unwrap().to_owned(),
+            number(&frame["ts"]).unwrap(),
+            number(&frame["dur"]).unwrap(),
+            number(&frame["overrun"]).unwrap(),
+            number(&frame["cpu_time"]).unwrap(),
+            ["was_jank", "was_slow_frame", "was_big_jank", "was_huge_jank"].map(|name| is(&frame[name])),
+        )
+    };
+    let drawn = answers["frames"].as_array().unwrap().iter();
+    drawn.filter(|frame| number(&frame["frame_id"]) != Some(NOT_DRAWN)).map(frame).collect()
+}
+
+/// Our frames of the same numbers.
+fn found_frames(file: &Path, expected: &[FrameAnswer]) -> Vec<FrameAnswer> {
+    let info = info(file);
+    let is_expected = |frame: &&Value| expected.iter().any(|one| frame["id"].as_i64() == Some(one.0));
+    let cpu_limits_ns = [50_000_000, 200_000_000];
+    let frame = |frame: &Value| {
+        let cpu = frame["cpu_ns"].as_u64().unwrap();
+        let [big, huge] = cpu_limits_ns.map(|limit| cpu > limit);
+        (
+            frame["id"].as_i64().unwrap(),
+            frame["package"].as_str().unwrap().to_owned(),
+            frame["begin_ns"].as_u64().unwrap(),
+            frame["duration_ns"].as_u64().unwrap(),
+            frame["overrun_ns"].as_i64().unwrap_or(i64::MIN),
+            cpu,
+            [frame["janky"] == true, frame["slow"] == true, big, huge],
+        )
+    };
+    info["every_frame"].as_array().unwrap().iter().filter(is_expected).map(frame).collect()
+}
+
+#[test]
+fn frames_are_those_that_perfetto_finds() {
+    for (path, answers) in files() {
+        let expected = answered_frames(&answers);
+        assert_eq!(found_frames(&path, &expected), expected, "{}", path.display());
+    }
+}
+
+/// Launches and frames without the ids of threads, and with times that a text in µs can hold.
+fn essence(info: &Value) -> Value {
+    let launch = |launch: &Value| {
+        json!([
+            launch["package"],
+            launch["type"],
+            launch["begin_ns"],
+            launch["duration_ns"],
+            launch["ttid_ns"],
+            launch["ttfd_ns"],
+            launch["cut"]
+        ])
+    };
+    let launches: Vec<Value> = info["launches"].as_array().unwrap().iter().map(launch).collect();
+    let frame = |frame: &Value| json!([frame["id"], frame["duration_cpu_ns"]]);
+    let frames: Vec<Value> = info["every_frame"].as_array().unwrap().iter().map(frame).collect();
+    json!([launches, frames])
+}
+
+/// What FrameTimeline tells of each frame, which a trace.dat does not hold.
+fn timeline_of_frames(info: &Value) -> Vec<Value> {
+    let fields = ["begin_ns", "duration_ns", "overrun_ns", "jank_type", "layer", "cpu_ns"];
+    let frames = info["every_frame"].as_array().unwrap().iter();
+    frames.map(|frame| fields.iter().map(|field| frame[field].clone()).collect()).collect()
+}
+
+#[test]
+fn the_same_launches_and_frames_are_in_a_perfetto_trace_and_a_trace_dat_made_of_a_file() {
+    for (path, _) in files() {
+        let expected = essence(&info(&path));
+        let dir = support::tempdir();
+        for name in ["copy.pftrace", "copy.dat"] {
+            // The difference of two times in a trace.dat has 59 bits, and this file has one of 31 years.
+            if name == "copy.dat" && path.ends_with("android_startup_attribution_slow.pftrace") {
+                continue;
+            }
+            let copy = dir.path().join(name);
+            let done =
+                support::tracebridge().arg("convert").arg(&path).arg("-o").arg(&copy).output().unwrap();
+            assert!(matches!(done.status.code(), Some(0 | 3)), "{name}: {done:?}");
+            let copied = info(&copy);
+            assert_eq!(essence(&copied), expected, "{} as {name}", path.display());
+            if name == "copy.pftrace" {
+                assert_eq!(timeline_of_frames(&copied), timeline_of_frames(&info(&path)));
+            }
+        }
+    }
+}
