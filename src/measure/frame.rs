@@ -43,8 +43,8 @@ pub(crate) struct Frame {
     pub end: u64,
     /// The end of the first `DrawFrame`.
     pub drawn: u64,
-    /// `Choreographer#doFrame` and all `DrawFrame` together, and with FrameTimeline by how much the frame began
-    /// late: Perfetto's CPU time of a frame.
+    /// `Choreographer#doFrame` and all `DrawFrame` together, and with FrameTimeline by how much the frame
+    /// began late: Perfetto's CPU time of a frame.
     pub cpu_ns: u64,
     /// From the begin of `Choreographer#doFrame` to the end of the first `DrawFrame`: what androidx calls
     /// `frameDurationCpuMs`.

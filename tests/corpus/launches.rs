@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 /// Perfetto writes so where it has no value.
 const NULL: &str = "[NULL]";
 
-/// A frame without drawing: Perfetto joins it with the display frame that has its number by accident. It has no
-/// CPU time there, and is none here.
+/// A frame without drawing: Perfetto joins it with the display frame that has its number by accident. It
+/// has no CPU time there, and is none here.
 const NOT_DRAWN: i64 = 160;
 
 /// What is compared of a launch: package, type, begin, duration, TTID and TTFD, ns.
@@ -91,8 +91,8 @@ fn the_launches_are_those_that_perfetto_finds() {
     }
 }
 
-/// What is compared of a frame: number, process, begin, duration, overrun and CPU time in ns, janky, slow, big jank
-/// and huge jank.
+/// What is compared of a frame: number, process, begin, duration, overrun and CPU time in ns, janky, slow,
+/// big jank and huge jank.
 type FrameAnswer = (i64, String, u64, u64, i64, u64, [bool; 4]);
 
 /// Perfetto's frames.
