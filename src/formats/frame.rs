@@ -27,7 +27,7 @@ pub struct SurfaceFrame<'a> {
     /// The token that the app has received for its work: the vsync id, which `Choreographer#doFrame` names
     /// too. Several layers of one app share it.
     pub token: i64,
-    /// The layer's name; empty where the file does not hold it, as for expected frames.
+    /// The layer's name; empty where the file does not hold it.
     pub layer: &'a [u8],
 }
 
