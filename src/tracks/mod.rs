@@ -8,10 +8,10 @@ mod counters;
 mod interrupts;
 mod losses;
 mod own_track;
+mod own_track_events;
 mod slices;
 pub(crate) mod thread_names;
 pub(crate) mod thread_states;
-mod tracks;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
