@@ -19,6 +19,8 @@ const HEADER_BYTES: usize = TIMESTAMP_BYTES as usize + LONG_BYTES as usize;
 const LOST_COUNT_BYTES: usize = LONG_BYTES as usize;
 /// Bytes of a time extension: a header word and the upper bits of the time delta.
 const TIME_EXTEND_BYTES: usize = 2 * RECORD_HEADER_BYTES;
+/// Bits of the longest time delta: those of a record's header, and the word of a time extension.
+const MAX_DELTA_BITS: u32 = DELTA_BITS + 32;
 /// Bytes before the data of a record whose length does not fit into `type_len`.
 const LONG_RECORD_HEADER_BYTES: usize = 2 * RECORD_HEADER_BYTES;
 /// The longest record whose length fits into `type_len`, bytes.
@@ -88,8 +90,9 @@ impl PageWriter {
         let end = self.bytes.len() + TIME_EXTEND_BYTES + header + padded;
         let room = self.layout.size.saturating_sub(self.layout.commit_size) as usize;
         // A page's time deltas are not negative. A record that is older than the one before it (clocks of two
-        // CPUs, a text out of order) therefore starts a new page.
-        let starts_page = end > room || ts < self.last_ts;
+        // CPUs, a text out of order) therefore starts a new page. So does one that comes 18 years later.
+        let has_delta = ts.checked_sub(self.last_ts).is_some_and(|delta| delta >> MAX_DELTA_BITS == 0);
+        let starts_page = end > room || !has_delta;
         let full = (!self.bytes.is_empty() && starts_page).then(|| self.take()).flatten();
         if self.bytes.is_empty() {
             self.bytes.resize(self.layout.data_offset as usize, 0);
@@ -202,6 +205,19 @@ mod tests {
             assert_eq!(records.fault(), None);
         }
         items
+    }
+
+    #[test]
+    fn a_record_that_comes_later_than_a_delta_can_tell_starts_a_page() {
+        for (later, pages) in [((1 << 59) - 1, 1), (1 << 59, 2), (u64::MAX - 7, 2)] {
+            let mut writer = PageWriter::default();
+            assert_eq!(writer.push(7, &[1]), None);
+            let full = writer.push(7 + later, &[2]);
+            let written: Vec<_> = full.into_iter().chain(writer.take()).collect();
+            assert_eq!(written.len(), pages);
+            let records: Vec<_> = written.iter().flat_map(|page| read(page)).collect();
+            assert_eq!(records, [(7, 1), (7 + later, 2)]);
+        }
     }
 
     #[test]
