@@ -21,6 +21,7 @@ mod locked_down;
 mod markers;
 mod markers_tracing;
 mod other_tracers;
+mod played_launch;
 mod privilege;
 mod recording;
 mod ring;

@@ -64,7 +64,7 @@ struct App {
 pub fn play(args: &Args) -> io::Result<()> {
     become_package(&args.package);
     set_comm(&args.package);
-    let markers = Markers::open();
+    let markers = Markers::open(args.tracefs.as_deref());
     let tracer = MethodTracer::start();
     let images = ImageCache { decoded: Mutex::new(0), owner: Mutex::new((String::new(), 0)) };
     let app = App { markers, images: Arc::new(images), release: args.release };

@@ -40,6 +40,9 @@ struct Args {
     /// Frames that the app draws, 60 a second.
     #[arg(long, default_value_t = 60)]
     frames: u64,
+    /// The tracefs whose trace_marker is written; without it the system's own.
+    #[arg(long)]
+    tracefs: Option<PathBuf>,
     /// The app's part, for itself.
     #[arg(long, hide = true)]
     plays_app: bool,

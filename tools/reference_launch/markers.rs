@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 use std::process;
 
 /// Writes the markers of this process.
@@ -12,11 +13,13 @@ pub struct Markers {
 }
 
 impl Markers {
-    /// Opens trace_marker. Where this process may not, nothing is written.
-    pub fn open() -> Markers {
-        let file = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
-            .iter()
-            .find_map(|dir| File::options().write(true).open(format!("{dir}/trace_marker")).ok());
+    /// Opens trace_marker, of the system's own tracefs unless another one is named. Where this process may
+    /// not, nothing is written.
+    pub fn open(tracefs: Option<&Path>) -> Markers {
+        let usual = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new);
+        let dirs = tracefs.map_or_else(|| usual.to_vec(), |dir| vec![dir]);
+        let file =
+            dirs.iter().find_map(|dir| File::options().write(true).open(dir.join("trace_marker")).ok());
         // One file for the whole life of the process.
         let file = file.map(|file| &*Box::leak(Box::new(file)));
         Markers { pid: process::id(), file }

@@ -21,7 +21,7 @@ pub fn play(args: &Args) -> io::Result<()> {
     set_comm("system_server");
     let apk = args.output.with_extension("apk");
     write_apk(&apk)?;
-    let markers = Markers::open();
+    let markers = Markers::open(args.tracefs.as_deref());
     let launching = format!("launching: {}", args.package);
     let numbered = format!("launchingActivity#{LAUNCH}");
     let mut begin_ns = now_ns();
@@ -116,6 +116,9 @@ fn start_app(args: &Args) -> io::Result<Child> {
     app.arg("--plays-app").args(["--package", &args.package, "--frames", &args.frames.to_string()]);
     if let Some(release) = clap::ValueEnum::to_possible_value(&args.release) {
         app.args(["--release", release.get_name()]);
+    }
+    if let Some(tracefs) = &args.tracefs {
+        app.arg("--tracefs").arg(tracefs);
     }
     app.arg("--output").arg(&args.output).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
 }
