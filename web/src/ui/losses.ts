@@ -46,7 +46,7 @@ export function missing(trace: Trace): string[] {
  */
 export function otherPackets(index: TraceIndex): string | null {
   const left = kinds(reportOf(index).unread);
-  return left && `This page does not show all packets of the Perfetto trace: ${left}.`;
+  return left === "" ? null : `This page does not show all packets of the Perfetto trace: ${left}.`;
 }
 
 /** The damaged places, each with what is missing there. */
