@@ -85,28 +85,80 @@ fn write_trace(out: &mut impl Write, tracefs: &Tracefs, compress: bool) -> io::R
     // This line is never compressed: readers look for it.
     out.write_all(b"TRACE:\n")?;
     let path = tracefs.path("trace");
+    let limit = events_of_a_running_trace(tracefs);
     let mut trace = File::open(&path).map_err(|e| with_path(e, &path.display().to_string()))?;
     if compress {
         let mut zlib = ZlibEncoder::new(out, Compression::default());
-        copy(&mut trace, &mut zlib)?;
+        copy(&mut trace, &mut zlib, limit)?;
         zlib.finish()?.flush()
     } else {
-        copy(&mut trace, out)?;
+        copy(&mut trace, out, limit)?;
         out.flush()
     }
 }
 
-/// Copies with `read` and `write`. The kernel generates this text during the read and reports a size of 0,
-/// which `splice` and `copy_file_range` (`io::copy` would try them) take for an empty file.
-fn copy(from: &mut File, to: &mut impl Write) -> io::Result<()> {
+/// While tracing goes on, how many events the buffers hold. Until Linux 5.8 the kernel stopped tracing
+/// while `trace` was read; since then new events come while the old ones are read, on a slow machine faster
+/// than they are read, and a dump of all of them would never end.
+fn events_of_a_running_trace(tracefs: &Tracefs) -> Option<u64> {
+    if tracefs.read("tracing_on").ok()? != "1" {
+        return None;
+    }
+    let cpus = tracefs.cpus().ok()?;
+    let held = cpus.into_iter().filter_map(|cpu| cpu_stats::read(tracefs, cpu).ok());
+    Some(held.map(|stats| stats.entries).sum())
+}
+
+/// Copies with `read` and `write`, up to the end or to the end of the line of event number `limit`. The
+/// kernel generates this text during the read and reports a size of 0, which `splice` and `copy_file_range`
+/// (`io::copy` would try them) take for an empty file.
+fn copy(from: &mut impl Read, to: &mut impl Write, limit: Option<u64>) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK_BYTES];
+    let mut lines = EventLines { left: limit, is_begin: true, is_event: false };
     loop {
         match from.read(&mut chunk) {
             Ok(0) => return Ok(()),
-            Ok(n) => to.write_all(&chunk[..n])?,
+            Ok(n) => {
+                let taken = lines.within_limit(&chunk[..n]);
+                to.write_all(&chunk[..taken])?;
+                if taken < n {
+                    return Ok(());
+                }
+            }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
+    }
+}
+
+/// Counts the lines of events in a text that comes in pieces.
+struct EventLines {
+    /// How many more events may come; `None` for all.
+    left: Option<u64>,
+    /// Whether the next byte begins a line.
+    is_begin: bool,
+    /// Whether the line is one of an event, and not of the head or of a stack trace.
+    is_event: bool,
+}
+
+impl EventLines {
+    /// How many bytes of this piece lie within the limit.
+    fn within_limit(&mut self, piece: &[u8]) -> usize {
+        let Some(left) = &mut self.left else { return piece.len() };
+        for (at, byte) in piece.iter().enumerate() {
+            if self.is_begin {
+                // Lines of stack traces are ` => function`, which no thread is called.
+                self.is_event = !matches!(byte, b'#' | b'\n') && !piece[at..].starts_with(b" =>");
+                if *left == 0 && self.is_event {
+                    return at;
+                }
+            }
+            self.is_begin = *byte == b'\n';
+            if self.is_begin && self.is_event {
+                *left -= 1;
+            }
+        }
+        piece.len()
     }
 }
 
@@ -210,6 +262,21 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+
+    #[test]
+    fn a_dump_of_a_running_trace_ends_with_the_last_event_that_there_was() {
+        let text = b"# tracer: nop\n#\n a-1 [0] 1.0: x: 1\n => fn_a\n => fn_b\n b-2 [1] 2.0: y: 2\n c-3 [0] 3.0: z: 3\n";
+        let event = |name: &[u8]| text.windows(name.len()).position(|part| part == name).unwrap();
+        // The stack of the last event belongs to it.
+        for (limit, end) in [(0, event(b" a-1")), (1, event(b" b-2")), (2, event(b" c-3")), (9, text.len())] {
+            let mut out = Vec::new();
+            copy(&mut &text[..], &mut out, Some(limit)).unwrap();
+            assert_eq!(out.len(), end, "{limit}: {}", String::from_utf8_lossy(&out));
+        }
+        let mut out = Vec::new();
+        copy(&mut &text[..], &mut out, None).unwrap();
+        assert!(out == text);
+    }
 
     /// Writes lines to a pipe that nobody reads until the patience is over, and returns what was taken.
     fn taken(lines: &[u8]) -> Vec<u8> {
