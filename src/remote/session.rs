@@ -228,7 +228,10 @@ impl Session {
                     let is_short = connected.elapsed() < SHORT_CONNECTION;
                     short_connections = if is_short { short_connections + 1 } else { 0 };
                     if short_connections > MAX_SHORT_CONNECTIONS {
-                        return Err(self.left_running(error));
+                        return Err(RemoteError::NotKept {
+                            serial: self.device.serial().to_owned(),
+                            times: MAX_SHORT_CONNECTIONS,
+                        });
                     }
                     if is_short {
                         std::thread::sleep(FIRST_PAUSE * 2u32.pow(short_connections));
@@ -253,21 +256,12 @@ impl Session {
         let time = self.device.transport().server().stall();
         let back = self.device.wait_until_back(time, &gives_up);
         let back = back.and_then(|()| self.device.transport().start(&script));
-        back.map_err(|error| if error.is_lost_connection() { self.left_running(error) } else { error.into() })
-    }
-
-    /// The error where the device is given up while its recorder goes on.
-    fn left_running(&self, error: AdbError) -> RemoteError {
-        let server = self.device.transport().server();
-        match error {
-            AdbError::ConnectionLost { .. } => {
-                RemoteError::NotKept { serial: self.device.serial().to_owned(), times: MAX_SHORT_CONNECTIONS }
+        back.map_err(|error| match error.is_lost_connection() {
+            true => {
+                RemoteError::LeftRunning { serial: self.device.serial().to_owned(), seconds: time.as_secs() }
             }
-            _ => RemoteError::LeftRunning {
-                serial: self.device.serial().to_owned(),
-                seconds: server.stall().as_secs(),
-            },
-        }
+            false => error.into(),
+        })
     }
 
     /// Has the recorder end its recording. Returns whether it could be told: its process id may not be known
