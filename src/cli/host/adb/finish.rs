@@ -103,8 +103,13 @@ pub(super) fn free_output(files: &[String], output: &Path) -> PathBuf {
     let is_free = |output: &PathBuf| {
         written_files(files, output).iter().all(|path| fs::symlink_metadata(path).is_err())
     };
-    let numbered = (2..=u32::MAX).map(|number| before_ending(output, &number.to_string()));
-    std::iter::once(output.to_owned()).chain(numbered).find(is_free).unwrap_or_else(|| output.to_owned())
+    numbered(output, 2).find(is_free).unwrap_or_else(|| output.to_owned())
+}
+
+/// The path, and then the path with each number from `first` on before its ending.
+fn numbered(path: &Path, first: u32) -> impl Iterator<Item = PathBuf> {
+    let others = (first..=u32::MAX).map(|number| before_ending(path, &number.to_string()));
+    std::iter::once(path.to_owned()).chain(others)
 }
 
 /// Pulls files of a recording, and makes the output of them: see [`written_files`].
@@ -198,14 +203,8 @@ fn convert_or_keep(
 
 /// Moves a file of the recording beside the output, where no file has its name.
 fn keep(input: &Path, output: &Path) {
-    let [stem, ending] =
-        [input.file_stem(), input.extension()].map(|part| part.unwrap_or_default().to_string_lossy());
-    let name = |number: u32| match number {
-        0 => format!("{stem}.{ending}"),
-        _ => format!("{stem}-{number}.{ending}"),
-    };
-    let paths = (0..1000).map(|number| dir_of(output).join(name(number)));
-    let Some(kept) = paths.into_iter().find(|path| !path.exists()) else { return };
+    let beside = dir_of(output).join(input.file_name().unwrap_or_default());
+    let Some(kept) = numbered(&beside, 1).take(1000).find(|path| !path.exists()) else { return };
     match fs::rename(input, &kept) {
         Ok(()) => complain(format_args!("tracebridge: kept what was recorded: {}", kept.display())),
         Err(error) => complain(format_args!("tracebridge: {}: {error}", kept.display())),
