@@ -8,7 +8,7 @@ use support::Command;
 use tracebridge::formats::trace_dat::TraceDat;
 use tracebridge::formats::{Event, EventType, EventTypeId, Order, ReadReport, Sink, ThreadInfo, Value};
 
-use crate::capture::UNKNOWN_COMM;
+use crate::capture::{Line, UNKNOWN_COMM, parse_reported};
 
 /// Every trace.dat of the corpus.
 fn files() -> Vec<PathBuf> {
@@ -97,28 +97,9 @@ fn read(path: &PathBuf, order: Order) -> (EventCollector, ReadReport) {
     (collected, report)
 }
 
-/// Parses `comm-pid [cpu] sec.nsec: name: fields`, a line of `trace-cmd report -t -R`.
 fn parse(line: &str) -> Option<ReportedEvent> {
-    // The comm may hold anything: find the CPU's bracket that a number and a time follow.
-    let (at, _) = line.match_indices(" [").find(|(at, _)| {
-        let rest = &line[at + 2..];
-        rest.split_once(']').is_some_and(|(cpu, after)| cpu.parse::<u32>().is_ok() && after.starts_with(' '))
-    })?;
-    let (comm, tid) = line[..at].trim().rsplit_once('-')?;
-    let (cpu, rest) = line[at + 2..].split_once(']')?;
-    let (time, rest) = rest.trim_start().split_once(": ")?;
-    let time = time.split_whitespace().next_back()?;
-    let (sec, ns) = time.split_once('.')?;
-    assert_eq!(ns.len(), 9, "{line}");
-    let (name, rest) = rest.trim_start().split_once(':').unwrap_or((rest.trim(), ""));
-    Some(ReportedEvent {
-        cpu: cpu.parse().ok()?,
-        ts: sec.parse::<u64>().ok()? * 1_000_000_000 + ns.parse::<u64>().ok()?,
-        tid: tid.parse().ok()?,
-        comm: comm.to_owned(),
-        name: name.to_owned(),
-        fields: format!(" {}", rest.trim()),
-    })
+    let (Line { ts, cpu, tid, name, comm }, fields) = parse_reported(line)?;
+    Some(ReportedEvent { cpu, ts, tid, comm, name, fields: format!(" {}", fields.trim()) })
 }
 
 fn trace_cmd_lines(path: &PathBuf) -> Vec<ReportedEvent> {

@@ -88,22 +88,29 @@ pub fn trace_cmd_report(dat: &Path) -> Vec<Line> {
     let output =
         Command::new("trace-cmd").args(["report", "-t", "-i"]).arg(dat).output().expect("trace-cmd runs");
     assert!(output.status.success(), "{output:?}");
-    String::from_utf8_lossy(&output.stdout).lines().filter_map(parse).collect()
+    let lines = String::from_utf8_lossy(&output.stdout);
+    lines.lines().filter_map(parse_reported).map(|(line, _)| line).collect()
 }
 
-/// `   comm-123   [001] 12.345678901: name:   …`, with as many digits as the clock has; `None` for other
-/// lines.
-fn parse(line: &str) -> Option<Line> {
-    let (task, rest) = line.split_once(" [")?;
-    let (cpu, rest) = rest.split_once(']')?;
-    let (comm, tid) = task.trim().rsplit_once('-')?;
-    let (ts, rest) = rest.trim_start().split_once(": ")?;
-    let name = rest.trim_start().split_once(':')?.0;
-    Some(Line {
-        ts: ts.replace('.', "").parse().ok()?,
+/// Parses `   comm-123   [001] 12.345678901: name:   …`, a line of `trace-cmd report -t`, with as many digits
+/// as the clock has, into the event and what follows its name. `None` for other lines.
+pub fn parse_reported(line: &str) -> Option<(Line, &str)> {
+    // A thread's name may hold anything, `[pango] FcInit` for one.
+    line.match_indices(" [").find_map(|(at, _)| parse_reported_at(line, at))
+}
+
+/// As [`parse_reported`], where the processor stands in brackets at byte `at` of the line.
+fn parse_reported_at(line: &str, at: usize) -> Option<(Line, &str)> {
+    let (comm, tid) = line[..at].trim().rsplit_once('-')?;
+    let (cpu, rest) = line[at + 2..].split_once(']')?;
+    let (time, rest) = rest.trim_start().split_once(": ")?;
+    let (name, fields) = rest.trim_start().split_once(':').unwrap_or((rest.trim(), ""));
+    let event = Line {
+        ts: time.split_whitespace().next_back()?.replace('.', "").parse().ok()?,
         cpu: cpu.parse().ok()?,
         tid: tid.parse().ok()?,
         comm: comm.to_owned(),
         name: name.to_owned(),
-    })
+    };
+    Some((event, fields))
 }
