@@ -31,6 +31,7 @@ mod tables;
 pub mod timeline;
 mod tracks;
 mod varint;
+mod why;
 mod workers;
 
 use tracebridge_core::{android, categories, console, output_file, text, trace_dat};

@@ -91,7 +91,7 @@ pub(super) fn measure(
 }
 
 /// The files of each run, in the order of the first file of each.
-pub(super) fn runs_of(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+pub(crate) fn runs_of(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     let mut numbers: BTreeMap<OsString, usize> = BTreeMap::new();
     let mut runs: Vec<Vec<PathBuf>> = Vec::new();
     for file in files {

@@ -10,6 +10,7 @@ mod conversion_output;
 pub mod convert;
 mod convert_error;
 mod csv;
+pub(crate) mod explain;
 mod firefox;
 mod held;
 pub mod launches;

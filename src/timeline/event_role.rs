@@ -2,6 +2,9 @@
 
 use crate::formats::EventType;
 
+/// The name of the counter of a CPU's frequency.
+pub(crate) const CPU_FREQUENCY: &str = "frequency (kHz)";
+
 /// The meaning of an event type, with the indices of the fields that matter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EventRole {
@@ -33,7 +36,7 @@ impl EventRole {
                 field("pid").zip(field("comm")).map(|(pid, comm)| EventRole::Waking { pid, comm })
             }
             "print" => field("buf").map(|buf| EventRole::Print { buf }),
-            "cpu_frequency" => EventRole::cpu_counter(kind, "frequency (kHz)"),
+            "cpu_frequency" => EventRole::cpu_counter(kind, CPU_FREQUENCY),
             "cpu_idle" => EventRole::cpu_counter(kind, "idle state"),
             "clock_set_rate" | "clock_enable" | "clock_disable" => {
                 field("name").zip(field("state")).map(|(name, value)| EventRole::Clock { name, value })

@@ -31,7 +31,7 @@ mod window;
 pub use alignment::AlignError;
 pub use data_kind::{DataCounts, DataKind};
 pub use deobfuscate::Deobfuscator;
-pub(crate) use event_role::EventRole;
+pub(crate) use event_role::{CPU_FREQUENCY, EventRole};
 pub use merge::{MergeError, merge};
 pub use placement::MergeOptions;
 pub use sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineAdapter, TimelineSink};

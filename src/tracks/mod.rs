@@ -16,6 +16,7 @@ pub(crate) mod thread_states;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -25,6 +26,8 @@ use crate::formats::{
     CounterValue, Event, EventType, EventTypeId, Flow, Head, Order, OwnedTrackEvent, ProcessInfo, Sink,
     ThreadInfo, TimelineFrame, Track, TrackEvent,
 };
+use crate::ftrace::print_fmt::Symbolizer;
+pub(crate) use crate::timeline::CPU_FREQUENCY;
 use crate::timeline::{
     DataCounts, DataKind, Edge, EventRole, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
 };
@@ -114,6 +117,18 @@ pub(crate) trait TrackSink {
     fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()>;
     fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()>;
     fn counter(&mut self, names: &Tasks, scope: CounterScope, at: CounterSample<'_>) -> io::Result<()>;
+    /// The kernel's symbols.
+    fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) {
+        let _ = symbolizer;
+    }
+    /// A CPU goes from one thread to another, before the calls for what that ends and begins.
+    fn switch(&mut self, at: &CpuSwitch) {
+        let _ = at;
+    }
+    /// The thread `woken` is woken, whatever its state: `event` is the wake-up.
+    fn wake(&mut self, event: &Event<'_>, kind: &EventType, woken: i32) {
+        let _ = (event, kind, woken);
+    }
     /// A thread gets a CPU.
     fn run_begin(&mut self, tid: i32, ts: u64) {
         let _ = (tid, ts);
@@ -194,6 +209,18 @@ pub(crate) trait TrackSink {
         Ok(())
     }
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()>;
+}
+
+/// A CPU goes from one thread to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CpuSwitch {
+    /// ns.
+    pub ts: u64,
+    pub cpu: u32,
+    pub left: i32,
+    /// The state in which the thread left the CPU: the bits of `prev_state`.
+    pub left_state: u64,
+    pub entered: i32,
 }
 
 /// A period in which a thread was in one state.
@@ -391,6 +418,11 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
 
     fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
         self.roles.push(EventRole::of(kind));
+        Ok(())
+    }
+
+    fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
+        self.sink.kernel(symbolizer);
         Ok(())
     }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::{Arrow, ArrowKind, OpenState, RunningTask, Span, ThreadState, TrackBuilder, TrackSink};
+use super::{
+    Arrow, ArrowKind, CpuSwitch, OpenState, RunningTask, Span, ThreadState, TrackBuilder, TrackSink,
+};
 use crate::formats::{Event, EventType};
 use crate::ftrace::task_state;
 
@@ -33,13 +35,14 @@ impl<S: TrackSink> TrackBuilder<S> {
                 self.tasks.threads.learn(tid, None, event.text(kind, comm));
             }
         }
+        let left_state = event.int(kind, prev[2]).unwrap_or(0).cast_unsigned();
+        self.sink.switch(&CpuSwitch { ts, cpu, left, left_state, entered });
         let prio = event.int(kind, next[2]).unwrap_or(0);
         if let Some(task) = self.cpus.insert(cpu, RunningTask { tid: entered, since: ts, prio }) {
             self.end_on_cpu(cpu, &task, Span { start: task.since, end: ts, open: false })?;
         }
         self.sink.run_begin(entered, ts);
-        let state = task_state::words(event.int(kind, prev[2]).unwrap_or(0) as u64);
-        self.change_state(left, state, ts, None, None)?;
+        self.change_state(left, task_state::words(left_state), ts, None, None)?;
         self.change_state(entered, RUNNING, ts, Some(cpu), None)
     }
 
@@ -61,6 +64,7 @@ impl<S: TrackSink> TrackBuilder<S> {
     ) -> io::Result<()> {
         let tid = event.int(kind, pid).unwrap_or(-1) as i32;
         self.tasks.threads.learn(tid, None, event.text(kind, comm));
+        self.sink.wake(event, kind, tid);
         let is_runnable = |open: &OpenState| matches!(open.state, RUNNING | RUNNABLE | PREEMPTED);
         if tid <= 0 || self.states.get(&tid).is_some_and(is_runnable) {
             return Ok(());

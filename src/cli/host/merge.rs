@@ -59,6 +59,18 @@ pub(super) struct PlaceArgs {
     explain: bool,
 }
 
+impl PlaceArgs {
+    /// ns to add to the method trace's own times.
+    pub(super) fn offset(&self) -> Option<i64> {
+        self.offset
+    }
+
+    /// The clock of the method trace's start.
+    pub(super) fn clock(&self) -> Option<Clock> {
+        self.clock
+    }
+}
+
 /// Turn one file into another format
 ///
 /// The same as merge with one input: trace.dat, text, HTML or a method trace becomes what OUT's ending says.

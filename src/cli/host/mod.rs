@@ -15,6 +15,7 @@ mod profile;
 mod profile_options;
 mod progress_bar;
 mod report;
+mod why;
 
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -41,6 +42,7 @@ pub enum HostCommand {
     Convert(merge::ConvertArgs),
     Report(report::ReportArgs),
     Open(report::OpenArgs),
+    Why(why::WhyArgs),
     Info(info::InfoArgs),
     Profile(Box<profile::ProfileArgs>),
     Dmtracedump(dmtracedump::DmtracedumpArgs),
@@ -58,6 +60,7 @@ impl HostCommand {
             HostCommand::Convert(args) => merge::convert(args),
             HostCommand::Report(args) => report::report(args),
             HostCommand::Open(args) => report::open(args),
+            HostCommand::Why(args) => why::run(args),
             HostCommand::Info(args) => info::run(args),
             HostCommand::Profile(args) => match profile_options::check(&args) {
                 Ok(()) => profile::run(*args),

@@ -34,6 +34,7 @@ const CRATES: &[Crate] = &[
             &["timeline"],
             &["tracks"],
             &["measure"],
+            &["why"],
             &["export", "profile"],
             &["dataset", "gate", "inspect"],
             &["cli"],

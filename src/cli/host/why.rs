@@ -1,0 +1,192 @@
+//! `why`: says why a launch, a frame, a slice or a stretch of a thread took as long as it did.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Parser;
+use serde_json::json;
+
+use super::MemoryArgs;
+use super::merge::{PlaceArgs, conversion_error};
+use super::progress_bar::ProgressBar;
+use crate::cli::{Exit, exit::UsageError, units};
+use crate::console::TerminalWriter;
+use crate::export::compare::runs_of;
+use crate::export::convert::ConvertRequest;
+use crate::export::explain::{ExplainError, Explained, explain};
+use crate::timeline::MergeOptions;
+use crate::why::{ExplanationJson, NothingAsked, Question, difference, lines, lines_of_several};
+
+/// Say why a launch, a frame or a slice took as long as it did: causes that add up
+///
+/// Follows the critical path: what the thread did itself, and for each of its waits what the thread did that
+/// ended it, through any number of threads and processes. Every nanosecond belongs to exactly one cause, and
+/// what the trace does not tell is a line of its own. Without a question it is about the first launch, else
+/// about the late frames, else about the longest slices of a main thread.
+///
+/// It needs a recording with the category sched; irq, disk, freq, binder_driver and a method trace make the
+/// causes finer. docs/why.md has the rule of each cause.
+///
+/// Exit status: 0 explained, 1 failed or nothing of the kind is in the trace, 2 usage, 3 explained, but events
+/// were lost or an input is damaged.
+#[derive(Parser)]
+pub struct WhyArgs {
+    /// The files of one trace: a recording, and its method trace where there is one; - is standard input
+    #[arg(required = true)]
+    inputs: Vec<PathBuf>,
+    /// Explain a launch: by its number, or all of a package [default: the first]
+    #[arg(long, value_name = "N|PACKAGE", num_args = 0..=1, default_missing_value = "1", group = "question")]
+    launch: Option<String>,
+    /// Explain a frame by its number, or all that were late
+    #[arg(long, value_name = "N|late", num_args = 0..=1, default_missing_value = "late", group = "question")]
+    frame: Option<String>,
+    /// Explain the slices of this name, or whose name contains it
+    #[arg(long, value_name = "NAME", group = "question")]
+    slice: Option<String>,
+    /// Explain the calls of this method (package.Class.method, or a part of it)
+    #[arg(long, value_name = "NAME", group = "question")]
+    method: Option<String>,
+    /// Explain a stretch of this thread, by its name or number
+    #[arg(long, value_name = "THREAD", group = "question")]
+    thread: Option<String>,
+    /// With --thread: begin at this time after the trace's begin (1.5s, 200ms)
+    #[arg(long, value_name = "TIME", value_parser = units::nanoseconds, requires = "thread")]
+    from: Option<u64>,
+    /// With --thread: end at this time after the trace's begin
+    #[arg(long, value_name = "TIME", value_parser = units::nanoseconds, requires = "thread")]
+    to: Option<u64>,
+    /// Say what grew since these older runs: the difference, split over causes
+    ///
+    /// Files of one directory whose names differ in their endings alone are one run.
+    #[arg(long, value_name = "OLD", num_args = 1..)]
+    against: Vec<PathBuf>,
+    /// The causes that are printed of each span; the rest is one line
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    limit: usize,
+    /// Write one JSON object (docs/schemas/why.json describes it)
+    #[arg(long)]
+    json: bool,
+    /// R8's or ProGuard's mapping.txt: gives obfuscated names back
+    #[arg(long, value_name = "MAPPING.TXT")]
+    mapping: Option<PathBuf>,
+    #[command(flatten)]
+    memory: MemoryArgs,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+impl WhyArgs {
+    fn question(&self) -> Result<Question, UsageError> {
+        if let Some(launch) = &self.launch {
+            return Ok(match launch.parse() {
+                Ok(number) => Question::LaunchNumber(number),
+                Err(_) => Question::LaunchOf(launch.clone()),
+            });
+        }
+        if let Some(frame) = &self.frame {
+            return match (frame.as_str(), frame.parse()) {
+                ("late", _) => Ok(Question::LateFrames),
+                (_, Ok(number)) => Ok(Question::Frame(number)),
+                _ => Err(UsageError::from(format!(
+                    "--frame takes a frame's number or the word late, not {frame:?}"
+                ))),
+            };
+        }
+        if let Some(name) = &self.slice {
+            return Ok(Question::Slice(name.clone()));
+        }
+        if let Some(name) = &self.method {
+            return Ok(Question::Method(name.clone()));
+        }
+        Ok(match &self.thread {
+            Some(thread) => Question::Stretch { thread: thread.clone(), from: self.from, to: self.to },
+            None => Question::Usual,
+        })
+    }
+
+    fn explain(&self, inputs: &[PathBuf], question: &Question) -> anyhow::Result<Explained> {
+        // Nothing is written: the name only chooses a format that holds everything.
+        let request = ConvertRequest {
+            mapping: self.mapping.as_deref(),
+            unpack_limit: self.memory.limit(),
+            options: MergeOptions { offset_ns: self.place.offset(), clock: self.place.clock() },
+            ..ConvertRequest::of(inputs, Path::new("why.pftrace"))
+        };
+        match explain(request, question) {
+            Ok(explained) => Ok(explained),
+            Err(ExplainError::Convert(error)) => Err(conversion_error(error)),
+            Err(error @ ExplainError::Nothing(_)) => Err(error.into()),
+        }
+    }
+
+    /// Explains each run in `files`. A run that has nothing of the kind is left out, unless all have nothing.
+    fn explain_runs(&self, files: &[PathBuf], question: &Question) -> anyhow::Result<Explained> {
+        let mut all: Option<Explained> = None;
+        let mut nothing = None;
+        for inputs in runs_of(files) {
+            let explained = match self.explain(&inputs, question) {
+                Ok(explained) => explained,
+                Err(error) if error.is::<ExplainError>() => {
+                    nothing = Some(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            match &mut all {
+                None => all = Some(explained),
+                Some(all) => all.add(explained),
+            }
+        }
+        match (all, nothing) {
+            (Some(all), _) => Ok(all),
+            (None, Some(error)) => Err(error),
+            (None, None) => Err(ExplainError::Nothing(NothingAsked::Anything).into()),
+        }
+    }
+}
+
+/// Runs `why`.
+pub fn run(args: WhyArgs) -> anyhow::Result<Exit> {
+    let question = args.question()?;
+    let files: Vec<PathBuf> = args.inputs.iter().chain(&args.against).cloned().collect();
+    let bar = ProgressBar::of(&files);
+    let result = if args.against.is_empty() {
+        args.explain(&args.inputs, &question).map(|new| (new, None))
+    } else {
+        args.explain_runs(&args.inputs, &question)
+            .and_then(|new| Ok((new, Some(args.explain_runs(&args.against, &question)?))))
+    };
+    drop(bar);
+    let (new, old) = result?;
+    let out = &mut TerminalWriter::new(io::stdout().lock());
+    print(out, &args, &new, old.as_ref()).context("standard output")?;
+    let is_lossy = new.is_lossy || old.is_some_and(|old| old.is_lossy);
+    Ok(if is_lossy { Exit::Lossy } else { Exit::Complete })
+}
+
+fn print(out: &mut dyn Write, args: &WhyArgs, new: &Explained, old: Option<&Explained>) -> io::Result<()> {
+    let change = old.map(|old| difference(&new.explanations, &old.explanations));
+    if args.json {
+        let spans: Vec<ExplanationJson<'_>> = new.explanations.iter().map(ExplanationJson::of).collect();
+        let value =
+            json!({ "spans": spans, "against": change, "missing": new.missing, "lossy": new.is_lossy });
+        writeln!(out, "{value}")?;
+        return out.flush();
+    }
+    let text = match (&change, new.explanations.as_slice()) {
+        (Some(change), _) => change.lines(args.limit),
+        (None, [one]) => lines(one, args.limit),
+        (None, several) => lines_of_several(several, args.limit),
+    };
+    for line in text {
+        writeln!(out, "{line}")?;
+    }
+    for missing in &new.missing {
+        writeln!(out, "note: {missing}")?;
+    }
+    if new.is_lossy {
+        writeln!(out, "note: events were lost, or an input is damaged: `tracebridge info` says where")?;
+    }
+    out.flush()
+}

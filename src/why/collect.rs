@@ -1,0 +1,334 @@
+//! Watches a timeline pass, in the order of time, and makes its [`Model`].
+
+use std::io;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::model::{
+    BlockedReason, CpuChange, Interrupt, Mark, MarkKind, Model, NameId, State, Syscall, Thread, Wake,
+};
+use super::syscalls::SyscallTable;
+use crate::formats::{CounterValue, Event, EventType, EventTypeId, Head, TimelineFrame, Value};
+use crate::ftrace::print_fmt::Symbolizer;
+use crate::measure::Finder;
+use crate::timeline::{MergeSummary, MethodThread};
+use crate::tracks::{
+    AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
+    Task, Tasks, ThreadState, TrackSink,
+};
+
+/// `common_flags` of an event that was written while a hard or a soft interrupt was served, or a
+/// non-maskable one (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`, `TRACE_FLAG_NMI`).
+const IN_INTERRUPT: u16 = 0x08 | 0x10 | 0x40;
+/// The bit of a binder transaction for which nobody waits: `TF_ONE_WAY`.
+const ONE_WAY: i64 = 1;
+
+/// Makes the [`Model`] of a timeline, and finds its launches and frames.
+#[derive(Default)]
+pub(crate) struct Collector {
+    model: Model,
+    finder: Finder,
+    symbolizer: Option<Arc<Symbolizer>>,
+    syscalls: SyscallTable,
+    /// What the events of each type tell, where that is known.
+    roles: FxHashMap<EventTypeId, Role>,
+    /// The names of methods, by their numbers.
+    methods: FxHashMap<u32, NameId>,
+    losses: Vec<Span>,
+    first_ts: Option<u64>,
+    last_ts: u64,
+}
+
+/// What an event tells that no other call of the track builder passes on, with the indices of its fields.
+#[derive(Debug, Clone, Copy)]
+enum Role {
+    BlockedReason { pid: usize, is_io: usize, caller: usize },
+    BinderSend { reply: usize, flags: usize },
+    SyscallEnter { number: usize },
+    NamedSyscall(Syscall),
+    SyscallExit,
+    Fork { child: usize },
+    FilePage { inode: usize },
+    FileRead { path: usize },
+    Mark(MarkKind),
+    Other,
+}
+
+impl Role {
+    fn of(kind: &EventType) -> Role {
+        let field = |name: &str| kind.field(name);
+        let found = match kind.name.as_str() {
+            "sched_blocked_reason" => (|| {
+                let caller = field("caller")?;
+                Some(Role::BlockedReason { pid: field("pid")?, is_io: field("io_wait")?, caller })
+            })(),
+            "binder_transaction" => {
+                field("reply").zip(field("flags")).map(|(reply, flags)| Role::BinderSend { reply, flags })
+            }
+            "sys_enter" => field("id").map(|number| Role::SyscallEnter { number }),
+            "sys_exit" => Some(Role::SyscallExit),
+            "sched_process_fork" => field("child_pid").map(|child| Role::Fork { child }),
+            "task_newtask" => field("pid").map(|child| Role::Fork { child }),
+            "mm_filemap_add_to_page_cache" => field("i_ino").map(|inode| Role::FilePage { inode }),
+            "f2fs_dataread_start" | "android_fs_dataread_start" | "ext4_dataread_start" => {
+                field("pathbuf").or_else(|| field("pathname")).map(|path| Role::FileRead { path })
+            }
+            "mm_vmscan_direct_reclaim_begin"
+            | "mm_vmscan_memcg_reclaim_begin"
+            | "compaction_begin"
+            | "mm_compaction_begin" => Some(Role::Mark(MarkKind::ReclaimBegin)),
+            "mm_vmscan_direct_reclaim_end"
+            | "mm_vmscan_memcg_reclaim_end"
+            | "compaction_end"
+            | "mm_compaction_end" => Some(Role::Mark(MarkKind::ReclaimEnd)),
+            "page_fault_user" => Some(Role::Mark(MarkKind::PageFault)),
+            name => match name.strip_prefix("sys_enter_") {
+                Some(call) => Some(Role::NamedSyscall(Syscall::of_name(call))),
+                None => name.starts_with("sys_exit_").then_some(Role::SyscallExit),
+            },
+        };
+        found.unwrap_or(Role::Other)
+    }
+}
+
+impl Collector {
+    /// The model, when the timeline has ended.
+    pub fn into_model(self) -> Model {
+        self.model
+    }
+
+    fn thread(&mut self, tid: i32) -> &mut Thread {
+        self.model.threads.entry(tid).or_default()
+    }
+
+    fn saw(&mut self, ts: u64) -> u64 {
+        self.last_ts = self.last_ts.max(ts);
+        *self.first_ts.get_or_insert(ts)
+    }
+
+    fn mark(&mut self, event: &Event<'_>, kind: MarkKind) {
+        if event.tid > 0 {
+            self.thread(event.tid).marks.push(Mark { ts: event.ts, kind });
+        }
+    }
+
+    /// The name of the kernel's function in a field: a text, or an address that the recording's symbols name.
+    fn function(&mut self, event: &Event<'_>, kind: &EventType, field: usize) -> NameId {
+        let text = match event.value(kind, field) {
+            Some(Value::Str(text)) => String::from_utf8_lossy(text).into_owned(),
+            Some(Value::Uint(address)) => self.symbol(address),
+            Some(Value::Int(address)) => self.symbol(address.cast_unsigned()),
+            _ => String::new(),
+        };
+        // `folio_wait_bit_common+0x128/0x2a0`
+        let name = text.split(['+', ' ']).next().unwrap_or_default();
+        self.model.names.number(name)
+    }
+
+    fn symbol(&self, address: u64) -> String {
+        let mut text = Vec::new();
+        if let Some(symbolizer) = &self.symbolizer {
+            symbolizer.symbol(address, false, &mut text);
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
+}
+
+impl TrackSink for Collector {
+    fn head(&mut self, head: &Head) {
+        self.syscalls = SyscallTable::of_machine(head.machine.as_deref());
+        self.finder.head(head);
+    }
+
+    fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) {
+        self.symbolizer = Some(Arc::clone(symbolizer));
+    }
+
+    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.saw(ts);
+        self.finder.begin(at, ts, name);
+        let name = self.model.names.number(&String::from_utf8_lossy(name));
+        self.thread(at.tid).slices.begin(ts, name);
+        Ok(())
+    }
+
+    fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
+        self.saw(span.end);
+        self.finder.end(at, span, name);
+        self.thread(at.tid).slices.end(span.end);
+        Ok(())
+    }
+
+    fn async_edge(&mut self, _: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()> {
+        self.saw(slice.ts);
+        self.finder.async_slice(pid, slice);
+        Ok(())
+    }
+
+    fn instant(&mut self, _: &Tasks, _: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.saw(ts);
+        self.finder.instant(ts, name);
+        Ok(())
+    }
+
+    fn counter(&mut self, _: &Tasks, scope: CounterScope, at: CounterSample<'_>) -> io::Result<()> {
+        self.saw(at.ts);
+        self.finder.counter(&at);
+        if let (CounterScope::Cpu(cpu), crate::tracks::CPU_FREQUENCY, Ok(khz)) =
+            (scope, at.name, u32::try_from(at.value))
+        {
+            self.model.cpus.entry(cpu).or_default().frequencies.push((at.ts, khz));
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, at: &CpuSwitch) {
+        let first = self.saw(at.ts);
+        if at.left > 0 {
+            let state = State::of_leaving(at.left_state);
+            self.thread(at.left).leaves(at.ts, at.cpu, state, first);
+        }
+        if at.entered > 0 {
+            self.thread(at.entered).runs(at.ts, at.cpu);
+        }
+        let change = CpuChange { since: at.ts, tid: at.entered };
+        self.model.cpus.entry(at.cpu).or_default().changes.push(change);
+    }
+
+    fn wake(&mut self, event: &Event<'_>, kind: &EventType, woken: i32) {
+        self.saw(event.ts);
+        let wake = Wake {
+            ts: event.ts,
+            waker: event.tid,
+            cpu: event.cpu,
+            from_interrupt: event.flags & IN_INTERRUPT != 0,
+            is_new: kind.name == "sched_wakeup_new",
+        };
+        if woken > 0 {
+            self.thread(woken).wakes(wake, kind.name == "sched_wakeup");
+        }
+    }
+
+    fn on_cpu(&mut self, _: &Tasks, _: u32, _: Task, _: Span, _: i64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn state(&mut self, _: &Tasks, _: Task, _: &ThreadState) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
+        self.saw(span.end);
+        let name = self.model.names.number(name);
+        let interrupt = Interrupt { start: span.start, end: span.end, name };
+        self.model.cpus.entry(cpu).or_default().interrupts.push(interrupt);
+        Ok(())
+    }
+
+    fn method_begin(&mut self, at: &MethodThread, method: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
+        self.saw(open.begun);
+        let Some(tid) = at.tid else { return Ok(()) };
+        let names = &mut self.model.names;
+        let name = *self.methods.entry(open.method.0).or_insert_with(|| names.number(&method.full));
+        self.thread(tid).calls.begin(open.begun, name);
+        Ok(())
+    }
+
+    fn method(&mut self, _: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
+        self.saw(call.span.end);
+        if let Some(tid) = call.at.tid {
+            self.thread(tid).calls.end(call.span.end);
+        }
+        Ok(())
+    }
+
+    fn track_slice(&mut self, _: &OwnTrack, _: Span, _: &[u8], _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn track_instant(&mut self, _: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn track_counter(&mut self, _: &OwnTrack, _: u64, _: CounterValue) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn frame(&mut self, _: &Tasks, _: &OwnTrack, span: Span, frame: &TimelineFrame<'_>) -> io::Result<()> {
+        self.finder.timeline_frame(span, frame);
+        Ok(())
+    }
+
+    fn other(&mut self, _: &Tasks, _: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        self.saw(event.ts);
+        let role = *self.roles.entry(event.kind).or_insert_with(|| Role::of(kind));
+        match role {
+            Role::Other => {}
+            Role::BlockedReason { pid, is_io, caller } => {
+                let tid = event.int(kind, pid).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+                let reason = BlockedReason {
+                    function: self.function(event, kind, caller),
+                    is_io: event.int(kind, is_io) == Some(1),
+                };
+                let number = self.model.reasons.len() as u32;
+                self.model.reasons.push(reason);
+                self.thread(tid).was_blocked(number);
+            }
+            Role::BinderSend { reply, flags } => {
+                let is_reply = event.int(kind, reply).unwrap_or(0) != 0;
+                let flags = event.int(kind, flags).unwrap_or(0);
+                if !is_reply && flags & ONE_WAY == 0 {
+                    self.mark(event, MarkKind::BinderCall);
+                }
+            }
+            Role::SyscallEnter { number } => {
+                let call = self.syscalls.get(event.int(kind, number).unwrap_or(-1));
+                self.mark(event, MarkKind::SyscallEnter(call));
+            }
+            Role::NamedSyscall(call) => self.mark(event, MarkKind::SyscallEnter(call)),
+            Role::SyscallExit => self.mark(event, MarkKind::SyscallExit),
+            Role::Fork { child } => {
+                let child = event.int(kind, child).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+                let wake = Wake {
+                    ts: event.ts,
+                    waker: event.tid,
+                    cpu: event.cpu,
+                    from_interrupt: false,
+                    is_new: true,
+                };
+                if child > 0 && self.thread(child).changes.is_empty() {
+                    self.thread(child).wakes(wake, false);
+                }
+            }
+            Role::FilePage { inode } => {
+                let text = format!("inode {}", event.int(kind, inode).unwrap_or(0));
+                let file = self.model.names.number(&text);
+                self.mark(event, MarkKind::FilePage(file));
+            }
+            Role::FileRead { path } => {
+                let text = String::from_utf8_lossy(event.text(kind, path).unwrap_or(b"")).into_owned();
+                let file = self.model.names.number(&text);
+                self.mark(event, MarkKind::FilePage(file));
+            }
+            Role::Mark(mark) => self.mark(event, mark),
+        }
+        Ok(())
+    }
+
+    fn lost_between(&mut self, _: u32, span: Span, _: Option<u64>) -> io::Result<()> {
+        self.losses.push(span);
+        Ok(())
+    }
+
+    fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
+        let first = summary.report.first_ts.or(self.first_ts).unwrap_or(0);
+        let last = summary.report.last_ts.unwrap_or(0).max(self.last_ts).max(first);
+        self.model.extent = (first, last);
+        self.model.tasks = tasks.clone();
+        self.model.join_losses(std::mem::take(&mut self.losses));
+        let finder = std::mem::take(&mut self.finder);
+        self.model.measured = finder.finish(tasks, summary);
+        Ok(())
+    }
+}

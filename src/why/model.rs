@@ -1,0 +1,408 @@
+//! What the events of a timeline say about each thread and CPU, kept so that one can look back from any moment.
+//!
+//! Times are ns of the timeline. A change of state holds from its time up to that of the next one.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use crate::measure::Measured;
+use crate::tracks::{Span, Tasks};
+
+/// The number of a name in [`Names`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct NameId(u32);
+
+/// Texts that occur often, each kept once.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    texts: Vec<Box<str>>,
+    numbers: FxHashMap<Box<str>, NameId>,
+}
+
+impl Names {
+    pub fn number(&mut self, text: &str) -> NameId {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let number = NameId(self.texts.len() as u32);
+        self.texts.push(text.into());
+        self.numbers.insert(text.into(), number);
+        number
+    }
+
+    /// The number of a text that is kept.
+    pub fn find(&self, text: &str) -> Option<NameId> {
+        self.numbers.get(text).copied()
+    }
+
+    pub fn text(&self, name: NameId) -> &str {
+        self.texts.get(name.0 as usize).map_or("", |text| text)
+    }
+}
+
+/// A state of a thread, as the scheduler has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Running,
+    Runnable,
+    /// Runnable, because another thread took the CPU.
+    Preempted,
+    Interruptible,
+    Uninterruptible,
+    /// Stopped, traced, parked or an idle thread of the kernel.
+    Stopped,
+    Gone,
+}
+
+impl State {
+    /// The state of a thread that leaves its CPU, from `prev_state` of `sched_switch`.
+    pub fn of_leaving(bits: u64) -> State {
+        match bits {
+            bits if bits & 0x1 != 0 => State::Interruptible,
+            bits if bits & 0x2 != 0 => State::Uninterruptible,
+            bits if bits & 0x30 != 0 => State::Gone,
+            bits if bits & 0xcc != 0 => State::Stopped,
+            _ => State::Preempted,
+        }
+    }
+
+    pub fn is_ready(self) -> bool {
+        matches!(self, State::Running | State::Runnable | State::Preempted)
+    }
+}
+
+/// A wake-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wake {
+    pub ts: u64,
+    /// The thread that was current where the wake-up came from; 0 is the idle task.
+    pub waker: i32,
+    /// The CPU where it came from.
+    pub cpu: u32,
+    /// Whether it came from an interrupt, so that the waker is a bystander.
+    pub from_interrupt: bool,
+    /// Whether the thread is new.
+    pub is_new: bool,
+}
+
+/// The begin of a state of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StateChange {
+    pub since: u64,
+    pub state: State,
+    /// Where the thread runs, or ran last.
+    pub cpu: u32,
+    /// The number of the wake-up with which the state begins, in [`Thread::wakes`].
+    wake: u32,
+    /// Why the thread waits, as `sched_blocked_reason` says: the number in [`Model::reasons`].
+    reason: u32,
+}
+
+/// The number of nothing, in [`StateChange`] and [`Slice`].
+const NONE: u32 = u32::MAX;
+
+/// What `sched_blocked_reason` says about an uninterruptible wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BlockedReason {
+    /// The function of the kernel that waited.
+    pub function: NameId,
+    pub is_io: bool,
+}
+
+/// A slice or a call of a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Slice {
+    pub start: u64,
+    /// `u64::MAX` while the slice is open.
+    pub end: u64,
+    pub name: NameId,
+    /// The number of the slice around this one.
+    parent: u32,
+}
+
+/// The slices of one thread, in the order of their begins.
+#[derive(Debug, Default)]
+pub(super) struct Slices {
+    pub list: Vec<Slice>,
+    open: Vec<u32>,
+}
+
+impl Slices {
+    pub fn begin(&mut self, start: u64, name: NameId) {
+        let parent = self.open.last().copied().unwrap_or(NONE);
+        self.open.push(self.list.len() as u32);
+        self.list.push(Slice { start, end: u64::MAX, name, parent });
+    }
+
+    pub fn end(&mut self, end: u64) {
+        if let Some(slice) = self.open.pop().and_then(|at| self.list.get_mut(at as usize)) {
+            slice.end = end;
+        }
+    }
+
+    /// The innermost slice that is open at `ts`.
+    pub fn innermost(&self, ts: u64) -> Option<&Slice> {
+        let at = self.list.partition_point(|slice| slice.start <= ts).checked_sub(1)?;
+        let slice = &self.list[at];
+        self.outwards(slice).find(|slice| slice.end > ts)
+    }
+
+    /// The slice, the one around it, and so on.
+    pub fn outwards<'s>(&'s self, slice: &'s Slice) -> impl Iterator<Item = &'s Slice> {
+        std::iter::successors(Some(slice), |slice| self.list.get(slice.parent as usize))
+    }
+
+    /// Calls `with` for each part of `from..to` in which one slice is the innermost, or none.
+    pub fn parts(&self, from: u64, to: u64, mut with: impl FnMut(u64, u64, Option<&Slice>)) {
+        let mut open: Vec<&Slice> =
+            self.innermost(from).map(|slice| self.outwards(slice).collect()).unwrap_or_default();
+        open.reverse();
+        let mut at = from;
+        let mut next = self.list.partition_point(|slice| slice.start <= from);
+        while at < to {
+            while open.last().is_some_and(|slice| slice.end <= at) {
+                open.pop();
+            }
+            while let Some(slice) = self.list.get(next).filter(|slice| slice.start <= at) {
+                next += 1;
+                if slice.end > at {
+                    open.push(slice);
+                }
+            }
+            let ends = open.last().map_or(u64::MAX, |slice| slice.end);
+            let begins = self.list.get(next).map_or(u64::MAX, |slice| slice.start);
+            let until = to.min(ends).min(begins);
+            with(at, until, open.last().copied());
+            at = until;
+        }
+    }
+}
+
+/// Something that a thread did, which tells for what it waits afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MarkKind {
+    SyscallEnter(Syscall),
+    SyscallExit,
+    /// A call through binder begins, for which the thread waits.
+    BinderCall,
+    /// A page of this file is brought in.
+    FilePage(NameId),
+    /// The kernel begins to look for memory on behalf of the thread.
+    ReclaimBegin,
+    ReclaimEnd,
+    PageFault,
+}
+
+/// A system call, by what it may wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Syscall {
+    Futex,
+    Sleep,
+    Poll,
+    /// Reads from a file, a pipe or a socket, or writes to it.
+    Transfer,
+    /// Waits until a file is on its device.
+    Sync,
+    /// Waits for a child.
+    Child,
+    Ioctl,
+    Other,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub ts: u64,
+    pub kind: MarkKind,
+}
+
+/// What is known about one thread.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    pub changes: Vec<StateChange>,
+    pub wakes: Vec<Wake>,
+    /// A wake-up of the running thread: it counts if the thread was about to wait.
+    early_wake: Option<Wake>,
+    pub slices: Slices,
+    pub calls: Slices,
+    pub marks: Vec<Mark>,
+}
+
+impl Thread {
+    /// The thread gets `cpu`.
+    pub fn runs(&mut self, ts: u64, cpu: u32) {
+        self.early_wake = None;
+        self.changes.push(StateChange { since: ts, state: State::Running, cpu, wake: NONE, reason: NONE });
+    }
+
+    /// The thread leaves `cpu`. Where that is the first event of it, it has run until now.
+    pub fn leaves(&mut self, ts: u64, cpu: u32, state: State, first_ts: u64) {
+        if self.changes.is_empty() && ts > first_ts {
+            self.runs(first_ts, cpu);
+        }
+        self.changes.push(StateChange { since: ts, state, cpu, wake: NONE, reason: NONE });
+    }
+
+    /// The thread is woken. `is_late` tells that the event may come from where the thread will run, and not
+    /// from its waker: `sched_wakeup`.
+    pub fn wakes(&mut self, wake: Wake, is_late: bool) {
+        let last = self.changes.last().map(|change| (change.state, change.since, change.cpu));
+        let cpu = last.map_or(0, |(_, _, cpu)| cpu);
+        let wake = match last {
+            Some((state, _, _)) if state == State::Running => {
+                self.early_wake = Some(wake);
+                return;
+            }
+            Some((state, _, _)) if state.is_ready() => return,
+            Some((_, since, _)) if is_late => {
+                let early = self.early_wake.take().filter(|early| early.ts <= since);
+                early.map_or(wake, |early| Wake { ts: wake.ts, ..early })
+            }
+            _ => wake,
+        };
+        let number = self.wakes.len() as u32;
+        self.wakes.push(wake);
+        self.changes.push(StateChange {
+            since: wake.ts,
+            state: State::Runnable,
+            cpu,
+            wake: number,
+            reason: NONE,
+        });
+    }
+
+    /// The thread's last uninterruptible wait had this reason.
+    pub fn was_blocked(&mut self, reason: u32) {
+        let recent = self.changes.iter_mut().rev().take(3);
+        if let Some(wait) = recent.into_iter().find(|change| change.state == State::Uninterruptible) {
+            wait.reason = reason;
+        }
+    }
+
+    /// The wake-up with which a state began.
+    pub fn wake(&self, change: &StateChange) -> Option<&Wake> {
+        self.wakes.get(change.wake as usize)
+    }
+
+    /// The number of the change that holds at `ts`.
+    pub fn change_at(&self, ts: u64) -> Option<usize> {
+        self.changes.partition_point(|change| change.since <= ts).checked_sub(1)
+    }
+
+    /// The marks of the thread that are before `ts`, the latest first.
+    pub fn marks_before(&self, ts: u64) -> impl Iterator<Item = &Mark> {
+        let end = self.marks.partition_point(|mark| mark.ts <= ts);
+        self.marks[..end].iter().rev()
+    }
+
+    /// The marks from `from` to `to`.
+    pub fn marks_within(&self, from: u64, to: u64) -> &[Mark] {
+        let begin = self.marks.partition_point(|mark| mark.ts < from);
+        let end = self.marks.partition_point(|mark| mark.ts <= to);
+        &self.marks[begin..end.max(begin)]
+    }
+}
+
+/// Which thread a CPU has from a moment on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CpuChange {
+    pub since: u64,
+    pub tid: i32,
+}
+
+/// An interrupt that a CPU served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Interrupt {
+    pub start: u64,
+    pub end: u64,
+    pub name: NameId,
+}
+
+/// What is known about one CPU.
+#[derive(Debug, Default)]
+pub(super) struct Cpu {
+    pub changes: Vec<CpuChange>,
+    /// In the order of their ends; one within another one comes before it.
+    pub interrupts: Vec<Interrupt>,
+    /// The frequency from each moment on, kHz.
+    pub frequencies: Vec<(u64, u32)>,
+}
+
+impl Cpu {
+    /// Calls `with` for each part of `from..to` in which the CPU has one thread; 0 is the idle task. `None`
+    /// where it is not known.
+    pub fn parts(&self, from: u64, to: u64, mut with: impl FnMut(u64, u64, Option<i32>)) {
+        let mut at = from;
+        let mut next = self.changes.partition_point(|change| change.since <= from);
+        while at < to {
+            let until = self.changes.get(next).map_or(to, |change| change.since.min(to));
+            if until > at {
+                let tid = next.checked_sub(1).map(|before| self.changes[before].tid);
+                with(at, until, tid);
+            }
+            at = until;
+            next += 1;
+        }
+    }
+
+    /// The outermost interrupts that overlap `from..to`.
+    pub fn interrupts_within(&self, from: u64, to: u64) -> impl Iterator<Item = &Interrupt> {
+        let begin = self.interrupts.partition_point(|interrupt| interrupt.end <= from);
+        self.interrupts[begin..].iter().take_while(move |interrupt| interrupt.start < to)
+    }
+}
+
+/// A timeline, ready for questions.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    pub(super) names: Names,
+    pub(super) threads: FxHashMap<i32, Thread>,
+    pub(super) cpus: BTreeMap<u32, Cpu>,
+    pub(super) reasons: Vec<BlockedReason>,
+    /// Where events of a CPU are missing; in order, without overlaps.
+    pub(super) losses: Vec<(u64, u64)>,
+    pub(super) tasks: Tasks,
+    /// The times of the first and of the last event.
+    pub(crate) extent: (u64, u64),
+    pub(crate) measured: Measured,
+}
+
+impl Model {
+    pub(super) fn reason(&self, change: &StateChange) -> Option<BlockedReason> {
+        self.reasons.get(change.reason as usize).copied()
+    }
+
+    /// The highest frequency of any CPU in the timeline, kHz.
+    pub(super) fn highest_frequency(&self) -> Option<u32> {
+        self.cpus.values().flat_map(|cpu| cpu.frequencies.iter().map(|(_, khz)| *khz)).max()
+    }
+
+    /// Notes where events are missing. The spans of several CPUs are joined.
+    pub(super) fn join_losses(&mut self, mut spans: Vec<Span>) {
+        spans.sort_unstable_by_key(|span| span.start);
+        for span in spans {
+            match self.losses.last_mut() {
+                Some((_, end)) if *end >= span.start => *end = (*end).max(span.end),
+                _ => self.losses.push((span.start, span.end)),
+            }
+        }
+    }
+
+    /// What the timeline does not tell, and what would: sentences.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        let threads = || self.threads.values();
+        if threads().all(|thread| thread.changes.is_empty()) {
+            missing
+                .push("no scheduling was recorded: record the category sched to tell running from waiting");
+            return missing.into_iter().map(str::to_owned).collect();
+        }
+        if self.cpus.values().all(|cpu| cpu.interrupts.is_empty()) {
+            missing.push("no interrupts were recorded: record the category irq to tell timers from devices");
+        }
+        if self.cpus.values().all(|cpu| cpu.frequencies.is_empty()) {
+            missing.push("no CPU frequencies were recorded: record the category freq to see slow clocks");
+        }
+        missing.into_iter().map(str::to_owned).collect()
+    }
+}

@@ -1,0 +1,195 @@
+//! Causes in words, for people.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::cause::Cause;
+use super::explanation::{CausePart, Explanation, NamedHop, sum};
+
+/// Subjects that a line names.
+const SUBJECTS: usize = 3;
+
+/// A line about one cause: all parts of one path.
+struct Line<'a> {
+    path: &'a [NamedHop],
+    ns: u64,
+    count: u64,
+    /// Largest first.
+    subjects: Vec<(&'a str, u64)>,
+}
+
+impl Line<'_> {
+    fn text(&self, of_span: &str) -> String {
+        let mut text = String::new();
+        for (hop, next) in self.path.iter().zip(self.path.iter().skip(1)) {
+            let of = if next.process == of_span || next.process.is_empty() {
+                String::new()
+            } else {
+                format!(" of {}", next.process)
+            };
+            let name = if next.thread.is_empty() {
+                format!("thread {}", next.tid)
+            } else {
+                format!("\"{}\"", next.thread)
+            };
+            let which = if text.is_empty() { "" } else { ", which " };
+            text.push_str(&format!("{which}{} {name}{of}", waited_for(hop.cause)));
+        }
+        let which = if text.is_empty() { "" } else { ", which " };
+        let cause = self.path.last().map_or(Cause::Unexplained, |hop| hop.cause);
+        text.push_str(&format!("{which}{}", words(cause)));
+        let subjects: Vec<String> = match &self.subjects[..] {
+            [(name, _)] if !name.is_empty() => vec![(*name).to_owned()],
+            subjects => {
+                let named = subjects.iter().filter(|(name, _)| !name.is_empty());
+                named.take(SUBJECTS).map(|(name, ns)| format!("{name} {}", ms(*ns))).collect()
+            }
+        };
+        if !subjects.is_empty() {
+            text.push_str(&format!(": {}", subjects.join(", ")));
+        }
+        if self.count > 1 {
+            text.push_str(&format!(" ({} times)", self.count));
+        }
+        text
+    }
+}
+
+/// The lines of one explanation: the span, its causes, the rest.
+pub(crate) fn lines(explanation: &Explanation, limit: usize) -> Vec<String> {
+    let detail =
+        if explanation.detail.is_empty() { String::new() } else { format!(" ({})", explanation.detail) };
+    let mut lines = vec![format!("{}: {}{detail}", explanation.what, ms(explanation.duration))];
+    lines.extend(cause_lines(&explanation.causes, explanation.duration, limit));
+    lines
+}
+
+/// The lines of several spans of one kind: their causes together, and the longest spans.
+pub(crate) fn lines_of_several(explanations: &[Explanation], limit: usize) -> Vec<String> {
+    let total: u64 = explanations.iter().map(|one| one.duration).sum();
+    let mut longest: Vec<&Explanation> = explanations.iter().collect();
+    longest.sort_by_key(|one| (Reverse(one.duration), one.begin));
+    let durations = longest
+        .first()
+        .zip(longest.last())
+        .map(|(most, least)| format!(", {} to {}", ms(least.duration), ms(most.duration)));
+    let mut lines = vec![format!(
+        "{} spans, {} together{}",
+        explanations.len(),
+        ms(total),
+        durations.unwrap_or_default()
+    )];
+    lines.extend(cause_lines(&sum(explanations), total, limit));
+    lines.push("the longest:".to_owned());
+    for one in longest.iter().take(SUBJECTS) {
+        let largest = cause_lines(&one.causes, one.duration, 1).into_iter().next().unwrap_or_default();
+        lines.push(format!("{:>10}  {}: {}", ms(one.duration), one.what, largest.trim_start()));
+    }
+    lines
+}
+
+/// A line for each of the largest causes, one for the rest, and one for what is unexplained or not recorded.
+fn cause_lines(causes: &[CausePart], duration: u64, limit: usize) -> Vec<String> {
+    let mut by_path: BTreeMap<Vec<(Cause, &str, &str)>, Line<'_>> = BTreeMap::new();
+    for part in causes {
+        let key =
+            part.path.iter().map(|hop| (hop.cause, hop.thread.as_str(), hop.process.as_str())).collect();
+        let line = by_path.entry(key).or_insert_with(|| Line {
+            path: &part.path,
+            ns: 0,
+            count: 0,
+            subjects: Vec::new(),
+        });
+        line.ns += part.ns;
+        line.count += part.count;
+        line.subjects.push((&part.subject, part.ns));
+    }
+    let mut all: Vec<Line<'_>> = by_path.into_values().collect();
+    all.iter_mut().for_each(|line| line.subjects.sort_by_key(|(_, ns)| Reverse(*ns)));
+    all.sort_by_key(|line| Reverse(line.ns));
+    let is_unknown = |line: &Line<'_>| {
+        matches!(line.path.last().map(|hop| hop.cause), Some(Cause::Unexplained | Cause::NotRecorded))
+    };
+    let (unknown, known): (Vec<Line<'_>>, Vec<Line<'_>>) = all.into_iter().partition(is_unknown);
+    let process = causes.first().and_then(|part| part.path.first()).map_or("", |hop| hop.process.as_str());
+    let row = |ns: u64, text: &str| {
+        let percent = if duration == 0 { 0.0 } else { ns as f64 * 100.0 / duration as f64 };
+        format!("{:>12} {percent:>4.0} %  {text}", ms(ns))
+    };
+    let mut lines: Vec<String> =
+        known.iter().take(limit).map(|line| row(line.ns, &line.text(process))).collect();
+    let rest = &known[known.len().min(limit)..];
+    if !rest.is_empty() {
+        let ns = rest.iter().map(|line| line.ns).sum();
+        lines.push(row(ns, &format!("{} smaller causes", rest.len())));
+    }
+    for (cause, words) in [(Cause::Unexplained, "unexplained"), (Cause::NotRecorded, "not recorded")] {
+        let of_cause: Vec<&Line<'_>> =
+            unknown.iter().filter(|line| line.path.last().is_some_and(|hop| hop.cause == cause)).collect();
+        let ns: u64 = of_cause.iter().map(|line| line.ns).sum();
+        if cause == Cause::Unexplained || ns > 0 {
+            let mut why: Vec<&str> =
+                of_cause.iter().flat_map(|line| line.subjects.iter().map(|(name, _)| *name)).collect();
+            why.sort_unstable();
+            why.dedup();
+            why.retain(|name| !name.is_empty());
+            let why = if why.is_empty() { String::new() } else { format!(": {}", why.join(", ")) };
+            lines.push(row(ns, &format!("{words}{why}")));
+        }
+    }
+    lines
+}
+
+/// Words for a wait that another thread ended; its name follows.
+fn waited_for(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Lock => "waited for a lock or a result of",
+        Cause::Binder => "waited for the answer to a binder call to",
+        Cause::Ipc => "waited for a message from",
+        Cause::Gc => "waited for the garbage collection of",
+        Cause::Gpu => "waited for a buffer or the graphics processor, for",
+        Cause::Idle => "had nothing to do until a message came from",
+        Cause::Sleep => "slept until it was woken by",
+        Cause::Start => "was not there yet, and was started by",
+        _ => "waited for",
+    }
+}
+
+/// Words for a cause.
+fn words(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Running => "ran its own code",
+        Cause::Runnable => "was ready, but others ran on its CPU",
+        Cause::Throttled => "was ready, but its group had used up its share of the CPU",
+        Cause::SlowCpu => "ran slowly, below the highest CPU frequency",
+        Cause::Disk => "waited for the disk",
+        Cause::PageFault => "waited for a page of memory",
+        Cause::Reclaim => "waited while the kernel looked for free memory",
+        Cause::Lock => "waited for a lock",
+        Cause::Binder => "waited for a binder call",
+        Cause::Ipc => "waited for another process or the network",
+        Cause::Gc => "collected garbage",
+        Cause::Jit => "compiled methods",
+        Cause::ClassLoading => "loaded classes and libraries",
+        Cause::Gpu => "waited for a buffer or the graphics processor",
+        Cause::Sleep => "slept, as the program had asked",
+        Cause::Idle => "had nothing to do",
+        Cause::Vsync => "waited for the time of the next frame",
+        Cause::Interrupt => "was interrupted",
+        Cause::Kernel => "waited for the kernel",
+        Cause::Tracing => "wrote the trace",
+        Cause::Start => "was not there yet",
+        Cause::Unexplained => "unexplained",
+        Cause::NotRecorded => "not recorded",
+    }
+}
+
+/// A time for people.
+pub(super) fn ms(ns: u64) -> String {
+    match ns {
+        0..10_000 => format!("{ns} ns"),
+        10_000..10_000_000 => format!("{:.2} ms", ns as f64 / 1e6),
+        10_000_000..10_000_000_000 => format!("{:.0} ms", ns as f64 / 1e6),
+        _ => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}

@@ -1,0 +1,292 @@
+//! The spans that can be asked about: launches, frames, slices, calls of methods, and stretches of a thread.
+
+use super::model::{Model, Slices};
+use crate::measure::{Frame, Launch};
+
+/// What is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// The first launch; else the late frames; else the longest slices of a main thread.
+    Usual,
+    /// The launch with this number, from 1 on.
+    LaunchNumber(usize),
+    /// All launches of a package.
+    LaunchOf(String),
+    /// The frame with this number.
+    Frame(i64),
+    /// All frames that ended after their deadline; without deadlines those that took long.
+    LateFrames,
+    /// All slices of this name.
+    Slice(String),
+    /// All calls of this method.
+    Method(String),
+    /// A stretch of a thread; `from` and `to` are ns after the timeline's begin.
+    Stretch { thread: String, from: Option<u64>, to: Option<u64> },
+}
+
+/// The most spans that one question explains, the longest ones.
+pub(crate) const MAX_SPANS: usize = 10_000;
+/// The longest slices that are explained where nothing is asked.
+const USUAL_SLICES: usize = 5;
+
+/// A stretch of time, and the threads whose time it is, one after the other. Times are ns of the timeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SpanAsked {
+    /// For people: `launch of com.example.app, cold`.
+    pub what: String,
+    pub begin: u64,
+    pub end: u64,
+    /// The thread whose time counts up to a moment; the last one up to the end.
+    pub threads: Vec<(i32, u64)>,
+    /// What more is known: time to initial display, and how late a frame was.
+    pub detail: String,
+}
+
+impl SpanAsked {
+    fn of_thread(what: String, tid: i32, begin: u64, end: u64) -> SpanAsked {
+        SpanAsked { what, begin, end, threads: vec![(tid, end)], detail: String::new() }
+    }
+
+    /// How long the span is, ns.
+    pub fn duration(&self) -> u64 {
+        self.end.saturating_sub(self.begin)
+    }
+}
+
+/// There is nothing of the kind that was asked about.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(crate) enum NothingAsked {
+    #[error(
+        "no launch of an app, no late frame and no slice of a main thread is in the trace; name a thread: --thread NAME --from 0s"
+    )]
+    Anything,
+    #[error("the trace has {0} launches")]
+    LaunchNumber(usize),
+    #[error("no launch of {0} is in the trace{1}")]
+    Launch(String, String),
+    #[error("no frame has the number {0}")]
+    Frame(i64),
+    #[error("no frame of the trace was late")]
+    LateFrame,
+    #[error("no slice is called {0:?}{1}")]
+    Slice(String, String),
+    #[error("no method is called {0:?}{1}")]
+    Method(String, String),
+    #[error("no thread is called {0:?}")]
+    Thread(String),
+    #[error("the time ends before it begins")]
+    Time,
+}
+
+impl Model {
+    /// The spans that a question is about, in the order of their begins.
+    ///
+    /// # Errors
+    /// [`NothingAsked`] where the trace has none.
+    pub(crate) fn spans(&self, question: &Question) -> Result<Vec<SpanAsked>, NothingAsked> {
+        match question {
+            Question::Usual => self.usual(),
+            Question::LaunchNumber(number) => {
+                let launch = number.checked_sub(1).and_then(|at| self.measured.launches.get(at));
+                let launch = launch.ok_or(NothingAsked::LaunchNumber(self.measured.launches.len()))?;
+                Ok(vec![launch_span(launch)])
+            }
+            Question::LaunchOf(package) => self.launches_of(package),
+            Question::Frame(number) => {
+                let frames = self.measured.frames.iter().filter(|frame| frame.id == Some(*number));
+                some(frames.map(|frame| self.frame_span(frame)).collect(), || NothingAsked::Frame(*number))
+            }
+            Question::LateFrames => some(self.late_frames(), || NothingAsked::LateFrame),
+            Question::Slice(name) => self.named(name, |thread| &thread.slices, NothingAsked::Slice),
+            Question::Method(name) => self.named(name, |thread| &thread.calls, NothingAsked::Method),
+            Question::Stretch { thread, from, to } => self.stretch(thread, *from, *to),
+        }
+    }
+
+    fn usual(&self) -> Result<Vec<SpanAsked>, NothingAsked> {
+        if let Some(launch) = self.measured.launches.first() {
+            return Ok(vec![launch_span(launch)]);
+        }
+        let late = self.late_frames();
+        if !late.is_empty() {
+            return Ok(late);
+        }
+        let mut longest = Vec::new();
+        for (tid, thread) in &self.threads {
+            if self.process(*tid) == Some(*tid) {
+                let outermost =
+                    thread.slices.list.iter().filter(|slice| thread.slices.outwards(slice).count() == 1);
+                longest.extend(outermost.filter(|slice| slice.end < u64::MAX).map(|slice| {
+                    SpanAsked::of_thread(
+                        self.slice_words(*tid, self.names.text(slice.name)),
+                        *tid,
+                        slice.start,
+                        slice.end,
+                    )
+                }));
+            }
+        }
+        longest.sort_by_key(|span| (std::cmp::Reverse(span.duration()), span.begin));
+        longest.truncate(USUAL_SLICES);
+        some(longest, || NothingAsked::Anything)
+    }
+
+    fn launches_of(&self, package: &str) -> Result<Vec<SpanAsked>, NothingAsked> {
+        let of_package = self.measured.launches.iter().filter(|launch| launch.package == package);
+        some(of_package.map(launch_span).collect(), || {
+            let mut others: Vec<&str> =
+                self.measured.launches.iter().map(|launch| launch.package.as_str()).collect();
+            others.sort_unstable();
+            others.dedup();
+            NothingAsked::Launch(package.to_owned(), others_text(&others))
+        })
+    }
+
+    fn late_frames(&self) -> Vec<SpanAsked> {
+        let frames = &self.measured.frames;
+        let has_deadlines = frames.iter().any(|frame| frame.overrun().is_some());
+        let is_late = |frame: &&Frame| if has_deadlines { frame.is_janky() } else { frame.is_slow() };
+        frames.iter().filter(is_late).map(|frame| self.frame_span(frame)).collect()
+    }
+
+    /// A frame's time is its UI thread's as long as that works on it, and then its RenderThread's.
+    fn frame_span(&self, frame: &Frame) -> SpanAsked {
+        let slices = self.threads.get(&frame.ui_tid).map(|thread| &thread.slices);
+        let ui_end = slices.and_then(|slices| {
+            let after = slices.list.partition_point(|slice| slice.start < frame.begin);
+            let within = slices.list[after..].iter().take_while(|slice| slice.start < frame.end);
+            let mut of_frame =
+                within.filter(|slice| self.names.text(slice.name).starts_with("Choreographer#doFrame"));
+            of_frame.next().map(|slice| slice.end.clamp(frame.begin, frame.end))
+        });
+        let number = frame.id.map_or(String::new(), |id| format!(" {id}"));
+        let mut threads = Vec::new();
+        if let Some(end) = ui_end {
+            threads.push((frame.ui_tid, end));
+        }
+        threads.push((frame.render_tid, frame.end));
+        let detail = match frame.overrun() {
+            Some(overrun) if overrun > 0 => {
+                format!("{} after its deadline", super::sentences::ms(overrun.unsigned_abs()))
+            }
+            _ => String::new(),
+        };
+        let what = format!("frame{number} of {}", frame.package);
+        SpanAsked { what, begin: frame.begin, end: frame.end, threads, detail }
+    }
+
+    /// All slices or calls of a name; where none is called exactly so, those whose name contains it.
+    fn named(
+        &self,
+        name: &str,
+        of: impl Fn(&super::model::Thread) -> &Slices,
+        nothing: impl Fn(String, String) -> NothingAsked,
+    ) -> Result<Vec<SpanAsked>, NothingAsked> {
+        let with = |fits: &dyn Fn(&str) -> bool| {
+            let mut spans = Vec::new();
+            for (tid, thread) in &self.threads {
+                let found = of(thread)
+                    .list
+                    .iter()
+                    .filter(|slice| slice.end < u64::MAX && fits(self.names.text(slice.name)));
+                spans.extend(found.map(|slice| {
+                    let what = self.slice_words(*tid, self.names.text(slice.name));
+                    SpanAsked::of_thread(what, *tid, slice.start, slice.end)
+                }));
+            }
+            spans
+        };
+        let mut spans = with(&|text| text == name);
+        if spans.is_empty() {
+            spans = with(&|text| text.contains(name));
+        }
+        if spans.len() > MAX_SPANS {
+            spans.sort_by_key(|span| (std::cmp::Reverse(span.duration()), span.begin));
+            spans.truncate(MAX_SPANS);
+        }
+        some(spans, || {
+            let names = self.threads.values().flat_map(|thread| of(thread).list.iter());
+            let all: std::collections::BTreeSet<&str> =
+                names.map(|slice| self.names.text(slice.name)).collect();
+            let mut near: Vec<(f64, &str)> = all
+                .into_iter()
+                .map(|text| (strsim::jaro_winkler(text, name), text))
+                .filter(|(near, _)| *near > 0.7)
+                .collect();
+            near.sort_by(|a, b| b.0.total_cmp(&a.0));
+            nothing(
+                name.to_owned(),
+                others_text(&near.iter().take(3).map(|(_, text)| *text).collect::<Vec<_>>()),
+            )
+        })
+    }
+
+    fn stretch(
+        &self,
+        thread: &str,
+        from: Option<u64>,
+        to: Option<u64>,
+    ) -> Result<Vec<SpanAsked>, NothingAsked> {
+        let (first, last) = self.extent;
+        let begin = first.saturating_add(from.unwrap_or(0));
+        let end = to.map_or(last, |to| first.saturating_add(to)).min(last);
+        if begin >= end {
+            return Err(NothingAsked::Time);
+        }
+        let by_number = thread.parse::<i32>().ok().filter(|tid| self.threads.contains_key(tid));
+        let named = |tid: &&i32| self.tasks.thread_name(**tid) == thread;
+        // Of several threads of one name, the one that did most.
+        let events = |tid: &&i32| {
+            self.threads.get(*tid).map_or(0, |thread| thread.changes.len() + thread.slices.list.len())
+        };
+        let by_name = || self.threads.keys().filter(named).max_by_key(|tid| (events(tid), **tid)).copied();
+        let tid = by_number.or_else(by_name).ok_or_else(|| NothingAsked::Thread(thread.to_owned()))?;
+        Ok(vec![SpanAsked::of_thread(format!("thread {}", self.thread_words(tid)), tid, begin, end)])
+    }
+
+    fn slice_words(&self, tid: i32, name: &str) -> String {
+        format!("{name} on {}", self.thread_words(tid))
+    }
+
+    fn thread_words(&self, tid: i32) -> String {
+        match &*self.tasks.thread_name(tid) {
+            "" => tid.to_string(),
+            name => format!("{name} ({tid})"),
+        }
+    }
+}
+
+fn launch_span(launch: &Launch) -> SpanAsked {
+    let launch_type =
+        launch.launch_type.map_or(String::new(), |launch_type| format!(", {}", launch_type.name()));
+    let cut = launch.cut.map_or(String::new(), |cut| format!(", cut at its {}", cut.name()));
+    let ms = super::sentences::ms;
+    let ttid = launch.ttid.map(|ns| format!("TTID {}", ms(ns)));
+    let ttfd = launch.ttfd.map(|ns| format!("TTFD {}", ms(ns)));
+    let tid = launch.main_tid.unwrap_or(-1);
+    SpanAsked {
+        what: format!("launch of {}{launch_type}{cut}", launch.package),
+        begin: launch.begin,
+        end: launch.end,
+        threads: vec![(tid, launch.end)],
+        detail: [ttid, ttfd].into_iter().flatten().collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn some(
+    mut spans: Vec<SpanAsked>,
+    nothing: impl FnOnce() -> NothingAsked,
+) -> Result<Vec<SpanAsked>, NothingAsked> {
+    if spans.is_empty() {
+        return Err(nothing());
+    }
+    spans.sort_by(|a, b| (a.begin, a.end, &a.what).cmp(&(b.begin, b.end, &b.what)));
+    Ok(spans)
+}
+
+fn others_text(others: &[&str]) -> String {
+    match others {
+        [] => String::new(),
+        others => format!("; there is {}", others.join(", ")),
+    }
+}
