@@ -51,6 +51,8 @@ enum Role {
     Fork { child: usize },
     FilePage { inode: usize },
     FileRead { path: usize },
+    ReclaimBegin,
+    ReclaimEnd,
     Mark(MarkKind),
     Other,
 }
@@ -77,11 +79,11 @@ impl Role {
             "mm_vmscan_direct_reclaim_begin"
             | "mm_vmscan_memcg_reclaim_begin"
             | "compaction_begin"
-            | "mm_compaction_begin" => Some(Role::Mark(MarkKind::ReclaimBegin)),
+            | "mm_compaction_begin" => Some(Role::ReclaimBegin),
             "mm_vmscan_direct_reclaim_end"
             | "mm_vmscan_memcg_reclaim_end"
             | "compaction_end"
-            | "mm_compaction_end" => Some(Role::Mark(MarkKind::ReclaimEnd)),
+            | "mm_compaction_end" => Some(Role::ReclaimEnd),
             "page_fault_user" => Some(Role::Mark(MarkKind::PageFault)),
             name => match name.strip_prefix("sys_enter_") {
                 Some(call) => Some(Role::NamedSyscall(Syscall::of_name(call))),
@@ -311,6 +313,11 @@ impl TrackSink for Collector {
                 let file = self.model.names.number(&text);
                 self.mark(event, MarkKind::FilePage(file));
             }
+            Role::ReclaimBegin => {
+                let name = self.model.names.number(&kind.name);
+                self.thread(event.tid).reclaims.begin(event.ts, name);
+            }
+            Role::ReclaimEnd => self.thread(event.tid).reclaims.end(event.ts),
             Role::Mark(mark) => self.mark(event, mark),
         }
         Ok(())

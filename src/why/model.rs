@@ -188,9 +188,6 @@ pub(super) enum MarkKind {
     BinderCall,
     /// A page of this file is brought in.
     FilePage(NameId),
-    /// The kernel begins to look for memory on behalf of the thread.
-    ReclaimBegin,
-    ReclaimEnd,
     PageFault,
 }
 
@@ -225,6 +222,8 @@ pub(super) struct Thread {
     early_wake: Option<Wake>,
     pub slices: Slices,
     pub calls: Slices,
+    /// When the kernel looked for free memory on behalf of the thread.
+    pub reclaims: Slices,
     pub marks: Vec<Mark>,
 }
 

@@ -183,10 +183,7 @@ impl Model {
     }
 
     fn is_reclaiming(&self, at: &WaitAt<'_>) -> bool {
-        let marks = at.thread.marks_before(at.start).take(MARKS_BEFORE);
-        let mut last =
-            marks.filter(|mark| matches!(mark.kind, MarkKind::ReclaimBegin | MarkKind::ReclaimEnd));
-        last.next().is_some_and(|mark| mark.kind == MarkKind::ReclaimBegin)
+        at.thread.reclaims.innermost(at.start).is_some()
     }
 
     pub(super) fn process(&self, tid: i32) -> Option<i32> {

@@ -252,6 +252,14 @@ impl<'m> Walk<'m> {
         if is_tracer(&model.tasks.thread_name(part.tid)) {
             return self.leaf(part, Cause::Tracing, SubjectId::Thread(part.tid), from, to);
         }
+        thread.reclaims.parts(from, to, |begin, end, reclaim| match reclaim {
+            Some(_) => self.on_cpu(part, Cause::Reclaim, SubjectId::None, cpu, begin, end),
+            None => self.in_slices(part, thread, cpu, begin, end),
+        });
+    }
+
+    fn in_slices(&mut self, part: Part, thread: &'m Thread, cpu: u32, from: u64, to: u64) {
+        let model = self.model;
         thread.slices.parts(from, to, |begin, end, slice| {
             let around = slice.into_iter().flat_map(|slice| thread.slices.outwards(slice));
             let found = around.map(|slice| (slice.name, running_marker(model.names.text(slice.name))));

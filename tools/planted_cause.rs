@@ -1,0 +1,436 @@
+//! Makes a slice take long for one known reason, and says which, so that what `why` finds can be counted right
+//! or wrong. `scripts/why-truth` draws the reasons and their sizes.
+//!
+//! The slice `planted` holds some work of its own, and the planted cause. The program prints one JSON object:
+//! the cause by the names of `why --json`, as the path over threads that leads to it, and its size in ns, by
+//! the program's own clock readings.
+//!
+//! usage: planted_cause CAUSE MILLISECONDS [--tracefs DIR] [--dir DIR] [--own-work MILLISECONDS]
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
+
+/// Bytes of the file that is read from the disk.
+const FILE_BYTES: u64 = 64 << 20;
+/// Bytes of one read from the disk: direct, past the page cache.
+const READ_BYTES: usize = 128 << 10;
+
+/// The causes that can be planted: the name on the command line, and the path that `why` should find.
+const CAUSES: &[(&str, &[&str])] = &[
+    ("none", &["running"]),
+    ("more_work", &["running"]),
+    ("sleep", &["sleep"]),
+    ("disk", &["disk"]),
+    ("lock_computing", &["lock", "running"]),
+    ("lock_sleeping", &["lock", "sleep"]),
+    ("lock_reading", &["lock", "disk"]),
+    ("lock_chain", &["lock", "lock", "running"]),
+    ("server", &["ipc", "running"]),
+    ("server_busy", &["ipc", "running"]),
+    ("hogs", &["runnable"]),
+    ("quota", &["throttled"]),
+    ("reclaim", &["reclaim"]),
+    ("inversion", &["lock", "runnable"]),
+];
+
+struct Arguments {
+    cause: String,
+    planted: Duration,
+    own_work: Duration,
+    tracefs: PathBuf,
+    dir: PathBuf,
+}
+
+/// Writes the slice's begin and end.
+struct Markers(File);
+
+impl Markers {
+    fn write(&mut self, text: &str) {
+        self.0.write_all(text.as_bytes()).expect("trace_marker");
+    }
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [mode, socket] = words.as_slice()
+        && mode == "--serve"
+    {
+        return serve(Path::new(socket));
+    }
+    let arguments = parse(&words);
+    let path = CAUSES.iter().find(|(name, _)| *name == arguments.cause).expect("a known cause").1;
+    let marker = arguments.tracefs.join("trace_marker");
+    let mut markers = Markers(OpenOptions::new().write(true).open(marker).expect("trace_marker"));
+    let ns = plant(&arguments, &mut markers);
+    println!("{}", serde_json::json!({ "cause": arguments.cause, "path": path, "ns": ns.as_nanos() as u64 }));
+}
+
+fn parse(words: &[String]) -> Arguments {
+    let [cause, ms, rest @ ..] = words else { panic!("usage: planted_cause CAUSE MILLISECONDS") };
+    let millis =
+        |text: &String| Duration::from_micros((text.parse::<f64>().expect("milliseconds") * 1e3) as u64);
+    let mut arguments = Arguments {
+        cause: cause.clone(),
+        planted: millis(ms),
+        own_work: Duration::from_millis(5),
+        tracefs: "/sys/kernel/tracing".into(),
+        dir: std::env::temp_dir(),
+    };
+    for pair in rest.chunks(2) {
+        let [name, value] = pair else { panic!("{pair:?} lacks a value") };
+        match name.as_str() {
+            "--tracefs" => arguments.tracefs = value.into(),
+            "--dir" => arguments.dir = value.into(),
+            "--own-work" => arguments.own_work = millis(value),
+            other => panic!("unknown option {other}"),
+        }
+    }
+    arguments
+}
+
+/// Runs the slice. Returns the size of the planted cause.
+fn plant(arguments: &Arguments, markers: &mut Markers) -> Duration {
+    let planted = arguments.planted;
+    let slice = |prepared: &mut dyn FnMut() -> Duration, markers: &mut Markers| {
+        let pid = std::process::id();
+        markers.write(&format!("B|{pid}|planted"));
+        compute(arguments.own_work / 2);
+        let ns = prepared();
+        compute(arguments.own_work / 2);
+        markers.write(&format!("E|{pid}"));
+        ns
+    };
+    match arguments.cause.as_str() {
+        "none" => slice(&mut || Duration::ZERO, markers),
+        "more_work" => {
+            slice(&mut || timed(|| compute(planted)), markers);
+            planted
+        }
+        "sleep" => slice(&mut || timed(|| thread::sleep(planted)), markers),
+        "disk" => {
+            let file = ColdFile::new(&arguments.dir);
+            slice(&mut || file.read_for(planted), markers)
+        }
+        "lock_computing" => {
+            with_holder(markers, &slice, move |_| compute(planted));
+            planted
+        }
+        "lock_sleeping" => with_holder(markers, &slice, move |_| thread::sleep(planted)),
+        "lock_reading" => {
+            let file = ColdFile::new(&arguments.dir);
+            let read = move |_| {
+                file.read_for(planted);
+            };
+            with_holder(markers, &slice, read)
+        }
+        "lock_chain" => lock_chain(markers, &slice, planted),
+        "server" => ask_server(arguments, markers, &slice, false),
+        "server_busy" => ask_server(arguments, markers, &slice, true),
+        "hogs" => {
+            let _hogs = Hogs::on_cpu_of_this_thread(2);
+            slice(&mut || beside_cpu_time(|| compute(planted / 2)), markers)
+        }
+        "quota" => {
+            let _group = Group::new("cpu", &[("cpu.cfs_period_us", "20000"), ("cpu.cfs_quota_us", "5000")]);
+            slice(&mut || beside_cpu_time(|| compute(planted / 4)), markers)
+        }
+        "reclaim" => reclaim(arguments, markers, &slice),
+        "inversion" => inversion(markers, &slice, planted),
+        other => panic!("{other} cannot be planted"),
+    }
+}
+
+type Slice<'a> = dyn Fn(&mut dyn FnMut() -> Duration, &mut Markers) -> Duration + 'a;
+
+/// The slice waits for a lock that the thread `holder` has while it does `work`.
+fn with_holder(markers: &mut Markers, slice: &Slice<'_>, work: impl Fn(usize) + Send + 'static) -> Duration {
+    let lock = Arc::new(Mutex::new(()));
+    let (holds, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let holder = {
+        let (lock, holds, go) = (Arc::clone(&lock), Arc::clone(&holds), Arc::clone(&go));
+        named("holder", move || {
+            let held = lock.lock().expect("the lock");
+            holds.wait();
+            go.wait();
+            work(0);
+            drop(held);
+        })
+    };
+    holds.wait();
+    let ns = slice(
+        &mut || {
+            go.wait();
+            timed(|| drop(lock.lock().expect("the lock")))
+        },
+        markers,
+    );
+    holder.join().expect("the holder");
+    ns
+}
+
+/// The slice waits for a lock whose holder waits for another one, whose holder computes.
+fn lock_chain(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Duration {
+    let inner = Arc::new(Mutex::new(()));
+    let holds = Arc::new(Barrier::new(2));
+    let go = Arc::new(Barrier::new(2));
+    let last = {
+        let (inner, holds, go) = (Arc::clone(&inner), Arc::clone(&holds), Arc::clone(&go));
+        named("last_holder", move || {
+            let held = inner.lock().expect("the inner lock");
+            holds.wait();
+            go.wait();
+            compute(planted);
+            drop(held);
+        })
+    };
+    holds.wait();
+    with_holder(markers, slice, move |_| {
+        go.wait();
+        drop(inner.lock().expect("the inner lock"));
+    });
+    last.join().expect("the last holder");
+    planted
+}
+
+/// A holder of low priority is kept from its CPU by a hog on the same CPU.
+fn inversion(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Duration {
+    let size = Arc::new(Mutex::new(Duration::ZERO));
+    let told = Arc::clone(&size);
+    with_holder(markers, slice, move |_| {
+        let _hogs = Hogs::on_cpu_of_this_thread(3);
+        let waited = beside_cpu_time(|| compute(planted / 3));
+        *told.lock().expect("the size") = waited;
+    });
+    let ns = *size.lock().expect("the size");
+    ns
+}
+
+/// The slice asks a process of its own over a socket, which computes the answer.
+fn ask_server(arguments: &Arguments, markers: &mut Markers, slice: &Slice<'_>, is_busy: bool) -> Duration {
+    let socket = arguments.dir.join(format!("planted-{}.sock", std::process::id()));
+    let listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let program = std::env::current_exe().expect("this program");
+    let mut server = Command::new(program).arg("--serve").arg(&socket).spawn().expect("the server");
+    let (mut own, _) = listener.accept().expect("the server's connection");
+    let (mut other, _) = listener.accept().expect("the server's other connection");
+    let share = if is_busy { arguments.planted / 2 } else { arguments.planted };
+    let micros = u32::try_from(share.as_micros()).expect("a short time").to_le_bytes();
+    slice(
+        &mut || {
+            timed(|| {
+                if is_busy {
+                    // The server takes this call first.
+                    other.write_all(&micros).expect("the other call");
+                }
+                own.write_all(&micros).expect("the call");
+                own.read_exact(&mut [0; 1]).expect("the answer");
+            })
+        },
+        markers,
+    );
+    drop((own, other));
+    server.wait().expect("the server's end");
+    let _ = std::fs::remove_file(socket);
+    arguments.planted
+}
+
+/// Answers calls: computes as long as each asks for. Calls of the second connection come first.
+fn serve(socket: &Path) {
+    let mut own = UnixStream::connect(socket).expect("the socket");
+    let mut other = UnixStream::connect(socket).expect("the socket");
+    other.set_nonblocking(true).expect("the socket");
+    let mut micros = [0; 4];
+    while own.read_exact(&mut micros).is_ok() {
+        let mut before = [0; 4];
+        if other.read_exact(&mut before).is_ok() {
+            compute(Duration::from_micros(u32::from_le_bytes(before).into()));
+        }
+        compute(Duration::from_micros(u32::from_le_bytes(micros).into()));
+        own.write_all(&[1]).expect("the client");
+    }
+}
+
+/// The slice reads more of a file than its group may hold in memory, so that the kernel takes other pages of it
+/// away for each. The file has holes alone, for which no disk is asked.
+fn reclaim(arguments: &Arguments, markers: &mut Markers, slice: &Slice<'_>) -> Duration {
+    let limit: u64 = 16 << 20;
+    let _group = Group::new("memory", &[("memory.limit_in_bytes", &limit.to_string())]);
+    let file = ColdFile::of_holes(&arguments.dir);
+    let planted = arguments.planted;
+    slice(
+        &mut || {
+            timed(|| {
+                let start = Instant::now();
+                while start.elapsed() < planted {
+                    file.fill_cache();
+                }
+            })
+        },
+        markers,
+    )
+}
+
+/// A file whose pages are not in memory.
+struct ColdFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl ColdFile {
+    fn new(dir: &Path) -> ColdFile {
+        let cold = ColdFile::buffered(dir);
+        let direct = OpenOptions::new().read(true).custom_flags(nix::libc::O_DIRECT).open(&cold.path);
+        ColdFile { file: direct.expect("direct reads"), path: cold.path.clone() }.without(cold)
+    }
+
+    /// Keeps the file of `other`, whose name both have.
+    fn without(self, other: ColdFile) -> ColdFile {
+        std::mem::forget(other);
+        self
+    }
+
+    fn of_holes(dir: &Path) -> ColdFile {
+        let path = dir.join(format!("planted-{}.bin", std::process::id()));
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
+        let file = file.expect("a file");
+        file.set_len(FILE_BYTES).expect("a file of holes");
+        ColdFile { file, path }
+    }
+
+    fn buffered(dir: &Path) -> ColdFile {
+        let path = dir.join(format!("planted-{}.bin", std::process::id()));
+        let mut file = File::create(&path).expect("a file");
+        let block = vec![0x5a; 1 << 20];
+        for _ in 0..FILE_BYTES >> 20 {
+            file.write_all(&block).expect("the file");
+        }
+        file.sync_all().expect("the file on its disk");
+        let file = OpenOptions::new().read(true).write(true).open(&path).expect("the file");
+        ColdFile { file, path }
+    }
+
+    /// Reads from the disk for this long. Returns how long that took beside the CPU's time.
+    fn read_for(&self, time: Duration) -> Duration {
+        // Direct reads need memory that begins at a page.
+        let mut memory = vec![0u8; READ_BYTES + 4096];
+        let from = memory.as_ptr().align_offset(4096);
+        let start = Instant::now();
+        beside_cpu_time(|| {
+            let mut at = 0;
+            while start.elapsed() < time {
+                let block = &mut memory[from..from + READ_BYTES];
+                self.file.read_exact_at(block, at).expect("a read");
+                at = (at + READ_BYTES as u64) % FILE_BYTES;
+            }
+        })
+    }
+
+    fn fill_cache(&self) {
+        let mut block = vec![0u8; 1 << 20];
+        for at in 0..FILE_BYTES >> 20 {
+            let _ = self.file.read_at(&mut block, at << 20);
+        }
+    }
+}
+
+impl Drop for ColdFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Threads of other processes that take the CPU of this thread.
+struct Hogs(Vec<Child>);
+
+impl Hogs {
+    fn on_cpu_of_this_thread(count: usize) -> Hogs {
+        let cpu = nix::sched::sched_getcpu().expect("this CPU");
+        let mut set = CpuSet::new();
+        set.set(cpu).expect("a CPU");
+        sched_setaffinity(Pid::from_raw(0), &set).expect("to stay on this CPU");
+        let hog = |_| {
+            let mut hog = Command::new("sh");
+            // The affinity is inherited.
+            hog.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().expect("a hog")
+        };
+        let hogs = Hogs((0..count).map(hog).collect());
+        thread::sleep(Duration::from_millis(20));
+        hogs
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            let _ = hog.kill();
+            let _ = hog.wait();
+        }
+    }
+}
+
+/// A control group that this process is in (version 1 of cgroups).
+struct Group {
+    dir: PathBuf,
+    parent: PathBuf,
+}
+
+impl Group {
+    fn new(controller: &str, settings: &[(&str, &str)]) -> Group {
+        let parent = Path::new("/sys/fs/cgroup").join(controller);
+        let dir = parent.join(format!("planted-{}", std::process::id()));
+        std::fs::create_dir(&dir).expect("a control group");
+        for (name, value) in settings {
+            std::fs::write(dir.join(name), value).expect("a setting of the control group");
+        }
+        std::fs::write(dir.join("cgroup.procs"), std::process::id().to_string()).expect("to join the group");
+        Group { dir, parent }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::write(self.parent.join("cgroup.procs"), std::process::id().to_string());
+        let _ = std::fs::remove_dir(&self.dir);
+    }
+}
+
+fn named(name: &str, work: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
+    thread::Builder::new().name(name.to_owned()).spawn(work).expect("a thread")
+}
+
+fn timed(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("the thread's CPU time");
+    Duration::from(time)
+}
+
+/// How much longer the work took than the CPU had it.
+fn beside_cpu_time(work: impl FnOnce()) -> Duration {
+    let (start, cpu) = (Instant::now(), cpu_time());
+    work();
+    start.elapsed().saturating_sub(cpu_time().saturating_sub(cpu))
+}
+
+/// Computes until the thread has had the CPU for this long: what other programs do meanwhile is not planted.
+fn compute(time: Duration) {
+    let start = cpu_time();
+    while cpu_time().saturating_sub(start) < time {
+        std::hint::spin_loop();
+    }
+}
