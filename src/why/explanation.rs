@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::cause::{Cause, Hop};
+use super::circumstances::Circumstance;
 use super::model::Model;
 use super::spans::SpanAsked;
 use super::walk::{Split, SubjectId, Walk};
@@ -46,12 +47,15 @@ pub(crate) struct Explanation {
     pub duration: u64,
     /// Largest first.
     pub causes: Vec<CausePart>,
+    /// What else went on during a launch.
+    pub circumstances: Vec<Circumstance>,
 }
 
 impl Model {
     /// Why the span took as long as it did.
     pub(crate) fn explain(&self, span: &SpanAsked) -> Explanation {
-        let mut walk = Walk::new(self);
+        let new_thread = span.launched.filter(|(_, is_cold)| *is_cold).map(|(tid, _)| tid);
+        let mut walk = Walk::new(self, new_thread);
         let mut from = span.begin;
         for (tid, until) in &span.threads {
             let until = (*until).clamp(from, span.end.max(from));
@@ -67,6 +71,7 @@ impl Model {
             begin: span.begin,
             duration: span.duration(),
             causes,
+            circumstances: span.launched.map_or(Vec::new(), |(tid, _)| self.circumstances(tid, span)),
         }
     }
 
@@ -148,6 +153,7 @@ pub(crate) struct ExplanationJson<'a> {
     begin_ns: u64,
     duration_ns: u64,
     causes: Vec<CauseJson<'a>>,
+    circumstances: &'a [Circumstance],
 }
 
 #[derive(Debug, Serialize)]
@@ -192,6 +198,7 @@ impl<'a> ExplanationJson<'a> {
             begin_ns: explanation.begin,
             duration_ns: explanation.duration,
             causes: explanation.causes.iter().map(cause).collect(),
+            circumstances: &explanation.circumstances,
         }
     }
 }

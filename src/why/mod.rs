@@ -6,6 +6,7 @@
 
 mod against;
 mod cause;
+mod circumstances;
 mod collect;
 mod explanation;
 mod model;

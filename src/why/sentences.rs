@@ -61,6 +61,12 @@ pub(crate) fn lines(explanation: &Explanation, limit: usize) -> Vec<String> {
         if explanation.detail.is_empty() { String::new() } else { format!(" ({})", explanation.detail) };
     let mut lines = vec![format!("{}: {}{detail}", explanation.what, ms(explanation.duration))];
     lines.extend(cause_lines(&explanation.causes, explanation.duration, limit));
+    let also =
+        explanation.circumstances.iter().map(|one| format!("{} ({}, {})", one.words, one.count, ms(one.ns)));
+    let also: Vec<String> = also.collect();
+    if !also.is_empty() {
+        lines.push(format!("meanwhile: {}", also.join(", ")));
+    }
     lines
 }
 

@@ -1,7 +1,7 @@
 //! The spans that can be asked about: launches, frames, slices, calls of methods, and stretches of a thread.
 
 use super::model::{Model, Slices};
-use crate::measure::{Frame, Launch};
+use crate::measure::{Frame, Launch, LaunchType};
 
 /// What is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,13 +38,15 @@ pub(crate) struct SpanAsked {
     pub end: u64,
     /// The thread whose time counts up to a moment; the last one up to the end.
     pub threads: Vec<(i32, u64)>,
+    /// The app's main thread, where the span is a launch, and whether its process came to be in it.
+    pub launched: Option<(i32, bool)>,
     /// What more is known: time to initial display, and how late a frame was.
     pub detail: String,
 }
 
 impl SpanAsked {
     fn of_thread(what: String, tid: i32, begin: u64, end: u64) -> SpanAsked {
-        SpanAsked { what, begin, end, threads: vec![(tid, end)], detail: String::new() }
+        SpanAsked { what, begin, end, threads: vec![(tid, end)], launched: None, detail: String::new() }
     }
 
     /// How long the span is, ns.
@@ -172,7 +174,7 @@ impl Model {
             _ => String::new(),
         };
         let what = format!("frame{number} of {}", frame.package);
-        SpanAsked { what, begin: frame.begin, end: frame.end, threads, detail }
+        SpanAsked { what, begin: frame.begin, end: frame.end, threads, launched: None, detail }
     }
 
     /// All slices or calls of a name; where none is called exactly so, those whose name contains it.
@@ -269,6 +271,7 @@ fn launch_span(launch: &Launch) -> SpanAsked {
         begin: launch.begin,
         end: launch.end,
         threads: vec![(tid, launch.end)],
+        launched: launch.main_tid.map(|tid| (tid, launch.launch_type == Some(LaunchType::Cold))),
         detail: [ttid, ttfd].into_iter().flatten().collect::<Vec<_>>().join(", "),
     }
 }

@@ -1,1 +1,325 @@
+//! Causes of constructed timelines, of which everything is known.
 
+use super::model::Model;
+use super::spans::SpanAsked;
+use super::*;
+use crate::formats::{Order, ftrace_text};
+use crate::tracks::TrackBuilder;
+
+const MAIN: i32 = 100;
+const WORKER: i32 = 101;
+const SERVER: i32 = 200;
+const IDLE: i32 = 0;
+
+/// Lines of a text trace. Times are µs.
+#[derive(Default)]
+struct Lines(Vec<(u64, String)>);
+
+fn name(tid: i32) -> String {
+    match tid {
+        IDLE => "<idle>".into(),
+        MAIN => "main".into(),
+        WORKER => "worker".into(),
+        SERVER => "server".into(),
+        other => format!("t{other}"),
+    }
+}
+
+fn process(tid: i32) -> i32 {
+    tid / 100 * 100
+}
+
+impl Lines {
+    fn add(&mut self, us: u64, cpu: u32, tid: i32, flags: &str, event: &str) -> &mut Lines {
+        let (secs, micros) = (us / 1_000_000, us % 1_000_000);
+        let tgid = match tid {
+            IDLE => "-----".to_owned(),
+            tid => format!("{:5}", process(tid)),
+        };
+        let line = format!("{}-{tid} ({tgid}) [{cpu:03}] {flags} {secs}.{micros:06}: {event}\n", name(tid));
+        self.0.push((us, line));
+        self
+    }
+
+    /// `left` leaves the CPU in this state, and `entered` gets it.
+    fn switch(&mut self, us: u64, cpu: u32, left: i32, state: &str, entered: i32) -> &mut Lines {
+        let (from, to) =
+            (name(left).replace("<idle>", "swapper"), name(entered).replace("<idle>", "swapper"));
+        let event = format!(
+            "sched_switch: prev_comm={from} prev_pid={left} prev_prio=120 prev_state={state} ==> next_comm={to} next_pid={entered} next_prio=120"
+        );
+        self.add(us, cpu, left, "d..2", &event)
+    }
+
+    fn waking(&mut self, us: u64, cpu: u32, waker: i32, woken: i32) -> &mut Lines {
+        self.wake(us, cpu, waker, woken, "d..2", "sched_waking")
+    }
+
+    /// A wake-up while a hard interrupt is served.
+    fn waking_by_interrupt(&mut self, us: u64, cpu: u32, woken: i32) -> &mut Lines {
+        self.wake(us, cpu, IDLE, woken, "d.h2", "sched_waking")
+    }
+
+    fn wake(&mut self, us: u64, cpu: u32, waker: i32, woken: i32, flags: &str, event: &str) -> &mut Lines {
+        let event = format!("{event}: comm={} pid={woken} prio=120 target_cpu={cpu:03}", name(woken));
+        self.add(us, cpu, waker, flags, &event)
+    }
+
+    fn marker(&mut self, us: u64, cpu: u32, tid: i32, text: &str) -> &mut Lines {
+        self.add(us, cpu, tid, "....", &format!("tracing_mark_write: {text}"))
+    }
+
+    fn slice(&mut self, us: std::ops::Range<u64>, cpu: u32, tid: i32, name: &str) -> &mut Lines {
+        let pid = process(tid);
+        self.marker(us.start, cpu, tid, &format!("B|{pid}|{name}"));
+        self.marker(us.end, cpu, tid, &format!("E|{pid}"))
+    }
+
+    fn model(&mut self) -> Model {
+        self.0.sort_by_key(|(us, _)| *us);
+        let text: String = self.0.iter().map(|(_, line)| line.as_str()).collect();
+        let mut builder = TrackBuilder::new(Collector::default());
+        let text = format!("# tracer: nop\n#\n{text}");
+        let report = ftrace_text::read(text.as_bytes(), Order::Time, &mut builder).unwrap();
+        assert_eq!(report.damage, [], "{text}");
+        let summary = crate::timeline::MergeSummary::new(crate::clock::Clock::Boottime, Vec::new(), report);
+        crate::timeline::TimelineSink::finish(&mut builder, &summary).unwrap();
+        std::mem::take(builder.sink()).into_model()
+    }
+
+    /// The parts of the slice `work`: path, subject, µs.
+    fn causes(&mut self) -> Vec<(String, String, u64)> {
+        let model = self.model();
+        let spans = model.spans(&Question::Slice("work".into())).unwrap();
+        let [span] = spans.as_slice() else { panic!("{spans:?}") };
+        let explained = model.explain(span);
+        assert_eq!(explained.causes.iter().map(|part| part.ns).sum::<u64>(), explained.duration);
+        let path = |part: &explanation::CausePart| {
+            let hops = part.path.iter().map(|hop| format!("{} {}", hop.cause.name(), hop.thread));
+            hops.collect::<Vec<_>>().join(" > ")
+        };
+        explained.causes.iter().map(|part| (path(part), part.subject.clone(), part.ns / 1000)).collect()
+    }
+}
+
+fn row(path: &str, subject: &str, us: u64) -> (String, String, u64) {
+    (path.to_owned(), subject.to_owned(), us)
+}
+
+#[test]
+fn a_wait_is_followed_to_the_thread_that_ended_it() {
+    let mut lines = Lines::default();
+    lines.switch(500, 0, IDLE, "R", MAIN).switch(500, 1, IDLE, "R", WORKER);
+    lines.slice(1000..10_000, 0, MAIN, "work");
+    // main waits for worker, which computes, reads from the disk, and computes again.
+    lines.switch(2000, 0, MAIN, "S", IDLE);
+    lines.switch(3000, 1, WORKER, "D", IDLE);
+    lines.waking_by_interrupt(7000, 1, WORKER).switch(7100, 1, IDLE, "R", WORKER);
+    lines.waking(8000, 1, WORKER, MAIN).switch(8200, 0, IDLE, "R", MAIN);
+    assert_eq!(
+        lines.causes(),
+        [
+            row("lock main > disk worker", "", 4000),
+            row("running main", "work", 2800),
+            row("lock main > running worker", "", 1900),
+            row("runnable main", "the CPU left its idle state", 200),
+            row("lock main > runnable worker", "the CPU left its idle state", 100),
+        ]
+    );
+}
+
+#[test]
+fn a_chain_over_processes_ends_at_whoever_computed() {
+    let mut lines = Lines::default();
+    lines.switch(500, 0, IDLE, "R", MAIN).slice(1000..9000, 0, MAIN, "work");
+    lines.waking(1900, 0, MAIN, WORKER);
+    lines.switch(2000, 0, MAIN, "S", WORKER).waking(2900, 0, WORKER, SERVER);
+    lines.switch(3000, 0, WORKER, "S", SERVER).waking(7000, 0, SERVER, WORKER);
+    lines.switch(7000, 0, SERVER, "S", WORKER).waking(8000, 0, WORKER, MAIN);
+    lines.switch(8000, 0, WORKER, "S", MAIN);
+    let causes = lines.causes();
+    assert_eq!(causes[0], row("lock main > ipc worker > running server", "", 4000));
+    assert!(causes.contains(&row("lock main > running worker", "", 2000)), "{causes:?}");
+}
+
+#[test]
+fn a_thread_that_is_ready_names_who_ran_instead() {
+    let mut lines = Lines::default();
+    lines.switch(500, 0, IDLE, "R", MAIN).slice(1000..20_000, 0, MAIN, "work");
+    lines.switch(2000, 0, MAIN, "R+", SERVER).switch(6000, 0, SERVER, "R", MAIN);
+    // Ready for long, and the CPU idles: throttled.
+    lines.switch(7000, 0, MAIN, "R", IDLE).switch(17_000, 0, IDLE, "R", MAIN);
+    let causes = lines.causes();
+    assert_eq!(causes[0], row("throttled main", "", 10_000));
+    assert_eq!(causes[2], row("runnable main", "server", 4000));
+}
+
+#[test]
+fn a_slow_clock_costs_what_the_fastest_one_would_have_saved() {
+    let mut lines = Lines::default();
+    let frequency = |khz: u32, cpu: u32| format!("cpu_frequency: state={khz} cpu_id={cpu}");
+    lines.add(100, 0, IDLE, "....", &frequency(2_000_000, 0));
+    lines.switch(500, 0, IDLE, "R", MAIN).slice(1000..5000, 0, MAIN, "work");
+    lines.add(2000, 0, MAIN, "....", &frequency(500_000, 0));
+    assert_eq!(lines.causes(), [row("slow_cpu main", "", 2250), row("running main", "work", 1750)]);
+}
+
+#[test]
+fn markers_tell_waits_and_work_of_art() {
+    let mut lines = Lines::default();
+    lines.switch(500, 0, IDLE, "R", MAIN).switch(500, 1, IDLE, "R", WORKER);
+    lines.slice(1000..9000, 0, MAIN, "work");
+    lines.slice(1500..2000, 0, MAIN, "VerifyClass com.example.Feed");
+    lines.slice(2500..6500, 0, MAIN, "GC: Wait For Completion Alloc");
+    lines.switch(3000, 0, MAIN, "S", IDLE).slice(2600..5900, 1, WORKER, "young concurrent copying GC");
+    lines.waking(6000, 1, WORKER, MAIN).switch(6000, 0, IDLE, "R", MAIN);
+    let causes = lines.causes();
+    assert!(causes.contains(&row("class_loading main", "VerifyClass com.example.Feed", 500)), "{causes:?}");
+    assert!(causes.contains(&row("gc main > gc worker", "young concurrent copying GC", 2900)), "{causes:?}");
+    assert!(causes.contains(&row("gc main", "GC: Wait For Completion Alloc", 1000)), "{causes:?}");
+}
+
+#[test]
+fn a_wake_up_before_the_thread_has_left_its_cpu_counts() {
+    let mut lines = Lines::default();
+    lines.switch(500, 0, IDLE, "R", MAIN).switch(500, 1, IDLE, "R", WORKER);
+    lines.slice(1000..9000, 0, MAIN, "work");
+    // The worker wakes main, which is about to sleep; the kernel writes sched_wakeup where somebody else runs.
+    lines.waking(1990, 1, WORKER, MAIN).switch(2000, 0, MAIN, "S", SERVER);
+    lines.wake(3000, 0, SERVER, MAIN, "d..2", "sched_wakeup").switch(3000, 0, SERVER, "S", MAIN);
+    let causes = lines.causes();
+    assert!(causes.contains(&row("lock main > running worker", "", 1000)), "{causes:?}");
+}
+
+#[test]
+fn a_new_thread_is_followed_to_its_maker() {
+    let mut lines = Lines::default();
+    lines.switch(500, 0, IDLE, "R", SERVER);
+    let fork = format!("task_newtask: pid={MAIN} comm=main clone_flags=1200011 oom_score_adj=0");
+    lines
+        .add(3000, 0, SERVER, "....", &fork)
+        .switch(3500, 0, SERVER, "S", MAIN)
+        .switch(5000, 0, MAIN, "S", IDLE);
+    let model = lines.model();
+    let spans = model.spans(&Question::Stretch { thread: "main".into(), from: None, to: None }).unwrap();
+    let explained = model.explain(&spans[0]);
+    let first = &explained.causes[0];
+    let path: Vec<_> = first.path.iter().map(|hop| (hop.cause.name(), hop.tid)).collect();
+    assert_eq!((path.as_slice(), first.ns), (&[("start", MAIN), ("running", SERVER)][..], 2_500_000));
+}
+
+#[test]
+fn nothing_is_explained_where_events_are_missing() {
+    let mut model = {
+        let mut lines = Lines::default();
+        lines.switch(500, 0, IDLE, "R", MAIN).slice(1000..9000, 0, MAIN, "work");
+        lines.model()
+    };
+    model.losses = vec![(2_000_000, 5_000_000)];
+    let spans = model.spans(&Question::Slice("work".into())).unwrap();
+    let explained = model.explain(&spans[0]);
+    let parts: Vec<_> = explained.causes.iter().map(|part| (part.path[0].cause.name(), part.ns)).collect();
+    assert_eq!(parts, [("running", 5_000_000), ("not_recorded", 3_000_000)]);
+}
+
+#[test]
+fn without_scheduling_nothing_is_said_but_that() {
+    let mut lines = Lines::default();
+    lines.slice(1000..9000, 0, MAIN, "work");
+    assert_eq!(lines.causes(), [row("not_recorded main", "scheduling of the thread", 8000)]);
+    assert_eq!(lines.model().missing().len(), 1);
+}
+
+#[test]
+fn what_is_not_there_is_named_with_what_is() {
+    let mut lines = Lines::default();
+    lines.slice(1000..9000, 0, MAIN, "inflate");
+    let model = lines.model();
+    let error = model.spans(&Question::Slice("inflatte".into())).unwrap_err().to_string();
+    assert_eq!(error, "no slice is called \"inflatte\"; there is inflate");
+    assert_eq!(model.spans(&Question::LaunchNumber(2)).unwrap_err().to_string(), "the trace has 0 launches");
+}
+
+#[test]
+fn two_sets_differ_by_their_causes() {
+    let of = |sleep: u64| {
+        let mut lines = Lines::default();
+        lines.switch(500, 0, IDLE, "R", MAIN).slice(1000..3000 + sleep, 0, MAIN, "work");
+        lines.switch(2000, 0, MAIN, "S", IDLE).waking_by_interrupt(2000 + sleep, 0, MAIN);
+        lines.switch(2000 + sleep, 0, IDLE, "R", MAIN);
+        let model = lines.model();
+        let spans = model.spans(&Question::Slice("work".into())).unwrap();
+        vec![model.explain(&spans[0])]
+    };
+    let change = difference(&of(5000), &of(1000));
+    assert_eq!((change.delta_ns, change.causes[0].delta_ns), (4_000_000.0, 4_000_000.0));
+    assert_eq!(change.causes[0].path, "sleep: main");
+    assert_eq!(change.causes.iter().map(|cause| cause.delta_ns).sum::<f64>(), change.delta_ns);
+    assert!(change.lines(1)[1].contains("sleep: main"), "{:?}", change.lines(1));
+}
+
+/// Numbers that look random, and are the same in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// Whatever the events are, in whatever order threads wake each other and at whatever equal times: the parts
+/// of a span share no moment, and add up to it.
+#[test]
+fn parts_are_disjoint_and_cover_the_span() {
+    for seed in 1..=300_u64 {
+        let mut random = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut lines = Lines::default();
+        let mut on_cpu = [IDLE; 3];
+        let mut us = 100;
+        for _ in 0..200 {
+            us += random.below(4) * 50;
+            let cpu = random.below(3) as usize;
+            let tid = [IDLE, MAIN, WORKER, SERVER, 201, 300][random.below(6) as usize];
+            let state = ["S", "D", "R", "R+", "X"][random.below(5) as usize];
+            match random.below(5) {
+                0 | 1 => {
+                    lines.switch(us, cpu as u32, on_cpu[cpu], state, tid);
+                    on_cpu[cpu] = tid;
+                }
+                2 => _ = lines.waking(us, cpu as u32, on_cpu[cpu], tid.max(1)),
+                3 => _ = lines.waking_by_interrupt(us, cpu as u32, tid.max(1)),
+                _ => _ = lines.marker(us, cpu as u32, on_cpu[cpu].max(1), "B|100|x"),
+            }
+        }
+        let mut model = lines.model();
+        if seed % 3 == 0 {
+            model.losses = vec![(2_000_000, 2_400_000), (3_000_000, 3_100_000)];
+        }
+        for tid in [MAIN, WORKER, SERVER] {
+            let (first, last) = model.extent;
+            // Beyond both ends of the recording.
+            let (begin, end) = (first.saturating_sub(1000), last + 1000);
+            let span = SpanAsked {
+                what: String::new(),
+                begin,
+                end,
+                threads: vec![(tid, end)],
+                launched: None,
+                detail: String::new(),
+            };
+            let explained = model.explain(&span);
+            let mut intervals: Vec<(u64, u64)> =
+                explained.causes.iter().flat_map(|part| part.intervals.iter().copied()).collect();
+            intervals.sort_unstable();
+            assert_eq!(intervals.first().map(|first| first.0), Some(begin), "seed {seed}, thread {tid}");
+            assert_eq!(intervals.last().map(|last| last.1), Some(end), "seed {seed}, thread {tid}");
+            for pair in intervals.windows(2) {
+                assert_eq!(pair[0].1, pair[1].0, "seed {seed}, thread {tid}: {pair:?}");
+            }
+            assert_eq!(explained.causes.iter().map(|part| part.ns).sum::<u64>(), explained.duration);
+        }
+    }
+}

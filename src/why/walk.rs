@@ -81,14 +81,22 @@ struct Part {
 pub(super) struct Walk<'m> {
     model: &'m Model,
     highest_khz: Option<u32>,
+    /// A thread that came to be in the span.
+    new_thread: Option<i32>,
     split: Split,
     /// What is still to be split: not the machine's stack, which a hostile trace could exhaust.
     todo: Vec<Part>,
 }
 
 impl<'m> Walk<'m> {
-    pub fn new(model: &'m Model) -> Walk<'m> {
-        Walk { model, highest_khz: model.highest_frequency(), split: Split::default(), todo: Vec::new() }
+    pub fn new(model: &'m Model, new_thread: Option<i32>) -> Walk<'m> {
+        Walk {
+            model,
+            highest_khz: model.highest_frequency(),
+            new_thread,
+            split: Split::default(),
+            todo: Vec::new(),
+        }
     }
 
     /// The causes of what was split so far.
@@ -167,6 +175,10 @@ impl<'m> Walk<'m> {
                 self.follow(part, cause, wake.waker, part.from, end);
             }
             Some(_) => self.leaf(part, Cause::Idle, SubjectId::None, part.from, end),
+            None if self.new_thread == Some(part.tid) => {
+                let why = SubjectId::Text("whoever started it was not recorded");
+                self.leaf(part, Cause::Start, why, part.from, end);
+            }
             None => {
                 let why = SubjectId::Text("the thread's state before its first event");
                 self.leaf(part, Cause::NotRecorded, why, part.from, end);

@@ -67,7 +67,7 @@ fn found_launches(info: &Value) -> Vec<LaunchAnswer> {
     whole.map(launch).collect()
 }
 
-fn files() -> Vec<(PathBuf, Value)> {
+pub fn files() -> Vec<(PathBuf, Value)> {
     let Some(corpus) = support::corpus() else { return Vec::new() };
     let entries = std::fs::read_dir(corpus.join("launches")).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();

@@ -16,3 +16,4 @@ mod report;
 mod round_trip;
 mod texts;
 mod trace_dat;
+mod why;
