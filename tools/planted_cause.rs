@@ -1,5 +1,5 @@
-//! Makes a slice take long for one known reason, and says which, so that what `why` finds can be counted right
-//! or wrong. `scripts/why-truth` draws the reasons and their sizes.
+//! Makes a slice take long for one known reason, and says which, so that what `why` finds can be counted
+//! right or wrong. `scripts/why-truth` draws the reasons and their sizes.
 //!
 //! The slice `planted` holds some work of its own, and the planted cause. The program prints one JSON object:
 //! the cause by the names of `why --json`, as the path over threads that leads to it, and its size in ns, by
@@ -113,37 +113,28 @@ fn plant(arguments: &Arguments, markers: &mut Markers) -> Duration {
     };
     match arguments.cause.as_str() {
         "none" => slice(&mut || Duration::ZERO, markers),
-        "more_work" => {
-            slice(&mut || timed(|| compute(planted)), markers);
-            planted
-        }
+        "more_work" => slice(&mut || compute(planted), markers),
         "sleep" => slice(&mut || timed(|| thread::sleep(planted)), markers),
         "disk" => {
             let file = ColdFile::new(&arguments.dir);
             slice(&mut || file.read_for(planted), markers)
         }
-        "lock_computing" => {
-            with_holder(markers, &slice, move |_| compute(planted));
-            planted
-        }
-        "lock_sleeping" => with_holder(markers, &slice, move |_| thread::sleep(planted)),
+        "lock_computing" => with_holder(markers, &slice, move || compute(planted)),
+        "lock_sleeping" => with_holder(markers, &slice, move || timed(|| thread::sleep(planted))),
         "lock_reading" => {
             let file = ColdFile::new(&arguments.dir);
-            let read = move |_| {
-                file.read_for(planted);
-            };
-            with_holder(markers, &slice, read)
+            with_holder(markers, &slice, move || file.read_for(planted))
         }
         "lock_chain" => lock_chain(markers, &slice, planted),
         "server" => ask_server(arguments, markers, &slice, false),
         "server_busy" => ask_server(arguments, markers, &slice, true),
         "hogs" => {
             let _hogs = Hogs::on_cpu_of_this_thread(2);
-            slice(&mut || beside_cpu_time(|| compute(planted / 2)), markers)
+            slice(&mut || beside_cpu_time(|| _ = compute(planted / 2)), markers)
         }
         "quota" => {
             let _group = Group::new("cpu", &[("cpu.cfs_period_us", "20000"), ("cpu.cfs_quota_us", "5000")]);
-            slice(&mut || beside_cpu_time(|| compute(planted / 4)), markers)
+            slice(&mut || beside_cpu_time(|| _ = compute(planted / 4)), markers)
         }
         "reclaim" => reclaim(arguments, markers, &slice),
         "inversion" => inversion(markers, &slice, planted),
@@ -153,8 +144,12 @@ fn plant(arguments: &Arguments, markers: &mut Markers) -> Duration {
 
 type Slice<'a> = dyn Fn(&mut dyn FnMut() -> Duration, &mut Markers) -> Duration + 'a;
 
-/// The slice waits for a lock that the thread `holder` has while it does `work`.
-fn with_holder(markers: &mut Markers, slice: &Slice<'_>, work: impl Fn(usize) + Send + 'static) -> Duration {
+/// The slice waits for a lock that the thread `holder` has while it does `work`, which returns its size.
+fn with_holder(
+    markers: &mut Markers,
+    slice: &Slice<'_>,
+    work: impl FnOnce() -> Duration + Send + 'static,
+) -> Duration {
     let lock = Arc::new(Mutex::new(()));
     let (holds, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let holder = {
@@ -163,27 +158,24 @@ fn with_holder(markers: &mut Markers, slice: &Slice<'_>, work: impl Fn(usize) + 
             let held = lock.lock().expect("the lock");
             holds.wait();
             go.wait();
-            work(0);
+            let size = work();
             drop(held);
+            size
         })
     };
     holds.wait();
-    let ns = slice(
-        &mut || {
-            go.wait();
-            timed(|| drop(lock.lock().expect("the lock")))
-        },
-        markers,
-    );
-    holder.join().expect("the holder");
-    ns
+    let wait = &mut || {
+        go.wait();
+        timed(|| drop(lock.lock().expect("the lock")))
+    };
+    slice(wait, markers);
+    holder.join().expect("the holder")
 }
 
 /// The slice waits for a lock whose holder waits for another one, whose holder computes.
 fn lock_chain(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Duration {
     let inner = Arc::new(Mutex::new(()));
-    let holds = Arc::new(Barrier::new(2));
-    let go = Arc::new(Barrier::new(2));
+    let (holds, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let last = {
         let (inner, holds, go) = (Arc::clone(&inner), Arc::clone(&holds), Arc::clone(&go));
         named("last_holder", move || {
@@ -195,25 +187,22 @@ fn lock_chain(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Du
         })
     };
     holds.wait();
-    with_holder(markers, slice, move |_| {
+    let wait = move || {
         go.wait();
         drop(inner.lock().expect("the inner lock"));
-    });
+        planted
+    };
+    let size = with_holder(markers, slice, wait);
     last.join().expect("the last holder");
-    planted
+    size
 }
 
-/// A holder of low priority is kept from its CPU by a hog on the same CPU.
+/// Hogs on the holder's CPU keep it from running.
 fn inversion(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Duration {
-    let size = Arc::new(Mutex::new(Duration::ZERO));
-    let told = Arc::clone(&size);
-    with_holder(markers, slice, move |_| {
+    with_holder(markers, slice, move || {
         let _hogs = Hogs::on_cpu_of_this_thread(3);
-        let waited = beside_cpu_time(|| compute(planted / 3));
-        *told.lock().expect("the size") = waited;
-    });
-    let ns = *size.lock().expect("the size");
-    ns
+        beside_cpu_time(|| _ = compute(planted / 3))
+    })
 }
 
 /// The slice asks a process of its own over a socket, which computes the answer.
@@ -261,8 +250,8 @@ fn serve(socket: &Path) {
     }
 }
 
-/// The slice reads more of a file than its group may hold in memory, so that the kernel takes other pages of it
-/// away for each. The file has holes alone, for which no disk is asked.
+/// The slice reads more of a file than its group may hold in memory, so that the kernel takes other pages
+/// of it away for each. The file has holes alone, for which no disk is asked.
 fn reclaim(arguments: &Arguments, markers: &mut Markers, slice: &Slice<'_>) -> Duration {
     let limit: u64 = 16 << 20;
     let _group = Group::new("memory", &[("memory.limit_in_bytes", &limit.to_string())]);
@@ -405,7 +394,7 @@ impl Drop for Group {
     }
 }
 
-fn named(name: &str, work: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
+fn named<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> thread::JoinHandle<T> {
     thread::Builder::new().name(name.to_owned()).spawn(work).expect("a thread")
 }
 
@@ -427,10 +416,12 @@ fn beside_cpu_time(work: impl FnOnce()) -> Duration {
     start.elapsed().saturating_sub(cpu_time().saturating_sub(cpu))
 }
 
-/// Computes until the thread has had the CPU for this long: what other programs do meanwhile is not planted.
-fn compute(time: Duration) {
+/// Computes until the thread has had the CPU for this long, and returns that: what other programs do
+/// meanwhile is not planted.
+fn compute(time: Duration) -> Duration {
     let start = cpu_time();
     while cpu_time().saturating_sub(start) < time {
         std::hint::spin_loop();
     }
+    time
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::explanation::{CausePart, Explanation};
-use super::sentences;
+use super::spans;
 
 /// A cause that takes longer, or less long, in the one set than in the other. Times are ns a span.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -72,9 +72,9 @@ impl Difference {
     pub fn lines(&self, limit: usize) -> Vec<String> {
         let signed = |ns: f64| {
             let sign = if ns < 0.0 { "-" } else { "+" };
-            format!("{sign}{}", sentences::ms(ns.abs().round() as u64))
+            format!("{sign}{}", spans::ms(ns.abs().round() as u64))
         };
-        let ms = |ns: f64| sentences::ms(ns.round() as u64);
+        let ms = |ns: f64| spans::ms(ns.round() as u64);
         let spans = |count: usize| if count == 1 { "1 span".to_owned() } else { format!("{count} spans") };
         let mut lines = vec![format!(
             "{} now ({}), {} before ({}): {}",
@@ -85,7 +85,9 @@ impl Difference {
             signed(self.delta_ns)
         )];
         let mut shown = 0.0;
-        for change in self.causes.iter().take(limit) {
+        let changed: Vec<&CauseChange> =
+            self.causes.iter().filter(|change| change.delta_ns.abs() >= 1.0).collect();
+        for change in changed.iter().take(limit) {
             shown += change.delta_ns;
             let subject =
                 if change.subject.is_empty() { String::new() } else { format!(" ({})", change.subject) };
@@ -97,8 +99,8 @@ impl Difference {
                 ms(change.new_ns)
             ));
         }
-        if self.causes.len() > limit {
-            let rest = self.causes.len() - limit;
+        if changed.len() > limit {
+            let rest = changed.len() - limit;
             lines.push(format!("{:>12}  {rest} smaller changes", signed(self.delta_ns - shown)));
         }
         lines

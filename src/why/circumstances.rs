@@ -18,7 +18,8 @@ pub(crate) struct Circumstance {
     pub count: u64,
 }
 
-/// A kind of slice: its name, words, whether the main thread's slices count alone, and how the slices are called.
+/// A kind of slice: its name, words, whether the main thread's slices count alone, and how the slices are
+/// called.
 struct SliceKind {
     name: &'static str,
     words: &'static str,

@@ -1,4 +1,5 @@
-//! What the events of a timeline say about each thread and CPU, kept so that one can look back from any moment.
+//! What the events of a timeline say about each thread and CPU, kept so that one can look back from any
+//! moment.
 //!
 //! Times are ns of the timeline. A change of state holds from its time up to that of the next one.
 
@@ -248,7 +249,7 @@ impl Thread {
         let last = self.changes.last().map(|change| (change.state, change.since, change.cpu));
         let cpu = last.map_or(0, |(_, _, cpu)| cpu);
         let wake = match last {
-            Some((state, _, _)) if state == State::Running => {
+            Some((State::Running, _, _)) => {
                 self.early_wake = Some(wake);
                 return;
             }

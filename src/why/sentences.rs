@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::cause::Cause;
 use super::explanation::{CausePart, Explanation, NamedHop, sum};
+use super::spans::ms;
 
 /// Subjects that a line names.
 const SUBJECTS: usize = 3;
@@ -187,15 +188,5 @@ fn words(cause: Cause) -> &'static str {
         Cause::Start => "was not there yet",
         Cause::Unexplained => "unexplained",
         Cause::NotRecorded => "not recorded",
-    }
-}
-
-/// A time for people.
-pub(super) fn ms(ns: u64) -> String {
-    match ns {
-        0..10_000 => format!("{ns} ns"),
-        10_000..10_000_000 => format!("{:.2} ms", ns as f64 / 1e6),
-        10_000_000..10_000_000_000 => format!("{:.0} ms", ns as f64 / 1e6),
-        _ => format!("{:.1} s", ns as f64 / 1e9),
     }
 }

@@ -169,7 +169,7 @@ impl Model {
         threads.push((frame.render_tid, frame.end));
         let detail = match frame.overrun() {
             Some(overrun) if overrun > 0 => {
-                format!("{} after its deadline", super::sentences::ms(overrun.unsigned_abs()))
+                format!("{} after its deadline", ms(overrun.unsigned_abs()))
             }
             _ => String::new(),
         };
@@ -262,7 +262,6 @@ fn launch_span(launch: &Launch) -> SpanAsked {
     let launch_type =
         launch.launch_type.map_or(String::new(), |launch_type| format!(", {}", launch_type.name()));
     let cut = launch.cut.map_or(String::new(), |cut| format!(", cut at its {}", cut.name()));
-    let ms = super::sentences::ms;
     let ttid = launch.ttid.map(|ns| format!("TTID {}", ms(ns)));
     let ttfd = launch.ttfd.map(|ns| format!("TTFD {}", ms(ns)));
     let tid = launch.main_tid.unwrap_or(-1);
@@ -291,5 +290,15 @@ fn others_text(others: &[&str]) -> String {
     match others {
         [] => String::new(),
         others => format!("; there is {}", others.join(", ")),
+    }
+}
+
+/// A time for people.
+pub(super) fn ms(ns: u64) -> String {
+    match ns {
+        0..10_000 => format!("{ns} ns"),
+        10_000..10_000_000 => format!("{:.2} ms", ns as f64 / 1e6),
+        10_000_000..10_000_000_000 => format!("{:.0} ms", ns as f64 / 1e6),
+        _ => format!("{:.1} s", ns as f64 / 1e9),
     }
 }

@@ -184,7 +184,8 @@ fn a_wake_up_before_the_thread_has_left_its_cpu_counts() {
     let mut lines = Lines::default();
     lines.switch(500, 0, IDLE, "R", MAIN).switch(500, 1, IDLE, "R", WORKER);
     lines.slice(1000..9000, 0, MAIN, "work");
-    // The worker wakes main, which is about to sleep; the kernel writes sched_wakeup where somebody else runs.
+    // The worker wakes main, which is about to sleep; the kernel writes sched_wakeup where somebody else
+    // runs.
     lines.waking(1990, 1, WORKER, MAIN).switch(2000, 0, MAIN, "S", SERVER);
     lines.wake(3000, 0, SERVER, MAIN, "d..2", "sched_wakeup").switch(3000, 0, SERVER, "S", MAIN);
     let causes = lines.causes();

@@ -108,6 +108,10 @@ impl Model {
                     leaf(Cause::Ipc, Subject::Fixed("a device or the network"))
                 }
                 _ if is_idle_main => leaf(Cause::Idle, Subject::None),
+                // A device's interrupt would have been recorded.
+                (None, _) if self.cpus.values().any(|cpu| !cpu.interrupts.is_empty()) => {
+                    leaf(Cause::Sleep, Subject::Fixed("a timer"))
+                }
                 (Some(Device::Timer), _) | (None, Some(Pending::Syscall(Syscall::Futex | Syscall::Poll))) => {
                     leaf(Cause::Sleep, Subject::Fixed("a timer"))
                 }

@@ -1,8 +1,8 @@
 //! Splits the time of a span over its causes: follows each wait to the thread that ended it.
 //!
-//! The thread's own time is a cause by itself. A wait that another thread ended is split in turn over what that
-//! thread did meanwhile, clipped to the wait, through any number of threads. So each nanosecond of a span
-//! belongs to exactly one cause.
+//! The thread's own time is a cause by itself. A wait that another thread ended is split in turn over what
+//! that thread did meanwhile, clipped to the wait, through any number of threads. So each nanosecond of a
+//! span belongs to exactly one cause.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use super::waits::{Subject, WaitAt, is_kernel_worker, is_tracer, running_marker}
 
 /// How many threads a path may lead over. What lies further is unexplained.
 const MAX_HOPS: usize = 32;
-/// A thread that is ready while its CPU idles for longer than this, ns, may not run: its group is throttled. A
-/// CPU takes much less time to leave its idle state.
+/// A thread that is ready while its CPU idles for longer than this, ns, may not run: its group is
+/// throttled. A CPU takes much less time to leave its idle state.
 const THROTTLED_NS: u64 = 2_000_000;
 /// The most intervals that are kept of one cause.
 const MAX_INTERVALS: usize = 1000;
@@ -287,8 +287,8 @@ impl<'m> Walk<'m> {
         });
     }
 
-    /// The thread ran. What it would not have taken at the highest frequency is a cause of its own: the end of
-    /// each stretch of one frequency.
+    /// The thread ran. What it would not have taken at the highest frequency is a cause of its own: the end
+    /// of each stretch of one frequency.
     fn on_cpu(&mut self, part: Part, cause: Cause, subject: SubjectId, cpu: u32, from: u64, to: u64) {
         let rates = self.model.cpus.get(&cpu).map(|cpu| &cpu.frequencies).filter(|rates| !rates.is_empty());
         let Some((rates, highest)) = rates.zip(self.highest_khz.filter(|khz| *khz > 0)) else {

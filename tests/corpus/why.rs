@@ -1,5 +1,5 @@
-//! `why` on the launches of Perfetto's own tests: Perfetto's reasons for a slow start are among our causes and
-//! circumstances, and the causes of each launch add up to it.
+//! `why` on the launches of Perfetto's own tests: Perfetto's reasons for a slow start are among our causes
+//! and circumstances, and the causes of each launch add up to it.
 
 use std::path::Path;
 
@@ -73,8 +73,8 @@ fn perfettos_reasons_are_among_the_causes_and_circumstances() {
             let sum: u64 =
                 span["causes"].as_array().unwrap().iter().map(|cause| cause["ns"].as_u64().unwrap()).sum();
             assert_eq!(span["duration_ns"], sum, "{}", path.display());
-            let id = launch["startup_id"].as_str().unwrap();
-            let of_launch = reasons.iter().find(|reasons| reasons["startup_id"].to_string() == id);
+            let id: u64 = launch["startup_id"].as_str().unwrap().parse().unwrap();
+            let of_launch = reasons.iter().find(|reasons| reasons["startup_id"] == id);
             for reason in of_launch.iter().flat_map(|of_launch| of_launch["reasons"].as_array().unwrap()) {
                 let reason = reason.as_str().unwrap();
                 if reason == NOT_TOLD {

@@ -29,4 +29,5 @@ mod ring_programs;
 mod starvation;
 mod text;
 mod tracefs_fixture;
+mod why;
 mod wrap;

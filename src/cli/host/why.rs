@@ -28,8 +28,8 @@ use crate::why::{ExplanationJson, NothingAsked, Question, difference, lines, lin
 /// It needs a recording with the category sched; irq, disk, freq, binder_driver and a method trace make the
 /// causes finer. docs/why.md has the rule of each cause.
 ///
-/// Exit status: 0 explained, 1 failed or nothing of the kind is in the trace, 2 usage, 3 explained, but events
-/// were lost or an input is damaged.
+/// Exit status: 0 explained, 1 failed or nothing of the kind is in the trace, 2 usage, 3 explained, but
+/// events were lost or an input is damaged.
 #[derive(Parser)]
 pub struct WhyArgs {
     /// The files of one trace: a recording, and its method trace where there is one; - is standard input

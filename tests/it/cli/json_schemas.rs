@@ -41,6 +41,7 @@ fn what_json_prints_has_the_form_of_the_published_schemas() {
     put("before.trace", &made.trace[..made.trace.len() / 2]);
     put("cut.dat", &made.dat[..made.dat.len() / 2]);
     put("a.txt", b" a-7 (    7) [000] d..1 1.5: tracing_mark_write: I|7|x\nno line\n a-7 (    7) [000] d..1 1.6: cpu_idle: state=0 cpu_id=0\n");
+    put("why.txt", crate::cli::why::TRACE.as_bytes());
     put("notes.txt", b"no trace\n");
     fs::create_dir(dir.join("bug")).unwrap();
     put("bug/app.trace", &made.trace);
@@ -54,6 +55,8 @@ fn what_json_prints_has_the_form_of_the_published_schemas() {
         check("merge", &format!("merge --json --explain app.dat app.trace -o out.{out}"));
         check("convert", &format!("convert --json a.txt -o text.{out}.gz").replace("zip.gz", "html"));
     }
+    check("why", "why --json why.txt --slice load --against why.txt");
+    check("why", "why --json why.txt --thread worker");
     check("convert", "convert --json app.trace -o methods.html");
     check("convert", "convert --json cut.dat -o cut.csv");
     check("convert", "convert --json app.trace -o app.parquet");

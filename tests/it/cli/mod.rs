@@ -52,5 +52,6 @@ mod progress;
 mod report;
 mod trace_dat;
 mod viewers;
+mod why;
 
 mod bad_text;

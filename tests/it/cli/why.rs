@@ -1,0 +1,89 @@
+//! `why` as its user meets it: what it prints, and what it says where there is nothing to explain.
+
+use std::fs;
+use std::path::Path;
+
+use support::{Ran, run_in};
+
+/// A slice that runs, waits for a worker that sleeps, and runs again. Times are ms.
+pub const TRACE: &str = "# tracer: nop
+#
+  <idle>-0     (-----) [000] d..2 1.000000: sched_switch: prev_comm=swapper prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=main next_pid=100 next_prio=120
+  main-100     (  100) [000] .... 1.001000: tracing_mark_write: B|100|load
+  <idle>-0     (-----) [001] d..2 1.002000: sched_switch: prev_comm=swapper prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=worker next_pid=101 next_prio=120
+  main-100     (  100) [000] d..2 1.005000: sched_switch: prev_comm=main prev_pid=100 prev_prio=120 prev_state=S ==> next_comm=swapper next_pid=0 next_prio=120
+  worker-101   (  100) [001] d..2 1.006000: sched_switch: prev_comm=worker prev_pid=101 prev_prio=120 prev_state=S ==> next_comm=swapper next_pid=0 next_prio=120
+  <idle>-0     (-----) [001] d.h2 1.046000: sched_waking: comm=worker pid=101 prio=120 target_cpu=001
+  <idle>-0     (-----) [001] d..2 1.046100: sched_switch: prev_comm=swapper prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=worker next_pid=101 next_prio=120
+  worker-101   (  100) [001] d..2 1.047000: sched_waking: comm=main pid=100 prio=120 target_cpu=000
+  <idle>-0     (-----) [000] d..2 1.047200: sched_switch: prev_comm=swapper prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=main next_pid=100 next_prio=120
+  main-100     (  100) [000] .... 1.051000: tracing_mark_write: E|100
+";
+
+fn why(dir: &Path, line: &str) -> Ran {
+    fs::write(dir.join("x.txt"), TRACE).unwrap();
+    run_in(dir, &format!("why {line}").split(' ').collect::<Vec<_>>())
+}
+
+#[test]
+fn causes_are_printed_largest_first_with_a_line_for_what_is_unexplained() {
+    let dir = support::tempdir();
+    let printed = why(dir.path(), "x.txt --slice load").exited(0).stdout;
+    let expected = "\
+load on main (100): 50 ms
+       40 ms   80 %  waited for a lock or a result of \"worker\", which slept, as the program had asked: a timer or a device
+     7.80 ms   16 %  ran its own code: load (2 times)
+     1.90 ms    4 %  waited for a lock or a result of \"worker\", which ran its own code (2 times)
+     0.20 ms    0 %  was ready, but others ran on its CPU: the CPU left its idle state
+     0.10 ms    0 %  waited for a lock or a result of \"worker\", which was ready, but others ran on its CPU: the CPU left its idle state
+        0 ns    0 %  unexplained
+note: no interrupts were recorded: record the category irq to tell timers from devices
+note: no CPU frequencies were recorded: record the category freq to see slow clocks
+";
+    assert_eq!(printed, expected);
+    // Without a question: there is no launch and no frame, so it is the main thread's longest slice.
+    assert_eq!(why(dir.path(), "x.txt").exited(0).stdout, expected);
+    let short = why(dir.path(), "x.txt --limit 1").exited(0).stdout;
+    assert!(short.contains("10 ms   20 %  4 smaller causes"), "{short}");
+}
+
+#[test]
+fn what_is_not_there_is_said_with_what_is() {
+    let dir = support::tempdir();
+    for (line, status, words) in [
+        ("x.txt --slice loads", 1, "no slice is called \"loads\"; there is load"),
+        ("x.txt --launch", 1, "the trace has 0 launches"),
+        ("x.txt --launch com.example", 1, "no launch of com.example is in the trace"),
+        ("x.txt --frame", 1, "no frame of the trace was late"),
+        ("x.txt --frame 12", 1, "no frame has the number 12"),
+        ("x.txt --frame soon", 2, "--frame takes a frame's number or the word late"),
+        ("x.txt --method load", 1, "no method is called \"load\""),
+        ("x.txt --thread main --from 9s", 1, "the time ends before it begins"),
+        ("x.txt --from 9s", 2, "--thread"),
+        ("x.txt --thread nobody", 1, "no thread is called \"nobody\""),
+        ("missing.dat", 1, "missing.dat"),
+    ] {
+        let ran = why(dir.path(), line);
+        let ran = ran.exited(status);
+        assert!(ran.stderr.contains(words), "{line}: {ran}");
+    }
+}
+
+#[test]
+fn a_difference_adds_up_over_causes() {
+    let dir = support::tempdir();
+    let slower = TRACE.replace("1.051000", "1.061000");
+    fs::write(dir.path().join("new.txt"), slower).unwrap();
+    let ran = why(dir.path(), "new.txt --slice load --against x.txt --json").exited(0);
+    let said: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let against = &said["against"];
+    assert_eq!((&against["delta_ns"], &against["causes"][0]["delta_ns"]), (&10e6.into(), &10e6.into()));
+    assert_eq!(against["causes"][0]["path"], "running: main");
+    let text = why(dir.path(), "new.txt --slice load --against x.txt").exited(0).stdout;
+    assert!(
+        text.starts_with(
+            "60 ms now (1 span), 50 ms before (1 span): +10 ms\n      +10 ms  running: main (load)"
+        ),
+        "{text}"
+    );
+}
