@@ -9,10 +9,14 @@ use serde_json::{Value, json};
 use super::compare::{measure, runs_of};
 use super::comparison::{Comparison, Kind, LINES_OF_A_KIND, LaunchSpan, Run, RunSet};
 use super::convert::{ConvertError, ConvertRequest};
+use super::explain::{ExplainError, explain};
 use crate::measure::LaunchType;
 use crate::statistics::median;
 use crate::timeline::WindowRequest;
+use crate::why::{Explanation, ExplanationJson, Question, summed_lines};
 
+/// The causes that are printed of launches.
+const CAUSE_LINES: usize = 5;
 /// The methods and slices that JSON holds.
 const JSON_ROWS: usize = 100;
 /// Fewer launches than this have no outliers: too little is known of the others.
@@ -23,6 +27,8 @@ pub struct Launch {
     /// Only what lies between the launch's begin and its end, if there is a launch.
     run: Run,
     extent: Extent,
+    /// Why it took as long as it did, where a launch is marked and its main thread's scheduling was recorded.
+    explanation: Option<Explanation>,
 }
 
 /// What the total time of a launch is.
@@ -53,12 +59,16 @@ impl Launch {
         };
         let Some(((from, to), first)) = part.filter(|(from, to)| from < to).zip(summary.report.first_ts)
         else {
-            return Ok(Launch { run, extent });
+            return Ok(Launch { run, extent, explanation: None });
         };
         let window = window(from..to, first);
         let (mut run, _) = measure(ConvertRequest { window, ..request }, until)?;
         run.total_ns = to - from;
-        Ok(Launch { run, extent })
+        let explanation = match &extent {
+            Extent::Launch(_) => explanation_of_first_launch(request)?,
+            Extent::MainThread => None,
+        };
+        Ok(Launch { run, extent, explanation })
     }
 
     /// Whether the launch ended with the slice that was named.
@@ -71,6 +81,7 @@ impl Launch {
         let mut lines = vec![format!("{}: {}", self.extent.text(), ms(self.run.total_ns))];
         lines.extend(self.display_line());
         lines.extend(figures(std::slice::from_ref(self)));
+        lines.extend(why_lines(std::slice::from_ref(self)));
         lines
     }
 
@@ -104,6 +115,7 @@ impl Launch {
             "main_thread": rows(Kind::State),
             "methods": rows(Kind::Method),
             "slices": rows(Kind::Slice),
+            "why": self.explanation.as_ref().map(ExplanationJson::of),
         })
     }
 }
@@ -177,6 +189,7 @@ impl LaunchSet {
             lines.push(format!("  outliers: {}", outliers.join(", ")));
         }
         lines.extend(figures(&self.launches));
+        lines.extend(why_lines(&self.launches));
         lines
     }
 
@@ -310,6 +323,28 @@ fn figures(launches: &[Launch]) -> Vec<String> {
     lines
 }
 
+/// Why the first launch in the inputs took as long as it did; `None` where nothing of that was recorded.
+fn explanation_of_first_launch(request: ConvertRequest<'_>) -> Result<Option<Explanation>, ConvertError> {
+    match explain(request, &Question::LaunchNumber(1)) {
+        Ok(explained) => Ok(explained.explanations.into_iter().next().filter(Explanation::is_known)),
+        Err(ExplainError::Convert(error)) => Err(error),
+        Err(ExplainError::Nothing(_)) => Ok(None),
+    }
+}
+
+/// The largest causes of the launches, of all together where there are several.
+fn why_lines(launches: &[Launch]) -> Vec<String> {
+    let explained: Vec<Explanation> =
+        launches.iter().filter_map(|launch| launch.explanation.clone()).collect();
+    let Some(mut lines) = summed_lines(&explained, CAUSE_LINES) else { return Vec::new() };
+    let title = match explained.len() {
+        1 => "  why it took so long (`tracebridge why` says more):".to_owned(),
+        several => format!("  why they took so long, all {several} together (`tracebridge why` says more):"),
+    };
+    lines.insert(0, title);
+    lines
+}
+
 fn ms(ns: u64) -> String {
     format!("{:.3} ms", ns as f64 / 1e6)
 }
@@ -334,7 +369,7 @@ mod tests {
             ttid: Some(9_000_000),
             ttfd: None,
         };
-        Launch { run, extent: Extent::Launch(span) }
+        Launch { run, extent: Extent::Launch(span), explanation: None }
     }
 
     #[test]

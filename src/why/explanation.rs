@@ -51,6 +51,14 @@ pub(crate) struct Explanation {
     pub circumstances: Vec<Circumstance>,
 }
 
+impl Explanation {
+    /// Whether the recording tells anything about the span.
+    pub fn is_known(&self) -> bool {
+        let is_known = |part: &CausePart| part.path.last().is_some_and(|hop| hop.cause != Cause::NotRecorded);
+        self.causes.iter().any(is_known)
+    }
+}
+
 impl Model {
     /// Why the span took as long as it did.
     pub(crate) fn explain(&self, span: &SpanAsked) -> Explanation {

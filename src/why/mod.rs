@@ -21,5 +21,5 @@ mod walk;
 pub(crate) use self::against::difference;
 pub(crate) use self::collect::Collector;
 pub(crate) use self::explanation::{Explanation, ExplanationJson};
-pub(crate) use self::sentences::{lines, lines_of_several};
+pub(crate) use self::sentences::{lines, lines_of_several, summed_lines};
 pub(crate) use self::spans::{NothingAsked, Question};

@@ -95,6 +95,12 @@ pub(crate) fn lines_of_several(explanations: &[Explanation], limit: usize) -> Ve
     lines
 }
 
+/// The causes of several spans together; `None` without spans.
+pub(crate) fn summed_lines(explanations: &[Explanation], limit: usize) -> Option<Vec<String>> {
+    let total: u64 = explanations.iter().map(|one| one.duration).sum();
+    (!explanations.is_empty()).then(|| cause_lines(&sum(explanations), total, limit))
+}
+
 /// A line for each of the largest causes, one for the rest, and one for what is unexplained or not recorded.
 fn cause_lines(causes: &[CausePart], duration: u64, limit: usize) -> Vec<String> {
     let mut by_path: BTreeMap<Vec<(Cause, &str, &str)>, Line<'_>> = BTreeMap::new();
