@@ -27,6 +27,7 @@ impl Judgement {
             "candidate": side(1),
             "tested_together": self.tested,
             "conditions": conditions,
+            "grown": self.grown,
             "notes": self.notes,
             "lossy": self.is_lossy(),
         })

@@ -8,6 +8,7 @@ use super::error::GateError;
 use super::selection::Selection;
 use crate::export::run_times::{Figure, RunTimes};
 use crate::statistics::{RankTest, Shift, holm, median, tested_together};
+use crate::why::Difference;
 
 /// The gate closes wrongly in at most this share of comparisons of unchanged sets, whatever the number of
 /// measures.
@@ -15,6 +16,8 @@ pub const LEVEL: f64 = 0.005;
 
 /// The runs that are named where some of a side lack something.
 const NAMED_RUNS: usize = 3;
+/// The most changes of causes that a report of the gate shows.
+const GROWN_LINES: usize = 5;
 
 /// One side of the gate.
 #[derive(Debug, Clone, Default)]
@@ -103,9 +106,16 @@ pub struct Judgement {
     pub tested: usize,
     /// Sentences about runs that lack something.
     pub notes: Vec<String>,
+    /// What grew in the launches, where the gate is closed and that is known.
+    pub(crate) grown: Option<Difference>,
 }
 
 impl Judgement {
+    /// What grew most in the launches, in lines; empty where that is not known.
+    pub fn grown_lines(&self) -> Vec<String> {
+        self.grown.as_ref().map_or(Vec::new(), |grown| grown.lines(GROWN_LINES))
+    }
+
     /// Whether runs lack something, or are left out.
     pub fn is_lossy(&self) -> bool {
         !self.notes.is_empty()
@@ -188,6 +198,7 @@ pub fn judge(selection: &Selection<'_>, sides: [Side; 2]) -> Result<Judgement, G
         conditions,
         tested,
         notes,
+        grown: None,
     })
 }
 

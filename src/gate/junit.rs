@@ -43,7 +43,8 @@ impl Judgement {
                 text += &format!("<testcase classname=\"{class}\" name=\"{name}\">{result}</testcase>\n");
             }
         }
-        let notes = cells::sides(self).into_iter().chain(self.notes.iter().cloned());
+        let notes =
+            cells::sides(self).into_iter().chain(self.notes.iter().cloned()).chain(self.grown_lines());
         let notes: Vec<String> = notes.chain([cells::outcome(self)]).map(|note| escape(&note)).collect();
         text += &format!("<system-out>{}</system-out>\n</testsuite>\n</testsuites>\n", notes.join("\n"));
         text

@@ -23,6 +23,13 @@ impl Judgement {
                 text += &format!("\n… and {more} more.\n");
             }
         }
+        let grown = self.grown_lines();
+        if !grown.is_empty() {
+            text += "\n**What grew in the launches**\n\n";
+        }
+        for line in grown {
+            text += &format!("- {}\n", escape(line.trim_start()));
+        }
         if self.tested > 1 {
             text += &format!(
                 "\n{} measures were tested together: p is corrected for that (Holm).\n",

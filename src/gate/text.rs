@@ -31,6 +31,11 @@ impl Judgement {
                 lines.push(format!("  … and {more} more (--json has all)"));
             }
         }
+        let grown = self.grown_lines();
+        if !grown.is_empty() {
+            lines.extend([String::new(), "what grew in the launches".to_owned()]);
+            lines.extend(grown.iter().map(|line| format!("  {}", printable(line))));
+        }
         lines.push(String::new());
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         if self.tested > 1 {

@@ -129,6 +129,11 @@ pub(crate) trait TrackSink {
     fn wake(&mut self, event: &Event<'_>, kind: &EventType, woken: i32) {
         let _ = (event, kind, woken);
     }
+    /// Whether the states of threads, the times on CPUs and the arrows are wanted. A sink that follows
+    /// [`TrackSink::switch`] and [`TrackSink::wake`] itself has no use for them.
+    fn wants_states(&self) -> bool {
+        true
+    }
     /// A thread gets a CPU.
     fn run_begin(&mut self, tid: i32, ts: u64) {
         let _ = (tid, ts);

@@ -37,6 +37,9 @@ impl<S: TrackSink> TrackBuilder<S> {
         }
         let left_state = event.int(kind, prev[2]).unwrap_or(0).cast_unsigned();
         self.sink.switch(&CpuSwitch { ts, cpu, left, left_state, entered });
+        if !self.sink.wants_states() {
+            return Ok(());
+        }
         let prio = event.int(kind, next[2]).unwrap_or(0);
         if let Some(task) = self.cpus.insert(cpu, RunningTask { tid: entered, since: ts, prio }) {
             self.end_on_cpu(cpu, &task, Span { start: task.since, end: ts, open: false })?;
@@ -65,6 +68,9 @@ impl<S: TrackSink> TrackBuilder<S> {
         let tid = event.int(kind, pid).unwrap_or(-1) as i32;
         self.tasks.threads.learn(tid, None, event.text(kind, comm));
         self.sink.wake(event, kind, tid);
+        if !self.sink.wants_states() {
+            return Ok(());
+        }
         let is_runnable = |open: &OpenState| matches!(open.state, RUNNING | RUNNABLE | PREEMPTED);
         if tid <= 0 || self.states.get(&tid).is_some_and(is_runnable) {
             return Ok(());

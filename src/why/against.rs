@@ -75,7 +75,8 @@ impl Difference {
             format!("{sign}{}", spans::ms(ns.abs().round() as u64))
         };
         let ms = |ns: f64| spans::ms(ns.round() as u64);
-        let spans = |count: usize| if count == 1 { "1 span".to_owned() } else { format!("{count} spans") };
+        let spans =
+            |count: usize| if count == 1 { "1 span".to_owned() } else { format!("mean of {count} spans") };
         let mut lines = vec![format!(
             "{} now ({}), {} before ({}): {}",
             ms(self.new_ns),

@@ -150,7 +150,7 @@ impl TrackSink for Collector {
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         self.saw(ts);
         self.finder.begin(at, ts, name);
-        let name = self.model.names.number(&String::from_utf8_lossy(name));
+        let name = self.model.names.number_of_bytes(name);
         self.thread(at.tid).slices.begin(ts, name);
         Ok(())
     }
@@ -210,6 +210,10 @@ impl TrackSink for Collector {
         if woken > 0 {
             self.thread(woken).wakes(wake, kind.name == "sched_wakeup");
         }
+    }
+
+    fn wants_states(&self) -> bool {
+        false
     }
 
     fn on_cpu(&mut self, _: &Tasks, _: u32, _: Task, _: Span, _: i64) -> io::Result<()> {

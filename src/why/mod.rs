@@ -18,7 +18,7 @@ mod tests;
 mod waits;
 mod walk;
 
-pub(crate) use self::against::difference;
+pub(crate) use self::against::{Difference, difference};
 pub(crate) use self::collect::Collector;
 pub(crate) use self::explanation::{Explanation, ExplanationJson};
 pub(crate) use self::sentences::{lines, lines_of_several, summed_lines};

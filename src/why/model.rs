@@ -22,6 +22,14 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// The number of a text; bytes that are not UTF-8 are replaced.
+    pub fn number_of_bytes(&mut self, bytes: &[u8]) -> NameId {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.number(text),
+            Err(_) => self.number(&String::from_utf8_lossy(bytes)),
+        }
+    }
+
     pub fn number(&mut self, text: &str) -> NameId {
         if let Some(number) = self.numbers.get(text) {
             return *number;
@@ -91,13 +99,31 @@ pub(super) struct Wake {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StateChange {
     pub since: u64,
+    /// Of a runnable thread the number of its wake-up in [`Thread::wakes`], of one that waits uninterruptibly
+    /// that of its reason in [`Model::reasons`]. There are millions of changes: they are kept small.
+    link: u32,
+    cpu: u16,
     pub state: State,
+}
+
+impl StateChange {
+    fn new(since: u64, state: State, cpu: u32) -> StateChange {
+        StateChange { since, link: NONE, cpu: u16::try_from(cpu).unwrap_or(u16::MAX), state }
+    }
+
     /// Where the thread runs, or ran last.
-    pub cpu: u32,
-    /// The number of the wake-up with which the state begins, in [`Thread::wakes`].
-    wake: u32,
-    /// Why the thread waits, as `sched_blocked_reason` says: the number in [`Model::reasons`].
-    reason: u32,
+    pub fn cpu(&self) -> u32 {
+        self.cpu.into()
+    }
+}
+
+/// A [`Wake`] without its time, which is that of the change.
+#[derive(Debug, Clone, Copy)]
+struct StoredWake {
+    waker: i32,
+    cpu: u16,
+    from_interrupt: bool,
+    is_new: bool,
 }
 
 /// The number of nothing, in [`StateChange`] and [`Slice`].
@@ -218,7 +244,7 @@ pub(super) struct Mark {
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     pub changes: Vec<StateChange>,
-    pub wakes: Vec<Wake>,
+    wakes: Vec<StoredWake>,
     /// A wake-up of the running thread: it counts if the thread was about to wait.
     early_wake: Option<Wake>,
     pub slices: Slices,
@@ -232,7 +258,7 @@ impl Thread {
     /// The thread gets `cpu`.
     pub fn runs(&mut self, ts: u64, cpu: u32) {
         self.early_wake = None;
-        self.changes.push(StateChange { since: ts, state: State::Running, cpu, wake: NONE, reason: NONE });
+        self.changes.push(StateChange::new(ts, State::Running, cpu));
     }
 
     /// The thread leaves `cpu`. Where that is the first event of it, it has run until now.
@@ -240,13 +266,13 @@ impl Thread {
         if self.changes.is_empty() && ts > first_ts {
             self.runs(first_ts, cpu);
         }
-        self.changes.push(StateChange { since: ts, state, cpu, wake: NONE, reason: NONE });
+        self.changes.push(StateChange::new(ts, state, cpu));
     }
 
     /// The thread is woken. `is_late` tells that the event may come from where the thread will run, and not
     /// from its waker: `sched_wakeup`.
     pub fn wakes(&mut self, wake: Wake, is_late: bool) {
-        let last = self.changes.last().map(|change| (change.state, change.since, change.cpu));
+        let last = self.changes.last().map(|change| (change.state, change.since, change.cpu()));
         let cpu = last.map_or(0, |(_, _, cpu)| cpu);
         let wake = match last {
             Some((State::Running, _, _)) => {
@@ -260,28 +286,29 @@ impl Thread {
             }
             _ => wake,
         };
-        let number = self.wakes.len() as u32;
-        self.wakes.push(wake);
-        self.changes.push(StateChange {
-            since: wake.ts,
-            state: State::Runnable,
-            cpu,
-            wake: number,
-            reason: NONE,
+        let link = self.wakes.len() as u32;
+        self.wakes.push(StoredWake {
+            waker: wake.waker,
+            cpu: u16::try_from(wake.cpu).unwrap_or(u16::MAX),
+            from_interrupt: wake.from_interrupt,
+            is_new: wake.is_new,
         });
+        self.changes.push(StateChange { link, ..StateChange::new(wake.ts, State::Runnable, cpu) });
     }
 
     /// The thread's last uninterruptible wait had this reason.
     pub fn was_blocked(&mut self, reason: u32) {
         let recent = self.changes.iter_mut().rev().take(3);
         if let Some(wait) = recent.into_iter().find(|change| change.state == State::Uninterruptible) {
-            wait.reason = reason;
+            wait.link = reason;
         }
     }
 
     /// The wake-up with which a state began.
-    pub fn wake(&self, change: &StateChange) -> Option<&Wake> {
-        self.wakes.get(change.wake as usize)
+    pub fn wake(&self, change: &StateChange) -> Option<Wake> {
+        let stored = self.wakes.get(change.link as usize).filter(|_| change.state == State::Runnable)?;
+        let StoredWake { waker, cpu, from_interrupt, is_new } = *stored;
+        Some(Wake { ts: change.since, waker, cpu: cpu.into(), from_interrupt, is_new })
     }
 
     /// The number of the change that holds at `ts`.
@@ -369,7 +396,8 @@ pub(crate) struct Model {
 
 impl Model {
     pub(super) fn reason(&self, change: &StateChange) -> Option<BlockedReason> {
-        self.reasons.get(change.reason as usize).copied()
+        let reason = self.reasons.get(change.link as usize).copied();
+        reason.filter(|_| change.state == State::Uninterruptible)
     }
 
     /// The highest frequency of any CPU in the timeline, kHz.

@@ -34,7 +34,7 @@ pub(super) struct WaitAt<'m> {
     pub thread: &'m Thread,
     pub start: u64,
     pub change: &'m StateChange,
-    pub wake: Option<&'m Wake>,
+    pub wake: Option<Wake>,
 }
 
 /// Marks further before a wait than this many say nothing about it.
@@ -44,7 +44,7 @@ impl Model {
     /// For what the thread waits.
     pub(super) fn wait<'m>(&'m self, at: &WaitAt<'m>) -> Wait<'m> {
         let leaf = |cause, subject| Wait { cause, subject, follow: None };
-        let Some(wake) = at.wake else {
+        let Some(wake) = &at.wake else {
             return match at.change.state {
                 State::Gone => leaf(Cause::Idle, Subject::Fixed("the thread has ended")),
                 _ => leaf(Cause::NotRecorded, Subject::Fixed("the wake-up that ended the wait")),

@@ -146,10 +146,11 @@ impl<'m> Walk<'m> {
                 continue;
             }
             match change.state {
-                State::Running => self.running(part, thread, change.cpu, begin, end),
+                State::Running => self.running(part, thread, change.cpu(), begin, end),
                 State::Runnable | State::Preempted => {
-                    let cpu =
-                        next.filter(|next| next.state == State::Running).map_or(change.cpu, |next| next.cpu);
+                    let cpu = next
+                        .filter(|next| next.state == State::Running)
+                        .map_or(change.cpu(), |next| next.cpu());
                     self.runnable(part, cpu, begin, end);
                 }
                 _ => {
@@ -170,7 +171,7 @@ impl<'m> Walk<'m> {
         let Some(first) = thread.changes.first().filter(|first| first.since > part.from) else { return };
         let end = first.since.min(part.to);
         match thread.wake(first) {
-            Some(wake) if !self.model.is_device(wake) => {
+            Some(wake) if !self.model.is_device(&wake) => {
                 let cause = if wake.is_new { Cause::Start } else { Cause::Lock };
                 self.follow(part, cause, wake.waker, part.from, end);
             }

@@ -14,6 +14,7 @@ use crate::cli::Exit;
 use crate::cli::exit::UsageError;
 use crate::console::say;
 use crate::dataset;
+use crate::export::explain::grown;
 use crate::export::run_times::{RunTimes, Wanted};
 use crate::gate::{Condition, Outcome, Selection, Side, judge};
 use crate::output_file::{OutputFile, Readers, check_distinct};
@@ -85,8 +86,18 @@ pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
     let baseline = read(&args.baseline, &args.baseline_tag, "--baseline-tag", &args.memory, &mut selection)?;
     let candidate =
         read(&args.candidate, &args.candidate_tag, "--candidate-tag", &args.memory, &mut selection)?;
+    let mut judgement = judge(&selection, [baseline, candidate])?;
+    let of_files = args.baseline.iter().chain(&args.candidate).all(|path| !dataset::is_dataset(path));
+    if judgement.outcome() == Outcome::Closed && of_files {
+        let files = |paths: &[PathBuf]| {
+            Ok::<_, anyhow::Error>(
+                paths.iter().map(|path| files_in(path)).collect::<Result<Vec<_>, _>>()?.concat(),
+            )
+        };
+        let (new, old) = (files(&args.candidate)?, files(&args.baseline)?);
+        judgement.grown = grown(&new, &old, args.memory.limit()).map_err(conversion_error)?;
+    }
     drop(bar);
-    let judgement = judge(&selection, [baseline, candidate])?;
     let texts = [judgement.to_markdown(), judgement.to_junit()];
     for (report, text) in [markdown, junit].into_iter().zip(&texts) {
         report.map_or(Ok(()), |report| report.write(text))?;

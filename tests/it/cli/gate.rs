@@ -120,7 +120,15 @@ fn a_slower_candidate_closes_the_gate_and_every_report_says_so() {
     let junit = fs::read_to_string(dir.join("gate.xml")).unwrap();
     assert!(junit.contains("failures=\"1\"") && junit.contains("<failure message="), "{junit}");
 
+    // A third of each launch is a wait that no event ends, and the rest runs: both are longer by a tenth.
+    assert!(markdown.contains("**What grew in the launches**"), "{markdown}");
+    assert!(junit.contains("running: com.example") && told.contains("what grew in the launches"), "{junit}");
+
     let value = json(dir, &condition);
+    let grown = value["grown"]["causes"].as_array().unwrap();
+    let sum: f64 = grown.iter().map(|cause| cause["delta_ns"].as_f64().unwrap()).sum();
+    let delta = value["grown"]["delta_ns"].as_f64().unwrap();
+    assert!(delta > 30e6 && (sum - delta).abs() < 1.0, "{value}");
     let measure = &value["conditions"][0]["measures"][0];
     assert_eq!((&value["outcome"], &measure["verdict"]), (&"closed".into(), &"closes".into()), "{value}");
     let percent = measure["change_percent"].as_f64().unwrap();
