@@ -2,37 +2,15 @@
 
 use std::collections::HashMap;
 
+use super::app_names::fit;
 use super::frame::Frame;
 use super::frame_join::UiFrames;
 use super::launch::LaunchType;
 use super::launch_marks::{LaunchMarks, Step, StepKind};
 use crate::tracks::Tasks;
 
-/// The kernel cuts the name of a thread to so many characters, and Android cuts them from its begin.
-const COMM_LEN: usize = 15;
 /// The most steps that are examined for one launch. So a hostile recording cannot take all time.
 const MAX_EXAMINED: usize = 10_000;
-/// Names of processes that have not got their app's name yet.
-const UNNAMED: [&str; 9] =
-    ["", "<...>", "main", "zygote", "zygote64", "usap32", "usap64", "app_process64", "<pre-initialized>"];
-
-/// How well the name of a process fits a package; the better the larger. `None` if the process is of another
-/// app.
-fn fit(package: &str, name: &str) -> Option<u8> {
-    if name == package {
-        return Some(4);
-    }
-    if UNNAMED.contains(&name) {
-        return Some(0);
-    }
-    let rest = name.strip_prefix(package);
-    let is_cut = name.len() == COMM_LEN && (package.ends_with(name) || package.starts_with(name));
-    if is_cut || rest.is_some_and(|rest| rest.starts_with(':')) {
-        return Some(3);
-    }
-    rest.map(|_| 1)
-}
-
 /// The processes of a timeline, and what marks of launches and frames they have.
 pub(super) struct Apps<'a> {
     tasks: &'a Tasks,

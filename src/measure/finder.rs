@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
+use super::app_names::AppNames;
 use super::apps::Apps;
 use super::frame::Frame;
 use super::frame_join::FrameJoin;
@@ -29,6 +30,8 @@ pub(crate) struct Measured {
     pub cancelled: Vec<Cancelled>,
     /// In the order of their begins.
     pub frames: Vec<Frame>,
+    /// The names of the apps of both.
+    pub names: AppNames,
     /// Marks of launches and frames that were left out because there are too many.
     pub left_out: u64,
 }
@@ -154,7 +157,7 @@ impl Finder {
         let Finder { sdk, marks, frames, .. } = self;
         let left_out = [marks.left_out, frames.left_out, frames.timeline.left_out];
         let left_out = left_out.into_iter().fold(0, u64::saturating_add);
-        let (frames, ui_frames) = frames.finish(tasks);
+        let (mut frames, ui_frames) = frames.finish(tasks);
         let apps = Apps::new(tasks, &marks, &frames, &ui_frames);
         let rule = rules::choose(&marks, sdk);
         let Found { mut launches, cancelled } = rules::find(rule, &marks, &apps, extent);
@@ -164,7 +167,17 @@ impl Finder {
         launches.sort_by(|a, b| (a.begin, a.end, &a.package).cmp(&(b.begin, b.end, &b.package)));
         mark_overlaps(&mut launches);
         drop(apps);
-        Measured { launches, cancelled, frames, left_out }
+        let names = AppNames::of(tasks, &launches);
+        for frame in &mut frames {
+            frame.package = names.name(tasks, frame.pid).into_owned();
+        }
+        // A launch that is found by the app's own markers is named by the process alone.
+        for launch in &mut launches {
+            if let Some(pid) = launch.pid.filter(|pid| tasks.process_name(*pid) == launch.package) {
+                launch.package = names.name(tasks, pid).into_owned();
+            }
+        }
+        Measured { launches, cancelled, frames, names, left_out }
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Frame {
     /// The frame's number, which is that of its VSYNC (from Android 12 on).
     pub id: Option<i64>,
     pub pid: i32,
-    /// The process's name; empty where the recording does not name it.
+    /// The app's name by its process; empty where the recording does not name it.
     pub package: String,
     /// The surface that the frame is for, where FrameTimeline names it.
     pub layer: Option<String>,

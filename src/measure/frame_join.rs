@@ -81,7 +81,7 @@ impl FrameJoin {
         Self::push(&mut self.drawn, &mut self.left_out, part);
     }
 
-    /// The frames that both threads did, in the order of their begins.
+    /// The frames that both threads did, in the order of their begins; without the names of their apps.
     pub fn finish(mut self, tasks: &Tasks) -> (Vec<Frame>, UiFrames) {
         let process = |part: &Part| tasks.threads.tgid(part.tid).unwrap_or(part.tid);
         self.ui.sort_by_key(|part| part.begin);
@@ -94,7 +94,6 @@ impl FrameJoin {
         frames.extend(joined_by_order(&self, &process));
         for frame in &mut frames {
             self.timeline.complete(frame);
-            frame.package = tasks.process_name(frame.pid).into_owned();
         }
         frames.sort_by_key(|frame| (frame.begin, frame.pid, frame.id));
         (frames, ui_frames)

@@ -5,6 +5,7 @@
 //! `stdlib/android/startup/*.sql` and `stdlib/android/frames/*.sql`, which read markers of AOSP's
 //! `ActivityMetricsLogger`, `Choreographer` and `CanvasContext`. All times are ns of the timeline.
 
+mod app_names;
 mod apps;
 mod finder;
 mod frame;
@@ -20,6 +21,7 @@ mod tests;
 mod timeline_frames;
 mod vsync;
 
+pub(crate) use self::app_names::AppNames;
 pub(crate) use self::finder::{Finder, FinderSink, Measured};
 pub(crate) use self::frame::{Deadline, Frame};
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::tracks::TrackBuilder;
 const SERVER: i32 = 10;
 const APP: i32 = 20;
 const OTHER: i32 = 30;
+const FEED: i32 = 40;
 /// The RenderThread of each app has this id more than its process.
 const RENDER: i32 = 1;
 
@@ -22,6 +23,7 @@ fn name_of(pid: i32) -> &'static str {
         SERVER => "system_server",
         APP => "com.example",
         OTHER => "com.other",
+        FEED => "om.example.feed",
         _ => "worker",
     }
 }
@@ -422,4 +424,18 @@ fn what_is_kept_does_not_grow_with_other_markers() {
     }
     let kept = finder.kept();
     assert!(kept <= 500, "{kept}");
+}
+
+#[test]
+fn launches_and_frames_of_an_app_have_one_name_where_the_kernel_cut_it() {
+    // The comm of the process is the last 15 characters of the package, which the system server names.
+    let mut timeline = Timeline::default();
+    timeline.begin(100, "launchingActivity#1").end(200, "launchingActivity#1");
+    timeline.instant(210, "launchingActivity#1:completed-cold:com.example.feed");
+    timeline.cold(FEED, 110).frame(FEED, [150, 160, 170], " 7").frame(FEED, [250, 260, 270], " 8");
+    let measured = timeline.measured();
+    assert_eq!(name_of(FEED).len(), 15);
+    let launches: Vec<&str> = measured.launches.iter().map(|launch| launch.package.as_str()).collect();
+    let frames: Vec<&str> = measured.frames.iter().map(|frame| frame.package.as_str()).collect();
+    assert_eq!((launches, frames), (vec!["com.example.feed"], vec!["com.example.feed"; 2]));
 }

@@ -112,9 +112,9 @@ impl Collector {
         self.method_threads[index] = Some((thread.clone(), self.tracks.add_calls(owner)));
     }
 
-    /// A process's own name, or that of its main thread; empty where neither is known.
+    /// The name of a process's app, as launches and frames have it; empty where nothing names it.
     pub fn process_name(&self, pid: i32) -> String {
-        let name = self.tasks.process_name(pid);
+        let name = self.measured.names.name(&self.tasks, pid);
         match self.main_comms.get(&pid) {
             Some(comm) if name == "main" => comm.clone(),
             _ => name.into_owned(),
