@@ -7,7 +7,8 @@ use std::path::Path;
 
 use super::error::DatasetError;
 use super::place::{Part, Place};
-use crate::export::run_times::{Figure, RunTimes, Wanted, frame_times, measured_state};
+use crate::export::run_times::{Figure, RunTimes, Wanted, measured_state};
+use crate::measure::FrameFigures;
 use crate::tables::{Cell, Rows, TableFile, TableId};
 
 /// The times of the traces of a dataset that have all of these tags, by day and part.
@@ -197,19 +198,18 @@ fn add_frames(
     runs: &mut PartRuns,
     wanted: &mut Wanted<'_>,
 ) -> Result<(), DatasetError> {
-    let mut times: HashMap<String, Vec<u64>> = HashMap::new();
-    for_each(part, TableId::Frame, &["trace_id", "pid", "duration_cpu_ns"], |row| {
+    let mut frames: HashMap<String, FrameFigures> = HashMap::new();
+    for_each(part, TableId::Frame, &["trace_id", "pid", "duration_cpu_ns", "overrun_ns"], |row| {
         let id = row.text("trace_id");
         let launched = launches.get(id).and_then(|launch| launch.utid);
         let is_of_app = launched.is_none_or(|utid| row.int("pid") == Some(utid));
         if is_of_app && let Some(ns) = row.int("duration_cpu_ns").and_then(|ns| u64::try_from(ns).ok()) {
-            times.entry(id.to_owned()).or_default().push(ns);
+            frames.entry(id.to_owned()).or_default().add(ns, row.int("overrun_ns"));
         }
     })?;
-    for (id, times) in times {
-        let Some(run) = runs.runs.get_mut(&id) else { continue };
-        for (name, ns) in frame_times(&times) {
-            run.add(Figure::Frame, &name, ns, wanted);
+    for (id, frames) in frames {
+        if let Some(run) = runs.runs.get_mut(&id) {
+            run.add_frames(&frames, wanted);
         }
     }
     Ok(())

@@ -9,10 +9,10 @@ use super::comparison::{Kind, state_name};
 use super::convert::{ConvertError, ConvertRequest};
 use super::launches::window;
 use crate::formats::unpack_budget::UnpackLimit;
-use crate::measure::{PERCENTILES, percentile};
+use crate::measure::FrameFigures;
 use crate::text::file_name;
 
-/// What is measured of a run. Times are sums over the run, in ns.
+/// What is measured of a run. Times are sums over the run, in ns; all but those of frames are 0 or more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
     /// From the begin of the launch of an app to its end.
@@ -22,8 +22,9 @@ pub enum Figure {
     /// From the begin of the launch to the end of the drawing of the first frame that is complete, as the app
     /// says.
     Ttfd,
-    /// A percentile of androidx's `frameDurationCpuMs` over the frames of the launched app, else of all apps:
-    /// `cpu.p95`.
+    /// Of the frames of the launched app, else of all apps: a percentile of androidx's `frameDurationCpuMs`
+    /// (`cpu.p95`) and `frameOverrunMs` (`overrun.p95`), which is negative where frames are early, and
+    /// `janky`, the share of late ones.
     Frame,
     /// A slice of the main thread that lies in no other one, with all that is in it.
     Stage,
@@ -57,8 +58,8 @@ pub struct RunTimes {
     pub launch_type: Option<String>,
     /// What the run has any of, whether it is wanted or not. A slice that such a run lacks took no time.
     pub measured: BTreeSet<Figure>,
-    /// The wanted times, by name, ns. That of the launch has no name.
-    pub times: BTreeMap<(Figure, String), u64>,
+    /// The wanted times, by name, ns; a share in parts of `measure::WHOLE_SHARE`. The time of the launch has no name.
+    pub times: BTreeMap<(Figure, String), i64>,
     /// Whether events were lost, or an input is damaged.
     pub is_lossy: bool,
 }
@@ -68,7 +69,18 @@ impl RunTimes {
     pub fn add(&mut self, figure: Figure, name: &str, ns: u64, wanted: &mut Wanted<'_>) {
         self.measured.insert(figure);
         if wanted.figures.contains(&figure) && (wanted.is_wanted)(figure, name) {
-            *self.times.entry((figure, name.to_owned())).or_default() += ns;
+            let sum = self.times.entry((figure, name.to_owned())).or_default();
+            *sum = sum.saturating_add(i64::try_from(ns).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Adds what of the frames of the run is wanted.
+    pub(crate) fn add_frames(&mut self, frames: &FrameFigures, wanted: &mut Wanted<'_>) {
+        for (name, value) in frames.figures() {
+            self.measured.insert(Figure::Frame);
+            if wanted.figures.contains(&Figure::Frame) && (wanted.is_wanted)(Figure::Frame, &name) {
+                self.times.insert((Figure::Frame, name), value);
+            }
         }
     }
 
@@ -106,9 +118,7 @@ impl RunTimes {
             ..RunTimes::default()
         };
         let launch = whole.launch.clone().filter(|span| span.from < span.to);
-        for (name, ns) in frame_times(&whole.frames_cpu_ns) {
-            run.add(Figure::Frame, &name, ns, wanted);
-        }
+        run.add_frames(&whole.frames, wanted);
         let mut part = None;
         if let Some(span) = launch {
             run.launch_extent = Some([span.begins_with, span.ends_with].map(str::to_owned));
@@ -137,17 +147,6 @@ impl RunTimes {
         }
         Ok(run)
     }
-}
-
-/// The percentiles of the times of frames, ns, by their names in conditions: `cpu.p95`.
-pub fn frame_times(frames_cpu_ns: &[u64]) -> Vec<(String, u64)> {
-    let mut sorted: Vec<i64> = frames_cpu_ns.iter().filter_map(|ns| i64::try_from(*ns).ok()).collect();
-    if sorted.is_empty() {
-        return Vec::new();
-    }
-    sorted.sort_unstable();
-    let of = |percent: &u8| (format!("cpu.p{percent}"), percentile(&sorted, *percent) as u64);
-    PERCENTILES.iter().map(of).collect()
 }
 
 impl From<Kind> for Figure {

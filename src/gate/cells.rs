@@ -1,7 +1,8 @@
 //! A judgement in words and figures for people: what the text, Markdown and JUnit outputs share.
 
-use super::condition::{Limit, Size};
+use super::condition::{Limit, Size, Unit};
 use super::judge::{JudgedCondition, JudgedMeasure, Judgement, Outcome, Verdict};
+use crate::measure::WHOLE_SHARE;
 
 /// The rows of a condition that people read, beside those that close the gate. JSON and JUnit have all.
 const ROWS: usize = 12;
@@ -18,8 +19,8 @@ pub(super) fn cells(condition: &JudgedCondition, measure: &JudgedMeasure) -> [St
     let interval = change.interval.map(|ends| ends.map(|ns| size(condition, measure, ns)).join(" to "));
     [
         measure.name.clone(),
-        if *old_runs > 0 { ms(*old as f64) } else { "-".into() },
-        if *new_runs > 0 { ms(*new as f64) } else { "-".into() },
+        if *old_runs > 0 { value(measure.unit, *old as f64) } else { "-".into() },
+        if *new_runs > 0 { value(measure.unit, *new as f64) } else { "-".into() },
         if old_runs.min(new_runs) > &0 { size(condition, measure, change.estimate) } else { "-".into() },
         interval.unwrap_or_else(|| "-".into()),
         measure.p_adjusted.or(measure.p).map_or("-".into(), p_value),
@@ -29,16 +30,26 @@ pub(super) fn cells(condition: &JudgedCondition, measure: &JudgedMeasure) -> [St
 }
 
 /// A change in the unit of the condition: of percent where the baseline takes any time.
-fn size(condition: &JudgedCondition, measure: &JudgedMeasure, ns: f64) -> String {
+fn size(condition: &JudgedCondition, measure: &JudgedMeasure, change: f64) -> String {
     let (Limit::Slower(size) | Limit::Faster(size)) = condition.condition.limit;
-    match (size, measure.percent(ns)) {
+    match (size, measure.percent(change)) {
         (Size::Percent(_), Some(percent)) => format!("{percent:+.1} %"),
-        _ => format!("{:+.3} ms", ns / 1e6),
+        _ if measure.unit == Unit::Share => format!("{:+.2} pp", points(change)),
+        _ => format!("{:+.3} ms", change / 1e6),
     }
 }
 
-fn ms(ns: f64) -> String {
-    format!("{:.3} ms", ns / 1e6)
+/// A measured value.
+fn value(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Share => format!("{:.2} %", points(value)),
+        Unit::Time | Unit::Overrun => format!("{:.3} ms", value / 1e6),
+    }
+}
+
+/// A share in percent.
+fn points(share: f64) -> f64 {
+    share * 100.0 / WHOLE_SHARE as f64
 }
 
 fn p_value(p: f64) -> String {

@@ -1,6 +1,7 @@
 //! The conditions of a gate: `launch.total > +5%`.
 
 use crate::export::run_times::Figure;
+use crate::measure::{JANKY, PERCENTILES, WHOLE_SHARE};
 use crate::text::is_whole_pattern;
 
 /// A condition under which the gate closes.
@@ -34,14 +35,55 @@ pub enum Size {
     Percent(f64),
     /// Nanoseconds.
     Ns(f64),
+    /// Percentage points of a share.
+    Points(f64),
 }
 
 impl Size {
-    /// The size in ns, where the baseline's median is `baseline` ns.
-    pub fn in_ns(self, baseline: f64) -> f64 {
+    /// The size in the unit of the measure, whose median in the baseline is `baseline`.
+    pub fn of(self, baseline: f64) -> f64 {
         match self {
             Size::Percent(percent) => baseline * percent / 100.0,
             Size::Ns(ns) => ns,
+            Size::Points(points) => points * WHOLE_SHARE as f64 / 100.0,
+        }
+    }
+}
+
+/// What the numbers of a measure are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A length of time, ns.
+    Time,
+    /// A time after a deadline, ns: negative before it. A percentage of it means nothing.
+    Overrun,
+    /// Parts of [`WHOLE_SHARE`].
+    Share,
+}
+
+impl Unit {
+    /// That of what has this name.
+    pub fn of(figure: Figure, name: &str) -> Unit {
+        match figure {
+            Figure::Frame if name == JANKY => Unit::Share,
+            Figure::Frame if name.starts_with("overrun.") => Unit::Overrun,
+            _ => Unit::Time,
+        }
+    }
+
+    /// Why a change of a measure cannot have this size; `None` if it can.
+    fn refusal(self, size: Size) -> Option<&'static str> {
+        match (self, size) {
+            (Unit::Overrun, Size::Percent(_)) => Some(
+                "an overrun counts from a deadline, so that a part of it means nothing: give s, ms, us or ns",
+            ),
+            (Unit::Share, Size::Ns(_)) => {
+                Some("it is a share: give % of the baseline or pp, percentage points")
+            }
+            (Unit::Time | Unit::Overrun, Size::Points(_)) => {
+                Some("it is a time: pp is for frame.janky alone")
+            }
+            _ => None,
         }
     }
 }
@@ -86,7 +128,7 @@ impl Condition {
         let measure_at = operator - text[..operator].trim_start().len();
         let (measure, launch_type) = split_type(measure);
         let Some((figure, name)) = figure_of(measure) else {
-            let known = "launch.total, launch.ttid, launch.ttfd, stage.NAME, slice.NAME, method.NAME, state.NAME or frame.cpu.pNN";
+            let known = "launch.total, launch.ttid, launch.ttfd, stage.NAME, slice.NAME, method.NAME, state.NAME, frame.cpu.pNN, frame.overrun.pNN or frame.janky";
             return error(measure_at, format!("{measure:?} is no measure: it is {known}"));
         };
         let change = text[operator + 1..].trim();
@@ -98,9 +140,12 @@ impl Condition {
             return error(change_at, what);
         };
         let Some(size) = size_of(size.trim_start()) else {
-            let what = format!("{size:?} is no size of a change: it is a number with %, s, ms, us or ns");
+            let what = format!("{size:?} is no size of a change: it is a number with %, s, ms, us, ns or pp");
             return error(change_at + 1, what);
         };
+        if let Some(refusal) = Unit::of(figure, name).refusal(size) {
+            return error(change_at + 1, format!("{measure}: {refusal}"));
+        }
         let limit = if is_slower { Limit::Slower(size) } else { Limit::Faster(size) };
         let launch_type = launch_type.map(str::to_owned);
         Ok(Condition { text: text.trim().to_owned(), figure, name: name.to_owned(), launch_type, limit })
@@ -140,7 +185,17 @@ fn figure_of(measure: &str) -> Option<(Figure, &str)> {
         return Some((*figure, ""));
     }
     let named = |(prefix, figure): &(&str, Figure)| Some((*figure, measure.strip_prefix(*prefix)?));
-    NAMED.iter().find_map(named).filter(|(_, name)| !name.is_empty())
+    let known = |(figure, name): &(Figure, &str)| *figure != Figure::Frame || is_of_frames(name);
+    NAMED.iter().find_map(named).filter(|(_, name)| !name.is_empty()).filter(known)
+}
+
+/// Whether frames have a figure of this name: those of the percentiles that androidx gives, and patterns.
+fn is_of_frames(name: &str) -> bool {
+    let mut figures = vec![JANKY.to_owned()];
+    for kind in ["cpu", "overrun"] {
+        figures.extend(PERCENTILES.iter().map(|percent| format!("{kind}.p{percent}")));
+    }
+    figures.iter().any(|figure| is_whole_pattern(name, figure))
 }
 
 fn size_of(text: &str) -> Option<Size> {
@@ -149,6 +204,7 @@ fn size_of(text: &str) -> Option<Size> {
     let number: f64 = number.parse().ok().filter(|number: &f64| number.is_finite())?;
     let unit_ns = match unit.trim_start() {
         "%" => return Some(Size::Percent(number)),
+        "pp" => return Some(Size::Points(number)),
         "s" => 1e9,
         "ms" => 1e6,
         "us" | "µs" => 1e3,
@@ -188,6 +244,11 @@ mod tests {
         );
         assert_eq!(parsed("stage.launch.total > + 0%"), (Figure::Stage, "launch.total".into(), slower(0.0)));
         assert_eq!(parsed("state.I/O > +1s").2, Limit::Slower(Size::Ns(1e9)));
+        let overrun = (Figure::Frame, "overrun.p99".into(), Limit::Slower(Size::Ns(4e6)));
+        assert_eq!(parsed("frame.overrun.p99 > +4ms"), overrun);
+        let janky = (Figure::Frame, "janky".into(), Limit::Slower(Size::Points(2.5)));
+        assert_eq!(parsed("frame.janky > +2.5pp"), janky);
+        assert_eq!(parsed("frame.janky > +50%").2, slower(50.0));
     }
 
     #[test]
@@ -207,6 +268,11 @@ mod tests {
             ("launch.total > +1.2.3%", 17, "is no size"),
             ("launch.total > +5", 17, "is no size"),
             ("launch.total > +1e3%", 17, "is no size"),
+            ("launch.total > +1pp", 17, "pp is for frame.janky alone"),
+            ("frame.janky > +1ms", 16, "it is a share"),
+            ("frame.overrun.p95 > +5%", 22, "counts from a deadline"),
+            ("frame.jank > +5%", 1, "is no measure"),
+            ("frame.cpu.p42 > +5%", 1, "is no measure"),
         ] {
             let error = Condition::parse(text).unwrap_err();
             assert!(error.column == column && error.what.contains(what), "{text}: {error}");

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::condition::Unit;
 use super::judge::{JudgedMeasure, Judgement, LEVEL, Outcome, Verdict};
+use crate::measure::WHOLE_SHARE;
 
 impl Judgement {
     /// The judgement as docs/schemas/gate.json describes it: times in ns.
@@ -38,6 +40,11 @@ fn measure_json(measure: &JudgedMeasure) -> Value {
     let JudgedMeasure { runs, medians, change, .. } = measure;
     let median = |side: usize| (runs[side] > 0).then(|| medians[side]);
     let is_measured = runs[0].min(runs[1]) > 0;
+    let is_share = measure.unit == Unit::Share;
+    // Times are whole ns; a share is told as a number from 0 to 1.
+    let ns = |value: Option<f64>| value.filter(|_| !is_share);
+    let share = |value: Option<f64>| value.filter(|_| is_share).map(|value| value / WHOLE_SHARE as f64);
+    let change_of = is_measured.then_some(change.estimate);
     let percent = |ns: f64| measure.percent(ns);
     json!({
         "measure": measure.name,
@@ -53,11 +60,15 @@ fn measure_json(measure: &JudgedMeasure) -> Value {
         },
         "baseline_runs": runs[0],
         "candidate_runs": runs[1],
-        "baseline_median_ns": median(0),
-        "candidate_median_ns": median(1),
-        "change_ns": is_measured.then_some(change.estimate),
+        "baseline_median_ns": median(0).filter(|_| !is_share),
+        "candidate_median_ns": median(1).filter(|_| !is_share),
+        "baseline_median_share": share(median(0).map(|value| value as f64)),
+        "candidate_median_share": share(median(1).map(|value| value as f64)),
+        "change_ns": ns(change_of),
+        "change_share": share(change_of),
         "change_percent": is_measured.then(|| percent(change.estimate)).flatten(),
-        "interval_ns": change.interval,
+        "interval_ns": change.interval.filter(|_| !is_share),
+        "interval_share": change.interval.filter(|_| is_share).map(|ends| ends.map(|end| end / WHOLE_SHARE as f64)),
         "interval_percent": change.interval.and_then(|[low, high]| Some([percent(low)?, percent(high)?])),
         "p": measure.p,
         "p_adjusted": measure.p_adjusted,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::condition::{Condition, Limit, measure_name};
+use super::condition::{Condition, Limit, Unit, measure_name};
 use super::error::GateError;
 use super::selection::Selection;
 use crate::export::run_times::{Figure, RunTimes};
@@ -51,9 +51,11 @@ pub struct JudgedMeasure {
     pub name: String,
     /// The runs of the baseline and of the candidate.
     pub runs: [usize; 2],
-    /// Their medians, ns.
-    pub medians: [u64; 2],
-    /// By how much the candidate is slower (Hodges-Lehmann), ns.
+    /// What the numbers of the measure are.
+    pub unit: Unit,
+    /// Their medians: ns, or parts of [`WHOLE_SHARE`](crate::measure::WHOLE_SHARE).
+    pub medians: [i64; 2],
+    /// By how much the candidate is slower (Hodges-Lehmann), in the same unit.
     pub change: Shift,
     /// The p-value of the change in the condition's direction.
     pub p: Option<f64>,
@@ -66,9 +68,10 @@ pub struct JudgedMeasure {
 }
 
 impl JudgedMeasure {
-    /// Nanoseconds as percent of the baseline's median; `None` where that is 0.
-    pub fn percent(&self, ns: f64) -> Option<f64> {
-        (self.medians[0] > 0).then(|| ns * 100.0 / self.medians[0] as f64)
+    /// A change as percent of the baseline's median; `None` where that is 0, or counts from a deadline.
+    pub fn percent(&self, change: f64) -> Option<f64> {
+        let is_part = self.medians[0] > 0 && self.unit != Unit::Overrun;
+        is_part.then(|| change * 100.0 / self.medians[0] as f64)
     }
 }
 
@@ -207,6 +210,8 @@ struct Tested {
     judged: JudgedMeasure,
     /// The smallest p-value that its numbers can give; above 1 where there are too few of them.
     least: f64,
+    /// Whether all runs of both sides have one value: nothing has changed.
+    is_constant: bool,
 }
 
 /// The measures that a condition names, without their verdicts.
@@ -220,16 +225,20 @@ fn measures_of(condition: &Condition, sides: &[Side; 2], extent: Option<&[String
         let key = (condition.figure, name.to_owned());
         let [old, new] =
             sides.each_ref().map(|side| values(side, &key, condition.launch_type.as_deref(), extent));
-        let test = RankTest::of(&old, &new);
+        // Ranks and differences stay what they are when all values are raised by the same.
+        let lowest = old.iter().chain(&new).copied().min().unwrap_or(0).min(0);
+        let raised = [&old, &new].map(|values| values.iter().map(|value| value.abs_diff(lowest)).collect());
+        let [raised_old, raised_new]: [Vec<u64>; 2] = raised;
+        let test = RankTest::of(&raised_old, &raised_new);
         let (p, least) = match condition.limit {
             Limit::Slower(_) => (test.map(|test| test.greater), test.map(|test| test.least_greater)),
             Limit::Faster(_) => (test.map(|test| test.less), test.map(|test| test.least_less)),
         };
         let medians = [&old, &new].map(|times| median(times.iter().copied()).unwrap_or_default());
-        let change = Shift::of(&old, &new).unwrap_or(Shift { estimate: 0.0, interval: None });
+        let change = Shift::of(&raised_old, &raised_new).unwrap_or(Shift { estimate: 0.0, interval: None });
         let is_beyond = match condition.limit {
-            Limit::Slower(size) => change.estimate > size.in_ns(medians[0] as f64),
-            Limit::Faster(size) => change.estimate < -size.in_ns(medians[0] as f64),
+            Limit::Slower(size) => change.estimate > size.of(medians[0] as f64),
+            Limit::Faster(size) => change.estimate < -size.of(medians[0] as f64),
         };
         let judged = JudgedMeasure {
             name: match &condition.launch_type {
@@ -237,6 +246,7 @@ fn measures_of(condition: &Condition, sides: &[Side; 2], extent: Option<&[String
                 None => measure_name(condition.figure, name),
             },
             runs: [old.len(), new.len()],
+            unit: Unit::of(condition.figure, name),
             medians,
             change,
             p,
@@ -244,7 +254,9 @@ fn measures_of(condition: &Condition, sides: &[Side; 2], extent: Option<&[String
             is_beyond,
             verdict: Verdict::Passes,
         };
-        Tested { judged, least: least.unwrap_or(f64::INFINITY) }
+        let mut all = old.iter().chain(&new);
+        let is_constant = all.next().is_some_and(|first| all.all(|value| value == first));
+        Tested { judged, least: least.unwrap_or(f64::INFINITY), is_constant }
     };
     names.into_iter().map(measure).collect()
 }
@@ -255,7 +267,7 @@ fn values(
     key: &(Figure, String),
     launch_type: Option<&str>,
     extent: Option<&[String; 2]>,
-) -> Vec<u64> {
+) -> Vec<i64> {
     let is_of_type = |run: &&RunTimes| launch_type.is_none() || run.launch_type.as_deref() == launch_type;
     let has_it = |run: &&RunTimes| match key.0 {
         Figure::Launch => run.launch_extent.is_some() && run.launch_extent.as_ref() == extent,
@@ -286,8 +298,11 @@ fn decide(conditions: &mut [(Condition, Vec<Tested>)]) -> usize {
     let wanting = others.iter().filter(|measure| few(measure)).count();
     let runs_needed = runs_needed(tested.len() + wanting);
     for measure in others {
-        measure.judged.verdict =
-            if few(measure) { Verdict::Undecided { runs_needed } } else { Verdict::TooRare };
+        measure.judged.verdict = match (few(measure), measure.is_constant) {
+            (true, _) => Verdict::Undecided { runs_needed },
+            (false, true) => Verdict::Passes,
+            (false, false) => Verdict::TooRare,
+        };
     }
     let p_values: Vec<f64> = tested.iter().map(|measure| measure.judged.p.unwrap_or(1.0)).collect();
     let count = tested.len();

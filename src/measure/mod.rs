@@ -9,6 +9,7 @@ mod app_names;
 mod apps;
 mod finder;
 mod frame;
+mod frame_figures;
 mod frame_join;
 mod json;
 mod launch;
@@ -21,11 +22,9 @@ mod tests;
 mod timeline_frames;
 mod vsync;
 
-pub(crate) use self::app_names::AppNames;
 pub(crate) use self::finder::{Finder, FinderSink, Measured};
 pub(crate) use self::frame::{Deadline, Frame};
-#[cfg(test)]
-use self::launch::{Cut, Rule};
-pub(crate) use self::launch::{Launch, LaunchBegin, LaunchType, Stage};
+pub(crate) use self::frame_figures::{FrameFigures, JANKY, WHOLE_SHARE};
+pub(crate) use self::launch::{Cut, Launch, LaunchBegin, LaunchType, Rule, Stage};
 pub(crate) use self::rules::Cancelled;
-pub(crate) use self::summary::{FrameSummary, PERCENTILES, percentile, summarize};
+pub(crate) use self::summary::{FrameSummary, PERCENTILES, summarize};

@@ -29,10 +29,13 @@ use crate::output_file::{OutputFile, Readers, check_distinct};
 ///     --fail-if 'launch.total > +3%' --fail-if 'slice.inflate* > +2ms' --junit gate.xml
 ///
 /// A condition is MEASURE > +CHANGE (slower) or MEASURE < -CHANGE (faster). The measures: launch.total,
-/// stage.NAME (an outermost slice of the main thread), slice.NAME and method.NAME (time without what they
-/// call, on all threads), state.NAME (of the main thread: running, runnable, sleeping, I/O, uninterruptible
-/// sleep). A * in NAME stands for any text: every name that fits is judged. The change is in %, s, ms, us or
-/// ns.
+/// launch.ttid and launch.ttfd (times to initial and to full display), stage.NAME (an outermost slice of the
+/// main thread), slice.NAME and method.NAME (time without what they call, on all threads), state.NAME (of the
+/// main thread: running, runnable, sleeping, I/O, uninterruptible sleep); of the app's frames frame.cpu.pNN
+/// and frame.overrun.pNN (androidx's frameDurationCpuMs and frameOverrunMs at 50, 90, 95 or 99 %) and
+/// frame.janky (the share of late ones). [cold], [warm] or [hot] behind a measure takes launches of that type
+/// alone. A * in NAME stands for any text: every name that fits is judged. The change is in %, s, ms, us or
+/// ns; of frame.janky in % of the baseline's share or in percentage points (pp), of overruns in s to ns.
 ///
 /// The gate closes if the change is larger than CHANGE, and if runs of two unchanged programs would differ so
 /// only once in 200 comparisons (Mann-Whitney test, one-sided, p <= 0.005, with Holm's correction for all

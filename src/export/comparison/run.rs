@@ -5,7 +5,7 @@ use std::io;
 
 use super::launch_span::LaunchSpan;
 use crate::formats::{CounterValue, Event, EventType, Head, TimelineFrame};
-use crate::measure::Finder;
+use crate::measure::{Finder, FrameFigures};
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
     AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
@@ -50,8 +50,8 @@ pub(in crate::export) struct Run {
     pub total_ns: u64,
     /// The launch of an app, where Android's markers of one are there.
     pub launch: Option<LaunchSpan>,
-    /// androidx's `frameDurationCpuMs` of each frame of the launched app, else of all apps, ns.
-    pub frames_cpu_ns: Vec<u64>,
+    /// Those of the launched app, else of all apps.
+    pub frames: FrameFigures,
     /// From the begin of the main thread's first slice to the end of its last one, ns of the timeline.
     pub stages: Option<(u64, u64)>,
     pub measures: BTreeMap<(Kind, String), Measure>,
@@ -259,7 +259,7 @@ impl TrackSink for RunMeter {
         self.run.launch = LaunchSpan::of(&measured, &self.named_ends);
         let launched = self.run.launch.as_ref().and_then(|launch| launch.main_tid);
         let of_app = measured.frames.iter().filter(|frame| launched.is_none_or(|pid| pid == frame.pid));
-        self.run.frames_cpu_ns = of_app.map(|frame| frame.duration_cpu_ns).collect();
+        of_app.for_each(|frame| self.run.frames.add(frame.duration_cpu_ns, frame.overrun()));
         let main = self.main_thread(tasks);
         let all = summary.report.last_ts.zip(summary.report.first_ts).map(|(last, first)| (first, last));
         let staged = main.and_then(|tid| self.staged.get(&tid).copied());

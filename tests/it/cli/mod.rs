@@ -33,6 +33,7 @@ mod dataset_engines;
 mod dataset_parts;
 mod duplicates;
 mod gate;
+mod gate_frames;
 mod inputs_in_hand;
 mod json_schemas;
 mod launches;
