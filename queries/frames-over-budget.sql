@@ -1,11 +1,12 @@
--- Frames that took longer than 16.7 ms, by process.
-SELECT coalesce(process.name, 'unknown') AS process,
+-- Frames that ended after their deadline, and slow ones (more than 20 ms of CPU time), by app and layer.
+SELECT coalesce(app, 'unknown') AS app,
+       layer,
        count(*) AS frames,
-       sum(CASE WHEN slice.dur > 16700000 THEN 1 ELSE 0 END) AS over_budget,
-       percentile_cont(0.95) WITHIN GROUP (ORDER BY slice.dur) / 1e6 AS p95_ms,
-       max(slice.dur) / 1e6 AS longest_ms
-FROM slice
-LEFT JOIN process ON process.trace_id = slice.trace_id AND process.pid = slice.pid
-WHERE slice.kind = 'thread' AND slice.name LIKE 'Choreographer#doFrame%'
-GROUP BY coalesce(process.name, 'unknown')
-ORDER BY over_budget DESC, process
+       count(overrun_ns) AS with_deadline,
+       sum(CASE WHEN overrun_ns > 0 THEN 1 ELSE 0 END) AS late,
+       sum(CASE WHEN cpu_ns > 20000000 THEN 1 ELSE 0 END) AS slow,
+       percentile_cont(0.95) WITHIN GROUP (ORDER BY duration_cpu_ns) / 1e6 AS cpu_p95_ms,
+       max(overrun_ns) / 1e6 AS latest_ms
+FROM frame
+GROUP BY coalesce(app, 'unknown'), layer
+ORDER BY late DESC, app, layer

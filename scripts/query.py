@@ -8,8 +8,8 @@ from pathlib import Path
 
 import plot
 
-TABLES = """trace source tag process thread slice sched thread_state counter method_profile method_call launch event
-rejected""".split()
+TABLES = """trace source tag process thread slice sched thread_state counter method_profile method_call launch frame
+event rejected""".split()
 # The traces that a query compares: those whose tag has one of the two values.
 SIDE = """SELECT tag.trace_id, tag.value = parameter.new_value AS is_new
 FROM tag JOIN parameter ON tag.key = parameter.tag_key

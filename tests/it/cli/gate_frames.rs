@@ -12,7 +12,7 @@ const FIRST_US: u64 = 1_000_000;
 
 /// A run of [`FRAMES`] frames at 60 Hz, of which `late` are late by `overrun_us`, and all others are
 /// drawn 3 ms before their deadline. Without `vsync` nothing tells the deadlines.
-fn run_text(late: u64, overrun_us: u64, vsync: bool) -> String {
+pub fn run_text(late: u64, overrun_us: u64, vsync: bool) -> String {
     let mut text = String::new();
     let mut mark = |us: u64, tid: u32, pid: u32, what: &str| {
         let comm = ["com.example", "RenderThread", "surfaceflinger"][(tid % 3) as usize];

@@ -50,6 +50,7 @@ mod pictures;
 mod profile;
 mod profile_options;
 mod progress;
+mod queries_of_launches;
 mod report;
 mod trace_dat;
 mod viewers;

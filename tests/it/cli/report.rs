@@ -300,7 +300,7 @@ fn the_stages_of_a_launch_are_in_the_index() {
     let text: String = stages.iter().chain(&behind).map(|(us, what)| mark(*us, what)).collect();
     fs::write(dir.path().join("a.txt"), text).unwrap();
     let page = page(dir.path(), "report a.txt", "a.html");
-    let stages = page.index["launch"]["stages"].as_array().unwrap();
+    let stages = page.index["launches"][0]["stages"].as_array().unwrap();
     let told: Vec<_> = stages
         .iter()
         .map(|stage| (stage["name"].as_str().unwrap(), stage["start_ns"].as_u64(), stage["end_ns"].as_u64()))

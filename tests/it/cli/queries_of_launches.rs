@@ -1,0 +1,80 @@
+//! The queries over launches and frames, on launches and frames whose times are written out.
+
+use std::fs;
+use std::path::Path;
+
+use super::gate_frames::run_text;
+use support::{Command, run_in, skip};
+
+/// A launch of a type whose first frame is drawn after `ttid_us`, as the app's own markers and those of the
+/// system server have it.
+fn launch_text(launch_type: &str, ttid_us: u64) -> String {
+    let mark = |us: u64, comm: &str, tid: u32, pid: u32, what: &str| {
+        let time = format!("{}.{:06}", 1 + us / 1_000_000, us % 1_000_000);
+        format!(" {comm}-{tid} ({pid:5}) [000] .... {time}: tracing_mark_write: {what}\n")
+    };
+    let server = |us, what: &str| mark(us, "system_server", 9, 9, what);
+    let app = |us, what: &str| mark(us, "com.example", 7, 7, what);
+    [
+        server(0, "S|9|launchingActivity#1|0"),
+        app(100, "B|7|activityResume"),
+        app(200, "E|7"),
+        app(200, "B|7|Choreographer#doFrame 1"),
+        app(300, "E|7"),
+        mark(300, "RenderThread", 8, 7, "B|7|DrawFrames 1"),
+        mark(ttid_us, "RenderThread", 8, 7, "E|7"),
+        server(ttid_us + 10, "F|9|launchingActivity#1|0"),
+        server(ttid_us + 11, &format!("I|9|launchingActivity#1:completed-{launch_type}:com.example")),
+    ]
+    .concat()
+}
+
+#[test]
+fn queries_tell_ttid_and_late_frames_of_each_build() {
+    let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
+    let has = Command::new(&python).args(["-c", "import duckdb"]).output();
+    if !has.is_ok_and(|out| out.status.success()) {
+        return skip("python", &format!("{python} has no package duckdb: run scripts/setup"));
+    }
+    let dir = support::tempdir();
+    let dir = dir.path();
+    for (build, ttid_us, late) in [("1", 400_000, 1), ("2", 500_000, 5)] {
+        let files = [
+            ("cold", launch_text("cold", ttid_us)),
+            ("cold2", launch_text("cold", ttid_us + 20_000)),
+            ("cold3", launch_text("cold", ttid_us + 40_000)),
+            ("hot", launch_text("hot", ttid_us / 10)),
+            ("frames", run_text(late, 1_000, true)),
+        ];
+        for (name, text) in files {
+            let name = format!("{name}-{build}.txt");
+            fs::write(dir.join(&name), text).unwrap();
+            run_in(dir, &["dataset", "add", "lab", &name, "--tag", &format!("build={build}")]).exited(0);
+        }
+    }
+    let query = |args: &[&str]| -> Vec<String> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/query");
+        let mut command = Command::new(script);
+        command.current_dir(dir).env("TRACEBRIDGE_PYTHON", &python).args(["--csv", "lab"]).args(args);
+        command.run().exited(0).stdout.lines().skip(1).map(|line| line.trim().to_owned()).collect()
+    };
+    assert_eq!(
+        query(&["ttid-by-build"]),
+        [
+            "1,com.example,cold,3,3,420.0,436.0,0,",
+            "1,com.example,hot,1,1,40.0,40.0,0,",
+            "2,com.example,cold,3,3,520.0,536.0,0,",
+            "2,com.example,hot,1,1,50.0,50.0,0,",
+        ]
+    );
+    let janky = query(&["janky-by-build"]);
+    let share = |line: &String| line.split(',').skip(2).take(3).collect::<Vec<_>>().join(" ");
+    // The frames of launches have no deadline.
+    assert_eq!(janky.iter().map(share).collect::<Vec<_>>(), ["24 20 5.0", "24 20 25.0"], "{janky:?}");
+    let budget = query(&["frames-over-budget"]);
+    assert!(budget[0].starts_with("com.example,,48,40,6,"), "{budget:?}");
+    let regression = query(&["--old", "1", "--new", "2", "launch-regression"]);
+    let names: Vec<&str> = regression.iter().map(|line| line.split(',').next().unwrap()).collect();
+    // One hot launch a side is too few.
+    assert_eq!(names, ["com.example (cold)"], "{regression:?}");
+}
