@@ -328,3 +328,37 @@ fn outputs_that_cannot_hold_frames_say_so() {
         assert_eq!(summary["dropped"].get("frames"), None, "{name}: {summary}");
     }
 }
+
+#[test]
+fn a_page_has_the_frames_and_their_numbers_that_info_prints() {
+    let Some((_, trace)) = trace() else { return };
+    let dir = support::tempdir();
+    let out = dir.path().join("a.html");
+    convert(&trace, &[], &out);
+    let page = Page::read(&out);
+    page.check();
+    let mut command = support::tracebridge();
+    let info = command.args(["info", "--json", "--frames"]).arg(&trace).run().json();
+    assert_eq!(page.index["frames"], info["frames"]);
+    let start: i64 = page.index["start_ns"].as_str().unwrap().parse().unwrap();
+    let mut found: Vec<[i64; 4]> = Vec::new();
+    for track in page.tracks().iter().filter(|track| track.is("slices", "frames")) {
+        let column = |name: &str, item: usize| track.columns[name][item];
+        found.extend((0..track.count()).map(|item| {
+            [
+                start + column("start", item),
+                column("duration", item),
+                column("cpu", item),
+                column("overrun", item),
+            ]
+        }));
+    }
+    found.sort_unstable();
+    // Where no deadline is known, the page has 0 and a flag.
+    let number = |frame: &Value, field: &str| frame[field].as_i64().unwrap_or(0);
+    let fields = ["begin_ns", "duration_ns", "duration_cpu_ns", "overrun_ns"];
+    let frames = info["every_frame"].as_array().unwrap().iter();
+    let mut expected: Vec<[i64; 4]> = frames.map(|frame| fields.map(|field| number(frame, field))).collect();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use support::tables::{Row, rows};
 
 /// Perfetto writes so where it has no value.
 const NULL: &str = "[NULL]";
@@ -185,4 +186,96 @@ fn the_same_launches_and_frames_are_in_a_perfetto_trace_and_a_trace_dat_made_of_
             }
         }
     }
+}
+
+#[test]
+fn tables_hold_each_launch_and_frame_as_info_prints_them() {
+    let mut compared = (0, 0);
+    for (path, _) in files() {
+        let info = info(&path);
+        let dir = support::tempdir();
+        let lab = dir.path().join("lab");
+        let done = support::tracebridge().args(["dataset", "add"]).arg(&lab).arg(&path).output().unwrap();
+        assert!(matches!(done.status.code(), Some(0 | 3)), "{}: {done:?}", path.display());
+        // The table has launches that are measured.
+        let is_whole = |launch: &&Value| launch["cut"].is_null();
+        let launches = info["launches"].as_array().unwrap().iter().filter(is_whole);
+        let fields = ["package", "type", "rule", "begin_ns", "duration_ns", "ttid_ns", "ttfd_ns", "pid"];
+        let expected: Vec<Value> =
+            launches.map(|launch| fields.iter().map(|field| launch[field].clone()).collect()).collect();
+        let row = |row: &Row| {
+            let [app, kind, rule] = ["app", "type", "rule"].map(|column| row.text(column));
+            let [ts, dur, ttid, ttfd, pid] =
+                ["ts_abs", "dur", "ttid_ns", "ttfd_ns", "pid"].map(|column| row.int(column));
+            json!([app, kind, rule, ts, dur, ttid, ttfd, pid])
+        };
+        let found: Vec<Value> = rows(&lab, "launch").iter().map(row).collect();
+        assert_eq!(found, expected, "{}", path.display());
+        let fields = [
+            "id",
+            "package",
+            "layer",
+            "begin_ns",
+            "duration_ns",
+            "cpu_ns",
+            "duration_cpu_ns",
+            "overrun_ns",
+            "jank_type",
+        ];
+        let frames = info["every_frame"].as_array().unwrap().iter();
+        let expected: Vec<Value> =
+            frames.map(|frame| fields.iter().map(|field| frame[field].clone()).collect()).collect();
+        let row = |row: &Row| {
+            let [app, layer, jank] = ["app", "layer", "jank_type"].map(|column| row.text(column));
+            let [id, ts, dur, cpu, duration_cpu, overrun] =
+                ["id", "ts_abs", "dur", "cpu_ns", "duration_cpu_ns", "overrun_ns"]
+                    .map(|column| row.int(column));
+            json!([id, app, layer, ts, dur, cpu, duration_cpu, overrun, jank])
+        };
+        let found: Vec<Value> = rows(&lab, "frame").iter().map(row).collect();
+        assert_eq!(found, expected, "{}", path.display());
+        compared = (compared.0 + fields_of(&info, "launches"), compared.1 + found.len());
+    }
+    assert!(support::corpus().is_none() || (compared.0 >= 20 && compared.1 >= 15), "{compared:?}");
+}
+
+fn fields_of(info: &Value, list: &str) -> usize {
+    info[list].as_array().unwrap().len()
+}
+
+/// Whether a time of a launch or a frame is no whole µs.
+fn has_finer_times(info: &Value) -> bool {
+    let fields = ["begin_ns", "duration_ns", "ttid_ns", "ttfd_ns", "duration_cpu_ns", "cpu_ns"];
+    let lists = ["launches", "every_frame"].map(|list| info[list].as_array().unwrap());
+    let times = lists.into_iter().flatten().flat_map(|row| fields.map(|field| row[field].as_u64()));
+    times.flatten().any(|ns| ns % 1_000 != 0)
+}
+
+/// A text has times in µs, no names of processes and no FrameTimeline.
+#[test]
+fn the_same_launches_and_frames_are_in_a_text_or_the_conversion_says_what_it_lacks() {
+    let mut same = 0;
+    for (path, _) in files() {
+        let info_of_file = info(&path);
+        let dir = support::tempdir();
+        let copy = dir.path().join("copy.systrace");
+        let mut command = support::tracebridge();
+        command.args(["convert", "--json"]).arg(&path).arg("-o").arg(&copy);
+        let summary = command.run().exited_with_one_of(&[0, 3]).json();
+        if has_finer_times(&info_of_file) {
+            assert!(
+                summary["reduced"]["times_below_microsecond"].as_u64() > Some(0),
+                "{}: {summary}",
+                path.display()
+            );
+            continue;
+        }
+        let timed = info_of_file["every_frame"].as_array().unwrap().iter();
+        if timed.clone().any(|frame| !frame["jank_type"].is_null()) {
+            assert!(summary["dropped"]["frames"].as_u64() > Some(0), "{}: {summary}", path.display());
+        }
+        assert_eq!(essence(&info(&copy)), essence(&info_of_file), "{}", path.display());
+        same += fields_of(&info_of_file, "launches") + timed.count();
+    }
+    assert!(support::corpus().is_none() || same >= 15, "{same}");
 }

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ComparisonPanel } from "./compare/comparison_panel";
 import type { Comparison } from "./data/format";
 import type { Trace } from "./data/trace";
+import { LaunchesPanel } from "./launches/launches_panel";
 import { firstOptions, type ProfileOptions } from "./profile/options";
 import { ProfilePanel } from "./profile/profile_panel";
 import type { Panel, State, Store } from "./store";
@@ -61,7 +62,9 @@ export function App({ store, traces, comparison, generator }: AppProps) {
     ["profile", "Profile"],
     ["summary", "Summary"],
   ];
-  if (comparison) panels.splice(1, 0, ["comparison", "Comparison"]);
+  if (traces.some(({ index }) => index.launches.length + index.frames.length > 0))
+    panels.unshift(["launches", "Launches and frames"]);
+  if (comparison) panels.splice(panels.length - 1, 0, ["comparison", "Comparison"]);
   const shown = panels.some(([name]) => name === panel) ? panel : panel === "timeline" ? panel : "profile";
   const set = (change: Partial<ProfileOptions>) => setOptions((before) => ({ ...before, ...change }));
   const toggle = () => store.set({ panel: shown === "timeline" ? "profile" : "timeline" });
@@ -105,6 +108,7 @@ export function App({ store, traces, comparison, generator }: AppProps) {
         </Splitter>
         {open && (
           <section class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${shown}`}>
+            {shown === "launches" && <LaunchesPanel store={store} />}
             {shown === "profile" && (
               <Later text="Computing the profile …">
                 {() => <ProfilePanel store={store} options={options} set={set} />}

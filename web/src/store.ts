@@ -16,9 +16,10 @@ export type Selection =
   | { kind: "counter"; track: number; item: number }
   | { kind: "method"; method: number }
   | { kind: "name"; name: string }
-  | { kind: "thread"; thread: number };
+  | { kind: "thread"; thread: number }
+  | { kind: "launch"; launch: number };
 
-export type Panel = "timeline" | "profile" | "comparison" | "summary";
+export type Panel = "timeline" | "launches" | "profile" | "comparison" | "summary";
 
 export interface Bookmark {
   at: number;

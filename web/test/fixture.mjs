@@ -73,6 +73,8 @@ const COLUMNS = {
     flags: "varint",
     args: "varint",
     thread: "varint",
+    cpu: "varint",
+    overrun: "zigzag",
   },
   calls: {
     start: "delta",
@@ -166,7 +168,7 @@ export function pageOf(traces, comparison = null) {
   const entries = traces.map(([role, trace]) => ({ role, index: page.trace(trace) }));
   return page.html({
     format: "tracebridge-report",
-    version: 4,
+    version: 5,
     generator: "tracebridge fixture",
     traces: entries,
     comparison: comparison === null ? null : page.json(comparison),

@@ -195,7 +195,8 @@ function trace({ title, duration, strings, methods = null, processes, threads, t
       inputs: [{ name: "launch.dat", format: "trace.dat", size: 1234567, clock: "boot" }],
       report: { events: 12345, losses: [], damage: [], notes: [] },
     },
-    launch: null,
+    launches: [],
+    frames: [],
     ...rest,
   };
 }
@@ -216,6 +217,30 @@ function ordered(processes, threads) {
   const place = new Array(threads.length);
   order.forEach((old, now) => (place[old] = now));
   return { threads: order.map((i) => threads[i]), place };
+}
+
+/** The frames of the app in numbers. */
+function frameSummary({ cpu, overrun }) {
+  const percentiles = (values) => {
+    const sorted = [...values].sort((a, b) => a - b);
+    const at = (percent) => sorted[Math.round(((sorted.length - 1) * percent) / 100)] ?? 0;
+    return { p50: at(50), p90: at(90), p95: at(95), p99: at(99) };
+  };
+  const janky = overrun.filter((ns) => ns > 0).length;
+  return {
+    package: "com.example.app",
+    layer: null,
+    count: cpu.length,
+    with_deadline: cpu.length,
+    deadline: "vsync",
+    janky,
+    janky_share: janky / Math.max(cpu.length, 1),
+    slow: cpu.filter((ns) => ns > 20e6).length,
+    big_jank: 0,
+    huge_jank: 0,
+    duration_cpu_ns: percentiles(cpu),
+    overrun_ns: percentiles(overrun),
+  };
 }
 
 /** A system trace: CPUs, scheduling, states, wake-ups, slices on main threads, frames, counters,
@@ -321,6 +346,7 @@ function system({ seed, title, processCount, threadCount, cpus, duration, run, s
     push(main, { start: a, duration: b - a, depth: 0, name: strings.id(name), args: 0 });
     nest({ rng, into: main, names: frameNames, from: a + 1000, to: b - 1000, level: 1, levels: 4, size: (b - a) / 4 });
   }
+  const frames = columns("start", "duration", "depth", "name", "flags", "cpu", "overrun");
   for (let t = 0; t < duration; t += 16666667) {
     push(vsync, { time: t, value: nth++ % 2 });
     if (t < launchEnd || t + 40 * MS > duration || rng.next() < 0.3) continue;
@@ -345,6 +371,16 @@ function system({ seed, title, processCount, threadCount, cpus, duration, run, s
       depth: 1,
       name: strings.id("flush commands"),
       args: 0,
+    });
+    const [cpu, overrun] = [took + long, took + long - 16666667];
+    push(frames, {
+      start: t,
+      duration: cpu,
+      depth: overrun > 16666667 ? 1 : 0,
+      name: strings.id(overrun > 0 ? `${nth} AppDeadlineMissed` : String(nth)),
+      flags: overrun > 0 ? 4 : 0,
+      cpu,
+      overrun,
     });
     if (late) t += 2 * 16666667;
   }
@@ -393,6 +429,8 @@ function system({ seed, title, processCount, threadCount, cpus, duration, run, s
       args: strings.id(`cookie=${i}`) + 1,
     });
   }
+  if (frames.start.length > 0)
+    tracks.push({ kind: "slices", role: "frames", process: 0, name: "", depth: 2, columns: frames });
   tracks.push({ kind: "slices", role: "async", process: 0, name: "deliverInputEvent", depth: 3, columns: async });
   const ticks = columns("time", "name", "args");
   for (let t = rng.time(20 * MS); t < duration; t += rng.time(40 * MS)) {
@@ -424,15 +462,28 @@ function system({ seed, title, processCount, threadCount, cpus, duration, run, s
     tracks,
     cpus,
     has_cpu_time: methodCalls > 0,
-    launch: {
-      package: "com.example.app",
-      stages: stages.map(([name, from, to]) => ({
-        name,
+    launches: [
+      {
+        package: "com.example.app",
+        type: "cold",
+        rule: "as Android 12 and later mark them",
+        process: 0,
         thread: at(app),
-        start_ns: Math.floor(launchEnd * from),
-        end_ns: Math.floor(launchEnd * to),
-      })),
-    },
+        render_thread: render >= 0 ? at(render) : null,
+        begin_ns: Math.floor(launchEnd * 0.02),
+        end_ns: launchEnd,
+        cut: null,
+        ttid_ns: Math.floor(launchEnd * 0.95),
+        ttfd_ns: Math.floor(launchEnd * 1.3),
+        overlapped: false,
+        stages: stages.map(([name, from, to]) => ({
+          name,
+          start_ns: Math.floor(launchEnd * from),
+          end_ns: Math.floor(launchEnd * to),
+        })),
+      },
+    ],
+    frames: [frameSummary(frames)],
   });
 }
 

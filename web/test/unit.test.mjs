@@ -154,7 +154,7 @@ test("frames have two rows above the threads of their process, and late ones are
     strings: ["20", "21 App Deadline Missed"],
     methods: null,
     threads: [{ tid: 7, process: 0, name: "main", main: true, busy_ns: 9, doubt: null }],
-    index: { processes: [{ pid: 7, name: "app" }], launch: null },
+    index: { processes: [{ pid: 7, name: "app" }], launches: [], frames: [] },
     threadName: () => "main",
     tracks: [
       { ...of, id: 0, role: "async", name: "load", spans: spans() },

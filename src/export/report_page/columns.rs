@@ -17,6 +17,8 @@ pub(super) const NO_BEGIN: u8 = 1;
 pub(super) const NO_END: u8 = 2;
 /// A frame was late.
 pub(super) const LATE: u8 = 4;
+/// No deadline of a frame is known.
+pub(super) const NO_DEADLINE: u8 = 8;
 
 /// The encodings of columns, as the index names them.
 pub(super) mod encoding {
@@ -37,7 +39,7 @@ pub(super) struct ColumnName {
 }
 
 impl ColumnName {
-    fn new(name: &'static str, encoding: &'static str) -> ColumnName {
+    pub fn new(name: &'static str, encoding: &'static str) -> ColumnName {
         ColumnName { name, encoding, factor: 1 }
     }
 

@@ -42,13 +42,12 @@ pub(super) struct People {
 }
 
 impl People {
-    /// The name of the process of the thread with this index.
-    pub fn process_of(&self, thread: usize) -> &str {
-        self.threads[thread].process.map_or("", |process| self.processes[process].name.as_str())
-    }
-
     pub fn thread(&self, number: i32) -> Option<usize> {
         self.thread_index.get(&number).copied()
+    }
+
+    pub fn process(&self, pid: i32) -> Option<usize> {
+        self.process_index.get(&pid).copied()
     }
 
     /// All processes and threads that the collector has met, the busiest first.
@@ -158,7 +157,7 @@ impl<'a> TrackEntry<'a> {
         match track.owner {
             Owner::Machine => {}
             Owner::Cpu(number) => cpu = Some(number),
-            Owner::Process(pid) => process = people.process_index.get(&pid).copied(),
+            Owner::Process(pid) => process = people.process(pid),
             Owner::Thread(number) => {
                 thread = people.thread(number);
                 process = thread.and_then(|at| people.threads[at].process);

@@ -62,6 +62,7 @@ impl PageTrace {
         let ends =
             [summary.window.map_or(summary.report.last_ts, |window| Some(window.to)), page.tracks.last()];
         let end = ends.into_iter().flatten().max().unwrap_or(start).max(start);
+        launch::add_frames(&page.measured, (start, end), &mut page.tracks, &mut page.strings);
         page.tracks.finish(start, end);
         self.start = start;
         add_arrows(page);
@@ -93,10 +94,8 @@ impl PageTrace {
             TrackColumns::Calls(calls) => calls.has_cpu(),
             _ => false,
         });
-        let launch = launch::shown_launch(&page.measured);
-        let launcher = launch.and_then(|launch| people.thread(launch.main_tid?));
-        let launch = launch.zip(launcher);
-        let launch = launch.map(|(launch, at)| launch::to_json(launch, at, people.process_of(at), start));
+        let launches = launch::launches(&page.measured, &people, start);
+        let frames = launch::frame_summaries(&page.measured);
         let head = self.head.as_ref();
         let index = json!({
             "title": names.join(" + "),
@@ -116,7 +115,8 @@ impl PageTrace {
             "threads": people.threads,
             "tracks": entries,
             "summary": summary_of(summary, &self.notes, self.builder.not_written())?,
-            "launch": launch,
+            "launches": launches,
+            "frames": frames,
         });
         blocks.json(&index)
     }

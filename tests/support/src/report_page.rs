@@ -15,6 +15,9 @@ pub struct Page {
     blocks: Vec<Vec<u8>>,
 }
 
+/// The roles of slices whose depths are lanes, which do not nest.
+const LANES: [&str; 4] = ["async", "expected_frames", "actual_frames", "frames"];
+
 /// A track with its columns, by name.
 pub struct Track {
     pub about: Value,
@@ -65,7 +68,7 @@ fn blocks_of(text: &str) -> (Value, Vec<Vec<u8>>) {
     let directories = between(text, start, "</script>");
     assert_eq!(directories.len(), 1);
     let directory: Value = serde_json::from_str(directories[0]).unwrap();
-    assert_eq!((&directory["format"], &directory["version"]), (&"tracebridge-report".into(), &4.into()));
+    assert_eq!((&directory["format"], &directory["version"]), (&"tracebridge-report".into(), &5.into()));
     let blocks = between(text, "<!--tracebridge-block:", "-->");
     let unpack = |block: &str| {
         let mut out = Vec::new();
@@ -178,8 +181,9 @@ impl Page {
                     "depth" => about["depth"].as_i64().unwrap() - 1,
                     _ => i64::MAX,
                 };
-                let fits =
-                    |value: &i64| (0..=most).contains(value) || matches!(name.as_str(), "value" | "to");
+                let fits = |value: &i64| {
+                    (0..=most).contains(value) || matches!(name.as_str(), "value" | "to" | "overrun")
+                };
                 assert!(values.iter().all(fits), "{name} of {about}: more than {most}");
             }
             let Some((starts, durations)) = track.columns.get("start").zip(track.columns.get("duration"))
@@ -192,7 +196,7 @@ impl Page {
                 "{about}"
             );
             // A slice lies inside of the one that is one level above it. Lanes are no levels.
-            if track.columns.contains_key("depth") && about["role"] != "async" {
+            if track.columns.contains_key("depth") && !LANES.contains(&about["role"].as_str().unwrap()) {
                 let mut ends: Vec<i64> = Vec::new();
                 for (at, depth) in track.columns["depth"].iter().enumerate() {
                     assert!(*depth <= ends.len() as i64, "{about}: {at}");

@@ -44,6 +44,8 @@ function decodeTrack(track: TrackInfo, bytes: Uint8Array): TrackColumns {
           flags: optional("flags"),
           args: optional("args"),
           thread: optional("thread"),
+          cpu: optional("cpu"),
+          overrun: optional("overrun"),
         },
       };
     case "calls":
@@ -93,5 +95,5 @@ const INTEGER_ARRAYS = {
 const ARRAYS = new Map<string, new (count: number) => Column>(Object.entries(INTEGER_ARRAYS));
 
 type IntegerColumn = keyof typeof INTEGER_ARRAYS;
-type ColumnName = IntegerColumn | "start" | "duration" | "time" | "value" | "count" | "cpu" | "from" | "to";
+type ColumnName = IntegerColumn | "start" | "duration" | "time" | "value" | "count" | "cpu" | "overrun" | "from" | "to";
 type ArrayOf<N> = N extends IntegerColumn ? InstanceType<(typeof INTEGER_ARRAYS)[N]> : Float64Array;

@@ -30,7 +30,8 @@ export interface TraceIndex {
   threads: ThreadInfo[];
   tracks: TrackInfo[];
   summary: Summary;
-  launch: Launch | null;
+  launches: Launch[];
+  frames: FrameSummary[];
 }
 
 export interface ThreadInfo {
@@ -60,6 +61,7 @@ export type TrackRole =
   | "vsync"
   | "expected_frames"
   | "actual_frames"
+  | "frames"
   | "losses"
   | "wakeup"
   | "binder"
@@ -103,7 +105,41 @@ export interface Summary {
 
 export interface Launch {
   package: string;
-  stages: { name: string; start_ns: number; end_ns: number; thread: number | null }[];
+  type: "cold" | "warm" | "hot" | null;
+  /** By which markers it was found, in words. */
+  rule: string;
+  process: number | null;
+  thread: number | null;
+  render_thread: number | null;
+  begin_ns: number;
+  end_ns: number;
+  /** The end that the recording does not hold: such a launch is not measured. */
+  cut: "begin" | "end" | null;
+  /** Times to initial and to full display, from the begin on. */
+  ttid_ns: number | null;
+  ttfd_ns: number | null;
+  overlapped: boolean;
+  /** Slices of the main thread. */
+  stages: { name: string; start_ns: number; end_ns: number }[];
+}
+
+export type Percentiles = Record<"p50" | "p90" | "p95" | "p99", number>;
+
+/** The frames of an app and a layer in numbers. */
+export interface FrameSummary {
+  package: string;
+  layer: string | null;
+  count: number;
+  with_deadline: number;
+  /** Where deadlines come from. */
+  deadline: "frame-timeline" | "vsync" | null;
+  janky: number;
+  janky_share: number | null;
+  slow: number;
+  big_jank: number;
+  huge_jank: number;
+  duration_cpu_ns: Percentiles;
+  overrun_ns: Percentiles | null;
 }
 
 export interface Comparison {
@@ -132,7 +168,7 @@ export interface ComparisonRow {
 
 const DIRECTORY_ID = "tracebridge-directory";
 const BLOCK_PREFIX = "tracebridge-block:";
-const VERSION = 4;
+const VERSION = 5;
 const CUT = "The file may have been cut while it was copied.";
 
 /** The page's directory. Throws an Error with a sentence for people where the page holds none that fits. */

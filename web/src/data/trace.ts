@@ -1,7 +1,7 @@
 // A trace of the page: its index, its names, and its tracks as typed arrays.
 
 import { decodeAll } from "./decode_workers";
-import type { Blocks, MethodTable, ThreadInfo, TraceIndex, TraceRole, TrackInfo, TrackRole } from "./format";
+import type { Blocks, Launch, MethodTable, ThreadInfo, TraceIndex, TraceRole, TrackInfo, TrackRole } from "./format";
 import type { CounterColumns, SpanColumns, StateColumns, TrackColumns } from "./track_columns";
 
 /** A track. Its columns are there when `Trace.open` is done. */
@@ -15,8 +15,8 @@ export type CounterTrack = Track & { counter: CounterColumns };
 
 export const hasSpans = (track: Track): track is SpanTrack => track.spans !== undefined;
 export const hasStates = (track: Track): track is StateTrack => track.states !== undefined;
-/** Whether tracks of this role hold the frames of FrameTimeline, which overlap on lanes and do not nest. */
-export const isFrames = (role: TrackRole): boolean => role === "expected_frames" || role === "actual_frames";
+/** Whether tracks of this role hold frames, which overlap on lanes and do not nest. */
+export const isFrames = (role: TrackRole): boolean => /^((expected|actual)_)?frames$/.test(role);
 export const hasCounter = (track: Track): track is CounterTrack => track.counter !== undefined;
 
 export class Trace {
@@ -51,6 +51,11 @@ export class Trace {
 
   get threads(): ThreadInfo[] {
     return this.index.threads;
+  }
+
+  /** The launch of the app that the page shows first. */
+  get launched(): Launch | null {
+    return this.index.launches.find(({ cut, thread }) => cut === null && thread !== null) ?? null;
   }
 
   /** A track by its number, which may come from another trace or from a link. */

@@ -7,9 +7,11 @@ export interface SpanColumns {
   depth: Uint16Array;
   /** The string id of a slice's name, or the method id of a call. */
   label: Uint32Array;
-  /** Thread CPU time of a call with its callees, ns. */
+  /** Thread CPU time of a call with its callees, ns; of a frame androidx's `frameDurationCpuMs`, ns. */
   cpu?: Float64Array;
   flags?: Uint8Array;
+  /** By how much a frame ended after its deadline, ns. */
+  overrun?: Float64Array;
   /** String id + 1 of a slice's arguments; 0 is none. */
   args?: Uint32Array;
   /** Thread index + 1 of a `running` slice; 0 is unknown. */
@@ -52,6 +54,8 @@ export const FLAG_NO_BEGIN = 1;
 export const FLAG_NO_END = 2;
 /** A frame was late. */
 export const FLAG_LATE = 4;
+/** No deadline of a frame is known. */
+export const FLAG_NO_DEADLINE = 8;
 
 /** The columns of a track, by its kind. */
 export interface TrackColumns {

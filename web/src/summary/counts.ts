@@ -19,6 +19,7 @@ const NAMES: Record<TrackRole, string> = {
   vsync: "VSYNC",
   expected_frames: "Expected frames",
   actual_frames: "Actual frames",
+  frames: "Frames of apps",
   losses: "Losses",
   wakeup: "Wake-ups",
   binder: "Binder transactions",

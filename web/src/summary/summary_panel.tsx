@@ -15,7 +15,7 @@ export interface SummaryProps {
 }
 
 export function SummaryPanel({ trace, traces, generator }: SummaryProps) {
-  const { index } = trace;
+  const { index, launched: launch } = trace;
   const report = reportOf(index);
   const gaps = missing(trace);
   const others = otherPackets(index);
@@ -58,16 +58,15 @@ export function SummaryPanel({ trace, traces, generator }: SummaryProps) {
             ]}
           />
         </section>
-        {index.launch && (
+        {launch && (
           <section>
-            <h2>Launch of {visibleName(index.launch.package)}</h2>
+            <h2>Launch of {visibleName(launch.package)}</h2>
             <Table
-              head={["Stage", "Start", "Duration", "Thread"]}
-              rows={index.launch.stages.map((stage) => [
+              head={["Stage", "Start", "Duration"]}
+              rows={launch.stages.map((stage) => [
                 stage.name,
                 formatMoment(stage.start_ns),
                 formatDuration(stage.end_ns - stage.start_ns),
-                stage.thread === null ? "" : (trace.threads[stage.thread]?.name ?? ""),
               ])}
             />
           </section>

@@ -69,6 +69,8 @@ export const pack = (color: string): number => packRgb(rgb(color));
 
 /** A late frame: a red that dark text can be read on. */
 export const LATE_FRAME = pack("#e8505b");
+/** A frame that was not late. */
+export const OTHER_FRAME = pack("#9ccbe8");
 
 /** A packed colour for a style sheet. */
 export const unpack = (color: number): string => `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`;

@@ -2,7 +2,7 @@
 
 import { upperBound } from "../data/search_sorted";
 import { hasSpans, hasStates, isFrames, type StateTrack } from "../data/trace";
-import { FLAG_LATE, FLAG_NO_BEGIN, FLAG_NO_END, type SpanColumns } from "../data/track_columns";
+import { FLAG_LATE, FLAG_NO_BEGIN, FLAG_NO_DEADLINE, FLAG_NO_END, type SpanColumns } from "../data/track_columns";
 import type { Selection } from "../store";
 import { visibleName } from "../ui/text";
 import { itemTimes } from "./layout";
@@ -68,12 +68,41 @@ function stateLines(model: Model, track: StateTrack, item: number): [string, str
   return lines;
 }
 
+/** What is known of a launch. */
+function launchDetails({ trace }: Model, at: number): Details | null {
+  const launch = trace.index.launches.at(at);
+  if (!launch) return null;
+  const since = (ns: number | null): string => (ns === null ? "not recorded" : formatDuration(ns));
+  const total = launch.cut
+    ? `not measured: the recording cuts its ${launch.cut}`
+    : since(launch.end_ns - launch.begin_ns);
+  const lines: [string, string][] = [
+    ["Start", formatMoment(launch.begin_ns)],
+    ["Total", total],
+    ["TTID", since(launch.ttid_ns)],
+    ["TTFD", since(launch.ttfd_ns)],
+    ["Found", launch.rule],
+  ];
+  if (launch.overlapped) lines.push(["Note", "another launch went on at the same time"]);
+  return { title: `${launch.type ?? "Launch"}${launch.type ? " launch" : ""} of ${cut(launch.package)}`, lines };
+}
+
+/** What was measured of a frame. */
+function frameLines({ cpu, overrun, flags }: SpanColumns, item: number): [string, string][] {
+  const lines: [string, string][] = [];
+  if (cpu) lines.push(["CPU time", formatDuration(cpu[item])]);
+  const isKnown = overrun && !((flags?.[item] ?? 0) & FLAG_NO_DEADLINE);
+  if (isKnown) lines.push(["Overrun", formatDuration(overrun[item])]);
+  return lines;
+}
+
 export function details(model: Model, selection: Selection, pointer: number | null): Details | null {
   const { trace } = model;
   const { index, strings } = trace;
   if (selection.kind === "thread") return { title: threadOfProcess(model, selection.thread), lines: [] };
   if (selection.kind === "method") return { title: cut(trace.methodName(selection.method)), lines: [] };
   if (selection.kind === "name") return { title: cut(selection.name), lines: [] };
+  if (selection.kind === "launch") return launchDetails(model, selection.launch);
   const track = trace.track(selection.track);
   if (!track || selection.item >= track.count) return null;
   const { item } = selection;
@@ -91,6 +120,9 @@ export function details(model: Model, selection: Selection, pointer: number | nu
     lines.push(["Duration", formatDuration(end - start)]);
     if (track.role === "running" && thread?.[item]) {
       title = threadOfProcess(model, thread[item] - 1);
+    } else if (track.role === "frames") {
+      title = `Frame ${title}`;
+      lines.push(...frameLines(track.spans, item));
     } else if (!isFrames(track.role)) {
       lines.push(["Self", formatDuration(selfTime(track.spans, item))]);
       const running = track.thread === null ? null : runningTime(model, track.thread, start, end);
@@ -141,7 +173,7 @@ export function details(model: Model, selection: Selection, pointer: number | nu
 export function announcement(model: Model, selection: Selection): string {
   const found = details(model, selection, null);
   if (!found) return "";
-  const wanted = ["Duration", "Self", "Start", "Thread", "Woken by"];
+  const wanted = ["Duration", "Total", "TTID", "Self", "Start", "Thread", "Woken by"];
   const parts = found.lines.filter(([name]) => wanted.includes(name)).map(([name, value]) => `${name} ${value}`);
   return `Selected ${[found.title, ...parts].join(", ")}`;
 }

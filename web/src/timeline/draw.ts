@@ -1,5 +1,6 @@
 // Draws the rows in view: areas as painted lines below, and text, plots and outlines on a canvas above them.
 
+import { upperBound } from "../data/search_sorted";
 import type { Selection } from "../store";
 import { visibleName } from "../ui/text";
 import { context2d } from "./canvas";
@@ -137,11 +138,6 @@ export class Drawing {
         this.strip(model.strip(band.track), label, model.palette("names", scene.found !== null), y, band.height, scene);
         break;
       }
-      case "frames": {
-        const colors = Uint32Array.of(pack("#56b4e9"), pack(theme.danger));
-        this.strip(band.frames.intervals, band.frames.over, colors, y, band.height, scene);
-        break;
-      }
       case "counter":
         drawCounter(this.context, band.track, scale, 0, y, band.height, theme);
         break;
@@ -162,7 +158,8 @@ export class Drawing {
     const tall = lineHeight >= 12;
     const marked = found?.levels(stack) ?? null;
     const underlined = selected?.levels(stack) ?? null;
-    const palette = model.palette(stack.space, found !== null);
+    const palette =
+      stack.isFrames && found === null ? model.framePalettes.other() : model.palette(stack.space, found !== null);
     const first = Math.max(0, Math.floor(-y / lineHeight));
     const last = Math.min(Math.ceil(height / lineHeight), Math.ceil((scene.height - y) / lineHeight), stack.levels);
     for (let level = first; level < last; level++) {
@@ -173,7 +170,7 @@ export class Drawing {
       stack.row(level).paint(this.line, from, pixel, stack.key, palette, tall ? MIN_TEXT_PX * ratio : Infinity, text);
       const late = stack.late?.[level];
       if (late && found === null) {
-        late.paint(this.line, from, pixel, stack.key, model.late(stack.space), Infinity, nothing);
+        late.paint(this.line, from, pixel, stack.key, model.framePalettes.late(), Infinity, nothing);
       }
       marked?.[level]?.paint(this.line, from, pixel, stack.key, model.palette(stack.space), Infinity, nothing);
       this.put(top, tall ? lineHeight - 1 : lineHeight, scene);
@@ -185,7 +182,7 @@ export class Drawing {
     if (row.process !== null && tall) this.lateFrames(stack, row.process, y, lineHeight, scene);
   }
 
-  /** Marks the top of frames that took longer than a VSYNC period. */
+  /** Marks the top of the main thread's part of late frames. */
   private lateFrames(
     stack: Stack,
     process: number,
@@ -193,17 +190,16 @@ export class Drawing {
     lineHeight: number,
     { model, scale, theme }: Scene,
   ): void {
-    const frames = model.framesOf(process);
+    const frames = model.lateFramesOf(process);
     if (!frames || model.frameNs / scale.quantum < 2) return;
-    const { intervals, over, track, item } = frames;
+    const { start, end, track, item } = frames;
     const to = scale.from + scale.width * scale.quantum;
     this.context.fillStyle = theme.danger;
-    for (let i = intervals.after(scale.from); i < intervals.count && intervals.start[i] <= to; i++) {
-      const at = over[i] ? stack.find(track[i], item[i]) : -1;
+    for (let i = upperBound(end, scale.from); i < start.length && start[i] <= to; i++) {
+      const at = stack.find(track[i], item[i]);
       if (at < 0) continue;
-      const x = (stack.start[at] - scale.from) / scale.quantum;
-      const width = (stack.end[at] - stack.start[at]) / scale.quantum;
-      this.context.fillRect(x, y + stack.level[at] * lineHeight, width, 3);
+      const x = (start[i] - scale.from) / scale.quantum;
+      this.context.fillRect(x, y + stack.level[at] * lineHeight, (end[i] - start[i]) / scale.quantum, 3);
     }
   }
 

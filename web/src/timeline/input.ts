@@ -3,7 +3,7 @@
 import type { TimelineControl } from "./control";
 
 /** A press that moves less is a click. */
-const CLICK_MAX_MOVE_PX = 4;
+export const CLICK_MAX_MOVE_PX = 4;
 /** The height of a line, for wheels that turn by lines. */
 const WHEEL_LINE_PX = 18;
 /** The exponent of the zoom for each pixel that the wheel turns. */

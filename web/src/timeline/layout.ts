@@ -47,7 +47,7 @@ export class Layout {
     for (const row of this.rows) {
       if (row.thread !== null && !this.threads.has(row.thread)) this.threads.set(row.thread, row);
       for (const band of row.bands) {
-        const tracks = band.kind === "stack" ? band.stack.tracks : band.kind === "frames" ? [] : [band.track];
+        const tracks = band.kind === "stack" ? band.stack.tracks : [band.track];
         for (const { id } of tracks) this.places.set(id, { row, band });
       }
     }
@@ -132,17 +132,6 @@ export class Layout {
           height: lineHeight,
         };
       }
-      case "frames": {
-        const { intervals, track, item } = band.frames;
-        const at = intervals.at(time, scale.quantum, slack);
-        if (at < 0) return null;
-        return {
-          ...inner,
-          selection: { kind: "span", track: track[at], item: item[at] },
-          start: intervals.start[at],
-          end: intervals.end[at],
-        };
-      }
       case "counter": {
         const item = upperBound(band.track.counter.time, time) - 1;
         if (item < 0) return null;
@@ -173,6 +162,10 @@ export function itemTimes(track: Track, item: number): [number, number] {
 
 /** The period of a selection, or null where it has none. */
 export function periodOf(trace: Trace, selection: Selection | null): Range | null {
+  if (selection?.kind === "launch") {
+    const launch = trace.index.launches.at(selection.launch);
+    return launch ? { from: launch.begin_ns, to: launch.end_ns } : null;
+  }
   if (!selection || !("track" in selection)) return null;
   const track = trace.track(selection.track);
   if (!track || selection.item >= track.count) return null;

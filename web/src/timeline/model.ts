@@ -2,28 +2,38 @@
 // activity.
 
 import { hasSpans, isFrames, type SpanTrack, type Trace, type Track } from "../data/trace";
-import type { LossColumns } from "../data/track_columns";
-import { deal, faded, LATE_FRAME, mix, readTheme, stateColor, threadColors, type Theme, unpack } from "./colors";
+import { FLAG_LATE, type LossColumns } from "../data/track_columns";
+import {
+  deal,
+  faded,
+  LATE_FRAME,
+  OTHER_FRAME,
+  mix,
+  readTheme,
+  stateColor,
+  threadColors,
+  type Theme,
+  unpack,
+} from "./colors";
 import { Intervals } from "./intervals";
 import { type KeySpace, Stack } from "./stack";
 
 /** The budget of a frame where the trace has no VSYNC counter: 60 frames a second. */
 const DEFAULT_FRAME_NS = 1e9 / 60;
-const FRAME_NAMES = /^(Choreographer#doFrame|doFrame|DrawFrames?)\b/;
+/** The UI thread's part of a frame. */
+const UI_FRAME = /^Choreographer#doFrame( \d+|$)/;
 const ACTIVITY_BUCKETS = 1024;
 /** Slices begin elsewhere in the palette than methods, so that a slice and the call in it differ. */
 const FIRST_NAME_COLOR = 5;
 const NO_TIMES = new Float64Array(0);
 
-/** The frames of a process: slices that should end within a VSYNC period. */
-export interface Frames {
-  intervals: Intervals;
-  /** Per frame: 0 within the budget, 1 over it. */
-  over: Uint32Array;
-  /** Per frame: where its slice is. */
+/** Slices of frames on main threads that were late. */
+export interface LateFrames {
+  start: Float64Array;
+  end: Float64Array;
+  /** Where each one is: its track, and its number there. */
   track: Uint32Array;
   item: Uint32Array;
-  late: number;
 }
 
 const models = new WeakMap<Trace, Model>();
@@ -54,7 +64,7 @@ export class Model {
   private readonly strips = new Map<number, Intervals>();
   /** The periods in which any CPU lost events, or null where none did. */
   readonly losses: Intervals | null;
-  private readonly frames = new Map<number, Frames | null>();
+  private readonly lateFrames = new Map<number, LateFrames | null>();
   private colors: {
     theme: Theme;
     palettes: Record<KeySpace, Uint32Array>;
@@ -153,55 +163,58 @@ export class Model {
     return (colors.dim[space] ??= faded(colors.palettes[space], colors.theme));
   }
 
-  /** The palette of late frames: one colour. */
-  late(space: KeySpace): Uint32Array {
-    return (this.latePalettes[space] ??= new Uint32Array(this.dealt[space].length).fill(LATE_FRAME));
-  }
-  private readonly latePalettes: Partial<Record<KeySpace, Uint32Array>> = {};
+  /** The palettes of frames, one colour each: of those that were late, and of all others. */
+  readonly framePalettes = {
+    late: () => (this.lateFrame ??= new Uint32Array(this.dealt.names.length).fill(LATE_FRAME)),
+    other: () => (this.otherFrame ??= new Uint32Array(this.dealt.names.length).fill(OTHER_FRAME)),
+  };
+  private lateFrame: Uint32Array | null = null;
+  private otherFrame: Uint32Array | null = null;
 
-  /** The frames that the threads of a process drew, or null where it has no such markers. */
-  framesOf(process: number): Frames | null {
-    let frames = this.frames.get(process);
-    if (frames === undefined) this.frames.set(process, (frames = this.findFrames(process)));
-    return frames;
+  /** The slices of a process's main thread that are the UI part of late frames, or null where there are none. */
+  lateFramesOf(process: number): LateFrames | null {
+    let late = this.lateFrames.get(process);
+    if (late === undefined) this.lateFrames.set(process, (late = this.findLate(process)));
+    return late;
   }
 
-  private findFrames(process: number): Frames | null {
+  private findLate(process: number): LateFrames | null {
     const { strings, threads } = this.trace;
-    const wanted = this.frameNames();
+    // Frames by their numbers, and those without one by their begins.
+    const numbers = new Set<string>();
+    const begins = new Set<number>();
+    for (const { role, spans } of this.byProcess[process]) {
+      if (role !== "frames" || !spans?.flags) continue;
+      spans.flags.forEach((flag, item) => {
+        if (!(flag & FLAG_LATE)) return;
+        const [number] = strings[spans.label[item]].split(" ");
+        if (/^\d+$/.test(number)) numbers.add(number);
+        else begins.add(spans.start[item]);
+      });
+    }
+    if (numbers.size + begins.size === 0) return null;
+    const wanted = strings.map((name) => (UI_FRAME.test(name) ? (name.split(" ")[1] ?? "") : null));
     const found: { start: number; end: number; track: number; item: number }[] = [];
     for (const [thread, tracks] of this.byThread.entries()) {
       if (threads[thread].process !== process || !threads[thread].main) continue;
       for (const { id, role, spans } of tracks) {
-        if (role !== "atrace" || !spans || strings.length === 0) continue;
-        for (let i = 0; i < spans.label.length; i++) {
-          if (!wanted[spans.label[i]]) continue;
-          const last = found.at(-1);
-          if (last && last.end > spans.start[i]) continue;
-          found.push({ start: spans.start[i], end: spans.end[i], track: id, item: i });
+        if (role !== "atrace" || !spans) continue;
+        for (let item = 0; item < spans.label.length; item++) {
+          const number = wanted[spans.label[item]];
+          if (number === null) continue;
+          const [start, end] = [spans.start[item], spans.end[item]];
+          if (numbers.has(number) || begins.has(start)) found.push({ start, end, track: id, item });
         }
       }
     }
     if (found.length === 0) return null;
-    found.sort((a, b) => a.start - b.start);
-    const over = Uint32Array.from(found, ({ start, end }) => (end - start > this.frameNs ? 1 : 0));
     return {
-      intervals: new Intervals(
-        Float64Array.from(found, (f) => f.start),
-        Float64Array.from(found, (f) => f.end),
-      ),
-      over,
-      track: Uint32Array.from(found, (f) => f.track),
-      item: Uint32Array.from(found, (f) => f.item),
-      late: over.reduce((sum, one) => sum + one, 0),
+      start: Float64Array.from(found, (frame) => frame.start),
+      end: Float64Array.from(found, (frame) => frame.end),
+      track: Uint32Array.from(found, (frame) => frame.track),
+      item: Uint32Array.from(found, (frame) => frame.item),
     };
   }
-
-  /** Marks the names of slices that are frames. */
-  frameNames(): Uint8Array {
-    return (this.frameFlags ??= Uint8Array.from(this.trace.strings, (name) => (FRAME_NAMES.test(name) ? 1 : 0)));
-  }
-  private frameFlags: Uint8Array | null = null;
 
   /** Names that differ in their numbers alone get one colour, dealt by the time spent in them. */
   private nameColors(): Uint32Array {

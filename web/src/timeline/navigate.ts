@@ -62,7 +62,7 @@ export class Navigator {
   private inBand(y: number, band: Band, time: number): Selection | null {
     const { layout, scale } = this.timeline;
     const hit = layout.hit((time - scale.from) / scale.quantum, y + Math.min(2, band.height / 2), scale);
-    return hit && band.kind !== "frames" ? hit.selection : null;
+    return hit?.selection ?? null;
   }
 
   /** Selects the first item in view. */

@@ -11,10 +11,10 @@ import {
   type StateTrack,
   type Track,
 } from "../data/trace";
-import { FLAG_LATE } from "../data/track_columns";
+import { FLAG_LATE, FLAG_NO_DEADLINE } from "../data/track_columns";
 import { counted } from "../ui/text";
 import type { Intervals } from "./intervals";
-import type { Frames, Model } from "./model";
+import type { Model } from "./model";
 import type { Stack } from "./stack";
 
 /** A part of a row: what is drawn, and how high. */
@@ -22,7 +22,6 @@ export type Band = { y: number; height: number } & (
   | { kind: "stack"; stack: Stack; lineHeight: number }
   | { kind: "states"; track: StateTrack }
   | { kind: "ticks"; track: Track }
-  | { kind: "frames"; frames: Frames }
   | { kind: "counter"; track: CounterTrack }
 );
 
@@ -71,6 +70,13 @@ const PROCESSES_SHOWN = 16;
 /** Folding fewer rows than this is not worth a row. */
 const MIN_FOLDED_ROWS = 3;
 
+/** A process, or `null` for threads of none that is known. The smaller its rank, the earlier it comes. */
+interface Member {
+  process: number | null;
+  threads: number[];
+  rank: number;
+}
+
 /** Which rows the user has opened or closed; all others are as they were made. */
 export type Folds = Map<string, boolean>;
 
@@ -88,8 +94,12 @@ class RowBuilder {
   ) {}
 
   build(): Row[] {
+    const order = this.processOrder();
+    // The launched app stands above all.
+    const first = order.slice(0, order[0]?.rank < 0 ? 1 : 0);
+    this.processes(first, 0);
     this.cpus();
-    this.processes();
+    this.processes(order.slice(first.length), first.length);
     this.machine();
     return this.rows;
   }
@@ -173,31 +183,49 @@ class RowBuilder {
     return { kind: "ticks", track, height: TICK_HEIGHT_PX };
   }
 
-  private processes(): void {
-    const { processes } = this.model.trace.index;
-    const { threads } = this.model.trace;
-    const members = new Map<number | null, number[]>();
-    threads.forEach(({ process }, thread) => {
-      if (this.model.byThread[thread].length === 0) return;
-      members.set(process, [...(members.get(process) ?? []), thread]);
+  /** The processes whose launches the trace holds, in the order of the launches. */
+  private get launched(): (number | null)[] {
+    const { index, launched } = this.model.trace;
+    const first = launched ? [launched.process] : [];
+    return [...first, ...index.launches.map(({ process }) => process)].filter((process) => process !== null);
+  }
+
+  /** The processes with their threads: launched apps first, then those whose methods were traced, the busiest first. */
+  private processOrder(): Member[] {
+    const { trace, byThread, byProcess } = this.model;
+    const members = new Map<number | null, Member>();
+    trace.threads.forEach(({ process }, thread) => {
+      if (byThread[thread].length === 0) return;
+      const member = members.get(process) ?? { process, threads: [], rank: 2 };
+      if (byThread[thread].some(({ kind }) => kind === "calls")) member.rank = 1;
+      member.threads.push(thread);
+      members.set(process, member);
     });
     // The threads are ordered by process, the busiest first; processes with tracks alone come after them.
-    const order = [...members.keys()];
-    // The launched app comes first, however busy others are.
-    const launched = (process: number | null) =>
-      process !== null && processes[process].name === this.model.trace.index.launch?.package ? 0 : 1;
-    order.sort((a, b) => launched(a) - launched(b));
-    processes.forEach((_, process) => {
-      if (!members.has(process) && this.model.byProcess[process].length > 0) order.push(process);
+    trace.index.processes.forEach((_, process) => {
+      if (!members.has(process) && byProcess[process].length > 0)
+        members.set(process, { process, threads: [], rank: 2 });
     });
-    const shown =
-      this.isOpen("processes", false) || order.length <= PROCESSES_SHOWN + MIN_FOLDED_ROWS
-        ? order.length
-        : PROCESSES_SHOWN;
-    order.slice(0, shown).forEach((process, rank) => this.process(process, members.get(process) ?? [], rank));
-    if (order.length > PROCESSES_SHOWN + MIN_FOLDED_ROWS) {
-      this.more("processes", order.length - PROCESSES_SHOWN, "quieter processes", 0);
+    const launched = this.launched;
+    for (const member of members.values()) {
+      const at = launched.indexOf(member.process);
+      if (at >= 0) member.rank = at - launched.length;
+      member.threads.sort((a, b) => this.threadRank(a) - this.threadRank(b));
     }
+    return [...members.values()].sort((a, b) => a.rank - b.rank);
+  }
+
+  /** Main threads come first, then what draws; all others are as busy as their order says. */
+  private threadRank(thread: number): number {
+    const { main, name } = this.model.trace.threads[thread];
+    return main ? 0 : name === "RenderThread" ? 1 : 2;
+  }
+
+  private processes(order: Member[], before: number): void {
+    const fold = order.length > PROCESSES_SHOWN + MIN_FOLDED_ROWS;
+    const shown = this.isOpen("processes", false) || !fold ? order.length : PROCESSES_SHOWN;
+    order.slice(0, shown).forEach(({ process, threads }, rank) => this.process(process, threads, before + rank));
+    if (fold) this.more("processes", order.length - PROCESSES_SHOWN, "quieter processes", 0);
   }
 
   private more(id: string, count: number, what: string, indent: number): void {
@@ -212,7 +240,7 @@ class RowBuilder {
     const hasCalls = threads.some((thread) => this.model.byThread[thread].some(({ kind }) => kind === "calls"));
     const open = this.isOpen(
       id,
-      rank < PROCESSES_OPEN || hasCalls || (info !== null && info.name === trace.index.launch?.package),
+      rank < PROCESSES_OPEN || hasCalls || (process !== null && this.launched.includes(process)),
     );
     const busy = threads.reduce((sum, thread) => sum + trace.threads[thread].busy_ns, 0);
     const share = trace.duration > 0 ? (100 * busy) / trace.duration : 0;
@@ -229,19 +257,6 @@ class RowBuilder {
         + ` · ${share < 10 ? share.toFixed(1) : share.toFixed(0)} % of a CPU`,
     });
     if (!open) return;
-    const frames = process === null ? null : this.model.framesOf(process);
-    if (frames) {
-      this.add(
-        {
-          id: `frames ${process}`,
-          kind: "row",
-          label: "Frames",
-          process,
-          detail: `${frames.late} of ${frames.over.length} over ${(this.model.frameNs / 1e6).toFixed(1)} ms`,
-        },
-        [{ kind: "frames", frames, height: 14 }],
-      );
-    }
     const tracks = process === null ? [] : this.model.byProcess[process];
     // What was expected stands above what was.
     for (const track of tracks) if (isFrames(track.role)) this.track(track, process);
@@ -260,8 +275,8 @@ class RowBuilder {
     const most = Math.max(...threads.map((thread) => trace.threads[thread].busy_ns), 1);
     const quiet = threads.filter(
       (thread, rank) =>
-        !trace.threads[thread].main
-        && !this.model.byThread[thread].some(({ kind }) => kind === "calls")
+        !this.model.byThread[thread].some(({ kind }) => kind === "calls")
+        && this.threadRank(thread) > 1
         && (rank >= THREADS_SHOWN || trace.threads[thread].busy_ns < most * QUIET_PART),
     );
     const folded = new Set(quiet.length < MIN_FOLDED_ROWS ? [] : quiet);
@@ -314,9 +329,12 @@ class RowBuilder {
     const id = `track ${track.id}`;
     const nested = hasSpans(track) && track.depth > 1 ? track : null;
     const open = this.isOpen(id, true);
+    const layer = track.role === "frames" && track.name ? `Frames of ${track.name}` : track.name;
     const name =
-      track.name
-      || { markers: "Markers", irq: "Interrupts", vsync: "VSYNC", own: "Track events" }[track.role as string];
+      layer
+      || { markers: "Markers", irq: "Interrupts", vsync: "VSYNC", frames: "Frames", own: "Track events" }[
+        track.role as string
+      ];
     this.add(
       {
         id,
@@ -335,8 +353,10 @@ class RowBuilder {
 
   private trackDetail(track: Track): string {
     if (track.counter) return track.unit;
-    if (track.role !== "actual_frames" || !hasSpans(track)) return "";
-    const late = track.spans.flags?.reduce((sum, flag) => sum + (flag & FLAG_LATE ? 1 : 0), 0) ?? 0;
+    if (!isFrames(track.role) || track.role === "expected_frames" || !hasSpans(track)) return "";
+    const { flags } = track.spans;
+    if (flags?.every((flag) => flag & FLAG_NO_DEADLINE)) return `${track.count}, no deadline known`;
+    const late = flags?.reduce((sum, flag) => sum + (flag & FLAG_LATE ? 1 : 0), 0) ?? 0;
     return `${late} of ${track.count} late`;
   }
 

@@ -6,6 +6,7 @@ import type { Theme } from "./colors";
 import { MIN_TICK_DISTANCE_PX } from "./draw";
 import type { Scale } from "./layout";
 import type { Model } from "./model";
+import { visibleName } from "../ui/text";
 import { formatDuration, formatTick, rulerStep } from "./time";
 
 export interface HeadScene {
@@ -18,10 +19,29 @@ export interface HeadScene {
 
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
 
-/** Draws the ruler: ticks, the chosen period with its length, and the bookmarks. */
-export function drawRuler(canvas: HTMLCanvasElement, scene: HeadScene, height: number): void {
+const TICKS_HEIGHT_PX = 25;
+/** The line of launches, which only traces with launches have. */
+const LAUNCHES_HEIGHT_PX = 17;
+
+/** How high the ruler of a trace is. */
+export function rulerHeight({ trace }: Model): number {
+  return TICKS_HEIGHT_PX + (trace.index.launches.length > 0 ? LAUNCHES_HEIGHT_PX : 0);
+}
+
+/** The launch that lies at a place of the ruler; -1 where there is none. */
+export function launchAt({ trace }: Model, { from, quantum }: Scale, x: number, y: number): number {
+  if (y < TICKS_HEIGHT_PX) return -1;
+  const time = from + x * quantum;
+  const slack = 3 * quantum;
+  return trace.index.launches.findIndex((launch) => time >= launch.begin_ns - slack && time <= launch.end_ns + slack);
+}
+
+/** Draws the ruler: ticks, the chosen period with its length, the launches, and the bookmarks. */
+export function drawRuler(canvas: HTMLCanvasElement, scene: HeadScene): void {
   const { theme, scale, state } = scene;
-  const context = begin(canvas, scene, scale.width, height);
+  const all = rulerHeight(scene.model);
+  const height = TICKS_HEIGHT_PX;
+  const context = begin(canvas, scene, scale.width, all);
   const to = scale.from + scale.width * scale.quantum;
   const place = (time: number) => (time - scale.from) / scale.quantum;
   const step = rulerStep(MIN_TICK_DISTANCE_PX * scale.quantum);
@@ -52,6 +72,7 @@ export function drawRuler(canvas: HTMLCanvasElement, scene: HeadScene, height: n
     context.fillStyle = theme.fg;
     context.fillText(text, middle, 3);
   }
+  drawLaunches(context, scene);
   for (const { at, label } of bookmarks) {
     const x = place(at);
     if (x < -100 || x > scale.width) continue;
@@ -63,6 +84,47 @@ export function drawRuler(canvas: HTMLCanvasElement, scene: HeadScene, height: n
     context.fill();
     context.fillText(label.slice(0, 40), x + 7, 13);
   }
+}
+
+/** Draws the launches below the ticks: from begin to end, with the times to initial and to full display. */
+function drawLaunches(context: CanvasRenderingContext2D, { theme, scale, state, model }: HeadScene): void {
+  const place = (time: number) => (time - scale.from) / scale.quantum;
+  const { selection } = state;
+  const top = TICKS_HEIGHT_PX;
+  const tall = LAUNCHES_HEIGHT_PX - 3;
+  model.trace.index.launches.forEach((launch, n) => {
+    const displays: [string, number | null][] = [
+      ["TTID", launch.ttid_ns],
+      ["TTFD", launch.ttfd_ns],
+    ];
+    const known = displays.flatMap(([name, ns]) => (ns === null ? [] : [{ name, ns, x: place(launch.begin_ns + ns) }]));
+    const x0 = place(launch.begin_ns);
+    const x1 = Math.max(place(launch.end_ns), x0 + 2);
+    const last = known.reduce((most, { x }) => Math.max(most, x), x1);
+    if (last < 0 || x0 > scale.width) return;
+    const chosen = selection?.kind === "launch" && selection.launch === n;
+    context.fillStyle = theme.accent;
+    context.globalAlpha = chosen ? 0.55 : 0.28;
+    context.fillRect(x0, top, x1 - x0, tall);
+    context.globalAlpha = 1;
+    context.fillRect(x1, top + tall - 1, last - x1, 1);
+    for (const { x } of known) context.fillRect(Math.round(x) - 1, top - 3, 2, tall + 5);
+    // Texts from left to right, each where it has room.
+    let free = Math.max(x0 + 4, 4);
+    const say = (text: string, at: number, end: number) => {
+      const from = Math.max(at, free);
+      if (from + context.measureText(text).width > end) return;
+      context.fillText(text, from, top + 2);
+      free = from + context.measureText(text).width + 8;
+    };
+    context.fillStyle = theme.fg;
+    const title = `${launch.type ? `${launch.type} launch` : "launch"} of ${visibleName(launch.package.slice(0, 100))}`;
+    const stop = known.at(0)?.x ?? scale.width;
+    say(title, x0 + 4, Math.min(stop > x0 + 60 ? stop - 4 : x1, scale.width));
+    known.forEach(({ name, ns, x }, i) =>
+      say(`${name} ${formatDuration(ns)}`, x + 4, Math.min(known[i + 1]?.x ?? scale.width, scale.width)),
+    );
+  });
 }
 
 /** Draws the overview: how busy the machine was, where events are missing, and what the view shows. */

@@ -2,7 +2,7 @@
 // each call lies under the marker that encloses it, and each marker under the call that wrote it.
 
 import { byTime, drawnLevels } from "../data/joined_spans";
-import type { SpanTrack } from "../data/trace";
+import { isFrames, type SpanTrack } from "../data/trace";
 import { FLAG_LATE } from "../data/track_columns";
 import { Intervals } from "./intervals";
 
@@ -91,10 +91,15 @@ export class Stack {
     return this.chosen((item) => wanted[this.key[item]] === 1);
   }
 
+  /** Whether the stack holds frames, which have no colours of their own. */
+  get isFrames(): boolean {
+    return isFrames(this.tracks[0].role);
+  }
+
   /** For each level the frames that were late; null where no track is of frames. */
   get late(): (Intervals | null)[] | null {
     const [{ role, spans }] = this.tracks;
-    if (role !== "actual_frames") return null;
+    if (role !== "actual_frames" && role !== "frames") return null;
     return (this.lateLevels ??= this.chosen((item) => ((spans.flags?.[item] ?? 0) & FLAG_LATE) !== 0));
   }
 

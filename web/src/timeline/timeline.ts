@@ -9,7 +9,7 @@ import { exposeToTests } from "./debug";
 import { announcement, details } from "./details";
 import { Drawing, type Scene } from "./draw";
 import { type Elements, makeElements, showTip } from "./elements";
-import { attachInput } from "./input";
+import { attachInput, CLICK_MAX_MOVE_PX } from "./input";
 import { handleKey } from "./keys";
 import { Labels } from "./labels";
 import { type Hit, Layout, periodOf, type Scale } from "./layout";
@@ -18,7 +18,7 @@ import { type Model, modelOf } from "./model";
 import { Navigator } from "./navigate";
 import { makePainter, type Painter } from "./painter";
 import type { Row } from "./rows";
-import { drawOverview, drawRuler } from "./ruler";
+import { drawOverview, drawRuler, launchAt, rulerHeight } from "./ruler";
 import { matchFlags } from "./search";
 import { formatClock, formatDuration, formatMoment, formatWall } from "./time";
 
@@ -26,8 +26,9 @@ import { formatClock, formatDuration, formatMoment, formatWall } from "./time";
 const MIN_VIEW_NS = 20;
 /** What can wait is done when nothing was drawn for so long. */
 const REST_MS = 300;
+/** So much is shown before and behind an instant to which somebody goes. */
+const MOMENT_NS = 1e6;
 const OVERVIEW_HEIGHT_PX = 34;
-const RULER_HEIGHT_PX = 25;
 /** A bookmark that is no further away is removed, and none is set beside it. */
 const BOOKMARK_REACH_PX = 6;
 
@@ -96,6 +97,13 @@ class Timeline implements TimelineControl {
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     const retheme = () => this.retheme();
     scheme.addEventListener("change", retheme);
+    let pressed = 0;
+    ruler.addEventListener("pointerdown", (event) => (pressed = event.offsetX));
+    ruler.addEventListener("click", (event) => {
+      if (Math.abs(event.offsetX - pressed) > CLICK_MAX_MOVE_PX) return;
+      const launch = launchAt(this.model, this.scale, event.offsetX, event.offsetY);
+      if (launch >= 0) this.select({ kind: "launch", launch }, false);
+    });
     bar.addEventListener("scroll", () => this.scrollTo(bar.scrollTop));
     plot.addEventListener("keydown", (event) => {
       if (handleKey(this, this.navigator, event)) {
@@ -300,7 +308,7 @@ class Timeline implements TimelineControl {
     this.decorate(scene, state);
     const head = { model: this.model, state, theme: this.theme, scale: scene.scale, ratio: scene.ratio };
     drawOverview(this.overviewCanvas, head, OVERVIEW_HEIGHT_PX);
-    drawRuler(this.rulerCanvas, head, RULER_HEIGHT_PX);
+    drawRuler(this.rulerCanvas, head);
     const { selection } = state;
     this.labels.update(this.layout, this.scrolled, this.height, selection?.kind === "thread" ? selection.thread : null);
     this.lastDrawn = performance.now();
@@ -388,7 +396,8 @@ class Timeline implements TimelineControl {
     if (changed.has("selection")) {
       if (state.selection) {
         this.say(announcement(this.model, state.selection));
-        if (state.selection !== this.ownSelection) this.reveal(state.selection);
+        // Who sets the view too has chosen it; else the selection becomes the middle of the picture.
+        if (state.selection !== this.ownSelection) this.reveal(state.selection, !changed.has("view"));
       }
       this.ownSelection = null;
     }
@@ -403,14 +412,18 @@ class Timeline implements TimelineControl {
     this.request();
   }
 
-  /** Opens the row of a selection, scrolls to it, and moves the view to it. */
-  private reveal(selection: Selection): void {
+  /**
+   * Opens the row of a selection, scrolls to it, and moves the view to it; with `focus` both so that it is the middle of
+   * the picture and takes a third of its width.
+   */
+  private reveal(selection: Selection, focus = false): void {
     if (selection.kind === "method" || selection.kind === "name") return;
-    if (selection.kind === "thread") {
-      if (this.layout.unfold({ id: -1, thread: selection.thread, process: null, cpu: null, kind: "slices" }))
-        this.resize();
-      const row = this.layout.threadRow(selection.thread);
-      if (row) this.scrollIntoView(row.y, Math.min(row.height, 60));
+    const period = focus ? periodOf(this.model.trace, selection) : null;
+    if (period) this.focus(period);
+    if (selection.kind === "thread" || selection.kind === "launch") {
+      const thread =
+        selection.kind === "thread" ? selection.thread : this.model.trace.index.launches.at(selection.launch)?.thread;
+      if (thread !== null && thread !== undefined) this.revealThread(thread);
       return;
     }
     const track = this.model.trace.track(selection.track);
@@ -418,6 +431,10 @@ class Timeline implements TimelineControl {
     if (this.layout.unfold(track)) this.resize();
     const box = this.layout.box(selection);
     if (!box) return;
+    if (focus) {
+      this.scrollTo(box.y + box.height / 2 - this.height / 2);
+      return;
+    }
     this.scrollIntoView(box.y, box.height);
     const { from, to } = this.view;
     const length = box.end - box.start;
@@ -428,6 +445,19 @@ class Timeline implements TimelineControl {
       const begin = length > span * 0.8 ? box.start - span * 0.1 : (box.start + box.end - span) / 2;
       this.setView(begin, begin + span);
     }
+  }
+
+  private revealThread(thread: number): void {
+    if (this.layout.unfold({ id: -1, thread, process: null, cpu: null, kind: "slices" })) this.resize();
+    const row = this.layout.threadRow(thread);
+    if (row) this.scrollIntoView(row.y, Math.min(row.height, 60));
+  }
+
+  /** Shows a period in the middle third of the picture; a moment with what is around it. */
+  private focus({ from, to }: Range): void {
+    const length = to - from;
+    const around = length > 0 ? length : Math.min(this.view.to - this.view.from, MOMENT_NS);
+    this.setView(from - around, to + around);
   }
 
   private scrollIntoView(y: number, height: number): void {
@@ -476,9 +506,10 @@ class Timeline implements TimelineControl {
   }
 
   private resize(): void {
-    const { plot, bar, extent } = this.elements;
+    const { root, plot, bar, extent } = this.elements;
     this.width = Math.max(1, plot.clientWidth);
     this.height = Math.max(1, plot.clientHeight);
+    root.style.setProperty("--ruler", `${rulerHeight(this.model) + 1}px`);
     extent.style.height = `${this.layout.height}px`;
     this.current.scrolled = Math.min(this.scrolled, Math.max(0, this.layout.height - this.height));
     bar.scrollTop = this.scrolled;

@@ -6,7 +6,7 @@ import { methodCount } from "../profile/span_source";
 import type { Trace, Track } from "../data/trace";
 import type { Bookmark, Panel, Range, Selection, State, Store } from "../store";
 
-const PANELS: Panel[] = ["timeline", "profile", "comparison", "summary"];
+const PANELS: Panel[] = ["timeline", "launches", "profile", "comparison", "summary"];
 const THEMES: State["theme"][] = ["auto", "light", "dark"];
 
 /** The fragment, without `#`. What is as in a page just opened is left out. */
@@ -82,6 +82,10 @@ export function selectionText(trace: Trace, selection: Selection): string | null
       const { tid, name } = trace.threads[selection.thread];
       return JSON.stringify(["thread", tid, name]);
     }
+    case "launch": {
+      const launch = trace.index.launches.at(selection.launch);
+      return launch ? JSON.stringify(["launch", launch.package, launch.begin_ns]) : null;
+    }
     default: {
       const track = trace.track(selection.track);
       const times = track && timesOf(track);
@@ -118,6 +122,10 @@ export function parseSelection(trace: Trace, text: string): Selection | null {
   if (kind === "thread") {
     const thread = trace.threads.findIndex(({ tid, name }) => tid === parts[1] && name === parts[2]);
     return thread < 0 ? null : { kind, thread };
+  }
+  if (kind === "launch") {
+    const launch = trace.index.launches.findIndex((one) => one.package === parts[1] && one.begin_ns === parts[2]);
+    return launch < 0 ? null : { kind, launch };
   }
   if (kind === "method") return findMethod(trace, parts[1], parts[2], parts[3]);
   if (kind !== "span" && kind !== "state" && kind !== "instant" && kind !== "counter") return null;

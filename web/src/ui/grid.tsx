@@ -13,6 +13,8 @@ export interface GridColumn {
   meaning: string;
   /** Pixels; the name's column takes what is left. */
   width?: number;
+  /** Pixels that the name's column has at least. */
+  least?: number;
   sortable?: boolean;
 }
 
@@ -125,7 +127,7 @@ export function Grid(props: GridProps) {
   const first = Math.max(0, Math.floor(top / ROW_PX) - 4);
   const last = Math.min(count, Math.ceil((top + height) / ROW_PX) + 4);
   const template = columns.map((c) => (c.width ? `${c.width}px` : "minmax(0, 1fr)")).join(" ");
-  const least = columns.reduce((sum, { width }) => sum + (width ?? MIN_NAME_PX), 0);
+  const least = columns.reduce((sum, { width, least = MIN_NAME_PX }) => sum + (width ?? least), 0);
   const rows = [];
   for (let n = first; n < last; n++) {
     rows.push(<Row key={n} props={props} at={n} cursor={n === at} onPoint={() => setCursor(n)} />);
