@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ComparisonPanel } from "./compare/comparison_panel";
 import type { Comparison } from "./data/format";
 import type { Trace } from "./data/trace";
+import { DetailsPanel } from "./details/details_panel";
 import { LaunchesPanel } from "./launches/launches_panel";
 import { firstOptions, type ProfileOptions } from "./profile/options";
 import { ProfilePanel } from "./profile/profile_panel";
@@ -107,18 +108,21 @@ export function App({ store, traces, comparison, generator }: AppProps) {
           <Tabs store={store} panels={panels} shown={shown} />
         </Splitter>
         {open && (
-          <section class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${shown}`}>
-            {shown === "launches" && <LaunchesPanel store={store} />}
-            {shown === "profile" && (
-              <Later text="Computing the profile …">
-                {() => <ProfilePanel store={store} options={options} set={set} />}
-              </Later>
-            )}
-            {shown === "summary" && <SummaryPanel trace={trace} traces={traces} generator={generator} />}
-            {shown === "comparison" && comparison && (
-              <ComparisonPanel store={store} traces={traces} comparison={comparison} />
-            )}
-          </section>
+          <div class="lower">
+            <section class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${shown}`}>
+              {shown === "launches" && <LaunchesPanel store={store} />}
+              {shown === "profile" && (
+                <Later text="Computing the profile …">
+                  {() => <ProfilePanel store={store} options={options} set={set} />}
+                </Later>
+              )}
+              {shown === "summary" && <SummaryPanel trace={trace} traces={traces} generator={generator} />}
+              {shown === "comparison" && comparison && (
+                <ComparisonPanel store={store} traces={traces} comparison={comparison} />
+              )}
+            </section>
+            <DetailsPanel store={store} />
+          </div>
         )}
       </main>
       {help && <Help onClose={() => setHelp(false)} />}

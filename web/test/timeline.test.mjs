@@ -402,26 +402,33 @@ browserTest("chromium", "1,500 threads are folded by activity, and unfold", asyn
   assert.deepEqual(problems, []);
 });
 
-browserTest("chromium", "arrows of wake-ups show for a selection, and all on demand", async (browser) => {
+browserTest("chromium", "the nearest twenty arrows show, and more on demand", async (browser) => {
   const { page, problems } = await open(browser, "launch");
-  await set(page, { view: { from: 1e9, to: 1.01e9 } });
+  const note = () => page.$eval(".tl-note", (element) => element.textContent);
+  await set(page, { view: { from: 1e9, to: 1.1e9 } });
   await ask(page, "scrollTo", 1e6);
+  assert.equal(await note(), "", "without a selection there are none at first");
   await press(page, "r");
-  const note = await page.$eval(".tl-note", (element) => element.textContent);
-  assert.match(note, /^\d+ arrows in view/);
-  const inView = await page.evaluate(() => {
+  const of = /^the nearest 20 arrows of (\d+); R shows more$/.exec(await note());
+  assert.ok(Number(of?.[1]) > 20, await note());
+  await press(page, "r");
+  const all = await note();
+  assert.ok(all === `${of[1]} arrows` || all.startsWith("the nearest 1500 arrows of"), all);
+  await press(page, "r");
+  assert.equal(await note(), "");
+  // Of a selection that is as long as the trace, too, the nearest show.
+  await set(page, { view: { from: 0, to: 5e9 } });
+  const states = await page.evaluate(() => {
     const { trace } = window.__tracebridge.timeline.store.state;
-    return trace.tracks
-      .filter(({ arrows }) => arrows)
-      .reduce(
-        (sum, { arrows: { from, to } }) =>
-          sum + from.filter((time, i) => (time >= 1e9 && time <= 1.01e9) || (to[i] >= 1e9 && to[i] <= 1.01e9)).length,
-        0,
-      );
+    const { byThread } = { byThread: trace.tracks.filter(({ role }) => role === "states") };
+    return byThread[0].id;
   });
-  assert.ok(parseInt(note, 10) <= inView && parseInt(note, 10) > inView / 10, `${note} of ${inView}`);
-  await press(page, "r");
-  assert.equal(await page.$eval(".tl-note", (element) => element.textContent), "");
+  const longest = await page.evaluate((id) => {
+    const { start, end } = window.__tracebridge.timeline.store.state.trace.tracks[id].states;
+    return start.reduce((best, _, i) => (end[i] - start[i] > end[best] - start[best] ? i : best), 0);
+  }, states);
+  await set(page, { selection: { kind: "state", track: states, item: longest } });
+  assert.match(await note(), /^(|the nearest 20 arrows of \d+; R shows more)$/);
   assert.deepEqual(problems, []);
 });
 

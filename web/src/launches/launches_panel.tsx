@@ -21,39 +21,49 @@ const number = (id: string, title: string, meaning: string, width: number): Grid
 });
 
 const LAUNCH_COLUMNS: GridColumn[] = [
-  { id: "name", title: "App, stages of its main thread", least: 170, meaning: "The package, as Android names it" },
-  number("type", "Type", "cold: without a process; warm: with one; hot: with its activity", 56),
-  number("at", "Begins at", "Since the trace's begin", 136),
-  number("total", "Total", "How long Android says that the launch took; of a stage its length", 84),
-  number("ttid", "TTID", "Time to initial display: the first frame is drawn", 84),
-  number("ttfd", "TTFD", "Time to full display: the app has said that it is fully drawn", 84),
+  { id: "name", title: "App, stages of its main thread", least: 150, meaning: "The package, as Android names it" },
+  number("type", "Type", "cold: without a process; warm: with one; hot: with its activity", 52),
+  number("at", "Begins at", "Since the trace's begin", 84),
+  number("total", "Total", "How long Android says that the launch took; of a stage its length", 80),
+  number("ttid", "TTID", "Time to initial display: the first frame is drawn", 80),
+  number("ttfd", "TTFD", "Time to full display: the app has said that it is fully drawn", 80),
 ];
 
 const FRAME_COLUMNS: GridColumn[] = [
-  { id: "name", title: "App and layer", least: 170, meaning: "The app, and the surface where FrameTimeline names it" },
-  number("count", "Frames", "Frames that the main thread and the RenderThread did", 64),
-  number("p50", "CPU p50", "androidx's frameDurationCpuMs: the median", 82),
-  number("p90", "p90", "androidx's frameDurationCpuMs at 90 %", 82),
-  number("p95", "p95", "androidx's frameDurationCpuMs at 95 %", 82),
-  number("p99", "p99", "androidx's frameDurationCpuMs at 99 %", 82),
-  number("overrun", "Overrun p99", "androidx's frameOverrunMs at 99 %: less than 0 is before the deadline", 96),
-  number("janky", "Janky", "Frames that ended after their deadline, of those whose deadline is known", 108),
+  { id: "name", title: "App and layer", least: 110, meaning: "The app, and the surface where FrameTimeline names it" },
+  number("count", "Frames", "Frames that the main thread and the RenderThread did", 60),
+  number("p50", "p50 ms", "androidx's frameDurationCpuMs: the median", 62),
+  number("p90", "p90 ms", "androidx's frameDurationCpuMs at 90 %", 62),
+  number("p95", "p95 ms", "androidx's frameDurationCpuMs at 95 %", 62),
+  number("p99", "p99 ms", "androidx's frameDurationCpuMs at 99 %", 62),
+  number("overrun", "Over ms", "androidx's frameOverrunMs at 99 %: less than 0 is before the deadline", 70),
+  number("janky", "Janky", "Frames that ended after their deadline, of those whose deadline is known", 94),
 ];
 
 const LATE_COLUMNS: GridColumn[] = [
-  { id: "name", title: "Late frame", least: 170, meaning: "Its number, and SurfaceFlinger's word for the reason" },
-  number("at", "Begins at", "Since the trace's begin", 136),
-  number("cpu", "CPU", "androidx's frameDurationCpuMs", 84),
-  number("overrun", "Overrun", "By how much it ended after its deadline", 84),
+  { id: "name", title: "Late frame", least: 150, meaning: "Its number, and SurfaceFlinger's word for the reason" },
+  number("at", "Begins at", "Since the trace's begin", 84),
+  number("cpu", "CPU", "androidx's frameDurationCpuMs", 80),
+  number("overrun", "Overrun", "By how much it ended after its deadline", 80),
 ];
 
 const NOTHING: GridCell = { text: "" };
-const time = (ns: number | null, missing = "–"): GridCell => ({
-  text: ns === null ? missing : formatDuration(ns),
+const time = (ns: number | null): GridCell => ({
+  text: ns === null ? "–" : formatDuration(ns),
   exact: ns === null ? undefined : `${Math.round(ns)} ns`,
   className: "number",
 });
-const moment = (ns: number): GridCell => ({ text: formatMoment(ns), className: "number" });
+const moment = (ns: number): GridCell => ({
+  text: `${(ns / 1e9).toFixed(3)} s`,
+  exact: formatMoment(ns),
+  className: "number",
+});
+/** A time in a column of milliseconds. */
+const inMs = (ns: number | null): GridCell => ({
+  text: ns === null ? "–" : (ns / 1e6).toFixed(2),
+  exact: ns === null ? "not known" : `${Math.round(ns)} ns`,
+  className: "number",
+});
 
 /** A row of the list of launches: a launch, or a stage of it. */
 interface LaunchEntry {
@@ -162,8 +172,8 @@ function Frames({ store, trace, summaries }: { store: Store; trace: Trace; summa
       cells: [
         { text: name, exact: name },
         { text: countText(count), className: "number" },
-        ...([cpu.p50, cpu.p90, cpu.p95, cpu.p99] as const).map((ns) => time(ns)),
-        time(overrun_ns?.p99 ?? null, "not known"),
+        ...([cpu.p50, cpu.p90, cpu.p95, cpu.p99] as const).map(inMs),
+        inMs(overrun_ns?.p99 ?? null),
         {
           text: with_deadline > 0 ? `${countText(janky)} · ${percentText(janky, with_deadline)} %` : "not known",
           exact: `${janky} of ${with_deadline}`,

@@ -3,7 +3,7 @@
 import type { Trace } from "../data/trace";
 import { formatDuration, formatMoment, formatWall } from "../timeline/time";
 import { Facts, List, Table } from "../ui/facts";
-import { damageOf, missing, otherPackets, reportOf } from "../ui/losses";
+import { damageOf, missing, notShown, reportOf } from "../ui/losses";
 import { bytesText, counted, countText, visibleName } from "../ui/text";
 import { pageMemory, trackCounts } from "./counts";
 import { Inputs } from "./inputs";
@@ -18,7 +18,7 @@ export function SummaryPanel({ trace, traces, generator }: SummaryProps) {
   const { index, launched: launch } = trace;
   const report = reportOf(index);
   const gaps = missing(trace);
-  const others = otherPackets(index);
+  const others = notShown(index);
   const damage = damageOf(index);
   return (
     <div class="summary" tabIndex={0} role="region" aria-label="Summary">
@@ -26,7 +26,6 @@ export function SummaryPanel({ trace, traces, generator }: SummaryProps) {
         <section class={gaps.length > 0 ? "wrong" : undefined}>
           <h2>{gaps.length > 0 ? "Missing" : "Nothing is missing"}</h2>
           {gaps.length === 0 && <p>No lost events and no damage are known.</p>}
-          {others && <p>{visibleName(others)}</p>}
           {gaps.length > 0 && (
             <ul>
               {gaps.map((sentence) => (
@@ -34,6 +33,7 @@ export function SummaryPanel({ trace, traces, generator }: SummaryProps) {
               ))}
             </ul>
           )}
+          {others && <p class="muted not-shown">{visibleName(others)}</p>}
           <Losses trace={trace} />
           {damage.length > 1 && <List title="Damaged places" lines={damage} />}
         </section>

@@ -1,4 +1,4 @@
-// Arrows of wake-ups, binder calls and flows: those of the selection, or all in view.
+// Arrows of wake-ups, binder calls and flows: those of the selection, the nearest first.
 
 import { upperBound } from "../data/search_sorted";
 import type { ArrowColumns } from "../data/track_columns";
@@ -7,8 +7,12 @@ import type { Theme } from "./colors";
 import type { Scene } from "./draw";
 import { itemTimes } from "./layout";
 
-/** More arrows than this at once are a black cloud. */
-const MAX_ARROWS = 1500;
+/** How many arrows show: at first, when more are asked for, and at most. More would be a wall. */
+const SELECTED_ARROWS = [20, 200, 1500];
+/** The same where nothing is selected: then none at first. */
+const OTHER_ARROWS = [0, 20, 1500];
+/** How often more can be asked for. */
+export const ARROW_STEPS = SELECTED_ARROWS.length;
 
 const longest = new WeakMap<ArrowColumns, number>();
 
@@ -31,10 +35,10 @@ interface Wanted {
   tracks: Set<number> | null;
 }
 
-function wantedOf(selection: Selection | null, scene: Scene, all: boolean): Wanted | null {
+function wantedOf(selection: Selection | null, scene: Scene): Wanted {
   const { scale, model } = scene;
-  if (all) return { from: scale.from, to: scale.from + scale.width * scale.quantum, tracks: null };
-  if (!selection || !("track" in selection)) return null;
+  if (!selection || !("track" in selection))
+    return { from: scale.from, to: scale.from + scale.width * scale.quantum, tracks: null };
   const track = model.trace.tracks[selection.track];
   const [from, to] = itemTimes(track, selection.item);
   // A thread's arrows hold on to its states, or where it has none to its slices.
@@ -42,45 +46,57 @@ function wantedOf(selection: Selection | null, scene: Scene, all: boolean): Want
   return { from, to, tracks: new Set([track, ...mine].map(({ id }) => id)) };
 }
 
-/** Draws the arrows; returns how many there are, and whether some were left out. */
+/** An arrow that may be drawn: its times, its ends in the picture, and how far it is from the middle of it. */
+interface Arrow {
+  from: number;
+  to: number;
+  y0: number;
+  y1: number;
+  role: string;
+  away: number;
+}
+
+/**
+ * Draws the arrows that are nearest to the middle of the selection, or of the view where nothing is selected; `step`
+ * says how often more were asked for. Returns how many are drawn, and how many more there are.
+ */
 export function drawArrows(
   context: CanvasRenderingContext2D,
   scene: Scene,
-  all: boolean,
+  step: number,
 ): { drawn: number; left: number } {
-  const wanted = wantedOf(scene.selection, scene, all);
-  let drawn = 0;
-  let left = 0;
-  if (!wanted) return { drawn, left };
-  const colors: Record<string, string> = arrowColors(scene.theme);
-  for (const track of scene.model.trace.tracks) {
+  const { selection, scale, theme, height, model } = scene;
+  const wanted = wantedOf(selection, scene);
+  const limit = (wanted.tracks ? SELECTED_ARROWS : OTHER_ARROWS)[step];
+  if (limit === 0) return { drawn: 0, left: 0 };
+  const [low, high] = [scale.from, scale.from + scale.width * scale.quantum];
+  const centre = (Math.max(wanted.from, low) + Math.min(wanted.to, high)) / 2;
+  const found: Arrow[] = [];
+  for (const track of model.trace.tracks) {
     if (!track.arrows) continue;
     const { from, to, fromTrack, toTrack } = track.arrows;
     const furthest = reach(track.arrows);
-    context.strokeStyle = context.fillStyle = colors[track.role] ?? scene.theme.fg;
     for (let i = upperBound(from, wanted.from - furthest - 1); i < from.length; i++) {
       if (from[i] > wanted.to && Math.min(from[i], to[i]) > wanted.to + furthest) break;
       const begins = from[i] >= wanted.from && from[i] <= wanted.to && (wanted.tracks?.has(fromTrack[i]) ?? true);
       const ends = to[i] >= wanted.from && to[i] <= wanted.to && (wanted.tracks?.has(toTrack[i]) ?? true);
       if (!begins && !ends) continue;
-      const a = middle(scene, fromTrack[i]);
-      const b = middle(scene, toTrack[i]);
-      if (a === null || b === null || Math.max(a, b) < 0 || Math.min(a, b) > scene.height) continue;
-      if (drawn === MAX_ARROWS) {
-        left++;
-        continue;
-      }
-      drawn++;
-      arrow(
-        context,
-        (from[i] - scene.scale.from) / scene.scale.quantum,
-        a,
-        (to[i] - scene.scale.from) / scene.scale.quantum,
-        b,
-      );
+      const y0 = middle(scene, fromTrack[i]);
+      const y1 = middle(scene, toTrack[i]);
+      if (y0 === null || y1 === null || Math.max(y0, y1) < 0 || Math.min(y0, y1) > height) continue;
+      const away = Math.min(Math.abs(from[i] - centre), Math.abs(to[i] - centre));
+      found.push({ from: from[i], to: to[i], y0, y1, role: track.role, away });
     }
   }
-  return { drawn, left };
+  if (found.length > limit) found.sort((a, b) => a.away - b.away);
+  const drawn = found.slice(0, limit);
+  const colors: Record<string, string> = arrowColors(theme);
+  const place = (time: number) => (time - scale.from) / scale.quantum;
+  for (const { from, to, y0, y1, role } of drawn) {
+    context.strokeStyle = context.fillStyle = colors[role] ?? theme.fg;
+    arrow(context, place(from), y0, place(to), y1);
+  }
+  return { drawn: drawn.length, left: found.length - drawn.length };
 }
 
 export const arrowColors = (theme: Theme) => ({ wakeup: theme.accent, binder: "#cc5599", flow: "#aa7700" });

@@ -128,10 +128,21 @@ export function faded(colors: Uint32Array, theme: Theme): Uint32Array {
 
 /** The colour of a thread state, by its text. */
 export function stateColor(state: string, theme: Theme): number {
+  return knownStateColor(state) ?? mix(theme.bg, theme.muted, 0.22);
+}
+
+/** The colour of a state of a thread that runs, wants to or cannot; null for one that sleeps. */
+export function knownStateColor(state: string): number | null {
   if (state === "Running") return pack("#009e73");
   if (state.startsWith("Runnable (")) return pack("#0072b2");
   if (state === "Runnable" || state === "Waking") return pack("#56b4e9");
   if (state.includes("(IO)")) return pack("#d55e00");
   if (state.startsWith("Uninterruptible")) return pack("#e69f00");
-  return mix(theme.bg, theme.muted, 0.22);
+  return null;
+}
+
+/** The colour of a thread state for a style sheet. */
+export function stateColorOf(state: string): string {
+  const known = knownStateColor(state);
+  return known === null ? "var(--line)" : unpack(known);
 }

@@ -39,7 +39,7 @@ export interface TimelineControl {
   rangeOfSelection(): void;
   /** Sets a bookmark at the selection, the pointer or the middle, or removes the one there. */
   toggleBookmark(): void;
-  /** Shows the arrows of all rows in view, or only the selection's. */
+  /** Shows more arrows of the selection, or of what is in view; after the most of them the fewest again. */
   toggleArrows(): void;
   /** Drops the chosen period, or where none is chosen the selection. */
   drop(): void;

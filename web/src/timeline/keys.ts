@@ -20,7 +20,7 @@ export const KEYS: [string, string][] = [
   ["Enter", "zoom to the selection"],
   ["M", "choose the selection's period"],
   ["B", "set or remove a bookmark"],
-  ["R", "show the arrows of wake-ups, binder calls and flows of all rows in view"],
+  ["R", "show more arrows of wake-ups, binder calls and flows: 20, 200, 1,500 of the selection"],
   ["Escape", "drop the chosen period, then the selection"],
 ];
 

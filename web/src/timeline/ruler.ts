@@ -1,5 +1,6 @@
 // The head of the timeline: the overview with the window of the view, and the ruler.
 
+import { lowerBound } from "../data/search_sorted";
 import type { State } from "../store";
 import { context2d } from "./canvas";
 import type { Theme } from "./colors";
@@ -7,6 +8,7 @@ import { MIN_TICK_DISTANCE_PX } from "./draw";
 import type { Scale } from "./layout";
 import type { Model } from "./model";
 import { visibleName } from "../ui/text";
+import { sharedMatches } from "./search";
 import { formatDuration, formatTick, rulerStep } from "./time";
 
 export interface HeadScene {
@@ -20,6 +22,7 @@ export interface HeadScene {
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
 
 const TICKS_HEIGHT_PX = 25;
+const MAX_MARKED_MATCHES = 200_000;
 /** The line of launches, which only traces with launches have. */
 const LAUNCHES_HEIGHT_PX = 17;
 
@@ -72,6 +75,7 @@ export function drawRuler(canvas: HTMLCanvasElement, scene: HeadScene): void {
     context.fillStyle = theme.fg;
     context.fillText(text, middle, 3);
   }
+  drawMatches(context, scene, height);
   drawLaunches(context, scene);
   for (const { at, label } of bookmarks) {
     const x = place(at);
@@ -83,6 +87,27 @@ export function drawRuler(canvas: HTMLCanvasElement, scene: HeadScene): void {
     context.lineTo(x, 9);
     context.fill();
     context.fillText(label.slice(0, 40), x + 7, 13);
+  }
+}
+
+/** Marks where the search finds something. */
+function drawMatches(
+  context: CanvasRenderingContext2D,
+  { theme, scale, state, model }: HeadScene,
+  height: number,
+): void {
+  if (!state.query.trim()) return;
+  const matches = sharedMatches(model.trace, state.query);
+  // So many would be one red bar.
+  if (matches.count > MAX_MARKED_MATCHES) return;
+  const times = matches.times();
+  context.fillStyle = theme.danger;
+  // One mark for each pixel that has a match.
+  for (let i = lowerBound(times, scale.from); i < times.length;) {
+    const x = Math.floor((times[i] - scale.from) / scale.quantum);
+    if (x > scale.width) break;
+    context.fillRect(x, height - 7, 2, 6);
+    i = Math.max(i + 1, lowerBound(times, scale.from + (x + 1) * scale.quantum));
   }
 }
 

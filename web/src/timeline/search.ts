@@ -10,6 +10,8 @@ export interface Matches {
   readonly count: number;
   next(): Selection | null;
   previous(): Selection | null;
+  /** When the matches begin, in order; of threads nothing. */
+  times(): Float64Array;
 }
 
 /** 1 for each name, method and thread (by index + 1) that holds the query. */
@@ -80,6 +82,17 @@ class Found implements Matches {
     this.count = count + this.threads.length;
   }
 
+  times(): Float64Array {
+    if (this.sorted) return this.sorted;
+    const found = new Float64Array(this.count - this.threads.length);
+    let at = 0;
+    for (const { times, labels, flags } of this.tracks) {
+      for (let i = 0; i < labels.length; i++) if (flags[labels[i]]) found[at++] = times[i];
+    }
+    return (this.sorted = found.sort());
+  }
+  private sorted: Float64Array | null = null;
+
   next(): Selection | null {
     return this.step(1);
   }
@@ -139,10 +152,19 @@ class Found implements Matches {
   }
 }
 
+const NOTHING: Matches = { count: 0, next: () => null, previous: () => null, times: () => new Float64Array(0) };
+let last: { trace: Trace; query: string; matches: Matches } | null = null;
+
+/** What `query` finds in `trace`, whoever asks for it: the search field, its keys, and the marks on the ruler. */
+export function sharedMatches(trace: Trace, query: string): Matches {
+  if (last?.trace !== trace || last.query !== query) last = { trace, query, matches: searchMatches(trace, query) };
+  return last.matches;
+}
+
 /** What `query` finds in `trace`: slices, calls and instants by name, and threads by name,
   number and process. */
 export function searchMatches(trace: Trace, query: string): Matches {
   const flags = matchFlags(trace, query);
-  if (!flags) return { count: 0, next: () => null, previous: () => null };
+  if (!flags) return NOTHING;
   return new Found(trace, flags);
 }

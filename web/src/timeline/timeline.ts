@@ -2,7 +2,7 @@
 
 import type { Trace } from "../data/trace";
 import type { Range, Selection, State, Store } from "../store";
-import { drawArrows } from "./arrows";
+import { ARROW_STEPS, drawArrows } from "./arrows";
 import type { Theme } from "./colors";
 import type { TimelineControl } from "./control";
 import { exposeToTests } from "./debug";
@@ -65,7 +65,8 @@ class Timeline implements TimelineControl {
   private lastDrawn = 0;
   /** Where the pointer is in the plot, CSS pixels from its left; -1: elsewhere. */
   private pointer = -1;
-  private allArrows = false;
+  /** How often more arrows were asked for. */
+  private arrowStep = 0;
   private marks: { of: Selection | null; marks: Marks | null } = { of: null, marks: null };
   private found: { query: string; model: Model | null; marks: Marks | null } = { query: "", model: null, marks: null };
   private ownSelection: Selection | null = null;
@@ -236,7 +237,7 @@ class Timeline implements TimelineControl {
   }
 
   toggleArrows(): void {
-    this.allArrows = !this.allArrows;
+    this.arrowStep = (this.arrowStep + 1) % ARROW_STEPS;
     this.request();
   }
 
@@ -350,15 +351,15 @@ class Timeline implements TimelineControl {
     }
     context.fillStyle = theme.danger;
     for (const { at } of state.bookmarks) context.fillRect(place(at), 0, 1, height);
-    const { drawn, left } = drawArrows(context, scene, this.allArrows);
+    const { drawn, left } = drawArrows(context, scene, this.arrowStep);
     this.elements.note.textContent =
       this.layout.rows.length === 0
         ? "This trace holds nothing to draw."
-        : !this.allArrows
-          ? ""
-          : left > 0
-            ? `${drawn} arrows in view, ${left} more not drawn`
-            : `${drawn} ${drawn === 1 ? "arrow" : "arrows"} in view`;
+        : left > 0
+          ? `the nearest ${drawn} arrows of ${drawn + left}; R shows more`
+          : this.arrowStep > 0
+            ? `${drawn} ${drawn === 1 ? "arrow" : "arrows"}`
+            : "";
     const box = state.selection && this.layout.box(state.selection);
     if (!box) return;
     const x0 = Math.max(place(box.start), -4);

@@ -9,6 +9,7 @@ const PAGE_KEYS: [string, string][] = [
   ["?", "shows these keys"],
   ["/ or Ctrl+F", "goes to the search field"],
   ["Enter, Shift+Enter", "in the search field: next and previous match"],
+  ["N, Shift+N", "next and previous match, outside of the search field"],
   ["Escape", "in the search field: ends the search"],
   ["Tab, Shift+Tab", "goes to the next and previous control, panel or table"],
 ];

@@ -19,7 +19,7 @@ export function reportOf(index: TraceIndex): Report {
   return (index.summary.report ?? {}) as Report;
 }
 
-/** Losses and damage, each in one sentence; empty where nothing is missing. */
+/** Losses and damage of the recording, each in one sentence; empty where nothing is missing. */
 export function missing(trace: Trace): string[] {
   const report = reportOf(trace.index);
   const sentences: string[] = [];
@@ -35,18 +35,13 @@ export function missing(trace: Trace): string[] {
   if (damage.length > 1) sentences.push(`${counted(damage.length, "damaged place")}; the first: ${damage[0]}`);
   const unmatched = Number(trace.index.summary.problems?.unmatched_exits ?? 0);
   if (unmatched > 0) sentences.push(`${counted(unmatched, "method exit")} matched no call and were left out.`);
-  const left = kinds(trace.index.summary.not_written);
-  if (left) sentences.push(`Not in this page: ${left}.`);
   return sentences;
 }
 
-/**
- * The packets of a Perfetto trace that the page does not show, in one sentence, or null. The trace itself lacks nothing
- * because of them.
- */
-export function otherPackets(index: TraceIndex): string | null {
-  const left = kinds(reportOf(index).unread);
-  return left === "" ? null : `This page does not show all packets of the Perfetto trace: ${left}.`;
+/** What the page does not show, in one sentence, or null. The trace itself lacks nothing because of it. */
+export function notShown(index: TraceIndex): string | null {
+  const left = [kinds(index.summary.not_written), kinds(reportOf(index).unread)].filter(Boolean).join(", ");
+  return left === "" ? null : `The page has no rows for ${left}.`;
 }
 
 /** The damaged places, each with what is missing there. */

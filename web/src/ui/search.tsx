@@ -4,7 +4,7 @@ import type { RefObject } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { Store } from "../store";
-import { searchMatches } from "../timeline/search";
+import { sharedMatches } from "../timeline/search";
 import { counted } from "./text";
 import { useStore } from "./use_store";
 
@@ -24,11 +24,22 @@ export function Search({ store, field }: { store: Store; field: RefObject<HTMLIn
     setTyped(text);
     timer.current = setTimeout(() => store.set({ query: text }), REST_MS);
   };
-  const matches = useMemo(() => (query.trim() ? searchMatches(trace, query) : null), [trace, query]);
+  const matches = useMemo(() => (query.trim() ? sharedMatches(trace, query) : null), [trace, query]);
   const go = (back: boolean) => {
     const selection = back ? matches?.previous() : matches?.next();
     if (selection) store.set({ selection });
   };
+  // Outside of fields the keys n and N go from match to match.
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const isText = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+      if (isText || event.ctrlKey || event.metaKey || event.altKey || event.key.toLowerCase() !== "n") return;
+      go(event.shiftKey);
+      event.preventDefault();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [matches]);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter") {
       if (typed !== query) store.set({ query: typed });
@@ -57,7 +68,7 @@ export function Search({ store, field }: { store: Store; field: RefObject<HTMLIn
       <button
         type="button"
         aria-label="Previous match"
-        title="Previous match (Shift+Enter)"
+        title="Previous match (Shift+Enter, N)"
         disabled={!matches || none}
         onClick={() => go(true)}
       >
@@ -66,7 +77,7 @@ export function Search({ store, field }: { store: Store; field: RefObject<HTMLIn
       <button
         type="button"
         aria-label="Next match"
-        title="Next match (Enter)"
+        title="Next match (Enter, n)"
         disabled={!matches || none}
         onClick={() => go(false)}
       >
