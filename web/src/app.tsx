@@ -14,6 +14,7 @@ import { SummaryPanel } from "./summary/summary_panel";
 import { mountTimeline } from "./timeline/timeline";
 import { Banner } from "./ui/banner";
 import { switchTrace } from "./ui/fragment";
+import { RowControls } from "./ui/row_controls";
 import { Help } from "./ui/help";
 import { Later } from "./ui/later";
 import { mounted } from "./ui/mounted";
@@ -35,6 +36,7 @@ export function App({ store, traces, comparison, generator }: AppProps) {
   const { trace, panel, theme } = useStore(store, "trace", "panel", "theme");
   const timeline = useRef<HTMLDivElement>(null);
   const search = useRef<HTMLInputElement>(null);
+  const rowFilter = useRef<HTMLInputElement>(null);
   const [part, setPart] = useState(0.55);
   const [help, setHelp] = useState(false);
   const [options, setOptions] = useState<ProfileOptions>(() => firstOptions(store.state));
@@ -49,6 +51,10 @@ export function App({ store, traces, comparison, generator }: AppProps) {
       if (find || (event.key === "/" && !writing)) {
         search.current?.focus();
         search.current?.select();
+        event.preventDefault();
+      } else if (event.key === "f" && !writing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        rowFilter.current?.focus();
+        rowFilter.current?.select();
         event.preventDefault();
       } else if (event.key === "?" && !writing) {
         setHelp(true);
@@ -106,6 +112,15 @@ export function App({ store, traces, comparison, generator }: AppProps) {
           onToggle={toggle}
         >
           <Tabs store={store} panels={panels} shown={shown} />
+          <RowControls store={store} field={rowFilter} />
+          <button
+            type="button"
+            class="only"
+            aria-pressed={shown === "timeline"}
+            onClick={() => store.set({ panel: shown === "timeline" ? "profile" : "timeline" })}
+          >
+            Timeline alone
+          </button>
         </Splitter>
         {open && (
           <div class="lower">
@@ -157,14 +172,6 @@ function Tabs({ store, panels, shown }: { store: Store; panels: [Panel, string][
           </button>
         ))}
       </div>
-      <button
-        type="button"
-        class="only"
-        aria-pressed={shown === "timeline"}
-        onClick={() => store.set({ panel: shown === "timeline" ? "profile" : "timeline" })}
-      >
-        Timeline alone
-      </button>
     </>
   );
 }

@@ -26,6 +26,18 @@ export interface Bookmark {
   label: string;
 }
 
+/** Which rows the timeline shows, and in which order. Rows are named by their ids. */
+export interface RowChoice {
+  sort: "activity" | "name" | "pid" | "time";
+  /** Part of the name of a row or of its process. */
+  filter: string;
+  /** These rows come first. */
+  pinned: readonly string[];
+  hidden: readonly string[];
+}
+
+export const ALL_ROWS: RowChoice = { sort: "activity", filter: "", pinned: [], hidden: [] };
+
 export interface State {
   trace: Trace;
   /** The panel below the timeline (`timeline`: none, the timeline has the whole page). */
@@ -38,6 +50,7 @@ export interface State {
   /** The text of the search field. */
   query: string;
   bookmarks: Bookmark[];
+  rows: RowChoice;
   theme: "auto" | "light" | "dark";
 }
 

@@ -6,9 +6,13 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { comparisonPage } from "./comparison_fixture.mjs";
+import { writeFixture } from "./fixture.mjs";
 import { browserTest, clickButton, openPage, scratch, settled } from "./harness.mjs";
 
-const FILE = join(scratch(), "comparison.html");
+const directory = scratch();
+const FILE = join(directory, "comparison.html");
+const LAUNCH = join(directory, "launch.html");
+writeFixture("launch", LAUNCH);
 writeFileSync(FILE, comparisonPage().html);
 const AXE = readFileSync(fileURLToPath(new URL("../node_modules/axe-core/axe.min.js", import.meta.url)), "utf8");
 
@@ -43,5 +47,50 @@ for (const theme of ["light", "dark"]) {
     await page.keyboard.press("?");
     await settled(page);
     await check(page, "help");
+  });
+
+  browserTest("chromium", `launches and details have no serious violation, ${theme}`, async (browser) => {
+    const { page } = await openPage(browser, LAUNCH, {
+      fragment: `theme=${theme}&panel=launches&q=inflate&range=100000000-700000000`,
+    });
+    await page.evaluate(AXE);
+    await page.evaluate(() => {
+      window.__tracebridge.timeline.store.set({ selection: { kind: "launch", launch: 0 } });
+    });
+    await settled(page);
+    await check(page, "launches");
+  });
+
+  browserTest("chromium", `labels outside of a chosen period can be read, ${theme}`, async (browser) => {
+    const { page } = await openPage(browser, LAUNCH, {
+      fragment: `theme=${theme}&panel=timeline&view=0-1000000000&range=990000000-999000000`,
+    });
+    const contrasts = await page.evaluate(() => {
+      const { timeline } = window.__tracebridge;
+      const { trace } = timeline.store.state;
+      const track = trace.tracks.find(({ role, thread }) => role === "atrace" && trace.threads[thread].main);
+      const plot = document.querySelector(".tl-plot").getBoundingClientRect();
+      const luminance = ([r, g, b]) =>
+        [r, g, b]
+          .map((part) => part / 255)
+          .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+          .reduce((sum, part, i) => sum + part * [0.2126, 0.7152, 0.0722][i], 0);
+      const found = [];
+      for (let item = 0; item < track.count && found.length < 12; item++) {
+        const box = timeline.box({ kind: "span", track: track.id, item });
+        if (!box || box.width < 60 || box.y + 16 > plot.bottom) continue;
+        const copy = new OffscreenCanvas(50, 14).getContext("2d", { willReadFrequently: true });
+        for (const canvas of document.querySelectorAll(".tl-plot canvas"))
+          copy.drawImage(canvas, plot.left - box.x - 3, plot.top - box.y - 2, plot.width, plot.height);
+        const { data } = copy.getImageData(0, 0, 50, 14);
+        const all = Array.from({ length: data.length / 4 }, (_, i) => luminance(data.subarray(4 * i, 4 * i + 3)));
+        all.sort((a, b) => a - b);
+        // Most of a slice is its fill, and the darkest part its text.
+        found.push((all[all.length >> 1] + 0.05) / (all[0] + 0.05));
+      }
+      return found;
+    });
+    assert.ok(contrasts.length >= 3, `${contrasts.length} labels`);
+    assert.ok(Math.min(...contrasts) >= 4.5, contrasts.map((c) => c.toFixed(1)).join());
   });
 }

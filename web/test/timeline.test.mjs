@@ -257,7 +257,7 @@ browserTest("chromium", "keys step to siblings, parents, children and equal name
   await press(page, "Enter");
   const { from, to } = await state(page, "view");
   assert.ok(from < 55 * MS && from > 54 * MS && to > 60 * MS && to < 61 * MS, `zoomed to ${from} … ${to}`);
-  await press(page, "f");
+  await press(page, "Home");
   assert.deepEqual(await state(page, "view"), { from: 0, to: 100 * MS });
   await press(page, "m");
   assert.deepEqual(await state(page, "range"), { from: 55 * MS, to: 60 * MS });

@@ -164,7 +164,9 @@ test("frames have two rows above the threads of their process, and late ones are
     ],
   };
   const model = new page.Model(trace);
-  const rows = page.buildRows(model, new Map()).map(({ label, detail }) => [label, detail]);
+  const rows = page
+    .buildRows(model, new Map(), { sort: "activity", filter: "" })
+    .map(({ label, detail }) => [label, detail]);
   assert.deepEqual(rows.slice(1), [
     ["Expected Timeline", ""],
     ["Actual Timeline", "1 of 3 late"],

@@ -2,7 +2,11 @@
 
 const KEYS_HINT =
   "Timeline. W and S zoom, A and D pan, arrow keys step between slices, Enter zooms to the "
-  + "selection, Page Up and Page Down scroll, F shows all, question mark lists all keys.";
+  + "selection, Page Up and Page Down scroll, Home shows all, F filters the rows, question mark lists all keys.";
+
+/** How wide the names can be made. */
+export const MIN_NAMES_PX = 100;
+export const MAX_NAMES_PX = 800;
 
 /** The parts of the panel that are drawn into, filled or listened to. */
 export interface Elements {
@@ -19,6 +23,7 @@ export interface Elements {
   tip: HTMLElement;
   note: HTMLElement;
   live: HTMLElement;
+  grip: HTMLElement;
 }
 
 /** The panel's elements, which are in no document yet. */
@@ -49,6 +54,18 @@ export function makeElements(): Elements {
   bar.setAttribute("role", "group");
   bar.setAttribute("aria-label", "Scroll the rows");
   const extent = make("", bar);
+  const grip = make("tl-grip", root);
+  grip.tabIndex = 0;
+  grip.title = "Drag to change the width of the names";
+  for (const [name, value] of [
+    ["role", "separator"],
+    ["aria-orientation", "vertical"],
+    ["aria-label", "Width of the names"],
+    ["aria-valuemin", String(MIN_NAMES_PX)],
+    ["aria-valuemax", String(MAX_NAMES_PX)],
+    ["aria-valuenow", String(MIN_NAMES_PX)],
+  ])
+    grip.setAttribute(name, value);
   const live = make("tl-live", root);
   live.setAttribute("aria-live", "polite");
   return {
@@ -61,6 +78,7 @@ export function makeElements(): Elements {
     bar,
     extent,
     live,
+    grip,
     cursor: make("tl-cursor", plot),
     hover: make("tl-hover", plot),
     note: make("tl-note", root),

@@ -1,6 +1,7 @@
 // Wheel, mouse, pen and fingers.
 
 import type { TimelineControl } from "./control";
+import { MAX_NAMES_PX, MIN_NAMES_PX } from "./elements";
 
 /** A press that moves less is a click. */
 export const CLICK_MAX_MOVE_PX = 4;
@@ -8,6 +9,8 @@ export const CLICK_MAX_MOVE_PX = 4;
 const WHEEL_LINE_PX = 18;
 /** The exponent of the zoom for each pixel that the wheel turns. */
 const WHEEL_ZOOM_PER_PX = 0.003;
+/** A key makes the names so much wider. */
+const NAMES_STEP_PX = 20;
 /** Two fingers count as no closer than this. */
 const MIN_PINCH_PX = 8;
 
@@ -115,6 +118,27 @@ export function attachInput(timeline: TimelineControl): () => void {
   plot.addEventListener("pointercancel", release, { signal });
   plot.addEventListener("pointerleave", () => timeline.hoverAt(-1, -1), { signal });
   plot.addEventListener("dblclick", () => timeline.zoomToSelection(), { signal });
+
+  // The grip beside the names makes them wider.
+  const { grip, labels } = timeline.elements;
+  const widen = (to: number) => {
+    const most = Math.min(MAX_NAMES_PX, root.clientWidth * 0.7);
+    const width = Math.round(Math.min(Math.max(to, MIN_NAMES_PX), most));
+    root.style.setProperty("--names", `${width}px`);
+    grip.setAttribute("aria-valuenow", String(width));
+  };
+  const toGrip = (event: PointerEvent) => widen(event.clientX - root.getBoundingClientRect().left);
+  dragOn(grip, () => undefined, toGrip, signal);
+  grip.addEventListener(
+    "keydown",
+    (event) => {
+      const step = { ArrowLeft: -NAMES_STEP_PX, ArrowRight: NAMES_STEP_PX }[event.key];
+      if (step === undefined) return;
+      widen(labels.clientWidth + step);
+      event.preventDefault();
+    },
+    { signal },
+  );
 
   // In the overview a press puts the view there, and a drag moves it.
   const toOverview = (event: PointerEvent) => {

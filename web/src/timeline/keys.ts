@@ -12,7 +12,8 @@ export const KEYS: [string, string][] = [
   ["Shift + wheel, drag", "pan"],
   ["Shift + drag", "measure and choose a period; the tables follow it"],
   ["Alt + drag", "zoom into a period"],
-  ["F, Home", "show the whole trace"],
+  ["Home", "show the whole trace"],
+  ["F", "filter the rows by their names"],
   ["← →", "select the previous or next item of the same row"],
   ["Shift + ← →", "select the previous or next item with the same name"],
   ["↑ ↓", "select the parent or the first child"],
@@ -50,7 +51,6 @@ export function handleKey(timeline: TimelineControl, navigator: Navigator, event
     case "d":
       timeline.pan(span * PAN_STEP_PART);
       break;
-    case "f":
     case "Home":
       timeline.fit();
       break;

@@ -1,5 +1,6 @@
 // The labels of the rows in view, as elements, so that they can be read aloud and reached by keyboard.
 
+import type { RowChoice } from "../store";
 import { visibleName } from "../ui/text";
 import type { Layout } from "./layout";
 import type { Row } from "./rows";
@@ -12,6 +13,28 @@ interface Label {
 /** Characters of a name that a label shows at most. */
 const MAX_NAME_CHARS = 200;
 
+/** So many characters of a long name's end are always shown: packages differ there. */
+const TAIL_CHARS = 10;
+
+/** A name that is cut in its middle where it lacks room. */
+function nameElement(text: string): HTMLElement {
+  const name = document.createElement("span");
+  name.className = "tl-name";
+  const letters = Array.from(text);
+  const cut = letters.length > 2 * TAIL_CHARS ? letters.length - TAIL_CHARS : letters.length;
+  const parts: [string, string][] = [
+    ["tl-head", letters.slice(0, cut).join("")],
+    ["tl-tail", letters.slice(cut).join("")],
+  ];
+  for (const [part, of] of parts) {
+    const span = document.createElement("span");
+    span.className = part;
+    span.textContent = of;
+    if (of) name.append(span);
+  }
+  return name;
+}
+
 export class Labels {
   private shown: Label[] = [];
   private drawn: Row[] | null = null;
@@ -22,6 +45,8 @@ export class Labels {
     private readonly parent: HTMLElement,
     private readonly onToggle: (row: Row) => void,
     private readonly onThread: (thread: number) => void,
+    private readonly onChoose: (row: Row, list: "pinned" | "hidden") => void,
+    private readonly choice: () => RowChoice,
   ) {}
 
   /** Shows the labels of the rows in view; moves those that are shown already. */
@@ -55,9 +80,7 @@ export class Labels {
     element.style.paddingLeft = `${6 + row.indent * 12}px`;
     element.style.height = `${Math.min(row.height, row.kind === "row" ? 40 : row.height)}px`;
     const text = visibleName(row.label.slice(0, MAX_NAME_CHARS)) || "(no name)";
-    const name = document.createElement("span");
-    name.className = "tl-name";
-    name.textContent = text;
+    const name = nameElement(text);
     const detail = document.createElement("span");
     detail.className = "tl-detail";
     detail.textContent = visibleName(row.detail.slice(0, MAX_NAME_CHARS));
@@ -88,8 +111,26 @@ export class Labels {
         element.append(button);
       } else element.append(name, detail);
     }
+    if (row.kind !== "more") element.append(this.tools(row, text));
     element.title = row.detail ? `${text} · ${detail.textContent}` : text;
     return element;
+  }
+
+  /** The buttons that pin and hide a row; they show where the pointer or the focus is. */
+  private tools(row: Row, text: string): HTMLElement {
+    const tools = document.createElement("span");
+    tools.className = "tl-tools";
+    const isPinned = this.choice().pinned.includes(row.id);
+    const add = (sign: string, title: string, list: "pinned" | "hidden") => {
+      const button = this.button(() => this.onChoose(row, list));
+      button.textContent = sign;
+      button.title = title;
+      button.setAttribute("aria-label", `${title}: ${text}`);
+      tools.append(button);
+    };
+    if (row.kind === "row") add(isPinned ? "⊖" : "⊕", isPinned ? "Unpin" : "Pin to the top", "pinned");
+    add("✕", "Hide", "hidden");
+    return tools;
   }
 
   private button(action: () => void): HTMLButtonElement {

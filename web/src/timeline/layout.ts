@@ -2,9 +2,10 @@
 
 import { firstWhere, upperBound } from "../data/search_sorted";
 import type { Trace, Track } from "../data/trace";
-import type { Range, Selection } from "../store";
+import type { Range, RowChoice, Selection } from "../store";
 import type { Model } from "./model";
-import { type Band, buildRows, type Folds, hiding, type Row } from "./rows";
+import { chosenRows } from "./row_choice";
+import { type Band, type Folds, hiding, type Row } from "./rows";
 
 /** The part of the trace that a picture shows: `quantum` ns to a CSS pixel, from `from` on. */
 export interface Scale {
@@ -34,12 +35,15 @@ export class Layout {
   private places = new Map<number, { row: Row; band: Band }>();
   private threads = new Map<number, Row>();
 
-  constructor(readonly model: Model) {
+  constructor(
+    readonly model: Model,
+    private choice: RowChoice,
+  ) {
     this.rebuild();
   }
 
   rebuild(): void {
-    this.rows = buildRows(this.model, this.folds);
+    this.rows = chosenRows(this.model, this.folds, this.choice);
     const last = this.rows.at(-1);
     this.height = last ? last.y + last.height : 0;
     this.places = new Map();
@@ -51,6 +55,14 @@ export class Layout {
         for (const { id } of tracks) this.places.set(id, { row, band });
       }
     }
+  }
+
+  /** Shows the rows that are chosen; true where that changes them. */
+  choose(choice: RowChoice): boolean {
+    if (choice === this.choice) return false;
+    this.choice = choice;
+    this.rebuild();
+    return true;
   }
 
   toggle(row: Row): void {

@@ -12,7 +12,8 @@ import {
   type Track,
 } from "../data/trace";
 import { FLAG_LATE, FLAG_NO_DEADLINE } from "../data/track_columns";
-import { counted } from "../ui/text";
+import type { RowChoice } from "../store";
+import { counted, folded } from "../ui/text";
 import type { Intervals } from "./intervals";
 import type { Model } from "./model";
 import type { Stack } from "./stack";
@@ -80,8 +81,9 @@ interface Member {
 /** Which rows the user has opened or closed; all others are as they were made. */
 export type Folds = Map<string, boolean>;
 
-export function buildRows(model: Model, folds: Folds): Row[] {
-  return new RowBuilder(model, folds).build();
+/** All rows of a trace, in the order that `choice` wants; a filter opens what is folded. */
+export function buildRows(model: Model, folds: Folds, { sort, filter }: Pick<RowChoice, "sort" | "filter">): Row[] {
+  return new RowBuilder(model, folds, sort, filter.trim() !== "").build();
 }
 
 class RowBuilder {
@@ -91,12 +93,14 @@ class RowBuilder {
   constructor(
     private readonly model: Model,
     private readonly folds: Folds,
+    private readonly sort: RowChoice["sort"],
+    private readonly isFiltered: boolean,
   ) {}
 
   build(): Row[] {
     const order = this.processOrder();
     // The launched app stands above all.
-    const first = order.slice(0, order[0]?.rank < 0 ? 1 : 0);
+    const first = order.slice(0, this.sort === "activity" && order[0]?.rank < 0 ? 1 : 0);
     this.processes(first, 0);
     this.cpus();
     this.processes(order.slice(first.length), first.length);
@@ -105,7 +109,9 @@ class RowBuilder {
   }
 
   private isOpen(id: string, byDefault: boolean): boolean {
-    return this.folds.get(id) ?? byDefault;
+    // What is a heading or stands for rows is open where rows are looked for.
+    const holdsRows = !/^(cpu|thread|track) /.test(id);
+    return (this.isFiltered && holdsRows) || (this.folds.get(id) ?? byDefault);
   }
 
   private add(row: Partial<Row> & Pick<Row, "id" | "kind" | "label">, bands: NewBand[] = []): void {
@@ -212,7 +218,33 @@ class RowBuilder {
       if (at >= 0) member.rank = at - launched.length;
       member.threads.sort((a, b) => this.threadRank(a) - this.threadRank(b));
     }
-    return [...members.values()].sort((a, b) => a.rank - b.rank);
+    const all = [...members.values()].sort((a, b) => a.rank - b.rank);
+    if (this.sort === "activity") return all;
+    const key = this.sortKey(this.sort);
+    return all.sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0));
+  }
+
+  /** What processes are ordered by, where that is not how busy they are. */
+  private sortKey(sort: "name" | "pid" | "time"): (member: Member) => string | number {
+    const { trace, byThread, byProcess } = this.model;
+    const info = (process: number | null) => (process === null ? null : trace.index.processes[process]);
+    if (sort === "name") return ({ process }) => folded(info(process)?.name ?? "\uffff");
+    if (sort === "pid") return ({ process }) => info(process)?.pid ?? Infinity;
+    const first = new Map<number | null, number>();
+    return ({ process, threads }) => {
+      let time = first.get(process);
+      if (time === undefined) {
+        const tracks = [
+          ...threads.flatMap((thread) => byThread[thread]),
+          ...(process === null ? [] : byProcess[process]),
+        ];
+        const begins = tracks.map(({ spans, states, instants, counter }) => {
+          return spans?.start[0] ?? states?.start[0] ?? instants?.time[0] ?? counter?.time[0] ?? Infinity;
+        });
+        first.set(process, (time = Math.min(...begins, Infinity)));
+      }
+      return time;
+    };
   }
 
   /** Main threads come first, then what draws; all others are as busy as their order says. */

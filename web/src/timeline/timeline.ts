@@ -3,7 +3,7 @@
 import type { Trace } from "../data/trace";
 import type { Range, Selection, State, Store } from "../store";
 import { ARROW_STEPS, drawArrows } from "./arrows";
-import type { Theme } from "./colors";
+import { type Theme, veilOf } from "./colors";
 import type { TimelineControl } from "./control";
 import { exposeToTests } from "./debug";
 import { announcement, details } from "./details";
@@ -20,6 +20,7 @@ import { makePainter, type Painter } from "./painter";
 import type { Row } from "./rows";
 import { drawOverview, drawRuler, launchAt, rulerHeight } from "./ruler";
 import { matchFlags } from "./search";
+import { visibleName } from "../ui/text";
 import { formatClock, formatDuration, formatMoment, formatWall } from "./time";
 
 /** No zoom shows less than this. */
@@ -88,6 +89,8 @@ class Timeline implements TimelineControl {
       labels,
       (row) => this.toggle(row),
       (thread) => this.select({ kind: "thread", thread }, false),
+      (row, list) => this.chooseRow(row, list),
+      () => store.state.rows,
     );
     container.replaceChildren(root);
     this.retheme();
@@ -340,11 +343,15 @@ class Timeline implements TimelineControl {
     for (const period of [state.range, this.zoomPeriod]) {
       if (!period) continue;
       const [x0, x1] = [place(period.from), place(period.to)];
-      context.globalAlpha = 0.45;
-      context.fillStyle = theme.bg;
+      // The veil lies over the areas and below the texts, which stay as easy to read as they are.
+      const veil = veilOf(theme);
+      context.globalCompositeOperation = "destination-over";
+      context.globalAlpha = veil.alpha;
+      context.fillStyle = veil.color;
       context.fillRect(0, 0, Math.max(0, x0), height);
       context.fillRect(Math.min(x1, scale.width), 0, Math.max(0, scale.width - x1), height);
       context.globalAlpha = 1;
+      context.globalCompositeOperation = "source-over";
       context.fillStyle = theme.accent;
       context.fillRect(x0 - 1, 0, 1, height);
       context.fillRect(x1, 0, 1, height);
@@ -391,6 +398,11 @@ class Timeline implements TimelineControl {
       this.current = this.open(state.trace);
       this.marks = { of: null, marks: null };
       this.model.setTheme(this.elements.root);
+      this.resize();
+      this.prepare();
+    }
+    if (this.layout.choose(state.rows)) {
+      this.current.scrolled = Math.min(this.current.scrolled, Math.max(0, this.layout.height - this.height));
       this.resize();
       this.prepare();
     }
@@ -466,6 +478,16 @@ class Timeline implements TimelineControl {
     else if (y + height > this.scrolled + this.height) this.scrollTo(y + height - this.height + 30);
   }
 
+  /** Pins or hides a row, or takes that back. */
+  private chooseRow({ id, label }: Row, list: "pinned" | "hidden"): void {
+    const { rows } = this.store.state;
+    const isIn = rows[list].includes(id);
+    this.store.set({
+      rows: { ...rows, [list]: isIn ? rows[list].filter((other) => other !== id) : [...rows[list], id] },
+    });
+    this.say(`${visibleName(label)} ${isIn ? "no longer " : ""}${list}`);
+  }
+
   private toggle(row: Row): void {
     this.layout.toggle(row);
     this.resize();
@@ -475,7 +497,7 @@ class Timeline implements TimelineControl {
     let shown = this.shown.get(trace);
     if (!shown) {
       const model = modelOf(trace);
-      shown = { model, layout: new Layout(model), scrolled: 0 };
+      shown = { model, layout: new Layout(model, this.store.state.rows), scrolled: 0 };
       this.shown.set(trace, shown);
     }
     return shown;

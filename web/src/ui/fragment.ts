@@ -4,9 +4,19 @@
 import { lowerBound } from "../data/search_sorted";
 import { methodCount } from "../profile/span_source";
 import type { Trace, Track } from "../data/trace";
-import type { Bookmark, Panel, Range, Selection, State, Store } from "../store";
+import {
+  ALL_ROWS,
+  type Bookmark,
+  type Panel,
+  type Range,
+  type RowChoice,
+  type Selection,
+  type State,
+  type Store,
+} from "../store";
 
 const PANELS: Panel[] = ["timeline", "launches", "profile", "comparison", "summary"];
+const SORTS: RowChoice["sort"][] = ["activity", "name", "pid", "time"];
 const THEMES: State["theme"][] = ["auto", "light", "dark"];
 
 /** The fragment, without `#`. What is as in a page just opened is left out. */
@@ -21,6 +31,11 @@ export function toFragment(state: State, traces: Trace[]): string {
   if (panel !== "profile") parts.set("panel", panel);
   if (theme !== "auto") parts.set("theme", theme);
   if (query) parts.set("q", query);
+  const { sort, filter, pinned, hidden } = state.rows;
+  if (sort !== ALL_ROWS.sort) parts.set("sort", sort);
+  if (filter) parts.set("rows", filter);
+  for (const id of pinned) parts.append("pin", id);
+  for (const id of hidden) parts.append("hide", id);
   for (const { at, label } of bookmarks) parts.append("mark", `${Math.round(at)} ${label}`);
   return parts.toString();
 }
@@ -42,6 +57,12 @@ export function fromFragment(fragment: string, traces: Trace[]): State {
     panel: one(PANELS, "panel", "profile"),
     theme: one(THEMES, "theme", "auto"),
     query: parts.get("q") ?? "",
+    rows: {
+      sort: one(SORTS, "sort", ALL_ROWS.sort),
+      filter: parts.get("rows") ?? "",
+      pinned: parts.getAll("pin"),
+      hidden: parts.getAll("hide"),
+    },
     bookmarks: parts
       .getAll("mark")
       .map(parseBookmark)
@@ -170,5 +191,5 @@ export function switchTrace(store: Store, trace: Trace, change: Partial<State> =
   const whole = { from: 0, to: Math.max(trace.duration, 1) };
   const text = state.selection && selectionText(state.trace, state.selection);
   const selection = text ? parseSelection(trace, text) : null;
-  store.set({ trace, view: whole, range: null, selection, bookmarks: [], ...change });
+  store.set({ trace, view: whole, range: null, selection, bookmarks: [], rows: ALL_ROWS, ...change });
 }
