@@ -40,6 +40,12 @@ export function App({ store, traces, comparison, generator }: AppProps) {
   const [part, setPart] = useState(0.55);
   const [help, setHelp] = useState(false);
   const [options, setOptions] = useState<ProfileOptions>(() => firstOptions(store.state));
+  // A thread of one trace is none of another.
+  const [profiled, setProfiled] = useState(trace);
+  if (profiled !== trace) {
+    setProfiled(trace);
+    if (options.threads !== "all") setOptions({ ...options, threads: firstOptions(store.state).threads });
+  }
   useEffect(() => mountTimeline(mounted(timeline), store), []);
   useEffect(() => {
     document.documentElement.dataset.theme = theme;

@@ -105,6 +105,7 @@ browserTest("chromium", "rows by class, package and thread equal the reference",
 
 browserTest("chromium", "slices are profiled like calls, and both together", async (browser) => {
   const { page, problems } = await openPage(browser, FILE);
+  await setControl(page, "Threads", "all");
   await clickButton(page, "Slices", ".profile");
   const slices = profileOf(callsOf(trace, "slices"), ({ key }) => trace.strings[key]);
   const found = new Map((await gridRows(page)).map(({ exact }) => [exact[0], exact]));
@@ -339,5 +340,47 @@ browserTest("chromium", "the call tree, bottom up and the flame graph show the s
   assert.notEqual(await page.$eval(".flame-canvas", (canvas) => canvas.toDataURL()), before, "zooming draws anew");
   await page.keyboard.press("Escape");
   await settled(page);
+  assert.deepEqual(problems, []);
+});
+
+browserTest("chromium", "the profile opens with the main thread and its CPU time", async (browser) => {
+  const { page, problems } = await openPage(browser, FILE);
+  const chosen = await page.$$eval("label.field select", (all) =>
+    all.map((select) => select.selectedOptions[0].textContent),
+  );
+  assert.ok(chosen.includes("com.example.app (1000)"), chosen.join());
+  assert.equal(await page.$eval("[aria-sort]", (head) => head.textContent.trim().slice(0, 11)), "Incl CPU ms");
+  await clickButton(page, "Flame graph");
+  const line = () => page.$eval(".flame-line", (element) => element.textContent);
+  assert.match(await line(), / of CPU time \(100\.0 % of the window\)/);
+  const text = await line();
+  await clickButton(page, "Off CPU");
+  assert.match(await line(), / without a CPU, of /);
+  await clickButton(page, "Wall");
+  assert.notEqual(await line(), text);
+  assert.doesNotMatch(await line(), /CPU/);
+  assert.deepEqual(problems, []);
+});
+
+browserTest("chromium", "columns are as wide as their figures", async (browser) => {
+  const long = KINDS.small();
+  const track = long.tracks.find(({ kind }) => kind === "calls");
+  // A call of a day: 86,400,000.000 ms.
+  const day = 86_400_000_000_000;
+  long.duration_ns = day;
+  track.columns.duration = track.columns.duration.map((ns, i) => (i === 0 ? day - track.columns.start[0] : ns));
+  const file = join(directory, "long.html");
+  writeFileSync(file, pageOf([["trace", long]]));
+  const { page, problems } = await openPage(browser, file);
+  await setControl(page, "Threads", "all");
+  const cut = await page.$$eval(".grid-row .cell.number .text", (all) =>
+    all.filter((text) => text.scrollWidth > text.clientWidth).map((text) => text.textContent),
+  );
+  assert.deepEqual(cut, []);
+  const widest = await texts(page, ".grid-row .cell.number .text");
+  assert.ok(
+    widest.some((text) => /^86,3\d\d,\d{3}\.\d{3}$/.test(text)),
+    widest.join(),
+  );
   assert.deepEqual(problems, []);
 });

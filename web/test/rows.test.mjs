@@ -57,9 +57,9 @@ browserTest("chromium", "rows are sorted, pinned and hidden, and the address kee
   const { page, problems } = await openPage(browser, FILE, { fragment: "panel=timeline", height: 2400 });
   const busiest = await headings(page);
   assert.equal(busiest[0], "com.example.app");
-  await setControl(page, "by", "name");
+  await setControl(page, "sorted by", "name");
   assert.deepEqual(await headings(page), [...busiest].sort());
-  await setControl(page, "by", "activity");
+  await setControl(page, "sorted by", "activity");
   await tool(page, "Pin to the top", "RenderThread");
   const [first] = await rows(page);
   assert.equal(first.label, "RenderThread");

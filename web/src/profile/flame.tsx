@@ -7,14 +7,15 @@ import { formatDuration } from "../timeline/time";
 import { INK, readTheme } from "../timeline/colors";
 import { mounted } from "../ui/mounted";
 import { counted, percentText, visibleName } from "../ui/text";
-import { type FlameBox, layOut } from "./flame_layout";
+import { hasCpu } from "./columns";
+import { type FlameBox, layOut, timeOf } from "./flame_layout";
 import { type ProfileViewProps, rowColour } from "./method_table";
 import { selectedRow, selectionOf, showLongest } from "./select";
 import { topDownRoots, type TreeRow } from "./tree_rows";
 
 const BOX_PX = 19;
 
-export function FlameGraph({ store, profile, focus }: ProfileViewProps & { focus: number }) {
+export function FlameGraph({ store, options, profile, focus }: ProfileViewProps & { focus: number }) {
   const { trace, selection, theme } = store.state;
   const { rows, flat } = profile;
   const tree = profile.tree();
@@ -30,11 +31,16 @@ export function FlameGraph({ store, profile, focus }: ProfileViewProps & { focus
     return () => observer.disconnect();
   }, []);
 
-  const whole = useMemo(() => layOut(tree, topDownRoots(tree, focus), Math.max(width, 1)), [tree, focus, width]);
+  // Slices have no CPU time of their own.
+  const clock = hasCpu(trace, options.kind) ? options.clock : "wall";
+  const whole = useMemo(
+    () => layOut(tree, topDownRoots(tree, focus), Math.max(width, 1), clock),
+    [tree, focus, width, clock],
+  );
   const zoomed = zoom === null ? undefined : whole.find((box) => box.row.path === zoom);
   const boxes = useMemo(
-    () => (zoomed ? layOut(tree, [zoomed.row], Math.max(width, 1)) : whole),
-    [tree, whole, zoomed, width],
+    () => (zoomed ? layOut(tree, [zoomed.row], Math.max(width, 1), clock) : whole),
+    [tree, whole, zoomed, width, clock],
   );
   const current = Math.min(at, boxes.length - 1);
   const selected = selectedRow(trace, rows, selection);
@@ -43,9 +49,13 @@ export function FlameGraph({ store, profile, focus }: ProfileViewProps & { focus
   const describe = (box: FlameBox) => {
     const { row } = box;
     const calls = row.row < 0 ? "" : `, ${counted(row.calls, "call")}`;
+    const [all, own] = { wall: [row.wall, row.ownWall], cpu: [row.cpu, row.ownCpu], off: [0, 0] }[clock];
+    if (clock === "off")
+      return `${name(row)}: ${formatDuration(timeOf(row, clock))} without a CPU, of ${formatDuration(row.wall)}${calls}`;
+    const total = clock === "cpu" ? flat.cpuTotal : flat.wallTotal;
     return (
-      `${name(row)}: ${formatDuration(row.wall)} (${percentText(row.wall, flat.wallTotal)} % of the window), `
-      + `${formatDuration(row.ownWall)} of its own${calls}`
+      `${name(row)}: ${formatDuration(all)}${clock === "cpu" ? " of CPU time" : ""} `
+      + `(${percentText(all, total)} % of the window), ${formatDuration(own)} of its own${calls}`
     );
   };
 

@@ -1,6 +1,7 @@
 // The boxes of a flame graph: calls with the same callers merged, the longest on the left.
 
 import type { CallTree } from "./call_tree";
+import type { ProfileClock } from "./options";
 import { childRows, type TreeRow } from "./tree_rows";
 
 export interface FlameBox {
@@ -17,14 +18,22 @@ export interface FlameBox {
 const MIN_WIDTH_PX = 0.6;
 const MAX_DEPTH = 400;
 
+/** The time of a row by a clock. */
+export function timeOf({ wall, cpu }: TreeRow, clock: ProfileClock): number {
+  return clock === "wall" ? wall : clock === "cpu" ? cpu : Math.max(0, wall - cpu);
+}
+
 /** The boxes of `roots` that are wide enough to be seen in `pixels`. */
-export function layOut(tree: CallTree, roots: TreeRow[], pixels: number): FlameBox[] {
+export function layOut(tree: CallTree, roots: TreeRow[], pixels: number, clock: ProfileClock = "wall"): FlameBox[] {
   const boxes: FlameBox[] = [];
-  const total = roots.reduce((sum, row) => sum + row.wall, 0);
+  const time = (row: TreeRow) => timeOf(row, clock);
+  // Rows come ordered by their wall time.
+  const ordered = (rows: TreeRow[]) => (clock === "wall" ? rows : [...rows].sort((a, b) => time(b) - time(a)));
+  const total = roots.reduce((sum, row) => sum + time(row), 0);
   if (total <= 0) return boxes;
   let left = 0;
-  for (const row of roots) {
-    const width = row.wall / total;
+  for (const row of ordered(roots)) {
+    const width = time(row) / total;
     if (width * pixels >= MIN_WIDTH_PX) boxes.push({ row, left, width, depth: 0, caller: -1 });
     left += width;
   }
@@ -32,8 +41,10 @@ export function layOut(tree: CallTree, roots: TreeRow[], pixels: number): FlameB
     const box = boxes[at];
     if (box.depth >= MAX_DEPTH) continue;
     let from = box.left;
-    for (const row of childRows(tree, box.row)) {
-      const width = (box.width * row.wall) / box.row.wall;
+    const whole = time(box.row);
+    for (const row of whole > 0 ? ordered(childRows(tree, box.row)) : []) {
+      // A CPU's clock is read at other moments than the wall's: callees may have a little more than their caller.
+      const width = Math.min((box.width * time(row)) / whole, box.left + box.width - from);
       if (width * pixels < MIN_WIDTH_PX) break;
       boxes.push({ row, left: from, width, depth: box.depth + 1, caller: at });
       from += width;

@@ -8,7 +8,8 @@ import { counted, visibleName } from "../ui/text";
 import { FlameGraph } from "./flame";
 import { keyName } from "./grouping";
 import { MethodTable } from "./method_table";
-import type { ProfileOptions, ProfileView } from "./options";
+import { hasCpu } from "./columns";
+import type { ProfileClock, ProfileOptions, ProfileView } from "./options";
 import { selectedRow, showLongest } from "./select";
 import type { SpanKind } from "./span_source";
 import { TreeTable } from "./tree_table";
@@ -19,6 +20,12 @@ const VIEWS: [ProfileView, string][] = [
   ["tree", "Call tree"],
   ["bottom-up", "Bottom up"],
   ["flame", "Flame graph"],
+];
+
+const CLOCKS: [ProfileClock, string][] = [
+  ["cpu", "CPU"],
+  ["wall", "Wall"],
+  ["off", "Off CPU"],
 ];
 
 /** The call tree of more spans takes so long that the page says what it does. */
@@ -89,6 +96,9 @@ export function ProfilePanel({ store, options, set }: ProfilePanelProps) {
             />{" "}
             only the selected one
           </label>
+        )}
+        {options.view === "flame" && hasCpu(state.trace, options.kind) && (
+          <Choice label="Time" value={options.clock} choices={CLOCKS} onChange={(clock) => set({ clock })} />
         )}
         <button
           type="button"

@@ -61,6 +61,9 @@ export interface GridProps {
 
 const ROW_PX = 22;
 const MIN_NAME_PX = 240;
+/** The width of a figure in the widest of the system's fonts, and what is left free beside a cell's text. */
+const FIGURE_PX = 8.3;
+const CELL_PADDING_PX = 8;
 /** Firefox draws no element higher than some 17.8 million pixels. */
 const MAX_ROWS = 700_000;
 
@@ -126,11 +129,14 @@ export function Grid(props: GridProps) {
 
   const first = Math.max(0, Math.floor(top / ROW_PX) - 4);
   const last = Math.min(count, Math.ceil((top + height) / ROW_PX) + 4);
-  const template = columns.map((c) => (c.width ? `${c.width}px` : "minmax(0, 1fr)")).join(" ");
-  const least = columns.reduce((sum, { width, least = MIN_NAME_PX }) => sum + (width ?? least), 0);
+  const visible = Array.from({ length: Math.max(0, last - first) }, (_, n) => props.row(first + n));
+  const fitting = useFittingWidths(columns, visible);
+  const template = fitting.map((c) => (c.width ? `${c.width}px` : "minmax(0, 1fr)")).join(" ");
+  const least = fitting.reduce((sum, { width, least = MIN_NAME_PX }) => sum + (width ?? least), 0);
   const rows = [];
   for (let n = first; n < last; n++) {
-    rows.push(<Row key={n} props={props} at={n} cursor={n === at} onPoint={() => setCursor(n)} />);
+    const row = visible[n - first];
+    rows.push(<Row key={n} props={props} row={row} at={n} cursor={n === at} onPoint={() => setCursor(n)} />);
   }
   return (
     <div
@@ -178,8 +184,29 @@ export function Grid(props: GridProps) {
 
 const idOf = (label: string, at: number) => `${label}-${at}`.replace(/\W+/g, "-");
 
-function Row({ props, at, cursor, onPoint }: { props: GridProps; at: number; cursor: boolean; onPoint: () => void }) {
-  const row = props.row(at);
+/** The columns, as wide as what was seen in them since they are these columns. */
+function useFittingWidths(columns: GridColumn[], rows: GridRow[]): GridColumn[] {
+  const seen = useRef<{ ids: string; widths: number[] }>({ ids: "", widths: [] });
+  const ids = columns.map(({ id }) => id).join();
+  if (seen.current.ids !== ids) seen.current = { ids, widths: columns.map(({ width }) => width ?? 0) };
+  const { widths } = seen.current;
+  for (const { cells } of rows) {
+    cells.forEach(({ text }, n) => {
+      if (typeof text === "string") widths[n] = Math.max(widths[n], text.length * FIGURE_PX + 2 * CELL_PADDING_PX);
+    });
+  }
+  return columns.map((column, n) => (column.width ? { ...column, width: Math.ceil(widths[n]) } : column));
+}
+
+interface RowProps {
+  props: GridProps;
+  row: GridRow;
+  at: number;
+  cursor: boolean;
+  onPoint: () => void;
+}
+
+function Row({ props, row, at, cursor, onPoint }: RowProps) {
   const className = ["grid-row", row.className, row.selected && "selected", cursor && "cursor"];
   const click = () => {
     onPoint();

@@ -19,7 +19,7 @@ export function RowControls({ store, field }: { store: Store; field: RefObject<H
   return (
     <div class="row-controls" role="group" aria-label="Rows of the timeline">
       <label class="field">
-        <span>Rows</span>
+        <span>Timeline rows</span>
         <input
           ref={field}
           type="search"
@@ -32,7 +32,7 @@ export function RowControls({ store, field }: { store: Store; field: RefObject<H
         />
       </label>
       <label class="field">
-        <span>by</span>
+        <span>sorted by</span>
         <select value={rows.sort} onChange={(e) => set({ sort: e.currentTarget.value as RowChoice["sort"] })}>
           {SORTS.map(([sort, text]) => (
             <option value={sort}>{text}</option>
