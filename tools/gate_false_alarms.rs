@@ -21,7 +21,7 @@ fn side(title: &str, times: Vec<u64>) -> Side {
         launch_extent: extent.clone(),
         launch_type: None,
         measured: BTreeSet::from([Figure::Launch]),
-        times: BTreeMap::from([((Figure::Launch, String::new()), ns)]),
+        times: BTreeMap::from([((Figure::Launch, String::new()), ns as i64)]),
         is_lossy: false,
     };
     Side { title: title.to_owned(), runs: times.into_iter().enumerate().map(run).collect() }

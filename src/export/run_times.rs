@@ -58,7 +58,7 @@ pub struct RunTimes {
     pub launch_type: Option<String>,
     /// What the run has any of, whether it is wanted or not. A slice that such a run lacks took no time.
     pub measured: BTreeSet<Figure>,
-    /// The wanted times, by name, ns; a share in parts of `measure::WHOLE_SHARE`. The time of the launch has no name.
+    /// The wanted times, by name, ns; a share in parts of `measure::WHOLE_SHARE`. A launch has no name.
     pub times: BTreeMap<(Figure, String), i64>,
     /// Whether events were lost, or an input is damaged.
     pub is_lossy: bool,

@@ -1,12 +1,15 @@
 // Launches and frames: their marks on the ruler, their panel, where a click leads, and the order of the rows.
 
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { writeFixture } from "./fixture.mjs";
+import { pageOf, writeFixture } from "./fixture.mjs";
+import { KINDS } from "./fixture_traces.mjs";
 import { browserTest, eventually, link, openPage, scratch, settled, texts } from "./harness.mjs";
 
-const FILE = join(scratch(), "launch.html");
+const directory = scratch();
+const FILE = join(directory, "launch.html");
 writeFixture("launch", FILE);
 
 const state = (page, member) => page.evaluate((member) => window.__tracebridge.timeline.store.state[member], member);
@@ -125,5 +128,25 @@ browserTest("chromium", "the launched app stands first, its main thread and Rend
   assert.ok(rows.findIndex(({ id }) => id === "cpus") > 0, "the CPUs come behind it");
   const frames = rows.find(({ label }) => label === "Frames");
   assert.match(frames.detail, /^\d+ of \d+ late$/);
+  assert.deepEqual(problems, []);
+});
+
+browserTest("chromium", "where no deadline is known the slow frames are listed", async (browser) => {
+  const trace = KINDS.launch();
+  const { columns } = trace.tracks.find(({ role }) => role === "frames");
+  columns.flags = columns.flags.map(() => 8);
+  Object.assign(trace.frames[0], { with_deadline: 0, deadline: null, janky: 0, janky_share: null, overrun_ns: null });
+  const file = join(directory, "timeless.html");
+  writeFileSync(file, pageOf([["trace", trace]]));
+  const { page, problems } = await openPage(browser, file, { fragment: "panel=launches" });
+  const slow = columns.cpu.filter((ns) => ns > 20e6).length;
+  assert.ok(slow > 5);
+  const lines = await texts(page, ".launches .window-line");
+  assert.ok(lines.includes(`${slow} slow frames of com.example.app (more than 20.00 ms), the longest first`), lines[2]);
+  const [[, , cpu, overrun]] = await cells(page, "Late frames");
+  assert.equal(cpu, `${(Math.max(...columns.cpu) / 1e6).toFixed(2)} ms`);
+  assert.equal(overrun, "–");
+  const rows = await ask(page, "rows");
+  assert.match(rows.find(({ label }) => label === "Frames").detail, /no deadline known$/);
   assert.deepEqual(problems, []);
 });

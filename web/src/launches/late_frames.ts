@@ -1,4 +1,4 @@
-// The late frames of an app and a layer, from the page's tracks.
+// The late frames of an app and a layer, from the page's tracks; the slow ones where no deadline is known.
 
 import type { FrameSummary } from "../data/format";
 import { hasSpans, type SpanTrack, type Trace } from "../data/trace";
@@ -10,17 +10,26 @@ export interface FramePlace {
   item: number;
 }
 
-/** The late frames of an app and a layer, those first that were latest. */
-export function lateFrames(trace: Trace, { package: app, layer }: FrameSummary): FramePlace[] {
+/** Frames that take longer are slow: Perfetto's limit of CPU time. */
+export const SLOW_NS = 20e6;
+
+/**
+ * The late frames of an app and a layer, those first that were latest. Where the trace tells no deadlines, those that
+ * took longer than `SLOW_NS`, the longest first.
+ */
+export function lateFrames(trace: Trace, { package: app, layer, with_deadline }: FrameSummary): FramePlace[] {
   const { processes } = trace.index;
   const found: FramePlace[] = [];
   for (const track of trace.tracks) {
     if (track.role !== "frames" || !hasSpans(track) || track.name !== (layer ?? "") || track.process === null) continue;
     if (processes[track.process].name !== app) continue;
-    track.spans.flags?.forEach((flag, item) => {
-      if (flag & FLAG_LATE) found.push({ track, item });
-    });
+    const { flags, cpu } = track.spans;
+    for (let item = 0; item < track.count; item++) {
+      const isWanted = with_deadline > 0 ? ((flags?.[item] ?? 0) & FLAG_LATE) !== 0 : (cpu?.[item] ?? 0) > SLOW_NS;
+      if (isWanted) found.push({ track, item });
+    }
   }
-  const overrun = ({ track, item }: FramePlace) => track.spans.overrun?.[item] ?? 0;
-  return found.sort((a, b) => overrun(b) - overrun(a));
+  const key = with_deadline > 0 ? "overrun" : "cpu";
+  const size = ({ track, item }: FramePlace) => track.spans[key]?.[item] ?? 0;
+  return found.sort((a, b) => size(b) - size(a));
 }

@@ -11,7 +11,7 @@ import { formatDuration, formatMoment } from "../timeline/time";
 import { Grid, type GridCell, type GridColumn, type GridRow } from "../ui/grid";
 import { counted, countText, percentText, visibleName } from "../ui/text";
 import { useStore } from "../ui/use_store";
-import { lateFrames } from "./late_frames";
+import { lateFrames, SLOW_NS } from "./late_frames";
 
 const number = (id: string, title: string, meaning: string, width: number): GridColumn => ({
   id,
@@ -41,7 +41,7 @@ const FRAME_COLUMNS: GridColumn[] = [
 ];
 
 const LATE_COLUMNS: GridColumn[] = [
-  { id: "name", title: "Late frame", least: 150, meaning: "Its number, and SurfaceFlinger's word for the reason" },
+  { id: "name", title: "Frame", least: 150, meaning: "Its number, and SurfaceFlinger's word for the reason" },
   number("at", "Begins at", "Since the trace's begin", 84),
   number("cpu", "CPU", "androidx's frameDurationCpuMs", 80),
   number("overrun", "Overrun", "By how much it ended after its deadline", 80),
@@ -162,6 +162,7 @@ function Frames({ store, trace, summaries }: { store: Store; trace: Trace; summa
   );
   const summary = summaries[chosen];
   const late = useMemo(() => lateFrames(trace, summary), [trace, summary]);
+  const isTimed = summary.with_deadline > 0;
   const row = (at: number): GridRow => {
     const { package: app, layer, count, with_deadline, janky, duration_cpu_ns: cpu, overrun_ns } = summaries[at];
     const name = [visibleName(app) || "(not named)", layer && visibleName(layer)].filter(Boolean).join(" · ");
@@ -194,7 +195,7 @@ function Frames({ store, trace, summaries }: { store: Store; trace: Trace; summa
         { text: visibleName(name), exact: name },
         moment(start[item]),
         time(cpu?.[item] ?? null),
-        time(overrun?.[item] ?? null),
+        time(isTimed ? (overrun?.[item] ?? null) : null),
       ],
     };
   };
@@ -217,7 +218,8 @@ function Frames({ store, trace, summaries }: { store: Store; trace: Trace; summa
         empty=""
       />
       <p class="window-line">
-        <b>{counted(late.length, "late frame")}</b> of {visibleName(summary.package)}, the latest first
+        <b>{counted(late.length, isTimed ? "late frame" : "slow frame")}</b> of {visibleName(summary.package)}
+        {isTimed ? ", the latest first" : ` (more than ${formatDuration(SLOW_NS)}), the longest first`}
       </p>
       <Grid
         label="Late frames"
@@ -226,7 +228,7 @@ function Frames({ store, trace, summaries }: { store: Store; trace: Trace; summa
         row={lateRow}
         onChoose={goTo}
         onOpen={goTo}
-        empty={summary.with_deadline > 0 ? "No frame was late." : "No deadline is known: no frame can be called late."}
+        empty={isTimed ? "No frame was late." : "No deadline is known, and no frame was slow."}
       />
     </section>
   );
