@@ -64,6 +64,30 @@ browserTest("chromium", "rows are sorted, pinned and hidden, and the address kee
   const [first] = await rows(page);
   assert.equal(first.label, "RenderThread");
   assert.match(first.detail, /com\.example\.app$/);
+  // It stays where it is while the others scroll, and is clicked there.
+  const render = await page.evaluate(() => {
+    const { trace } = window.__tracebridge.timeline.store.state;
+    const app = trace.index.launches[0].process;
+    return trace.tracks.find(
+      ({ role, thread }) =>
+        role === "atrace" && trace.threads[thread].name === "RenderThread" && trace.threads[thread].process === app,
+    ).id;
+  });
+  await page.evaluate(() => window.__tracebridge.timeline.store.set({ view: { from: 9e8, to: 1.1e9 } }));
+  const place = () =>
+    page.evaluate((track) => window.__tracebridge.timeline.box({ kind: "span", track, item: 0 }), render);
+  const before = await place();
+  const fill = () => page.evaluate(({ x, y }) => window.__tracebridge.timeline.pixel(x + 2, y + 3), before);
+  const colour = await fill();
+  await page.evaluate(() => window.__tracebridge.timeline.scrollTo(700));
+  await settled(page);
+  assert.deepEqual(await place(), before);
+  assert.deepEqual(await fill(), colour);
+  await page.mouse.click(before.x + 3, before.y + 5);
+  await settled(page);
+  const selection = await page.evaluate(() => window.__tracebridge.timeline.store.state.selection);
+  assert.deepEqual(selection, { kind: "span", track: render, item: 0 });
+  await page.evaluate(() => window.__tracebridge.timeline.store.set({ selection: null }));
   await tool(page, "Hide", "CPUs");
   assert.ok((await rows(page)).every(({ id }) => !id.startsWith("cpu")));
   const parts = await link(page, "the choice", (parts) => {

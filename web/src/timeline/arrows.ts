@@ -106,13 +106,13 @@ function middle({ layout, model, scrolled }: Scene, id: number): number | null {
   const place = layout.place(id);
   if (place) {
     const { row, band } = place;
-    return row.y + band.y + Math.min(band.height, 16) / 2 - scrolled;
+    return layout.inPicture(row.y, scrolled) + band.y + Math.min(band.height, 16) / 2;
   }
   const track = model.trace.track(id);
   if (!track) return null;
   const process = track.thread === null ? track.process : model.trace.threads[track.thread].process;
   const heading = layout.rows.find(({ id }) => id === `process ${process}`);
-  return heading ? heading.y + heading.height / 2 - scrolled : null;
+  return heading ? layout.inPicture(heading.y, scrolled) + heading.height / 2 : null;
 }
 
 function arrow(context: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number): void {

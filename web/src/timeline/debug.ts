@@ -41,7 +41,7 @@ export function exposeToTests(timeline: MeasuredTimeline): () => void {
         const { from, quantum } = timeline.scale;
         return {
           x: left + (box.start - from) / quantum,
-          y: top + box.y - timeline.scrolled,
+          y: top + timeline.layout.inPicture(box.y, timeline.scrolled),
           width: (box.end - box.start) / quantum,
           height: box.height,
         };

@@ -55,6 +55,8 @@ export class Drawing {
   private readonly visible = new Map<string, string>();
   private hatch: CanvasPattern | null = null;
   private hatchColor = "";
+  /** Above this, CSS pixels, nothing of the current row is drawn. */
+  private top = 0;
 
   constructor(
     private readonly painter: Painter,
@@ -83,10 +85,17 @@ export class Drawing {
     this.background(scene);
     this.painter.begin(width, tall);
     this.painter.line(this.template, 0, tall);
-    for (let at = layout.firstRow(scrolled); at < layout.rows.length; at++) {
-      const row = layout.rows[at];
-      const y = row.y - scrolled;
-      if (y > height) break;
+    const { pinnedHeight } = layout;
+    for (const row of layout.rowsInView(scrolled, height)) {
+      const y = layout.inPicture(row.y, scrolled);
+      // Rows that scroll are not drawn over those that stay.
+      this.top = row.y < pinnedHeight ? 0 : pinnedHeight;
+      if (this.top > 0) {
+        context.save();
+        context.beginPath();
+        context.rect(0, this.top, scale.width, height);
+        context.clip();
+      }
       if (row.kind !== "row") {
         this.line.fill(pack(theme.panel));
         this.put(y, row.height - 1, scene);
@@ -95,6 +104,11 @@ export class Drawing {
       if (row.losses) this.losses(row, row.losses, y, scene);
       context.fillStyle = theme.line;
       context.fillRect(0, y + row.height - 1, scale.width, 0.5);
+      if (this.top > 0) context.restore();
+    }
+    if (pinnedHeight > 0) {
+      context.fillStyle = theme.muted;
+      context.fillRect(0, pinnedHeight - 1, scale.width, 1.5);
     }
     this.painter.end();
   }
@@ -119,8 +133,9 @@ export class Drawing {
 
   /** Puts the current line at `y`, CSS pixels. */
   private put(y: number, height: number, { ratio }: Scene): void {
-    const top = Math.round(y * ratio);
-    this.painter.line(this.line, top, Math.max(1, Math.round((y + height) * ratio) - top));
+    const top = Math.round(Math.max(y, this.top) * ratio);
+    const end = Math.max(top + 1, Math.round((y + height) * ratio));
+    if (y + height > this.top) this.painter.line(this.line, top, end - top);
   }
 
   private band(band: Band, row: Row, y: number, scene: Scene): void {

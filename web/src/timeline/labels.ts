@@ -37,9 +37,6 @@ function nameElement(text: string): HTMLElement {
 
 export class Labels {
   private shown: Label[] = [];
-  private drawn: Row[] | null = null;
-  private first = -1;
-  private last = -1;
 
   constructor(
     private readonly parent: HTMLElement,
@@ -51,24 +48,26 @@ export class Labels {
 
   /** Shows the labels of the rows in view; moves those that are shown already. */
   update(layout: Layout, scrolled: number, height: number, thread: number | null): void {
-    const first = layout.firstRow(scrolled);
-    let last = first;
-    while (last < layout.rows.length && layout.rows[last].y < scrolled + height) last++;
-    if (this.drawn !== layout.rows || first !== this.first || last !== this.last) {
+    const rows = layout.rowsInView(scrolled, height);
+    const isSame = rows.length === this.shown.length && rows.every((row, n) => row === this.shown[n].row);
+    if (!isSame) {
       const focused = this.shown.find(({ element }) => element.contains(document.activeElement));
       const control = focused
         ? [...focused.element.querySelectorAll("button")].indexOf(document.activeElement as HTMLButtonElement)
         : -1;
-      this.shown = layout.rows.slice(first, last).map((row) => ({ row, element: this.make(row) }));
+      this.shown = rows.map((row) => ({ row, element: this.make(row) }));
       this.parent.replaceChildren(...this.shown.map(({ element }) => element));
       const again = focused && this.shown.find(({ row }) => row.id === focused.row.id);
       again?.element.querySelectorAll("button")[Math.max(control, 0)]?.focus();
-      Object.assign(this, { drawn: layout.rows, first, last });
     }
     for (const { row, element } of this.shown) {
       // A label stays in view while any part of its row is.
       const least = row.kind === "group" ? row.height : 22;
-      const top = Math.max(row.y - scrolled, Math.min(0, row.y + row.height - least - scrolled));
+      const y = layout.inPicture(row.y, scrolled);
+      const isFixed = row.y < layout.pinnedHeight;
+      const free = isFixed ? 0 : layout.pinnedHeight;
+      const top = Math.max(y, Math.min(free, y + row.height - least));
+      element.classList.toggle("tl-pinned", isFixed);
       element.style.transform = `translateY(${top}px)`;
       element.classList.toggle("tl-chosen", thread !== null && row.thread === thread && row.kind === "row");
     }

@@ -31,6 +31,9 @@ const SLACK_PX = 3;
 export class Layout {
   rows: Row[] = [];
   height = 0;
+  /** The height of the rows on top that do not scroll with the others. */
+  pinnedHeight = 0;
+  private maxPinnedHeight = Infinity;
   readonly folds: Folds = new Map();
   private places = new Map<number, { row: Row; band: Band }>();
   private threads = new Map<number, Row>();
@@ -46,6 +49,7 @@ export class Layout {
     this.rows = chosenRows(this.model, this.folds, this.choice);
     const last = this.rows.at(-1);
     this.height = last ? last.y + last.height : 0;
+    this.measurePinned();
     this.places = new Map();
     this.threads = new Map();
     for (const row of this.rows) {
@@ -63,6 +67,42 @@ export class Layout {
     this.choice = choice;
     this.rebuild();
     return true;
+  }
+
+  /** Keeps pinned rows from taking more of the picture than this; those that do not fit scroll with the others. */
+  limitPinned(height: number): void {
+    this.maxPinnedHeight = height;
+    this.measurePinned();
+  }
+
+  private measurePinned(): void {
+    this.pinnedHeight = 0;
+    for (const { isPinned, y, height } of this.rows) {
+      if (!isPinned || y + height > this.maxPinnedHeight) break;
+      this.pinnedHeight = y + height;
+    }
+  }
+
+  /** Where `y` of the rows is in the picture when they are scrolled so far. */
+  inPicture(y: number, scrolled: number): number {
+    return y < this.pinnedHeight ? y : y - scrolled;
+  }
+
+  /** Which `y` of the rows is at this place of the picture. */
+  inRows(y: number, scrolled: number): number {
+    return y < this.pinnedHeight ? y : y + scrolled;
+  }
+
+  /** The rows that are in a picture of this height: those that stay, and the scrolled ones. */
+  rowsInView(scrolled: number, height: number): Row[] {
+    const pinned = this.rows.slice(
+      0,
+      firstWhere(0, this.rows.length, (at) => this.rows[at].y >= this.pinnedHeight),
+    );
+    const first = Math.max(pinned.length, this.firstRow(scrolled + this.pinnedHeight));
+    let last = first;
+    while (last < this.rows.length && this.rows[last].y < scrolled + height) last++;
+    return [...pinned, ...this.rows.slice(first, last)];
   }
 
   toggle(row: Row): void {

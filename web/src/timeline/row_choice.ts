@@ -35,7 +35,8 @@ export function chosenRows(model: Model, folds: Folds, choice: RowChoice): Row[]
 /** A pinned row says which process it is of, because no heading stands above it. */
 function pinnedRow(model: Model, row: Row): Row {
   const process = row.process === null ? null : model.trace.index.processes[row.process].name;
-  return process && process !== row.label ? { ...row, detail: `${row.detail} ${process}`.trim() } : row;
+  const detail = process && process !== row.label ? `${row.detail} ${process}`.trim() : row.detail;
+  return { ...row, detail, isPinned: true };
 }
 
 function matches(row: Row, filter: string): boolean {

@@ -46,6 +46,8 @@ export interface Row {
   process: number | null;
   /** The periods in which events of this row may be missing. */
   losses: Intervals | null;
+  /** Whether the user has put it before all others, where it stays while they scroll. */
+  isPinned: boolean;
 }
 
 const GROUP_HEIGHT_PX = 24;
@@ -130,6 +132,7 @@ class RowBuilder {
       thread: null,
       process: null,
       losses: null,
+      isPinned: false,
       ...row,
       y: this.y,
       height,

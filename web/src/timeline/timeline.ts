@@ -29,6 +29,8 @@ const MIN_VIEW_NS = 20;
 const REST_MS = 300;
 /** So much is shown before and behind an instant to which somebody goes. */
 const MOMENT_NS = 1e6;
+/** Pinned rows take no more of the height than this. */
+const MAX_PINNED_PART = 0.6;
 const OVERVIEW_HEIGHT_PX = 34;
 /** A bookmark that is no further away is removed, and none is set beside it. */
 const BOOKMARK_REACH_PX = 6;
@@ -280,7 +282,7 @@ class Timeline implements TimelineControl {
     if (!hit || !found) return;
     const x0 = Math.max((hit.start - this.scale.from) / this.scale.quantum, -2);
     const x1 = Math.min((hit.end - this.scale.from) / this.scale.quantum, this.width + 2);
-    hover.style.transform = `translate(${x0}px, ${hit.y - this.scrolled}px)`;
+    hover.style.transform = `translate(${x0}px, ${this.layout.inPicture(hit.y, this.scrolled)}px)`;
     hover.style.width = `${Math.max(x1 - x0, 3)}px`;
     hover.style.height = `${hit.height}px`;
     showTip(tip, found);
@@ -298,7 +300,7 @@ class Timeline implements TimelineControl {
   }
 
   private hitAt(x: number, y: number): Hit | null {
-    return this.layout.hit(x, y + this.scrolled, this.scale);
+    return this.layout.hit(x, this.layout.inRows(y, this.scrolled), this.scale);
   }
 
   /** Draws at once; for tests, which read pixels right after it. */
@@ -373,7 +375,7 @@ class Timeline implements TimelineControl {
     const x1 = Math.min(place(box.end), scale.width + 4);
     context.strokeStyle = theme.fg;
     context.lineWidth = 2;
-    context.strokeRect(x0, box.y - this.scrolled, Math.max(x1 - x0, 3), box.height - 1);
+    context.strokeRect(x0, this.layout.inPicture(box.y, this.scrolled), Math.max(x1 - x0, 3), box.height - 1);
   }
 
   /** Computes the levels of detail of all rows, piece by piece, while nothing moves. */
@@ -445,7 +447,7 @@ class Timeline implements TimelineControl {
     const box = this.layout.box(selection);
     if (!box) return;
     if (focus) {
-      this.scrollTo(box.y + box.height / 2 - this.height / 2);
+      if (box.y >= this.layout.pinnedHeight) this.scrollTo(box.y + box.height / 2 - this.height / 2);
       return;
     }
     this.scrollIntoView(box.y, box.height);
@@ -474,7 +476,9 @@ class Timeline implements TimelineControl {
   }
 
   private scrollIntoView(y: number, height: number): void {
-    if (y < this.scrolled) this.scrollTo(y - 30);
+    const { pinnedHeight } = this.layout;
+    if (y < pinnedHeight) return;
+    if (y < this.scrolled + pinnedHeight) this.scrollTo(y - pinnedHeight - 30);
     else if (y + height > this.scrolled + this.height) this.scrollTo(y + height - this.height + 30);
   }
 
@@ -532,6 +536,7 @@ class Timeline implements TimelineControl {
     const { root, plot, bar, extent } = this.elements;
     this.width = Math.max(1, plot.clientWidth);
     this.height = Math.max(1, plot.clientHeight);
+    this.layout.limitPinned(this.height * MAX_PINNED_PART);
     root.style.setProperty("--ruler", `${rulerHeight(this.model) + 1}px`);
     extent.style.height = `${this.layout.height}px`;
     this.current.scrolled = Math.min(this.scrolled, Math.max(0, this.layout.height - this.height));
