@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { comparisonPage } from "./comparison_fixture.mjs";
 import { pageOf } from "./fixture.mjs";
 import { HOSTILE_NAMES, KINDS } from "./fixture_traces.mjs";
-import { browserTest, clickButton, gridRows, openPage, scratch, setControl, texts } from "./harness.mjs";
+import { browserTest, clickButton, gridRows, openPage, scratch, setControl, settled, texts } from "./harness.mjs";
 
 const directory = scratch();
 const names = HOSTILE_NAMES.filter((name) => name.trim() !== "" && !/\p{Surrogate}/u.test(name));
@@ -49,11 +49,34 @@ for (const browser of ["chromium", "firefox"]) {
       report: { cpus: {}, damage: names.map((what) => ({ offset: 1, what })), notes: names, irregular: names },
     };
     Object.assign(trace, { machine: names[1], device: names[2], title: names[0] });
-    trace.launch = { package: names[0], stages: names.map((name) => ({ name, start_ns: 0, end_ns: 5, thread: 1 })) };
+    const launch = { type: "cold", rule: names[1], process: 0, thread: 0, render_thread: null, cut: null };
+    Object.assign(launch, { begin_ns: 0, end_ns: 9, ttid_ns: 5, ttfd_ns: 7, overlapped: true });
+    trace.launches = names.map((name) => ({
+      ...launch,
+      package: name,
+      stages: names.map((name) => ({ name, start_ns: 0, end_ns: 5 })),
+    }));
+    const none = { p50: 0, p90: 0, p95: 0, p99: 0 };
+    const figures = { count: 1, with_deadline: 0, deadline: null, janky: 0, duration_cpu_ns: none, overrun_ns: null };
+    trace.frames = names.map((name) => ({ package: name, layer: name, ...figures }));
     const file = write("hostile.html", pageOf([["trace", trace]]));
     const { page, problems } = await openPage(running, file);
     assert.equal((await texts(page, "header h1"))[0], names[0]);
     assert.equal(await page.title(), `${names[0]} · tracebridge`);
+    await clickButton(page, "Launches and frames", ".tabs");
+    const launched = await texts(page, '[aria-label="Launches"] .grid-row .cell:first-child .text');
+    assert.ok(launched.includes(shown(names[0])), launched.join());
+    await page.evaluate(() => {
+      window.__tracebridge.timeline.store.set({ selection: { kind: "launch", launch: 0 } });
+    });
+    await settled(page);
+    assert.equal((await texts(page, ".details h2"))[0], `cold launch of ${shown(names[0])}`);
+    await page.evaluate(() => {
+      const { store } = window.__tracebridge.timeline;
+      store.set({ selection: null, view: { from: 0, to: store.state.trace.duration } });
+    });
+    await clickButton(page, "Profile", ".tabs");
+    await setControl(page, "Threads", "all");
     const rows = (await gridRows(page)).map(({ text }) => text[0]);
     for (const name of names)
       assert.ok(
