@@ -26,8 +26,9 @@ async function open(root: HTMLElement): Promise<void> {
   if (!traces[0]) throw new Error("This page holds no trace.");
   document.title = `${visibleName(traces[0].index.title)} · tracebridge`;
   const comparison = directory.comparison === null ? null : await blocks.json<Comparison>(directory.comparison);
-  const store = new Store(fromFragment(location.hash, traces));
-  followFragment(store, traces);
+  const first = comparison ? "comparison" : "profile";
+  const store = new Store(fromFragment(location.hash, traces, first));
+  followFragment(store, traces, first);
   root.replaceChildren();
   render(<App store={store} traces={traces} comparison={comparison} generator={directory.generator} />, root);
 }

@@ -33,7 +33,7 @@ async function check(page, place) {
 
 for (const theme of ["light", "dark"]) {
   browserTest("chromium", `axe-core finds no serious violation, ${theme}`, async (browser) => {
-    const { page } = await openPage(browser, FILE, { fragment: `theme=${theme}` });
+    const { page } = await openPage(browser, FILE, { fragment: `theme=${theme}&panel=profile` });
     await page.evaluate(AXE);
     await check(page, "profile table");
     for (const view of ["Call tree", "Bottom up", "Flame graph"]) {

@@ -13,7 +13,7 @@ writeFileSync(FILE, made.html);
 
 for (const browser of ["chromium", "firefox"]) {
   browserTest(browser, "the comparison shows every row with its change", async (running) => {
-    const { page, problems } = await openPage(running, FILE, { fragment: "panel=comparison" });
+    const { page, problems } = await openPage(running, FILE);
     assert.match((await texts(page, ".total"))[0], /\+192\.0 ms slower \(\+23\.6 %\).*p = 0\.008/);
     for (const part of ["stages", "states", "methods", "slices"]) {
       const expected = made.comparison[part];

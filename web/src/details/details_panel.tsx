@@ -15,7 +15,7 @@ import { useStore } from "../ui/use_store";
 import { type Link, links, parents, statesWithin } from "./links";
 
 export function DetailsPanel({ store }: { store: Store }) {
-  const { trace, selection } = useStore(store, "trace", "selection");
+  const { trace, selection } = useStore(store, "trace", "selection", "range");
   const found = useMemo(() => selection && details(modelOf(trace), selection, null), [trace, selection]);
   const [copied, setCopied] = useState("Copy");
   useEffect(() => setCopied("Copy"), [selection]);
@@ -57,15 +57,17 @@ export function DetailsPanel({ store }: { store: Store }) {
 function States({ store, trace, selection }: { store: Store; trace: Trace; selection: Selection }) {
   const model = modelOf(trace);
   const thread = threadOf(trace, selection);
-  const { range, view } = store.state;
-  const period = selection.kind === "thread" ? (range ?? view) : periodOf(trace, selection);
+  const { range } = store.state;
+  // Of a thread those of the chosen period, or of the whole trace.
+  const ofThread = range ?? { from: 0, to: trace.duration };
+  const period = selection.kind === "thread" ? ofThread : periodOf(trace, selection);
   if (thread === null || !period || selection.kind === "state" || period.to <= period.from) return null;
   const states = statesWithin(model, thread, period);
   if (states.length === 0) return null;
   const whole = period.to - period.from;
   return (
     <section>
-      <h3>States of the thread {selection.kind === "thread" ? "in view" : "inside"}</h3>
+      <h3>States of the thread {selection.kind !== "thread" ? "inside" : range ? "in the chosen period" : ""}</h3>
       <div class="states-bar" aria-hidden="true">
         {states.map(([state, ns]) => (
           <span style={{ width: `${(100 * ns) / whole}%`, background: stateColorOf(state) }} />

@@ -1,14 +1,14 @@
 // Keeps the store and the URL's fragment the same.
 
 import type { Trace } from "../data/trace";
-import type { Store } from "../store";
+import type { Panel, Store } from "../store";
 import { fromFragment, toFragment } from "./fragment";
 
 /** The view changes with every step of the wheel; browsers refuse too many changes of the URL. */
 const WRITE_MS = 250;
 
 /** Writes each change of the store into the fragment, and takes a changed fragment into the store. */
-export function followFragment(store: Store, traces: Trace[]): () => void {
+export function followFragment(store: Store, traces: Trace[], first: Panel): () => void {
   let timer = 0;
   let written = location.hash.slice(1);
   const write = () => {
@@ -16,7 +16,7 @@ export function followFragment(store: Store, traces: Trace[]): () => void {
     // Somebody has changed the fragment, and `read` is about to be called: what they asked for counts.
     if (location.hash.slice(1) !== written) return;
     try {
-      history.replaceState(null, "", `#${toFragment(store.state, traces)}`);
+      history.replaceState(null, "", `#${toFragment(store.state, traces, first)}`);
     } catch {
       // A browser that does not let a page change its own URL shows the page all the same.
     }
@@ -25,7 +25,7 @@ export function followFragment(store: Store, traces: Trace[]): () => void {
   const read = () => {
     if (location.hash.slice(1) === written) return;
     written = location.hash.slice(1);
-    store.set(fromFragment(location.hash, traces));
+    store.set(fromFragment(location.hash, traces, first));
   };
   const stop = store.subscribe(() => {
     clearTimeout(timer);

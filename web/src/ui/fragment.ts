@@ -19,8 +19,8 @@ const PANELS: Panel[] = ["timeline", "launches", "profile", "comparison", "summa
 const SORTS: RowChoice["sort"][] = ["activity", "name", "pid", "time"];
 const THEMES: State["theme"][] = ["auto", "light", "dark"];
 
-/** The fragment, without `#`. What is as in a page just opened is left out. */
-export function toFragment(state: State, traces: Trace[]): string {
+/** The fragment, without `#`. What is as in a page just opened, which shows the panel `first`, is left out. */
+export function toFragment(state: State, traces: Trace[], first: Panel): string {
   const { trace, view, range, selection, panel, bookmarks, theme, query } = state;
   const parts = new URLSearchParams();
   if (trace !== traces[0]) parts.set("trace", trace.role);
@@ -28,7 +28,7 @@ export function toFragment(state: State, traces: Trace[]): string {
   if (range) parts.set("range", rangeText(range));
   const selected = selection && selectionText(trace, selection);
   if (selected) parts.set("select", selected);
-  if (panel !== "profile") parts.set("panel", panel);
+  if (panel !== first) parts.set("panel", panel);
   if (theme !== "auto") parts.set("theme", theme);
   if (query) parts.set("q", query);
   const { sort, filter, pinned, hidden } = state.rows;
@@ -41,7 +41,7 @@ export function toFragment(state: State, traces: Trace[]): string {
 }
 
 /** The state that a fragment tells. What it does not tell, or what does not fit the trace, is as at the opening. */
-export function fromFragment(fragment: string, traces: Trace[]): State {
+export function fromFragment(fragment: string, traces: Trace[], first: Panel): State {
   const parts = new URLSearchParams(fragment.replace(/^#/, ""));
   const trace = traces.find(({ role }) => role === parts.get("trace")) ?? traces[0];
   const one = <T extends string>(of: T[], name: string, otherwise: T): T => {
@@ -54,7 +54,7 @@ export function fromFragment(fragment: string, traces: Trace[]): State {
     view: parseRange(parts.get("view"), trace) ?? { from: 0, to: Math.max(trace.duration, 1) },
     range: parseRange(parts.get("range"), trace),
     selection: selected ? parseSelection(trace, selected) : null,
-    panel: one(PANELS, "panel", "profile"),
+    panel: one(PANELS, "panel", first),
     theme: one(THEMES, "theme", "auto"),
     query: parts.get("q") ?? "",
     rows: {
