@@ -157,7 +157,7 @@ fn essence(info: &Value) -> Value {
         ])
     };
     let launches: Vec<Value> = info["launches"].as_array().unwrap().iter().map(launch).collect();
-    let frame = |frame: &Value| json!([frame["id"], frame["duration_cpu_ns"]]);
+    let frame = |frame: &Value| json!([frame["id"], frame["package"], frame["duration_cpu_ns"]]);
     let frames: Vec<Value> = info["every_frame"].as_array().unwrap().iter().map(frame).collect();
     json!([launches, frames])
 }

@@ -78,3 +78,25 @@ fn queries_tell_ttid_and_late_frames_of_each_build() {
     // One hot launch a side is too few.
     assert_eq!(names, ["com.example (cold)"], "{regression:?}");
 }
+
+/// The kernel keeps 15 characters of `com.example.feed`; the system server's marker names it in full.
+#[test]
+fn info_and_tables_give_an_app_one_name_in_launches_and_frames() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    let text = launch_text("cold", 400_000).replace("com.example-7", "om.example.feed-7");
+    let text = text.replace("completed-cold:com.example", "completed-cold:com.example.feed");
+    fs::write(dir.join("a.txt"), text).unwrap();
+    run_in(dir, &["convert", "a.txt", "-o", "a.dat"]).exited_with_one_of(&[0, 3]);
+    for file in ["a.txt", "a.dat"] {
+        let info = run_in(dir, &["info", "--json", "--frames", file]).json();
+        let names = ["launches", "frames", "every_frame"].map(|list| info[list][0]["package"].clone());
+        assert_eq!(names, ["com.example.feed"; 3], "{file}");
+    }
+    run_in(dir, &["dataset", "add", "lab", "a.dat"]).exited(0);
+    for table in ["launch", "frame"] {
+        let rows = support::tables::rows(&dir.join("lab"), table);
+        let names: Vec<_> = rows.iter().map(|row| row.text("app")).collect();
+        assert_eq!(names, [Some("com.example.feed")], "{table}");
+    }
+}
