@@ -221,7 +221,9 @@ export class Drawing {
   private text(stack: Stack, item: number, x0: number, x1: number, y: number, height: number, scene: Scene): void {
     const key = stack.key[item];
     const name = scene.model.name(stack.space, key);
-    const text = this.fitted(this.shown(name), x1 - x0 - 6, stack.space === "methods" || stack.space === "joint");
+    // A marker may have dots, too: those of a file's name in a lock's text.
+    const isMethod = stack.space === "methods" || (stack.space === "joint" && key >= scene.model.trace.strings.length);
+    const text = this.fitted(this.shown(name), x1 - x0 - 6, isMethod);
     if (!text) return;
     const dim = scene.found !== null && !scene.found.has(stack.space, key);
     this.context.fillStyle = dim ? scene.theme.muted : INK;
