@@ -29,10 +29,8 @@ use super::rewrite::PacketRewriter;
 use super::taken_ids::{IdFilter, TraceIds};
 use crate::art::Mapping;
 use crate::formats::input::Input;
-use crate::formats::perfetto::fields::trace;
-use crate::formats::perfetto::packets::cut_packet;
 use crate::formats::perfetto::scan::TraceScan;
-use crate::formats::perfetto::wire::read::fields;
+use crate::formats::perfetto::trace_packets::packets;
 use crate::formats::trace_dat::Release;
 use crate::formats::{FormatId, has_format};
 
@@ -45,19 +43,19 @@ const PIECE_BYTES: usize = 4 << 20;
 /// Errors of writing.
 pub(in crate::export) fn copy(input: &Input, out: &mut Out) -> io::Result<TraceScan> {
     let mut scan = TraceScan::new(input.unpack_budget.clone());
-    let mut at = 0;
-    loop {
-        let whole = scan.packets(&input[at..], at as u64, PIECE_BYTES);
-        if whole == 0 {
-            break;
+    let mut all = packets(input);
+    let mut piece = 0..0;
+    for packet in all.by_ref() {
+        if packet.range.start != piece.end || piece.len() >= PIECE_BYTES {
+            out.write_all(&input[piece.clone()])?;
+            input.release(piece);
+            piece = packet.range.start..packet.range.start;
         }
-        out.write_all(&input[at..at + whole])?;
-        input.release(at..at + whole);
-        at += whole;
+        piece.end = packet.range.end;
+        scan.packet(packet.body, packet.range.start as u64);
     }
-    if at < input.len() {
-        scan.add_damage(cut_packet(input));
-    }
+    out.write_all(&input[piece])?;
+    scan.add_damage(all.damage());
     out.flush()?;
     Ok(scan)
 }
@@ -112,17 +110,15 @@ impl<'a> PassedInputs<'a> {
         for PassedInput { input, changes, .. } in &self.list {
             let budget = input.unpack_budget.afresh();
             let mut out = Vec::new();
-            let mut all = fields(input);
-            let (mut start, mut released) = (0, 0);
-            while let Some((number, value)) = all.next() {
-                let end = input.len() - all.rest().len();
-                let encoded = &input[start..end];
-                if changes.changes_nothing() || number != trace::PACKET {
+            let mut released = 0;
+            for packet in packets(input) {
+                let end = packet.range.end;
+                let encoded = &input[packet.range];
+                if changes.changes_nothing() {
                     out.extend_from_slice(encoded);
                 } else {
-                    changes.packet(encoded, value.bytes(), &mut out, &budget);
+                    changes.packet(encoded, packet.body, &mut out, &budget);
                 }
-                start = end;
                 if out.len() >= PIECE_BYTES {
                     write(&mut out)?;
                     out.clear();

@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::formats::perfetto::fields::{
-    process_descriptor, thread_descriptor, trace, trace_packet, trace_packet_defaults, track_descriptor,
+    process_descriptor, thread_descriptor, trace_packet, trace_packet_defaults, track_descriptor,
     track_event, track_event_defaults,
 };
 use crate::formats::perfetto::packets::decompress;
+use crate::formats::perfetto::trace_packets::packets;
 use crate::formats::perfetto::wire::read::{WireValue, fields, last_value};
 use crate::formats::unpack_budget::UnpackBudget;
 
@@ -81,8 +82,8 @@ impl TraceIds {
 
     /// `budget` is `None` inside of compressed packets.
     fn packets(&mut self, data: &[u8], uuids: &mut IdFilter, budget: Option<&UnpackBudget>) {
-        for (_, packet) in fields(data).filter(|(n, _)| *n == trace::PACKET) {
-            for (number, value) in fields(packet.bytes()) {
+        for packet in packets(data) {
+            for (number, value) in fields(packet.body) {
                 match number {
                     trace_packet::TRUSTED_PACKET_SEQUENCE_ID => self.sequence(value.number()),
                     trace_packet::TRACK_DESCRIPTOR => self.descriptor(value.bytes(), uuids),

@@ -9,6 +9,7 @@ use super::fields::{
 };
 use super::wire::read::{WireValue, fields, last_value};
 use crate::clock::Clock;
+use crate::formats::Damage;
 use crate::varint;
 
 /// One event of a bundle.
@@ -96,6 +97,12 @@ impl BundleHead {
 /// Describes the damage of pages that the recorder could not parse.
 pub(super) fn unparsed_pages(count: u64) -> String {
     format!("the recorder could not parse {count} pages of the kernel's ring buffer")
+}
+
+/// The damage of `count` bundles that end in bytes that are not a field.
+pub(super) fn broken(count: u32) -> Option<Damage> {
+    let what = format!("{count} bundles of events could be read in part only");
+    (count > 0).then_some(Damage { offset: 0, what })
 }
 
 /// Reads the fields of a bundle that are not events.

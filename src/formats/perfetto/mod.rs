@@ -18,6 +18,7 @@ pub(crate) mod packets;
 mod read;
 pub(crate) mod scan;
 pub mod trace_config;
+pub(crate) mod trace_packets;
 mod track_clocks;
 #[cfg(test)]
 mod track_event_tests;
@@ -25,5 +26,6 @@ mod track_events;
 pub(crate) mod track_table;
 pub(crate) mod wire;
 
+pub(super) use read::open;
 pub use read::{PerfettoRecording, read};
-pub(super) use read::{detect, open};
+pub(super) use trace_packets::detect;

@@ -31,6 +31,11 @@ pub(crate) fn name(field: u32) -> Cow<'static, str> {
     }
 }
 
+/// Whether the field is a number in every packet that has it. All other fields are messages or texts.
+pub(super) fn is_varint_field(field: u32) -> bool {
+    is_envelope(field) && !matches!(field, trace_packet::INTERNED_DATA | trace_packet::TRACE_PACKET_DEFAULTS)
+}
+
 /// Whether the field says how a packet is to be read, and is not the packet's content.
 fn is_envelope(field: u32) -> bool {
     matches!(

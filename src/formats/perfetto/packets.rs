@@ -13,10 +13,11 @@ use super::counter_packets::is_counters;
 use super::fields::{
     builtin_clock, clock_snapshot, clock_snapshot_clock, ftrace_cpu_stats, ftrace_stats, ftrace_stats_phase,
     interned_data, interned_string, process_descriptor, process_tree, process_tree_process,
-    process_tree_thread, sequence_flags, system_info, thread_descriptor, trace, trace_packet,
-    trace_packet_defaults, track_descriptor,
+    process_tree_thread, sequence_flags, system_info, thread_descriptor, trace_packet, trace_packet_defaults,
+    track_descriptor,
 };
 use super::packet_types::{self, PacketTypes};
+use super::trace_packets::{PlacedPacket, packets};
 use super::track_clocks::{FIRST_CUSTOM_CLOCK, machine_clock};
 use super::wire::read::{WireValue, fields, last_value};
 use super::wire::{LENGTH_DELIMITED, tag};
@@ -24,7 +25,6 @@ use crate::clock::{Clock, Snapshot, Snapshots};
 use crate::formats::unpack_budget::{self, UnpackBudget};
 use crate::formats::{Damage, ProcessInfo, ReadReport, Sink, ThreadInfo};
 use crate::progress::{self, Pass};
-use crate::varint;
 
 /// Unpacks the field `number` of a packet to `out`, within the budget. Returns `None` if that field does not
 /// hold compressed packets.
@@ -66,40 +66,35 @@ pub(super) fn unpack<'a>(
 ) -> Vec<Cow<'a, [u8]>> {
     let mut is_over_limit = false;
     let mut out: Vec<Cow<'a, [u8]>> = vec![Cow::Borrowed(data)];
-    let mut packets = fields(data);
-    while let Some((number, packet)) = packets.next() {
-        progress::advance(packet.bytes().len() as u64);
-        let at = (data.len() - packets.rest().len()) as u64;
-        if number != trace::PACKET {
-            continue;
-        }
-        for (number, compressed) in fields(packet.bytes()) {
+    let mut all = packets(data);
+    for packet in all.by_ref() {
+        progress::advance(packet.body.len() as u64);
+        let at = packet.range.start as u64;
+        for (number, compressed) in fields(packet.body) {
             let mut bytes = Vec::new();
             let Some(result) = decompress(number, compressed.bytes(), budget, &mut bytes) else { continue };
-            if let Err(error) = result {
-                report.damage.extend(unpack_damage(&error, at, &mut is_over_limit));
+            match result {
+                Err(error) => report.damage.extend(unpack_damage(&error, at, &mut is_over_limit)),
+                Ok(()) => report.damage.extend(damage_inside(&bytes, at)),
             }
             out.push(Cow::Owned(bytes));
         }
     }
-    if packets.broken {
-        report.damage.push(cut_packet(data));
-    }
+    report.damage.extend(all.damage());
     out
 }
 
-/// Describes the damage of a file whose last packet is cut. The file is read again to find the offset.
-pub(crate) fn cut_packet(data: &[u8]) -> Damage {
-    let mut packets = fields(data);
-    let mut sound = 0;
-    while packets.next().is_some() {
-        sound = data.len() - packets.rest().len();
-    }
-    // The tag of `Trace.packet` takes one byte.
-    let missing = varint::read(data.get(sound + 1..).unwrap_or(&[])).map_or(String::new(), |(len, rest)| {
-        format!(": the packet has {len} bytes, but the file holds only {} of them", rest.len())
-    });
-    Damage { offset: sound as u64, what: format!("the file is cut inside a packet{missing}") }
+/// The damage among the packets that were unpacked of the packet at the offset `at`.
+pub(super) fn damage_inside(unpacked: &[u8], at: u64) -> Vec<Damage> {
+    let mut all = packets(unpacked);
+    all.by_ref().for_each(drop);
+    let inside = all.damage().into_iter();
+    inside
+        .map(|damage| Damage {
+            offset: at,
+            what: format!("byte {} of the compressed packets: {}", damage.offset, damage.what),
+        })
+        .collect()
 }
 
 /// The field of `ArtMethodTraceLongRunning` with the method trace.
@@ -157,15 +152,15 @@ pub(super) struct PacketIndex<'a> {
 impl<'a> PacketIndex<'a> {
     pub(super) fn of(streams: &'a [Cow<'_, [u8]>], report: &mut ReadReport) -> PacketIndex<'a> {
         let mut out = PacketIndex { symbols: vec![HashMap::new()], ..PacketIndex::default() };
-        let packets = streams.iter().flat_map(|s| fields(s)).filter(|(n, _)| *n == trace::PACKET);
+        let packets = streams.iter().flat_map(|s| packets(s));
         let mut unparsed = 0u64;
         let _pass = Pass::begin("reading packets", streams.iter().map(|stream| stream.len() as u64).sum());
-        for (_, packet) in packets {
-            progress::advance(packet.bytes().len() as u64);
+        for PlacedPacket { body: packet, .. } in packets {
+            progress::advance(packet.len() as u64);
             let (mut content, mut is_method_trace) = (None, false);
             let (first_bundle, mut sequence, mut is_cleared, mut interned) =
                 (out.bundles.len(), 0, false, None);
-            for (number, value) in fields(packet.bytes()) {
+            for (number, value) in fields(packet) {
                 let body = value.bytes();
                 if packet_types::is_content(number) {
                     content.get_or_insert(number);
@@ -184,10 +179,10 @@ impl<'a> PacketIndex<'a> {
                         }
                         out.bundles.push(IndexedBundle { cpu: head.cpu, body, symbols: 0 });
                     }
-                    trace_packet::PROCESS_TREE => out.naming_packets.push(packet.bytes()),
+                    trace_packet::PROCESS_TREE => out.naming_packets.push(packet),
                     trace_packet::TRACK_DESCRIPTOR
                     | trace_packet::PROCESS_DESCRIPTOR
-                    | trace_packet::THREAD_DESCRIPTOR => out.naming_packets.push(packet.bytes()),
+                    | trace_packet::THREAD_DESCRIPTOR => out.naming_packets.push(packet),
                     trace_packet::TIMESTAMP_CLOCK_ID => {
                         out.named_clocks.insert(value.number());
                     }
@@ -210,7 +205,7 @@ impl<'a> PacketIndex<'a> {
                     }
                     trace_packet::FTRACE_STATS => out.losses.add_stats(body),
                     _ if method_trace_payload(body).is_some() => {
-                        out.method_traces.push(packet.bytes());
+                        out.method_traces.push(packet);
                         is_method_trace = true;
                     }
                     _ => {}

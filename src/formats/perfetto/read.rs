@@ -24,7 +24,6 @@ use crate::formats::{
     ReadReport, Recording, Sink, TrackEvent, TrackEventKind, Value,
 };
 use crate::progress::{self, Pass};
-use crate::varint;
 
 /// The comm of a thread that the trace does not name; ftrace's own text has the same placeholder.
 const UNKNOWN_COMM: &[u8] = b"<...>";
@@ -184,10 +183,7 @@ impl<'a> PerfettoReader<'_, 'a> {
                 Order::Time => {}
             }
         }
-        if broken > 0 {
-            let what = format!("{broken} bundles of events could be read in part only");
-            self.report.damage.push(Damage { offset: 0, what });
-        }
+        self.report.damage.extend(bundle::broken(broken));
         // Behind the kernel's events of the same time; among themselves in the order of the file.
         let on_track = |ts, content| BundleEvent { ts, cpu: u32::MAX, symbols: 0, content };
         let tracks = self.track_events.events.iter().enumerate();
@@ -411,29 +407,6 @@ impl<'a> PerfettoReader<'_, 'a> {
         }
         self.report
     }
-}
-
-/// The most bytes that the length of a packet takes: it has 32 bits.
-const MAX_LEN_BYTES: usize = 5;
-
-/// Whether a file with these bytes may be a Perfetto trace. A `Trace` is a repeated field 1 of
-/// `TracePacket`s: the first byte is 0x0a, then comes a length, then a packet's first field.
-pub(in crate::formats) fn detect(bytes: &[u8]) -> bool {
-    // A trace may begin with empty packets.
-    let mut bytes = bytes;
-    while let Some(behind) = bytes.strip_prefix(b"\x0a\0") {
-        bytes = behind;
-    }
-    let Some((0x0a, rest)) = bytes.split_first() else { return false };
-    // A text that begins with an empty line, as an `adb shell` captures it, begins with 0x0a too.
-    if rest.trim_ascii_start().starts_with(b"# tracer:") {
-        return false;
-    }
-    let Some((len, packet)) = varint::read(rest) else { return false };
-    let Some(tag) = packet.first() else { return false };
-    // A packet's first field: of wire type varint, 64 bit, length or 32 bit, and not field 0.
-    let begins_a_field = matches!(tag & 7, 0 | 1 | 2 | 5) && tag >> 3 != 0;
-    len > 0 && rest.len() - packet.len() <= MAX_LEN_BYTES && begins_a_field
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 
 use super::bundle::{self, BundleHead};
 use super::fields::{
-    compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field, print_ftrace_event, trace,
+    compact_sched as compact, ftrace_event, ftrace_event_bundle as bundle_field, print_ftrace_event,
     trace_packet,
 };
 use super::packet_types::{self, PacketTypes};
 use super::packets::KernelLosses;
-use super::packets::{decompress, unpack_damage};
+use super::packets::{damage_inside, decompress, unpack_damage};
+use super::trace_packets::packets;
 use super::wire::read::{WireValue, fields, last_value};
 use super::wire::{LENGTH_DELIMITED, VARINT, tag};
 use crate::clock::Clock;
@@ -33,6 +34,7 @@ pub(crate) struct TraceScan {
     /// The threads with an event.
     tids: ThreadIds,
     unparsed_pages: u64,
+    broken_bundles: u32,
     clock: Option<Clock>,
     budget: UnpackBudget,
     is_over_budget: bool,
@@ -48,33 +50,16 @@ impl TraceScan {
             markers: 0,
             tids: ThreadIds::default(),
             unparsed_pages: 0,
+            broken_bundles: 0,
             clock: None,
             budget,
             is_over_budget: false,
         }
     }
 
-    /// Counts packets from the beginning of `data`, which is the rest of the trace from byte `offset` on,
-    /// until they have `enough` bytes. Returns the number of bytes of these packets: 0 at the end of the
-    /// trace, and where no whole packet is left.
-    pub(crate) fn packets(&mut self, data: &[u8], offset: u64, enough: usize) -> usize {
-        let mut all = fields(data);
-        let mut whole = 0;
-        while whole < enough
-            && let Some((number, packet)) = all.next()
-        {
-            let at = offset + whole as u64;
-            whole = data.len() - all.rest().len();
-            if number == trace::PACKET {
-                self.packet(packet.bytes(), at);
-            }
-        }
-        whole
-    }
-
     /// Adds damage that the caller has found.
-    pub(crate) fn add_damage(&mut self, damage: Damage) {
-        self.report.damage.push(damage);
+    pub(crate) fn add_damage(&mut self, damage: Vec<Damage>) {
+        self.report.damage.extend(damage);
     }
 
     /// The clock of the kernel's events.
@@ -82,7 +67,8 @@ impl TraceScan {
         self.clock.unwrap_or(Clock::Boottime)
     }
 
-    fn packet(&mut self, packet: &[u8], offset: u64) {
+    /// Counts a packet, which begins at byte `offset` of the trace.
+    pub(crate) fn packet(&mut self, packet: &[u8], offset: u64) {
         // The contents of a packet exclude each other (`oneof data`).
         let content = fields(packet).find(|(number, _)| packet_types::is_content(*number));
         if let Some((number, value)) = content {
@@ -101,15 +87,18 @@ impl TraceScan {
     fn compressed(&mut self, number: u32, body: &[u8], offset: u64) {
         let mut unpacked = Vec::new();
         let result = decompress(number, body, &self.budget, &mut unpacked);
-        if let Some(Err(error)) = result {
-            self.report.damage.extend(unpack_damage(&error, offset, &mut self.is_over_budget));
+        match result {
+            Some(Err(error)) => {
+                self.report.damage.extend(unpack_damage(&error, offset, &mut self.is_over_budget));
+            }
+            _ => self.report.damage.extend(damage_inside(&unpacked, offset)),
         }
         // Compressed packets inside of compressed packets are not read by anybody.
-        for (_, packet) in fields(&unpacked).filter(|(n, _)| *n == trace::PACKET) {
+        for packet in packets(&unpacked) {
             let nested =
                 |n| matches!(n, trace_packet::COMPRESSED_PACKETS | trace_packet::ZSTD_COMPRESSED_PACKETS);
-            if !fields(packet.bytes()).any(|(n, _)| nested(n)) {
-                self.packet(packet.bytes(), offset);
+            if !fields(packet.body).any(|(n, _)| nested(n)) {
+                self.packet(packet.body, offset);
             }
         }
     }
@@ -118,7 +107,8 @@ impl TraceScan {
         let mut head = BundleHead::default();
         let (mut events, mut lost) = (0, 0);
         let (mut first, mut last) = (u64::MAX, 0);
-        for (number, value) in fields(bundle) {
+        let mut all = fields(bundle);
+        for (number, value) in all.by_ref() {
             match number {
                 bundle_field::EVENT => {
                     let ts = self.event(value.bytes());
@@ -142,6 +132,7 @@ impl TraceScan {
                 _ => head.field(number, value),
             }
         }
+        self.broken_bundles += u32::from(all.broken);
         self.unparsed_pages += u64::from(head.unparsed_pages);
         self.clock = head.clock().or(self.clock);
         let cpu = self.report.cpus.entry(head.cpu).or_default();
@@ -195,6 +186,7 @@ impl TraceScan {
         for (cpu, lost) in self.losses.by_cpu() {
             self.report.cpus.entry(cpu).or_default().lost += lost;
         }
+        self.report.damage.extend(bundle::broken(self.broken_bundles));
         if self.unparsed_pages > 0 {
             let what = bundle::unparsed_pages(self.unparsed_pages);
             self.report.damage.push(Damage { offset: 0, what });
@@ -207,7 +199,9 @@ impl TraceScan {
 /// Counts what a whole trace holds.
 pub fn count(data: &[u8]) -> ReadReport {
     let mut scan = TraceScan::new(UnpackLimit::default().budget(data.len() as u64));
-    scan.packets(data, 0, data.len());
+    let mut all = packets(data);
+    all.by_ref().for_each(|packet| scan.packet(packet.body, packet.range.start as u64));
+    scan.add_damage(all.damage());
     scan.finish()
 }
 

@@ -10,10 +10,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::counter_packets::{CounterPacket, CounterReader, CounterSample, is_counters};
 use super::fields::{
-    builtin_clock, event_name, interned_data, legacy_event, sequence_flags, thread_descriptor, trace,
-    trace_packet, trace_packet_defaults, track_event, track_event_defaults, track_event_type,
+    builtin_clock, event_name, interned_data, legacy_event, sequence_flags, thread_descriptor, trace_packet,
+    trace_packet_defaults, track_event, track_event_defaults, track_event_type,
 };
 use super::frame_timeline::{FramePackets, Frames};
+use super::trace_packets::packets;
 use super::track_clocks::{CustomClocks, FIRST_CUSTOM_CLOCK, MachineClocks, number};
 use super::track_table::{DescribedThread, TrackKey, TrackTable, described_thread};
 use super::wire::read::{WireValue, append_numbers, fields, last_value};
@@ -150,9 +151,9 @@ pub(super) fn read<'a>(
     };
     descriptors.for_each(|descriptor| reader.out.table.describe(descriptor));
     let _pass = Pass::begin("reading track events", streams.iter().map(|stream| stream.len() as u64).sum());
-    for (_, packet) in streams.iter().flat_map(|s| fields(s)).filter(|(n, _)| *n == trace::PACKET) {
-        progress::advance(packet.bytes().len() as u64);
-        reader.packet(&PacketParts::of(packet.bytes()));
+    for packet in streams.iter().flat_map(|s| packets(s)) {
+        progress::advance(packet.body.len() as u64);
+        reader.packet(&PacketParts::of(packet.body));
     }
     reader.out.unread = reader.counters.unread;
     reader.out.frames = reader.frames.join(&mut reader.out.table);
