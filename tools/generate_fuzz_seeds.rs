@@ -148,7 +148,19 @@ fn pages_and_formats(corpus: &Corpus) -> io::Result<()> {
     corpus.save("kernel_text", "symbols", symbols.as_bytes())
 }
 
+/// An event of each phase of Chrome's JSON.
+const JSON: &str = r#"{"displayTimeUnit":"ms","traceEvents":[
+{"ph":"M","pid":1,"tid":2,"name":"thread_name","args":{"name":"UI"}},
+{"ph":"B","pid":1,"tid":2,"ts":1.5,"name":"a","cat":"c","args":{"x":[1,{"y":"\u00e9"}],"z":null}},
+{"ph":"X","pid":1,"tid":2,"ts":2,"dur":3.25,"name":"b","tts":1,"tdur":2,"bind_id":"0x1","flow_out":true},
+{"ph":"s","pid":1,"tid":2,"ts":2,"name":"f","id":"0x5"},{"ph":"f","pid":1,"tid":3,"ts":4,"name":"f","id":5,"bp":"e"},
+{"ph":"b","pid":"p","tid":"t","ts":"3","name":"load","id2":{"local":7}},{"ph":"n","pid":"p","ts":4,"name":"load","id":1},
+{"ph":"e","pid":"p","ts":5,"name":"load","id2":{"local":7}},{"ph":"i","pid":1,"tid":2,"ts":6,"name":"i","s":"g"},
+{"ph":"C","pid":1,"ts":7,"name":"m","id":1,"args":{"value":1e3,"b":"2.5"}},{"ph":"P","ts":8,"sf":1},
+{"ph":"E","pid":1,"tid":2,"ts":9},],"stackFrames":{"1":{"name":"g"}},"metadata":{"clock-domain":"LINUX_CLOCK_MONOTONIC"}}"#;
+
 fn texts(corpus: &Corpus) -> io::Result<()> {
+    corpus.save("chrome_json", "every_phase", JSON.as_bytes())?;
     corpus.save("ftrace_text", "every_line", TEXT.as_bytes())?;
     corpus.save("text_dat_text", "every_line", TEXT.as_bytes())?;
     for kind in ["T", "S"] {

@@ -6,9 +6,11 @@ use super::conversion_output::ConversionOutput;
 pub use super::convert_error::ConvertError;
 use super::{ConversionLosses, Create, Out, OutputFormat, perfetto};
 use crate::art::Mapping;
+use crate::clock::Clock;
+use crate::formats::chrome_json::ChromeJson;
 use crate::formats::input::Input;
 use crate::formats::unpack_budget::UnpackLimit;
-use crate::formats::{FormatId, InputSet, files_of, has_format, open_all};
+use crate::formats::{FormatId, InputSet, ReadReport, Recording, files_of, has_format, open_all};
 use crate::output_file::{check_distinct, is_stdout};
 use crate::timeline::{
     self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, TimelineSink,
@@ -136,11 +138,12 @@ impl<'a> Conversion<'a> {
             check(&self.inputs).map_err(ConvertError::ArchiveInputs)?;
         }
         let output = ConversionOutput::create(self.request.output, self.request.gzip)?;
-        let written = match self.unchanged() {
-            Some(input) => {
+        let written = match (self.unchanged(FormatId::Perfetto), self.unchanged(FormatId::ChromeJson)) {
+            (Some(input), _) => {
                 self.copy(input, output.stream()?).map(|summary| (summary, ConversionLosses::default()))
             }
-            None => self.merge(&output, mapping.as_ref()),
+            (None, Some(input)) => self.write_json(input, output.stream()?),
+            (None, None) => self.merge(&output, mapping.as_ref()),
         };
         self.check_whole()?;
         let (summary, losses) = written?;
@@ -231,12 +234,13 @@ impl<'a> Conversion<'a> {
         !self.request.only_ftrace && self.request.window.is_whole()
     }
 
-    /// The only input, if the output is to hold the input's packets and nothing else.
-    fn unchanged(&self) -> Option<&Input> {
+    /// The only input, if it has this format, and the output is to hold all of its events and nothing else,
+    /// as packets.
+    fn unchanged(&self, format: FormatId) -> Option<&Input> {
         let passes = matches!(self.format.create, Create::PassThrough(..)) && self.passes_packets();
         match self.inputs.as_slice() {
             [input] if passes && self.mapping.is_none() => {
-                Some(input).filter(|input| has_format(input, FormatId::Perfetto))
+                Some(input).filter(|input| has_format(input, format))
             }
             _ => None,
         }
@@ -253,23 +257,52 @@ impl<'a> Conversion<'a> {
         }
         report.damage.extend(input.damage.iter().cloned());
         report.unread.clear();
-        let copied = InputSummary {
-            name: input.name.clone(),
-            size: input.size,
-            format: FormatId::Perfetto.name().into(),
-            clock,
-            why: "its packets are copied as they are".into(),
-            offset_ns: 0,
-            verdict: Verdict::Consistent,
-            residual_median_ns: None,
-            residual_p99_ns: None,
-            explain: Vec::new(),
-            events: report.events(),
-            duplicates: 0,
-            method_edges: 0,
-            header: Vec::new(),
-        };
+        let copied =
+            whole_input(input, FormatId::Perfetto, clock, &report, "its packets are copied as they are");
         Ok(MergeSummary { markers, threads, ..MergeSummary::new(clock, vec![copied], report) })
+    }
+
+    /// Writes the events of `input` as packets.
+    fn write_json(
+        &self,
+        input: &Input,
+        mut out: Out,
+    ) -> Result<(MergeSummary, ConversionLosses), ConvertError> {
+        let json = ChromeJson::of(input).map_err(MergeError::Io)?;
+        let clock = json.head().clock;
+        let mut report = perfetto::write_json(&json, &mut out).map_err(MergeError::Io)?;
+        report.damage.extend(input.damage.iter().cloned());
+        let losses = ConversionLosses { dropped: report.unread.clone(), ..ConversionLosses::default() };
+        let why = "its events become packets at the same times";
+        let written = whole_input(input, FormatId::ChromeJson, clock, &report, why);
+        let threads = json.threads().len() as u64;
+        Ok((MergeSummary { threads, ..MergeSummary::new(clock, vec![written], report) }, losses))
+    }
+}
+
+/// The summary of the only input, all of which is in the output.
+fn whole_input(
+    input: &Input,
+    format: FormatId,
+    clock: Clock,
+    report: &ReadReport,
+    why: &str,
+) -> InputSummary {
+    InputSummary {
+        name: input.name.clone(),
+        size: input.size,
+        format: format.name().into(),
+        clock,
+        why: why.into(),
+        offset_ns: 0,
+        verdict: Verdict::Consistent,
+        residual_median_ns: None,
+        residual_p99_ns: None,
+        explain: Vec::new(),
+        events: report.events(),
+        duplicates: 0,
+        method_edges: 0,
+        header: Vec::new(),
     }
 }
 

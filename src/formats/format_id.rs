@@ -13,6 +13,8 @@ pub enum FormatId {
     SystraceHtml,
     /// The text of ftrace or atrace.
     FtraceText,
+    /// Chrome's JSON trace format.
+    ChromeJson,
 }
 
 impl FormatId {
@@ -24,6 +26,7 @@ impl FormatId {
             FormatId::Perfetto => "Perfetto trace",
             FormatId::SystraceHtml => "systrace HTML",
             FormatId::FtraceText => "ftrace text",
+            FormatId::ChromeJson => "Chrome JSON",
         }
     }
 

@@ -117,12 +117,8 @@ impl Deref for Input {
 }
 
 impl Release for Input {
-    /// Releases the memory that holds `range` of a mapped file. The system reads the pages from the file
-    /// again when they are accessed.
     fn release(&self, range: Range<usize>) {
-        if let Bytes::Mapped(map) = &self.bytes {
-            map.release(range);
-        }
+        self.release_pages(range);
     }
 }
 
@@ -193,6 +189,14 @@ impl Input {
             format: OnceLock::new(),
             unpack_budget,
             bytes,
+        }
+    }
+
+    /// Releases the memory that holds `range` of a mapped file. The system reads the pages from the file
+    /// again when they are accessed.
+    pub(crate) fn release_pages(&self, range: Range<usize>) {
+        if let Bytes::Mapped(map) = &self.bytes {
+            map.release(range);
         }
     }
 

@@ -6,7 +6,7 @@
 use super::format_id::{FormatId, UnreadFile};
 use super::input::{DETECTION_BYTES, Input};
 use super::recording::{FormatError, OpenedInput};
-use super::{art_method, ftrace_text, perfetto, trace_dat};
+use super::{art_method, chrome_json, ftrace_text, perfetto, trace_dat};
 
 /// One format that is read: a row of [`FORMATS`].
 pub struct InputFormat {
@@ -25,6 +25,7 @@ pub static FORMATS: &[InputFormat] = &[
     InputFormat { id: FormatId::TraceDat, detect: trace_dat::detect, open: trace_dat::open },
     InputFormat { id: FormatId::MethodTrace, detect: art_method::detect, open: open_method_trace },
     InputFormat { id: FormatId::Perfetto, detect: perfetto::detect, open: perfetto::open },
+    InputFormat { id: FormatId::ChromeJson, detect: chrome_json::detect, open: chrome_json::open },
     InputFormat { id: FormatId::SystraceHtml, detect: ftrace_text::detect_html, open: ftrace_text::open },
     InputFormat { id: FormatId::FtraceText, detect: ftrace_text::detect, open: ftrace_text::open },
 ];
@@ -61,7 +62,6 @@ const UNREAD_FILES: &[(&[u8], UnreadFile)] = &[
     ),
     (b"FLR\0", trace("a recording of Java Flight Recorder", "open it with JDK Mission Control")),
     (b"\xc1\x1f\xfc\xc1", trace("a CTF trace (LTTng)", "open it with babeltrace2 or Trace Compass")),
-    (b"{\"traceEvents\"", trace("a Chrome JSON trace", "open it at ui.perfetto.dev or chrome://tracing")),
     (b"{\"meta\"", trace("a profile of the Firefox profiler", "open it at profiler.firefox.com")),
     (
         b"PK\x03\x04",
@@ -166,6 +166,8 @@ mod tests {
             (b"SLOW\xf3\0\x20\0", "method trace"),
             (b"\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
             (b"\x0a\0\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
+            (b"{\"traceEvents\":[]}", "Chrome JSON"),
+            (b"\n     [ {\"ph\": \"X\"}", "Chrome JSON"),
             (b"# tracer: nop\n#\n", "ftrace text"),
             (b"\n# tracer: nop\n#\n", "ftrace text"),
             (b"capturing trace... done\nTRACE:\n\x78\x9c", "ftrace text"),

@@ -9,6 +9,7 @@
 pub mod archive;
 pub mod art_method;
 mod base64;
+pub mod chrome_json;
 mod contained;
 mod event;
 pub mod event_catalog;

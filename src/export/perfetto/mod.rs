@@ -10,6 +10,7 @@
 mod bundle;
 mod event_encoder;
 mod frames;
+mod json_packets;
 mod kernel_events;
 mod kernel_packets;
 mod kernel_symbols;
@@ -27,6 +28,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub(super) use self::json_packets::write_json;
 use self::kernel_events::KernelEvents;
 use self::method_batch::MethodBatch;
 use self::method_tracks::{MethodTrack, MethodTracks};

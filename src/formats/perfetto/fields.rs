@@ -338,13 +338,16 @@ pub(crate) mod counter_descriptor {
 pub(crate) mod process_descriptor {
     pub(crate) const PID: u32 = 1;
     pub(crate) const CMDLINE: u32 = 2;
+    pub(crate) const LEGACY_SORT_INDEX: u32 = 3;
     pub(crate) const PROCESS_NAME: u32 = 6;
+    pub(crate) const PROCESS_LABELS: u32 = 8;
 }
 
 /// `ThreadDescriptor`.
 pub(crate) mod thread_descriptor {
     pub(crate) const PID: u32 = 1;
     pub(crate) const TID: u32 = 2;
+    pub(crate) const LEGACY_SORT_INDEX: u32 = 3;
     pub(crate) const THREAD_NAME: u32 = 5;
     pub(crate) const REFERENCE_TIMESTAMP_US: u32 = 6;
     pub(crate) const REFERENCE_THREAD_TIME_US: u32 = 7;
@@ -362,6 +365,7 @@ pub(crate) mod track_event {
     pub(crate) const EXTRA_COUNTER_VALUES: u32 = 12;
     pub(crate) const TIMESTAMP_ABSOLUTE_US: u32 = 16;
     pub(crate) const THREAD_TIME_ABSOLUTE_US: u32 = 17;
+    pub(crate) const CATEGORIES: u32 = 22;
     pub(crate) const NAME: u32 = 23;
     pub(crate) const COUNTER_VALUE: u32 = 30;
     pub(crate) const EXTRA_COUNTER_TRACK_UUIDS: u32 = 31;
@@ -379,17 +383,28 @@ pub(crate) mod legacy_event {
     pub(crate) const NAME_IID: u32 = 1;
     pub(crate) const PHASE: u32 = 2;
     pub(crate) const DURATION_US: u32 = 3;
+    pub(crate) const THREAD_DURATION_US: u32 = 4;
     pub(crate) const UNSCOPED_ID: u32 = 6;
+    pub(crate) const BIND_ID: u32 = 8;
     pub(crate) const LOCAL_ID: u32 = 10;
     pub(crate) const GLOBAL_ID: u32 = 11;
+    pub(crate) const BIND_TO_ENCLOSING: u32 = 12;
+    pub(crate) const FLOW_DIRECTION: u32 = 13;
+    pub(crate) const INSTANT_EVENT_SCOPE: u32 = 14;
     pub(crate) const PID_OVERRIDE: u32 = 18;
     pub(crate) const TID_OVERRIDE: u32 = 19;
 }
 
 /// `DebugAnnotation`.
 pub(crate) mod debug_annotation {
+    pub(crate) const BOOL_VALUE: u32 = 2;
+    pub(crate) const UINT_VALUE: u32 = 3;
+    pub(crate) const INT_VALUE: u32 = 4;
+    pub(crate) const DOUBLE_VALUE: u32 = 5;
     pub(crate) const STRING_VALUE: u32 = 6;
     pub(crate) const NAME: u32 = 10;
+    pub(crate) const DICT_ENTRIES: u32 = 11;
+    pub(crate) const ARRAY_VALUES: u32 = 12;
 }
 
 /// `InternedData`.
@@ -578,6 +593,19 @@ pub(crate) mod track_event_type {
     pub(crate) const SLICE_END: u64 = 2;
     pub(crate) const INSTANT: u64 = 3;
     pub(crate) const COUNTER: u64 = 4;
+}
+
+/// `TrackEvent.LegacyEvent.FlowDirection`.
+pub(crate) mod flow_direction {
+    pub(crate) const IN: u64 = 1;
+    pub(crate) const OUT: u64 = 2;
+    pub(crate) const INOUT: u64 = 3;
+}
+
+/// `TrackEvent.LegacyEvent.InstantEventScope`.
+pub(crate) mod instant_event_scope {
+    pub(crate) const GLOBAL: u64 = 1;
+    pub(crate) const PROCESS: u64 = 2;
 }
 
 /// `FieldDescriptorProto.Type`.

@@ -1,7 +1,7 @@
 //! The packets of a trace, one after the other, also behind damaged bytes.
 //!
-//! A `Trace` has one field: `packet = 1`. Whatever else stands at the top level is damage: a bit of a packet's
-//! key or of its length has changed. Reading goes on at the next whole packet behind it.
+//! A `Trace` has one field: `packet = 1`. Whatever else stands at the top level is damage: a bit of a
+//! packet's key or of its length has changed. Reading goes on at the next whole packet behind it.
 
 use std::ops::Range;
 
@@ -179,9 +179,9 @@ const DETECTED_ITEMS: usize = 8;
 /// How many bytes at the start of a file show whether it is a text.
 const TEXT_BYTES: usize = 256;
 
-/// Whether a file with these bytes may be a Perfetto trace: its first packets are whole messages. There may be
-/// empty packets and other fields among them. Of a packet that is longer than `bytes`, what is there must be
-/// the start of a message.
+/// Whether a file with these bytes may be a Perfetto trace: its first packets are whole messages. There may
+/// be empty packets and other fields among them. Of a packet that is longer than `bytes`, what is there must
+/// be the start of a message.
 pub(in crate::formats) fn detect(bytes: &[u8]) -> bool {
     // A text that begins with a line feed and blanks could be read as packets.
     if is_text(&bytes[..bytes.len().min(TEXT_BYTES)]) {

@@ -26,6 +26,7 @@ mod adb_launch;
 mod align;
 mod bounded;
 mod change_points;
+mod chrome_json;
 mod compressed_inputs;
 mod damaged_inputs;
 mod dataset;

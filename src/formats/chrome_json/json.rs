@@ -1,0 +1,402 @@
+//! Steps through JSON text without building values: the bytes of each value stay where they are.
+//!
+//! It is more lenient than RFC 8259 where writers of traces are: a comma may stand behind the last element,
+//! and control characters may stand in strings.
+
+use std::borrow::Cow;
+
+/// A string, between its quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Text<'a> {
+    raw: &'a [u8],
+    has_escapes: bool,
+}
+
+impl<'a> Text<'a> {
+    /// The bytes as the file has them, with escapes.
+    pub(crate) fn raw(self) -> &'a [u8] {
+        self.raw
+    }
+
+    /// Whether it has no character.
+    pub(crate) fn is_empty(self) -> bool {
+        self.raw.is_empty()
+    }
+
+    /// The text. What is no UTF-8 stays as it is; a lone surrogate becomes U+FFFD.
+    pub(crate) fn bytes(self) -> Cow<'a, [u8]> {
+        if self.has_escapes { Cow::Owned(unescaped(self.raw)) } else { Cow::Borrowed(self.raw) }
+    }
+}
+
+/// A value. Numbers, objects and arrays are their text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A string.
+    Text(Text<'a>),
+    /// A number, or what stands in the place of one (`NaN`).
+    Number(&'a [u8]),
+    /// `true` or `false`.
+    Bool(bool),
+    /// `null`.
+    Null,
+    /// An object with its braces.
+    Object(&'a [u8]),
+    /// An array with its brackets.
+    Array(&'a [u8]),
+}
+
+/// Why a value cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The text ends inside of the value.
+    Cut,
+    /// Here stands what cannot stand here.
+    Syntax,
+}
+
+/// A position in a text.
+#[derive(Debug, Clone)]
+pub(super) struct Scanner<'a> {
+    pub(super) data: &'a [u8],
+    pub(super) at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(data: &'a [u8], at: usize) -> Scanner<'a> {
+        Scanner { data, at }
+    }
+
+    /// The next byte that is no white space. The position is then at it.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        while let Some(byte) = self.data.get(self.at) {
+            if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+                return Some(*byte);
+            }
+            self.at += 1;
+        }
+        None
+    }
+
+    /// Moves behind `byte` if it is next.
+    #[inline]
+    pub(super) fn skip(&mut self, byte: u8) -> bool {
+        let is_next = self.peek() == Some(byte);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), Fault> {
+        match self.peek() {
+            Some(next) if next == byte => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(_) => Err(Fault::Syntax),
+            None => Err(Fault::Cut),
+        }
+    }
+
+    /// Reads a string.
+    #[inline]
+    pub(super) fn text(&mut self) -> Result<Text<'a>, Fault> {
+        self.expect(b'"')?;
+        let start = self.at;
+        let mut has_escapes = false;
+        loop {
+            let rest = self.data.get(self.at..).unwrap_or(&[]);
+            let found = memchr::memchr2(b'"', b'\\', rest).ok_or(Fault::Cut)?;
+            self.at += found + 1;
+            if rest[found] == b'"' {
+                return Ok(Text { raw: &self.data[start..self.at - 1], has_escapes });
+            }
+            has_escapes = true;
+            self.at += 1;
+        }
+    }
+
+    /// Reads any value.
+    #[inline]
+    pub(super) fn value(&mut self) -> Result<Value<'a>, Fault> {
+        match self.peek().ok_or(Fault::Cut)? {
+            b'"' => Ok(Value::Text(self.text()?)),
+            b'{' => Ok(Value::Object(self.nested()?)),
+            b'[' => Ok(Value::Array(self.nested()?)),
+            _ => self.word(),
+        }
+    }
+
+    /// Reads a number or a word.
+    fn word(&mut self) -> Result<Value<'a>, Fault> {
+        let rest = &self.data[self.at..];
+        let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+        let word = &rest[..rest.iter().take_while(is_part).count()];
+        self.at += word.len();
+        match word {
+            _ if self.at == self.data.len() => Err(Fault::Cut),
+            b"true" => Ok(Value::Bool(true)),
+            b"false" => Ok(Value::Bool(false)),
+            b"null" => Ok(Value::Null),
+            b"" => Err(Fault::Syntax),
+            [b'0'..=b'9' | b'-' | b'+' | b'.', ..] | b"NaN" | b"Infinity" => Ok(Value::Number(word)),
+            _ => Err(Fault::Syntax),
+        }
+    }
+
+    /// Reads an object or an array up to its end. Only strings and brackets are looked at: what is between
+    /// them is checked when somebody asks for the members.
+    fn nested(&mut self) -> Result<&'a [u8], Fault> {
+        let start = self.at;
+        let mut depth = 0usize;
+        while let Some(byte) = self.data.get(self.at) {
+            match byte {
+                b'"' => {
+                    self.text()?;
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        self.at += 1;
+                        return Ok(&self.data[start..self.at]);
+                    }
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        Err(Fault::Cut)
+    }
+
+    /// Reads the next member of an object whose brace has been read: its name and its value. `None` at the
+    /// object's end, which is read then.
+    #[inline]
+    pub(super) fn member(&mut self) -> Result<Option<(Text<'a>, Value<'a>)>, Fault> {
+        Ok(match self.member_name()? {
+            Some(name) => Some((name, self.value()?)),
+            None => None,
+        })
+    }
+
+    /// Reads the name of the next member and its colon.
+    #[inline]
+    pub(super) fn member_name(&mut self) -> Result<Option<Text<'a>>, Fault> {
+        self.skip(b',');
+        if self.skip(b'}') {
+            return Ok(None);
+        }
+        let name = self.text()?;
+        self.expect(b':')?;
+        Ok(Some(name))
+    }
+}
+
+/// The members of an object, up to the first fault in it.
+pub(crate) fn members(object: &[u8]) -> impl Iterator<Item = (Text<'_>, Value<'_>)> {
+    let mut scanner = Scanner::new(object, 0);
+    let is_object = scanner.skip(b'{');
+    std::iter::from_fn(move || if is_object { scanner.member().ok().flatten() } else { None })
+}
+
+/// The elements of an array, up to the first fault in it.
+pub(crate) fn elements(array: &[u8]) -> impl Iterator<Item = Value<'_>> {
+    let mut scanner = Scanner::new(array, 0);
+    let is_array = scanner.skip(b'[');
+    std::iter::from_fn(move || {
+        scanner.skip(b',');
+        if !is_array || scanner.peek() == Some(b']') { None } else { scanner.value().ok() }
+    })
+}
+
+/// The member `name` of an object.
+pub(crate) fn member<'a>(object: &'a [u8], name: &str) -> Option<Value<'a>> {
+    members(object).find(|(text, _)| text.raw() == name.as_bytes()).map(|(_, value)| value)
+}
+
+fn unescaped(raw: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..at]);
+        let (escape, behind) = rest[at + 1..].split_first().map_or((b'\\', &[][..]), |(e, b)| (*e, b));
+        rest = behind;
+        match escape {
+            b'n' => out.push(b'\n'),
+            b't' => out.push(b'\t'),
+            b'r' => out.push(b'\r'),
+            b'b' => out.push(8),
+            b'f' => out.push(12),
+            b'u' => {
+                let mut utf8 = [0; 4];
+                out.extend_from_slice(utf16(&mut rest).encode_utf8(&mut utf8).as_bytes());
+            }
+            other => out.push(other),
+        }
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// The character whose hexadecimal digits are next: those of one UTF-16 unit, or of two with an escape
+/// between.
+fn utf16(rest: &mut &[u8]) -> char {
+    let Some(first) = hex4(rest) else { return char::REPLACEMENT_CHARACTER };
+    let behind = rest.get(4..).unwrap_or(&[]);
+    *rest = behind;
+    let mut units = [first, 0];
+    let mut len = 1;
+    if (0xd800..0xdc00).contains(&first)
+        && let Some(second) = behind.strip_prefix(b"\\u").and_then(hex4)
+        && (0xdc00..0xe000).contains(&second)
+    {
+        units[1] = second;
+        len = 2;
+        *rest = behind.get(6..).unwrap_or(&[]);
+    }
+    let decoded = char::decode_utf16(units[..len].iter().copied()).next();
+    decoded.and_then(Result::ok).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+fn hex4(text: &[u8]) -> Option<u16> {
+    let digits = text.get(..4)?;
+    digits.iter().try_fold(0u16, |sum, digit| Some(sum << 4 | (*digit as char).to_digit(16)? as u16))
+}
+
+/// The integer of a number, where it is one that an `i64` or a `u64` holds.
+pub(crate) fn integer(number: &[u8]) -> Option<i128> {
+    let (is_negative, digits) = match number {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() || digits.len() > 20 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let value = digits.iter().fold(0i128, |sum, digit| sum * 10 + i128::from(digit - b'0'));
+    Some(if is_negative { -value } else { value })
+}
+
+/// The value of a decimal number: digits with an optional point, sign and exponent, and nothing else.
+pub(crate) fn float(number: &[u8]) -> Option<f64> {
+    let is_decimal = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    if !number.iter().all(is_decimal) || !number.iter().any(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(number).ok()?.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// Nanoseconds of a number of microseconds, exactly where it is written without an exponent. What is below
+/// one nanosecond is left out.
+#[inline]
+pub(crate) fn nanoseconds(micros: &[u8]) -> Option<i64> {
+    let (is_negative, digits) = match micros {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    let mut ns = 0i64;
+    let mut len = 0;
+    while let Some(digit) = digits.get(len).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+        ns = ns.checked_mul(10)?.checked_add(digit.into())?;
+        len += 1;
+    }
+    ns = ns.checked_mul(1000)?;
+    match digits.get(len) {
+        None if len > 0 => {}
+        Some(b'.') => {
+            let fraction = &digits[len + 1..];
+            if !fraction.iter().all(u8::is_ascii_digit) {
+                return float(micros).map(|micros| (micros * 1000.0) as i64);
+            }
+            if len + fraction.len() == 0 {
+                return None;
+            }
+            let mut scale = 100;
+            for digit in fraction.iter().take(3) {
+                ns = ns.checked_add(i64::from(digit - b'0') * scale)?;
+                scale /= 10;
+            }
+        }
+        _ => return float(micros).map(|micros| (micros * 1000.0) as i64),
+    }
+    Some(if is_negative { -ns } else { ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_exact() {
+        for (text, ns) in [
+            ("0", Some(0)),
+            ("5.1", Some(5_100)),
+            ("3473608.458", Some(3_473_608_458)),
+            ("246.", Some(246_000)),
+            (".75", Some(750)),
+            ("-2.5", Some(-2_500)),
+            ("1.2345678", Some(1_234)),
+            ("1e3", Some(1_000_000)),
+            ("1.5e1", Some(15_000)),
+            ("9007199254740993", Some(9_007_199_254_740_993_000)),
+            ("99999999999999999999", None),
+            ("100a", None),
+            ("", None),
+            (".", None),
+            ("-", None),
+            ("NaN", None),
+        ] {
+            assert_eq!(nanoseconds(text.as_bytes()), ns, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_told_from_what_only_looks_like_them() {
+        for (text, want) in [
+            (".75", Some(0.75)),
+            ("246.", Some(246.0)),
+            ("01.23", Some(1.23)),
+            ("+10.5", Some(10.5)),
+            ("1.5e", None),
+            ("2e+", None),
+            (".", None),
+            ("+", None),
+            ("-", None),
+            ("inf", None),
+            ("1e999", None),
+        ] {
+            assert_eq!(float(text.as_bytes()), want, "{text}");
+        }
+        assert_eq!(integer(b"-5"), Some(-5));
+        assert_eq!(integer(b"18446744073709551615"), Some(u64::MAX.into()));
+        assert_eq!(integer(b"1.0"), None);
+    }
+
+    #[test]
+    fn strings_come_back_without_escapes() {
+        let text = |json: &str| {
+            let text = Scanner::new(json.as_bytes(), 0).text().unwrap();
+            String::from_utf8(text.bytes().into_owned()).unwrap()
+        };
+        assert_eq!(text(r#""a\"b\\\/\n\u00e9""#), "a\"b\\/\n\u{e9}");
+        assert_eq!(text(r#""\ud83d\ude00 \ud83d x \uZZ""#), "\u{1f600} \u{fffd} x \u{fffd}ZZ");
+        assert_eq!(Scanner::new(b"\"cut\\", 0).text(), Err(Fault::Cut));
+    }
+
+    #[test]
+    fn members_and_elements_end_at_the_first_fault() {
+        let object = br#"{"a": 1, "b": [1, {"x": "}]"}], "c": null, "d": tru}"#;
+        let names: Vec<_> = members(object).map(|(name, _)| name.raw().to_vec()).collect();
+        assert_eq!(names, [b"a", b"b", b"c"]);
+        assert_eq!(member(object, "b"), Some(Value::Array(br#"[1, {"x": "}]"}]"#)));
+        assert_eq!(elements(b"[1, 2, ]").count(), 2);
+    }
+
+    #[test]
+    fn deep_nesting_takes_no_stack() {
+        let deep = [b"[".repeat(1_000_000), b"]".repeat(1_000_000)].concat();
+        assert!(Scanner::new(&deep, 0).value().is_ok());
+        assert_eq!(Scanner::new(&deep[..1_500_000], 0).value(), Err(Fault::Cut));
+    }
+}

@@ -1,0 +1,101 @@
+//! Chrome's JSON trace format ("Trace Event Format"), which Chromium, Flutter, React Native, Unity, Bazel,
+//! systrace, Perfetto and tracebridge itself write.
+//!
+//! The format has no specification beside a document of the Chromium project; how Perfetto's importer reads
+//! it decides where the document is silent. Each file is read twice: the first pass collects names and the
+//! order of the events, the second one pushes the events. No pass holds the file or its events in memory.
+//!
+//! Samples (`P`, and the stacks of events), snapshots of objects (`N`, `O`, `D`), memory dumps and the text
+//! of `systemTraceEvents` are counted, and not read.
+
+mod async_slices;
+mod document;
+mod event;
+mod flow_binding;
+mod index;
+pub(crate) mod json;
+mod names;
+mod open_slices;
+mod order;
+mod push;
+mod walk;
+
+pub use self::document::ChromeJson;
+pub use self::event::{Id, IdScope, InstantScope, JsonEvent};
+pub use self::names::{Process, Thread, ThreadKey};
+
+use super::input::Input;
+use super::{FormatError, OpenedInput, Order, ReadReport, Sink};
+use json::{Scanner, Value};
+use std::io;
+
+/// So many bytes at the start of a file show whether it holds events.
+const DETECTION_BYTES: usize = 64 << 10;
+
+/// Members of the file's object that nothing but Chrome's trace format has. The list of events may come
+/// behind megabytes of them.
+const OWN_MEMBERS: [&[u8]; 6] = [
+    b"traceEvents",
+    b"systemTraceEvents",
+    b"stackFrames",
+    b"displayTimeUnit",
+    b"controllerTraceDataKey",
+    b"powerTraceAsString",
+];
+
+/// Whether the bytes are those of a Chrome JSON trace: an array whose first element is an event, or an object
+/// with a list of events.
+pub(super) fn detect(bytes: &[u8]) -> bool {
+    let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let mut scanner = Scanner::new(&start[..start.len().min(DETECTION_BYTES)], 0);
+    if scanner.skip(b'[') {
+        return first_element_is_event(scanner);
+    }
+    if !scanner.skip(b'{') {
+        return false;
+    }
+    while let Ok(Some(name)) = scanner.member_name() {
+        if OWN_MEMBERS.contains(&name.raw()) {
+            return true;
+        }
+        if scanner.value().is_err() {
+            // The value is longer than what is looked at.
+            let rest = start.get(scanner.at.min(start.len())..).unwrap_or(&[]);
+            return memchr::memmem::find(rest, b"\"traceEvents\"").is_some();
+        }
+    }
+    false
+}
+
+fn first_element_is_event(mut scanner: Scanner<'_>) -> bool {
+    if !scanner.skip(b'{') {
+        return false;
+    }
+    while let Ok(Some(name)) = scanner.member_name() {
+        let value = scanner.value();
+        if name.raw() == b"ph" {
+            return matches!(value, Ok(Value::Text(text)) if !text.is_empty());
+        }
+        if value.is_err() {
+            return false;
+        }
+    }
+    false
+}
+
+/// Opens `input` as a Chrome JSON trace.
+pub(super) fn open(input: &Input) -> Result<OpenedInput<'_>, FormatError> {
+    Ok(OpenedInput::Recording(Box::new(ChromeJson::of(input)?)))
+}
+
+/// Opens a Chrome JSON trace and pushes all of it to `sink`.
+///
+/// # Errors Those of the sink, and of the temporary file for the order of a large trace. All faults of the
+/// trace are in the report's damage.
+pub fn read(data: &[u8], order: Order, sink: &mut dyn Sink) -> io::Result<ReadReport> {
+    use super::Recording;
+    ChromeJson::open(data)?.read(order, sink)
+}
+
+#[cfg(test)]
+mod tests;
