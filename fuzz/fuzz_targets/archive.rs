@@ -1,4 +1,4 @@
-//! Zips of traces. The first byte chooses: the rest is the zip, or the rest is a manifest, an empty line and
+//! Archives of traces. The first byte chooses: the rest is the zip or the tar, or the rest is a manifest, an empty line and
 //! the trace that a well-formed zip holds.
 #![no_main]
 
@@ -28,11 +28,11 @@ fuzz_target!(|data: &[u8]| {
     } else {
         rest.to_vec()
     };
-    let most = bytes.len();
+    // An archive may lie in an archive, so that the budget of the outermost one is the only limit.
+    let most = (64 * bytes.len()).max(256 << 20);
     if let Ok(set) = archive::inputs_in(&Input::from_bytes("a.zip", bytes)) {
         for member in set.inputs.iter().filter(|input| input.is_member) {
-            // A member that is compressed itself has the budget of the archive as its limit.
-            assert!(member.packed.is_some() || member.len() <= most * 1100 + 1024);
+            assert!(member.len() <= most);
             assert!(member.name.starts_with("a.zip/"));
         }
     }

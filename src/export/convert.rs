@@ -110,6 +110,9 @@ impl<'a> Conversion<'a> {
         let read: Vec<&Path> = files.iter().map(PathBuf::as_path).chain(request.mapping).collect();
         check_distinct(&read, &[request.output])?;
         let InputSet { inputs, omissions } = open_all(request.inputs, request.unpack_limit)?;
+        // The traces of a directory have names of their own.
+        let opened: Vec<&Path> = inputs.iter().filter(|i| !i.is_member).map(|i| Path::new(&i.name)).collect();
+        check_distinct(&opened, &[request.output])?;
         let notes = omissions.iter().map(ToString::to_string).collect();
         let mapping =
             request.mapping.map(|path| Input::open_within(path, request.unpack_limit)).transpose()?;

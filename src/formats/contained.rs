@@ -23,7 +23,7 @@ const MAX_DUMP_HEAD: usize = 4 << 10;
 /// A method trace inside of another file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainedTrace {
-    /// The process that it is of, for people: `pid 1234, com.example`.
+    /// The process that it is of, and the time of the dump, for people: `pid 1234, com.example`.
     pub process: String,
     /// The bytes of a method trace.
     pub bytes: Vec<u8>,
@@ -79,7 +79,7 @@ pub(super) fn in_text(text: &[u8]) -> Vec<ContainedTrace> {
     found.filter(|trace| !trace.bytes.is_empty()).collect()
 }
 
-/// The process of a dump, which begins with the process id.
+/// The process of a dump, which begins with the process id: its id, its name and the time of the dump.
 fn process(dump: &[u8]) -> String {
     let dump = &dump[..dump.len().min(MAX_DUMP_HEAD)];
     let word = |line: &[u8]| {
@@ -87,7 +87,12 @@ fn process(dump: &[u8]) -> String {
         String::from_utf8_lossy(&line[..end]).into_owned()
     };
     let name = memchr::memmem::find(dump, b"\nCmd line: ").map(|at| word(&dump[at + 11..]));
-    format!("pid {}{}", word(dump), name.map_or(String::new(), |name| format!(", {name}")))
+    let line = &dump[..memchr::memchr(b'\n', dump).unwrap_or(dump.len())];
+    let time = memchr::memmem::find(line, b" at ").map(|at| &line[at + 4..]);
+    // Down to the second: `2026-11-22 15:00:00`.
+    let time = time.and_then(|time| time.get(..19)).map(|time| String::from_utf8_lossy(time).into_owned());
+    let more: String = name.into_iter().chain(time).map(|more| format!(", {more}")).collect();
+    format!("pid {}{more}", word(dump))
 }
 
 #[cfg(test)]
@@ -108,8 +113,8 @@ pub(super) mod tests {
     #[test]
     fn each_process_in_a_dump_has_its_own_trace() {
         let expected = [
-            ("anr.txt (pid 77, com.example:remote)".to_owned(), vec![1, 2, 3], 0),
-            ("anr.txt (pid 99)".to_owned(), vec![4, 5, 6], 1),
+            ("anr.txt (pid 77, com.example:remote, 2026-11-22 15:00:00)".to_owned(), vec![1, 2, 3], 0),
+            ("anr.txt (pid 99, 2026-11-22 15:00:01)".to_owned(), vec![4, 5, 6], 1),
         ];
         assert_eq!(found(DUMPS.as_bytes()), expected);
         let cut = DUMPS.len() - 6;

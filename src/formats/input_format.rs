@@ -65,7 +65,7 @@ const UNREAD_FILES: &[(&[u8], UnreadFile)] = &[
     (b"{\"meta\"", trace("a profile of the Firefox profiler", "open it at profiler.firefox.com")),
     (
         b"PK\x03\x04",
-        no_trace("a zip archive", "`tracebridge info` lists the traces in it; unzip it and name one"),
+        no_trace("a zip archive", "`tracebridge info` lists the traces in it; name one: ARCHIVE//MEMBER"),
     ),
     (b"PK\x05\x06", no_trace("an empty zip archive", "it holds no trace")),
     (
@@ -123,7 +123,10 @@ pub fn identify_bytes(bytes: &[u8]) -> Result<FormatId, UnreadFile> {
         return Err(*file);
     }
     if bytes.get(TAR_MAGIC.0..).is_some_and(|at| at.starts_with(TAR_MAGIC.1)) {
-        return Err(no_trace("a tar archive", "unpack it with tar -xf and name the file in it"));
+        return Err(no_trace(
+            "a tar archive",
+            "`tracebridge info` lists the traces in it; name one: ARCHIVE//MEMBER",
+        ));
     }
     let row = FORMATS.iter().find(|row| (row.detect)(bytes));
     row.map(|row| row.id).ok_or_else(|| unknown(bytes))

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use super::archive::{self, ArchiveError, is_zip};
+use super::archive::{self, ArchiveError, MEMBER_SEPARATOR, is_archive};
 use super::art_method::is_text_section;
 use super::contained::{self, may_hold_a_dump};
 use super::format_id::{FormatId, UnreadFile};
@@ -54,7 +54,7 @@ struct Container {
 }
 
 const CONTAINERS: &[Container] = &[
-    Container { detect: is_zip, open: |input| Ok(archive::inputs_in(input)?) },
+    Container { detect: is_archive, open: |input| Ok(archive::inputs_in(input)?) },
     Container {
         detect: may_hold_a_dump,
         open: |input| Ok(InputSet { inputs: contained::inputs_in(input), omissions: Vec::new() }),
@@ -75,8 +75,9 @@ pub struct InputFiles {
 ///
 /// - A name that no file has stands for `NAME.trace`, or else for `NAME.key`.
 /// - A key file `NAME.key` is joined with `NAME.data`, or with the data file behind it in the list.
-/// - A file that holds traces is replaced by these: an archive by the files that its manifest lists, a dump
-///   of threads or a bug report by the method traces in it.
+/// - A file that holds traces is replaced by these: an archive or a directory by the files that its manifest
+///   lists, or by the only trace in it; a bug report by its system traces and the method traces in its dumps.
+/// - `ARCHIVE//MEMBER` is a file in an archive.
 /// - Of inputs with the same contents the first one is taken.
 ///
 /// # Errors
@@ -101,9 +102,7 @@ pub fn open_all_with_copies(paths: &[PathBuf], limit: UnpackLimit) -> Result<Inp
             continue;
         }
         has_stdin |= is_stdin;
-        for input in files.open(limit)? {
-            all.extend(expand(input)?);
-        }
+        all.extend(files.open_all(limit)?);
     }
     for input in &all.inputs {
         format_of(input)?;
@@ -184,6 +183,9 @@ pub fn files_of(paths: &[PathBuf]) -> Vec<PathBuf> {
 impl InputFiles {
     /// Its files: one, or the key file and its data file.
     pub fn files(&self) -> Vec<PathBuf> {
+        if let Some((archive, _)) = member_of(&self.path) {
+            return vec![archive];
+        }
         let data = has_ending(&self.path, "key").then(|| self.data_file());
         [self.path.clone()].into_iter().chain(data).collect()
     }
@@ -195,6 +197,38 @@ impl InputFiles {
 
     fn data_file(&self) -> PathBuf {
         self.data.clone().unwrap_or_else(|| self.path.with_extension("data"))
+    }
+
+    /// Opens the traces in the files: of an archive, a directory or a dump those inside.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_all(&self, limit: UnpackLimit) -> Result<InputSet, OpenError> {
+        let mut all = InputSet::default();
+        if self.path.is_dir() {
+            let inside = archive::inputs_in_directory(&self.path, limit)?;
+            if inside.inputs.is_empty() {
+                return Err(InputError::Directory { name: self.path.display().to_string() }.into());
+            }
+            return Ok(inside);
+        }
+        for input in self.open_unexpanded(limit)? {
+            all.extend(expand(input)?);
+        }
+        Ok(all)
+    }
+
+    /// Opens the files themselves, or the file of an archive that is named.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_unexpanded(&self, limit: UnpackLimit) -> Result<Vec<Input>, OpenError> {
+        let Some((archive, members)) = member_of(&self.path) else { return Ok(self.open(limit)?) };
+        let mut input = Input::open_within(&archive, limit)?;
+        for member in members.split(MEMBER_SEPARATOR) {
+            input = archive::member(&input, member)?;
+        }
+        Ok(vec![input])
     }
 
     /// Opens the input. A file that is named like a key file, but is whole, is an input of its own, and so is
@@ -221,6 +255,16 @@ impl InputFiles {
             data => Ok([input].into_iter().chain(data).collect()),
         }
     }
+}
+
+/// The archive and the path in it that `ARCHIVE//MEMBER` names. A file of the whole name comes first.
+fn member_of(path: &Path) -> Option<(PathBuf, String)> {
+    let text = path.to_str().filter(|text| text.contains(MEMBER_SEPARATOR) && !path.exists())?;
+    let mut places = text.match_indices(MEMBER_SEPARATOR);
+    places.find_map(|(at, _)| {
+        let (archive, member) = (Path::new(&text[..at]), &text[at + MEMBER_SEPARATOR.len()..]);
+        (archive.is_file() && !member.is_empty()).then(|| (archive.to_owned(), member.to_owned()))
+    })
 }
 
 /// The file that the name of an input stands for.

@@ -1,27 +1,21 @@
-//! Searches a directory or a zip archive for traces: bug reports, and the additional output of benchmarks.
+//! Searches a directory or an archive for traces: bug reports, and the additional output of benchmarks.
 
-use std::fs::{self, File};
-use std::io::{self, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::path::Path;
 
 use serde::Serialize;
-use zip::ZipArchive;
 
-use crate::formats::archive::is_zip;
+use crate::formats::archive::{MAX_FILES, Members};
 use crate::formats::input::{Input, first_bytes, unpacking_reader};
+use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{UnreadFile, identify_bytes};
-
-/// The most files that are searched in one container.
-const MAX_FILES: usize = 100_000;
-/// The most directories inside each other that are searched.
-const MAX_DEPTH: usize = 32;
 
 /// A directory or an archive, and the traces in it.
 #[derive(Debug, Clone, Serialize)]
 pub struct ContainerReport {
     /// The path as given.
     pub path: String,
-    /// `directory` or `zip archive`.
+    /// `directory`, `zip archive` or `tar archive`.
     pub container: &'static str,
     /// How many files were searched.
     pub files: usize,
@@ -84,73 +78,27 @@ fn format_name(start: &[u8]) -> Option<(&'static str, Option<&'static str>)> {
 /// # Errors
 /// The directory cannot be read.
 pub fn search_directory(root: &Path) -> io::Result<ContainerReport> {
-    let mut report = ContainerReport::new(root.display().to_string(), "directory");
-    let mut waiting = vec![(root.to_owned(), 0)];
-    while let Some((dir, depth)) = waiting.pop() {
-        let entries = match fs::read_dir(&dir) {
-            Ok(entries) => entries,
-            Err(error) if depth == 0 => return Err(error),
-            Err(error) => {
-                report.notes.push(format!("{}: {error}", dir.display()));
-                continue;
-            }
-        };
-        for entry in entries.flatten() {
-            // Links are not followed, because they may lead around in a circle.
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() && depth < MAX_DEPTH {
-                waiting.push((entry.path(), depth + 1));
-            } else if kind.is_dir() {
-                report.notes.push(format!("{}: too deep, not searched", entry.path().display()));
-            } else if kind.is_file() {
-                if report.files == MAX_FILES {
-                    report.notes.push(format!("only the first {MAX_FILES} files were searched"));
-                    waiting.clear();
-                    break;
-                }
-                add_file(&mut report, root, &entry.path());
-            }
-        }
-    }
-    report.traces.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(report)
+    Ok(search(Members::of_directory(root, UnpackLimit::default())?))
 }
 
-fn add_file(report: &mut ContainerReport, root: &Path, path: &Path) {
-    let name: PathBuf = path.strip_prefix(root).unwrap_or(path).to_owned();
-    match File::open(path) {
-        Ok(file) => {
-            let bytes = file.metadata().map_or(0, |meta| meta.len());
-            report.add(name.display().to_string(), bytes, file);
-        }
-        Err(error) => {
-            report.files += 1;
-            report.notes.push(format!("{}: {error}", name.display()));
-        }
-    }
+/// Searches `input` if it is an archive. Returns `None` for every other file, and for an archive whose list
+/// of members cannot be read.
+pub fn search_archive(input: &Input) -> Option<ContainerReport> {
+    Members::of_archive(input).ok().flatten().map(search)
 }
 
-/// Searches `input` if it is a zip archive. Returns `None` for every other file, and for an archive whose
-/// list of members cannot be read.
-pub fn search_zip(input: &Input) -> Option<ContainerReport> {
-    if !is_zip(input) {
-        return None;
-    }
-    let mut report = ContainerReport::new(input.name.clone(), "zip archive");
-    let mut zip = ZipArchive::new(Cursor::new(&input[..])).ok()?;
-    for index in 0..zip.len().min(MAX_FILES) {
-        match zip.by_index(index) {
-            Ok(member) if member.is_file() => {
-                let name = String::from_utf8_lossy(member.name_raw()).into_owned();
-                report.add(name, member.size(), member);
-            }
-            Ok(_) => {}
-            Err(error) => report.notes.push(format!("member {index}: {error}")),
+fn search(mut members: Members<'_>) -> ContainerReport {
+    let mut report = ContainerReport::new(members.name().to_owned(), members.kind());
+    for number in 0..members.count().min(MAX_FILES) {
+        match members.look(number, |path, bytes, content| report.add(path, bytes, content)) {
+            Some(Err(error)) => report.notes.push(format!("file {number}: {error}")),
+            Some(Ok(())) | None => {}
         }
     }
-    if zip.len() > MAX_FILES {
+    if members.count() > MAX_FILES {
         report.notes.push(format!("only the first {MAX_FILES} members were searched"));
     }
+    report.notes.append(&mut members.notes);
     report.traces.sort_by(|a, b| a.path.cmp(&b.path));
-    Some(report)
+    report
 }

@@ -93,8 +93,8 @@ pub fn inspect_files(files: &InputFiles, limit: UnpackLimit) -> InspectedFiles {
 
 impl InspectedFiles {
     fn add(&mut self, files: &InputFiles, limit: UnpackLimit) -> Result<(), InspectError> {
-        for input in files.open(limit).map_err(OpenError::from)? {
-            self.archive = container::search_zip(&input);
+        for input in files.open_unexpanded(limit)? {
+            self.archive = container::search_archive(&input);
             for input in formats::expand(input)?.inputs {
                 self.reports.extend(inspect_all(&input)?);
             }

@@ -80,7 +80,11 @@ fn merge_opened(
     let head = timeline_head(&recordings, &traces, &reference);
     let place = |(index, recording)| {
         let passes_through = out.passes_through(index);
-        place_recording(index, recording, &reference, passes_through)
+        let placed = place_recording(index, recording, &reference, passes_through);
+        match inputs[index].offset_ns {
+            Some(offset) if !passes_through => moved(placed, offset),
+            _ => placed,
+        }
     };
     let mut recordings: Vec<RecordingInput<'_>> = recordings.into_iter().map(place).collect();
     let (evidence, duplicates) = gather_evidence(&recordings, !traces.is_empty())?;
@@ -247,6 +251,16 @@ fn place_recording<'a>(
         (ClockMap::default(), Verdict::Assumed, why)
     };
     RecordingInput { index, recording, map, verdict, why, passes_through }
+}
+
+/// A recording whose archive says by how much its clock is behind the timeline's, ns.
+fn moved(placed: RecordingInput<'_>, offset: i64) -> RecordingInput<'_> {
+    let map = match placed.map == ClockMap::default() {
+        true => ClockMap::offset(offset),
+        false => placed.map.corrected(&[(0, offset)]),
+    };
+    let why = format!("{}; the archive's manifest adds {offset} ns", placed.why);
+    RecordingInput { map, why, ..placed }
 }
 
 #[cfg(test)]

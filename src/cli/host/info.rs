@@ -13,6 +13,7 @@ use super::{MemoryArgs, print_list, size};
 use crate::cli::{Exit, exit};
 use crate::console::{TerminalWriter, complain};
 use crate::export::ConversionLosses;
+use crate::formats::archive::ArchiveError;
 use crate::formats::{Damage, OpenError, ReadReport, input_files};
 use crate::inspect::container::{self, ContainerReport};
 use crate::inspect::{
@@ -79,7 +80,12 @@ fn print_reports(args: &InfoArgs, out: &mut dyn Write) -> io::Result<Exit> {
         print_reports_of(out, &inspected.reports, args, &mut exit)?;
         match (inspected.error, inspected.archive) {
             // The list of its files says what is in the archive.
-            (Some(InspectError::Open(OpenError::NotRead { .. })), Some(archive)) => {
+            (
+                Some(InspectError::Open(
+                    OpenError::NotRead { .. } | OpenError::Archive(ArchiveError::SeveralTraces { .. }),
+                )),
+                Some(archive),
+            ) => {
                 if archive.traces.is_empty() {
                     exit = Exit::Failed;
                 }

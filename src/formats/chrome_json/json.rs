@@ -55,6 +55,9 @@ pub(super) enum Fault {
     Syntax,
 }
 
+/// Strings up to this length are searched byte by byte.
+const SHORT_TEXT_BYTES: usize = 16;
+
 /// A position in a text.
 #[derive(Debug, Clone)]
 pub(super) struct Scanner<'a> {
@@ -103,6 +106,23 @@ impl<'a> Scanner<'a> {
     pub(super) fn text(&mut self) -> Result<Text<'a>, Fault> {
         self.expect(b'"')?;
         let start = self.at;
+        // Most strings are short: to search them byte by byte takes less than to set up a search.
+        let near = &self.data[start..self.data.len().min(start + SHORT_TEXT_BYTES)];
+        for (len, byte) in near.iter().enumerate() {
+            match byte {
+                b'"' => {
+                    self.at = start + len + 1;
+                    return Ok(Text { raw: &near[..len], has_escapes: false });
+                }
+                b'\\' => break,
+                _ => {}
+            }
+        }
+        self.long_text(start)
+    }
+
+    /// Reads the rest of a string, of which everything is searched from `start` on.
+    fn long_text(&mut self, start: usize) -> Result<Text<'a>, Fault> {
         let mut has_escapes = false;
         loop {
             let rest = self.data.get(self.at..).unwrap_or(&[]);
@@ -130,8 +150,9 @@ impl<'a> Scanner<'a> {
     /// Reads a number or a word.
     fn word(&mut self) -> Result<Value<'a>, Fault> {
         let rest = &self.data[self.at..];
-        let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
-        let word = &rest[..rest.iter().take_while(is_part).count()];
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+        let len = rest.iter().position(|byte| !is_part(*byte)).unwrap_or(rest.len());
+        let word = &rest[..len];
         self.at += word.len();
         match word {
             _ if self.at == self.data.len() => Err(Fault::Cut),

@@ -116,7 +116,7 @@ fn files_of_other_tools_are_named_by_every_command_in_the_same_words() {
             b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n",
             "`git lfs pull`",
         ),
-        ("bug.tar", &tar, "this is a tar archive; it is not read here: unpack it with tar -xf"),
+        ("bug.tar", &tar, "the tar archive is cut or damaged: not one file in it can be read"),
     ];
     for (name, bytes, part) in files {
         fs::write(dir.path().join(name), bytes).unwrap();

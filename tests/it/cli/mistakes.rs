@@ -17,7 +17,7 @@ const MISTAKES: &[(&str, i32, &str)] = &[
     ("profile", 2, "<TRACE>"),
     ("profile missing.trace", 1, "missing.trace: No such file"),
     ("profile rec.dat", 1, "holds no method calls; `tracebridge info`"),
-    ("profile .", 1, "is a directory: name a file in it"),
+    ("profile .", 1, "holds 2 traces: name one of them: ./app.trace, ./rec.dat"),
     ("profile notes.txt", 1, "text of an unknown kind"),
     ("profile app.trace --top", 2, "a value is required for '--top <N>'"),
     ("profile app.trace --top many", 2, "invalid value 'many'"),

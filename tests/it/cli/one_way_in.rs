@@ -191,7 +191,7 @@ fn traces_beside_the_dumps_of_a_bug_report_are_named_by_the_commands_that_leave_
             ("version.txt", b"1.0\n"),
         ],
     );
-    let inside = ["bug.zip (pid 77, com.example.app)"];
+    let inside = ["bug.zip (pid 77, com.example.app, 2026-11-22 15:00:00)"];
     assert_eq!(merged(dir, "merge", "bug.zip"), inside);
     assert_eq!(profiled(dir, "bug.zip").len(), 1);
     assert_eq!(stdout(dir, "info --json bug.zip").lines().count(), 2);

@@ -1,0 +1,220 @@
+//! The files of an archive or a directory, whatever their container is.
+
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use zip::ZipArchive;
+
+use super::error::ArchiveError;
+use super::tar::{self, TarMember};
+use crate::formats::input::Input;
+use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit, is_over_limit};
+
+/// The most files of a container that are looked at.
+pub const MAX_FILES: usize = 100_000;
+/// The most directories inside each other that are searched.
+const MAX_DEPTH: usize = 32;
+
+/// Whether the bytes are those of a zip archive.
+pub fn is_zip(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PK\x03\x04")
+}
+
+/// What stands between the path of an archive and the path of a file in it.
+pub const MEMBER_SEPARATOR: &str = "//";
+
+/// A container of files.
+pub struct Members<'a> {
+    name: String,
+    container: Container<'a>,
+    /// Files and directories that cannot be read, and limits that ended the search.
+    pub notes: Vec<String>,
+    /// Whether the archive ends before its end.
+    pub is_cut: bool,
+}
+
+enum Container<'a> {
+    Zip { input: &'a Input, zip: Box<ZipArchive<Cursor<&'a [u8]>>> },
+    Tar { input: &'a Input, list: Vec<TarMember> },
+    Directory { root: PathBuf, list: Vec<PathBuf>, limit: UnpackLimit },
+}
+
+impl<'a> Members<'a> {
+    /// The members of an archive; `None` for a file that is none.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Zip`] where the list of the members cannot be read.
+    pub fn of_archive(input: &'a Input) -> Result<Option<Members<'a>>, ArchiveError> {
+        let (name, mut notes, mut is_cut) = (input.name.clone(), Vec::new(), false);
+        let container = if is_zip(input) {
+            let zip = ZipArchive::new(Cursor::new(&input[..]));
+            let zip = zip.map_err(|source| ArchiveError::Zip { name: name.clone(), source })?;
+            Container::Zip { input, zip: Box::new(zip) }
+        } else if tar::is_tar(input) {
+            let (list, is_whole) = tar::members(input, MAX_FILES);
+            if !is_whole && list.is_empty() {
+                return Err(ArchiveError::Tar { name });
+            }
+            is_cut = !is_whole;
+            if is_cut {
+                notes.push("the tar archive is cut or damaged: files may be missing".to_owned());
+            }
+            Container::Tar { input, list }
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Members { name, container, notes, is_cut }))
+    }
+
+    /// The files of a directory and of the directories in it. Links are not followed, because they may lead
+    /// around in a circle.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn of_directory(root: &Path, limit: UnpackLimit) -> io::Result<Members<'static>> {
+        let (mut list, mut notes) = (Vec::new(), Vec::new());
+        let mut waiting = vec![(root.to_owned(), 0)];
+        'search: while let Some((dir, depth)) = waiting.pop() {
+            let entries = match fs::read_dir(&dir) {
+                Ok(entries) => entries,
+                Err(error) if depth == 0 => return Err(error),
+                Err(error) => {
+                    notes.push(format!("{}: {error}", dir.display()));
+                    continue;
+                }
+            };
+            for entry in entries.flatten() {
+                let Ok(kind) = entry.file_type() else { continue };
+                if kind.is_dir() && depth < MAX_DEPTH {
+                    waiting.push((entry.path(), depth + 1));
+                } else if kind.is_dir() {
+                    notes.push(format!("{}: too deep, not searched", entry.path().display()));
+                } else if kind.is_file() {
+                    if list.len() == MAX_FILES {
+                        notes.push(format!("only the first {MAX_FILES} files were searched"));
+                        break 'search;
+                    }
+                    list.push(entry.path());
+                }
+            }
+        }
+        list.sort();
+        let container = Container::Directory { root: root.to_owned(), list, limit };
+        Ok(Members { name: root.display().to_string(), container, notes, is_cut: false })
+    }
+
+    /// The path of the container as given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A file in it as a user names it.
+    pub(super) fn named(&self, path: &str) -> String {
+        match self.container {
+            Container::Directory { .. } => format!("{}/{path}", self.name),
+            _ => format!("{}{MEMBER_SEPARATOR}{path}", self.name),
+        }
+    }
+
+    /// The name of the container's kind.
+    pub fn kind(&self) -> &'static str {
+        match self.container {
+            Container::Zip { .. } => "zip archive",
+            Container::Tar { .. } => "tar archive",
+            Container::Directory { .. } => "directory",
+        }
+    }
+
+    /// How many entries there are.
+    pub fn count(&self) -> usize {
+        match &self.container {
+            Container::Zip { zip, .. } => zip.len(),
+            Container::Tar { list, .. } => list.len(),
+            Container::Directory { list, .. } => list.len(),
+        }
+    }
+
+    /// Calls `look` with the path, the unpacked size in bytes and the contents of an entry. `None` where the
+    /// entry is no file.
+    ///
+    /// # Errors
+    /// The entry cannot be opened.
+    pub fn look<R>(
+        &mut self,
+        number: usize,
+        look: impl FnOnce(String, u64, &mut dyn Read) -> R,
+    ) -> Option<io::Result<R>> {
+        match &mut self.container {
+            Container::Zip { zip, .. } => match zip.by_index(number) {
+                Ok(mut member) if member.is_file() => {
+                    let path = String::from_utf8_lossy(member.name_raw()).into_owned();
+                    let size = member.size();
+                    Some(Ok(look(path, size, &mut member)))
+                }
+                Ok(_) => None,
+                Err(error) => Some(Err(error.into())),
+            },
+            Container::Tar { input, list } => {
+                let member = list.get(number)?;
+                let mut content = input.get(member.range.clone()).unwrap_or(&[]);
+                Some(Ok(look(member.path.clone(), content.len() as u64, &mut content)))
+            }
+            Container::Directory { root, list, .. } => {
+                let path = list.get(number)?;
+                let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+                Some(File::open(path).map(|mut file| {
+                    let size = file.metadata().map_or(0, |meta| meta.len());
+                    look(name, size, &mut file)
+                }))
+            }
+        }
+    }
+
+    /// Opens the file with this path as an input.
+    ///
+    /// # Errors
+    /// There is no such file, or it cannot be read.
+    pub fn open(&mut self, path: &str) -> Result<Input, ArchiveError> {
+        let name = format!("{}/{path}", self.name);
+        let missing = || ArchiveError::NoMember { name: self.name.clone(), member: path.to_owned() };
+        match &mut self.container {
+            Container::Zip { input, zip } => {
+                let number = zip.index_for_name(path).ok_or_else(missing)?;
+                let zip_error = |source| ArchiveError::Zip { name: name.clone(), source };
+                let member = zip.by_index(number).map_err(zip_error)?;
+                let bytes = read(&name, member, &input.unpack_budget)?;
+                Ok(Input::open_member(name, bytes, input.unpack_budget.clone())?)
+            }
+            Container::Tar { input, list } => {
+                let member = list.iter().rfind(|member| same_path(&member.path, path)).ok_or_else(missing)?;
+                let content = input.get(member.range.clone()).unwrap_or(&[]);
+                let bytes = read(&name, content, &input.unpack_budget)?;
+                let mut opened = Input::open_member(name, bytes, input.unpack_budget.clone())?;
+                if member.missing > 0 {
+                    let what =
+                        format!("the archive is cut: {} bytes of this file are missing", member.missing);
+                    opened.damage.push(crate::formats::Damage { offset: opened.len() as u64, what });
+                }
+                Ok(opened)
+            }
+            Container::Directory { root, limit, .. } => Ok(Input::open_within(&root.join(path), *limit)?),
+        }
+    }
+}
+
+/// Whether two paths in an archive are one: `./a` is `a`.
+fn same_path(a: &str, b: &str) -> bool {
+    a.trim_start_matches("./") == b.trim_start_matches("./")
+}
+
+fn read(name: &str, from: impl Read, budget: &UnpackBudget) -> Result<Vec<u8>, ArchiveError> {
+    let mut bytes = Vec::new();
+    match budget.read_to_end(from, &mut bytes) {
+        Err(error) if is_over_limit(&error) => {
+            Err(ArchiveError::TooBig { name: name.to_owned(), source: budget.error() })
+        }
+        Err(error) => Err(ArchiveError::Zip { name: name.to_owned(), source: error.into() }),
+        Ok(()) => Ok(bytes),
+    }
+}

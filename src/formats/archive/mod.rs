@@ -1,0 +1,406 @@
+//! Opens the traces in an archive (zip, tar, and these packed with gzip or zstd) or in a directory.
+//!
+//! - With a manifest, as `merge` and Perfetto's tools write it: the files that it lists, on the clocks that
+//!   it
+//!   relates.
+//! - In a bug report of Android: its system traces, and the method traces in its dumps of threads.
+//! - Otherwise the only trace there is. Of several, the user names one: `archive.zip//member`.
+
+mod error;
+mod manifest;
+mod members;
+mod tar;
+
+use std::collections::HashSet;
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::Damage;
+use super::contained::{self, ContainedTrace, may_hold_a_dump};
+use super::format_id::FormatId;
+use super::input::{Input, InputError, first_bytes, unpacking_reader};
+use super::input_format::identify_bytes;
+use super::input_set::{InputSet, Omission, OmissionReason};
+use super::unpack_budget::{UnpackBudget, UnpackLimit, is_over_limit};
+pub use error::ArchiveError;
+pub use members::{MAX_FILES, MEMBER_SEPARATOR, Members, is_zip};
+
+/// So many archives inside each other are opened.
+const MAX_NESTED: usize = 3;
+/// Whether the bytes are those of an archive.
+pub fn is_archive(bytes: &[u8]) -> bool {
+    is_zip(bytes) || tar::is_tar(bytes)
+}
+
+/// The traces in an archive. Without any, the set is empty.
+///
+/// # Errors
+/// [`ArchiveError`].
+pub fn inputs_in(input: &Input) -> Result<InputSet, ArchiveError> {
+    inputs_nested(input, 0)
+}
+
+fn inputs_nested(input: &Input, depth: usize) -> Result<InputSet, ArchiveError> {
+    let Some(members) = Members::of_archive(input)? else { return Ok(InputSet::default()) };
+    let cut = members.is_cut.then(|| Damage {
+        offset: input.len() as u64,
+        what: "the archive is cut or damaged: files of it may be missing".to_owned(),
+    });
+    let mut set = Archive { members, budget: input.unpack_budget.clone() }.inputs(depth)?;
+    for member in &mut set.inputs {
+        // What is missing of the archive may be missing of each file.
+        if member.damage.is_empty() {
+            member.damage.extend(input.damage.iter().chain(&cut).cloned());
+        }
+    }
+    Ok(set)
+}
+
+/// The traces in a directory. Without any, the set is empty.
+///
+/// # Errors
+/// [`ArchiveError`].
+pub fn inputs_in_directory(path: &Path, limit: UnpackLimit) -> Result<InputSet, ArchiveError> {
+    let name = path.display().to_string();
+    let members = Members::of_directory(path, limit).map_err(|source| InputError::Io { name, source })?;
+    Archive { members, budget: limit.budget(0) }.inputs(0)
+}
+
+/// The file `path` in an archive.
+///
+/// # Errors
+/// [`ArchiveError`].
+pub fn member(input: &Input, path: &str) -> Result<Input, ArchiveError> {
+    let missing = || ArchiveError::NoMember { name: input.name.clone(), member: path.to_owned() };
+    let mut member = Members::of_archive(input)?.ok_or_else(missing)?.open(path)?;
+    member.damage.extend(input.damage.iter().cloned());
+    Ok(member)
+}
+
+/// What the first bytes of an archive's files show.
+#[derive(Default)]
+struct Survey {
+    manifests: Vec<String>,
+    traces: Vec<(String, FormatId)>,
+    archives: Vec<String>,
+    dumps: Vec<ContainedTrace>,
+    is_bug_report: bool,
+    omissions: Vec<Omission>,
+    /// Every file that may be a trace, for the manifest's omissions.
+    files: Vec<String>,
+}
+
+struct Archive<'a> {
+    members: Members<'a>,
+    budget: UnpackBudget,
+}
+
+impl Archive<'_> {
+    fn inputs(mut self, depth: usize) -> Result<InputSet, ArchiveError> {
+        let survey = self.survey();
+        if let Some(path) = survey.manifests.first() {
+            if survey.manifests.len() > 1 {
+                let name = format!("{}/{}", self.members.name(), survey.manifests[1]);
+                return Err(ArchiveError::Manifest { name, what: "the archive has two manifests".into() });
+            }
+            return self.listed(&path.clone(), &survey);
+        }
+        if !survey.dumps.is_empty() || survey.is_bug_report {
+            return self.bug_report(survey);
+        }
+        match (survey.traces.as_slice(), survey.archives.as_slice()) {
+            ([], [nested]) if depth < MAX_NESTED => inputs_nested(&self.members.open(nested)?, depth + 1),
+            ([], _) => Ok(InputSet { inputs: Vec::new(), omissions: survey.omissions }),
+            ([(path, _)], _) => {
+                Ok(InputSet { inputs: vec![self.members.open(path)?], omissions: survey.omissions })
+            }
+            (several, _) => Err(ArchiveError::SeveralTraces {
+                name: self.members.name().to_owned(),
+                traces: several.iter().map(|(path, _)| self.members.named(path)).collect(),
+            }),
+        }
+    }
+
+    /// Looks at the first bytes of each file, and takes the method traces out of the dumps of threads.
+    fn survey(&mut self) -> Survey {
+        let mut survey = Survey::default();
+        let mut budget = self.budget.clone();
+        for number in 0..self.members.count().min(MAX_FILES) {
+            // Files that cannot be read are no traces; `info` names them.
+            let _ = self.members.look(number, |path, _, content| survey.add(path, content, &mut budget));
+        }
+        survey.files.sort();
+        survey.traces.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let container = self.members.name();
+        survey.omissions.iter_mut().for_each(|omission| {
+            omission.name = format!("{container}/{}", omission.name);
+        });
+        survey
+    }
+
+    /// The files that the manifest lists, in its order; all traces where it lists none.
+    fn listed(&mut self, path: &str, survey: &Survey) -> Result<InputSet, ArchiveError> {
+        let name = format!("{}/{path}", self.members.name());
+        let wrong = |what: String| ArchiveError::Manifest { name: name.clone(), what };
+        let document = self.members.open(path)?;
+        let manifest = manifest::parse(&document).map_err(wrong)?;
+        let mut set = InputSet::default();
+        let mut listed = HashSet::from([path.to_owned()]);
+        let Some(files) = manifest.files else {
+            for (path, _) in &survey.traces {
+                set.inputs.push(self.members.open(path)?);
+            }
+            return Ok(set);
+        };
+        for entry in files {
+            let path = entry.path.as_deref().ok_or_else(|| wrong("a file has no path".into()))?;
+            let mut member = self.members.open(path)?;
+            member.offset_ns = entry.offset_ns();
+            set.inputs.push(member);
+            listed.insert(path.to_owned());
+        }
+        for path in survey.files.iter().filter(|path| !listed.contains(*path)) {
+            let name = format!("{}/{path}", self.members.name());
+            set.omissions.push(Omission { name, reason: OmissionReason::NotInManifest });
+        }
+        Ok(set)
+    }
+
+    /// The system traces of a bug report, and the method traces in its dumps. Other traces are named.
+    fn bug_report(&mut self, survey: Survey) -> Result<InputSet, ArchiveError> {
+        let mut set = InputSet { inputs: Vec::new(), omissions: survey.omissions };
+        for (path, format) in survey.traces {
+            if is_system_trace(&path) {
+                set.inputs.push(self.members.open(&path)?);
+            } else {
+                let name = format!("{}/{path}", self.members.name());
+                set.omissions.push(Omission { name, reason: OmissionReason::BesideDumps { format } });
+            }
+        }
+        let container = self.members.name();
+        set.inputs.extend(survey.dumps.into_iter().map(|trace| trace.into_input(container)));
+        Ok(set)
+    }
+}
+
+impl Survey {
+    fn add(&mut self, path: String, content: &mut dyn Read, budget: &mut UnpackBudget) {
+        if is_hidden(&path) {
+            return;
+        }
+        self.is_bug_report |= path.contains("FS/data/") || is_name_of_a_report(&path);
+        self.files.push(path.clone());
+        let Ok(mut content) = unpacking_reader(content) else { return };
+        let Ok(start) = first_bytes(&mut content) else { return };
+        if manifest::is_manifest(&path, &start) {
+            self.manifests.push(path);
+        } else if is_name_of_a_dump(&path) && may_hold_a_dump(&start) {
+            match read_text(start.chain(content), budget) {
+                Ok(text) => add_new(&mut self.dumps, contained::in_text(&text)),
+                Err(error) if is_over_limit(&error) => {
+                    let reason = OmissionReason::TooBig(budget.error());
+                    self.omissions.push(Omission { name: path, reason });
+                }
+                // The member is damaged.
+                Err(_) => {}
+            }
+        } else if is_archive(&start) {
+            self.archives.push(path);
+        } else if let Ok(format) = identify_bytes(&start) {
+            self.traces.push((path, format));
+        }
+    }
+}
+
+/// Whether a file is one of those that macOS adds to archives, or another hidden one.
+fn is_hidden(path: &str) -> bool {
+    path.split('/').any(|part| part.starts_with('.') && part != "." && part != ".." || part == "__MACOSX")
+}
+
+/// Whether bug reports give this name to a text that may hold a dump of threads.
+fn is_name_of_a_dump(path: &str) -> bool {
+    path.contains("anr") || is_name_of_a_report(path)
+}
+
+/// Whether it is the name of the report itself.
+fn is_name_of_a_report(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    (name.starts_with("bugreport") || name.starts_with("dumpstate")) && name.ends_with(".txt")
+}
+
+/// Whether a bug report has a trace of the system at this path: Perfetto's own (AOSP `frameworks/native`,
+/// dumpstate's `MaybeSnapshotSystemTrace`), those that Perfetto had to recover, and that of atrace.
+fn is_system_trace(path: &str) -> bool {
+    path.contains("/misc/perfetto-traces/")
+        || path.contains("recovered-traces/")
+        || path.ends_with("systrace.txt")
+}
+
+fn read_text(from: impl Read, budget: &UnpackBudget) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    budget.read_to_end(from, &mut text)?;
+    Ok(text)
+}
+
+/// Adds those of `found` that are not in `traces`: the text of a bug report repeats the dumps that are in
+/// files of their own.
+fn add_new(traces: &mut Vec<ContainedTrace>, found: Vec<ContainedTrace>) {
+    for trace in found {
+        let is_same = |known: &ContainedTrace| known.process == trace.process && known.bytes == trace.bytes;
+        if !traces.iter().any(is_same) {
+            traces.push(trace);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write};
+
+    use zip::write::SimpleFileOptions;
+    use zip::{CompressionMethod, ZipWriter};
+
+    use super::super::contained::tests::DUMPS;
+    use super::manifest::NAME as MANIFEST;
+    use super::tar::tests::tar;
+    use super::*;
+
+    fn archive(files: &[(&str, &str)]) -> Input {
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, text) in files {
+            let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+            zip.start_file(*name, options).unwrap();
+            zip.write_all(text.as_bytes()).unwrap();
+        }
+        Input::from_bytes("x.zip", zip.finish().unwrap().into_inner())
+    }
+
+    #[test]
+    fn the_files_of_the_manifest_come_with_their_offsets() {
+        let manifest = r#"{"perfetto_manifest":{"files":[
+            {"path":"recording.pftrace"}, {"path":"0-app.trace","clocks":{"offset_ns":-5}}]}}"#;
+        let files = [("0-app.trace", "methods"), (MANIFEST, manifest), ("recording.pftrace", "events")];
+        let members = inputs_in(&archive(&files)).unwrap().inputs;
+        let told: Vec<(&str, &[u8], Option<i64>)> =
+            members.iter().map(|m| (m.name.as_str(), &m[..], m.offset_ns)).collect();
+        assert_eq!(
+            told,
+            [("x.zip/recording.pftrace", &b"events"[..], None), ("x.zip/0-app.trace", b"methods", Some(-5)),]
+        );
+    }
+
+    #[test]
+    fn other_zips_are_left_alone_and_bad_manifests_are_named() {
+        assert!(inputs_in(&archive(&[("a.txt", "a")])).unwrap().inputs.is_empty());
+        assert!(!is_zip(b"no zip"));
+        for (manifest, said) in [
+            ("{", "EOF"),
+            ("{}", "lists no files"),
+            (r#"{"perfetto_manifest":{"files":[{}]}}"#, "has no path"),
+            (r#"{"perfetto_manifest":{"files":[{"path":"gone"}]}}"#, "holds no file gone"),
+            (
+                &format!(r#"{{"perfetto_manifest":{{"x":"{}"}}}}"#, "x".repeat(70_000)),
+                "more than 65536 bytes",
+            ),
+        ] {
+            let error = inputs_in(&archive(&[(MANIFEST, manifest)])).unwrap_err().to_string();
+            assert!(error.contains("x.zip") && error.contains(said), "{error}");
+        }
+        let whole = archive(&[(MANIFEST, "{}"), ("a", "aaaaaaaaaaaaaaa")]);
+        for cut in 4..whole.len() {
+            let _ = inputs_in(&Input::from_bytes("cut", whole[..cut].to_vec()));
+        }
+    }
+
+    #[test]
+    fn a_dump_that_a_bug_report_holds_twice_is_taken_once() {
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        let options = SimpleFileOptions::default();
+        let report = format!("=========\n== dumpstate: 2026-11-22\n{DUMPS}");
+        for (name, text) in
+            [("FS/data/anr/anr_1", DUMPS), ("bugreport-x.txt", &report), ("version.txt", "2.0")]
+        {
+            zip.start_file(name, options).unwrap();
+            zip.write_all(text.as_bytes()).unwrap();
+        }
+        let zip = zip.finish().unwrap().into_inner();
+        let found = |bytes: &[u8]| inputs_in(&Input::from_bytes("bug.zip", bytes.to_vec()));
+        let names: Vec<String> = found(&zip).unwrap().inputs.into_iter().map(|input| input.name).collect();
+        assert_eq!(names.len(), 2, "{names:?}");
+        for cut in (4..zip.len()).step_by(7) {
+            let _ = found(&zip[..cut]);
+        }
+    }
+
+    const TEXT: &[u8] = b"# tracer: nop\n sh-1 [000] 12.345678: print: B|1|a\n";
+
+    fn names(set: &InputSet) -> Vec<&str> {
+        set.inputs.iter().map(|input| input.name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_only_trace_of_an_archive_or_a_directory_is_taken() {
+        let files: [(&str, &[u8]); 4] =
+            [("readme.md", b"hello"), ("d/a.txt", TEXT), ("._a.txt", TEXT), ("__MACOSX/a.txt", TEXT)];
+        let bytes = tar(&files);
+        let set = inputs_in(&Input::from_bytes("x.tar", bytes.clone())).unwrap();
+        assert_eq!((names(&set), &set.inputs[0][..]), (vec!["x.tar/d/a.txt"], TEXT));
+        let outer = tar(&[("inner.tar", &bytes)]);
+        let set = inputs_in(&Input::from_bytes("y.tar", outer)).unwrap();
+        assert_eq!(names(&set), ["y.tar/inner.tar/d/a.txt"]);
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("d")).unwrap();
+        std::fs::write(dir.path().join("d/a.txt"), TEXT).unwrap();
+        std::fs::write(dir.path().join("notes"), "hello").unwrap();
+        let set = inputs_in_directory(dir.path(), UnpackLimit::default()).unwrap();
+        assert_eq!((set.inputs.len(), &set.inputs[0][..]), (1, TEXT));
+    }
+
+    #[test]
+    fn of_several_traces_one_must_be_named() {
+        let input = Input::from_bytes("x.tar", tar(&[("a.txt", TEXT), ("b.txt", TEXT)]));
+        let error = inputs_in(&input).unwrap_err().to_string();
+        assert!(error.contains("holds 2 traces") && error.contains("x.tar//a.txt, x.tar//b.txt"), "{error}");
+        assert_eq!(member(&input, "./b.txt").unwrap().name, "x.tar/./b.txt");
+        assert!(member(&input, "c.txt").unwrap_err().to_string().contains("holds no file c.txt"));
+    }
+
+    #[test]
+    fn a_manifest_is_known_by_its_contents() {
+        let one =
+            br#" {"perfetto_manifest":{"version":1,"files":[{"path":"b.txt","clocks":{"offset_ns":7}}]}}"#;
+        let set = inputs_in(&Input::from_bytes("x.tar", tar(&[("m.json", one), ("b.txt", TEXT)]))).unwrap();
+        assert_eq!((names(&set), set.inputs[0].offset_ns), (vec!["x.tar/b.txt"], Some(7)));
+        let all = br#"{"perfetto_manifest":{"version":1}}"#;
+        let files: [(&str, &[u8]); 3] = [("m.json", all), ("b.txt", TEXT), ("a.txt", TEXT)];
+        let set = inputs_in(&Input::from_bytes("x.tar", tar(&files))).unwrap();
+        assert_eq!(names(&set), ["x.tar/a.txt", "x.tar/b.txt"]);
+        let two = tar(&[("m.json", one), ("n.json", one), ("b.txt", TEXT)]);
+        let error = inputs_in(&Input::from_bytes("x.tar", two)).unwrap_err().to_string();
+        assert!(error.contains("two manifests"), "{error}");
+    }
+
+    #[test]
+    fn a_bug_report_gives_its_system_traces_and_its_dumps() {
+        let files: [(&str, &[u8]); 5] = [
+            ("FS/data/misc/perfetto-traces/bugreport/systrace.pftrace", b"\x0a\x04\x50\x01\x08\x02"),
+            ("systrace.txt", TEXT),
+            ("FS/data/anr/anr_1", DUMPS.as_bytes()),
+            ("FS/data/local/other.txt", TEXT),
+            ("bugreport-x.txt", b"== dumpstate: 2026\n"),
+        ];
+        let set = inputs_in(&Input::from_bytes("bug.tar", tar(&files))).unwrap();
+        assert_eq!(set.inputs.len(), 4, "{:?}", names(&set));
+        assert_eq!(names(&set)[1], "bug.tar/systrace.txt");
+        assert!(set.omissions.len() == 1 && set.omissions[0].name.ends_with("other.txt"));
+    }
+
+    #[test]
+    fn a_cut_archive_is_damage_of_its_file() {
+        let bytes = tar(&[("a.txt", &TEXT.repeat(40))]);
+        for cut in (600..2000).step_by(100) {
+            let set = inputs_in(&Input::from_bytes("x.tar", bytes[..cut].to_vec())).unwrap();
+            assert_eq!(set.inputs[0].damage.len(), 1, "cut at {cut}");
+        }
+    }
+}
