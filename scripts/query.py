@@ -112,6 +112,15 @@ def printable(text):
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
+def csv_cell(value):
+    """A value for a spreadsheet: no text that it would run as a formula, and no control characters."""
+    if not isinstance(value, str):
+        return value
+    is_formula = value[:1] in tuple("=+-@\t\r") and not re.fullmatch(r"[-+]?[0-9.]*[0-9][0-9.]*", value)
+    text = "\n".join(printable(line) for line in value.split("\n"))
+    return "'" + text if is_formula else text
+
+
 def print_table(names, rows):
     lines = [names] + [[printable(cell(value)) for value in row] for row in rows]
     widths = [max(len(line[at]) for line in lines) for at in range(len(names))]
@@ -144,8 +153,8 @@ def main():
             sys.exit(f"query: {error}")
     if form == "csv":
         writer = csv.writer(sys.stdout)
-        writer.writerow(names)
-        writer.writerows(rows)
+        writer.writerow(csv_cell(name) for name in names)
+        writer.writerows([csv_cell(value) for value in row] for row in rows)
     else:
         print_table(names, rows)
 

@@ -1,5 +1,5 @@
-//! Archives of traces. The first byte chooses: the rest is the zip or the tar, or the rest is a manifest, an empty line and
-//! the trace that a well-formed zip holds.
+//! Archives of traces. The first byte chooses: the rest is the zip or the tar, or the rest is a manifest, an
+//! empty line and the trace that a well-formed zip holds.
 #![no_main]
 
 use std::io::{Cursor, Write};

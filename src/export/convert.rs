@@ -355,8 +355,8 @@ mod tests {
             assert_eq!(identifications(&texts, &output), 2, "{output:?}");
             assert_eq!(
                 identifications(std::slice::from_ref(&archive), &output),
-                2,
-                "the archive and its member: {output:?}"
+                3,
+                "the archive, the first bytes of its member, and the member: {output:?}"
             );
         }
     }

@@ -27,7 +27,7 @@ use crate::tracks::{
 };
 
 const HEADER: &[u8] =
-    b"what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value,thread,process,signature,file,details,cpu_dur_ns\n";
+    b"kind,ts_ns,dur_ns,cpu,pid,tid,depth,name,value,thread,process,signature,file,details,cpu_dur_ns\n";
 
 /// Makes the writer, which writes to `out`.
 pub(super) fn create(out: Out) -> Box<dyn TimelineSink> {
@@ -268,7 +268,7 @@ mod tests {
     fn each_slice_state_and_counter_is_a_line() {
         let text = export(super::create, TEXT);
         for line in [
-            "what,ts_ns,dur_ns,cpu,pid,tid,depth,name,value,thread,process,signature,file,details,cpu_dur_ns",
+            "kind,ts_ns,dur_ns,cpu,pid,tid,depth,name,value,thread,process,signature,file,details,cpu_dur_ns",
             "slice,1000010000,50000,,7,7,,\"draw \"\"x\"\"\",,a,a,,,,",
             "async,1000021000,34000,,7,,,load,4,,a,,,,",
             "counter,1000020000,,,7,,,bytes,9007199254740993,,a,,,,",

@@ -43,8 +43,9 @@ use crate::clock::{Clock, Snapshots};
 use crate::formats::input::Input;
 use crate::formats::perfetto::fields::{
     builtin_clock, clock_snapshot, clock_snapshot_clock, debug_annotation, ftrace_cpu_stats, ftrace_stats,
-    ftrace_stats_phase, process_tree, process_tree_process, process_tree_thread, system_info, trace_packet,
-    track_descriptor, track_event, track_event_type, utsname,
+    ftrace_stats_phase, process_tree, process_tree_process, process_tree_thread, system_info,
+    trace_attributes, trace_attributes_attribute, trace_packet, track_descriptor, track_event,
+    track_event_type, utsname,
 };
 use crate::formats::perfetto::track_table::INPUTS_TRACK as INPUTS_TRACK_NAME;
 use crate::formats::perfetto::wire::write::{double, message, string, uint};
@@ -223,9 +224,30 @@ impl<'a> PerfettoWriter<'a> {
         });
     }
 
+    /// Writes how each input's clock was related to the timeline's clock: into the trace's metadata, and on a
+    /// track of its own where a method trace was placed, which may be wrong.
+    fn describe_inputs(&mut self, outcome: &MergeSummary) {
+        let sequence = self.ids.main_sequence;
+        packet(&mut self.out, sequence, |out| {
+            message(out, trace_packet::TRACE_ATTRIBUTES, |out| {
+                attribute(out, "tracebridge.clock", self.clock.name());
+                for input in &outcome.inputs {
+                    let key = format!("tracebridge.{}", file_name(&input.name));
+                    attribute(out, &key, &format!("{}: {}", input.verdict.name(), input.why));
+                }
+                if !self.left_out.is_empty() {
+                    attribute(out, "tracebridge.fields without a place", &self.left_out.join(" "));
+                }
+            });
+        });
+        if outcome.inputs.iter().any(|input| !input.header.is_empty()) {
+            self.mark_inputs(outcome);
+        }
+    }
+
     /// Writes one instant for each input, annotated with how the input's clock was related to the timeline's
     /// clock.
-    fn describe_inputs(&mut self, outcome: &MergeSummary) {
+    fn mark_inputs(&mut self, outcome: &MergeSummary) {
         let (first, clock, sequence) = (self.start(), self.packet_clock(), self.ids.main_sequence);
         let track = self.ids.track(INPUTS_TRACK);
         packet(&mut self.out, sequence, |out| {
@@ -252,6 +274,14 @@ impl<'a> PerfettoWriter<'a> {
             });
         }
     }
+}
+
+/// Appends an `Attribute` to `TraceAttributes`.
+fn attribute(out: &mut Vec<u8>, key: &str, value: &str) {
+    message(out, trace_attributes::ATTRIBUTE, |out| {
+        string(out, trace_attributes_attribute::KEY, key.as_bytes());
+        string(out, trace_attributes_attribute::STRING_VALUE, value.as_bytes());
+    });
 }
 
 /// Appends a `DebugAnnotation` to a `TrackEvent`.

@@ -55,6 +55,14 @@ pub(super) fn open<'a>(data: &'a [u8], budget: &UnpackBudget, report: &mut ReadR
 fn open_page<'a>(page: &'a [u8], budget: &UnpackBudget, report: &mut ReadReport) -> TextContents<'a> {
     let mut contents = TextContents { format: "systrace HTML", traces: Vec::new(), ps_tables: Vec::new() };
     let scripts = scripts(page);
+    report.damage.extend(scripts.cut_at.map(|offset| Damage {
+        offset: offset as u64,
+        what: "the page is cut inside of its text: the script that begins here has no end".into(),
+    }));
+    if scripts.cut_at.is_none() && !ends_with_its_tag(page) {
+        let what = "the page is cut: it does not end with </html>, and texts may be missing".into();
+        report.damage.push(Damage { offset: page.len() as u64, what });
+    }
     for section in scripts.sections {
         let section = section.trim_ascii_start();
         if section.starts_with(b"{") || section.starts_with(b"[") {
@@ -155,18 +163,35 @@ pub(super) struct PageScripts<'a> {
     pub sections: Vec<&'a [u8]>,
     /// All other scripts: the code of the viewer, and in old pages the script with the trace.
     pub code: Vec<&'a [u8]>,
+    /// Where the script begins that has no end.
+    pub cut_at: Option<usize>,
+}
+
+/// Whether a page ends as all pages do.
+fn ends_with_its_tag(page: &[u8]) -> bool {
+    const END: &[u8] = b"</html>";
+    let page = page.trim_ascii_end();
+    let start = page.len().saturating_sub(END.len());
+    page[start..].eq_ignore_ascii_case(END)
 }
 
 /// Finds all scripts. A script ends at the first `</script`, as it does for a browser: the viewer's code
 /// escapes its own mentions of that tag.
 fn scripts(page: &[u8]) -> PageScripts<'_> {
-    let mut found = PageScripts { sections: Vec::new(), code: Vec::new() };
+    let mut found = PageScripts { sections: Vec::new(), code: Vec::new(), cut_at: None };
     let mut rest = page;
     while let Some(open) = memchr::memmem::find(rest, b"<script") {
         rest = &rest[open..];
-        let Some(close) = memchr::memchr(b'>', rest) else { break };
+        let begin = page.len() - rest.len();
+        let Some(close) = memchr::memchr(b'>', rest) else {
+            found.cut_at = Some(begin);
+            break;
+        };
         let (tag, after) = (&rest[..close], &rest[close + 1..]);
-        let end = memchr::memmem::find(after, b"</script").unwrap_or(after.len());
+        let end = memchr::memmem::find(after, b"</script").unwrap_or_else(|| {
+            found.cut_at = Some(begin);
+            after.len()
+        });
         match memchr::memmem::find(tag, b"trace-data") {
             Some(_) => found.sections.push(&after[..end]),
             None => found.code.push(&after[..end]),
@@ -255,7 +280,7 @@ mod tests {
     fn a_list_of_control_groups_is_skipped_and_noted() {
         let page = b"<html><script class=\"trace-data\" type=\"application/text\">\n# tracer: \nCGROUP DUMP\n\
             #subsys_name\thierarchy\tnum_cgroups\tenabled\ncpuset\t4\t7\t1\n/top-app (root=4) : 1 2\n</script>\
-            <script class=\"trace-data\" type=\"application/text\">\n# tracer: nop\n a-1 [000] 1.5: 0: E\n</script>";
+            <script class=\"trace-data\" type=\"application/text\">\n# tracer: nop\n a-1 [000] 1.5: 0: E\n</script></html>";
         let mut report = ReadReport::default();
         let contents = open(page, &budget(), &mut report);
         assert_eq!(contents.traces, [&b"# tracer: nop\n a-1 [000] 1.5: 0: E\n"[..]]);

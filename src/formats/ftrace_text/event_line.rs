@@ -77,6 +77,12 @@ fn task(text: &[u8]) -> Option<(&[u8], i32, Option<i32>)> {
 
 type FlagsAndTime<'a> = (Option<&'a [u8]>, u64, u8, &'a [u8]);
 
+/// The flags that every kernel prints: interrupts, rescheduling, context and preempt count. The time may
+/// follow them without a blank, as some tools write it.
+const FLAGS: usize = 4;
+/// What stands for a flag (`trace_print_lat_fmt()` in kernel/trace/trace_output.c).
+const FLAG_LETTERS: &[u8] = b".dDXbBNnpLlHhsZz0123456789abcdef";
+
 /// The flags, the time in ns, its decimals and the rest of ` d..2 1136.097253: …`, which follows the CPU's
 /// bracket.
 fn time(text: &[u8]) -> Option<FlagsAndTime<'_>> {
@@ -85,6 +91,13 @@ fn time(text: &[u8]) -> Option<FlagsAndTime<'_>> {
     for _ in 0..2 {
         if let Some((ts, decimals, len)) = timestamp(text) {
             return Some((flags, ts, decimals, text[len..].trim_ascii_start()));
+        }
+        if let Some((own, behind)) = text.split_at_checked(FLAGS)
+            && flags.is_none()
+            && own.iter().all(|byte| FLAG_LETTERS.contains(byte))
+            && let Some((ts, decimals, len)) = timestamp(behind)
+        {
+            return Some((Some(own), ts, decimals, behind[len..].trim_ascii_start()));
         }
         let end = memchr::memchr(b' ', text)?;
         flags = Some(&text[..end]);
@@ -175,6 +188,10 @@ mod tests {
         assert_eq!(line("a-1 (-----) [001] ...1 1.5: x:").tgid, None);
         assert_eq!(line("a-1 [001] ...21 12345: x:").preempt_count, 0x12);
         assert_eq!(line("a-1 [001] ...1 12345: x:").ts, 12_345);
+        let close = line("a-1 [001] d...1.5: x: y");
+        assert_eq!((close.ts, close.preempt_count, close.rest), (1_500_000_000, 0, &b"x: y"[..]));
+        assert_eq!((close.flags, line("a-1 [001] ...12.5: x:").preempt_count), (1, 1));
+        assert_eq!(line("a-1 [001] ....  1.5: x: y").ts, 1_500_000_000);
     }
 
     #[test]

@@ -328,10 +328,12 @@ mod tests {
         };
         let page = format!(
             "<!DOCTYPE html><script>x='<script class=\\\"trace-data\\\">'</script>\n\
-             <script class=\"trace-data\" type=\"application/text\">\n{TWO}</script>"
+             <script class=\"trace-data\" type=\"application/text\">\n{TWO}</script></html>"
         );
-        let old =
-            format!("<html><script>var linuxPerfData = \"\\\n{}\";</script>", TWO.replace('\n', "\\n\\\n"));
+        let old = format!(
+            "<html><script>var linuxPerfData = \"\\\n{}\";</script></html>",
+            TWO.replace('\n', "\\n\\\n")
+        );
         for data in [
             TWO.into(),
             TWO.trim_end().into(),
@@ -347,6 +349,18 @@ mod tests {
             let (log, report) = read_log(&data, Order::Any);
             assert_eq!(log, TWO_READ, "{shown}");
             assert!(!report.is_lossy(), "{shown}: {report:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_cut_anywhere_is_damaged() {
+        let page = format!(
+            "<!DOCTYPE html><html><body>\n<script class=\"trace-data\" type=\"application/text\">\n{TWO}</script>\n\
+             </body>\n</html>\n"
+        );
+        assert!(!read_log(page.as_bytes(), Order::Any).1.is_lossy());
+        for cut in 20..page.len() - 2 {
+            assert!(read_log(&page.as_bytes()[..cut], Order::Any).1.is_lossy(), "cut at {cut}");
         }
     }
 

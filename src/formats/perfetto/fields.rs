@@ -34,6 +34,7 @@ pub(crate) mod trace_packet {
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
     pub(crate) const GPU_MEM_TOTAL_EVENT: u32 = 71;
     pub(crate) const FRAME_TIMELINE_EVENT: u32 = 76;
+    pub(crate) const TRACE_ATTRIBUTES: u32 = 126;
     pub(crate) const ZSTD_COMPRESSED_PACKETS: u32 = 133;
 }
 
@@ -423,6 +424,17 @@ pub(crate) mod event_name {
 pub(crate) mod interned_string {
     pub(crate) const IID: u32 = 1;
     pub(crate) const STR: u32 = 2;
+}
+
+/// `TraceAttributes`.
+pub(crate) mod trace_attributes {
+    pub(crate) const ATTRIBUTE: u32 = 1;
+}
+
+/// `TraceAttributes.Attribute`.
+pub(crate) mod trace_attributes_attribute {
+    pub(crate) const KEY: u32 = 1;
+    pub(crate) const STRING_VALUE: u32 = 3;
 }
 
 /// `TracePacketDefaults`.

@@ -66,3 +66,13 @@ fn a_file_is_no_command_and_what_is_told_is_json() {
     }
     assert!(!adb.path().join("ran").exists());
 }
+
+#[test]
+fn the_csv_of_a_query_holds_no_formula_and_no_control_character() {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts");
+    let line = "import query; print([query.csv_cell(v) for v in \
+        ['=1+1', '-5', '-$$Lambda', '@x', 'a\\x1b[31mb', 'two\\nlines', '\\tx', '', 7, None]])";
+    let out = Command::new("python3").args(["-B", "-c", line]).current_dir(scripts).run();
+    let said = "[\"'=1+1\", '-5', \"'-$$Lambda\", \"'@x\", 'a\u{fffd}[31mb', 'two\\nlines', \"'\u{fffd}x\", '', 7, None]";
+    assert_eq!(out.stdout.trim_end(), said, "{out}");
+}

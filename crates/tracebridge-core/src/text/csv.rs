@@ -6,11 +6,15 @@ use std::borrow::Cow;
 /// The first characters of a field that spreadsheets take for a formula (OWASP, "CSV Injection").
 const FORMULA_STARTS: &[u8] = b"=+-@\t\r";
 
-/// Appends a text field to a line. The bytes need not be UTF-8.
+/// Appends a text field to a line. Of bytes that are no UTF-8 each becomes `\xNN`: readers of CSV expect
+/// UTF-8.
 ///
 /// Spreadsheets run a field that begins as a formula does. Such a field gets a `'` in front, unless it is a
 /// number.
 pub fn push_csv_field(out: &mut Vec<u8>, field: &[u8]) {
+    if std::str::from_utf8(field).is_err() {
+        return push_csv_field(out, utf8(field).as_bytes());
+    }
     let is_formula = field.first().is_some_and(|first| FORMULA_STARTS.contains(first)) && !is_number(field);
     let guard: &[u8] = if is_formula { b"'" } else { b"" };
     if !field.iter().any(|b| matches!(b, b',' | b'"' | b'\n' | b'\r')) {
@@ -26,6 +30,18 @@ pub fn push_csv_field(out: &mut Vec<u8>, field: &[u8]) {
         out.push(*byte);
     }
     out.push(b'"');
+}
+
+/// A text with `\xNN` in place of bytes that are no UTF-8.
+fn utf8(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
 }
 
 /// Whether the field is a decimal number.
@@ -95,6 +111,6 @@ mod tests {
         assert_eq!(decode(&record), fields);
         let mut line = Vec::new();
         push_csv_field(&mut line, b"\xff,\"");
-        assert_eq!(line, b"\"\xff,\"\"\"");
+        assert_eq!(line, b"\"\\xff,\"\"\"");
     }
 }
