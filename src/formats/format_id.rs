@@ -9,6 +9,8 @@ pub enum FormatId {
     MethodTrace,
     /// Perfetto's trace format.
     Perfetto,
+    /// Samples of Linux perf or of simpleperf.
+    PerfData,
     /// A page of systrace with the text of ftrace in it.
     SystraceHtml,
     /// The text of ftrace or atrace.
@@ -24,6 +26,7 @@ impl FormatId {
             FormatId::TraceDat => "trace.dat",
             FormatId::MethodTrace => "method trace",
             FormatId::Perfetto => "Perfetto trace",
+            FormatId::PerfData => "perf.data",
             FormatId::SystraceHtml => "systrace HTML",
             FormatId::FtraceText => "ftrace text",
             FormatId::ChromeJson => "Chrome JSON",

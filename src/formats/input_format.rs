@@ -6,7 +6,7 @@
 use super::format_id::{FormatId, UnreadFile};
 use super::input::{DETECTION_BYTES, Input};
 use super::recording::{FormatError, OpenedInput};
-use super::{art_method, chrome_json, ftrace_text, perfetto, trace_dat};
+use super::{art_method, chrome_json, ftrace_text, perf_data, perfetto, trace_dat};
 
 /// One format that is read: a row of [`FORMATS`].
 pub struct InputFormat {
@@ -24,6 +24,7 @@ pub struct InputFormat {
 pub static FORMATS: &[InputFormat] = &[
     InputFormat { id: FormatId::TraceDat, detect: trace_dat::detect, open: trace_dat::open },
     InputFormat { id: FormatId::MethodTrace, detect: art_method::detect, open: open_method_trace },
+    InputFormat { id: FormatId::PerfData, detect: perf_data::detect, open: perf_data::open },
     InputFormat { id: FormatId::Perfetto, detect: perfetto::detect, open: perfetto::open },
     InputFormat { id: FormatId::ChromeJson, detect: chrome_json::detect, open: chrome_json::open },
     InputFormat { id: FormatId::SystraceHtml, detect: ftrace_text::detect_html, open: ftrace_text::open },
@@ -47,14 +48,6 @@ impl std::fmt::Debug for InputFormat {
 
 /// Kinds of files that no reader accepts, each with its first bytes.
 const UNREAD_FILES: &[(&[u8], UnreadFile)] = &[
-    (
-        b"PERFILE2",
-        trace("a perf.data file of perf or simpleperf", "open it with perf script or simpleperf report"),
-    ),
-    (
-        b"2ELIFREP",
-        trace("a perf.data file of a big-endian machine", "open it with perf script on such a machine"),
-    ),
     (b"SIMPLEPERF", trace("a report of simpleperf", "open it with simpleperf's report_sample.py")),
     (
         b"JAVA PROFILE 1.",
@@ -167,6 +160,8 @@ mod tests {
             (b"\x17\x08\x44tracing6\0\0\0", "trace.dat"),
             (b"*version\n3\ndata-file-overflow=false\n", "method trace"),
             (b"SLOW\xf3\0\x20\0", "method trace"),
+            (b"PERFILE2\x68\0", "perf.data"),
+            (b"2ELIFREP\0\0", "perf.data"),
             (b"\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
             (b"\x0a\0\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
             (b"{\"traceEvents\":[]}", "Chrome JSON"),
@@ -205,8 +200,7 @@ mod tests {
     #[test]
     fn files_that_no_reader_accepts_are_named() {
         for (bytes, said) in [
-            (&b"PERFILE2\x68\0"[..], "perf"),
-            (b"JAVA PROFILE 1.0.3\0", "hprof"),
+            (&b"JAVA PROFILE 1.0.3\0"[..], "hprof"),
             (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n", "Git LFS pointer"),
             (&[&[b'a'; 257][..], b"ustar\x0000"].concat(), "tar archive"),
             (b"hello\n", "text of an unknown kind"),

@@ -23,13 +23,16 @@ mod input_set;
 pub(crate) mod mapped_file;
 mod open;
 mod owned_event;
+pub mod perf_data;
 pub mod perfetto;
 mod recording;
 mod report;
+pub mod samples;
 mod sink;
 pub mod trace_dat;
 mod track;
 pub mod unpack_budget;
+pub(crate) mod wire;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
 pub use contained::ContainedTrace;

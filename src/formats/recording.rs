@@ -5,6 +5,7 @@ use std::io;
 use super::art_method::MethodTrace;
 use super::contained::ContainedTrace;
 use super::input::Input;
+use super::samples::SampleRecording;
 use super::{Head, Order, ReadReport, Sink};
 use crate::progress::Pass;
 
@@ -58,6 +59,8 @@ pub enum OpenedInput<'a> {
     Recording(Box<dyn Recording + 'a>),
     /// A method trace of ART or Dalvik.
     MethodTrace(Box<MethodTrace<'a>>),
+    /// A file with samples.
+    Samples(Box<dyn SampleRecording + 'a>),
 }
 
 impl OpenedInput<'_> {
@@ -66,7 +69,7 @@ impl OpenedInput<'_> {
     pub fn contained_inputs(&self, file: &str) -> Vec<Input> {
         let traces = match self {
             OpenedInput::Recording(recording) => recording.method_traces(),
-            OpenedInput::MethodTrace(_) => Vec::new(),
+            OpenedInput::MethodTrace(_) | OpenedInput::Samples(_) => Vec::new(),
         };
         traces.into_iter().map(|trace| trace.into_input(file)).collect()
     }

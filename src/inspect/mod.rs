@@ -3,6 +3,7 @@
 pub mod container;
 mod method_trace;
 mod recording;
+mod samples;
 
 use crate::formats::input::Input;
 use crate::formats::unpack_budget::UnpackLimit;
@@ -11,6 +12,7 @@ use crate::formats::{self, Damage, InputFiles, OpenError, OpenedInput};
 use container::ContainerReport;
 pub use method_trace::{MethodTraceReport, ThreadReport};
 pub use recording::RecordingReport;
+pub use samples::SamplesReport;
 
 /// The report of an input, by the kind of its contents.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -20,6 +22,8 @@ pub enum Contents {
     Recording(Box<RecordingReport>),
     /// A method trace.
     MethodTrace(Box<MethodTraceReport>),
+    /// A file with samples.
+    Samples(Box<SamplesReport>),
 }
 
 /// The report of one input.
@@ -56,6 +60,7 @@ impl InputReport {
         match &self.contents {
             Contents::Recording(recording) => !recording.report.irregular.is_empty(),
             Contents::MethodTrace(trace) => !trace.report.irregular.is_empty(),
+            Contents::Samples(samples) => !samples.report.irregular.is_empty(),
         }
     }
 
@@ -64,6 +69,7 @@ impl InputReport {
         !self.unpacking_damage.is_empty()
             || match &self.contents {
                 Contents::Recording(recording) => recording.report.is_lossy(),
+                Contents::Samples(samples) => samples.report.is_lossy(),
                 Contents::MethodTrace(trace) => {
                     trace.report.is_lossy() || trace.overflow || trace.problems.are_lossy()
                 }
@@ -131,6 +137,7 @@ fn inspect_opened(input: &Input, opened: OpenedInput<'_>) -> Result<InputReport,
             Contents::Recording(Box::new(recording::inspect(recording.as_ref())?))
         }
         OpenedInput::MethodTrace(trace) => Contents::MethodTrace(Box::new(method_trace::inspect(&trace))),
+        OpenedInput::Samples(recording) => Contents::Samples(Box::new(samples::inspect(recording.as_ref())?)),
     };
     Ok(InputReport {
         path: input.name.clone(),

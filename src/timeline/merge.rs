@@ -30,6 +30,12 @@ pub enum MergeError {
     /// A method trace could not be placed.
     #[error(transparent)]
     Align(#[from] AlignError),
+    /// An input has samples, which no timeline holds yet.
+    #[error("{name}: holds samples, which `tracebridge profile` counts and draws; they are not merged yet")]
+    Samples {
+        /// The path as given.
+        name: String,
+    },
     /// The exporter failed, or an input brings more event types than memory should hold.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -74,6 +80,9 @@ fn merge_opened(
         match input {
             OpenedInput::Recording(recording) => recordings.push((index, recording)),
             OpenedInput::MethodTrace(trace) => traces.push((index, trace)),
+            OpenedInput::Samples(_) => {
+                return Err(MergeError::Samples { name: inputs[index].name.clone() });
+            }
         }
     }
     let reference = reference_clock(&recordings, &traces);

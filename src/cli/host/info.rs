@@ -14,10 +14,12 @@ use crate::cli::{Exit, exit};
 use crate::console::{TerminalWriter, complain};
 use crate::export::ConversionLosses;
 use crate::formats::archive::ArchiveError;
+use crate::formats::samples::{SampleEvent, SampleRate, SampleThread};
 use crate::formats::{Damage, OpenError, ReadReport, input_files};
 use crate::inspect::container::{self, ContainerReport};
 use crate::inspect::{
-    self, Contents, InputReport, InspectError, MethodTraceReport, RecordingReport, ThreadReport,
+    self, Contents, InputReport, InspectError, MethodTraceReport, RecordingReport, SamplesReport,
+    ThreadReport,
 };
 use crate::measure::{Deadline, FrameSummary, Launch, LaunchType};
 
@@ -160,6 +162,7 @@ fn print_report(out: &mut dyn Write, report: &InputReport) -> io::Result<()> {
     match &report.contents {
         Contents::Recording(recording) => print_recording(out, recording)?,
         Contents::MethodTrace(trace) => print_method_trace(out, trace)?,
+        Contents::Samples(samples) => print_samples(out, samples)?,
     }
     print_list(out, report.unpacking_damage.iter().map(damage_line))
 }
@@ -309,6 +312,50 @@ fn print_method_trace(out: &mut dyn Write, trace: &MethodTraceReport) -> io::Res
         writeln!(out, "  {cause}")?;
     }
     print_problems(out, &trace.report)
+}
+
+fn print_samples(out: &mut dyn Write, report: &SamplesReport) -> io::Result<()> {
+    let samples = &report.samples;
+    writeln!(out, "  format: {}", report.format)?;
+    writeln!(out, "  clock: {}", report.clock)?;
+    let throttled = match samples.throttled {
+        0 => String::new(),
+        times => format!(", sampling was throttled {times} times"),
+    };
+    writeln!(out, "  samples: {}, {} records lost{throttled}", samples.count, samples.lost)?;
+    let event = |event: &SampleEvent| {
+        let rate = match event.rate {
+            SampleRate::Hz(hz) => format!(", {hz} a second"),
+            SampleRate::Period(period) if event.is_time => format!(", one in {period} ns"),
+            SampleRate::Period(period) => format!(", one in {period}"),
+            SampleRate::Unknown => String::new(),
+        };
+        let sum = match (event.is_off_cpu, event.is_time) {
+            (true, _) => format!("; {:.6} s not running", event.period as f64 / 1e9),
+            (false, true) => format!("; {:.6} s", event.period as f64 / 1e9),
+            (false, false) => format!("; {} events", event.period),
+        };
+        format!("    {:>10} samples: {}{rate}{sum}", event.samples, event.name)
+    };
+    print_list(out, samples.events.iter().map(event))?;
+    writeln!(
+        out,
+        "  functions: {}, stacks: {}; {:.1} % of the samples lie in a function without a symbol",
+        samples.functions, samples.stacks, samples.unsymbolised_percent
+    )?;
+    writeln!(out, "  threads: {}", samples.threads.len())?;
+    let mut threads: Vec<&SampleThread> = samples.threads.iter().collect();
+    threads.sort_by_key(|thread| Reverse(thread.samples));
+    let line = |thread: &SampleThread| {
+        let name = if thread.name.is_empty() { "(no name)" } else { &thread.name };
+        format!(
+            "    {:>10} samples: {name} (thread {} of process {})",
+            thread.samples, thread.tid, thread.pid
+        )
+    };
+    print_list(out, threads.into_iter().map(line))?;
+    print_list(out, report.facts.iter().map(|(key, value)| format!("  {key}: {value}")))?;
+    print_problems(out, &report.report)
 }
 
 /// Prints the time range, and what is irregular, noteworthy or damaged.

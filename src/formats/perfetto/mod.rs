@@ -24,7 +24,7 @@ mod track_clocks;
 mod track_event_tests;
 mod track_events;
 pub(crate) mod track_table;
-pub(crate) mod wire;
+pub(crate) use super::wire;
 
 pub(super) use read::open;
 pub use read::{PerfettoRecording, read};

@@ -1,0 +1,231 @@
+//! `perf_event_attr`: what the kernel was asked to record of one event type, and with that the layout of its
+//! records (linux/perf_event.h, `perf_event_open(2)`).
+
+use super::bytes::{Bytes, lossy};
+use crate::clock::Clock;
+use crate::formats::samples::{SampleEvent, SampleRate};
+
+/// Bits of `sample_type`, in the order of the numbers; the order of the fields in a record is another one.
+pub(super) mod sample_type {
+    pub(crate) const IP: u64 = 1 << 0;
+    pub(crate) const TID: u64 = 1 << 1;
+    pub(crate) const TIME: u64 = 1 << 2;
+    pub(crate) const ADDR: u64 = 1 << 3;
+    pub(crate) const READ: u64 = 1 << 4;
+    pub(crate) const CALLCHAIN: u64 = 1 << 5;
+    pub(crate) const ID: u64 = 1 << 6;
+    pub(crate) const CPU: u64 = 1 << 7;
+    pub(crate) const PERIOD: u64 = 1 << 8;
+    pub(crate) const STREAM_ID: u64 = 1 << 9;
+    pub(crate) const IDENTIFIER: u64 = 1 << 16;
+    pub(crate) const STACK_USER: u64 = 1 << 13;
+}
+
+const READ_TIME_ENABLED: u64 = 1 << 0;
+const READ_TIME_RUNNING: u64 = 1 << 1;
+const READ_ID: u64 = 1 << 2;
+const READ_GROUP: u64 = 1 << 3;
+const READ_LOST: u64 = 1 << 4;
+
+const FLAG_FREQ: u64 = 1 << 10;
+const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
+const FLAG_USE_CLOCKID: u64 = 1 << 25;
+
+const TYPE_HARDWARE: u32 = 0;
+const TYPE_SOFTWARE: u32 = 1;
+const TYPE_TRACEPOINT: u32 = 2;
+
+/// Names of hardware events, by number.
+const HARDWARE: [&str; 10] = [
+    "cpu-cycles",
+    "instructions",
+    "cache-references",
+    "cache-misses",
+    "branch-instructions",
+    "branch-misses",
+    "bus-cycles",
+    "stalled-cycles-frontend",
+    "stalled-cycles-backend",
+    "ref-cycles",
+];
+
+/// Names of software events, by number.
+const SOFTWARE: [&str; 12] = [
+    "cpu-clock",
+    "task-clock",
+    "page-faults",
+    "context-switches",
+    "cpu-migrations",
+    "minor-faults",
+    "major-faults",
+    "alignment-faults",
+    "emulation-faults",
+    "dummy",
+    "bpf-output",
+    "cgroup-switches",
+];
+
+/// The event type with the samples that simpleperf's `--trace-offcpu` takes where a thread stops running.
+pub(super) const SCHED_SWITCH: &str = "sched:sched_switch";
+
+/// One event type of a file.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Attribute {
+    kind: u32,
+    config: u64,
+    /// The frequency in Hz, or the period.
+    rate: u64,
+    pub sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    clock_id: i32,
+    /// The name that the file gives the event type; empty where it gives none.
+    pub name: String,
+    /// The ids by which records refer to the event type.
+    pub ids: Vec<u64>,
+}
+
+/// The size of the first version of the structure, bytes: `PERF_ATTR_SIZE_VER0`.
+pub(super) const MIN_ATTRIBUTE_BYTES: usize = 64;
+/// Where the number of the clock lies in the structure.
+const CLOCK_ID_AT: usize = 92;
+
+impl Attribute {
+    /// Reads the structure from the start of `data`.
+    pub(super) fn parse(data: &[u8], is_big_endian: bool) -> Option<Attribute> {
+        let mut bytes = Bytes::new(data.get(..MIN_ATTRIBUTE_BYTES)?, is_big_endian);
+        let kind = bytes.u32()?;
+        let _size = bytes.u32()?;
+        let config = bytes.u64()?;
+        let rate = bytes.u64()?;
+        let sample_type = bytes.u64()?;
+        let read_format = bytes.u64()?;
+        // The flags are a C bit field, whose bits a big-endian machine numbers from the other end of each byte.
+        let raw: [u8; 8] = *bytes.take(8)?.first_chunk()?;
+        let flags = match is_big_endian {
+            true => u64::from_le_bytes(raw.map(u8::reverse_bits)),
+            false => u64::from_le_bytes(raw),
+        };
+        let clock_id = data.get(CLOCK_ID_AT..).and_then(|rest| Bytes::new(rest, is_big_endian).u32());
+        Some(Attribute {
+            kind,
+            config,
+            rate,
+            sample_type,
+            read_format,
+            flags,
+            clock_id: clock_id.unwrap_or(0) as i32,
+            ..Attribute::default()
+        })
+    }
+
+    /// Whether a list of names (`name,type,config`) means this event type.
+    pub(super) fn is(&self, kind: u32, config: u64) -> bool {
+        self.kind == kind && self.config == config
+    }
+
+    /// Whether records other than samples end with the fields of `sample_id`.
+    pub(super) fn has_sample_id_all(&self) -> bool {
+        self.flags & FLAG_SAMPLE_ID_ALL != 0
+    }
+
+    /// The event type's name, as perf and simpleperf write it.
+    fn shown_name(&self) -> String {
+        // Processors with two kinds of cores have the kind in the upper half.
+        let number = usize::try_from(self.config & 0xffff_ffff).unwrap_or(usize::MAX);
+        let known = match self.kind {
+            _ if !self.name.is_empty() => Some(self.name.as_str()),
+            TYPE_HARDWARE => HARDWARE.get(number).copied(),
+            TYPE_SOFTWARE => SOFTWARE.get(number).copied(),
+            _ => None,
+        };
+        match (known, self.kind) {
+            (Some(name), _) => name.to_owned(),
+            (None, TYPE_TRACEPOINT) => format!("tracepoint {}", self.config),
+            (None, kind) => format!("event type {kind}, 0x{:x}", self.config),
+        }
+    }
+
+    /// The event type without counts.
+    pub(super) fn event(&self, traces_off_cpu: bool) -> SampleEvent {
+        let name = self.shown_name();
+        let measures_time = self.kind == TYPE_SOFTWARE && matches!(self.config, 0 | 1);
+        let is_off_cpu = traces_off_cpu && name == SCHED_SWITCH;
+        SampleEvent {
+            is_off_cpu,
+            is_time: is_off_cpu || measures_time,
+            rate: match self.rate {
+                0 => SampleRate::Unknown,
+                hz if self.flags & FLAG_FREQ != 0 => SampleRate::Hz(hz),
+                period => SampleRate::Period(period),
+            },
+            name,
+            ..SampleEvent::default()
+        }
+    }
+
+    /// The period of samples that do not state one.
+    pub(super) fn default_period(&self) -> u64 {
+        if self.flags & FLAG_FREQ != 0 { 1 } else { self.rate.max(1) }
+    }
+
+    /// The clock of the records' times. Without a request it is the kernel's own clock for perf events.
+    pub(super) fn clock(&self) -> Clock {
+        match self.flags & FLAG_USE_CLOCKID {
+            0 => Clock::TracePerf,
+            _ => clock_of_id(self.clock_id as u32),
+        }
+    }
+
+    /// The size of the values that a sample with `PERF_SAMPLE_READ` has, bytes. `values` is their number
+    /// where they are those of a group.
+    pub(super) fn read_bytes(&self, values: Option<u64>) -> Option<u64> {
+        let has = |bit: u64| u64::from(self.read_format & bit != 0);
+        let times = has(READ_TIME_ENABLED) + has(READ_TIME_RUNNING);
+        let each = 1 + has(READ_ID) + has(READ_LOST);
+        let words = match values {
+            Some(values) => values.checked_mul(each)?.checked_add(times)?,
+            None => times + each,
+        };
+        words.checked_mul(8)
+    }
+
+    /// Whether the values of [`Attribute::read_bytes`] are those of a group, behind their number.
+    pub(super) fn reads_group(&self) -> bool {
+        self.read_format & READ_GROUP != 0
+    }
+}
+
+/// The clock with a number of `clock_gettime(2)`.
+pub(super) fn clock_of_id(id: u32) -> Clock {
+    match id {
+        0 => Clock::Realtime,
+        1 => Clock::Monotonic,
+        4 => Clock::MonotonicRaw,
+        7 => Clock::Boottime,
+        11 => Clock::Tai,
+        _ => Clock::Unknown,
+    }
+}
+
+/// The event types of the feature section `EVENT_DESC`, with names and ids.
+pub(super) fn event_descriptions(section: &[u8], is_big_endian: bool) -> Vec<Attribute> {
+    let mut bytes = Bytes::new(section, is_big_endian);
+    let mut all = Vec::new();
+    let (Some(count), Some(size)) = (bytes.u32(), bytes.u32()) else { return all };
+    for _ in 0..count {
+        let Some(mut attribute) =
+            bytes.take(size as usize).and_then(|attr| Attribute::parse(attr, is_big_endian))
+        else {
+            break;
+        };
+        let (Some(ids), Some(name)) = (bytes.u32(), bytes.sized_text()) else { break };
+        attribute.name = lossy(name);
+        for _ in 0..ids {
+            let Some(id) = bytes.u64() else { break };
+            attribute.ids.push(id);
+        }
+        all.push(attribute);
+    }
+    all
+}

@@ -1,0 +1,322 @@
+//! Reads the records of a perf.data file: follows processes, threads and their files, and pushes the samples.
+
+use std::io;
+
+use rustc_hash::FxHashMap;
+
+use super::address_space::Map;
+use super::bytes::{Bytes, lossy};
+use super::features::{self, feature};
+use super::file::PerfFile;
+use super::records::{Layouts, Record, RecordWalk, record_type};
+use super::resolver::{KERNEL_PATH, Resolver};
+use super::symbols::{FileSymbols, FileType};
+use crate::formats::Damage;
+use crate::formats::samples::{Sample, SampleReading, SampleSink, SampleTables, SampleThread};
+use crate::progress::{self, Pass};
+
+/// The part of a record's `misc` that says where the processor was, and its value for the kernel.
+const CPU_MODE: u16 = 7;
+const KERNEL_MODE: u16 = 1;
+/// `PERF_RECORD_MISC_SWITCH_OUT`: the thread stops running.
+const SWITCH_OUT: u16 = 1 << 13;
+/// simpleperf's bit in `prot` of a map whose file has the symbols of methods that were compiled while they
+/// ran (`PROT_JIT_SYMFILE_MAP`).
+const JIT_SYMBOLS: u32 = 0x4000;
+/// So often the progress is told, bytes.
+const PROGRESS_BYTES: usize = 1 << 20;
+
+/// Pushes the samples of a file.
+pub(super) fn read(file: &PerfFile<'_>, sink: &mut dyn SampleSink) -> io::Result<SampleReading> {
+    let is_big_endian = file.is_big_endian;
+    let traces_off_cpu = file.meta_info().get("trace_offcpu").is_some_and(|value| value == "true");
+    let mut tables = SampleTables::default();
+    tables.events.extend(file.attributes.iter().map(|attribute| attribute.event(traces_off_cpu)));
+    let section = |number| file.features.get(&number).copied().unwrap_or(&[]);
+    let mut files = features::files(section(feature::FILE), is_big_endian);
+    files.extend(features::files2(section(feature::FILE2), is_big_endian));
+    let build_ids = features::build_ids(section(feature::BUILD_ID), is_big_endian);
+    let mut reader = Reader {
+        is_big_endian,
+        layouts: Layouts::new(&file.attributes, is_big_endian),
+        resolver: Resolver::new(files, build_ids, is_big_endian, file.is_simpleperf()),
+        reading: SampleReading { tables, ..SampleReading::default() },
+        threads: FxHashMap::default(),
+        names: FxHashMap::default(),
+        waiting: Vec::new(),
+        old_files: FxHashMap::default(),
+        short: 0,
+        without_frames: 0,
+    };
+    let _pass = Pass::begin("reading samples", file.records.len() as u64);
+    let mut walk = RecordWalk::new(&file.records, is_big_endian);
+    let mut told = 0;
+    while let Some(record) = walk.next(&reader.layouts) {
+        reader.record(&record, sink)?;
+        if walk.position() - told > PROGRESS_BYTES {
+            progress::advance((walk.position() - told) as u64);
+            told = walk.position();
+        }
+    }
+    reader.finish(file, walk.broken_at, sink)
+}
+
+struct Reader {
+    is_big_endian: bool,
+    layouts: Layouts,
+    resolver: Resolver,
+    reading: SampleReading,
+    /// By process and thread: the index of the thread.
+    threads: FxHashMap<(u32, u32), u32>,
+    /// The latest names, also of threads without samples.
+    names: FxHashMap<u32, String>,
+    /// By thread: the sample that was taken where the thread stopped running, until it runs again.
+    waiting: Vec<Option<Sample>>,
+    /// Files of simpleperf's first versions, which wrote them as records.
+    old_files: FxHashMap<u64, FileSymbols>,
+    /// Samples that are shorter than their fields.
+    short: u64,
+    /// Samples that have the memory of the stack, and no frames from it.
+    without_frames: u64,
+}
+
+impl Reader {
+    fn record(&mut self, record: &Record<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
+        match record.kind {
+            record_type::SAMPLE => return self.sample(record, sink),
+            record_type::SWITCH | record_type::SWITCH_CPU_WIDE => return self.switch(record, sink),
+            record_type::MMAP => _ = self.map(record, false),
+            record_type::MMAP2 => _ = self.map(record, true),
+            record_type::COMM => _ = self.comm(record.body),
+            record_type::FORK => _ = self.fork(record.body),
+            record_type::LOST => _ = self.lost(record.body, 1),
+            record_type::LOST_SAMPLES => _ = self.lost(record.body, 0),
+            record_type::THROTTLE => self.reading.losses.throttled += 1,
+            record_type::KSYMBOL => _ = self.kernel_symbol(record.body),
+            record_type::KERNEL_SYMBOL => self.kallsyms(record.body),
+            record_type::DSO => _ = self.old_file(record.body),
+            record_type::SYMBOL => _ = self.old_symbol(record.body),
+            record_type::EVENT_ID => self.event_ids(record.body),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn bytes<'a>(&self, body: &'a [u8]) -> Bytes<'a> {
+        Bytes::new(body, self.is_big_endian)
+    }
+
+    fn sample(&mut self, record: &Record<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
+        let layout = &self.layouts.of[record.attribute];
+        let Some(raw) = layout.sample(record.body) else {
+            self.short += 1;
+            return Ok(());
+        };
+        self.without_frames += u64::from(raw.chain.is_empty() && layout.copies_stacks());
+        let thread = self.thread(raw.pid, raw.tid);
+        let stack = self.resolver.stack(&mut self.reading.tables, record.misc, &raw);
+        let event = record.attribute as u32;
+        let sample = Sample { time: raw.time, thread, event, stack, cpu: raw.cpu, period: raw.period };
+        self.runs_again(thread, raw.time, sink)?;
+        if self.reading.tables.events[record.attribute].is_off_cpu {
+            self.waiting[thread as usize] = Some(sample);
+            return Ok(());
+        }
+        self.push(sample, sink)
+    }
+
+    /// Pushes the sample of the time that the thread did not run.
+    fn runs_again(&mut self, thread: u32, time: u64, sink: &mut dyn SampleSink) -> io::Result<()> {
+        match self.waiting[thread as usize].take() {
+            Some(sample) => self.push(Sample { period: time.saturating_sub(sample.time), ..sample }, sink),
+            None => Ok(()),
+        }
+    }
+
+    fn push(&mut self, sample: Sample, sink: &mut dyn SampleSink) -> io::Result<()> {
+        let SampleReading { tables, report, .. } = &mut self.reading;
+        let event = &mut tables.events[sample.event as usize];
+        event.samples += 1;
+        event.period = event.period.saturating_add(sample.period);
+        tables.threads[sample.thread as usize].samples += 1;
+        report.cover(sample.time);
+        sink.sample(tables, &sample)
+    }
+
+    fn thread(&mut self, pid: u32, tid: u32) -> u32 {
+        if let Some(thread) = self.threads.get(&(pid, tid)) {
+            return *thread;
+        }
+        let threads = &mut self.reading.tables.threads;
+        let index = threads.len() as u32;
+        let name = self.names.get(&tid).cloned().unwrap_or_default();
+        threads.push(SampleThread { pid: pid as i32, tid: tid as i32, name, samples: 0 });
+        self.threads.insert((pid, tid), index);
+        self.waiting.push(None);
+        index
+    }
+
+    fn switch(&mut self, record: &Record<'_>, sink: &mut dyn SampleSink) -> io::Result<()> {
+        if record.misc & SWITCH_OUT != 0 {
+            return Ok(());
+        }
+        let thread = self.layouts.of[record.attribute].thread(record.body);
+        match thread.and_then(|key| self.threads.get(&key)) {
+            Some(thread) => self.runs_again(*thread, record.time, sink),
+            None => Ok(()),
+        }
+    }
+
+    /// A process, or the kernel, maps a part of a file.
+    fn map(&mut self, record: &Record<'_>, is_second_form: bool) -> Option<()> {
+        let mut bytes = self.bytes(record.body);
+        let (pid, _tid) = (bytes.u32()?, bytes.u32()?);
+        let (start, len, offset) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
+        let mut prot = 0;
+        if is_second_form {
+            // The device, the inode and its generation, or a build id.
+            bytes.take(24)?;
+            prot = bytes.u32()?;
+            let _flags = bytes.u32()?;
+        }
+        let path = lossy(bytes.text());
+        let end = start.saturating_add(len);
+        if start == end {
+            return None;
+        }
+        let module = self.resolver.module(&mut self.reading.tables, &path);
+        let is_jit_symbols = prot & JIT_SYMBOLS != 0;
+        let map = Map { start, end, offset, module, is_jit_symbols };
+        match record.misc & CPU_MODE == KERNEL_MODE {
+            true => self.resolver.spaces.add_kernel(map),
+            false => self.resolver.spaces.add(pid, map),
+        }
+        Some(())
+    }
+
+    fn comm(&mut self, body: &[u8]) -> Option<()> {
+        let mut bytes = self.bytes(body);
+        let (pid, tid) = (bytes.u32()?, bytes.u32()?);
+        let name = lossy(bytes.text());
+        if let Some(thread) = self.threads.get(&(pid, tid)) {
+            self.reading.tables.threads[*thread as usize].name.clone_from(&name);
+        }
+        self.names.insert(tid, name);
+        Some(())
+    }
+
+    fn fork(&mut self, body: &[u8]) -> Option<()> {
+        let mut bytes = self.bytes(body);
+        let (pid, parent, tid, parent_thread) = (bytes.u32()?, bytes.u32()?, bytes.u32()?, bytes.u32()?);
+        self.resolver.spaces.fork(pid, parent);
+        if let Some(name) = self.names.get(&parent_thread).cloned() {
+            self.names.insert(tid, name);
+        }
+        Some(())
+    }
+
+    /// Counts lost records; their number stands behind `words` words.
+    fn lost(&mut self, body: &[u8], words: usize) -> Option<()> {
+        let mut bytes = self.bytes(body);
+        bytes.take(8 * words)?;
+        let losses = &mut self.reading.losses;
+        losses.lost = losses.lost.saturating_add(bytes.u64()?);
+        Some(())
+    }
+
+    /// A function that the kernel has made while it ran, of BPF for one.
+    fn kernel_symbol(&mut self, body: &[u8]) -> Option<()> {
+        let mut bytes = self.bytes(body);
+        let (start, len) = (bytes.u64()?, bytes.u32()?);
+        let (_kind, flags) = (bytes.u16()?, bytes.u16()?);
+        const UNREGISTERS: u16 = 1;
+        let name = lossy(bytes.text());
+        if flags & UNREGISTERS != 0 || len == 0 {
+            return None;
+        }
+        let path = format!("[{name}]");
+        let module = self.resolver.module(&mut self.reading.tables, &path);
+        let mut file = FileSymbols::of(path, FileType::SymbolMap, 0);
+        file.add(start, u64::from(len), name.as_bytes());
+        self.resolver.add_file(file);
+        let end = start.saturating_add(u64::from(len));
+        self.resolver.spaces.add_kernel(Map { start, end, offset: 0, module, is_jit_symbols: false });
+        Some(())
+    }
+
+    fn kallsyms(&mut self, body: &[u8]) {
+        let mut bytes = self.bytes(body);
+        let Some(text) = bytes.u32().and_then(|len| bytes.take(len as usize)) else { return };
+        let mut file = FileSymbols::of(KERNEL_PATH.to_owned(), FileType::Kernel, 0);
+        file.add_kallsyms(text);
+        self.resolver.add_file(file);
+    }
+
+    /// A file, of simpleperf's first versions; its symbols follow.
+    fn old_file(&mut self, body: &[u8]) -> Option<()> {
+        let mut bytes = self.bytes(body);
+        let (kind, id, min_vaddr) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
+        let kind = FileType::of(u32::try_from(kind).unwrap_or(u32::MAX));
+        let file = FileSymbols::of(lossy(bytes.text()), kind, min_vaddr);
+        self.old_files.insert(id, file);
+        Some(())
+    }
+
+    fn old_symbol(&mut self, body: &[u8]) -> Option<()> {
+        let mut bytes = self.bytes(body);
+        let (address, len, id) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
+        let file = self.old_files.get_mut(&id)?;
+        file.add(address, len, bytes.text());
+        Some(())
+    }
+
+    fn event_ids(&mut self, body: &[u8]) {
+        let mut bytes = self.bytes(body);
+        let count = bytes.u64().unwrap_or(0);
+        for _ in 0..count {
+            let (Some(attribute), Some(id)) = (bytes.u64(), bytes.u64()) else { return };
+            self.layouts.add_id(usize::try_from(attribute).unwrap_or(usize::MAX), id);
+        }
+    }
+
+    fn finish(
+        mut self,
+        file: &PerfFile<'_>,
+        broken_at: Option<usize>,
+        sink: &mut dyn SampleSink,
+    ) -> io::Result<SampleReading> {
+        for thread in 0..self.waiting.len() {
+            // How long the thread waited is not known: it did not run again.
+            if let Some(sample) = self.waiting[thread].take() {
+                self.push(Sample { period: 0, ..sample }, sink)?;
+            }
+        }
+        let report = &mut self.reading.report;
+        report.damage.extend(file.damage.iter().cloned());
+        report.notes.extend(file.notes.iter().cloned());
+        report.lost_anywhere = self.reading.losses.lost;
+        if let Some(at) = broken_at {
+            let left = file.records.len() - at;
+            let what =
+                format!("a record is cut or has an impossible size: the last {left} bytes are not read");
+            report.damage.push(Damage { offset: file.records_at + at as u64, what });
+        }
+        if self.short > 0 {
+            let what = format!("{} samples are shorter than their fields, and are not counted", self.short);
+            report.damage.push(Damage { offset: file.records_at, what });
+        }
+        if self.resolver.spaces.left_out > 0 {
+            let left_out = self.resolver.spaces.left_out;
+            let what = format!("{left_out} maps of files are more than memory should hold, and are left out");
+            report.damage.push(Damage { offset: file.records_at, what });
+        }
+        if self.without_frames > 0 {
+            report.notes.push(format!(
+                "{} samples hold the memory of their stack in place of its frames (--call-graph dwarf): it is \
+                 not unwound, and they have the function alone that was running",
+                self.without_frames
+            ));
+        }
+        Ok(self.reading)
+    }
+}

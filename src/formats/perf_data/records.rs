@@ -1,0 +1,271 @@
+//! The records of a perf.data file in the order of time.
+//!
+//! Each processor has a buffer of its own, from which the recorder copies one piece after another: records are
+//! in the order of time only within a piece. A record `FINISHED_ROUND` of perf says that no later record is
+//! older than the newest one of the round before. simpleperf writes no such records, but its records are
+//! nearly in order.
+
+use super::attribute::Attribute;
+use super::bytes::Bytes;
+use super::layout::RecordLayout;
+
+/// The size of a record's header, bytes.
+pub(super) const HEADER_BYTES: usize = 8;
+
+/// The types of records that are used.
+pub(super) mod record_type {
+    pub(crate) const MMAP: u32 = 1;
+    pub(crate) const LOST: u32 = 2;
+    pub(crate) const COMM: u32 = 3;
+    pub(crate) const THROTTLE: u32 = 5;
+    pub(crate) const FORK: u32 = 7;
+    pub(crate) const SAMPLE: u32 = 9;
+    pub(crate) const MMAP2: u32 = 10;
+    pub(crate) const LOST_SAMPLES: u32 = 13;
+    pub(crate) const SWITCH: u32 = 14;
+    pub(crate) const SWITCH_CPU_WIDE: u32 = 15;
+    pub(crate) const KSYMBOL: u32 = 17;
+    /// The first type that the recorder writes, and not the kernel.
+    pub(crate) const FIRST_OF_RECORDER: u32 = 64;
+    pub(crate) const HEADER_ATTR: u32 = 64;
+    pub(crate) const TRACING_DATA: u32 = 66;
+    pub(crate) const FINISHED_ROUND: u32 = 68;
+    pub(crate) const AUXTRACE: u32 = 71;
+    pub(crate) const EVENT_UPDATE: u32 = 78;
+    pub(crate) const HEADER_FEATURE: u32 = 80;
+    pub(crate) const COMPRESSED: u32 = 81;
+    pub(crate) const COMPRESSED2: u32 = 83;
+    /// The first type of simpleperf's own records.
+    pub(crate) const FIRST_OF_SIMPLEPERF: u32 = 32768;
+    pub(crate) const KERNEL_SYMBOL: u32 = 32769;
+    pub(crate) const DSO: u32 = 32770;
+    pub(crate) const SYMBOL: u32 = 32771;
+    pub(crate) const EVENT_ID: u32 = 32774;
+}
+
+/// The header of a record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecordHeader {
+    pub kind: u32,
+    pub misc: u16,
+    /// Size of the record with its header, bytes.
+    pub size: usize,
+}
+
+impl RecordHeader {
+    /// The header at `at`; `None` behind the last whole header, and where a record is smaller than its
+    /// header.
+    #[inline]
+    pub(super) fn parse(records: &[u8], at: usize, is_big_endian: bool) -> Option<RecordHeader> {
+        let mut bytes = Bytes::new(records.get(at..)?, is_big_endian);
+        let (kind, misc, size) = (bytes.u32()?, bytes.u16()?, bytes.u16()?);
+        // simpleperf's own records have a size of 32 bits, whose upper half is in the place of `misc`.
+        let (misc, size) = match kind >= record_type::FIRST_OF_SIMPLEPERF {
+            true => (0, usize::from(misc) << 16 | usize::from(size)),
+            false => (misc, usize::from(size)),
+        };
+        (size >= HEADER_BYTES).then_some(RecordHeader { kind, misc, size })
+    }
+
+    /// The size of the data that follows the record and is not counted in its size.
+    pub(super) fn data_behind(self, body: &[u8], is_big_endian: bool) -> usize {
+        let mut bytes = Bytes::new(body, is_big_endian);
+        let size = match self.kind {
+            record_type::TRACING_DATA => bytes.u32().map(u64::from),
+            record_type::AUXTRACE => bytes.u64(),
+            _ => None,
+        };
+        size.and_then(|size| usize::try_from(size).ok()).unwrap_or(0)
+    }
+}
+
+/// One record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Record<'a> {
+    pub kind: u32,
+    pub misc: u16,
+    pub body: &'a [u8],
+    /// Index of the event type that the record belongs to.
+    pub attribute: usize,
+    /// Time, ns; that of the record before where the record has none.
+    pub time: u64,
+}
+
+/// The layouts of the records of all event types.
+#[derive(Debug, Clone)]
+pub(super) struct Layouts {
+    pub of: Vec<RecordLayout>,
+    by_id: rustc_hash::FxHashMap<u64, usize>,
+    /// Whether ids lie at the same place in the records of all event types.
+    has_ids: bool,
+}
+
+impl Layouts {
+    pub(super) fn new(attributes: &[Attribute], is_big_endian: bool) -> Layouts {
+        let of: Vec<RecordLayout> = attributes.iter().map(|a| RecordLayout::new(a, is_big_endian)).collect();
+        let ids = attributes.iter().enumerate();
+        let by_id = ids.flat_map(|(n, attribute)| attribute.ids.iter().map(move |id| (*id, n))).collect();
+        let has_ids = of.len() > 1 && of.iter().all(|layout| layout.has_ids_where(&of[0]));
+        Layouts { of, by_id, has_ids }
+    }
+
+    /// Adds an id of an event type.
+    pub(super) fn add_id(&mut self, attribute: usize, id: u64) {
+        if attribute < self.of.len() {
+            self.by_id.insert(id, attribute);
+        }
+    }
+
+    /// The event type of a record; the first one where the record does not say it.
+    #[inline]
+    fn attribute(&self, is_sample: bool, body: &[u8]) -> usize {
+        if !self.has_ids {
+            return 0;
+        }
+        let id = self.of[0].id(is_sample, body);
+        id.and_then(|id| self.by_id.get(&id)).copied().unwrap_or(0)
+    }
+}
+
+/// Without rounds, so many records may be in another order.
+const WINDOW_RECORDS: usize = 4096;
+/// The most records of one round that are sorted at a time.
+const MAX_ROUND_RECORDS: usize = 1 << 20;
+
+/// A record whose turn has not come.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    time: u64,
+    at: usize,
+}
+
+/// Walks through the records.
+pub(super) struct RecordWalk<'a> {
+    records: &'a [u8],
+    is_big_endian: bool,
+    /// The next record to look at.
+    at: usize,
+    waiting: Vec<Waiting>,
+    /// How many of `waiting` are due, and how many of them have been returned.
+    due: usize,
+    returned: usize,
+    has_rounds: bool,
+    /// The newest time of the records so far, and of those of the rounds before the current one.
+    newest: u64,
+    newest_before: u64,
+    last_time: u64,
+    /// Where the records end early: at a record that is cut, or has an impossible size.
+    pub broken_at: Option<usize>,
+}
+
+impl<'a> RecordWalk<'a> {
+    pub(super) fn new(records: &'a [u8], is_big_endian: bool) -> RecordWalk<'a> {
+        RecordWalk {
+            records,
+            is_big_endian,
+            at: 0,
+            waiting: Vec::new(),
+            due: 0,
+            returned: 0,
+            has_rounds: false,
+            newest: 0,
+            newest_before: 0,
+            last_time: 0,
+            broken_at: None,
+        }
+    }
+
+    /// How many bytes of the records have been looked at.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The next record in the order of time.
+    #[inline]
+    pub(super) fn next(&mut self, layouts: &Layouts) -> Option<Record<'a>> {
+        while self.returned == self.due {
+            if !self.fill(layouts) {
+                return None;
+            }
+        }
+        let Waiting { time, at } = self.waiting[self.returned];
+        self.returned += 1;
+        let header = RecordHeader::parse(self.records, at, self.is_big_endian)?;
+        let body = self.records.get(at + HEADER_BYTES..at + header.size)?;
+        let attribute = layouts.attribute(header.kind == record_type::SAMPLE, body);
+        Some(Record { kind: header.kind, misc: header.misc, body, attribute, time })
+    }
+
+    /// Collects records until some are due. Returns whether any are.
+    fn fill(&mut self, layouts: &Layouts) -> bool {
+        self.waiting.drain(..self.returned);
+        self.due = 0;
+        self.returned = 0;
+        loop {
+            let Some(header) = self.next_header() else {
+                self.release(u64::MAX);
+                return self.due > 0;
+            };
+            let body = &self.records[self.at + HEADER_BYTES..self.at + header.size];
+            let at = self.at;
+            self.at += header.size;
+            self.at = self.at.saturating_add(header.data_behind(body, self.is_big_endian));
+            if header.kind == record_type::FINISHED_ROUND {
+                self.has_rounds = true;
+                self.release(self.newest_before);
+                self.newest_before = self.newest;
+                if self.due > 0 {
+                    return true;
+                }
+                continue;
+            }
+            let is_of_kernel = header.kind < record_type::FIRST_OF_RECORDER;
+            let is_sample = header.kind == record_type::SAMPLE;
+            let time = is_of_kernel
+                .then(|| layouts.of[layouts.attribute(is_sample, body)].time(is_sample, body))
+                .flatten();
+            let time = time.unwrap_or(self.last_time);
+            self.last_time = time;
+            self.newest = self.newest.max(time);
+            self.waiting.push(Waiting { time, at });
+            let most = if self.has_rounds { MAX_ROUND_RECORDS } else { 2 * WINDOW_RECORDS };
+            if self.waiting.len() >= most {
+                self.release_older_half();
+                return true;
+            }
+        }
+    }
+
+    fn next_header(&mut self) -> Option<RecordHeader> {
+        if self.at >= self.records.len() {
+            return None;
+        }
+        let header = RecordHeader::parse(self.records, self.at, self.is_big_endian);
+        match header.filter(|header| self.at + header.size <= self.records.len()) {
+            Some(header) => Some(header),
+            None => {
+                self.broken_at = Some(self.at);
+                self.at = self.records.len();
+                None
+            }
+        }
+    }
+
+    fn sort(&mut self) {
+        if !self.waiting.is_sorted_by_key(|record| record.time) {
+            self.waiting.sort_by_key(|record| record.time);
+        }
+    }
+
+    /// Makes the records up to a time due.
+    fn release(&mut self, up_to: u64) {
+        self.sort();
+        self.due = self.waiting.partition_point(|record| record.time <= up_to);
+    }
+
+    /// Makes the older half of the records due.
+    fn release_older_half(&mut self) {
+        self.sort();
+        self.due = self.waiting.len() / 2;
+    }
+}
