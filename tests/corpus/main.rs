@@ -14,6 +14,7 @@ mod pictures;
 mod printed_profile;
 mod report;
 mod round_trip;
+mod samples;
 mod texts;
 mod trace_dat;
 mod why;

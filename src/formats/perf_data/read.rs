@@ -23,6 +23,8 @@ const SWITCH_OUT: u16 = 1 << 13;
 /// simpleperf's bit in `prot` of a map whose file has the symbols of methods that were compiled while they
 /// ran (`PROT_JIT_SYMFILE_MAP`).
 const JIT_SYMBOLS: u32 = 0x4000;
+/// How the messages of `perf record` begin. Where its output and its messages went to one file, they follow.
+const PERF_MESSAGE: &[u8] = b"[ perf record:";
 /// So often the progress is told, bytes.
 const PROGRESS_BYTES: usize = 1 << 20;
 
@@ -295,7 +297,10 @@ impl Reader {
         report.damage.extend(file.damage.iter().cloned());
         report.notes.extend(file.notes.iter().cloned());
         report.lost_anywhere = self.reading.losses.lost;
-        if let Some(at) = broken_at {
+        let rest = broken_at.and_then(|at| file.records.get(at..)).unwrap_or(&[]);
+        if rest.starts_with(PERF_MESSAGE) {
+            report.notes.push("the messages that perf record printed stand behind the records".to_owned());
+        } else if let Some(at) = broken_at {
             let left = file.records.len() - at;
             let what =
                 format!("a record is cut or has an impossible size: the last {left} bytes are not read");

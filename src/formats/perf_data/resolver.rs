@@ -14,9 +14,10 @@ use crate::formats::samples::{FrameIndex, FrameKind, SampleModule, SampleTables,
 
 /// The path of the kernel itself.
 pub(super) const KERNEL_PATH: &str = "[kernel.kallsyms]";
-/// The path of methods that were compiled while they ran, where the file with their symbols had no name of its
-/// own.
-const JIT_PATH: &str = "[JIT cache]";
+/// Parts of the names of files that simpleperf makes for the symbols of methods that were compiled while they
+/// ran: by the app, and by the process that apps are forked from.
+const JIT_APP_FILE: &str = "jit_app_cache:";
+const JIT_ZYGOTE_FILE: &str = "jit_zygote_cache:";
 
 /// The lowest of the numbers in a call chain that are marks and not addresses (`PERF_CONTEXT_MAX`).
 const FIRST_MARK: u64 = -4095i64 as u64;
@@ -239,10 +240,12 @@ impl Resolver {
         place.role.is_art |= place.role.is_jni_bridge;
         if place.role.is_jit {
             let owner = self.java_methods.get(&place.symbol).cloned();
-            let renamed = if is_named_jit(path) { None } else { Some(JIT_PATH.to_owned()) };
-            if let Some(path) = owner.or(renamed) {
-                place.module = self.module(tables, &path);
-            }
+            let renamed = match path {
+                _ if path.contains(JIT_APP_FILE) => "[JIT app cache]",
+                _ if path.contains(JIT_ZYGOTE_FILE) => "[JIT zygote cache]",
+                _ => "[JIT cache]",
+            };
+            place.module = self.module(tables, owner.as_deref().unwrap_or(renamed));
         }
         let symbol = String::from_utf8_lossy(&place.symbol);
         let frame = self.frames.intern(tables, &readable(&symbol), place.module, kind, place.address);
@@ -292,11 +295,9 @@ fn kernel_path(path: &str) -> &str {
 
 /// Whether simpleperf wrote the symbols of methods compiled while they ran into a file of this name.
 fn is_jit_file(path: &str) -> bool {
-    is_named_jit(path) || path.rsplit('/').next().is_some_and(|name| name.starts_with("TemporaryFile"))
-}
-
-fn is_named_jit(path: &str) -> bool {
-    path.contains("jit_app_cache:") || path.contains("jit_zygote_cache:")
+    path.contains(JIT_APP_FILE)
+        || path.contains(JIT_ZYGOTE_FILE)
+        || path.rsplit('/').next().is_some_and(|name| name.starts_with("TemporaryFile"))
 }
 
 fn kind_of(path: &str, place: &Place) -> FrameKind {

@@ -1,0 +1,200 @@
+//! Samples of real files, compared with simpleperf's own text and with the crate `linux-perf-data`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use linux_perf_data::linux_perf_event_reader::{EventRecord, RecordType};
+use linux_perf_data::{PerfFileReader, PerfFileRecord};
+use tracebridge::formats::input::Input;
+use tracebridge::formats::samples::{Sample, SampleReading, SampleSink, SampleTables};
+use tracebridge::formats::{OpenedInput, open};
+
+use support::corpus;
+
+/// One sample as text.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct ShownSample {
+    /// Time, µs.
+    time_us: u64,
+    pid: i32,
+    tid: i32,
+    cpu: u32,
+    period: u64,
+    event: String,
+    /// Function and file, innermost first.
+    stack: Vec<(String, String)>,
+}
+
+#[derive(Default)]
+struct Shown(Vec<ShownSample>);
+
+impl SampleSink for Shown {
+    fn sample(&mut self, tables: &SampleTables, sample: &Sample) -> io::Result<()> {
+        let thread = &tables.threads[sample.thread as usize];
+        let frame = |frame: u32| {
+            let frame = &tables.frames[frame as usize];
+            (frame.name.clone(), tables.modules[frame.module as usize].path.clone())
+        };
+        self.0.push(ShownSample {
+            time_us: sample.time / 1_000,
+            pid: thread.pid,
+            tid: thread.tid,
+            cpu: sample.cpu.unwrap_or(0),
+            period: sample.period,
+            event: tables.events[sample.event as usize].name.clone(),
+            stack: tables.stacks.frames(sample.stack).map(frame).collect(),
+        });
+        Ok(())
+    }
+}
+
+/// The samples of a file, and the result of reading it.
+fn read(path: &Path) -> (Vec<ShownSample>, SampleReading) {
+    let input = Input::open(path).unwrap();
+    let OpenedInput::Samples(recording) = open(&input).unwrap() else { panic!("{path:?} has samples") };
+    let mut shown = Shown::default();
+    let reading = recording.read(&mut shown).unwrap();
+    (shown.0, reading)
+}
+
+fn file(name: &str) -> Option<PathBuf> {
+    let dir = corpus()?.join("simpleperf");
+    let found = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    found.into_iter().find(|path| path.to_str().is_some_and(|path| path.ends_with(name)))
+}
+
+/// The samples of a text that simpleperf's report_sample.py has printed.
+fn printed(text: &str) -> (Vec<ShownSample>, BTreeMap<i32, String>) {
+    let (mut all, mut names) = (Vec::new(), BTreeMap::new());
+    for block in text.split("\n\n").filter(|block| !block.trim().is_empty()) {
+        let mut lines = block.trim_start_matches('\n').lines();
+        let (name, rest) = lines.next().unwrap().split_once('\t').unwrap();
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let (pid, tid) = words[0].split_once('/').unwrap();
+        let (seconds, micros) = words[2].trim_end_matches(':').split_once('.').unwrap();
+        let number = |text: &str| text.parse::<u64>().unwrap();
+        let frame = |line: &str| {
+            let (_, rest) = line.trim().split_once(' ').unwrap();
+            let open = rest.rfind(" (/").or_else(|| rest.rfind(" (")).unwrap();
+            (rest[..open].to_owned(), rest[open + 2..].trim_end_matches(')').to_owned())
+        };
+        all.push(ShownSample {
+            time_us: number(seconds) * 1_000_000 + number(micros),
+            pid: pid.parse().unwrap(),
+            tid: tid.parse().unwrap(),
+            cpu: words[1].trim_matches(['[', ']']).parse().unwrap(),
+            period: number(words[3]),
+            event: words[4].trim_end_matches(':').to_owned(),
+            stack: lines.map(frame).collect(),
+        });
+        names.insert(tid.parse().unwrap(), name.to_owned());
+    }
+    (all, names)
+}
+
+/// simpleperf writes an unknown function as `file[+address]`.
+fn as_simpleperf_writes(name: &str) -> String {
+    match name.rsplit_once("+0x") {
+        Some((file, address)) if address.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            format!("{file}[+{address}]")
+        }
+        _ => name.to_owned(),
+    }
+}
+
+#[test]
+fn every_sample_of_a_file_equals_simpleperfs_own_text() {
+    let Some(path) = file("perf_display_bitmaps.data") else { return };
+    let mut text = String::new();
+    let packed = fs::File::open(file("perf_display_bitmaps.perf-script.gz").unwrap()).unwrap();
+    flate2::read::GzDecoder::new(packed).read_to_string(&mut text).unwrap();
+    let (want, names) = printed(&text);
+    let (mut found, reading) = read(&path);
+    for sample in &mut found {
+        sample.stack.iter_mut().for_each(|frame| frame.0 = as_simpleperf_writes(&frame.0));
+    }
+    let mut want_sorted = want.clone();
+    want_sorted.sort();
+    found.sort();
+    assert_eq!(found.len(), want.len());
+    let key = |sample: &ShownSample| (sample.time_us, sample.tid, sample.cpu, sample.period);
+    let mut different = std::collections::BTreeSet::new();
+    for (found, want) in found.iter().zip(&want_sorted) {
+        assert_eq!((key(found), &found.event, found.pid), (key(want), &want.event, want.pid));
+        assert_eq!(found.stack.len(), want.stack.len(), "{found:#?}\n{want:#?}");
+        let frames = found.stack.iter().zip(&want.stack);
+        different.extend(frames.filter(|(found, want)| found != want));
+    }
+    assert!(different.is_empty(), "{different:#?}");
+    for thread in &reading.tables.threads {
+        assert_eq!(names.get(&thread.tid), Some(&thread.name));
+    }
+}
+
+/// What the crate `linux-perf-data` counts.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    by_thread: BTreeMap<(i32, i32), u64>,
+    by_event: BTreeMap<usize, u64>,
+    lost: u64,
+    throttled: u64,
+}
+
+fn counts_of_the_crate(bytes: &[u8]) -> Counts {
+    let is_pipe = bytes[8..16] == 16u64.to_le_bytes();
+    let reader = match is_pipe {
+        true => PerfFileReader::parse_pipe(io::Cursor::new(bytes)),
+        false => PerfFileReader::parse_file(io::Cursor::new(bytes)),
+    };
+    let PerfFileReader { mut perf_file, mut record_iter } = reader.unwrap();
+    let mut counts = Counts::default();
+    while let Ok(Some(record)) = record_iter.next_record(&mut perf_file) {
+        let PerfFileRecord::EventRecord { attr_index, record } = record else { continue };
+        counts.throttled += u64::from(record.record_type == RecordType::THROTTLE);
+        match record.parse().unwrap() {
+            EventRecord::Sample(sample) => {
+                let thread = (sample.pid.unwrap(), sample.tid.unwrap());
+                *counts.by_thread.entry(thread).or_default() += 1;
+                *counts.by_event.entry(attr_index).or_default() += 1;
+            }
+            EventRecord::Lost(lost) => counts.lost += lost.count,
+            _ => {}
+        }
+    }
+    counts
+}
+
+#[test]
+fn samples_threads_events_and_losses_equal_those_of_another_reader() {
+    let Some(corpus) = corpus() else { return };
+    let mut files = 0;
+    for entry in fs::read_dir(corpus.join("simpleperf")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|end| end != "data") {
+            continue;
+        }
+        let (samples, reading) = read(&path);
+        let mut want = counts_of_the_crate(&fs::read(&path).unwrap());
+        let mut found =
+            Counts { lost: reading.losses.lost, throttled: reading.losses.throttled, ..Counts::default() };
+        for thread in &reading.tables.threads {
+            *found.by_thread.entry((thread.pid, thread.tid)).or_default() += thread.samples;
+        }
+        for (index, event) in reading.tables.events.iter().enumerate().filter(|(_, event)| event.samples > 0)
+        {
+            found.by_event.insert(index, event.samples);
+        }
+        // The crate takes both event types of this file for the first one; perf script names eight samples
+        // cycles and two cpu-clock.
+        if path.to_str().is_some_and(|path| path.contains("two_event_types")) {
+            want.by_event = BTreeMap::from([(0, 8), (1, 2)]);
+        }
+        assert_eq!(found, want, "{path:?}");
+        assert_eq!(samples.len() as u64, want.by_event.values().sum::<u64>());
+        assert!(reading.report.damage.is_empty(), "{path:?}: {:?}", reading.report.damage);
+        files += 1;
+    }
+    assert!(files >= 11, "{files}");
+}
