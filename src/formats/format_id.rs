@@ -11,6 +11,8 @@ pub enum FormatId {
     Perfetto,
     /// Samples of Linux perf or of simpleperf.
     PerfData,
+    /// Samples as simpleperf's report-sample and Android Studio write them.
+    SimpleperfReport,
     /// A page of systrace with the text of ftrace in it.
     SystraceHtml,
     /// The text of ftrace or atrace.
@@ -27,6 +29,7 @@ impl FormatId {
             FormatId::MethodTrace => "method trace",
             FormatId::Perfetto => "Perfetto trace",
             FormatId::PerfData => "perf.data",
+            FormatId::SimpleperfReport => "simpleperf report",
             FormatId::SystraceHtml => "systrace HTML",
             FormatId::FtraceText => "ftrace text",
             FormatId::ChromeJson => "Chrome JSON",

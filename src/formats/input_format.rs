@@ -6,7 +6,9 @@
 use super::format_id::{FormatId, UnreadFile};
 use super::input::{DETECTION_BYTES, Input};
 use super::recording::{FormatError, OpenedInput};
-use super::{art_method, chrome_json, ftrace_text, perf_data, perfetto, trace_dat};
+use super::{
+    art_method, chrome_json, ftrace_text, perf_data, perfetto, simpleperf_report, trace_dat,
+};
 
 /// One format that is read: a row of [`FORMATS`].
 pub struct InputFormat {
@@ -25,6 +27,11 @@ pub static FORMATS: &[InputFormat] = &[
     InputFormat { id: FormatId::TraceDat, detect: trace_dat::detect, open: trace_dat::open },
     InputFormat { id: FormatId::MethodTrace, detect: art_method::detect, open: open_method_trace },
     InputFormat { id: FormatId::PerfData, detect: perf_data::detect, open: perf_data::open },
+    InputFormat {
+        id: FormatId::SimpleperfReport,
+        detect: simpleperf_report::detect,
+        open: simpleperf_report::open,
+    },
     InputFormat { id: FormatId::Perfetto, detect: perfetto::detect, open: perfetto::open },
     InputFormat { id: FormatId::ChromeJson, detect: chrome_json::detect, open: chrome_json::open },
     InputFormat { id: FormatId::SystraceHtml, detect: ftrace_text::detect_html, open: ftrace_text::open },
@@ -48,7 +55,6 @@ impl std::fmt::Debug for InputFormat {
 
 /// Kinds of files that no reader accepts, each with its first bytes.
 const UNREAD_FILES: &[(&[u8], UnreadFile)] = &[
-    (b"SIMPLEPERF", trace("a report of simpleperf", "open it with simpleperf's report_sample.py")),
     (
         b"JAVA PROFILE 1.",
         trace("a heap dump (hprof)", "open it with Android Studio's memory profiler or Eclipse MAT"),
@@ -162,6 +168,7 @@ mod tests {
             (b"SLOW\xf3\0\x20\0", "method trace"),
             (b"PERFILE2\x68\0", "perf.data"),
             (b"2ELIFREP\0\0", "perf.data"),
+            (b"SIMPLEPERF\x01\0", "simpleperf report"),
             (b"\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
             (b"\x0a\0\x0a\x04\x50\x01\x08\x02", "Perfetto trace"),
             (b"{\"traceEvents\":[]}", "Chrome JSON"),

@@ -28,6 +28,7 @@ pub mod perfetto;
 mod recording;
 mod report;
 pub mod samples;
+pub mod simpleperf_report;
 mod sink;
 pub mod trace_dat;
 mod track;

@@ -3,7 +3,7 @@
 
 use super::bytes::{Bytes, lossy};
 use crate::clock::Clock;
-use crate::formats::samples::{SampleEvent, SampleRate};
+use crate::formats::samples::{SCHED_SWITCH, SampleEvent, SampleRate};
 
 /// Bits of `sample_type`, in the order of the numbers; the order of the fields in a record is another one.
 pub(super) mod sample_type {
@@ -64,9 +64,6 @@ const SOFTWARE: [&str; 12] = [
     "bpf-output",
     "cgroup-switches",
 ];
-
-/// The event type with the samples that simpleperf's `--trace-offcpu` takes where a thread stops running.
-pub(super) const SCHED_SWITCH: &str = "sched:sched_switch";
 
 /// One event type of a file.
 #[derive(Debug, Clone, Default)]

@@ -12,7 +12,7 @@ use super::records::{Layouts, Record, RecordWalk, record_type};
 use super::resolver::{KERNEL_PATH, Resolver};
 use super::symbols::{FileSymbols, FileType};
 use crate::formats::Damage;
-use crate::formats::samples::{Sample, SampleReading, SampleSink, SampleTables, SampleThread};
+use crate::formats::samples::{Sample, SampleCollector, SampleReading, SampleSink, SampleTables};
 use crate::progress::{self, Pass};
 
 /// The part of a record's `misc` that says where the processor was, and its value for the kernel.
@@ -42,14 +42,14 @@ pub(super) fn read(file: &PerfFile<'_>, sink: &mut dyn SampleSink) -> io::Result
         is_big_endian,
         layouts: Layouts::new(&file.attributes, is_big_endian),
         resolver: Resolver::new(files, build_ids, is_big_endian, file.is_simpleperf()),
-        reading: SampleReading { tables, ..SampleReading::default() },
+        collector: SampleCollector::default(),
         threads: FxHashMap::default(),
         names: FxHashMap::default(),
-        waiting: Vec::new(),
         old_files: FxHashMap::default(),
         short: 0,
         without_frames: 0,
     };
+    reader.collector.reading.tables = tables;
     let _pass = Pass::begin("reading samples", file.records.len() as u64);
     let mut walk = RecordWalk::new(&file.records, is_big_endian);
     let mut told = 0;
@@ -67,13 +67,11 @@ struct Reader {
     is_big_endian: bool,
     layouts: Layouts,
     resolver: Resolver,
-    reading: SampleReading,
+    collector: SampleCollector,
     /// By process and thread: the index of the thread.
     threads: FxHashMap<(u32, u32), u32>,
     /// The latest names, also of threads without samples.
     names: FxHashMap<u32, String>,
-    /// By thread: the sample that was taken where the thread stopped running, until it runs again.
-    waiting: Vec<Option<Sample>>,
     /// Files of simpleperf's first versions, which wrote them as records.
     old_files: FxHashMap<u64, FileSymbols>,
     /// Samples that are shorter than their fields.
@@ -93,7 +91,7 @@ impl Reader {
             record_type::FORK => _ = self.fork(record.body),
             record_type::LOST => _ = self.lost(record.body, 1),
             record_type::LOST_SAMPLES => _ = self.lost(record.body, 0),
-            record_type::THROTTLE => self.reading.losses.throttled += 1,
+            record_type::THROTTLE => self.collector.reading.losses.throttled += 1,
             record_type::KSYMBOL => _ = self.kernel_symbol(record.body),
             record_type::KERNEL_SYMBOL => self.kallsyms(record.body),
             record_type::DSO => _ = self.old_file(record.body),
@@ -116,45 +114,19 @@ impl Reader {
         };
         self.without_frames += u64::from(raw.chain.is_empty() && layout.copies_stacks());
         let thread = self.thread(raw.pid, raw.tid);
-        let stack = self.resolver.stack(&mut self.reading.tables, record.misc, &raw);
+        let stack = self.resolver.stack(&mut self.collector.reading.tables, record.misc, &raw);
         let event = record.attribute as u32;
         let sample = Sample { time: raw.time, thread, event, stack, cpu: raw.cpu, period: raw.period };
-        self.runs_again(thread, raw.time, sink)?;
-        if self.reading.tables.events[record.attribute].is_off_cpu {
-            self.waiting[thread as usize] = Some(sample);
-            return Ok(());
-        }
-        self.push(sample, sink)
-    }
-
-    /// Pushes the sample of the time that the thread did not run.
-    fn runs_again(&mut self, thread: u32, time: u64, sink: &mut dyn SampleSink) -> io::Result<()> {
-        match self.waiting[thread as usize].take() {
-            Some(sample) => self.push(Sample { period: time.saturating_sub(sample.time), ..sample }, sink),
-            None => Ok(()),
-        }
-    }
-
-    fn push(&mut self, sample: Sample, sink: &mut dyn SampleSink) -> io::Result<()> {
-        let SampleReading { tables, report, .. } = &mut self.reading;
-        let event = &mut tables.events[sample.event as usize];
-        event.samples += 1;
-        event.period = event.period.saturating_add(sample.period);
-        tables.threads[sample.thread as usize].samples += 1;
-        report.cover(sample.time);
-        sink.sample(tables, &sample)
+        self.collector.take(sample, sink)
     }
 
     fn thread(&mut self, pid: u32, tid: u32) -> u32 {
         if let Some(thread) = self.threads.get(&(pid, tid)) {
             return *thread;
         }
-        let threads = &mut self.reading.tables.threads;
-        let index = threads.len() as u32;
         let name = self.names.get(&tid).cloned().unwrap_or_default();
-        threads.push(SampleThread { pid: pid as i32, tid: tid as i32, name, samples: 0 });
+        let index = self.collector.add_thread(pid as i32, tid as i32, name);
         self.threads.insert((pid, tid), index);
-        self.waiting.push(None);
         index
     }
 
@@ -164,7 +136,7 @@ impl Reader {
         }
         let thread = self.layouts.of[record.attribute].thread(record.body);
         match thread.and_then(|key| self.threads.get(&key)) {
-            Some(thread) => self.runs_again(*thread, record.time, sink),
+            Some(thread) => self.collector.runs_again(*thread, record.time, sink),
             None => Ok(()),
         }
     }
@@ -186,7 +158,7 @@ impl Reader {
         if start == end {
             return None;
         }
-        let module = self.resolver.module(&mut self.reading.tables, &path);
+        let module = self.resolver.module(&mut self.collector.reading.tables, &path);
         let is_jit_symbols = prot & JIT_SYMBOLS != 0;
         let map = Map { start, end, offset, module, is_jit_symbols };
         match record.misc & CPU_MODE == KERNEL_MODE {
@@ -201,7 +173,7 @@ impl Reader {
         let (pid, tid) = (bytes.u32()?, bytes.u32()?);
         let name = lossy(bytes.text());
         if let Some(thread) = self.threads.get(&(pid, tid)) {
-            self.reading.tables.threads[*thread as usize].name.clone_from(&name);
+            self.collector.reading.tables.threads[*thread as usize].name.clone_from(&name);
         }
         self.names.insert(tid, name);
         Some(())
@@ -221,7 +193,7 @@ impl Reader {
     fn lost(&mut self, body: &[u8], words: usize) -> Option<()> {
         let mut bytes = self.bytes(body);
         bytes.take(8 * words)?;
-        let losses = &mut self.reading.losses;
+        let losses = &mut self.collector.reading.losses;
         losses.lost = losses.lost.saturating_add(bytes.u64()?);
         Some(())
     }
@@ -237,7 +209,7 @@ impl Reader {
             return None;
         }
         let path = format!("[{name}]");
-        let module = self.resolver.module(&mut self.reading.tables, &path);
+        let module = self.resolver.module(&mut self.collector.reading.tables, &path);
         let mut file = FileSymbols::of(path, FileType::SymbolMap, 0);
         file.add(start, u64::from(len), name.as_bytes());
         self.resolver.add_file(file);
@@ -282,21 +254,15 @@ impl Reader {
     }
 
     fn finish(
-        mut self,
+        self,
         file: &PerfFile<'_>,
         broken_at: Option<usize>,
         sink: &mut dyn SampleSink,
     ) -> io::Result<SampleReading> {
-        for thread in 0..self.waiting.len() {
-            // How long the thread waited is not known: it did not run again.
-            if let Some(sample) = self.waiting[thread].take() {
-                self.push(Sample { period: 0, ..sample }, sink)?;
-            }
-        }
-        let report = &mut self.reading.report;
+        let mut reading = self.collector.finish(sink)?;
+        let report = &mut reading.report;
         report.damage.extend(file.damage.iter().cloned());
         report.notes.extend(file.notes.iter().cloned());
-        report.lost_anywhere = self.reading.losses.lost;
         let rest = broken_at.and_then(|at| file.records.get(at..)).unwrap_or(&[]);
         if rest.starts_with(PERF_MESSAGE) {
             report.notes.push("the messages that perf record printed stand behind the records".to_owned());
@@ -322,6 +288,6 @@ impl Reader {
                 self.without_frames
             ));
         }
-        Ok(self.reading)
+        Ok(reading)
     }
 }

@@ -3,11 +3,13 @@
 //!
 //! Stacks are interned: a sample names its stack by a number, and [`SampleTables`] has the frames behind it.
 
+mod collector;
 mod stacks;
 mod symbol_name;
 
 use std::io;
 
+pub(crate) use collector::SampleCollector;
 pub use stacks::{FrameIndex, FrameKey, NO_STACK, StackNode, StackTable};
 pub(crate) use symbol_name::readable;
 
@@ -61,6 +63,15 @@ impl SampleModule {
             Some(name) => name,
         }
     }
+}
+
+/// The event type whose samples simpleperf's `--trace-offcpu` takes where a thread stops running.
+pub(crate) const SCHED_SWITCH: &str = "sched:sched_switch";
+
+/// Whether the periods of an event type with this name are times, ns.
+pub(crate) fn measures_time(name: &str) -> bool {
+    let name = name.split(':').next().unwrap_or(name);
+    matches!(name, "cpu-clock" | "task-clock")
 }
 
 /// How often an event type takes a sample.
