@@ -36,6 +36,11 @@ impl FormatId {
         }
     }
 
+    /// Whether files of this format hold samples and nothing else.
+    pub fn holds_samples(self) -> bool {
+        matches!(self, FormatId::PerfData | FormatId::SimpleperfReport)
+    }
+
     /// Whether files of this format hold the text of ftrace, as systrace's pages do.
     pub fn is_text(self) -> bool {
         matches!(self, FormatId::SystraceHtml | FormatId::FtraceText)

@@ -37,6 +37,41 @@ pub enum ProfileError {
         /// The reason.
         source: art_method::Error,
     },
+    /// The samples have no event type of the requested name.
+    #[error("{name}: no event type is called {requested}; it has {known}")]
+    NoSuchEvent {
+        /// The path as given.
+        name: String,
+        /// The requested name.
+        requested: String,
+        /// The names of the event types.
+        known: String,
+    },
+    /// Samples were to be compared with calls.
+    #[error("--diff compares samples with samples and method traces with method traces")]
+    SamplesAgainstCalls,
+    /// The weights of two files of samples are of different kinds.
+    #[error(
+        "--diff needs one kind of weight, but the earlier file has {before}, and the later one {after}: see --event and --weight"
+    )]
+    OtherWeights {
+        /// The unit of the earlier file's weights.
+        before: String,
+        /// The unit of the later file's weights.
+        after: String,
+    },
+    /// A clock was requested for samples.
+    #[error("{name}: holds samples, which have a weight and no clocks: leave --clock out, or see --weight")]
+    SamplesHaveNoClocks {
+        /// The path as given.
+        name: String,
+    },
+    /// The time of a sample is not known.
+    #[error("{name}: does not say how often its samples were taken: leave --weight time out")]
+    NoSampleTimes {
+        /// The path as given.
+        name: String,
+    },
     /// The mapping file cannot be used.
     #[error("{name}: {source}")]
     Mapping {

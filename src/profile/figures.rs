@@ -2,8 +2,84 @@
 
 use crate::formats::art_method::{CPU, WALL};
 
-/// The clocks with their names, in the order of the fields in JSON and CSV.
-pub(super) const CLOCKS: [(usize, &str); 2] = [(WALL, "wall"), (CPU, "cpu")];
+/// The two figures that each row has with its callees and without them, by the indexes of
+/// [`Ticks`](crate::formats::art_method::Ticks): their names, and whether they are times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Columns {
+    /// For people; `None` for a figure that the profile does not have.
+    names: [Option<&'static str>; 2],
+    /// In JSON and CSV.
+    fields: [&'static str; 2],
+    is_time: [bool; 2],
+    /// Whether rows are of samples.
+    pub is_sampled: bool,
+}
+
+impl Columns {
+    /// Those of a method trace with these clocks.
+    pub(super) fn of_calls(has_cpu: bool, has_wall: bool) -> Columns {
+        let mut names = [None; 2];
+        names[CPU] = has_cpu.then_some("cpu");
+        names[WALL] = has_wall.then_some("wall");
+        let mut fields = ["cpu"; 2];
+        fields[WALL] = "wall";
+        Columns { names, fields, is_time: [true; 2], is_sampled: false }
+    }
+
+    /// Those of samples: their weight, which `name` names, and the time that threads did not run.
+    pub(super) fn of_samples(name: &'static str, is_time: bool, has_off_cpu: bool) -> Columns {
+        let mut columns = Columns::of_calls(has_off_cpu, true);
+        columns.names[WALL] = Some(name);
+        columns.names[CPU] = has_off_cpu.then_some("off-CPU");
+        columns.fields[WALL] = "weight";
+        columns.fields[CPU] = "off_cpu";
+        columns.is_time[WALL] = is_time;
+        Columns { is_sampled: true, ..columns }
+    }
+
+    /// Whether the profile has the figure.
+    pub(super) fn has(&self, clock: usize) -> bool {
+        self.names[clock].is_some()
+    }
+
+    /// The figures with their names, in the order of the fields in JSON and CSV.
+    pub(super) fn named(&self) -> impl Iterator<Item = (usize, &'static str)> + Clone + use<> {
+        let names = self.names;
+        [WALL, CPU].into_iter().filter_map(move |clock| Some((clock, names[clock]?)))
+    }
+
+    /// Those that both profiles have.
+    pub(super) fn common(&self, other: &Columns) -> Columns {
+        let names = [0, 1].map(|clock| self.names[clock].filter(|_| other.has(clock)));
+        Columns { names, ..*self }
+    }
+
+    /// The field of a figure in JSON and CSV: `wall_exclusive_ns`.
+    pub(super) fn field(&self, clock: usize, kind: &str) -> String {
+        let unit = if self.fields[clock] == "weight" { "" } else { "_ns" };
+        format!("{}_{kind}{unit}", self.fields[clock])
+    }
+
+    /// A figure for people.
+    pub(super) fn show(&self, clock: usize, value: u64) -> String {
+        if self.is_time[clock] { duration(value) } else { count(value) }
+    }
+
+    /// The width of a column with values up to `largest`.
+    pub(super) fn width(&self, clock: usize, largest: u64) -> usize {
+        if self.is_time[clock] { DURATION_WIDTH } else { count(largest).len() }
+    }
+
+    /// Whether the figure is a time.
+    pub(super) fn is_time(&self, clock: usize) -> bool {
+        self.is_time[clock]
+    }
+
+    /// What the number beside the figures counts.
+    pub(super) fn count_name(&self) -> &'static str {
+        if self.is_sampled { "samples" } else { "calls" }
+    }
+}
 
 /// The width of the widest time that [`duration`] prints.
 pub(super) const DURATION_WIDTH: usize = 7;

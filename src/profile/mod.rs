@@ -17,12 +17,16 @@ mod profile_run;
 mod request;
 mod rows;
 mod run;
+mod sample_profile;
 mod shown_name;
+mod source;
 mod text_style;
 
 pub use error::{DrawError, ProfileError};
 pub use profile_run::{ProfileOutput, ProfileReport};
-pub use request::{PrintForm, ProfileFiles, ProfileRequest, RecordFilter, RowRequest, TreeDirection};
+pub use request::{
+    PrintForm, ProfileFiles, ProfileRequest, RecordFilter, RowRequest, SampleWeight, TreeDirection,
+};
 pub use rows::{RowKind, SortKey};
 pub use run::run;
 pub use text_style::TextStyle;

@@ -8,13 +8,16 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use super::shown_name::ShownName;
+use super::source::ProfileSource;
 use crate::art::{MappedMethod, Mapping, MappingError};
-use crate::formats::art_method::{Method, MethodTrace};
+use crate::formats::art_method::{Method, TracedThread};
+use crate::text::file_name;
 
 /// The names of a trace's methods and threads.
 #[derive(Debug)]
 pub(super) struct TraceNames<'t, 'a> {
-    trace: &'t MethodTrace<'a>,
+    methods: &'t [Method<'a>],
+    threads: &'t [TracedThread<'a>],
     mapped: HashMap<u32, MappedMethod>,
     /// How many threads have each name.
     thread_names: HashMap<&'t str, u32>,
@@ -24,17 +27,23 @@ pub(super) struct TraceNames<'t, 'a> {
 
 impl<'t, 'a> TraceNames<'t, 'a> {
     /// Names as traced.
-    pub(super) fn new(trace: &'t MethodTrace<'a>) -> Self {
+    pub(super) fn new(trace: ProfileSource<'t, 'a>) -> Self {
         let mut thread_names = HashMap::new();
         for thread in trace.threads().iter().filter(|thread| !thread.name.is_empty()) {
             *thread_names.entry(thread.name.as_ref()).or_default() += 1;
         }
-        TraceNames { trace, mapped: HashMap::new(), thread_names, overloads: OnceLock::new() }
+        TraceNames {
+            methods: trace.methods(),
+            threads: trace.threads(),
+            mapped: HashMap::new(),
+            thread_names,
+            overloads: OnceLock::new(),
+        }
     }
 
     /// Names as the mapping file with the content `mapping` restores them. Methods that are not in the
     /// file keep their traced names.
-    pub(super) fn mapped(trace: &'t MethodTrace<'a>, mapping: &[u8]) -> Result<Self, MappingError> {
+    pub(super) fn mapped(trace: ProfileSource<'t, 'a>, mapping: &[u8]) -> Result<Self, MappingError> {
         let mapping = Mapping::parse(mapping)?;
         let mut names = TraceNames::new(trace);
         for (n, method) in trace.methods().iter().enumerate().filter(|(_, method)| method.declared) {
@@ -51,13 +60,14 @@ impl<'t, 'a> TraceNames<'t, 'a> {
     }
 
     fn method(&self, method: u32) -> Option<&'t Method<'a>> {
-        self.trace.methods().get(method as usize)
+        self.methods.get(method as usize)
     }
 
-    /// The class with its package, separated by dots; `(unknown)` for an undeclared method.
+    /// The class with its package, separated by dots; the library of a native function; `(unknown)` for an undeclared method.
     pub(super) fn class(&self, method: u32) -> Cow<'_, str> {
         match (self.mapped.get(&method), self.method(method)) {
             (Some(mapped), _) => Cow::Borrowed(&mapped.class),
+            (None, Some(method)) if is_native(method) => Cow::Borrowed(file_name(&method.file)),
             (None, Some(method)) if method.declared => method.class_name(),
             _ => Cow::Borrowed("(unknown)"),
         }
@@ -65,6 +75,10 @@ impl<'t, 'a> TraceNames<'t, 'a> {
 
     /// The package of the method's class; `(default)` if the class has none.
     pub(super) fn package(&self, method: u32) -> String {
+        if let Some(native) = self.method(method).filter(|found| is_native(found)) {
+            let is_kernel = native.file.starts_with("[kernel") || native.file.ends_with(".ko");
+            return if is_kernel { "(kernel)".to_owned() } else { "(native code)".to_owned() };
+        }
         match self.class(method).rsplit_once('.') {
             Some((package, _)) => package.to_owned(),
             None => "(default)".to_owned(),
@@ -105,7 +119,8 @@ impl<'t, 'a> TraceNames<'t, 'a> {
             Some(parameters) => parameters.clone(),
             None => String::new(),
         };
-        let name = ShownName::method(&self.class(method), self.own(method), &parameters, overload.is_some());
+        let class = if is_native(traced) { Cow::Borrowed("") } else { self.class(method) };
+        let name = ShownName::method(&class, self.own(method), &parameters, overload.is_some());
         match self.inlined(method) {
             [] => name,
             inlined => name.with_note(&format!(" [inlines {}]", inlined.join(", "))),
@@ -124,8 +139,7 @@ impl<'t, 'a> TraceNames<'t, 'a> {
     /// The parameters of each method whose class has another method of its name. Where the parameters alone
     /// do not distinguish the methods, the return types are added; the descriptors stand where those do not.
     fn overloads(&self) -> HashMap<u32, String> {
-        let declared =
-            (0..self.trace.methods().len() as u32).filter(|m| self.trace.methods()[*m as usize].declared);
+        let declared = (0..self.methods.len() as u32).filter(|m| self.methods[*m as usize].declared);
         // Few methods share a name: a hash of the name alone finds those that may have overloads.
         let hasher = RandomState::new();
         let hash = |method: u32| hasher.hash_one((self.own(method), self.class(method).len()));
@@ -136,7 +150,7 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         for (_, method) in shared.flatten().copied() {
             by_name.entry((self.class(method), self.own(method))).or_default().push(method);
         }
-        let signature = |method: &u32| &*self.trace.methods()[*method as usize].signature;
+        let signature = |method: &u32| &*self.methods[*method as usize].signature;
         let mut overloads = HashMap::new();
         for methods in by_name.into_values().filter(|methods| methods.len() > 1) {
             let forms: [fn(&str) -> String; 3] =
@@ -164,12 +178,17 @@ impl<'t, 'a> TraceNames<'t, 'a> {
 
     /// The thread's label. A thread whose name other threads share has its id in the label.
     pub(super) fn thread(&self, thread: u32) -> String {
-        let threads = self.trace.threads();
+        let threads = self.threads;
         let Some(this) = threads.get(thread as usize) else { return format!("thread #{thread}") };
         let label = this.label();
         let twins = self.thread_names.get(this.name.as_ref()).is_some_and(|n| *n > 1);
         if twins { format!("{label} ({})", this.id) } else { label.into_owned() }
     }
+}
+
+/// Whether a method is a function of a library, which samples have: it has no class.
+fn is_native(method: &Method<'_>) -> bool {
+    method.declared && method.class.is_empty() && !method.file.is_empty()
 }
 
 /// The parameters of a signature as Java types; the descriptor as it is where that is requested, or where it

@@ -8,12 +8,15 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::count::sample_tree::{OFF_CPU, WEIGHT};
 use super::count::selection::ProfileSelection;
-use super::count::tree::{CallTree, TreeOptions};
+use super::count::tree::CallTree;
 use super::error::ProfileError;
 use super::names::TraceNames;
 use super::request::{PrintForm, ProfileRequest, RecordFilter};
-use super::rows::{ProfileRows, SortKey, clocks, main_clock};
+use super::rows::{ProfileRows, SortKey};
+use super::sample_profile::SampleProfile;
+use super::source::ProfileSource;
 use crate::formats::art_method::{CPU, CallAnomalies, MethodTrace, TracedThread, WALL};
 use crate::formats::input::Input;
 use crate::formats::{ReadReport, files_of};
@@ -26,7 +29,7 @@ const TABLE_ROWS: usize = 40;
 pub(super) struct ProfileRun<'t, 'a> {
     pub request: &'t ProfileRequest,
     pub input: &'t Input,
-    pub trace: &'t MethodTrace<'a>,
+    pub trace: ProfileSource<'t, 'a>,
     pub names: TraceNames<'t, 'a>,
     pub selection: ProfileSelection,
     /// The clock to sort, draw and cut by: an index into [`crate::formats::art_method::Ticks`].
@@ -38,20 +41,30 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
     pub(super) fn new(
         request: &'t ProfileRequest,
         input: &'t Input,
-        trace: &'t MethodTrace<'a>,
+        trace: ProfileSource<'t, 'a>,
         mapping: Option<&Input>,
         output: &mut ProfileOutput<'_>,
     ) -> Result<Self, ProfileError> {
-        let clock = request.clock.unwrap_or_else(|| main_clock(trace));
+        let clock = request.clock.unwrap_or_else(|| trace.main_clock());
         let name = || input.name.clone();
-        if !trace.header().has_times() && request.filter.window_ns.is_some() {
-            return Err(ProfileError::NoTimes { name: name(), purpose: "a window of time" });
-        }
-        if !trace.header().has_times() && request.clock.is_some() {
-            return Err(ProfileError::NoTimes { name: name(), purpose: "--clock" });
-        }
-        if trace.header().has_times() && !clocks(trace)[clock] {
-            return Err(ProfileError::NoSuchClock { name: name(), recorded: trace.header().clock.name() });
+        match trace {
+            ProfileSource::Calls(trace) => {
+                let has_times = trace.header().has_times();
+                if !has_times && request.filter.window_ns.is_some() {
+                    return Err(ProfileError::NoTimes { name: name(), purpose: "a window of time" });
+                }
+                if !has_times && request.clock.is_some() {
+                    return Err(ProfileError::NoTimes { name: name(), purpose: "--clock" });
+                }
+                if has_times && !ProfileSource::Calls(trace).columns().has(clock) {
+                    let recorded = trace.header().clock.name();
+                    return Err(ProfileError::NoSuchClock { name: name(), recorded });
+                }
+            }
+            ProfileSource::Samples(_) if request.clock.is_some() => {
+                return Err(ProfileError::SamplesHaveNoClocks { name: name() });
+            }
+            ProfileSource::Samples(_) => {}
         }
         let names = match mapping {
             Some(mapping) => TraceNames::mapped(trace, mapping)
@@ -68,7 +81,7 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
             (output.message)(&input.name, &format!("no thread is called {unmatched}"));
         }
         if let Some(window) = &selection.window {
-            let end = end_ns(trace);
+            let end = trace.end_ns();
             if window.start >= end {
                 let (from, end) = (window.start as f64 / 1e9, end as f64 / 1e9);
                 let said = format!("nothing lies behind --from {from} s: the trace ends at {end} s");
@@ -86,18 +99,18 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
     /// The figure to sort by: without times, calls in place of exclusive times.
     pub(super) fn sort(&self) -> SortKey {
         match self.request.rows.sort {
-            SortKey::Exclusive if !self.trace.header().has_times() => SortKey::Calls,
+            SortKey::Exclusive if !self.trace.has_figures() => SortKey::Calls,
             sort => sort,
         }
     }
 
     /// The unit of times, ns; `None` in a trace without times, where they are numbers of calls.
     pub(super) fn tick_ns(&self) -> Option<u64> {
-        self.trace.header().has_times().then_some(self.trace.header().tick_ns)
+        self.trace.has_times().then_some(self.trace.tick_ns())
     }
 
     pub(super) fn tree(&self) -> CallTree {
-        CallTree::of(self.trace, &self.selection, TreeOptions::default())
+        self.trace.tree(&self.selection)
     }
 
     /// The number of rows to print of `all`.
@@ -115,11 +128,12 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
     }
 
     /// The unit of the trace's ticks.
-    pub(super) fn tick_unit(&self) -> &'static str {
-        match self.tick_ns() {
-            None => "calls",
-            Some(1) => "ns",
-            Some(_) => "µs",
+    pub(super) fn tick_unit(&self) -> String {
+        match (self.trace, self.tick_ns()) {
+            (ProfileSource::Samples(samples), _) => samples.unit(),
+            (_, None) => "calls".to_owned(),
+            (_, Some(1)) => "ns".to_owned(),
+            (_, Some(_)) => "µs".to_owned(),
         }
     }
 
@@ -129,60 +143,84 @@ impl<'t, 'a> ProfileRun<'t, 'a> {
         rows: &ProfileRows,
         shown: Option<Vec<Box<RawValue>>>,
     ) -> ProfileSummary<'r> {
-        let header = self.trace.header();
         let report = self.trace.report();
-        let total = |clock: usize| rows.clocks[clock].then_some(rows.total[clock]);
+        let total = |clock: usize| rows.columns.has(clock).then_some(rows.total[clock]);
+        let calls = match self.trace {
+            ProfileSource::Calls(trace) => Some(trace),
+            ProfileSource::Samples(_) => None,
+        };
+        let samples = match self.trace {
+            ProfileSource::Calls(_) => None,
+            ProfileSource::Samples(samples) => Some(samples),
+        };
+        let header = calls.map(|trace| trace.header());
         ProfileSummary {
-            clock: header.clock.name(),
-            counts: json!(self.trace.counts()),
-            cpu_total_ns: total(CPU),
+            clock: header.map(|header| header.clock.name()),
+            counts: calls.map(|trace| json!(trace.counts())),
+            cpu_total_ns: calls.and_then(|_| total(CPU)),
             damage: json!(report.damage),
+            event: samples.map(SampleProfile::event_name),
             file: &self.input.name,
             format: self.trace.format(),
             notes: &report.notes,
-            pid: header.pid,
-            problems: json!(rows.anomalies),
+            off_cpu_total_ns: samples.and_then(|_| total(OFF_CPU)),
+            pid: self.trace.pid(),
+            problems: calls.map(|_| json!(rows.anomalies)),
             rows: shown,
-            streaming: header.streaming,
-            version: header.version,
-            vm: header.vm.as_deref(),
-            wall_total_ns: total(WALL),
+            samples: samples.map(|samples| samples.samples),
+            streaming: header.map(|header| header.streaming),
+            version: header.map(|header| header.version),
+            vm: header.map(|header| header.vm.as_deref()),
+            wall_total_ns: calls.and_then(|_| total(WALL)),
+            weight_total: samples.map(|_| rows.total[WEIGHT]),
+            weight_unit: samples.map(SampleProfile::unit),
         }
     }
 }
 
 /// What `--json` says about a trace and its profile. The fields are in the order of their names, as in a
-/// [`Value`].
+/// [`Value`]. Method traces have some of them, samples others.
 #[derive(Serialize)]
 pub(super) struct ProfileSummary<'a> {
-    clock: &'static str,
-    counts: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counts: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_total_ns: Option<u64>,
     damage: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<String>,
     file: &'a str,
     format: String,
     notes: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    off_cpu_total_ns: Option<u64>,
     pid: Option<i32>,
-    problems: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problems: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Vec<Box<RawValue>>>,
-    streaming: bool,
-    version: u16,
-    vm: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    streaming: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vm: Option<Option<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     wall_total_ns: Option<u64>,
-}
-
-/// The time of the trace's last record, ns since the trace's start.
-pub(super) fn end_ns(trace: &MethodTrace<'_>) -> u64 {
-    trace.records().filter_map(|record| record.wall.or(record.cpu)).max().unwrap_or(0)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight_total: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight_unit: Option<String>,
 }
 
 fn selection(
     filter: &RecordFilter,
     input: &Input,
-    trace: &MethodTrace<'_>,
+    trace: ProfileSource<'_, '_>,
 ) -> Result<ProfileSelection, ProfileError> {
     let mut selection = ProfileSelection { threads: None, window: filter.window_ns.clone() };
     if !filter.threads.is_empty() {
@@ -208,10 +246,10 @@ const MAIN: &str = "main";
 
 /// For each thread of the trace whether `wanted` names it: a part of its name, its id in the trace, or `main`
 /// for the main thread.
-fn matching_threads(trace: &MethodTrace<'_>, wanted: &str) -> Vec<bool> {
+fn matching_threads(trace: ProfileSource<'_, '_>, wanted: &str) -> Vec<bool> {
     let threads = trace.threads();
     if wanted == MAIN {
-        let main = main_thread(threads, trace.header().pid);
+        let main = main_thread(threads, trace.pid());
         return (0..threads.len()).map(|thread| Some(thread) == main).collect();
     }
     let matches =
@@ -280,7 +318,7 @@ impl ProfileOutput<'_> {
     }
 
     /// Reports the damage, the irregularities and the notes from reading a file.
-    fn report_reading(&mut self, input: &Input, report: &ReadReport) -> ProfileReport {
+    pub(super) fn report_reading(&mut self, input: &Input, report: &ReadReport) -> ProfileReport {
         for damage in input.damage.iter().chain(&report.damage) {
             (self.message)(&input.name, &format!("damaged at offset {}: {}", damage.offset, damage.what));
         }

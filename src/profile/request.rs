@@ -22,6 +22,11 @@ pub struct ProfileRequest {
     /// [`WALL`](crate::formats::art_method::WALL). `None` selects wall time where the trace has it, and
     /// thread-CPU time for flame graphs and call graphs.
     pub clock: Option<usize>,
+    /// The event type whose samples are weighed, by its name. `None` selects the first that has samples of
+    /// threads that run.
+    pub event: Option<String>,
+    /// What a sample weighs. `None` selects its period.
+    pub weight: Option<SampleWeight>,
     /// The records that count.
     pub filter: RecordFilter,
     /// The rows.
@@ -67,6 +72,19 @@ pub struct RowRequest {
     pub relations: bool,
 }
 
+/// What a sample weighs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SampleWeight {
+    /// Its period: ns of `cpu-clock` and `task-clock`, else the number of events since the sample before.
+    #[default]
+    Period,
+    /// 1.
+    Count,
+    /// The time between two samples, ns: the period of an event type that measures time, else what the
+    /// requested frequency makes.
+    Time,
+}
+
 /// The direction of a printed call tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeDirection {
@@ -109,6 +127,8 @@ pub struct ProfileFiles {
     pub speedscope: Option<PathBuf>,
     /// A file for profiler.firefox.com.
     pub firefox: Option<PathBuf>,
+    /// A file for pprof, packed with gzip.
+    pub pprof: Option<PathBuf>,
 }
 
 impl ProfileFiles {
@@ -119,9 +139,19 @@ impl ProfileFiles {
 
     /// The paths of the requested files.
     pub(super) fn paths(&self) -> Vec<&Path> {
-        let ProfileFiles { folded, flamegraph, app: _, merge_threads: _, dot, png, svg, speedscope, firefox } =
-            self;
-        [folded, flamegraph, dot, png, svg, speedscope, firefox]
+        let ProfileFiles {
+            folded,
+            flamegraph,
+            app: _,
+            merge_threads: _,
+            dot,
+            png,
+            svg,
+            speedscope,
+            firefox,
+            pprof,
+        } = self;
+        [folded, flamegraph, dot, png, svg, speedscope, firefox, pprof]
             .into_iter()
             .flatten()
             .map(PathBuf::as_path)

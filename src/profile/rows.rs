@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use super::count::flat::{FlatProfile, MethodStat, ThreadStat};
 use super::count::selection::ProfileSelection;
 use super::count::time_pair::{add, since};
-use super::figures::CLOCKS;
+use super::figures::Columns;
 use super::names::TraceNames;
 use super::shown_name::ShownName;
-use crate::formats::art_method::{CPU, CallAnomalies, MethodTrace, Ticks, WALL};
+use super::source::ProfileSource;
+use crate::formats::art_method::{CallAnomalies, Ticks};
 
 /// The kinds of rows that a profile can have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -65,38 +66,22 @@ pub(super) struct ProfileRows {
     pub rows: Vec<ProfileRow>,
     /// The sum over all selected threads of the time from first record to last, ns.
     pub total: Ticks,
-    /// Whether the trace has each clock.
-    pub clocks: [bool; 2],
+    pub columns: Columns,
     pub anomalies: CallAnomalies,
     groups: Vec<String>,
-}
-
-/// Whether the trace has each of [`CPU`] and [`WALL`].
-pub(super) fn clocks(trace: &MethodTrace<'_>) -> [bool; 2] {
-    let mut clocks = [false; 2];
-    clocks[CPU] = trace.header().clock.has_cpu();
-    clocks[WALL] = trace.header().clock.has_wall();
-    clocks
-}
-
-/// The clock to sort and draw by if none is requested: wall time where the trace has it. A trace without
-/// times counts calls in the place of wall time.
-pub(super) fn main_clock(trace: &MethodTrace<'_>) -> usize {
-    let clock = trace.header().clock;
-    if clock.has_cpu() && !clock.has_wall() { CPU } else { WALL }
 }
 
 impl ProfileRows {
     /// Profiles the selected records.
     pub(super) fn of(
-        trace: &MethodTrace<'_>,
+        trace: ProfileSource<'_, '_>,
         names: &TraceNames<'_, '_>,
         selection: &ProfileSelection,
         by: RowKind,
         (sort, clock): (SortKey, usize),
     ) -> ProfileRows {
         let (flat, groups) = match by {
-            RowKind::Method | RowKind::Thread => (FlatProfile::of(trace, selection), Vec::new()),
+            RowKind::Method | RowKind::Thread => (trace.flat(selection, None), Vec::new()),
             RowKind::Class => grouped(trace, selection, |method| names.class(method)),
             RowKind::Package => grouped(trace, selection, |method| names.package(method).into()),
         };
@@ -106,7 +91,7 @@ impl ProfileRows {
             RowKind::Thread => flat.threads.iter().map(thread_row).collect(),
             _ => flat.methods,
         };
-        let tick_ns = trace.header().tick_ns;
+        let tick_ns = trace.tick_ns();
         let mut rows: Vec<ProfileRow> = stats
             .into_iter()
             .enumerate()
@@ -115,13 +100,7 @@ impl ProfileRows {
             .collect();
         rows.sort_by_key(|row| std::cmp::Reverse(figure(&row.stat, sort, clock)));
         let total = total.map(|ticks| ticks.saturating_mul(tick_ns));
-        ProfileRows { by, rows, total, clocks: clocks(trace), anomalies: flat.anomalies, groups }
-    }
-
-    /// The clocks of the rows with their names, in the order of the fields in JSON and CSV.
-    pub(super) fn named_clocks(&self) -> impl Iterator<Item = (usize, &'static str)> + Clone {
-        let has = self.clocks;
-        CLOCKS.into_iter().filter(move |(clock, _)| has[*clock])
+        ProfileRows { by, rows, total, columns: trace.columns(), anomalies: flat.anomalies, groups }
     }
 
     /// The name of a row for people. Methods have their parameters as Java types, or their JVM descriptors.
@@ -167,7 +146,7 @@ fn thread_row(thread: &ThreadStat) -> MethodStat {
 }
 
 fn grouped<'n>(
-    trace: &MethodTrace<'_>,
+    trace: ProfileSource<'_, '_>,
     selection: &ProfileSelection,
     name: impl Fn(u32) -> Cow<'n, str>,
 ) -> (FlatProfile, Vec<String>) {
@@ -183,5 +162,5 @@ fn grouped<'n>(
         }
         groups.push(number);
     }
-    (FlatProfile::of_groups(trace, selection, &groups, labels.len()), labels)
+    (trace.flat(selection, Some((&groups, labels.len()))), labels)
 }

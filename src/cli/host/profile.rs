@@ -13,8 +13,8 @@ use super::progress_bar::ProgressBar;
 use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
 use crate::profile::{
-    self, PrintForm, ProfileFiles, ProfileOutput, ProfileRequest, RecordFilter, RowKind, RowRequest, SortKey,
-    TextStyle, TreeDirection,
+    self, PrintForm, ProfileFiles, ProfileOutput, ProfileRequest, RecordFilter, RowKind, RowRequest,
+    SampleWeight, SortKey, TextStyle, TreeDirection,
 };
 
 /// Profile method traces: show where the time goes, by method, class, package or thread
@@ -52,6 +52,12 @@ pub struct ProfileArgs {
     /// CPU time for flame graphs and call graphs]
     #[arg(long, value_enum, value_name = "CLOCK", help_heading = "Rows")]
     pub(super) clock: Option<ClockArg>,
+    /// Of samples: weigh those of this event type [default: the first with samples of threads that run]
+    #[arg(long, value_name = "NAME", help_heading = "Samples")]
+    pub(super) event: Option<String>,
+    /// Of samples: what each one weighs [default: period]
+    #[arg(long, value_enum, value_name = "KIND", help_heading = "Samples")]
+    pub(super) weight: Option<WeightArg>,
     /// Show this many rows; 0 shows all [default: 40 in a table, all in JSON and CSV]
     #[arg(long, value_name = "N", help_heading = "Rows")]
     pub(super) top: Option<usize>,
@@ -136,6 +142,29 @@ pub struct ProfileArgs {
     /// Write a file for profiler.firefox.com, calls in time order
     #[arg(long, value_name = "FILE", help_heading = "Outputs")]
     pub(super) firefox: Option<PathBuf>,
+    /// Write a file for pprof (`go tool pprof`, Pyroscope), packed with gzip
+    #[arg(long, value_name = "FILE", help_heading = "Outputs")]
+    pub(super) pprof: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum WeightArg {
+    /// The event type's own measure: ns of cpu-clock and task-clock, else a number of events
+    Period,
+    /// 1
+    Count,
+    /// The time between two samples
+    Time,
+}
+
+impl From<WeightArg> for SampleWeight {
+    fn from(arg: WeightArg) -> SampleWeight {
+        match arg {
+            WeightArg::Period => SampleWeight::Period,
+            WeightArg::Count => SampleWeight::Count,
+            WeightArg::Time => SampleWeight::Time,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -197,6 +226,8 @@ impl ProfileArgs {
             mapping: self.mapping,
             unpack_limit: self.memory.limit(),
             clock: self.clock.map(ClockArg::index),
+            event: self.event,
+            weight: self.weight.map(SampleWeight::from),
             filter: RecordFilter { threads: self.thread, window_ns },
             rows: RowRequest {
                 kind: self.by.map(RowKind::from).unwrap_or_default(),
@@ -228,6 +259,7 @@ impl ProfileArgs {
                 svg: self.svg,
                 speedscope: self.speedscope,
                 firefox: self.firefox,
+                pprof: self.pprof,
             },
         }
     }

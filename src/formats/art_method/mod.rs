@@ -201,6 +201,9 @@ impl Method<'_> {
         if !self.declared {
             return format!("(unknown 0x{:x})", self.id);
         }
+        if self.class.is_empty() {
+            return self.name.to_string();
+        }
         format!("{}.{}", self.class_name(), self.name)
     }
 

@@ -5,6 +5,7 @@ pub mod call_events;
 mod call_stacks;
 pub mod flat;
 pub mod graph;
+pub(in crate::profile) mod sample_tree;
 pub mod selection;
 pub(crate) mod thread_methods;
 pub(super) mod time_pair;

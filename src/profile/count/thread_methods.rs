@@ -8,7 +8,7 @@ use super::selection::{ProfileSelection, stream};
 use super::time_pair::add;
 use crate::formats::art_method::{CPU, MethodTrace, Ticks, WALL};
 use crate::profile::names::TraceNames;
-use crate::profile::rows::clocks;
+use crate::profile::source::ProfileSource;
 use crate::progress::Pass;
 
 /// A method on a thread; times in ns, `None` in a clock that the trace does not have.
@@ -49,11 +49,12 @@ pub fn for_each<E>(
     trace: &MethodTrace<'_>,
     mut visit: impl FnMut(&ThreadMethod<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let names = TraceNames::new(trace);
-    let (has, tick_ns) = (clocks(trace), trace.header().tick_ns);
+    let names = TraceNames::new(ProfileSource::Calls(trace));
+    let (has, tick_ns) = (ProfileSource::Calls(trace).columns(), trace.header().tick_ns);
     for method in methods_of(trace) {
         let Some(traced) = trace.methods().get(method.method as usize) else { continue };
-        let of_clock = |clock: usize, ticks: Ticks| has[clock].then(|| ticks[clock].saturating_mul(tick_ns));
+        let of_clock =
+            |clock: usize, ticks: Ticks| has.has(clock).then(|| ticks[clock].saturating_mul(tick_ns));
         let MethodStat { calls, recursive, exclusive, inclusive } = method.stat;
         visit(&ThreadMethod {
             thread: method.thread,

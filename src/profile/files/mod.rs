@@ -3,5 +3,6 @@
 mod flame_graph;
 mod folded;
 mod graph_picture;
+mod pprof;
 mod viewers;
 pub(super) mod write_files;

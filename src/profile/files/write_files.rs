@@ -5,10 +5,10 @@ use std::io::Write;
 use super::flame_graph::FlameGraph;
 use super::folded::{self, FoldedStacks, MAX_DRAWN_BYTES};
 use super::graph_picture::GraphPicture;
+use super::pprof;
 use super::viewers::{write_firefox, write_speedscope};
 use crate::formats::art_method::{CPU, CallAnomalies, WALL};
 use crate::formats::input::Input;
-use crate::profile::count::call_events::call_events;
 use crate::profile::count::graph::CallGraph;
 use crate::profile::count::tree::{CallTree, ROOT};
 use crate::profile::dmtracedump::dot;
@@ -31,6 +31,11 @@ pub(in crate::profile) fn write(
     }
     if files.dot.is_some() || files.png.is_some() || files.svg.is_some() {
         anomalies = write_graphs(profile, output)?;
+    }
+    if let Some(path) = &files.pprof {
+        let tree = profile.tree();
+        output.write_file(&[profile.input], path, |out| pprof::write(profile, &tree, out))?;
+        anomalies = tree.anomalies;
     }
     if files.speedscope.is_some() || files.firefox.is_some() {
         anomalies = write_viewer_files(profile, output)?;
@@ -79,7 +84,8 @@ fn write_stacks(
         let mut stacks = FoldedStacks::default();
         let mut opens_at = None;
         for (side, (run, tree)) in profiles.iter().enumerate() {
-            let has_groups = !compared && clock == WALL && run.tick_ns().is_some();
+            let has_groups =
+                !compared && clock == WALL && run.tick_ns().is_some() && !run.trace.columns().is_sampled;
             let groups = if has_groups { ThreadGroups::of(run, tree) } else { None };
             let first_names = |thread: u32| {
                 let group = groups.as_ref().map(|groups| groups.name(thread).to_owned());
@@ -90,7 +96,7 @@ fn write_stacks(
         }
         let graph = FlameGraph {
             title: &picture_title(profiles, clock),
-            unit: profile.tick_unit(),
+            unit: &profile.tick_unit(),
             app: &files.app,
             opens_at: opens_at.as_deref(),
             compared,
@@ -111,7 +117,7 @@ fn thread_names(run: &ProfileRun<'_, '_>, thread: u32) -> Vec<String> {
 /// because most threads wait for most of the wall time.
 fn picture_clock(profiles: &[(&ProfileRun<'_, '_>, &CallTree)]) -> usize {
     let spends_cpu = |(run, tree): &(&ProfileRun<'_, '_>, &CallTree)| {
-        run.trace.header().clock.has_cpu() && tree.nodes.iter().any(|node| node.own[CPU] > 0)
+        run.trace.has_cpu_time() && tree.nodes.iter().any(|node| node.own[CPU] > 0)
     };
     match profiles.last() {
         Some((run, _)) if run.request.clock.is_some() => run.clock,
@@ -132,10 +138,12 @@ fn picture_title(profiles: &[(&ProfileRun<'_, '_>, &CallTree)], clock: usize) ->
         }
     });
     let has_times = profiles.iter().all(|(run, _)| run.tick_ns().is_some());
+    let is_sampled = profiles.iter().any(|(run, _)| run.trace.columns().is_sampled);
     let clock = match clock {
-        _ if !has_times => "number of calls",
-        WALL => "wall time",
-        _ => "CPU time",
+        _ if is_sampled => profiles.last().map_or(String::new(), |(run, _)| run.tick_unit()),
+        _ if !has_times => "number of calls".to_owned(),
+        WALL => "wall time".to_owned(),
+        _ => "CPU time".to_owned(),
     };
     let files: Vec<_> = profiles.iter().rev().map(|(run, _)| file_name(&run.input.name)).collect();
     format!("{} · {threads} · {clock}", files.join(" against "))
@@ -152,7 +160,7 @@ struct ThreadGroups {
 impl ThreadGroups {
     /// `None` where all threads would be in one group.
     fn of(run: &ProfileRun<'_, '_>, tree: &CallTree) -> Option<ThreadGroups> {
-        let waiting = waiting_threads(tree, &run.names, run.trace.header().clock.has_cpu());
+        let waiting = waiting_threads(tree, &run.names, run.trace.has_cpu_time());
         let recorded = |waits: bool| {
             let with_time = waiting.iter().zip(&tree.nodes).filter(|(_, root)| root.recorded[WALL] > 0);
             with_time.filter(|(waiting, _)| **waiting == waits).count()
@@ -221,7 +229,7 @@ fn write_viewer_files(
 ) -> Result<CallAnomalies, ProfileError> {
     let files = &profile.request.files;
     let (trace, names, title) = (profile.trace, &profile.names, profile.input.name.as_str());
-    let (threads, anomalies) = call_events(trace, &profile.selection, profile.clock);
+    let (threads, anomalies) = trace.call_events(&profile.selection, profile.clock);
     if let Some(path) = &files.speedscope {
         let tick_ns = profile.tick_ns();
         let methods = trace.methods().len();
@@ -231,7 +239,7 @@ fn write_viewer_files(
     }
     if let Some(path) = &files.firefox {
         let tick_ns = profile.tick_ns().ok_or_else(|| profile.no_times("--firefox"))?;
-        let pid = trace.header().pid.unwrap_or(0);
+        let pid = trace.pid().unwrap_or(0);
         output.write_file(&[profile.input], path, |out| {
             write_firefox(&threads, names, title, pid, tick_ns, out)
         })?;
@@ -276,6 +284,7 @@ mod tests {
     use crate::formats::art_method::MethodTrace;
     use crate::profile::count::selection::ProfileSelection;
     use crate::profile::count::tree::TreeOptions;
+    use crate::profile::source::ProfileSource;
 
     /// A trace with wall time alone: thread 1 computes for 50 ms of 1 s, thread 2 for 5 ms.
     #[test]
@@ -297,6 +306,9 @@ mod tests {
         }
         let trace = MethodTrace::parse(&bytes).unwrap();
         let tree = CallTree::of(&trace, &ProfileSelection::default(), TreeOptions::default());
-        assert_eq!(waiting_threads(&tree, &TraceNames::new(&trace), false), [false, true]);
+        assert_eq!(
+            waiting_threads(&tree, &TraceNames::new(ProfileSource::Calls(&trace)), false),
+            [false, true]
+        );
     }
 }

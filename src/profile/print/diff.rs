@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::row_data::members;
 use crate::profile::count::flat::MethodStat;
-use crate::profile::figures::CLOCKS;
+use crate::profile::figures::Columns;
 use crate::profile::names::TraceNames;
 use crate::profile::rows::{ProfileRow, ProfileRows, SortKey, figure};
 use crate::text::csv_field;
@@ -85,11 +85,11 @@ pub(in crate::profile) fn diff(
 }
 
 /// Changes as a JSON array; times in ns, of the clocks that both profiles have.
-pub(in crate::profile) fn to_json(rows: &[DiffRow], has: [bool; 2]) -> Value {
+pub(in crate::profile) fn to_json(rows: &[DiffRow], columns: Columns) -> Value {
     let one = |row: &DiffRow| {
         json!({
             "name": row.name, "change": row.change.name(), "delta": row.delta as i64,
-            "before": members(&row.before, has), "after": members(&row.after, has),
+            "before": members(&row.before, columns), "after": members(&row.after, columns),
         })
     };
     rows.iter().map(one).collect()
@@ -98,21 +98,23 @@ pub(in crate::profile) fn to_json(rows: &[DiffRow], has: [bool; 2]) -> Value {
 /// Writes changes as CSV with a header line; times in ns, of the clocks that both profiles have.
 pub(in crate::profile) fn write_csv(
     rows: &[DiffRow],
-    has: [bool; 2],
+    columns: Columns,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let clocks = || CLOCKS.into_iter().filter(|(clock, _)| has[*clock]);
-    write!(out, "name,change,delta,before_calls,after_calls")?;
-    for (_, name) in clocks() {
-        write!(out, ",before_{name}_exclusive_ns,after_{name}_exclusive_ns")?;
-        write!(out, ",before_{name}_inclusive_ns,after_{name}_inclusive_ns")?;
+    let counts = columns.count_name();
+    write!(out, "name,change,delta,before_{counts},after_{counts}")?;
+    for (clock, _) in columns.named() {
+        for kind in ["exclusive", "inclusive"] {
+            let field = columns.field(clock, kind);
+            write!(out, ",before_{field},after_{field}")?;
+        }
     }
     writeln!(out)?;
     for row in rows {
         let calls = |stat: &MethodStat| stat.calls + stat.recursive;
         let (name, change, delta) = (csv_field(&row.name), row.change.name(), row.delta);
         write!(out, "{name},{change},{delta},{},{}", calls(&row.before), calls(&row.after))?;
-        for (clock, _) in clocks() {
+        for (clock, _) in columns.named() {
             write!(out, ",{},{}", row.before.exclusive[clock], row.after.exclusive[clock])?;
             write!(out, ",{},{}", row.before.inclusive[clock], row.after.inclusive[clock])?;
         }

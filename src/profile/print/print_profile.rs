@@ -16,12 +16,14 @@ use crate::profile::count::graph::CallGraph;
 use crate::profile::count::tree::CallTree;
 use crate::profile::count::tree_branches::{self, MAX_BRANCHES, TreeThreshold, whole_time};
 use crate::profile::error::ProfileError;
-use crate::profile::figures::{CLOCKS, DURATION_WIDTH, count, duration, percent};
+use crate::profile::figures::{count, duration, percent};
 use crate::profile::names::TraceNames;
-use crate::profile::profile_run::{ProfileOutput, ProfileReport, ProfileRun, end_ns};
-use crate::profile::request::{PrintForm, TreeDirection};
-use crate::profile::rows::{ProfileRow, ProfileRows, RowKind, SortKey, clocks, figure};
+use crate::profile::profile_run::{ProfileOutput, ProfileReport, ProfileRun};
+use crate::profile::request::{PrintForm, SampleWeight, TreeDirection};
+use crate::profile::rows::{ProfileRow, ProfileRows, RowKind, SortKey, figure};
+use crate::profile::sample_profile::SampleProfile;
 use crate::profile::shown_name::ShownName;
+use crate::profile::source::ProfileSource;
 use crate::profile::text_style::{Heat, NO_BREAK_SPACE};
 use crate::text::contains_pattern;
 
@@ -78,7 +80,7 @@ impl ProfilePrinter {
         let shown = &matching[..profile.shown_rows(matching.len())];
         let relations = (request.rows.relations && rows.by == RowKind::Method).then(|| {
             let graph = CallGraph::of(&profile.tree(), profile.trace.methods().len());
-            CallRelations::new(&graph, profile.trace.header().tick_ns, profile.clock)
+            CallRelations::new(&graph, profile.trace.tick_ns(), profile.clock)
         });
         let relations = relations.as_ref();
         match request.form {
@@ -140,8 +142,8 @@ impl ProfilePrinter {
             left_out,
             direction,
             whole: whole_time(&tree, profile.clock),
-            has: clocks(profile.trace),
-            tick_ns: profile.trace.header().tick_ns,
+            figures: profile.trace.columns(),
+            tick_ns: profile.trace.tick_ns(),
         };
         output.print(|mut out| self.print_tree(profile, &tree, &printed, percent, &mut out))?;
         let report = output.report_anomalies(profile.input, &tree.anomalies);
@@ -157,7 +159,8 @@ impl ProfilePrinter {
         out: &mut impl Write,
     ) -> io::Result<()> {
         if profile.request.form == PrintForm::Json {
-            let tree = tree_print::to_json(printed.branches, &profile.names, printed.has, printed.tick_ns);
+            let tree =
+                tree_print::to_json(printed.branches, &profile.names, printed.figures, printed.tick_ns);
             return self.add_json(&json!({ "file": profile.input.name, "tree": tree }));
         }
         let style = profile.request.style;
@@ -183,7 +186,7 @@ impl ProfilePrinter {
         out: &mut impl Write,
     ) -> io::Result<()> {
         let shown = &changes[..later.shown_rows(changes.len())];
-        let has = [0, 1].map(|clock| after.clocks[clock] && before.clocks[clock]);
+        let has = after.columns.common(&before.columns);
         match later.request.form {
             PrintForm::Json => {
                 let (from, to) = (earlier.summary(before, None), later.summary(after, None));
@@ -266,7 +269,13 @@ impl ProfilePrinter {
 fn look(profile: &ProfileRun<'_, '_>) -> RowLook {
     let request = profile.request;
     let (sort, descriptors) = (profile.sort(), request.descriptors);
-    RowLook { sort, clock: profile.clock, descriptors, style: request.style }
+    RowLook {
+        sort,
+        clock: profile.clock,
+        descriptors,
+        style: request.style,
+        figures: profile.trace.columns(),
+    }
 }
 
 /// Passes on a message about a trace.
@@ -311,7 +320,10 @@ pub(in crate::profile) fn trace_line(profile: &ProfileRun<'_, '_>, total: Ticks)
     let is_used = |n: &usize| trace.threads()[*n].records > 0 && selection.has_thread(*n as u32);
     let used = (0..trace.threads().len()).filter(is_used).count();
     let of = if used == threads { String::new() } else { format!("{} of ", count(used as u64)) };
-    let mut line = format!("{}; {} records", trace.format(), count(trace.counts().records));
+    let mut line = format!("{}; {} {}", trace.format(), count(trace.records()), trace.record_name());
+    if let ProfileSource::Samples(samples) = trace {
+        line += &format!(", weighed by {}", weight_name(samples));
+    }
     line += &format!(", {of}{} threads", count(threads as u64));
     if let Some(window) = &selection.window {
         line += &format!("; from {}", time(window.start));
@@ -319,12 +331,13 @@ pub(in crate::profile) fn trace_line(profile: &ProfileRun<'_, '_>, total: Ticks)
             line += &format!(" to {}", time(window.end));
         }
     }
-    let has = clocks(trace);
-    for (clock, name) in CLOCKS.into_iter().filter(|(clock, _)| has[*clock]) {
-        line += &format!("; {} {name}", time(total[clock]));
+    let columns = trace.columns();
+    for (clock, name) in columns.named() {
+        let figure = columns.show(clock, total[clock]);
+        line += &format!("; {} {name}", figure.trim_end().replace(' ', NO_BREAK_SPACE));
     }
     let whose = match (used, used == threads) {
-        _ if !trace.header().has_times() => "",
+        _ if !trace.has_figures() => "",
         (0 | 1, _) => "",
         (_, true) => " in all threads",
         (_, false) => " in these threads",
@@ -332,15 +345,25 @@ pub(in crate::profile) fn trace_line(profile: &ProfileRun<'_, '_>, total: Ticks)
     line + whose
 }
 
+/// What a sample weighs, for people.
+fn weight_name(samples: &SampleProfile) -> String {
+    let event = samples.event_name();
+    match samples.weight {
+        SampleWeight::Period => format!("the period of {event}"),
+        SampleWeight::Count => format!("the number of samples of {event}"),
+        SampleWeight::Time => format!("the time between samples of {event}"),
+    }
+}
+
 /// The time of all selected threads, ns.
 pub(in crate::profile) fn tree_total(profile: &ProfileRun<'_, '_>, tree: &CallTree) -> Ticks {
-    [0, 1].map(|clock| whole_time(tree, clock).saturating_mul(profile.trace.header().tick_ns))
+    [0, 1].map(|clock| whole_time(tree, clock).saturating_mul(profile.trace.tick_ns()))
 }
 
 /// Why the selection has no calls; `None` where a message has said so before.
 pub(in crate::profile) fn no_calls(profile: &ProfileRun<'_, '_>) -> Option<String> {
     let selection = &profile.selection;
-    if profile.trace.counts().records == 0 {
+    if profile.trace.records() == 0 {
         return Some("the trace has no records".to_owned());
     }
     let whose = if selection.threads.is_some() { " of the selected threads" } else { "" };
@@ -349,7 +372,7 @@ pub(in crate::profile) fn no_calls(profile: &ProfileRun<'_, '_>) -> Option<Strin
             "no call{whose} is in the trace; --by thread lists the threads that have calls"
         ));
     };
-    let end = end_ns(profile.trace);
+    let end = profile.trace.end_ns();
     let until =
         if window.end < u64::MAX { format!("and {}", time(window.end)) } else { "and the end".to_owned() };
     (window.start < end).then(|| {
@@ -381,20 +404,21 @@ fn write_changes(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let by = profiles[1].0.by.name();
-    let has_times = profiles.iter().any(|(rows, _)| rows.clocks.contains(&true));
-    let clock = CLOCKS.iter().find(|(clock, _)| *clock == look.clock).map_or("", |(_, name)| name);
+    let has_figures = profiles.iter().any(|(rows, _)| rows.columns.named().next().is_some());
+    let clock = look.figures.named().find(|(clock, _)| *clock == look.clock).map_or("", |(_, name)| name);
+    let counts = look.figures.count_name();
     let what = match look.sort {
         SortKey::Exclusive => format!("{by}, {clock} excl"),
-        SortKey::Inclusive if !has_times => format!("{by}, calls incl"),
+        SortKey::Inclusive if !has_figures => format!("{by}, calls incl"),
         SortKey::Inclusive => format!("{by}, {clock} incl"),
-        SortKey::Calls => format!("{by}, calls"),
+        SortKey::Calls => format!("{by}, {counts}"),
     };
     let of = |stat| figure(stat, look.sort, look.clock);
-    let is_count = look.sort == SortKey::Calls || !has_times;
+    let is_count = look.sort == SortKey::Calls || !has_figures || !look.figures.is_time(look.clock);
     let show = |value| if is_count { count(value) } else { duration(value) };
     let width = match is_count {
         true => count_width(changes.iter().map(|row| of(&row.before).max(of(&row.after)))),
-        false => DURATION_WIDTH,
+        false => look.figures.width(look.clock, 0),
     };
     let names: Vec<ShownName> = changes
         .iter()

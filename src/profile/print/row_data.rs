@@ -10,20 +10,22 @@ use serde_json::{Map, Value, json};
 use super::call_relations::{CallRelation, CallRelations};
 use crate::formats::art_method::{CPU, MAX_WORKERS, Ticks, WALL};
 use crate::profile::count::flat::MethodStat;
-use crate::profile::figures::{CLOCKS, percent};
+use crate::profile::figures::{Columns, percent};
 use crate::profile::names::TraceNames;
 use crate::profile::rows::{ProfileRow, ProfileRows, RowKind};
 use crate::text::csv_field;
 use crate::workers::{run_parts, worker_count};
 
-/// The figures of a row as JSON members; times in ns, of the clocks in `has`.
-pub(in crate::profile) fn members(stat: &MethodStat, has: [bool; 2]) -> Map<String, Value> {
+/// The figures of a row as JSON members; times in ns.
+pub(in crate::profile) fn members(stat: &MethodStat, columns: Columns) -> Map<String, Value> {
     let mut map = Map::new();
-    map.insert("calls".into(), json!(stat.calls));
-    map.insert("recursive_calls".into(), json!(stat.recursive));
-    for (clock, name) in CLOCKS.into_iter().filter(|(clock, _)| has[*clock]) {
-        map.insert(format!("{name}_exclusive_ns"), json!(stat.exclusive[clock]));
-        map.insert(format!("{name}_inclusive_ns"), json!(stat.inclusive[clock]));
+    map.insert(columns.count_name().into(), json!(stat.calls));
+    if !columns.is_sampled {
+        map.insert("recursive_calls".into(), json!(stat.recursive));
+    }
+    for (clock, _) in columns.named() {
+        map.insert(columns.field(clock, "exclusive"), json!(stat.exclusive[clock]));
+        map.insert(columns.field(clock, "inclusive"), json!(stat.inclusive[clock]));
     }
     map
 }
@@ -47,7 +49,12 @@ impl JsonRows<'_> {
         let parts: Vec<&[ProfileRow]> =
             self.shown.chunks(self.shown.len().div_ceil(workers).max(1)).collect();
         let texts = run_parts(&parts, |rows| -> serde_json::Result<Vec<_>> {
-            rows.iter().map(|row| to_raw_value(&self.row(row))).collect()
+            let is_sampled = self.rows.columns.is_sampled;
+            let text = |row: &ProfileRow| match is_sampled {
+                true => to_raw_value(&self.sample_row(row)),
+                false => to_raw_value(&self.row(row)),
+            };
+            rows.iter().map(text).collect()
         });
         Ok(texts.into_iter().collect::<serde_json::Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
@@ -114,7 +121,7 @@ impl<'r> JsonRows<'r> {
             calls: stat.calls,
             class: is_method.then(|| self.names.class(row.id)),
             cpu_exclusive_ns: self.of_clock(CPU, stat.exclusive),
-            cpu_exclusive_percent: self.rows.clocks[CPU].then(|| share(CPU)),
+            cpu_exclusive_percent: self.rows.columns.has(CPU).then(|| share(CPU)),
             cpu_inclusive_ns: self.of_clock(CPU, stat.inclusive),
             file: is_method.then_some(file),
             inlined: is_method.then(|| self.names.inlined(row.id)),
@@ -122,9 +129,40 @@ impl<'r> JsonRows<'r> {
             name: self.rows.label(self.names, row),
             recursive_calls: stat.recursive,
             wall_exclusive_ns: self.of_clock(WALL, stat.exclusive),
-            wall_exclusive_percent: self.rows.clocks[WALL].then(|| share(WALL)),
+            wall_exclusive_percent: self.rows.columns.has(WALL).then(|| share(WALL)),
             wall_inclusive_ns: self.of_clock(WALL, stat.inclusive),
         }
+    }
+
+    /// A row of samples.
+    fn sample_row(&self, row: &ProfileRow) -> Map<String, Value> {
+        let columns = self.rows.columns;
+        let mut map = members(&row.stat, columns);
+        for (clock, _) in columns.named() {
+            let field = columns.field(clock, "exclusive_percent").trim_end_matches("_ns").to_owned();
+            map.insert(field, json!(percent(row.stat.exclusive[clock], self.rows.total[clock])));
+        }
+        map.insert("name".into(), json!(self.rows.label(self.names, row)));
+        if self.rows.by == RowKind::Method {
+            map.insert("class".into(), json!(self.names.class(row.id)));
+            map.insert("file".into(), json!(self.names.source(row.id).0));
+        }
+        if let Some(relations) = self.relations {
+            for (field, list) in ["called_by", "callees"].into_iter().zip(relations.of(row.id)) {
+                let list = list.iter().map(|other| {
+                    let mut map = Map::new();
+                    map.insert("name".into(), json!(other.name(self.names)));
+                    map.insert("samples".into(), json!(other.calls));
+                    map.insert("share_percent".into(), json!(other.share));
+                    for (clock, _) in columns.named() {
+                        map.insert(columns.field(clock, "inclusive"), json!(other.total[clock]));
+                    }
+                    Value::Object(map)
+                });
+                map.insert(field.into(), list.collect());
+            }
+        }
+        map
     }
 
     fn relation(&self, other: &CallRelation) -> JsonRelation {
@@ -139,7 +177,7 @@ impl<'r> JsonRows<'r> {
 
     /// The time in a clock that the trace has.
     fn of_clock(&self, clock: usize, times: Ticks) -> Option<u64> {
-        self.rows.clocks[clock].then_some(times[clock])
+        self.rows.columns.has(clock).then_some(times[clock])
     }
 }
 
@@ -150,15 +188,22 @@ pub(in crate::profile) fn write_csv(
     names: &TraceNames<'_, '_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    write!(out, "name,calls,recursive_calls")?;
-    for (_, name) in rows.named_clocks() {
-        write!(out, ",{name}_exclusive_ns,{name}_inclusive_ns")?;
+    let columns = rows.columns;
+    write!(out, "name,{}", columns.count_name())?;
+    if !columns.is_sampled {
+        write!(out, ",recursive_calls")?;
+    }
+    for (clock, _) in columns.named() {
+        write!(out, ",{},{}", columns.field(clock, "exclusive"), columns.field(clock, "inclusive"))?;
     }
     writeln!(out)?;
     for row in shown {
         let label = rows.label(names, row);
-        write!(out, "{},{},{}", csv_field(&label), row.stat.calls, row.stat.recursive)?;
-        for (clock, _) in rows.named_clocks() {
+        write!(out, "{},{}", csv_field(&label), row.stat.calls)?;
+        if !columns.is_sampled {
+            write!(out, ",{}", row.stat.recursive)?;
+        }
+        for (clock, _) in columns.named() {
             write!(out, ",{},{}", row.stat.exclusive[clock], row.stat.inclusive[clock])?;
         }
         writeln!(out)?;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::call_relations::{CallRelation, CallRelations};
 use super::table::{Column, Keep, Table};
-use crate::profile::figures::{CLOCKS, DURATION_WIDTH, SHARE_WIDTH, count, duration, percent, share};
+use crate::profile::figures::{Columns, SHARE_WIDTH, count, percent, share};
 use crate::profile::names::TraceNames;
 use crate::profile::rows::{ProfileRow, ProfileRows, SortKey, figure};
 use crate::profile::shown_name::ShownName;
@@ -20,6 +20,7 @@ pub(in crate::profile) struct RowLook {
     /// Whether methods have their JVM descriptors.
     pub descriptors: bool,
     pub style: TextStyle,
+    pub figures: Columns,
 }
 
 /// Writes rows as a table; with `relations` each row is followed by its callers and callees.
@@ -34,7 +35,7 @@ pub(in crate::profile) fn write_table(
     let shown_names: Vec<ShownName> =
         shown.iter().map(|row| rows.shown(names, row, look.descriptors)).collect();
     let widest = shown_names.iter().map(ShownName::width).max().unwrap_or(0);
-    let clocks = clocks_from(rows.clocks, look.clock);
+    let clocks = clocks_from(rows.columns, look.clock);
     let table = Table::new(columns(shown, &clocks, look), rows.by.name(), widest, look.style);
     writeln!(out, "{}", table.head())?;
     let relation_table =
@@ -43,14 +44,17 @@ pub(in crate::profile) fn write_table(
         let mut figures = Vec::new();
         for (clock, _) in &clocks {
             for time in [row.stat.exclusive[*clock], row.stat.inclusive[*clock]] {
-                figures.extend([duration(time), share(percent(time, rows.total[*clock]))]);
+                figures.extend([look.figures.show(*clock, time), share(percent(time, rows.total[*clock]))]);
             }
         }
         if clocks.is_empty() {
             let inclusive = row.stat.inclusive[look.clock];
             figures.extend([count(inclusive), share(percent(inclusive, rows.total[look.clock]))]);
         }
-        figures.extend([count(row.stat.calls), count(row.stat.recursive)]);
+        figures.push(count(row.stat.calls));
+        if !look.figures.is_sampled {
+            figures.push(count(row.stat.recursive));
+        }
         let heat = Heat::of(percent(hot_time(row, look), rows.total[look.clock]));
         writeln!(out, "{}", table.row(&figures, "", name, heat))?;
         if let Some(relation_table) = &relation_table {
@@ -61,8 +65,8 @@ pub(in crate::profile) fn write_table(
 }
 
 /// The clocks of a table with their names, `first` first.
-pub(in crate::profile) fn clocks_from(has: [bool; 2], first: usize) -> Vec<(usize, &'static str)> {
-    let mut clocks: Vec<_> = CLOCKS.into_iter().filter(|(clock, _)| has[*clock]).collect();
+pub(in crate::profile) fn clocks_from(columns: Columns, first: usize) -> Vec<(usize, &'static str)> {
+    let mut clocks: Vec<_> = columns.named().collect();
     clocks.sort_by_key(|(clock, _)| *clock != first);
     clocks
 }
@@ -82,6 +86,8 @@ fn columns(shown: &[ProfileRow], clocks: &[(usize, &'static str)], look: RowLook
     let mut columns = Vec::new();
     for (clock, name) in clocks {
         let is_main = *clock == look.clock;
+        let largest = shown.iter().map(|row| row.stat.inclusive[*clock]).max().unwrap_or(0);
+        let width = look.figures.width(*clock, largest);
         for (kind, title) in [(SortKey::Exclusive, "excl"), (SortKey::Inclusive, "incl")] {
             let head = format!("{name} {title}");
             let (time, part) = match (is_main, kind) {
@@ -94,7 +100,7 @@ fn columns(shown: &[ProfileRow], clocks: &[(usize, &'static str)], look: RowLook
                 (false, _) => (Keep::SecondInclusive, Keep::SecondShare),
             };
             let is_hot = time == Keep::Always;
-            columns.push(Column { is_hot, ..Column::new(head, DURATION_WIDTH, time) });
+            columns.push(Column { is_hot, ..Column::new(head, width, time) });
             columns.push(Column { is_hot, ..Column::new("share", SHARE_WIDTH, part) });
         }
     }
@@ -107,7 +113,11 @@ fn columns(shown: &[ProfileRow], clocks: &[(usize, &'static str)], look: RowLook
         columns.push(Column::new("calls incl", inclusive, Keep::Other));
         columns.push(Column::new("share", SHARE_WIDTH, Keep::Share));
     }
-    columns.push(Column::new("calls", width(|row| row.stat.calls), keep(Keep::Calls)));
+    let calls = Column::new(look.figures.count_name(), width(|row| row.stat.calls), keep(Keep::Calls));
+    columns.push(calls);
+    if look.figures.is_sampled {
+        return columns;
+    }
     columns.push(Column::new("recursive", width(|row| row.stat.recursive), keep(Keep::Recursive)));
     columns
 }
@@ -137,7 +147,8 @@ impl<'a> RelationTable<'a> {
         let mut columns = vec![Column::new("", RELATION_INDENT + SHARE_WIDTH, Keep::Always)];
         for (clock, _) in clocks {
             let keep = if *clock == look.clock { Keep::Always } else { Keep::SecondInclusive };
-            columns.push(Column::new("", DURATION_WIDTH, keep));
+            let largest = shown.iter().map(|row| row.stat.inclusive[*clock]).max().unwrap_or(0);
+            columns.push(Column::new("", look.figures.width(*clock, largest), keep));
         }
         let calls = all().map(|relation| calls_of(relation).len()).max().unwrap_or(0);
         columns.push(Column::new("", calls, Keep::Always));
@@ -172,7 +183,7 @@ impl<'a> RelationTable<'a> {
         out: &mut impl Write,
     ) -> io::Result<()> {
         let mut figures = vec![share(percent)];
-        figures.extend(self.clocks.iter().map(|(clock, _)| duration(times[*clock])));
+        figures.extend(self.clocks.iter().map(|(clock, _)| self.look.figures.show(*clock, times[*clock])));
         figures.extend([calls, role.to_owned()]);
         let line = self.table.row(&figures, "", name, Heat::Plain);
         line.lines().try_for_each(|line| writeln!(out, "{}", self.look.style.dim(line.trim_end())))

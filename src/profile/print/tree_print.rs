@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::row_print::{RowLook, clocks_from, count_width};
 use super::table::{Column, Keep, Table};
 use crate::profile::count::tree_branches::{BranchNode, LeftOut, MAX_DEPTH, TreeBranch};
-use crate::profile::figures::{CLOCKS, DURATION_WIDTH, SHARE_WIDTH, count, duration, percent, share};
+use crate::profile::figures::{Columns, SHARE_WIDTH, count, percent, share};
 use crate::profile::names::TraceNames;
 use crate::profile::request::TreeDirection;
 use crate::profile::shown_name::ShownName;
@@ -26,8 +26,7 @@ pub(in crate::profile) struct PrintedTree<'a> {
     pub direction: TreeDirection,
     /// The time of all threads in the main clock, ticks.
     pub whole: u64,
-    /// The clocks of the trace.
-    pub has: [bool; 2],
+    pub figures: Columns,
     /// The unit of times.
     pub tick_ns: u64,
 }
@@ -40,7 +39,7 @@ impl PrintedTree<'_> {
         look: RowLook,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let clocks = clocks_from(self.has, look.clock);
+        let clocks = clocks_from(self.figures, look.clock);
         let mut shown: HashMap<BranchNode, ShownName> = HashMap::new();
         let mut widest = 0;
         for (depth, branch) in depth_first(self.branches) {
@@ -62,7 +61,7 @@ impl PrintedTree<'_> {
             let part = percent(total, whole);
             let mut figures = vec![share(part)];
             for (clock, _) in &clocks {
-                let time = |ticks: u64| duration(ticks.saturating_mul(self.tick_ns));
+                let time = |ticks: u64| self.figures.show(*clock, ticks.saturating_mul(self.tick_ns));
                 figures.push(time(branch.total[*clock]));
                 if self.direction == TreeDirection::TopDown {
                     figures.push(time(branch.own[*clock]));
@@ -110,21 +109,23 @@ impl PrintedTree<'_> {
     fn columns(&self, clocks: &[(usize, &'static str)], main: usize) -> Vec<Column> {
         let mut columns = vec![Column::hot("share", SHARE_WIDTH)];
         for (clock, name) in clocks {
+            let largest = depth_first(self.branches).map(|(_, branch)| branch.total[*clock]).max();
+            let width = self.figures.width(*clock, largest.unwrap_or(0));
             let (total, own) = match *clock == main {
                 true => (Keep::Always, Keep::Other),
                 false => (Keep::SecondInclusive, Keep::SecondExclusive),
             };
             match self.direction {
                 TreeDirection::TopDown => columns.extend([
-                    Column::new(format!("{name} incl"), DURATION_WIDTH, total),
-                    Column::new(format!("{name} excl"), DURATION_WIDTH, own),
+                    Column::new(format!("{name} incl"), width, total),
+                    Column::new(format!("{name} excl"), width, own),
                 ]),
                 // The time of a path of callers is the method's own time.
-                TreeDirection::BottomUp => columns.push(Column::new(*name, DURATION_WIDTH, total)),
+                TreeDirection::BottomUp => columns.push(Column::new(*name, width, total)),
             }
         }
         let calls = count_width(depth_first(self.branches).map(|(_, branch)| branch.calls));
-        columns.push(Column::new("calls", calls, Keep::Calls));
+        columns.push(Column::new(self.figures.count_name(), calls, Keep::Calls));
         columns
     }
 }
@@ -152,7 +153,7 @@ fn depth_first(branches: &[TreeBranch]) -> impl Iterator<Item = (usize, &TreeBra
 pub(in crate::profile) fn to_json(
     branches: &[TreeBranch],
     names: &TraceNames<'_, '_>,
-    has: [bool; 2],
+    columns: Columns,
     tick_ns: u64,
 ) -> Value {
     let one = |branch: &TreeBranch| {
@@ -160,12 +161,13 @@ pub(in crate::profile) fn to_json(
             BranchNode::Thread(thread) => names.thread(thread),
             BranchNode::Method(method) => names.full(method),
         };
-        let mut value = json!({ "name": name, "calls": branch.calls });
-        for (clock, name) in CLOCKS.into_iter().filter(|(clock, _)| has[*clock]) {
-            value[format!("{name}_inclusive_ns")] = json!(branch.total[clock].saturating_mul(tick_ns));
-            value[format!("{name}_exclusive_ns")] = json!(branch.own[clock].saturating_mul(tick_ns));
+        let mut value = json!({ "name": name, columns.count_name(): branch.calls });
+        for (clock, _) in columns.named() {
+            for (kind, ticks) in [("inclusive", branch.total), ("exclusive", branch.own)] {
+                value[columns.field(clock, kind)] = json!(ticks[clock].saturating_mul(tick_ns));
+            }
         }
-        value["children"] = to_json(&branch.children, names, has, tick_ns);
+        value["children"] = to_json(&branch.children, names, columns, tick_ns);
         value
     };
     branches.iter().map(one).collect()
