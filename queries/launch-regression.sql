@@ -7,4 +7,4 @@ WITH measured AS (
 ),
 -- include mann-whitney
 SELECT * FROM compared
-ORDER BY p_value, name
+ORDER BY name

@@ -6,6 +6,7 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
+import mann_whitney
 import plot
 
 TABLES = """trace source tag process thread slice sched thread_state counter method_profile method_call launch frame
@@ -99,6 +100,16 @@ def query_text(file):
     return re.sub(r"^-- include ([a-z-]+)$", included, Path(file).read_text(), flags=re.MULTILINE)
 
 
+def tested(text, names, rows):
+    """The same with p_value in place of the times of both sides, the smallest first, and as many rows as the query says."""
+    if names[-2:] == ["old_times", "new_times"]:
+        names = [*names[:-2], "p_value"]
+        rows = [[*row[:-2], mann_whitney.two_sided(*row[-2:])] for row in rows]
+        rows.sort(key=lambda row: row[-1])
+    most = re.search(r"^-- rows (\d+)$", text, flags=re.MULTILINE)
+    return names, rows[: int(most[1])] if most else rows
+
+
 def plain(value):
     """A number with decimal places as a float, whatever the engine counts in."""
     return float(value) if isinstance(value, Decimal) else value
@@ -141,7 +152,7 @@ def main():
         sys.exit(f"query: {sys.executable} has no package {error.name}: run {setup}")
     try:
         text = query_text(sql)
-        names, rows = opened.run(text)
+        names, rows = tested(text, *opened.run(text))
     except (opened.errors, OSError) as error:
         sys.exit(f"query: {error}")
     rows = [[plain(value) for value in row] for row in rows]

@@ -53,7 +53,7 @@ pub fn add(
     let mut known = writable.place.ids()?;
     let mut adopted = AddSummary::default();
     for dataset in request.datasets {
-        adopt(&Place::open(dataset)?, &writable.place, &mut known, &mut adopted)?;
+        adopt(&Place::open(dataset)?, &writable.place, &mut known, &mut adopted, report)?;
     }
     let known = Mutex::new(known);
     let results = InOrder::new(Writer {

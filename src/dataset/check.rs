@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 use super::catalog::int;
 use super::error::DatasetError;
 use super::place::{Part, Place};
-use crate::tables::{COUNTED, SCHEMA_VERSION, TABLES, TableFile, TableId};
+use super::trace::ID_DIGITS;
+use crate::tables::{COUNTED, SCHEMA_VERSION, TABLES, Table, TableFile, TableId};
+
+/// Faults of one part that are told; the others are counted.
+const MAX_FAULTS: usize = 100;
 
 /// What a check found.
 #[derive(Debug, Clone, Default)]
@@ -33,79 +37,122 @@ pub fn check(dataset: &Path) -> Result<CheckReport, DatasetError> {
     let mut seen: BTreeMap<String, PathBuf> = BTreeMap::new();
     for part in place.parts()? {
         report.parts += 1;
-        match part_ids(&part, &mut report) {
-            Ok(ids) => {
-                report.traces += ids.len();
-                for id in ids {
-                    if let Some(other) = seen.insert(id.clone(), part.dir.clone()) {
-                        let (a, b) = (other.display(), part.dir.display());
-                        report.faults.push(format!("the trace {id} is there twice: in {a} and in {b}"));
-                    }
-                }
+        let checked = check_part(&part);
+        report.traces += checked.traces.len();
+        report.rows += checked.rows;
+        for id in checked.traces {
+            if let Some(other) = seen.insert(id.clone(), part.dir.clone()) {
+                let (a, b) = (other.display(), part.dir.display());
+                report.faults.push(format!("the trace {id} is there twice: in {a} and in {b}"));
             }
-            Err(error) => report.faults.push(error.to_string()),
+        }
+        let untold = checked.faults.len().saturating_sub(MAX_FAULTS);
+        report.faults.extend(checked.faults.into_iter().take(MAX_FAULTS));
+        if untold > 0 {
+            report.faults.push(format!("{}: and {untold} more faults", part.dir.display()));
         }
     }
     Ok(report)
 }
 
-/// Checks a part. Returns the ids of its traces.
-fn part_ids(part: &Part, report: &mut CheckReport) -> Result<BTreeSet<String>, DatasetError> {
-    let traces = TableFile::open(&part.dir, TableId::Trace.table())?.all_rows()?;
+/// What a part is found to hold.
+#[derive(Debug, Default)]
+pub(super) struct CheckedPart {
+    /// The ids of its traces.
+    pub traces: BTreeSet<String>,
+    /// The rows of all its tables.
+    pub rows: u64,
+    /// Sentences about what is wrong.
+    pub faults: Vec<String>,
+}
+
+/// Reads all tables of a part, and compares them with its table `trace`.
+pub(super) fn check_part(part: &Part) -> CheckedPart {
+    let mut checked = CheckedPart::default();
+    let traces = TableFile::open(&part.dir, TableId::Trace.table()).and_then(|file| file.all_rows());
+    let traces = match traces {
+        Ok(traces) => traces,
+        Err(error) => {
+            checked.faults.push(error.to_string());
+            return checked;
+        }
+    };
     let mut expected: BTreeMap<(TableId, String), i64> = BTreeMap::new();
-    let mut ids = BTreeSet::new();
     for row in 0..traces.len() {
         let id = traces.text(row, 0).unwrap_or_default().to_owned();
         if int(&traces, row, "schema_version") != Some(SCHEMA_VERSION.into()) {
-            report.faults.push(format!("{}: {id} has another schema version", part.dir.display()));
+            checked.faults.push(format!("{}: {id} has another schema version", part.dir.display()));
         }
         for (table, column) in COUNTED {
             expected.insert((table, id.clone()), int(&traces, row, column).unwrap_or(0));
         }
-        if !ids.insert(id.clone()) {
-            report.faults.push(format!("{}: the trace {id} is there twice", part.dir.display()));
+        if id.len() != ID_DIGITS || !id.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            checked.faults.push(format!("{}: {id:?} is no id of a trace", part.dir.display()));
+        }
+        if !checked.traces.insert(id.clone()) {
+            checked.faults.push(format!("{}: the trace {id} is there twice", part.dir.display()));
         }
     }
     for table in TABLES {
-        let counts = match count_rows(part, table.id, report) {
-            Ok(counts) => counts,
-            Err(error) => {
-                report.faults.push(error.to_string());
-                continue;
-            }
-        };
-        let file = part.dir.join(table.file_name());
-        let strangers = counts.keys().filter(|id| table.id != TableId::Rejected && !ids.contains(*id));
-        let strangers =
-            strangers.map(|id| format!("{}: has rows of {id}, which `trace` lacks", file.display()));
-        report.faults.extend(strangers);
-        for id in ids.iter().filter(|_| COUNTED.iter().any(|(counted, _)| *counted == table.id)) {
-            let (is, should) = (counts.get(id).copied().unwrap_or(0), expected[&(table.id, id.clone())]);
-            if is != should {
-                let fault = format!("{}: has {is} rows of {id}, not {should}", file.display());
-                report.faults.push(fault);
-            }
+        check_table(part, table, &expected, &mut checked);
+    }
+    checked
+}
+
+/// Compares the rows of each trace in a table with those that are expected.
+fn check_table(
+    part: &Part,
+    table: &'static Table,
+    expected: &BTreeMap<(TableId, String), i64>,
+    checked: &mut CheckedPart,
+) {
+    let counts = match count_rows(part, table, checked) {
+        Ok(counts) => counts,
+        Err(error) => {
+            checked.faults.push(error.to_string());
+            return;
+        }
+    };
+    let file = part.dir.join(table.file_name());
+    for id in counts.strangers {
+        checked.faults.push(format!("{}: has rows of {id}, which `trace` lacks", file.display()));
+    }
+    for ((_, id), should) in expected.iter().filter(|((counted, _), _)| *counted == table.id) {
+        let is = counts.of_traces.get(id).copied().unwrap_or(0);
+        if is != *should {
+            checked.faults.push(format!("{}: has {is} rows of {id}, not {should}", file.display()));
         }
     }
-    Ok(ids)
+}
+
+#[derive(Default)]
+struct RowCounts {
+    of_traces: BTreeMap<String, i64>,
+    /// Ids that the table `trace` lacks, the first few.
+    strangers: BTreeSet<String>,
 }
 
 /// The rows of each trace in a table.
 fn count_rows(
     part: &Part,
-    table: TableId,
-    report: &mut CheckReport,
-) -> Result<BTreeMap<String, i64>, DatasetError> {
-    let file = TableFile::open(&part.dir, table.table())?;
-    let mut counts: BTreeMap<String, i64> = BTreeMap::new();
-    for group in 0..file.row_groups() {
-        let rows = file.rows(group)?;
-        report.rows += rows.len() as u64;
+    table: &'static Table,
+    checked: &mut CheckedPart,
+) -> Result<RowCounts, DatasetError> {
+    let file = TableFile::open(&part.dir, table)?;
+    let mut counts = RowCounts::default();
+    for rows in file.batches() {
+        let rows = rows?;
+        checked.rows += rows.len() as u64;
+        if table.id == TableId::Rejected {
+            continue;
+        }
         for row in 0..rows.len() {
             let id = rows.text(row, 0).unwrap_or_default();
-            match counts.get_mut(id) {
+            match counts.of_traces.get_mut(id) {
                 Some(count) => *count += 1,
-                None => _ = counts.insert(id.to_owned(), 1),
+                None if checked.traces.contains(id) => _ = counts.of_traces.insert(id.to_owned(), 1),
+                None if counts.strangers.len() < MAX_FAULTS => _ = counts.strangers.insert(id.to_owned()),
+                None => {}
             }
         }
     }

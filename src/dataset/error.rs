@@ -37,6 +37,19 @@ pub enum DatasetError {
         /// The id as given.
         id: String,
     },
+    /// No trace has this id, but not all ids can be read.
+    #[error(
+        "{id}: no trace that can be read has an id that begins so; {source}: `tracebridge dataset remove \
+         DATASET {part}` removes this part with all that is in it"
+    )]
+    UnreadablePart {
+        /// The id as given.
+        id: String,
+        /// The name of the first part whose ids cannot be read.
+        part: String,
+        /// Why.
+        source: Box<DatasetError>,
+    },
     /// Several traces have ids that begin so.
     #[error("{id}: {count} traces have ids that begin so: give more digits")]
     SeveralTraces {

@@ -126,6 +126,11 @@ impl Part {
         Ok(named(day, PART)?.into_iter().map(|dir| Part { dir }).collect())
     }
 
+    /// The name of its directory: `part=…`.
+    pub fn name(&self) -> &OsStr {
+        self.dir.file_name().unwrap_or_default()
+    }
+
     /// The name of the directory that it is in: `day=2026-11-22`.
     pub fn day_name(&self) -> &OsStr {
         self.dir.parent().and_then(Path::file_name).unwrap_or_default()

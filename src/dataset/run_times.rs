@@ -125,8 +125,8 @@ fn for_each(
     mut visit: impl FnMut(&Row<'_>),
 ) -> Result<(), DatasetError> {
     let file = TableFile::open(&part.dir, table.table())?;
-    for group in 0..file.row_groups() {
-        let rows = file.columns(group, columns)?;
+    for rows in file.batches_of(columns) {
+        let rows = rows?;
         (0..rows.len()).for_each(|at| visit(&Row { table, rows: &rows, at }));
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::export::trace_tables::{self, LargeTables, Tabulated, TraceFacts};
 use crate::formats::art_method::YEAR_2001_NS;
 use crate::formats::input::Input;
 use crate::formats::trace_dat::Release;
-use crate::formats::unpack_budget::UnpackLimit;
+use crate::formats::unpack_budget::{UnpackLimit, names_limit};
 use crate::formats::{InputSet, open_all};
 use crate::tables::{Cell, PartFiles, StartUnknown, TableId, TraceRows};
 use crate::text::file_name;
@@ -191,16 +191,17 @@ impl TraceSource<'_> {
         };
         self.inputs.iter().try_for_each(Input::check_whole).map_err(|error| input_error(&error))?;
         let Tabulated { summary, head, threads, unmatched_asyncs } = made;
-        let Some((head, first)) = head.zip(summary.report.first_ts) else {
-            return Err(self.refused("holds no event and no call of a method").into());
-        };
         if let Some(damage) = summary.report.damage.first()
             && !self.options.keep_damaged
         {
             let (offset, what) = (damage.offset, &damage.what);
             let cure = "--keep-damaged takes what can be read";
-            return Err(self.refused(&format!("is damaged at byte {offset}: {what} ({cure})")).into());
+            let is = if names_limit(what) { "is too large" } else { "is damaged" };
+            return Err(self.refused(&format!("{is} at byte {offset}: {what} ({cure})")).into());
         }
+        let Some((head, first)) = head.zip(summary.report.first_ts) else {
+            return Err(self.refused("holds no event and no call of a method").into());
+        };
         rows.set_start(first);
         method_rows::push(self.inputs, &threads, &mut rows).map_err(|error| match error {
             MethodRowsError::Open(error) => RowsError::Refused(input_error(&error)),

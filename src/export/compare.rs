@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::comparison::{Comparison, Run, RunMeter, RunSet};
@@ -10,7 +11,7 @@ use super::conversion_output::ConversionOutput;
 use super::convert::{Conversion, ConvertError, ConvertRequest};
 use super::report_page::{PageData, PageTrace, TraceRole, begin_page, end_page};
 use crate::text::file_name;
-use crate::timeline::{MergeError, MergeSummary};
+use crate::timeline::{MergeError, MergeSummary, WindowRequest};
 use crate::tracks::TrackBuilder;
 
 /// What a comparison gave.
@@ -48,7 +49,7 @@ pub fn compare(request: ConvertRequest<'_>, old: &[PathBuf]) -> Result<Compared,
     for files in &groups {
         let mut runs = Vec::new();
         for files in files {
-            let (run, summary) = measure(ConvertRequest { inputs: files, ..request }, None)?;
+            let (run, summary) = measure_part(ConvertRequest { inputs: files, ..request }, None)?;
             is_lossy |= summary.report.is_lossy() || summary.problems.are_lossy();
             runs.push(run);
         }
@@ -88,6 +89,38 @@ pub(super) fn measure(
     conversion.check_whole()?;
     let summary = pushed?;
     Ok((std::mem::take(meter.sink()).into_run(), summary))
+}
+
+/// Reads the inputs of one run, and measures what is compared of it: the launch of an app, where one is
+/// marked; else the part from the main thread's first slice to the end of its last one; else the whole run.
+/// All states and slices are those of this part, and the total is its length, so that they fit together. A
+/// window that the user names is measured whole.
+///
+/// # Errors
+/// [`ConvertError`].
+pub(super) fn measure_part(
+    request: ConvertRequest<'_>,
+    until: Option<&str>,
+) -> Result<(Run, MergeSummary), ConvertError> {
+    let (mut whole, summary) = measure(request, until)?;
+    let range = summary.report.first_ts.zip(summary.report.last_ts);
+    if request.window != WindowRequest::default() {
+        whole.total_ns = range.map_or(0, |(first, last)| last.saturating_sub(first));
+        return Ok((whole, summary));
+    }
+    let part = whole.launch.as_ref().map(|span| (span.from, span.to)).or(whole.stages);
+    let Some(((from, to), (first, _))) = part.filter(|(from, to)| from < to).zip(range) else {
+        return Ok((whole, summary));
+    };
+    let (part, _) = measure(ConvertRequest { window: window(from..to, first), ..request }, until)?;
+    let run = Run { total_ns: to - from, launch: whole.launch, stages: whole.stages, ..part };
+    Ok((run, summary))
+}
+
+/// The part of the timeline from `part.start` to `part.end`, where its first event is at `first`, ns.
+pub(super) fn window(part: Range<u64>, first: u64) -> WindowRequest {
+    let since_first = |ts: u64| Some(ts.saturating_sub(first));
+    WindowRequest { from_ns: since_first(part.start), to_ns: since_first(part.end) }
 }
 
 /// The files of each run, in the order of the first file of each.

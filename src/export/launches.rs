@@ -1,18 +1,16 @@
 //! What launches of an app took: one launch, the spread of several, and two sets compared.
 
 use std::cmp::Reverse;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::compare::{measure, runs_of};
+use super::compare::{measure_part, runs_of};
 use super::comparison::{Comparison, Kind, LINES_OF_A_KIND, LaunchSpan, Run, RunSet};
 use super::convert::{ConvertError, ConvertRequest};
 use super::explain::{ExplainError, explain};
 use crate::measure::LaunchType;
 use crate::statistics::median;
-use crate::timeline::WindowRequest;
 use crate::why::{Explanation, ExplanationJson, Question, summed_lines};
 
 /// The causes that are printed of launches.
@@ -49,21 +47,8 @@ impl Launch {
     pub fn measure(inputs: &[PathBuf], until: Option<&str>) -> Result<Launch, ConvertError> {
         // Nothing is written: the name only chooses a format that holds everything.
         let request = ConvertRequest::of(inputs, Path::new("launch.pftrace"));
-        let (run, summary) = measure(request, until)?;
-        let (extent, part) = match run.launch.clone() {
-            Some(span) => {
-                let part = Some((span.from, span.to));
-                (Extent::Launch(span), part)
-            }
-            None => (Extent::MainThread, run.stages),
-        };
-        let Some(((from, to), first)) = part.filter(|(from, to)| from < to).zip(summary.report.first_ts)
-        else {
-            return Ok(Launch { run, extent, explanation: None });
-        };
-        let window = window(from..to, first);
-        let (mut run, _) = measure(ConvertRequest { window, ..request }, until)?;
-        run.total_ns = to - from;
+        let (run, _) = measure_part(request, until)?;
+        let extent = run.launch.clone().map_or(Extent::MainThread, Extent::Launch);
         let explanation = match &extent {
             Extent::Launch(_) => explanation_of_first_launch(request)?,
             Extent::MainThread => None,
@@ -138,12 +123,6 @@ impl Extent {
         };
         format!("from {from} to {to}")
     }
-}
-
-/// The part of the timeline from `part.start` to `part.end`, where its first event is at `first`, ns.
-pub(super) fn window(part: Range<u64>, first: u64) -> WindowRequest {
-    let since_first = |ts: u64| Some(ts.saturating_sub(first));
-    WindowRequest { from_ns: since_first(part.start), to_ns: since_first(part.end) }
 }
 
 /// Several launches of one app.

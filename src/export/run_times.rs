@@ -4,10 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::compare::{measure, runs_of};
+use super::compare::{measure, runs_of, window};
 use super::comparison::{Kind, state_name};
 use super::convert::{ConvertError, ConvertRequest};
-use super::launches::window;
 use crate::formats::unpack_budget::UnpackLimit;
 use crate::measure::FrameFigures;
 use crate::text::file_name;

@@ -134,10 +134,10 @@ pub fn open(input: &Input) -> Result<OpenedInput<'_>, OpenError> {
     let format = format_of(input)?;
     let bytes = input.len() as u64;
     let _pass = Pass::begin("opening", bytes);
-    let opened = (reader(format).open)(input);
+    let (opened, share) = input.unpack_budget.share_of(|| (reader(format).open)(input));
     match opened.map_err(|source| OpenError::Format { name: input.name.clone(), source })? {
         OpenedInput::Recording(recording) => {
-            Ok(OpenedInput::Recording(Box::new(ShownRecording { recording, bytes })))
+            Ok(OpenedInput::Recording(Box::new(ShownRecording { recording, bytes, _share: share })))
         }
         trace => Ok(trace),
     }

@@ -6,6 +6,7 @@ use super::art_method::MethodTrace;
 use super::contained::ContainedTrace;
 use super::input::Input;
 use super::samples::SampleRecording;
+use super::unpack_budget::BudgetShare;
 use super::{Head, Order, ReadReport, Sink};
 use crate::progress::Pass;
 
@@ -33,6 +34,8 @@ pub(super) struct ShownRecording<'a> {
     pub recording: Box<dyn Recording + 'a>,
     /// The size of the unpacked file.
     pub bytes: u64,
+    /// What the recording holds of the budget of its file.
+    pub _share: BudgetShare,
 }
 
 impl Recording for ShownRecording<'_> {

@@ -11,6 +11,9 @@ const DEFAULT_RATIO: u64 = 64;
 /// Without a limit of the user's, every file may unpack to this many bytes.
 const DEFAULT_LEAST_BYTES: u64 = 256 << 20;
 
+/// The option that sets another limit.
+const LIMIT_FLAG: &str = "--max-memory";
+
 /// The user's limit on what one file may unpack to, bytes: the option `--max-memory`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UnpackLimit(pub Option<u64>);
@@ -31,9 +34,23 @@ pub struct UnpackBudget {
     used: Arc<AtomicU64>,
 }
 
+/// A part of a budget, which is given back when this is dropped.
+#[derive(Debug)]
+pub struct BudgetShare {
+    budget: UnpackBudget,
+    bytes: u64,
+}
+
+impl Drop for BudgetShare {
+    fn drop(&mut self) {
+        let less = |used: u64| Some(used.saturating_sub(self.bytes));
+        let _ = self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+}
+
 /// A file unpacks to more than its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("unpacks to more than {limit} bytes, the limit for this file: --max-memory BYTES sets another limit")]
+#[error("unpacks to more than {limit} bytes, the limit for this file: {LIMIT_FLAG} BYTES sets another limit")]
 pub struct OverUnpackLimit {
     /// The limit, bytes.
     pub limit: u64,
@@ -48,6 +65,15 @@ impl UnpackBudget {
     /// The whole budget again, for another pass over the same file.
     pub fn afresh(&self) -> UnpackBudget {
         UnpackLimit(Some(self.limit)).budget(0)
+    }
+
+    /// What `open` takes out of the budget, to be given back when what it has unpacked is dropped: a file may
+    /// be opened again for another pass, and each byte counts once.
+    pub fn share_of<T>(&self, open: impl FnOnce() -> T) -> (T, BudgetShare) {
+        let before = self.used.load(Ordering::Relaxed);
+        let opened = open();
+        let bytes = self.used.load(Ordering::Relaxed).saturating_sub(before);
+        (opened, BudgetShare { budget: self.clone(), bytes })
     }
 
     /// The error for a file that exceeds this budget.
@@ -87,6 +113,11 @@ impl UnpackBudget {
     }
 }
 
+/// Whether a sentence about damage is one about the limit.
+pub fn names_limit(what: &str) -> bool {
+    what.contains(LIMIT_FLAG)
+}
+
 /// Whether an error of [`UnpackBudget::read_to_end`] is that of the limit.
 pub fn is_over_limit(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<OverUnpackLimit>())
@@ -104,6 +135,20 @@ mod tests {
         assert_eq!(budget.left(), 4);
         assert_eq!(budget.take(5), Err(OverUnpackLimit { limit: 10 }));
         assert_eq!((section.left(), section.take(1).is_err()), (0, true));
+    }
+
+    #[test]
+    fn what_opening_a_file_took_is_given_back_for_the_next_pass() {
+        let budget = UnpackLimit(Some(10)).budget(1);
+        budget.take(2).unwrap();
+        for _ in 0..3 {
+            let (taken, share) = budget.share_of(|| budget.take(7));
+            assert!(taken.is_ok() && budget.left() == 1);
+            drop(share);
+            let (taken, _share) = budget.share_of(|| budget.take(9));
+            assert!(taken.is_err() && budget.left() == 0);
+        }
+        assert_eq!(budget.left(), 8);
     }
 
     #[test]

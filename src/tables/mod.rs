@@ -4,6 +4,10 @@
 //! defined in <https://parquet.apache.org/docs/file-format/>. All columns are flat: no value is a list or a
 //! structure.
 
+mod column_rows;
+mod open_regular;
+mod page_sizes;
+mod parquet_guard;
 mod part_files;
 mod read;
 mod rows;
@@ -11,6 +15,7 @@ mod schema;
 mod table_file;
 mod trace_rows;
 
+pub use open_regular::open_regular;
 pub use part_files::{PartFiles, UNFINISHED_PREFIX};
 pub use read::{TableError, TableFile};
 pub use rows::{Cell, Rows};

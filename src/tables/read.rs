@@ -1,22 +1,51 @@
-//! Reads the Parquet file of one table.
+//! Reads the Parquet file of one table, some rows at a time.
+//!
+//! The file may be damaged, or made by somebody who wants to do harm. So nothing that it says of its sizes is
+//! believed unseen: rows have a limit that follows from the size of the file, pages are measured before they
+//! are read (`page_sizes.rs`), and a panic of the crate `parquet` is an error (`parquet_guard.rs`).
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{ByteArray, DataType};
+use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::Type;
 
-use super::rows::{ColumnRows, Rows, Values};
-use super::schema::{Kind, Table};
+use super::column_rows::NextRows;
+use super::open_regular::open_regular;
+use super::page_sizes::page_sizes;
+use super::parquet_guard::guarded;
+use super::rows::{Cell, ColumnRows, Rows};
+use super::schema::{Table, TableId};
 use super::table_file::schema;
 
-/// The most rows of a row group that is read. A file of ours has far fewer.
-const MAX_ROW_GROUP_ROWS: i64 = 16 << 20;
+/// Rows are read so many at a time.
+const BATCH_ROWS: usize = 32 << 10;
+
+/// A file may have so many rows whatever its size.
+const LEAST_ROW_LIMIT: u64 = 4 << 20;
+
+/// A larger table has no more rows for each byte of its file. Real ones have one row for 5 to 30 bytes.
+const MAX_ROWS_PER_BYTE: u64 = 16;
+
+/// The footer is no larger, bytes. It takes some 100 bytes for each column of a row group.
+const MAX_FOOTER_BYTES: u64 = 16 << 20;
+
+/// What the pages that are read at once may take in memory, bytes. A row group of tracebridge has pages of 1
+/// MB, and dictionaries of 4 MB.
+const MAX_PAGE_MEMORY: u64 = 256 << 20;
+
+/// Bytes of a file that belong to no column of it and not to its footer.
+const MAX_UNUSED_BYTES: u64 = 1 << 20;
+
+/// A table of which all rows are kept has no more of them: a part has at most 64 traces.
+const MAX_KEPT_ROWS: u64 = 64 << 10;
+
+/// The texts of these rows are no longer together, bytes.
+const MAX_KEPT_TEXT_BYTES: usize = 64 << 20;
 
 /// Why the file of a table cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -48,15 +77,13 @@ pub enum TableError {
         /// The table.
         table: &'static str,
     },
-    /// A row group has more rows than are kept in memory.
-    #[error("{path}: row group {group} claims {rows} rows, and tracebridge writes none of so many")]
-    RowGroup {
+    /// The file says of itself what no table of a trace has.
+    #[error("{path}: {what}: tracebridge writes no such table")]
+    Limit {
         /// The file.
         path: PathBuf,
-        /// The number of the row group, from 0.
-        group: usize,
-        /// The rows that it claims.
-        rows: i64,
+        /// The limit, and what exceeds it.
+        what: String,
     },
 }
 
@@ -65,10 +92,18 @@ pub struct TableFile {
     path: PathBuf,
     table: &'static Table,
     /// `None` where the part is older than the table.
-    reader: Option<SerializedFileReader<File>>,
+    file: Option<OpenFile>,
     /// The place of each of the table's columns in the file; `None` where the file is older than the column,
     /// whose values are then null.
     places: Vec<Option<usize>>,
+}
+
+struct OpenFile {
+    reader: SerializedFileReader<File>,
+    /// The same file, to measure its pages.
+    file: File,
+    /// The rows of each row group.
+    groups: Vec<u64>,
 }
 
 impl TableFile {
@@ -78,14 +113,42 @@ impl TableFile {
     /// [`TableError`].
     pub fn open(dir: &Path, table: &'static Table) -> Result<TableFile, TableError> {
         let path = dir.join(table.file_name());
-        let file = match File::open(&path) {
+        let file = match open_regular(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && table.may_be_absent() => {
-                return Ok(TableFile { path, table, reader: None, places: Vec::new() });
+                return Ok(TableFile { path, table, file: None, places: Vec::new() });
             }
             file => file.map_err(|source| TableError::Io { path: path.clone(), source })?,
         };
+        TableFile::of_file(path, table, file)
+    }
+
+    fn of_file(path: PathBuf, table: &'static Table, file: File) -> Result<TableFile, TableError> {
         let damaged = |source| TableError::Parquet { path: path.clone(), source };
-        let reader = SerializedFileReader::new(file).map_err(damaged)?;
+        let limit = |what| TableError::Limit { path: path.clone(), what };
+        let io = |source| TableError::Io { path: path.clone(), source };
+        let size = file.metadata().map_err(io)?.len();
+        let footer = footer_bytes(&file, size).map_err(io)?;
+        if footer > MAX_FOOTER_BYTES.min(size) {
+            return Err(limit(format!("its footer has {footer} bytes")));
+        }
+        let second = file.try_clone().map_err(io)?;
+        let (reader, facts) = guarded(|| {
+            let reader = SerializedFileReader::new(file)?;
+            let facts = Facts::of(&reader)?;
+            Ok((reader, facts))
+        })
+        .map_err(damaged)?;
+        let row_limit = match table.id {
+            TableId::Trace | TableId::Rejected => MAX_KEPT_ROWS,
+            _ => LEAST_ROW_LIMIT.max(size.saturating_mul(MAX_ROWS_PER_BYTE)),
+        };
+        let rows: u64 = facts.groups.iter().fold(0, |sum, rows| sum.saturating_add(*rows));
+        if rows > row_limit {
+            return Err(limit(format!("{rows} rows in {size} bytes")));
+        }
+        if facts.column_bytes.saturating_add(footer + MAX_UNUSED_BYTES) < size {
+            return Err(limit(format!("{} of its {size} bytes belong to a column", facts.column_bytes)));
+        }
         let expected = schema(table).map_err(damaged)?;
         let found = reader.metadata().file_metadata().schema().get_fields();
         let place = |field: &Arc<Type>| found.iter().position(|found| found == field);
@@ -96,50 +159,23 @@ impl TableFile {
         if known != found.len() || lacks_needed {
             return Err(TableError::OtherColumns { path, table: table.name });
         }
-        Ok(TableFile { path, table, reader: Some(reader), places })
+        let file = Some(OpenFile { reader, file: second, groups: facts.groups });
+        Ok(TableFile { path, table, file, places })
     }
 
-    /// The number of row groups.
-    pub fn row_groups(&self) -> usize {
-        self.reader.as_ref().map_or(0, FileReader::num_row_groups)
+    /// The number of rows, as the footer says it.
+    pub fn row_count(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.groups.iter().sum())
     }
 
-    /// Reads a row group.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub fn rows(&self, group: usize) -> Result<Rows, TableError> {
-        self.read(group, |_| true)
+    /// Reads all rows, some at a time.
+    pub fn batches(&self) -> Batches<'_> {
+        Batches { file: self, names: None, next_group: 0, group: None }
     }
 
-    /// Reads the columns of a row group that have these names. The other columns have no values.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub fn columns(&self, group: usize, names: &[&str]) -> Result<Rows, TableError> {
-        self.read(group, |name| names.contains(&name))
-    }
-
-    fn read(&self, group: usize, is_read: impl Fn(&str) -> bool) -> Result<Rows, TableError> {
-        let damaged = |source| TableError::Parquet { path: self.path.clone(), source };
-        let Some(reader) = &self.reader else { return Ok(Rows::new(self.table)) };
-        let reader = reader.get_row_group(group).map_err(damaged)?;
-        let rows = reader.metadata().num_rows();
-        if !(0..=MAX_ROW_GROUP_ROWS).contains(&rows) {
-            return Err(TableError::RowGroup { path: self.path.clone(), group, rows });
-        }
-        let mut texts = Vec::new();
-        let mut columns = Vec::new();
-        for (at, column) in self.table.columns.iter().enumerate() {
-            let Some(at) = self.places.get(at).copied().flatten().filter(|_| is_read(column.name)) else {
-                columns.push(ColumnRows::without_values(column.kind, rows as usize));
-                continue;
-            };
-            let column = ColumnRange { rows: rows as usize, nullable: column.nullable, kind: column.kind };
-            let values = reader.get_column_reader(at).and_then(|reader| column.read(reader, &mut texts));
-            columns.push(values.map_err(damaged)?);
-        }
-        Ok(Rows::of_columns(self.table, columns, texts, rows as usize))
+    /// Reads the columns with these names, some rows at a time. The other columns have no values.
+    pub fn batches_of<'a>(&'a self, names: &'a [&'a str]) -> Batches<'a> {
+        Batches { file: self, names: Some(names), next_group: 0, group: None }
     }
 
     /// Reads all rows: only for tables with a few rows for each trace.
@@ -147,94 +183,173 @@ impl TableFile {
     /// # Errors
     /// [`TableError`].
     pub fn all_rows(&self) -> Result<Rows, TableError> {
-        let mut all = Rows::new(self.table);
-        for group in 0..self.row_groups() {
-            all.append(&self.rows(group)?);
+        if self.row_count() > MAX_KEPT_ROWS {
+            return Err(self.limit(format!("{} rows of the table {}", self.row_count(), self.table.name)));
+        }
+        let (mut all, mut text_bytes) = (Rows::new(self.table), 0);
+        for rows in self.batches() {
+            let rows = rows?;
+            text_bytes += (0..rows.len()).map(|row| self.text_bytes(&rows, row)).sum::<usize>();
+            if text_bytes > MAX_KEPT_TEXT_BYTES {
+                return Err(self.limit(format!("more than {MAX_KEPT_TEXT_BYTES} bytes of text")));
+            }
+            all.append(&rows);
         }
         Ok(all)
     }
-}
 
-/// What is read of one column of a row group.
-struct ColumnRange {
-    rows: usize,
-    nullable: bool,
-    kind: Kind,
-}
-
-impl ColumnRange {
-    fn read(&self, reader: ColumnReader, texts: &mut Vec<ByteArray>) -> Result<ColumnRows, ParquetError> {
-        let (values, defined) = match reader {
-            ColumnReader::Int64ColumnReader(reader) => self.values(reader, Values::Int64)?,
-            ColumnReader::Int32ColumnReader(reader) => self.values(reader, Values::Int32)?,
-            ColumnReader::DoubleColumnReader(reader) => self.values(reader, Values::Double)?,
-            ColumnReader::BoolColumnReader(reader) => self.values(reader, Values::Bool)?,
-            ColumnReader::ByteArrayColumnReader(reader) => {
-                let (values, defined) = self.read_values(reader)?;
-                if self.kind == Kind::Text
-                    && values.iter().any(|text| std::str::from_utf8(text.data()).is_err())
-                {
-                    return Err(ParquetError::General("a text is not UTF-8".into()));
-                }
-                let first = texts.len() as u32;
-                let numbers = (first..first + values.len() as u32).collect();
-                texts.extend(values);
-                (Values::Text(self.spread(numbers, &defined)), defined)
-            }
-            _ => return Err(ParquetError::General("a column of an unknown type".into())),
+    fn text_bytes(&self, rows: &Rows, row: usize) -> usize {
+        let length = |column| match rows.cell(row, column) {
+            Cell::Text(text) => text.len(),
+            Cell::Bytes(bytes) => bytes.len(),
+            _ => 0,
         };
-        Ok(ColumnRows { values, defined })
+        (0..self.table.columns.len()).map(length).sum()
     }
 
-    fn values<T: DataType>(
-        &self,
-        reader: ColumnReaderImpl<T>,
-        make: fn(Vec<T::T>) -> Values,
-    ) -> Result<(Values, Vec<i16>), ParquetError> {
-        let (values, defined) = self.read_values(reader)?;
-        Ok((make(self.spread(values, &defined)), defined))
+    fn limit(&self, what: String) -> TableError {
+        TableError::Limit { path: self.path.clone(), what }
     }
 
-    /// The values that are there, and for each row whether it has one.
-    fn read_values<T: DataType>(
+    /// Opens the columns of a row group, after their pages were measured.
+    fn open_group(
         &self,
-        mut reader: ColumnReaderImpl<T>,
-    ) -> Result<(Vec<T::T>, Vec<i16>), ParquetError> {
-        let (mut values, mut defined, mut rows) = (Vec::new(), Vec::new(), 0);
-        while rows < self.rows {
-            let levels = self.nullable.then_some(&mut defined);
-            let (read, ..) = reader.read_records(self.rows - rows, levels, None, &mut values)?;
-            if read == 0 {
-                return Err(ParquetError::General(format!(
-                    "a column ends after {rows} of {} rows",
-                    self.rows
-                )));
+        file: &OpenFile,
+        group: usize,
+        is_read: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Option<ColumnReader>>, TableError> {
+        let rows = file.groups.get(group).copied().unwrap_or(0);
+        let mut memory: u64 = 0;
+        let columns = guarded(|| {
+            let reader = file.reader.get_row_group(group)?;
+            let mut columns = Vec::new();
+            for (at, column) in self.table.columns.iter().enumerate() {
+                let Some(at) = self.places.get(at).copied().flatten().filter(|_| is_read(column.name)) else {
+                    columns.push(None);
+                    continue;
+                };
+                let (start, length) = reader.metadata().column(at).byte_range();
+                let sizes = page_sizes(&file.file, start..start.saturating_add(length))?;
+                if sizes.values != rows {
+                    let (values, name) = (sizes.values, column.name);
+                    return Err(ParquetError::General(format!(
+                        "the column {name} has {values} values in a row group of {rows} rows"
+                    )));
+                }
+                memory = memory.saturating_add(sizes.memory);
+                columns.push((memory <= MAX_PAGE_MEMORY).then(|| reader.get_column_reader(at)).transpose()?);
             }
-            rows += read;
+            Ok(columns)
+        })
+        .map_err(|source| TableError::Parquet { path: self.path.clone(), source })?;
+        match memory > MAX_PAGE_MEMORY {
+            true => Err(self.limit(format!("pages of {memory} bytes in a row group"))),
+            false => Ok(columns),
         }
-        let count = if self.nullable { defined.iter().filter(|d| **d == 1).count() } else { rows };
-        if values.len() != count || self.nullable && defined.len() != self.rows {
-            return Err(ParquetError::General("a column has more or fewer values than rows".into()));
-        }
-        Ok((values, defined))
     }
+}
 
-    /// One value for each row: the default where it has none.
-    fn spread<V: Default + Clone>(&self, values: Vec<V>, defined: &[i16]) -> Vec<V> {
-        if !self.nullable {
-            return values;
+/// The rows of a table, some at a time. Nothing comes after an error.
+pub struct Batches<'a> {
+    file: &'a TableFile,
+    /// The columns that are read; `None` for all.
+    names: Option<&'a [&'a str]>,
+    next_group: usize,
+    group: Option<OpenGroup>,
+}
+
+struct OpenGroup {
+    columns: Vec<Option<ColumnReader>>,
+    rows_left: u64,
+}
+
+impl Iterator for Batches<'_> {
+    type Item = Result<Rows, TableError>;
+
+    fn next(&mut self) -> Option<Result<Rows, TableError>> {
+        let file = self.file.file.as_ref()?;
+        while self.group.as_ref().is_none_or(|group| group.rows_left == 0) {
+            let rows_left = *file.groups.get(self.next_group)?;
+            let is_read = |name: &str| self.names.is_none_or(|names| names.contains(&name));
+            match self.file.open_group(file, self.next_group, is_read) {
+                Ok(columns) => self.group = Some(OpenGroup { columns, rows_left }),
+                Err(error) => {
+                    self.next_group = usize::MAX;
+                    self.group = None;
+                    return Some(Err(error));
+                }
+            }
+            self.next_group += 1;
         }
-        let mut values = values.into_iter();
-        defined
-            .iter()
-            .map(|d| if *d == 1 { values.next().unwrap_or_default() } else { V::default() })
-            .collect()
+        let mut group = self.group.take()?;
+        let rows = group.rows_left.min(BATCH_ROWS as u64) as usize;
+        group.rows_left -= rows as u64;
+        match guarded(|| self.file.read_rows(&mut group.columns, rows)) {
+            Ok(rows) => {
+                self.group = Some(group);
+                Some(Ok(rows))
+            }
+            Err(source) => {
+                self.next_group = usize::MAX;
+                Some(Err(TableError::Parquet { path: self.file.path.clone(), source }))
+            }
+        }
     }
+}
+
+impl TableFile {
+    fn read_rows(&self, columns: &mut [Option<ColumnReader>], rows: usize) -> Result<Rows, ParquetError> {
+        let mut texts = Vec::new();
+        let mut read = Vec::new();
+        for (column, reader) in self.table.columns.iter().zip(columns) {
+            let next = NextRows { rows, nullable: column.nullable, kind: column.kind };
+            read.push(match reader {
+                Some(reader) => next.read(reader, &mut texts)?,
+                None => ColumnRows::without_values(column.kind, rows),
+            });
+        }
+        Ok(Rows::of_columns(self.table, read, texts, rows))
+    }
+}
+
+/// What the footer says of a file.
+struct Facts {
+    /// The rows of each row group.
+    groups: Vec<u64>,
+    /// Size of all columns, bytes.
+    column_bytes: u64,
+}
+
+impl Facts {
+    fn of(reader: &SerializedFileReader<File>) -> Result<Facts, ParquetError> {
+        let (mut groups, mut column_bytes) = (Vec::new(), 0_u64);
+        for group in reader.metadata().row_groups() {
+            let rows = u64::try_from(group.num_rows());
+            groups.push(rows.map_err(|_| ParquetError::General("a row group of fewer than 0 rows".into()))?);
+            for column in group.columns() {
+                column_bytes = column_bytes.saturating_add(column.byte_range().1);
+            }
+        }
+        Ok(Facts { groups, column_bytes })
+    }
+}
+
+/// Size of the footer, bytes: the four bytes before the magic number at the end.
+fn footer_bytes(file: &File, size: u64) -> io::Result<u64> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut end = [0; 8];
+    let mut file = file.try_clone()?;
+    if size < end.len() as u64 {
+        return Ok(0);
+    }
+    file.seek(SeekFrom::End(-(end.len() as i64)))?;
+    file.read_exact(&mut end)?;
+    Ok(u32::from_le_bytes([end[0], end[1], end[2], end[3]]).into())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::TableId;
+    use super::super::schema::Kind;
     use super::super::table_file::TableWriter;
     use super::*;
     use crate::tables::Cell;
@@ -261,7 +376,7 @@ mod tests {
         assert_eq!((read.len(), read.cell(0, before - 1)), (1, Cell::Int(7)));
         assert!((before..now.columns.len()).all(|at| read.cell(0, at) == Cell::Null));
         let frames = TableFile::open(dir.path(), TableId::Frame.table()).unwrap();
-        assert!(frames.row_groups() == 0 && frames.all_rows().unwrap().is_empty());
+        assert!(frames.row_count() == 0 && frames.all_rows().unwrap().is_empty());
         assert!(TableFile::open(dir.path(), TableId::Slice.table()).is_err());
     }
 }

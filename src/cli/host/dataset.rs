@@ -198,9 +198,13 @@ fn line(trace: &ListedTrace) -> String {
 }
 
 fn remove(args: &RemoveArgs) -> anyhow::Result<Exit> {
-    let id = dataset::remove(&args.place.dataset, &args.id, &mut wait_message)?;
-    writeln!(io::stdout(), "removed: {id}").context("standard output")?;
-    Ok(Exit::Complete)
+    let removed = dataset::remove(&args.place.dataset, &args.id, &mut wait_message)?;
+    for what in &removed.damaged {
+        complain(format_args!("tracebridge: {what}: what could be read of this table is kept"));
+    }
+    writeln!(TerminalWriter::new(io::stdout().lock()), "removed: {}", removed.name)
+        .context("standard output")?;
+    Ok(if removed.damaged.is_empty() { Exit::Complete } else { Exit::Lossy })
 }
 
 fn check(args: &CheckArgs) -> anyhow::Result<Exit> {

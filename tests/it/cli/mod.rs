@@ -31,6 +31,8 @@ mod compressed_inputs;
 mod damaged_inputs;
 mod dataset;
 mod dataset_engines;
+#[cfg(unix)]
+mod dataset_fire;
 mod dataset_parts;
 mod duplicates;
 mod gate;
