@@ -76,9 +76,7 @@ impl TraceConfig {
             self.categories.push(name.to_owned());
             let category = CATEGORIES.iter().find(|category| category.name == name);
             let events = category.into_iter().flat_map(|category| category.events);
-            let is_recorded = |need| {
-                matches!(need, Need::Required | Need::Optional | Need::PerfettoOnly | Need::PerfettoUnless(_))
-            };
+            let is_recorded = |need| matches!(need, Need::Required | Need::Optional | Need::PerfettoOnly);
             self.events
                 .extend(events.filter(|event| is_recorded(event.need)).map(|event| event.path.to_owned()));
         }

@@ -268,6 +268,15 @@ mod tests {
     }
 
     #[test]
+    fn memory_has_an_event_that_comes_without_perfettos_trigger() {
+        let phone = Fake { locked: &[], open: &["synthetic/rss_stat_throttled", "kmem/rss_stat"] };
+        let (record, _) = catalog(EventSet::Record).select_all(["memory"], &phone);
+        assert!(record.events.iter().any(|event| event == "kmem/rss_stat"), "{:?}", record.events);
+        let (atrace, _) = catalog(EventSet::Atrace).select_all(["memory"], &phone);
+        assert_eq!(atrace.events, ["synthetic/rss_stat_throttled"]);
+    }
+
+    #[test]
     fn the_reason_tells_root_from_kernel() {
         let (_, errors) = select(EventSet::Atrace, &["workq", "mmc", "shed", "core_services", "zzz"]);
         assert_eq!(

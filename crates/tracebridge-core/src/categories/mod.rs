@@ -70,8 +70,6 @@ pub enum Need {
     Optional,
     /// Perfetto records the event for this category; atrace does not.
     PerfettoOnly,
-    /// Like [`Need::PerfettoOnly`], and switched on only where the named event does not exist.
-    PerfettoUnless(&'static str),
     /// atrace requires the event. `record` leaves this frequent event out where `otherwise` exists, because
     /// `otherwise` carries the same facts and more.
     RequiredByAtrace {
@@ -141,9 +139,7 @@ impl Category {
 
     fn events_for(&self, event_set: EventSet) -> impl Iterator<Item = &'static EventRef> {
         let extras = event_set == EventSet::Record;
-        self.events
-            .iter()
-            .filter(move |e| extras || !matches!(e.need, Need::PerfettoOnly | Need::PerfettoUnless(_)))
+        self.events.iter().filter(move |e| extras || e.need != Need::PerfettoOnly)
     }
 
     /// Sorts the events of the category into usable, locked and absent ones.
@@ -153,7 +149,6 @@ impl Category {
         for event in self.events_for(event_set) {
             let path = event.path;
             let needless = match event.need {
-                Need::PerfettoUnless(other) => on(other),
                 Need::RequiredByAtrace { otherwise } => event_set == EventSet::Record && on(otherwise),
                 _ => false,
             };
@@ -165,7 +160,7 @@ impl Category {
                 here.on.append(&mut usable);
             } else if files.exists(&enable_path(path)) {
                 here.locked.push(path);
-            } else if !matches!(event.need, Need::PerfettoOnly | Need::PerfettoUnless(_)) {
+            } else if event.need != Need::PerfettoOnly {
                 here.absent.push(path);
             }
         }

@@ -219,7 +219,8 @@ pub const CATEGORIES: &[Category] = &[
             opt("gpu_mem/gpu_mem_total"),
             opt("fastrpc/fastrpc_dma_stat"),
             extra("dmabuf_heap/dma_heap_stat"),
-            EventRef { path: "kmem/rss_stat", need: Need::PerfettoUnless("synthetic/rss_stat_throttled") },
+            // The trigger of rss_stat_throttled is Perfetto's: without it that event never comes.
+            extra("kmem/rss_stat"),
         ],
     ),
     mixed("thermal", "Thermal event", 27, &[req("thermal/thermal_temperature"), opt("thermal/cdev_update")]),

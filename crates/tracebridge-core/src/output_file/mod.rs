@@ -143,10 +143,14 @@ impl OutputFile {
         let Some(part) = &self.part else { return Ok(()) };
         self.file.sync_all()?;
         let mut parts = unfinished();
+        // Whoever may write to the directory may put something else under either name meanwhile.
+        if !system::is_named(&self.file, part)? {
+            return Err(exchanged());
+        }
         fs::rename(part, &self.target)?;
         parts.retain(|other| other != part);
         self.part = None;
-        Ok(())
+        if system::is_named(&self.file, &self.target)? { Ok(()) } else { Err(exchanged()) }
     }
 }
 
@@ -158,6 +162,12 @@ impl Drop for OutputFile {
             parts.retain(|other| other != part);
         }
     }
+}
+
+fn exchanged() -> io::Error {
+    let why = "another user of this directory has put something else in the output's place: name an output in a \
+               directory to which only you may write";
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
 /// Whether the path names no file: it is empty, or ends in a slash.
@@ -451,6 +461,25 @@ mod tests {
         assert_eq!(
             (names(dir.path()), fs::read(&target).unwrap()),
             (vec!["x".to_owned()], b"whole".to_vec())
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_output_whose_file_is_exchanged_meanwhile_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, victim) = (dir.path().join("x"), dir.path().join("victim"));
+        fs::write(&victim, "mine").unwrap();
+        let output = OutputFile::create(&target, Readers::AsTarget).unwrap();
+        let part = output.part.clone().unwrap();
+        fs::remove_file(&part).unwrap();
+        std::os::unix::fs::symlink(&victim, &part).unwrap();
+        output.file().write_all(b"secret").unwrap();
+        let error = output.commit().unwrap_err();
+        assert!(error.to_string().contains("something else"), "{error}");
+        assert_eq!(
+            (names(dir.path()), fs::read(&victim).unwrap()),
+            (vec!["victim".to_owned()], b"mine".to_vec())
         );
     }
 

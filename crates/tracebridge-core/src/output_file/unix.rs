@@ -49,6 +49,12 @@ pub(super) fn is_foreign(meta: &Metadata) -> bool {
     meta.uid() != 0 && meta.uid() != nix::unistd::geteuid().as_raw()
 }
 
+/// Whether the path itself, not a link there, is the file.
+pub(super) fn is_named(file: &File, path: &Path) -> io::Result<bool> {
+    let (ours, there) = (file.metadata()?, fs::symlink_metadata(path)?);
+    Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+}
+
 /// What a path names, if that is something that a program can destroy or wait for by reading and writing it:
 /// a file or a FIFO. `-` is `stream`.
 pub(super) fn identity(path: &Path, stream: &impl AsFd) -> Option<(u64, u64)> {

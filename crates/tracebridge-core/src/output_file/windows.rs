@@ -31,6 +31,11 @@ pub(super) fn is_foreign(_: &Metadata) -> bool {
     false
 }
 
+/// Nothing to ask: no number of a file is told, and a file that is open here cannot be exchanged.
+pub(super) fn is_named(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
 /// The absolute path without links, in the letters that the directory has, if there is a file. `-` has none,
 /// because Windows does not tell which file a redirected stream is.
 pub(super) fn identity<S>(path: &Path, _: &S) -> Option<PathBuf> {

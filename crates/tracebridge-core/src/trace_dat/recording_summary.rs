@@ -351,6 +351,8 @@ pub struct RingsSummary {
     pub programs: Vec<ProgramSummary>,
     /// Why files with the name of a ring were not read: `process 42: its size is not sealed …`.
     pub refused: Vec<String>,
+    /// Programs whose rings were not read because no place was left for them. Their markers are missing.
+    pub shut_out: u64,
 }
 
 /// The markers of one program's ring.
@@ -385,7 +387,9 @@ pub struct ThreadSummary {
 impl RingsSummary {
     /// Whether markers are missing.
     pub fn is_lossy(&self) -> bool {
-        self.dropped > 0 || self.programs.iter().any(|program| !program.damage.is_empty())
+        self.dropped > 0
+            || self.shut_out > 0
+            || self.programs.iter().any(|program| !program.damage.is_empty())
     }
 
     /// The summary for the head of a capture. `cpu` is the entry of the table of CPUs with the markers.
@@ -420,6 +424,12 @@ impl RingsSummary {
                 lines.push(format!("      {without_block} dropped: more threads than the ring has blocks"));
             }
             lines.extend(damage.iter().map(|what| format!("    {name} ({pid}): {what}")));
+        }
+        if self.shut_out > 0 {
+            let programs = self.shut_out;
+            lines.push(format!(
+                "    {programs} programs with a ring were not read: their markers are missing"
+            ));
         }
         lines.extend(self.refused.iter().map(|what| format!("  note: a ring is not read: {what}")));
         let more = lines.len().saturating_sub(MAX_RING_LINES);

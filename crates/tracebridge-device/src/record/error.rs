@@ -35,7 +35,7 @@ pub(crate) enum RecordError {
         refused_by: Option<String>,
     },
     /// A file of tracefs that this user may not use ended the command.
-    #[error("{0} (`tracebridge doctor` says what would change that)")]
+    #[error("{}", with_cure(.0))]
     Denied(Box<RecordError>),
     /// A file shows that parts of the device have different values, so that no single value to write would
     /// put it back.
@@ -155,6 +155,15 @@ fn settings_file_cure(path: &Path, error: &io::Error) -> &'static str {
         return "the values to save are longer than 1 MiB in all: shorten the lists of functions in tracefs";
     }
     "name a writable directory with --state-dir"
+}
+
+/// The error with the way to a cure, unless it names one itself.
+fn with_cure(error: &RecordError) -> String {
+    let text = error.to_string();
+    match text.contains("`tracebridge doctor`") {
+        true => text,
+        false => format!("{text} (`tracebridge doctor` says what would change that)"),
+    }
 }
 
 fn knob_cause(error: &io::Error, refused_by: Option<&str>) -> String {

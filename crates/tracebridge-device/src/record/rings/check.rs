@@ -22,6 +22,8 @@ pub(super) type FileId = (u64, u64);
 #[derive(Debug)]
 pub(super) struct CheckedRing {
     pub(super) id: FileId,
+    /// The user of the process.
+    pub(super) uid: u32,
     pub(super) map: RingMap,
     /// Locked: one recorder at a time reads a ring, and a recorder that was killed leaves no lock behind.
     _lock: Flock<File>,
@@ -85,7 +87,7 @@ pub(super) fn open(link: &Path, pid: i32) -> Result<CheckedRing, NoRing> {
         Errno::EWOULDBLOCK => NoRing::Refused("another recorder is reading it".into()),
         errno => NoRing::Refused(format!("it cannot be locked: {errno}")),
     })?;
-    Ok(CheckedRing { id: (meta.dev(), meta.ino()), map, _lock: lock })
+    Ok(CheckedRing { id: (meta.dev(), meta.ino()), uid: owner, map, _lock: lock })
 }
 
 fn unreachable(_: io::Error) -> NoRing {

@@ -13,12 +13,13 @@ mod summary;
 mod times;
 
 use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-use check::NoRing;
+use check::{CheckedRing, NoRing};
 use pages::MarkerPages;
-use pending::{MAX_WAITING, Pending};
-use program::{Program, Round};
+use pending::Pending;
+use program::{Allowance, LOOKS_OF_ALL_PER_SECOND, MAX_THREADS, Program, Round};
 use search::RingSearch;
 use times::RingTimes;
 
@@ -44,10 +45,20 @@ const TIDY_INTERVAL: Duration = Duration::from_secs(1);
 const LATE_NS: u64 = 1000;
 /// The most reasons for refused rings that the summary has.
 const MAX_REFUSED: usize = 64;
+/// The most processes without a place that are counted.
+const MAX_SHUT_OUT: usize = 1 << 16;
+/// The most ended programs that are told of one by one.
+const MAX_SUMMARIES: usize = 4096;
 /// The most threads whose names are kept. The capture's head has room for fewer.
 const MAX_NAMES: usize = 1 << 16;
 /// The most programs that are read at the same time. Each takes a descriptor, and 32 MiB of addresses.
 const MAX_PROGRAMS: usize = if cfg!(target_pointer_width = "64") { 256 } else { 32 };
+/// The programs of one user take at most this part of the places, and of the reasons for refusals.
+const USERS: usize = 4;
+/// The most rings of one process: a program may hold two copies of the library.
+const MAX_RINGS_OF_PROCESS: usize = 2;
+/// A ring into which nothing was written for so long gives way to a new one where no place is left.
+const IDLE: Duration = Duration::from_secs(2);
 
 /// The rings that a recording reads.
 pub(super) struct Rings {
@@ -60,10 +71,14 @@ pub(super) struct Rings {
     interval: Duration,
     next_round: Instant,
     next_tidy: Instant,
-    /// Links that were refused already, with their reasons.
-    refused: HashSet<(std::path::PathBuf, String)>,
+    /// Links that were refused already, with the owners of their processes and the reasons.
+    refused: HashSet<(u32, std::path::PathBuf, String)>,
+    /// The processes for whose rings there was no place.
+    shut_out: HashSet<i32>,
     /// Names of threads that wrote markers: id, process, name.
     names: Vec<(i32, i32, Vec<u8>)>,
+    /// Markers that ended programs beyond [`MAX_SUMMARIES`] have dropped.
+    untold_dropped: u64,
     /// Programs that have ended.
     summary: RingsSummary,
 }
@@ -73,6 +88,7 @@ impl Rings {
     /// recording gives markers no time.
     pub(super) fn begin(tracefs: &Tracefs, clock: Clock, layout: PageLayout, cpu: u32) -> Option<Rings> {
         let times = RingTimes::begin(clock, tracefs)?;
+        let stamp = times.stamp;
         let now = Instant::now();
         Some(Rings {
             times,
@@ -86,6 +102,10 @@ impl Rings {
                 boottime: None,
                 dropped: 0,
                 fill: 0.0,
+                stamp,
+                now: 0,
+                looks: Allowance::new(LOOKS_OF_ALL_PER_SECOND),
+                threads_left: MAX_THREADS,
                 bytes: Vec::new(),
                 text: Box::new([0; MAX_LEN]),
             },
@@ -93,7 +113,9 @@ impl Rings {
             next_round: now,
             next_tidy: now + TIDY_INTERVAL,
             refused: HashSet::new(),
+            shut_out: HashSet::new(),
             names: Vec::new(),
+            untold_dropped: 0,
             summary: RingsSummary::default(),
         })
     }
@@ -108,21 +130,54 @@ impl Rings {
             if self.programs.iter().any(is_known) {
                 continue;
             }
-            if self.programs.len() >= MAX_PROGRAMS {
-                self.refuse(pid, link, format!("{MAX_PROGRAMS} programs are read already"));
-                continue;
-            }
             match check::open(&link, pid) {
-                Ok(ring) => self.programs.push(Program::begin(pid, link, ring, self.times.stamp, since)),
+                Ok(ring) => self.admit(pid, link, ring, since),
                 Err(NoRing::Inherited | NoRing::Unreachable) => {}
                 Err(NoRing::Refused(what)) => self.refuse(pid, link, what),
             }
         }
     }
 
+    /// Reads a ring from now on, if a place is left or becomes free.
+    fn admit(&mut self, pid: i32, link: std::path::PathBuf, ring: CheckedRing, since: u64) {
+        if self.programs.iter().filter(|program| program.pid == pid).count() >= MAX_RINGS_OF_PROCESS {
+            let what = format!("{MAX_RINGS_OF_PROCESS} rings of the process are read already");
+            return self.refuse(pid, link, what);
+        }
+        let uids: Vec<u32> = self.programs.iter().map(Program::uid).collect();
+        let (count, of_all) = match share(&uids, ring.uid) {
+            None => return self.programs.push(Program::begin(pid, link, ring, self.times.stamp, since)),
+            Some(full) => full,
+        };
+        let is_rival = |program: &Program| of_all || program.uid() == ring.uid;
+        let idle = self.programs.iter().enumerate().filter(|(_, program)| is_rival(program));
+        let idle = idle.min_by_key(|(_, program)| program.last_used);
+        let idle = idle.filter(|(_, program)| program.last_used.elapsed() >= IDLE).map(|(number, _)| number);
+        let Some(number) = idle else {
+            if self.shut_out.len() < MAX_SHUT_OUT && self.shut_out.insert(pid) {
+                self.summary.shut_out += 1;
+            }
+            return self.refuse(
+                pid,
+                link,
+                format!("{count} programs are read already, and all of them write"),
+            );
+        };
+        let mut idle = self.programs.swap_remove(number);
+        idle.release();
+        idle.read(&mut self.round, &mut self.pending);
+        self.end_program(&idle);
+        self.programs.push(Program::begin(pid, link, ring, self.times.stamp, since));
+    }
+
     fn refuse(&mut self, pid: i32, link: std::path::PathBuf, what: String) {
+        let user = std::fs::metadata(format!("/proc/{pid}")).map_or(0, |meta| meta.uid());
+        let of_user = self.refused.iter().filter(|(uid, ..)| *uid == user).count();
         let text = format!("process {pid}: {what}");
-        if self.summary.refused.len() < MAX_REFUSED && self.refused.insert((link, what)) {
+        if of_user < MAX_REFUSED / USERS
+            && self.summary.refused.len() < MAX_REFUSED
+            && self.refused.insert((user, link, what))
+        {
             self.summary.refused.push(text);
         }
     }
@@ -142,8 +197,7 @@ impl Rings {
             self.look();
         }
         let before = self.times.read();
-        self.read(before);
-        let result = self.store(self.round.complete, output);
+        let result = self.read(before, output).and_then(|()| self.store(self.round.complete, output));
         self.round.before = before;
         if started >= self.next_tidy {
             self.next_tidy = started + TIDY_INTERVAL;
@@ -165,19 +219,20 @@ impl Rings {
     }
 
     /// Reads all rings. Markers that are stamped up to the round before are all there, except for those that
-    /// a thread is still writing.
-    fn read(&mut self, now: u64) {
-        let Rings { programs, pending, round, times, .. } = self;
-        (round.complete, round.fill) = (round.before, 0.0);
-        if programs.iter().any(Program::stamps_boottime) {
-            round.boottime = times.boottime();
+    /// a thread is still writing. Where more wait than memory has room for, they are stored at once.
+    fn read(&mut self, now: u64, output: &mut dyn RecordingOutput) -> Result<(), RecordError> {
+        (self.round.complete, self.round.fill) = (self.round.before, 0.0);
+        if self.programs.iter().any(Program::stamps_boottime) {
+            self.round.boottime = self.times.boottime();
         }
-        for program in programs {
-            program.read(round, pending);
+        for number in 0..self.programs.len() {
+            self.programs[number].read(&mut self.round, &mut self.pending);
+            if self.pending.is_full() {
+                self.round.complete = now;
+                self.store(u64::MAX, output)?;
+            }
         }
-        if pending.len() > MAX_WAITING {
-            round.complete = now;
-        }
+        Ok(())
     }
 
     /// Stores the waiting markers up to `limit`, a time in the clock of the stamps.
@@ -211,7 +266,12 @@ impl Rings {
         let room = MAX_NAMES.saturating_sub(self.names.len());
         let named = named.map(|(tid, count)| (*tid, program.pid, count.name.clone()));
         self.names.extend(named.take(room));
-        self.summary.programs.push(summary::summarize(program));
+        if self.summary.programs.len() < MAX_SUMMARIES {
+            self.summary.programs.push(summary::summarize(program));
+        } else {
+            let ended = summary::summarize(program);
+            self.untold_dropped += ended.dropped;
+        }
     }
 
     /// Tells all programs that nobody wants their markers any more.
@@ -222,8 +282,7 @@ impl Rings {
     /// Stores everything that the programs have written until they were told to stop.
     pub(super) fn finish(&mut self, output: &mut dyn RecordingOutput) -> Result<(), RecordError> {
         let before = self.times.read();
-        self.read(before);
-        let stored = self.store(u64::MAX, output);
+        let stored = self.read(before, output).and_then(|()| self.store(u64::MAX, output));
         for program in std::mem::take(&mut self.programs) {
             self.end_program(&program);
         }
@@ -234,8 +293,22 @@ impl Rings {
     pub(super) fn into_summary(mut self) -> (RingsSummary, Vec<(i32, i32, Vec<u8>)>) {
         let mut summary = std::mem::take(&mut self.summary);
         summary.markers = self.pages.events;
-        summary.dropped = summary.programs.iter().map(|program| program.dropped).sum();
+        let told: u64 = summary.programs.iter().map(|program| program.dropped).sum();
+        summary.dropped = told + self.untold_dropped;
         (summary, std::mem::take(&mut self.names))
+    }
+}
+
+/// Whether a program of the user `uid` has no place beside programs of the users `uids`: how many there are,
+/// and whether those are of all users.
+fn share(uids: &[u32], uid: u32) -> Option<(usize, bool)> {
+    let own = uids.iter().filter(|other| **other == uid).count();
+    // Root and the recorder's own user can do worse than to take places.
+    let is_trusted = uid == 0 || uid == nix::unistd::geteuid().as_raw();
+    match (uids.len() >= MAX_PROGRAMS, own >= MAX_PROGRAMS / USERS && !is_trusted) {
+        (_, true) => Some((own, false)),
+        (true, false) => Some((uids.len(), true)),
+        (false, false) => None,
     }
 }
 
@@ -243,5 +316,19 @@ impl Drop for Rings {
     /// However the recording ends, no program goes on writing into a ring that nobody reads.
     fn drop(&mut self) {
         self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_of_one_user_leave_places_for_those_of_others() {
+        let many = vec![10_001; MAX_PROGRAMS / USERS];
+        assert_eq!(share(&many, 10_001), Some((MAX_PROGRAMS / USERS, false)));
+        assert_eq!(share(&many, 10_002), None);
+        let full: Vec<u32> = (0..MAX_PROGRAMS as u32).map(|n| n % USERS as u32).collect();
+        assert_eq!(share(&full, 10_002), Some((MAX_PROGRAMS, true)));
     }
 }

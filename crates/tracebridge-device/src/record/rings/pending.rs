@@ -1,7 +1,8 @@
 //! Markers that were read and are not stored yet: they wait for markers of other threads that are older.
 
-/// The most markers that wait. Beyond it nobody is waited for.
-pub(super) const MAX_WAITING: usize = 1 << 19;
+/// The most memory that markers take which wait, those of all programs together, bytes. Beyond it nobody is
+/// waited for.
+const MAX_WAITING_BYTES: usize = 32 << 20;
 
 /// A marker that waits.
 #[derive(Debug, Clone, Copy)]
@@ -29,8 +30,9 @@ impl Pending {
         self.markers.push(Waiting { stamp, tid, start, len });
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.markers.len()
+    /// Whether nobody can be waited for any more.
+    pub(super) fn is_full(&self) -> bool {
+        self.markers.len() * size_of::<Waiting>() + self.texts.len() > MAX_WAITING_BYTES
     }
 
     /// Hands all markers up to `limit` to `store` in order of their times, as time, thread and text. Markers
@@ -84,7 +86,7 @@ mod tests {
         };
         pending.take_until(5, &mut store).unwrap();
         let threads: HashSet<i32> = pending.markers.iter().map(|marker| marker.tid).collect();
-        assert_eq!((pending.len(), threads), (2, HashSet::from([1, 2])));
+        assert_eq!((pending.markers.len(), threads), (2, HashSet::from([1, 2])));
         pending.push(6, 3, b"g");
         pending.take_until(u64::MAX, &mut store).unwrap();
         let texts: Vec<&str> = out.iter().map(|(.., text)| text.as_str()).collect();

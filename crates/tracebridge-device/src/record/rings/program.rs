@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 
 use super::check::CheckedRing;
 use super::pending::Pending;
-use super::times::BoottimeLine;
+use super::times::{self, BoottimeLine};
 use crate::markers::MAX_LEN;
 use crate::markers::internals::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, WRITING};
 use crate::markers::internals::ring::{BlockDamage, RingRecords, Stamp};
 
 /// How long the markers of other threads wait for a thread that was interrupted while it wrote one.
 const MAX_HOLD: Duration = Duration::from_millis(500);
-/// The most threads of a program that are counted one by one; the others are counted together.
-const MAX_THREADS: usize = 1 << 16;
+/// The longest name of a thread that is kept, bytes. One of the kernel's has 15.
+const MAX_NAME_BYTES: usize = 32;
 
 /// The counts of one thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub(super) struct ThreadCount {
     pub(super) name: Vec<u8>,
     pub(super) markers: u64,
     pub(super) dropped: u64,
+    /// Whether it was found to be a thread of the program.
+    is_looked_at: bool,
 }
 
 /// A program whose ring is being read.
@@ -47,10 +49,18 @@ pub(super) struct Program {
     unowned: u32,
     /// Markers that no block was free for.
     pub(super) without_block: u64,
-    /// By thread id; 0 stands for the threads beyond [`MAX_THREADS`].
+    /// By thread id; 0 stands for the threads that are not counted one by one.
     pub(super) threads: HashMap<i32, ThreadCount>,
     /// Why blocks were given up.
     pub(super) damage: Vec<String>,
+    /// Markers that were dropped because their times cannot be.
+    pub(super) untimely: u64,
+    /// Markers that were dropped because their threads came faster than the recorder looks at them.
+    pub(super) unlooked: u64,
+    /// The threads that may still be looked at.
+    looks: Allowance,
+    /// When the last marker came, or the ring was found.
+    pub(super) last_used: Instant,
 }
 
 /// What the recorder knows of a block.
@@ -64,6 +74,10 @@ struct Block {
     dropped: u32,
     held: Option<Held>,
     is_given_up: bool,
+    /// Whether it may still hold markers of an earlier recording.
+    is_old: bool,
+    /// Whether it is not known which thread writes: too many threads were looked at.
+    is_unlooked: bool,
 }
 
 /// A marker that a thread has begun and not finished.
@@ -88,11 +102,50 @@ pub(super) struct Round {
     pub(super) dropped: u64,
     /// The part of a block that was filled at most.
     pub(super) fill: f32,
+    /// The clock of the stamps.
+    pub(super) stamp: Stamp,
+    /// The moment of reading, in that clock.
+    pub(super) now: u64,
+    /// The threads of all programs together that may still be looked at.
+    pub(super) looks: Allowance,
+    /// The threads of all programs together that may still be counted one by one.
+    pub(super) threads_left: usize,
     /// A buffer for the bytes of a block.
     pub(super) bytes: Vec<u8>,
     /// A buffer for the text of a marker.
     pub(super) text: Box<[u8; MAX_LEN]>,
 }
+
+/// How often something may be done: so many times a second.
+#[derive(Debug)]
+pub(super) struct Allowance {
+    per_second: u32,
+    left: u32,
+    since: Instant,
+}
+
+impl Allowance {
+    pub(super) fn new(per_second: u32) -> Allowance {
+        Allowance { per_second, left: per_second, since: Instant::now() }
+    }
+
+    /// Whether it may be done once more.
+    fn take(&mut self) -> bool {
+        if self.left == 0 && self.since.elapsed() >= Duration::from_secs(1) {
+            (self.left, self.since) = (self.per_second, Instant::now());
+        }
+        self.left = self.left.saturating_sub(1);
+        self.left > 0
+    }
+}
+
+/// Looking at a thread takes two system calls, which a program can order at will: 2 % of a CPU for each
+/// program, and 10 % for all.
+const LOOKS_PER_SECOND: u32 = 2_000;
+pub(super) const LOOKS_OF_ALL_PER_SECOND: u32 = 10_000;
+
+/// The most threads of all programs together that are counted one by one.
+pub(super) const MAX_THREADS: usize = 1 << 16;
 
 /// Why a block of a ring is given up.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +172,7 @@ impl Program {
                 .filter(|tid| may_be_of(*tid, pid))
                 .unwrap_or(0),
             dropped: control.dropped.load(Ordering::Relaxed),
+            is_old: true,
             ..Block::default()
         });
         let blocks = blocks.collect();
@@ -127,7 +181,23 @@ impl Program {
         head.wanted.store(stamp.wanted(), Ordering::Release);
         let name = String::from_utf8_lossy(comm.trim_ascii_end()).into_owned();
         let (threads, damage) = (HashMap::new(), Vec::new());
-        Program { pid, name, ring, link, stamp, since, blocks, unowned, without_block: 0, threads, damage }
+        Program {
+            pid,
+            name,
+            ring,
+            link,
+            stamp,
+            since,
+            blocks,
+            unowned,
+            without_block: 0,
+            threads,
+            damage,
+            untimely: 0,
+            unlooked: 0,
+            looks: Allowance::new(LOOKS_PER_SECOND),
+            last_used: Instant::now(),
+        }
     }
 
     /// Tells the program that nobody wants its markers any more.
@@ -138,6 +208,11 @@ impl Program {
     /// Whether the process still has the ring: it may have ended, or run another program.
     pub(super) fn is_there(&self) -> bool {
         is_same(&self.link, self.ring.id)
+    }
+
+    /// The user of the process.
+    pub(super) fn uid(&self) -> u32 {
+        self.ring.uid
     }
 
     /// Whether this is the ring with this identity.
@@ -205,9 +280,15 @@ impl Program {
         }
         block.read = position;
         control.read.store(position, Ordering::Release);
+        if unread > 0 {
+            self.last_used = Instant::now();
+        }
+        round.now = times::now(round.stamp);
         let bytes = std::mem::take(&mut round.bytes);
         let result = self.read_records(&bytes, block, round, pending);
         round.bytes = bytes;
+        // A marker that was being written may still be one of the earlier recording.
+        block.is_old &= word & WRITING != 0;
         count_dropped(&mut self.threads, block, dropped, round);
         result
     }
@@ -232,25 +313,56 @@ impl Program {
             let time = round.boottime.filter(|_| self.stamps_boottime());
             let time = time.map_or(record.time, |line| line.stamp(record.time));
             if let Some((tid, base)) = record.thread() {
-                count(&mut self.threads, block.tid).markers += std::mem::take(&mut markers);
+                count(&mut self.threads, block.tid, round).markers += std::mem::take(&mut markers);
                 count_dropped(&mut self.threads, block, base, round);
-                if !may_be_of(tid, self.pid) {
-                    return Err(BlockFault::ForeignThread(tid));
+                self.begin_thread(tid, record.name, block, round)?;
+            } else if let Some(marker) = record.marker(self.pid) {
+                if time < self.since && block.is_old {
+                    continue;
                 }
-                block.tid = tid;
-                count(&mut self.threads, tid).name = record.name.to_vec();
-            } else if time >= self.since
-                && let Some(marker) = record.marker(self.pid)
-            {
-                if block.tid <= 0 {
+                // Another CPU's counter, or the line of a converted time, may be a little ahead.
+                let ahead = time.saturating_sub(round.now);
+                let is_timely = time >= self.since && ahead <= round.now.saturating_sub(round.before);
+                if block.tid <= 0 && !block.is_unlooked {
                     return Err(BlockFault::NoThread);
                 }
+                if !is_timely || block.is_unlooked {
+                    *(if is_timely { &mut self.unlooked } else { &mut self.untimely }) += 1;
+                    round.dropped += 1;
+                    count(&mut self.threads, block.tid, round).dropped += 1;
+                    continue;
+                }
                 markers += 1;
-                pending.push(time, block.tid, marker.encode(&mut round.text));
+                pending.push(time.min(round.now), block.tid, marker.encode(&mut round.text));
             }
         }
-        count(&mut self.threads, block.tid).markers += markers;
+        count(&mut self.threads, block.tid, round).markers += markers;
         result
+    }
+
+    /// Notes that the thread `tid` writes into a block from here on. A thread that was looked at once is not
+    /// looked at again.
+    fn begin_thread(
+        &mut self,
+        tid: i32,
+        name: &[u8],
+        block: &mut Block,
+        round: &mut Round,
+    ) -> Result<(), BlockFault> {
+        let is_known = tid == self.pid || self.threads.get(&tid).is_some_and(|thread| thread.is_looked_at);
+        block.is_unlooked = !is_known && !(self.looks.take() && round.looks.take());
+        if block.is_unlooked {
+            block.tid = 0;
+            return Ok(());
+        }
+        if !is_known && !may_be_of(tid, self.pid) {
+            return Err(BlockFault::ForeignThread(tid));
+        }
+        block.tid = tid;
+        let thread = count(&mut self.threads, tid, round);
+        thread.name = name[..name.len().min(MAX_NAME_BYTES)].to_vec();
+        thread.is_looked_at = true;
+        Ok(())
     }
 }
 
@@ -271,9 +383,11 @@ impl Block {
 }
 
 /// The counts of a thread.
-fn count(threads: &mut HashMap<i32, ThreadCount>, tid: i32) -> &mut ThreadCount {
-    let is_counted = threads.len() < MAX_THREADS || threads.contains_key(&tid);
-    threads.entry(if is_counted { tid } else { 0 }).or_default()
+fn count<'t>(threads: &'t mut HashMap<i32, ThreadCount>, tid: i32, round: &mut Round) -> &'t mut ThreadCount {
+    let is_new = tid != 0 && !threads.contains_key(&tid);
+    let tid = if is_new && round.threads_left == 0 { 0 } else { tid };
+    round.threads_left -= usize::from(is_new && tid != 0);
+    threads.entry(tid).or_default()
 }
 
 /// Counts the markers that a block has dropped until its count was `dropped` for the thread that writes.
@@ -288,7 +402,7 @@ fn count_dropped(
     if let Some(more) = u32::try_from(more).ok().filter(|more| *more > 0) {
         block.dropped = dropped;
         round.dropped += u64::from(more);
-        count(threads, block.tid).dropped += u64::from(more);
+        count(threads, block.tid, round).dropped += u64::from(more);
     }
 }
 
@@ -300,4 +414,114 @@ fn may_be_of(tid: i32, pid: i32) -> bool {
 
 fn is_same(link: &Path, id: super::check::FileId) -> bool {
     fs::metadata(link).is_ok_and(|meta| (meta.dev(), meta.ino()) == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+
+    use super::super::check;
+    use super::*;
+    use crate::counter;
+    use crate::markers::internals::ring::layout::MEMFD_NAME;
+    use crate::markers::internals::ring::mapping::RING_BYTES;
+    use crate::markers::internals::ring::{Record, RingMap};
+
+    /// A ring of this process, as the process has it, and as the recorder does.
+    fn ring() -> (File, RingMap, Program) {
+        let file = File::from(memfd_create(MEMFD_NAME, MFdFlags::MFD_ALLOW_SEALING).unwrap());
+        file.set_len(RING_BYTES as u64).unwrap();
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
+        fcntl(&file, FcntlArg::F_ADD_SEALS(seals)).unwrap();
+        let own = RingMap::of(&file).unwrap();
+        own.head.begin(std::process::id(), true);
+        let link = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let pid = std::process::id().cast_signed();
+        let checked = check::open(&link, pid).unwrap();
+        let program = Program::begin(pid, link, checked, stamp(), times::now(stamp()));
+        (file, own, program)
+    }
+
+    fn stamp() -> Stamp {
+        if counter::ticks().is_some() { Stamp::Counter } else { Stamp::Boottime }
+    }
+
+    fn round() -> Round {
+        Round {
+            before: times::now(stamp()),
+            complete: 0,
+            boottime: None,
+            dropped: 0,
+            fill: 0.0,
+            stamp: stamp(),
+            now: 0,
+            looks: Allowance::new(LOOKS_OF_ALL_PER_SECOND),
+            threads_left: MAX_THREADS,
+            bytes: Vec::new(),
+            text: Box::new([0; MAX_LEN]),
+        }
+    }
+
+    /// Writes records into the first block, as a program does.
+    fn write(own: &RingMap, records: &[Record<'_>]) {
+        own.head.used.store(1, Ordering::Release);
+        let control = &own.controls[0];
+        let bytes: Vec<u8> = records.iter().flat_map(Record::encode).collect();
+        let at = control.written.load(Ordering::Relaxed);
+        for (n, word) in bytes.chunks(8).enumerate() {
+            let place = (at as usize / 8 + n) % BLOCK_WORDS;
+            own.records[0][place].store(u64::from_le_bytes(word.try_into().unwrap()), Ordering::Relaxed);
+        }
+        control.written.store(at + bytes.len() as u32, Ordering::Release);
+    }
+
+    fn thread(tid: i32, name: &[u8]) -> Record<'_> {
+        Record { kind: b'T', time: 0, number: tid.into(), track: b"", name }
+    }
+
+    fn marker(time: u64) -> Record<'static> {
+        Record { kind: b'B', time, number: 0, track: b"", name: b"x" }
+    }
+
+    #[test]
+    fn markers_of_times_that_cannot_be_are_dropped_counted_and_told() {
+        let (_file, own, mut program) = ring();
+        let (mut round, mut pending) = (round(), Pending::default());
+        let pid = program.pid;
+        let now = times::now(stamp());
+        write(&own, &[thread(pid, &[b'n'; 900]), marker(now), marker(1 << 62), marker(3), marker(now)]);
+        program.read(&mut round, &mut pending);
+        let mut stored = Vec::new();
+        pending.take_until::<()>(u64::MAX, |time, tid, _| Ok(stored.push((time, tid)))).unwrap();
+        assert_eq!(stored, [(now, pid), (now, pid)]);
+        let counted = &program.threads[&pid];
+        assert_eq!((counted.markers, counted.dropped, round.dropped, program.untimely), (2, 2, 2, 2));
+        assert_eq!(counted.name.len(), MAX_NAME_BYTES);
+        let told = super::super::summary::summarize(&program);
+        assert!(told.dropped == 2 && told.damage[0].contains("had not come yet"), "{told:?}");
+    }
+
+    #[test]
+    fn invented_threads_are_looked_at_so_often_and_no_more() {
+        let (_file, own, mut program) = ring();
+        let (mut round, mut pending) = (round(), Pending::default());
+        let now = times::now(stamp());
+        // Thread ids that no Linux gives.
+        let invented = 1 << 23..(1 << 23) + 3_000;
+        for first in invented.step_by(500) {
+            let records: Vec<Record<'_>> =
+                (first..first + 500).flat_map(|tid| [thread(tid, b""), marker(now)]).collect();
+            write(&own, &records);
+            program.read(&mut round, &mut pending);
+        }
+        assert!(program.damage.is_empty(), "{:?}", program.damage);
+        assert!((900..1_100).contains(&program.unlooked), "{}", program.unlooked);
+        assert_eq!(program.threads[&0].dropped, program.unlooked);
+        let told = super::super::summary::summarize(&program);
+        assert!(told.damage.iter().any(|what| what.contains("came too fast")), "{told:?}");
+    }
 }

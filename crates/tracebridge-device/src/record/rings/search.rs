@@ -16,6 +16,9 @@ const TURN_INTERVAL: Duration = Duration::from_secs(1);
 /// Older processes that are looked at in a turn: some have a thousand descriptors.
 const PROCESSES_PER_TURN: usize = 16;
 
+/// The most links of one process that are looked at: it can have its ring open under several numbers.
+const MAX_LINKS_OF_PROCESS: usize = 8;
+
 /// The processes that were seen.
 #[derive(Debug)]
 pub(super) struct RingSearch {
@@ -104,7 +107,8 @@ fn entries(dir: &str) -> impl Iterator<Item = i32> {
 fn rings_of(pid: i32) -> impl Iterator<Item = (i32, PathBuf)> {
     let dir = format!("/proc/{pid}/fd");
     let links = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    links.filter(|link| fs::read_link(link).is_ok_and(|to| has_name(&to))).map(move |link| (pid, link))
+    let rings = links.filter(|link| fs::read_link(link).is_ok_and(|to| has_name(&to)));
+    rings.take(MAX_LINKS_OF_PROCESS).map(move |link| (pid, link))
 }
 
 #[cfg(test)]

@@ -10,7 +10,16 @@ const MAX_THREADS: usize = 64;
 
 /// Counts what a program has written and dropped.
 pub(super) fn summarize(program: &Program) -> ProgramSummary {
-    let Program { pid, name, without_block, threads, damage, .. } = program;
+    let Program { pid, name, without_block, threads, untimely, unlooked, .. } = program;
+    let mut damage = program.damage.clone();
+    if *untimely > 0 {
+        damage.push(format!(
+            "{untimely} markers are dropped: their times are before the recording, or had not come yet"
+        ));
+    }
+    if *unlooked > 0 {
+        damage.push(format!("{unlooked} markers are dropped: their threads came too fast to be looked at"));
+    }
     ProgramSummary {
         pid: *pid,
         name: name.clone(),
@@ -18,7 +27,7 @@ pub(super) fn summarize(program: &Program) -> ProgramSummary {
         dropped: threads.values().map(|thread| thread.dropped).sum::<u64>() + without_block,
         without_block: *without_block,
         threads: with_losses(threads),
-        damage: damage.clone(),
+        damage,
     }
 }
 

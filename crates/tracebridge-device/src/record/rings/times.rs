@@ -43,6 +43,14 @@ impl BoottimeLine {
     }
 }
 
+/// Reads the clock of the stamps.
+pub(super) fn now(stamp: Stamp) -> u64 {
+    match stamp {
+        Stamp::Counter => counter::ticks().unwrap_or(0),
+        Stamp::Boottime => posix_ns(ClockId::CLOCK_BOOTTIME),
+    }
+}
+
 /// How the recording's clock is read.
 #[derive(Debug, Clone, Copy)]
 enum TraceTime {
@@ -99,10 +107,7 @@ impl RingTimes {
     }
 
     fn now(&self) -> u64 {
-        match self.stamp {
-            Stamp::Counter => counter::ticks().unwrap_or(0),
-            Stamp::Boottime => posix_ns(ClockId::CLOCK_BOOTTIME),
-        }
+        now(self.stamp)
     }
 
     fn read_boottime(&self) -> (u64, u64) {

@@ -179,13 +179,13 @@ fn restore(dir: &StateDir, name: &str, flight_too: bool) -> Result<Option<Restor
         return Ok(None);
     };
     let mut done = RestoredSettings::untouched(dir.path_of(name), owner.pid);
-    if owner.flight.is_some() && !flight_too {
+    let stale = owner.is_of_earlier_boot();
+    if owner.flight.is_some() && !flight_too && !stale {
         // The settings of a flight recorder are meant to stay.
         return Ok(Some(done));
     }
     let Some(file) = lock(dir, name)? else { return Ok(Some(done)) };
     let tracefs = buffer_of(&owner);
-    let stale = owner.is_of_earlier_boot();
     if !stale && is_unmounted(&tracefs) {
         let place = tracefs.root().display();
         done.failures.push(format!("no tracefs is mounted at {place} now: mount it and try again"));
