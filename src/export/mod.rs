@@ -154,9 +154,11 @@ const PERFETTO_VIEWERS: &str = "https://ui.perfetto.dev (it stays on this comput
 impl OutputFormat {
     /// The format that a path's ending names; a further ending `.gz` is ignored.
     pub fn of_path(path: &Path) -> Option<&'static OutputFormat> {
-        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
-        let name = name.strip_suffix(".gz").unwrap_or(&name);
-        FORMATS.iter().find(|format| format.endings.iter().any(|ending| name.ends_with(ending)))
+        // As bytes: the rest of the name need not be text.
+        let name = path.file_name()?.as_encoded_bytes().to_ascii_lowercase();
+        let name = name.strip_suffix(b".gz").unwrap_or(&name);
+        let is_of = |format: &&OutputFormat| format.endings.iter().any(|end| name.ends_with(end.as_bytes()));
+        FORMATS.iter().find(is_of)
     }
 
     /// The format in which this one is written if the inputs are such: a page of texts of ftrace also holds

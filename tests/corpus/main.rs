@@ -7,6 +7,7 @@ mod capture;
 mod dataset;
 mod dmtracedump;
 mod frames;
+mod json_schemas;
 mod launches;
 mod method_trace;
 mod perfetto;

@@ -228,7 +228,7 @@ fn write_tables(
     let printed = match write.json {
         true => print_json(
             to,
-            json!({ "path": path, "format": TABLES_ENDING, "bytes": exported.bytes }),
+            json!({ "path": path.to_string_lossy(), "format": TABLES_ENDING, "bytes": exported.bytes }),
             summary,
             &ConversionLosses::default(),
             (is_lossy, is_irregular),
@@ -311,7 +311,7 @@ fn print(
     if args.json {
         print_json(
             to,
-            json!({ "path": output, "format": converted.format.name, "bytes": converted.bytes }),
+            json!({ "path": output.to_string_lossy(), "format": converted.format.name, "bytes": converted.bytes }),
             &converted.summary,
             &converted.losses,
             (converted.is_lossy(), converted.is_irregular()),

@@ -120,7 +120,8 @@ fn write_comparison(
     let compared = compared.map_err(conversion_error)?;
     let lines = match write.json {
         true => {
-            let output = json!({ "path": output, "format": "report", "bytes": compared.bytes });
+            let output =
+                json!({ "path": output.to_string_lossy(), "format": "report", "bytes": compared.bytes });
             let value =
                 json!({ "output": output, "comparison": compared.to_json()?, "lossy": compared.is_lossy });
             vec![value.to_string()]

@@ -82,6 +82,13 @@ fn what_json_prints_has_the_form_of_the_published_schemas() {
     ] {
         check("profile", &format!("profile --json app.trace{options}"));
     }
+    check("comparison", "report app.dat --diff cut.dat -o d.html --json");
+    check("comparison", "adb launch --compare app.dat cut.dat --json");
+    // Calls of a method that the trace does not declare.
+    let text = "*version\n2\nclock=wall\n*threads\n1\tmain\n*methods\n*end\nSLOW\x02\0\x20\0";
+    let record = |what: u32, us: u32| [&[1, 0][..], &(8 | what).to_le_bytes(), &us.to_le_bytes()].concat();
+    put("undeclared.trace", &[text.as_bytes(), &[0; 24], &record(0, 1), &record(1, 5)].concat());
+    check("profile", "profile --json undeclared.trace");
     #[cfg(target_os = "linux")]
     for command in ["doctor", "list"] {
         check(command, &format!("{command} --json --tracefs tracefs --state-dir bug"));

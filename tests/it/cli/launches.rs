@@ -1,11 +1,12 @@
 //! `adb launch --compare`: launches that were recorded before, without a device.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use support::tracebridge;
+use support::{Command, run_in, skip, tracebridge};
 
 /// A launch whose slice `inflate` takes `inflate_us`, and whose first frame ends 10 µs later; then a frame
 /// that is none of the launch.
@@ -77,4 +78,114 @@ fn what_cannot_be_compared_is_refused() {
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
         assert!(out.status.code() == Some(status) && said.contains(part), "{words}: {out:?}");
     }
+}
+
+/// Medians of both sides, ns, and the two-sided p-value, by kind and name.
+type Numbers = BTreeMap<String, (u64, u64, f64)>;
+
+/// The numbers of a comparison as `report --diff` and `adb launch --compare` print it.
+fn compared(value: &Value) -> Numbers {
+    let row = |kind: &str, row: &Value| {
+        let ns = |side: &str| row[side].as_u64().unwrap_or_else(|| panic!("{row}"));
+        let name = format!("{kind}.{}", row["name"].as_str().unwrap());
+        (name, (ns("old_ns"), ns("new_ns"), row["p"].as_f64().unwrap()))
+    };
+    let (_, total) = row("launch", &value["total"]);
+    let mut numbers = Numbers::from([("launch.total".to_owned(), total)]);
+    for (kind, rows) in [("stage", "stages"), ("state", "states"), ("slice", "slices")] {
+        numbers.extend(value[rows].as_array().unwrap().iter().map(|value| row(kind, value)));
+    }
+    numbers
+}
+
+/// The numbers of `gate --json`, which tests one side.
+fn gated(value: &Value) -> Numbers {
+    let conditions = value["conditions"].as_array().unwrap().iter();
+    let measures = conditions.flat_map(|condition| condition["measures"].as_array().unwrap());
+    let measure = |measure: &Value| {
+        let name = measure["measure"].as_str().unwrap().to_owned();
+        let ns = |side: &str| measure[side].as_u64().unwrap();
+        let p = (2.0 * measure["p"].as_f64().unwrap()).min(1.0);
+        (name, (ns("baseline_median_ns"), ns("candidate_median_ns"), p))
+    };
+    measures.map(measure).collect()
+}
+
+/// The rows of a query over the dataset `set`, by the column `name`.
+fn queried(dir: &Path, python: &str, query: &str) -> Numbers {
+    let mut command = Command::new(support::project_dir().join("scripts/query"));
+    command.current_dir(dir).env("TRACEBRIDGE_PYTHON", python);
+    command.args(["--key", "side", "--old", "old", "--new", "new", "--csv", "set", query]);
+    let said = command.run().exited(0).stdout;
+    let mut lines = said.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let at = |column: &str| head.iter().position(|name| *name == column).unwrap();
+    let row = |cells: Vec<&str>| {
+        let number = |column: &str| cells[at(column)].parse::<f64>().unwrap();
+        let ns = |column: &str| (number(column) * 1e6).round() as u64;
+        (cells[at("name")].to_owned(), (ns("old_median_ms"), ns("new_median_ms"), number("p_value")))
+    };
+    lines.map(row).collect()
+}
+
+#[test]
+fn one_set_of_files_has_the_same_numbers_in_all_four_ways() {
+    let dir = support::tempdir();
+    let dir = dir.path();
+    for (side, times) in
+        [("old", [1_000, 1_021, 1_010, 1_045, 1_030]), ("new", [1_100, 1_010, 1_122, 1_139, 1_141])]
+    {
+        fs::create_dir(dir.join(side)).unwrap();
+        for (run, us) in times.into_iter().enumerate() {
+            super::gate::write_launch(&dir.join(side).join(format!("{run}.txt")), us, "inflate");
+        }
+    }
+    let files = |side: &str| (0..5).map(|run| format!("{side}/{run}.txt")).collect::<Vec<_>>();
+    let report = [&["report".to_owned()][..], &files("new"), &["--diff".to_owned()], &files("old")].concat();
+    let report = [&report[..], &["-o", "d.html", "--json"].map(str::to_owned)].concat();
+    let report = compared(&run_in(dir, &report).json()["comparison"]);
+    let launch = compared(&run_in(dir, &["adb", "launch", "--compare", "old", "new", "--json"]).json());
+    assert_eq!(report, launch);
+    let gate = "gate --json --baseline old --candidate new --fail-if launch.total>+90% --fail-if stage.*>+90% \
+                --fail-if state.*>+90% --fail-if slice.*>+90%";
+    let gate = gated(&run_in(dir, &gate.split_whitespace().collect::<Vec<_>>()).json());
+    assert_eq!(report.keys().collect::<Vec<_>>(), gate.keys().collect::<Vec<_>>());
+    for (name, (old, new, p)) in &report {
+        let other = gate[name];
+        assert_eq!((*old, *new), (other.0, other.1), "{name}");
+        // The gate asks whether the new runs are slower.
+        assert!((p - other.2).abs() < 1e-9 || new <= old, "{name}: {p} {other:?}");
+    }
+    // The states of the main thread are those of the launch: they fit into it.
+    let states: u64 =
+        report.iter().filter(|(name, _)| name.starts_with("state.")).map(|(_, row)| row.0).sum();
+    assert!(report.len() > 8 && states <= report["launch.total"].0 + 2_000, "{report:?}");
+
+    for side in ["old", "new"] {
+        let tag = format!("side={side}");
+        let args = [&["dataset", "add", "set"].map(str::to_owned)[..], &files(side)].concat();
+        run_in(dir, &[&args[..], &["--tag".to_owned(), tag]].concat()).exited(0);
+    }
+    let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
+    if !Command::new(&python).args(["-c", "import duckdb"]).output().is_ok_and(|out| out.status.success()) {
+        skip(
+            "python",
+            &format!("{python} has no package duckdb: run scripts/setup, or set TRACEBRIDGE_PYTHON"),
+        );
+        return;
+    }
+    let near = |a: (u64, u64, f64), b: (u64, u64, f64), what: &str| {
+        // Tables are printed with three decimal places.
+        let is_near = a.0.abs_diff(b.0) <= 500 && a.1.abs_diff(b.1) <= 500;
+        assert!(is_near && (a.2 - b.2).abs() < 0.000_6, "{what}: {a:?} {b:?}");
+    };
+    let launches = queried(dir, &python, "launch-regression");
+    assert_eq!(launches.len(), 1, "{launches:?}");
+    near(*launches.values().next().unwrap(), report["launch.total"], "launch");
+    // The table has the slices behind the launch too: here only `inflate` has one.
+    let slices = queried(dir, &python, "slice-regression");
+    for (name, row) in slices.iter().filter(|(name, _)| *name != "inflate") {
+        near(*row, report[&format!("slice.{name}")], name);
+    }
+    assert!(slices.contains_key("Choreographer#doFrame 1"), "{slices:?}");
 }

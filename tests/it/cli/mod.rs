@@ -37,6 +37,8 @@ mod dataset_parts;
 mod duplicates;
 mod gate;
 mod gate_frames;
+#[cfg(unix)]
+mod hostile_phones;
 mod inputs_in_hand;
 mod json_schemas;
 mod launches;

@@ -13,6 +13,7 @@ use std::process::{ChildStdin, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use crate::hostile_phone::Hostility;
 use crate::{Child, Command, until, write_executable};
 
 /// Something that goes wrong once.
@@ -86,6 +87,8 @@ struct State {
     mischief: Mutex<Option<Mischief>>,
     /// What every device's adbd offers.
     features: &'static str,
+    /// What the server and its devices do each time.
+    hostility: Mutex<Option<Hostility>>,
     /// The commands that came.
     commands: Mutex<Vec<String>>,
 }
@@ -101,6 +104,7 @@ impl AdbServer {
             devices: Mutex::new(devices.iter().map(own).collect()),
             mischief: Mutex::new(None),
             features,
+            hostility: Mutex::new(None),
             commands: Mutex::default(),
         });
         for (serial, _) in devices {
@@ -128,6 +132,11 @@ impl AdbServer {
     /// Has something go wrong once.
     pub fn will(&self, mischief: Mischief) {
         *self.state.mischief.lock().unwrap() = Some(mischief);
+    }
+
+    /// Makes the server or its devices hostile from now on.
+    pub fn become_hostile(&self, kind: Hostility) {
+        *self.state.hostility.lock().unwrap() = Some(kind);
     }
 
     /// A device is in another state from now on.
@@ -158,7 +167,10 @@ impl State {
                 stream.write_all(answer).ok()?;
                 return None;
             }
-            if service == "host:version" {
+            let hostility = *self.hostility.lock().unwrap();
+            if let Some(goes_on) = hostility.and_then(|kind| kind.serve(&mut stream, &service)) {
+                goes_on.then_some(())?;
+            } else if service == "host:version" {
                 answer(&mut stream, "0029")?;
             } else if service == "host:devices-l" {
                 let devices = self.devices.lock().unwrap().clone();
@@ -236,6 +248,9 @@ impl State {
             while stream.write_all(&packets).is_ok() {}
             return None;
         }
+        if (*self.hostility.lock().unwrap()).is_some_and(|kind| kind.shell(&mut stream)) {
+            return None;
+        }
         let mut input = Vec::new();
         let has_input = packets && {
             // A packet of standard input, or the one that closes it.
@@ -300,6 +315,9 @@ impl State {
             let mut path = vec![0; length];
             stream.read_exact(&mut path).ok()?;
             let path = self.here(serial, &String::from_utf8(path).ok()?);
+            if (*self.hostility.lock().unwrap()).is_some_and(|kind| kind.sync(&mut stream, &id)) {
+                continue;
+            }
             match &id {
                 b"STA2" | b"STAT" => self.stat(&mut stream, &id, Path::new(&path))?,
                 b"SEND" => self.receive(&mut stream, &path)?,

@@ -13,6 +13,7 @@ pub mod dat_writer;
 pub mod files;
 pub mod foreign_dat;
 mod guard;
+pub mod hostile_phone;
 pub mod launch_noise;
 pub mod launch_scenario;
 mod printed;

@@ -279,6 +279,8 @@ class RowBuilder {
     );
     const busy = threads.reduce((sum, thread) => sum + trace.threads[thread].busy_ns, 0);
     const share = trace.duration > 0 ? (100 * busy) / trace.duration : 0;
+    // Without switches nothing tells CPU time: `busy_ns` is then the time in calls and slices, waiting and all.
+    const hasCpuTime = threads.some((thread) => this.model.byThread[thread].some(({ kind }) => kind === "states"));
     this.add({
       id,
       kind: "group",
@@ -289,7 +291,7 @@ class RowBuilder {
       detail:
         (info ? `pid ${info.pid} · ` : "")
         + counted(threads.length, "thread")
-        + ` · ${share < 10 ? share.toFixed(1) : share.toFixed(0)} % of a CPU`,
+        + (hasCpuTime ? ` · ${share < 10 ? share.toFixed(1) : share.toFixed(0)} % of a CPU` : ""),
     });
     if (!open) return;
     const tracks = process === null ? [] : this.model.byProcess[process];

@@ -48,7 +48,9 @@ impl Delivered {
     /// The fields of a JSON object.
     pub(super) fn json(&self) -> Value {
         let verified = if self.verified == Verified::Sha256 { "sha256" } else { "size" };
-        json!({ "output": self.path, "bytes": self.bytes, "format": self.format, "verified": verified })
+        json!({
+            "output": self.path.to_string_lossy(), "bytes": self.bytes, "format": self.format, "verified": verified
+        })
     }
 }
 

@@ -80,7 +80,7 @@ fn pull(args: &PullArgs, files: &[String], device: &Device, name: &OutputName) -
         let how = if pulled.verified == Verified::Size { ", compared by its length alone" } else { "" };
         text += &format!("{} ({}{how})\n", local.display(), size(pulled.bytes));
         let verified = if pulled.verified == Verified::Size { "size" } else { "sha256" };
-        list.push(json!({ "path": local, "bytes": pulled.bytes, "verified": verified }));
+        list.push(json!({ "path": local.to_string_lossy(), "bytes": pulled.bytes, "verified": verified }));
     }
     Ok(Outcome { exit: Exit::Complete, text, json: json!({ "files": list }) })
 }
