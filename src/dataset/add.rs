@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::add_summary::AddSummary;
+use super::add_summary::{AddSummary, AddedEvent};
 use super::adopt::adopt;
 use super::batches::{Batches, RejectedInput};
 use super::compact::compact;
@@ -29,15 +29,6 @@ pub struct AddRequest<'a> {
     pub datasets: &'a [PathBuf],
     /// How the files are taken.
     pub options: TraceOptions<'a>,
-}
-
-/// What happens while traces are added, in the order of the traces.
-#[derive(Debug)]
-pub enum AddedEvent<'a> {
-    /// Another process writes to the dataset; this one waits.
-    Waits,
-    /// The files of a trace are rejected for this reason, which names them.
-    Rejected(&'a str),
 }
 
 /// Adds traces to a dataset. A trace that the dataset has is left as it is. Files that cannot be taken are

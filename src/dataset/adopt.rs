@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::add::AddedEvent;
-use super::add_summary::AddSummary;
+use super::add_summary::{AddSummary, AddedEvent};
 use super::batches::{make_parent, part_name};
 use super::check::check_part;
 use super::error::DatasetError;

@@ -24,7 +24,8 @@ mod run_times;
 mod trace;
 
 pub use crate::export::trace_tables::LargeTables;
-pub use add::{AddRequest, AddedEvent, add};
+pub use add::{AddRequest, add};
+pub use add_summary::AddedEvent;
 pub use catalog::{ListedTrace, list};
 pub use check::check;
 pub use export::export;
