@@ -6,9 +6,7 @@
 use super::format_id::{FormatId, UnreadFile};
 use super::input::{DETECTION_BYTES, Input};
 use super::recording::{FormatError, OpenedInput};
-use super::{
-    art_method, chrome_json, ftrace_text, perf_data, perfetto, simpleperf_report, trace_dat,
-};
+use super::{art_method, chrome_json, ftrace_text, perf_data, perfetto, simpleperf_report, trace_dat};
 
 /// One format that is read: a row of [`FORMATS`].
 pub struct InputFormat {

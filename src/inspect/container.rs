@@ -90,9 +90,9 @@ pub fn search_archive(input: &Input) -> Option<ContainerReport> {
 fn search(mut members: Members<'_>) -> ContainerReport {
     let mut report = ContainerReport::new(members.name().to_owned(), members.kind());
     for number in 0..members.count().min(MAX_FILES) {
-        match members.look(number, |path, bytes, content| report.add(path, bytes, content)) {
-            Some(Err(error)) => report.notes.push(format!("file {number}: {error}")),
-            Some(Ok(())) | None => {}
+        let looked = members.look(number, |path, bytes, content| report.add(path, bytes, content));
+        if let Some(Err(error)) = looked {
+            report.notes.push(format!("file {number}: {error}"));
         }
     }
     if members.count() > MAX_FILES {

@@ -19,16 +19,17 @@ const PNG: Outputs = 1 << 8;
 const SVG: Outputs = 1 << 9;
 const SPEEDSCOPE: Outputs = 1 << 10;
 const FIREFOX: Outputs = 1 << 11;
+const PPROF: Outputs = 1 << 12;
 
 const ROWS: Outputs = TABLE | JSON | CSV;
 const TREES: Outputs = TREE | BOTTOM_UP;
 const STACKS: Outputs = FOLDED | FLAMEGRAPH;
 const GRAPHS: Outputs = DOT | PNG | SVG;
-const FILES: Outputs = STACKS | GRAPHS | SPEEDSCOPE | FIREFOX;
+const FILES: Outputs = STACKS | GRAPHS | SPEEDSCOPE | FIREFOX | PPROF;
 const ALL: Outputs = ROWS | TREES | FILES;
 
 /// The names of the outputs, in the order of their bits.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "the table",
     "--json",
     "--csv",
@@ -41,6 +42,7 @@ const NAMES: [&str; 12] = [
     "--svg",
     "--speedscope",
     "--firefox",
+    "--pprof",
 ];
 
 /// One option of a command line.
@@ -54,7 +56,7 @@ struct Given {
 }
 
 /// All options that select or shape a result.
-fn options(args: &ProfileArgs) -> [Given; 28] {
+fn options(args: &ProfileArgs) -> [Given; 31] {
     let given = |name, is_given, goes_with, used_by| Given { name, is_given, goes_with, used_by };
     // The whole result depends on such an option, so that every output must use it.
     let selects = |name, is_given, used_by| given(name, is_given, used_by, used_by);
@@ -74,6 +76,8 @@ fn options(args: &ProfileArgs) -> [Given; 28] {
         given("--threshold", args.threshold.is_some(), ALL & !(TABLE | CSV), TREES | GRAPHS),
         given("--merge-threads", args.merge_threads, FILES, STACKS),
         given("--app", !args.app.is_empty(), FILES, FLAMEGRAPH),
+        selects("--event", args.event.is_some(), ALL),
+        selects("--weight", args.weight.is_some(), ALL),
         selects("--strict", args.strict, ALL),
         selects("--max-memory", args.memory.is_given(), ALL),
         // The outputs. Several files can be written at once.
@@ -88,6 +92,7 @@ fn options(args: &ProfileArgs) -> [Given; 28] {
         given("--svg", args.svg.is_some(), FILES, SVG),
         given("--speedscope", args.speedscope.is_some(), FILES, SPEEDSCOPE),
         given("--firefox", args.firefox.is_some(), FILES, FIREFOX),
+        given("--pprof", args.pprof.is_some(), FILES, PPROF),
     ]
 }
 

@@ -350,7 +350,8 @@ impl Program {
         round: &mut Round,
     ) -> Result<(), BlockFault> {
         let is_known = tid == self.pid || self.threads.get(&tid).is_some_and(|thread| thread.is_looked_at);
-        block.is_unlooked = !is_known && !(self.looks.take() && round.looks.take());
+        let may_look = is_known || self.looks.take() && round.looks.take();
+        block.is_unlooked = !may_look;
         if block.is_unlooked {
             block.tid = 0;
             return Ok(());
@@ -496,7 +497,11 @@ mod tests {
         write(&own, &[thread(pid, &[b'n'; 900]), marker(now), marker(1 << 62), marker(3), marker(now)]);
         program.read(&mut round, &mut pending);
         let mut stored = Vec::new();
-        pending.take_until::<()>(u64::MAX, |time, tid, _| Ok(stored.push((time, tid)))).unwrap();
+        let mut store = |time, tid, _: &[u8]| {
+            stored.push((time, tid));
+            Ok(())
+        };
+        pending.take_until::<()>(u64::MAX, &mut store).unwrap();
         assert_eq!(stored, [(now, pid), (now, pid)]);
         let counted = &program.threads[&pid];
         assert_eq!((counted.markers, counted.dropped, round.dropped, program.untimely), (2, 2, 2, 2));
