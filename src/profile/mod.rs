@@ -25,8 +25,8 @@ mod text_style;
 pub use error::{DrawError, ProfileError};
 pub use profile_run::{ProfileOutput, ProfileReport};
 pub use request::{
-    PrintForm, ProfileFiles, ProfileRequest, RecordFilter, RowRequest, SampleWeight, TreeDirection,
+    PrintForm, ProfileFiles, ProfileRequest, RecordFilter, RowKind, RowRequest, SampleWeight, SortKey,
+    TreeDirection,
 };
-pub use rows::{RowKind, SortKey};
 pub use run::run;
 pub use text_style::TextStyle;

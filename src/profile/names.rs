@@ -63,7 +63,8 @@ impl<'t, 'a> TraceNames<'t, 'a> {
         self.methods.get(method as usize)
     }
 
-    /// The class with its package, separated by dots; the library of a native function; `(unknown)` for an undeclared method.
+    /// The class with its package, separated by dots; the library of a native function; `(unknown)` for an
+    /// undeclared method.
     pub(super) fn class(&self, method: u32) -> Cow<'_, str> {
         match (self.mapped.get(&method), self.method(method)) {
             (Some(mapped), _) => Cow::Borrowed(&mapped.class),

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::rows::{RowKind, SortKey};
 use super::text_style::TextStyle;
 use crate::formats::unpack_budget::UnpackLimit;
 
@@ -70,6 +69,44 @@ pub struct RowRequest {
     pub name_pattern: Option<String>,
     /// Prints the callers and callees of each method.
     pub relations: bool,
+}
+
+/// The kinds of rows that a profile can have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RowKind {
+    /// One method; overloads have rows of their own.
+    #[default]
+    Method,
+    /// All methods of a class.
+    Class,
+    /// All methods of a package, without the packages inside.
+    Package,
+    /// One thread.
+    Thread,
+}
+
+impl RowKind {
+    /// What one row stands for, for people.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            RowKind::Method => "method",
+            RowKind::Class => "class",
+            RowKind::Package => "package",
+            RowKind::Thread => "thread",
+        }
+    }
+}
+
+/// The figure that rows are sorted by, largest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SortKey {
+    /// Exclusive time: without the calls inside.
+    #[default]
+    Exclusive,
+    /// Inclusive time: with the calls inside.
+    Inclusive,
+    /// Number of calls, with recursive calls.
+    Calls,
 }
 
 /// What a sample weighs.

@@ -8,47 +8,10 @@ use super::count::selection::ProfileSelection;
 use super::count::time_pair::{add, since};
 use super::figures::Columns;
 use super::names::TraceNames;
+use super::request::{RowKind, SortKey};
 use super::shown_name::ShownName;
 use super::source::ProfileSource;
 use crate::formats::art_method::{CallAnomalies, Ticks};
-
-/// The kinds of rows that a profile can have.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum RowKind {
-    /// One method; overloads have rows of their own.
-    #[default]
-    Method,
-    /// All methods of a class.
-    Class,
-    /// All methods of a package, without the packages inside.
-    Package,
-    /// One thread.
-    Thread,
-}
-
-impl RowKind {
-    /// What one row stands for, for people.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            RowKind::Method => "method",
-            RowKind::Class => "class",
-            RowKind::Package => "package",
-            RowKind::Thread => "thread",
-        }
-    }
-}
-
-/// The figure that rows are sorted by, largest first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum SortKey {
-    /// Exclusive time: without the calls inside.
-    #[default]
-    Exclusive,
-    /// Inclusive time: with the calls inside.
-    Inclusive,
-    /// Number of calls, with recursive calls.
-    Calls,
-}
 
 /// One row; times in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -164,8 +164,8 @@ impl SampleProfile {
         flat_of(&self.tree(selection), self.threads.len(), rows, group)
     }
 
-    /// The samples of each thread as calls that begin and end, in order. Time is the sum of the weights before:
-    /// what two samples in a row have in common is one call.
+    /// The samples of each thread as calls that begin and end, in order. Time is the sum of the weights
+    /// before: what two samples in a row have in common is one call.
     pub(super) fn call_events(&self, selection: &ProfileSelection) -> Vec<ThreadCallEvents> {
         let event = self.event();
         let mut threads: Vec<ThreadCallEvents> = (0..self.threads.len() as u32)

@@ -16,7 +16,7 @@ fn what_json_prints_of_every_file_has_the_form_of_its_schema() {
         let file = corpus.join(name);
         let commands: [(&str, &[&str], &[&str]); 4] = [
             ("info", &["info", "--json"], &[]),
-            ("convert", &["convert", "--json", "--explain"], &["-o", "out.pftrace"]),
+            ("convert", &["convert", "--json"], &["-o", "out.pftrace"]),
             ("profile", &["profile", "--json"], &[]),
             ("comparison", &["report", "--json", "-o", "out.html", "--diff"], &[]),
         ];

@@ -67,8 +67,8 @@ fn insert_rest(pieces: &mut BTreeMap<u64, Map>, piece: Map, start: u64) {
     pieces.insert(start, Map { start, offset, ..piece });
 }
 
-/// The most pieces that are kept in memory, of all processes: some 300 MB. A process has at most 65,530 pieces
-/// where nobody has changed the kernel's limit.
+/// The most pieces that are kept in memory, of all processes: some 300 MB. A process has at most 65,530
+/// pieces where nobody has changed the kernel's limit.
 const MAX_PIECES: usize = 4 << 20;
 
 /// The address spaces of all processes, and that of the kernel.

@@ -97,7 +97,8 @@ impl Attribute {
         let rate = bytes.u64()?;
         let sample_type = bytes.u64()?;
         let read_format = bytes.u64()?;
-        // The flags are a C bit field, whose bits a big-endian machine numbers from the other end of each byte.
+        // The flags are a C bit field, whose bits a big-endian machine numbers from the other end of each
+        // byte.
         let raw: [u8; 8] = *bytes.take(8)?.first_chunk()?;
         let flags = match is_big_endian {
             true => u64::from_le_bytes(raw.map(u8::reverse_bits)),

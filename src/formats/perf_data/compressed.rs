@@ -1,5 +1,6 @@
 //! Records that `perf record -z` and `simpleperf record -z` have compressed with Zstandard: one stream over
-//! the contents of all records `COMPRESSED` of the file. A record may begin in one of them and end in the next.
+//! the contents of all records `COMPRESSED` of the file. A record may begin in one of them and end in the
+//! next.
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 

@@ -1,5 +1,5 @@
-//! The parts of a perf.data file: its head, the event types, the feature sections and the records, in the form
-//! of a file or of a pipe (torvalds/linux tools/perf/Documentation/perf.data-file-format.txt).
+//! The parts of a perf.data file: its head, the event types, the feature sections and the records, in the
+//! form of a file or of a pipe (torvalds/linux tools/perf/Documentation/perf.data-file-format.txt).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -5,8 +5,8 @@
 //! in linux/perf_event.h, and simpleperf's additions in android platform/system/extras,
 //! simpleperf/{record.h,record_file_format.h,record_file.proto}.
 //!
-//! The crate `linux-perf-data` reads the format too. It takes the sizes of sections and texts as they stand in
-//! the file, refuses a file that is cut, and copies each record; so the tests alone use it, as a second
+//! The crate `linux-perf-data` reads the format too. It takes the sizes of sections and texts as they stand
+//! in the file, refuses a file that is cut, and copies each record; so the tests alone use it, as a second
 //! reader to compare with.
 
 mod address_space;

@@ -1,9 +1,9 @@
 //! The records of a perf.data file in the order of time.
 //!
-//! Each processor has a buffer of its own, from which the recorder copies one piece after another: records are
-//! in the order of time only within a piece. A record `FINISHED_ROUND` of perf says that no later record is
-//! older than the newest one of the round before. simpleperf writes no such records, but its records are
-//! nearly in order.
+//! Each processor has a buffer of its own, from which the recorder copies one piece after another: records
+//! are in the order of time only within a piece. A record `FINISHED_ROUND` of perf says that no later
+//! record is older than the newest one of the round before. simpleperf writes no such records, but its
+//! records are nearly in order.
 
 use super::attribute::Attribute;
 use super::bytes::Bytes;

@@ -1,8 +1,9 @@
 //! From the addresses of a sample to its stack of functions.
 //!
-//! The frames of ART's interpreter and of its bridges beside a frame of Java say nothing about the app. They
-//! are left out by the rule of simpleperf's reports (`CallChainReportBuilder` in simpleperf/report_utils.cpp):
-//! code of `libart.so` on both sides of a Java method is hidden, but for what a bridge to JNI has called.
+//! The frames of ART's interpreter and of its bridges beside a frame of Java say nothing about the app.
+//! They are left out by the rule of simpleperf's reports (`CallChainReportBuilder` in
+//! simpleperf/report_utils.cpp): code of `libart.so` on both sides of a Java method is hidden, but for what
+//! a bridge to JNI has called.
 
 use rustc_hash::FxHashMap;
 

@@ -1,4 +1,5 @@
-//! The part of reading samples that all formats share: counts, threads, and the times that threads did not run.
+//! The part of reading samples that all formats share: counts, threads, and the times that threads did not
+//! run.
 
 use std::io;
 

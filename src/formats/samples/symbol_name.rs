@@ -88,8 +88,8 @@ fn has_forwarded_parameters(symbol: &str) -> bool {
     end.trim_end_matches(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase() && c != 'T').ends_with("DpOT")
 }
 
-/// The name with `&&` behind the forwarded parameters, which the crate leaves out. `None` where the parameters
-/// are not the last arguments of the template as they are.
+/// The name with `&&` behind the forwarded parameters, which the crate leaves out. `None` where the
+/// parameters are not the last arguments of the template as they are.
 fn forwarded(name: &str) -> Option<String> {
     let open = matching_open(name, name.strip_suffix(')')?.len())?;
     let before = &name[..open];

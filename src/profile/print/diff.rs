@@ -9,7 +9,8 @@ use super::row_data::members;
 use crate::profile::count::flat::MethodStat;
 use crate::profile::figures::Columns;
 use crate::profile::names::TraceNames;
-use crate::profile::rows::{ProfileRow, ProfileRows, SortKey, figure};
+use crate::profile::request::SortKey;
+use crate::profile::rows::{ProfileRow, ProfileRows, figure};
 use crate::text::csv_field;
 
 /// The change of a row from the earlier profile to the later one.

@@ -12,7 +12,8 @@ use crate::formats::art_method::{CPU, MAX_WORKERS, Ticks, WALL};
 use crate::profile::count::flat::MethodStat;
 use crate::profile::figures::{Columns, percent};
 use crate::profile::names::TraceNames;
-use crate::profile::rows::{ProfileRow, ProfileRows, RowKind};
+use crate::profile::request::RowKind;
+use crate::profile::rows::{ProfileRow, ProfileRows};
 use crate::text::csv_field;
 use crate::workers::{run_parts, worker_count};
 

@@ -6,7 +6,8 @@ use super::call_relations::{CallRelation, CallRelations};
 use super::table::{Column, Keep, Table};
 use crate::profile::figures::{Columns, SHARE_WIDTH, count, percent, share};
 use crate::profile::names::TraceNames;
-use crate::profile::rows::{ProfileRow, ProfileRows, SortKey, figure};
+use crate::profile::request::SortKey;
+use crate::profile::rows::{ProfileRow, ProfileRows, figure};
 use crate::profile::shown_name::ShownName;
 use crate::profile::text_style::{Heat, TextStyle};
 

@@ -95,15 +95,12 @@ fn an_input_that_cannot_be_aligned_is_refused_with_the_options_that_help() {
 #[test]
 fn info_names_an_unsupported_format_and_a_program_that_opens_it() {
     let dir = support::tempdir();
-    let file = dir.path().join("perf.data");
-    fs::write(&file, b"PERFILE2 and more").unwrap();
+    let file = dir.path().join("memory.hprof");
+    fs::write(&file, b"JAVA PROFILE 1.0.3\0").unwrap();
     let out = tracebridge().arg("info").arg(&file).output().unwrap();
     let messages = String::from_utf8_lossy(&out.stderr).into_owned();
     assert_eq!(out.status.code(), Some(1));
-    assert!(
-        messages.contains("perf.data of perf or simpleperf") || messages.contains("perf.data file of perf"),
-        "{messages}"
-    );
+    assert!(messages.contains("this is a heap dump (hprof); it is not read here: "), "{messages}");
 }
 
 #[test]
