@@ -139,10 +139,10 @@ impl Allowance {
     }
 }
 
-/// Looking at a thread takes two system calls, which a program can order at will: 2 % of a CPU for each
-/// program, and 10 % for all.
-const LOOKS_PER_SECOND: u32 = 2_000;
-pub(super) const LOOKS_OF_ALL_PER_SECOND: u32 = 10_000;
+/// Looking at a thread takes two system calls, which a program can order at will: some 10 % of a CPU for each
+/// program, and 20 % for all.
+const LOOKS_PER_SECOND: u32 = 10_000;
+pub(super) const LOOKS_OF_ALL_PER_SECOND: u32 = 20_000;
 
 /// The most threads of all programs together that are counted one by one.
 pub(super) const MAX_THREADS: usize = 1 << 16;
@@ -516,7 +516,7 @@ mod tests {
         let (mut round, mut pending) = (round(), Pending::default());
         let now = times::now(stamp());
         // Thread ids that no Linux gives.
-        let invented = 1 << 23..(1 << 23) + 3_000;
+        let invented = 1 << 23..(1 << 23) + 11_000;
         for first in invented.step_by(500) {
             let records: Vec<Record<'_>> =
                 (first..first + 500).flat_map(|tid| [thread(tid, b""), marker(now)]).collect();
