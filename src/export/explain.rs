@@ -58,9 +58,50 @@ pub(crate) fn explain(request: ConvertRequest<'_>, question: &Question) -> Resul
     Ok(Explained { explanations, missing: model.missing(), is_lossy })
 }
 
+/// [`explain`] of each run in `files`, in place of the request's inputs. Files of one directory whose names
+/// differ in their endings alone are one run. A run that has nothing of the kind is left out, unless all have
+/// nothing.
+///
+/// # Errors
+/// [`ExplainError`].
+pub(crate) fn explain_runs(
+    request: ConvertRequest<'_>,
+    files: &[PathBuf],
+    question: &Question,
+) -> Result<Explained, ExplainError> {
+    let mut all: Option<Explained> = None;
+    let mut nothing = NothingAsked::Anything;
+    for inputs in &runs_of(files) {
+        match (explain(ConvertRequest { inputs, ..request }, question), &mut all) {
+            (Ok(explained), Some(all)) => all.add(explained),
+            (Ok(explained), None) => all = Some(explained),
+            (Err(ExplainError::Nothing(why)), _) => nothing = why,
+            (Err(error), _) => return Err(error),
+        }
+    }
+    all.ok_or(ExplainError::Nothing(nothing))
+}
+
+/// The first launch of each explained run of which something was recorded; none where the runs have no
+/// launch.
+///
+/// # Errors
+/// [`ConvertError`] where a file cannot be read.
+pub(super) fn known_launches(
+    explained: Result<Explained, ExplainError>,
+) -> Result<Vec<Explanation>, ConvertError> {
+    match explained {
+        Ok(explained) => Ok(explained.explanations.into_iter().filter(Explanation::is_known).collect()),
+        Err(ExplainError::Convert(error)) => Err(error),
+        Err(ExplainError::Nothing(_)) => Ok(Vec::new()),
+    }
+}
+
+/// The question that [`known_launches`] answers.
+pub(super) const FIRST_LAUNCH: Question = Question::LaunchNumber(1);
+
 /// What grew in the first launches of the runs in `new` since those in `old`; `None` where a side has no
-/// launch whose causes were recorded. Files of one directory whose names differ in their endings alone are
-/// one run.
+/// launch whose causes were recorded.
 ///
 /// # Errors
 /// [`ConvertError`] where a file cannot be read.
@@ -69,24 +110,8 @@ pub(crate) fn grown(
     old: &[PathBuf],
     limit: UnpackLimit,
 ) -> Result<Option<Difference>, ConvertError> {
-    let sets = [new, old].map(|files| first_launches(files, limit));
-    let [new, old] = sets;
-    let (new, old) = (new?, old?);
+    let request = ConvertRequest { unpack_limit: limit, ..ConvertRequest::of(&[], Path::new("why.pftrace")) };
+    let launches = |files: &[PathBuf]| known_launches(explain_runs(request, files, &FIRST_LAUNCH));
+    let (new, old) = (launches(new)?, launches(old)?);
     Ok((!new.is_empty() && !old.is_empty()).then(|| difference(&new, &old)))
-}
-
-fn first_launches(files: &[PathBuf], limit: UnpackLimit) -> Result<Vec<Explanation>, ConvertError> {
-    let mut launches = Vec::new();
-    for inputs in runs_of(files) {
-        let request =
-            ConvertRequest { unpack_limit: limit, ..ConvertRequest::of(&inputs, Path::new("why.pftrace")) };
-        match explain(request, &Question::LaunchNumber(1)) {
-            Ok(explained) => {
-                launches.extend(explained.explanations.into_iter().filter(Explanation::is_known))
-            }
-            Err(ExplainError::Convert(error)) => return Err(error),
-            Err(ExplainError::Nothing(_)) => {}
-        }
-    }
-    Ok(launches)
 }

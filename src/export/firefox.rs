@@ -20,8 +20,8 @@ use super::Out;
 use crate::formats::{CounterValue, Event, EventType, TimelineFrame};
 use crate::timeline::{MergeSummary, MethodThread, TimelineSink};
 use crate::tracks::{
-    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
-    Task, Tasks, ThreadState, TrackBuilder, TrackSink,
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodLabel, OpenMethod, OwnTrack, Span, Task, Tasks,
+    ThreadState, TrackBuilder, TrackSink,
 };
 
 const SAMPLE_INTERVAL_NS: u64 = 100_000;
@@ -294,10 +294,6 @@ impl TrackSink for FirefoxWriter {
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
         let thread = self.cpu(cpu);
         self.add_marker(thread, interval(span), name, "interrupt", self.categories.kernel);
-        Ok(())
-    }
-
-    fn method(&mut self, _: &Tasks, _: &MethodCall<'_>) -> io::Result<()> {
         Ok(())
     }
 

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::compare::{measure_part, runs_of};
 use super::comparison::{Comparison, Kind, LINES_OF_A_KIND, LaunchSpan, Run, RunSet};
 use super::convert::{ConvertError, ConvertRequest};
-use super::explain::{ExplainError, explain};
+use super::explain::{FIRST_LAUNCH, explain, known_launches};
 use crate::measure::LaunchType;
 use crate::statistics::median;
-use crate::why::{Explanation, ExplanationJson, Question, summed_lines};
+use crate::why::{Explanation, ExplanationJson, summed_lines};
 
 /// The causes that are printed of launches.
 const CAUSE_LINES: usize = 5;
@@ -50,7 +50,7 @@ impl Launch {
         let (run, _) = measure_part(request, until)?;
         let extent = run.launch.clone().map_or(Extent::MainThread, Extent::Launch);
         let explanation = match &extent {
-            Extent::Launch(_) => explanation_of_first_launch(request)?,
+            Extent::Launch(_) => known_launches(explain(request, &FIRST_LAUNCH))?.into_iter().next(),
             Extent::MainThread => None,
         };
         Ok(Launch { run, extent, explanation })
@@ -300,15 +300,6 @@ fn figures(launches: &[Launch]) -> Vec<String> {
         }));
     }
     lines
-}
-
-/// Why the first launch in the inputs took as long as it did; `None` where nothing of that was recorded.
-fn explanation_of_first_launch(request: ConvertRequest<'_>) -> Result<Option<Explanation>, ConvertError> {
-    match explain(request, &Question::LaunchNumber(1)) {
-        Ok(explained) => Ok(explained.explanations.into_iter().next().filter(Explanation::is_known)),
-        Err(ExplainError::Convert(error)) => Err(error),
-        Err(ExplainError::Nothing(_)) => Ok(None),
-    }
 }
 
 /// The largest causes of the launches, of all together where there are several.

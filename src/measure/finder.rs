@@ -12,11 +12,9 @@ use super::launch_marks::{LaunchMarks, Step, StepKind};
 use super::mark::SliceMark;
 use super::rules::{self, Cancelled, Found};
 use super::vsync::{self, Vsync};
-use crate::formats::{CounterValue, Event, EventType, Head, TimelineFrame};
+use crate::formats::{Head, TimelineFrame};
 use crate::timeline::MergeSummary;
-use crate::tracks::{
-    AsyncSlice, CounterSample, CounterScope, MethodCall, OwnTrack, Span, Task, Tasks, ThreadState, TrackSink,
-};
+use crate::tracks::{AsyncSlice, CounterSample, CounterScope, OwnTrack, Span, Task, Tasks, TrackSink};
 
 /// The most stages of one launch.
 const MAX_STAGES: usize = 200;
@@ -262,40 +260,8 @@ impl TrackSink for FinderSink {
         Ok(())
     }
 
-    fn on_cpu(&mut self, _: &Tasks, _: u32, _: Task, _: Span, _: i64) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn state(&mut self, _: &Tasks, _: Task, _: &ThreadState) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn irq(&mut self, _: u32, _: &str, _: Span) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn method(&mut self, _: &Tasks, _: &MethodCall<'_>) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn track_slice(&mut self, _: &OwnTrack, _: Span, _: &[u8], _: usize) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn track_instant(&mut self, _: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn track_counter(&mut self, _: &OwnTrack, _: u64, _: CounterValue) -> io::Result<()> {
-        Ok(())
-    }
-
     fn frame(&mut self, _: &Tasks, _: &OwnTrack, span: Span, frame: &TimelineFrame<'_>) -> io::Result<()> {
         self.finder.timeline_frame(span, frame);
-        Ok(())
-    }
-
-    fn other(&mut self, _: &Tasks, _: Task, _: &Event<'_>, _: &EventType) -> io::Result<()> {
         Ok(())
     }
 

@@ -99,6 +99,8 @@ impl Tasks {
 /// Receives the slices, states and counters of the tracks. Times are ns in the timeline's clock. `names` has
 /// the names of threads and processes as far as they are known at that time.
 ///
+/// What only some sinks have a use for is ignored by default.
+///
 /// A slice or state is passed on when it ends, so that calls are ordered by the end times. Slices of
 /// threads are also passed on when they begin.
 pub(crate) trait TrackSink {
@@ -139,9 +141,15 @@ pub(crate) trait TrackSink {
         let _ = (tid, ts);
     }
     /// A thread had a CPU.
-    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()>;
+    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()> {
+        let _ = (names, cpu, at, span, prio);
+        Ok(())
+    }
     /// A thread was in a state.
-    fn state(&mut self, names: &Tasks, at: Task, state: &ThreadState) -> io::Result<()>;
+    fn state(&mut self, names: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
+        let _ = (names, at, state);
+        Ok(())
+    }
     /// A thread woke another one, or sent a message to it.
     fn arrow(&mut self, arrow: &Arrow) -> io::Result<()> {
         let _ = arrow;
@@ -153,14 +161,20 @@ pub(crate) trait TrackSink {
         Ok(())
     }
     /// A CPU served an interrupt.
-    fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()>;
+    fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
+        let _ = (cpu, name, span);
+        Ok(())
+    }
     /// A method begins on a thread.
     fn method_begin(&mut self, at: &MethodThread, method: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
         let _ = (at, method, open);
         Ok(())
     }
     /// A method ended.
-    fn method(&mut self, names: &Tasks, call: &MethodCall<'_>) -> io::Result<()>;
+    fn method(&mut self, names: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
+        let _ = (names, call);
+        Ok(())
+    }
     /// The methods that were open on a thread up to the time `until`. This call comes before each change of
     /// the stack.
     fn stack(
@@ -179,11 +193,20 @@ pub(crate) trait TrackSink {
         Ok(())
     }
     /// A slice of a program's own track ended. `depth` is the number of slices that stay open on the track.
-    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], depth: usize) -> io::Result<()>;
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], depth: usize) -> io::Result<()> {
+        let _ = (track, span, name, depth);
+        Ok(())
+    }
     /// An instant of a program's own track.
-    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()>;
+    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        let _ = (track, ts, name);
+        Ok(())
+    }
     /// A value of a program's own counter.
-    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()>;
+    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+        let _ = (track, ts, value);
+        Ok(())
+    }
     /// A frame of SurfaceFlinger's FrameTimeline. The calls come in the order of the frames' begins, but
     /// those whose end is not known come last: their span ends with the timeline.
     fn frame(
@@ -200,7 +223,10 @@ pub(crate) trait TrackSink {
         Ok(())
     }
     /// A kernel event that is passed on by no other call.
-    fn other(&mut self, names: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()>;
+    fn other(&mut self, names: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        let _ = (names, at, event, kind);
+        Ok(())
+    }
     /// Events of a CPU are missing after the time `ts`, the latest time so far; `count` is how many, where
     /// the kernel counted them.
     fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {

@@ -9,13 +9,13 @@ use super::model::{
     BlockedReason, CpuChange, Interrupt, Mark, MarkKind, Model, NameId, State, Syscall, Thread, Wake,
 };
 use super::syscalls::SyscallTable;
-use crate::formats::{CounterValue, Event, EventType, EventTypeId, Head, TimelineFrame, Value};
+use crate::formats::{Event, EventType, EventTypeId, Head, TimelineFrame, Value};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::measure::Finder;
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
     AsyncSlice, CounterSample, CounterScope, CpuSwitch, MethodCall, MethodLabel, OpenMethod, OwnTrack, Span,
-    Task, Tasks, ThreadState, TrackSink,
+    Task, Tasks, TrackSink,
 };
 
 /// `common_flags` of an event that was written while a hard or a soft interrupt was served, or a
@@ -181,6 +181,7 @@ impl TrackSink for Collector {
             (scope, at.name, u32::try_from(at.value))
         {
             self.model.cpus.entry(cpu).or_default().frequencies.push((at.ts, khz));
+            self.model.highest_khz = self.model.highest_khz.max(Some(khz));
         }
         Ok(())
     }
@@ -216,14 +217,6 @@ impl TrackSink for Collector {
         false
     }
 
-    fn on_cpu(&mut self, _: &Tasks, _: u32, _: Task, _: Span, _: i64) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn state(&mut self, _: &Tasks, _: Task, _: &ThreadState) -> io::Result<()> {
-        Ok(())
-    }
-
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
         self.saw(span.end);
         let name = self.model.names.number(name);
@@ -246,18 +239,6 @@ impl TrackSink for Collector {
         if let Some(tid) = call.at.tid {
             self.thread(tid).calls.end(call.span.end);
         }
-        Ok(())
-    }
-
-    fn track_slice(&mut self, _: &OwnTrack, _: Span, _: &[u8], _: usize) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn track_instant(&mut self, _: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn track_counter(&mut self, _: &OwnTrack, _: u64, _: CounterValue) -> io::Result<()> {
         Ok(())
     }
 

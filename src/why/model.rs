@@ -386,6 +386,8 @@ pub(crate) struct Model {
     pub(super) threads: FxHashMap<i32, Thread>,
     pub(super) cpus: BTreeMap<u32, Cpu>,
     pub(super) reasons: Vec<BlockedReason>,
+    /// The highest frequency of any CPU in the timeline, kHz.
+    pub(super) highest_khz: Option<u32>,
     /// Where events of a CPU are missing; in order, without overlaps.
     pub(super) losses: Vec<(u64, u64)>,
     pub(super) tasks: Tasks,
@@ -398,11 +400,6 @@ impl Model {
     pub(super) fn reason(&self, change: &StateChange) -> Option<BlockedReason> {
         let reason = self.reasons.get(change.link as usize).copied();
         reason.filter(|_| change.state == State::Uninterruptible)
-    }
-
-    /// The highest frequency of any CPU in the timeline, kHz.
-    pub(super) fn highest_frequency(&self) -> Option<u32> {
-        self.cpus.values().flat_map(|cpu| cpu.frequencies.iter().map(|(_, khz)| *khz)).max()
     }
 
     /// Notes where events are missing. The spans of several CPUs are joined.

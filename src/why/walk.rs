@@ -80,7 +80,6 @@ struct Part {
 /// Splits spans of a model.
 pub(super) struct Walk<'m> {
     model: &'m Model,
-    highest_khz: Option<u32>,
     /// A thread that came to be in the span.
     new_thread: Option<i32>,
     split: Split,
@@ -90,13 +89,7 @@ pub(super) struct Walk<'m> {
 
 impl<'m> Walk<'m> {
     pub fn new(model: &'m Model, new_thread: Option<i32>) -> Walk<'m> {
-        Walk {
-            model,
-            highest_khz: model.highest_frequency(),
-            new_thread,
-            split: Split::default(),
-            todo: Vec::new(),
-        }
+        Walk { model, new_thread, split: Split::default(), todo: Vec::new() }
     }
 
     /// The causes of what was split so far.
@@ -292,7 +285,7 @@ impl<'m> Walk<'m> {
     /// of each stretch of one frequency.
     fn on_cpu(&mut self, part: Part, cause: Cause, subject: SubjectId, cpu: u32, from: u64, to: u64) {
         let rates = self.model.cpus.get(&cpu).map(|cpu| &cpu.frequencies).filter(|rates| !rates.is_empty());
-        let Some((rates, highest)) = rates.zip(self.highest_khz.filter(|khz| *khz > 0)) else {
+        let Some((rates, highest)) = rates.zip(self.model.highest_khz.filter(|khz| *khz > 0)) else {
             return self.leaf(part, cause, subject, from, to);
         };
         let mut at = from;

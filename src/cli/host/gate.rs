@@ -9,7 +9,7 @@ use clap::Parser;
 use super::dataset::tag;
 use super::merge::conversion_error;
 use super::progress_bar::ProgressBar;
-use super::{MemoryArgs, files_in};
+use super::{MemoryArgs, all_files};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
 use crate::console::say;
@@ -92,12 +92,7 @@ pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
     let mut judgement = judge(&selection, [baseline, candidate])?;
     let of_files = args.baseline.iter().chain(&args.candidate).all(|path| !dataset::is_dataset(path));
     if judgement.outcome() == Outcome::Closed && of_files {
-        let files = |paths: &[PathBuf]| {
-            Ok::<_, anyhow::Error>(
-                paths.iter().map(|path| files_in(path)).collect::<Result<Vec<_>, _>>()?.concat(),
-            )
-        };
-        let (new, old) = (files(&args.candidate)?, files(&args.baseline)?);
+        let (new, old) = (all_files(&args.candidate)?, all_files(&args.baseline)?);
         judgement.grown = grown(&new, &old, args.memory.limit()).map_err(conversion_error)?;
     }
     drop(bar);
@@ -152,7 +147,7 @@ fn read(
         ))
         .into());
     }
-    let files = others.into_iter().map(|path| files_in(path)).collect::<anyhow::Result<Vec<_>>>()?.concat();
+    let files = all_files(others)?;
     let figures = selection.figures().clone();
     let wanted =
         &mut Wanted { figures: &figures, is_wanted: &mut |figure, name| selection.wants(figure, name) };

@@ -60,14 +60,9 @@ pub(super) struct PlaceArgs {
 }
 
 impl PlaceArgs {
-    /// ns to add to the method trace's own times.
-    pub(super) fn offset(&self) -> Option<i64> {
-        self.offset
-    }
-
-    /// The clock of the method trace's start.
-    pub(super) fn clock(&self) -> Option<Clock> {
-        self.clock
+    /// The same for the merge.
+    pub(super) fn options(&self) -> MergeOptions {
+        MergeOptions { offset_ns: self.offset, clock: self.clock }
     }
 }
 
@@ -214,7 +209,7 @@ fn write_tables(
         keep_damaged: true,
         tags: &[],
         unpack_limit: write.memory.limit(),
-        options: MergeOptions { offset_ns: place.offset, clock: place.clock },
+        options: place.options(),
     };
     let bar = ProgressBar::of(inputs);
     let result = dataset::export(inputs, &output.output, &options);
@@ -257,7 +252,7 @@ pub(super) fn request<'a>(
         only_ftrace: false,
         gzip: false,
         unpack_limit: write.memory.limit(),
-        options: MergeOptions { offset_ns: place.offset, clock: place.clock },
+        options: place.options(),
         window: WindowRequest { from_ns: write.from, to_ns: write.to },
     }
 }

@@ -176,6 +176,11 @@ fn files_in(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
 }
 
+/// The files in all of `paths`, as [`files_in`] finds them.
+fn all_files<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
+    Ok(paths.into_iter().map(|path| files_in(path)).collect::<anyhow::Result<Vec<_>>>()?.concat())
+}
+
 /// Standard output for results. A terminal does not get the control characters of names; a file or a pipe
 /// gets the names as they are.
 fn results(bar: &ProgressBar) -> Box<dyn Write> {

@@ -12,11 +12,9 @@ use super::merge::{PlaceArgs, conversion_error};
 use super::progress_bar::ProgressBar;
 use crate::cli::{Exit, exit::UsageError, units};
 use crate::console::TerminalWriter;
-use crate::export::compare::runs_of;
 use crate::export::convert::ConvertRequest;
-use crate::export::explain::{ExplainError, Explained, explain};
-use crate::timeline::MergeOptions;
-use crate::why::{ExplanationJson, NothingAsked, Question, difference, lines, lines_of_several};
+use crate::export::explain::{ExplainError, Explained, explain, explain_runs};
+use crate::why::{ExplanationJson, Question, difference, lines, lines_of_several};
 
 /// Say why a launch, a frame or a slice took as long as it did: causes that add up
 ///
@@ -105,44 +103,22 @@ impl WhyArgs {
         })
     }
 
-    fn explain(&self, inputs: &[PathBuf], question: &Question) -> anyhow::Result<Explained> {
+    /// What is read of these inputs.
+    fn request<'a>(&'a self, inputs: &'a [PathBuf]) -> ConvertRequest<'a> {
         // Nothing is written: the name only chooses a format that holds everything.
-        let request = ConvertRequest {
+        ConvertRequest {
             mapping: self.mapping.as_deref(),
             unpack_limit: self.memory.limit(),
-            options: MergeOptions { offset_ns: self.place.offset(), clock: self.place.clock() },
+            options: self.place.options(),
             ..ConvertRequest::of(inputs, Path::new("why.pftrace"))
-        };
-        match explain(request, question) {
-            Ok(explained) => Ok(explained),
-            Err(ExplainError::Convert(error)) => Err(conversion_error(error)),
-            Err(error @ ExplainError::Nothing(_)) => Err(error.into()),
         }
     }
+}
 
-    /// Explains each run in `files`. A run that has nothing of the kind is left out, unless all have nothing.
-    fn explain_runs(&self, files: &[PathBuf], question: &Question) -> anyhow::Result<Explained> {
-        let mut all: Option<Explained> = None;
-        let mut nothing = None;
-        for inputs in runs_of(files) {
-            let explained = match self.explain(&inputs, question) {
-                Ok(explained) => explained,
-                Err(error) if error.is::<ExplainError>() => {
-                    nothing = Some(error);
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            match &mut all {
-                None => all = Some(explained),
-                Some(all) => all.add(explained),
-            }
-        }
-        match (all, nothing) {
-            (Some(all), _) => Ok(all),
-            (None, Some(error)) => Err(error),
-            (None, None) => Err(ExplainError::Nothing(NothingAsked::Anything).into()),
-        }
+fn explain_error(error: ExplainError) -> anyhow::Error {
+    match error {
+        ExplainError::Convert(error) => conversion_error(error),
+        ExplainError::Nothing(_) => error.into(),
     }
 }
 
@@ -151,14 +127,15 @@ pub fn run(args: WhyArgs) -> anyhow::Result<Exit> {
     let question = args.question()?;
     let files: Vec<PathBuf> = args.inputs.iter().chain(&args.against).cloned().collect();
     let bar = ProgressBar::of(&files);
+    let request = args.request(&args.inputs);
     let result = if args.against.is_empty() {
-        args.explain(&args.inputs, &question).map(|new| (new, None))
+        explain(request, &question).map(|new| (new, None))
     } else {
-        args.explain_runs(&args.inputs, &question)
-            .and_then(|new| Ok((new, Some(args.explain_runs(&args.against, &question)?))))
+        explain_runs(request, &args.inputs, &question)
+            .and_then(|new| Ok((new, Some(explain_runs(request, &args.against, &question)?))))
     };
     drop(bar);
-    let (new, old) = result?;
+    let (new, old) = result.map_err(explain_error)?;
     let out = &mut TerminalWriter::new(io::stdout().lock());
     print(out, &args, &new, old.as_ref()).context("standard output")?;
     let is_lossy = new.is_lossy || old.is_some_and(|old| old.is_lossy);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use super::launch_span::LaunchSpan;
-use crate::formats::{CounterValue, Event, EventType, Head, TimelineFrame};
+use crate::formats::{Head, TimelineFrame};
 use crate::measure::{Finder, FrameFigures};
 use crate::timeline::{MergeSummary, MethodThread};
 use crate::tracks::{
@@ -198,18 +198,10 @@ impl TrackSink for RunMeter {
         Ok(())
     }
 
-    fn on_cpu(&mut self, _: &Tasks, _: u32, _: Task, _: Span, _: i64) -> io::Result<()> {
-        Ok(())
-    }
-
     fn state(&mut self, _: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
         let ns = state.span.end.saturating_sub(state.span.start);
         let states = self.states.entry(at.tid).or_default();
         states.entry(state_name(state.state)).or_default().add(ns, (ns, state.span.start));
-        Ok(())
-    }
-
-    fn irq(&mut self, _: u32, _: &str, _: Span) -> io::Result<()> {
         Ok(())
     }
 
@@ -237,20 +229,8 @@ impl TrackSink for RunMeter {
         Ok(())
     }
 
-    fn track_instant(&mut self, _: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
     fn frame(&mut self, _: &Tasks, _: &OwnTrack, span: Span, frame: &TimelineFrame<'_>) -> io::Result<()> {
         self.finder.timeline_frame(span, frame);
-        Ok(())
-    }
-
-    fn track_counter(&mut self, _: &OwnTrack, _: u64, _: CounterValue) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn other(&mut self, _: &Tasks, _: Task, _: &Event<'_>, _: &EventType) -> io::Result<()> {
         Ok(())
     }
 

@@ -431,10 +431,6 @@ impl TrackSink for TableSink<'_> {
         )
     }
 
-    fn other(&mut self, _: &Tasks, _: Task, _: &Event<'_>, _: &EventType) -> io::Result<()> {
-        Ok(())
-    }
-
     fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()> {
         self.close_asyncs(summary.report.last_ts.unwrap_or(0))?;
         let measured = std::mem::take(&mut self.finder).finish(tasks, summary);
