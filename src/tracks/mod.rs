@@ -123,6 +123,10 @@ pub(crate) trait TrackSink {
     fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) {
         let _ = symbolizer;
     }
+    /// Each event of the kernel's, before the calls for what it means.
+    fn seen(&mut self, event: &Event<'_>) {
+        let _ = event;
+    }
     /// A CPU goes from one thread to another, before the calls for what that ends and begins.
     fn switch(&mut self, at: &CpuSwitch) {
         let _ = at;
@@ -485,6 +489,7 @@ impl<S: TrackSink> Sink for TrackBuilder<S> {
             return Ok(());
         }
         self.end_losses(event)?;
+        self.sink.seen(event);
         if event.tid > 0 && (event.comm.is_some() || event.tgid.is_some()) {
             self.tasks.threads.learn(event.tid, event.tgid, event.comm);
         }

@@ -35,9 +35,20 @@ pub(crate) struct Collector {
     roles: FxHashMap<EventTypeId, Role>,
     /// The names of methods, by their numbers.
     methods: FxHashMap<u32, NameId>,
+    /// What each CPU did last.
+    last_on_cpu: FxHashMap<u32, LastOnCpu>,
     losses: Vec<Span>,
     first_ts: Option<u64>,
     last_ts: u64,
+}
+
+/// The last that is known of a CPU.
+#[derive(Debug, Clone, Copy)]
+struct LastOnCpu {
+    /// The thread that it has.
+    tid: i32,
+    /// Its last event, ns.
+    ts: u64,
 }
 
 /// What an event tells that no other call of the track builder passes on, with the indices of its fields.
@@ -186,8 +197,26 @@ impl TrackSink for Collector {
         Ok(())
     }
 
+    /// An event of a thread proves that it runs, also where the switch to it was not recorded: a kernel (seen
+    /// on Linux 6.18) may leave out every switch from the idle task of one CPU.
+    fn seen(&mut self, event: &Event<'_>) {
+        let Some(last) = self.last_on_cpu.get_mut(&event.cpu) else { return };
+        if last.tid == 0 && event.tid > 0 {
+            let thread = self.model.threads.entry(event.tid).or_default();
+            let ready_since = thread.changes.last().map_or(0, |change| change.since);
+            let since = last.ts.max(ready_since);
+            thread.runs(since, event.cpu);
+            let change = CpuChange { since, tid: event.tid };
+            self.model.cpus.entry(event.cpu).or_default().changes.push(change);
+            self.model.unseen_switches += 1;
+            last.tid = event.tid;
+        }
+        last.ts = event.ts;
+    }
+
     fn switch(&mut self, at: &CpuSwitch) {
         let first = self.saw(at.ts);
+        self.last_on_cpu.insert(at.cpu, LastOnCpu { tid: at.entered, ts: at.ts });
         if at.left > 0 {
             let state = State::of_leaving(at.left_state);
             self.thread(at.left).leaves(at.ts, at.cpu, state, first);

@@ -388,6 +388,8 @@ pub(crate) struct Model {
     pub(super) reasons: Vec<BlockedReason>,
     /// The highest frequency of any CPU in the timeline, kHz.
     pub(super) highest_khz: Option<u32>,
+    /// How often a thread ran on a CPU that was idle by the switches recorded.
+    pub(super) unseen_switches: u64,
     /// Where events of a CPU are missing; in order, without overlaps.
     pub(super) losses: Vec<(u64, u64)>,
     pub(super) tasks: Tasks,
@@ -415,12 +417,21 @@ impl Model {
 
     /// What the timeline does not tell, and what would: sentences.
     pub(crate) fn missing(&self) -> Vec<String> {
+        let unseen: String;
         let mut missing = Vec::new();
         let threads = || self.threads.values();
         if threads().all(|thread| thread.changes.is_empty()) {
             missing
                 .push("no scheduling was recorded: record the category sched to tell running from waiting");
             return missing.into_iter().map(str::to_owned).collect();
+        }
+        if self.unseen_switches > 0 {
+            let times = self.unseen_switches;
+            unseen = format!(
+                "switches from an idle CPU are missing ({times} times): who ran there is told by the events that \
+                 followed"
+            );
+            missing.push(&unseen);
         }
         if self.cpus.values().all(|cpu| cpu.interrupts.is_empty()) {
             missing.push("no interrupts were recorded: record the category irq to tell timers from devices");

@@ -155,6 +155,19 @@ fn a_thread_that_is_ready_names_who_ran_instead() {
 }
 
 #[test]
+fn a_thread_with_events_runs_though_the_switch_to_it_was_not_recorded() {
+    let mut lines = Lines::default();
+    lines.switch(500, 0, IDLE, "R", MAIN).slice(1000..20_000, 0, MAIN, "work");
+    lines.switch(2000, 0, MAIN, "S", IDLE).waking_by_interrupt(3000, 0, MAIN);
+    // No switch to main; only a marker tells that it runs again.
+    lines.marker(3300, 0, MAIN, "I|100|here");
+    let causes = lines.causes();
+    assert_eq!(causes[0], row("running main", "work", 18_000));
+    assert_eq!(causes[1].2, 1000, "{causes:?}");
+    assert!(lines.model().missing()[0].contains("missing (1 times)"), "{:?}", lines.model().missing());
+}
+
+#[test]
 fn a_slow_clock_costs_what_the_fastest_one_would_have_saved() {
     let mut lines = Lines::default();
     let frequency = |khz: u32, cpu: u32| format!("cpu_frequency: state={khz} cpu_id={cpu}");
