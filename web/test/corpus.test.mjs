@@ -122,9 +122,9 @@ async function sameNames(page, file) {
   return found.slices.length;
 }
 
-if (!program || !corpus) {
-  const why = "TRACEBRIDGE_BIN or TRACEBRIDGE_CORPUS is not set";
-  console.error(`SKIPPED: ${why}; real traces are not tested`);
+if (!program || !corpus || !existsSync(corpus)) {
+  const why = !program ? "TRACEBRIDGE_BIN is not set" : `TRACEBRIDGE_CORPUS names no directory (${corpus ?? "not set"})`;
+  console.error(`SKIPPED (corpus): ${why}; real traces are not tested`);
   test("real traces", { skip: why }, () => {});
 } else {
   browserTest(
