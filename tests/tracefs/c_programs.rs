@@ -14,8 +14,6 @@ pub struct CTarget {
     library: PathBuf,
     /// The compiler with its options.
     compiler: Vec<String>,
-    /// What is linked behind the library.
-    behind: &'static [&'static str],
     runner: Option<&'static str>,
 }
 
@@ -47,39 +45,33 @@ impl CTarget {
     /// This machine.
     pub fn host() -> Option<CTarget> {
         let (library, compiler) = (c_library()?.to_owned(), vec!["cc".to_owned()]);
-        Some(CTarget { abi: "host", library, compiler, behind: &[], runner: None })
+        Some(CTarget { abi: "host", library, compiler, runner: None })
     }
 
     /// The ABIs of Android whose library is built and whose programs run here.
     pub fn android() -> Vec<CTarget> {
-        let of = |(abi, target, runner): (&'static str, &str, Option<&'static str>)| {
+        let of = |(abi, compiler, runner): (&'static str, &str, Option<&'static str>)| {
             let library = root().join("out/markers").join(abi);
-            let python = std::env::var("TRACEBRIDGE_PYTHON").unwrap_or_else(|_| "python3".into());
-            let has_zig = || {
-                let zig = Command::new(&python).args(["-m", "ziglang", "version"]).output();
-                zig.is_ok_and(|zig| zig.status.success())
-            };
+            let script = root().join("android/cc-static").into_os_string().into_string().unwrap();
             let why = if !library.join("libtracebridge_markers.a").is_file() {
                 format!("scripts/build-markers --abi {abi} was not run")
             } else if runner.is_some_and(|runner| !has_program(runner)) {
                 format!("no program runs {abi} here")
-            } else if !has_zig() {
-                format!("{python} has no package ziglang: run scripts/setup, or set TRACEBRIDGE_PYTHON")
+            } else if !has_program(compiler) {
+                format!("there is no {compiler}: run scripts/setup")
             } else {
-                let compiler =
-                    [&python, "-m", "ziglang", "cc", "-target", target, "-static"].map(str::to_owned);
-                let compiler = compiler.to_vec();
-                return Some(CTarget { abi, library, compiler, behind: &["-lunwind"], runner });
+                let compiler = vec![script, abi.to_owned()];
+                return Some(CTarget { abi, library, compiler, runner });
             };
             skip(&format!("markers-{abi}"), &why);
             None
         };
         let (is_x86, is_arm) = (cfg!(target_arch = "x86_64"), cfg!(target_arch = "aarch64"));
         let abis = [
-            ("arm64-v8a", "aarch64-linux-musl", (!is_arm).then_some("qemu-aarch64-static")),
-            ("armeabi-v7a", "arm-linux-musleabihf", Some("qemu-arm-static")),
-            ("x86", "x86-linux-musl", (!is_x86).then_some("qemu-i386-static")),
-            ("x86_64", "x86_64-linux-musl", (!is_x86).then_some("qemu-x86_64-static")),
+            ("arm64-v8a", "aarch64-linux-gnu-gcc", (!is_arm).then_some("qemu-aarch64-static")),
+            ("armeabi-v7a", "arm-linux-gnueabihf-gcc", Some("qemu-arm-static")),
+            ("x86", "gcc", (!is_x86).then_some("qemu-i386-static")),
+            ("x86_64", "gcc", (!is_x86).then_some("qemu-x86_64-static")),
         ];
         abis.into_iter().filter_map(of).collect()
     }
@@ -98,7 +90,7 @@ impl CTarget {
             "-o",
         ]);
         cc.arg(&program).arg("-I").arg(&self.library).arg(source);
-        run(cc.arg(self.library.join("libtracebridge_markers.a")).args(self.behind));
+        run(cc.arg(self.library.join("libtracebridge_markers.a")));
         program
     }
 
