@@ -1,8 +1,8 @@
-//! Names threads by the events that hold names. The file's own list lacks threads that ended before the
+//! Names threads, and tells their processes, by the events that hold them. The file's own list lacks threads that ended before the
 //! recording did: the kernel keeps the names of some hundred threads (`saved_cmdlines_size`), and a recorder
 //! on a locked phone may not read its list at all.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use crate::formats::{Event, EventType, Sink, ThreadInfo};
@@ -22,21 +22,30 @@ const NAMING_FIELDS: [(&str, &str, &str); 8] = [
 /// After this event a thread has another name.
 const TASK_RENAME: &str = "task_rename";
 
+/// The event of a thread that is made, by the thread that makes it. Its field `clone_flags` has [`CLONE_THREAD`] where
+/// the new thread belongs to the process of the one that makes it.
+const TASK_NEWTASK: &str = "task_newtask";
+
+/// The flag of clone(2) for a thread of the same process.
+const CLONE_THREAD: u64 = 0x0001_0000;
+
 /// The threads that have a name, and where each type of event holds names.
 #[derive(Debug, Default)]
 pub(super) struct EventNames {
     named: TidSet,
+    /// The process of each thread that the file or an event names.
+    tgids: HashMap<i32, i32>,
     /// By event type: the numbers of the fields with id and name.
     fields: Vec<Vec<(usize, usize)>>,
 }
 
 impl EventNames {
-    /// Begins with the threads that have a name already.
-    pub(super) fn new(named: impl Iterator<Item = i32>) -> EventNames {
-        EventNames { named: named.collect(), fields: Vec::new() }
+    /// Begins with the threads that have a name already, and with the processes of threads.
+    pub(super) fn new(named: impl Iterator<Item = i32>, tgids: HashMap<i32, i32>) -> EventNames {
+        EventNames { named: named.collect(), tgids, fields: Vec::new() }
     }
 
-    /// Pushes the names that an event holds, of threads that have none yet. `types` has the types of all
+    /// Pushes the names that an event holds, of threads that have none yet, and the process of a new thread. `types` has the types of all
     /// events so far.
     #[inline]
     pub(super) fn learn<S: Sink + ?Sized>(
@@ -60,8 +69,11 @@ impl EventNames {
         sink: &mut S,
     ) -> io::Result<()> {
         let number = event.kind.0 as usize;
+        let kind = &types[number];
+        if kind.name == TASK_NEWTASK {
+            self.learn_process(event, kind, sink)?;
+        }
         for (id, name) in &self.fields[number] {
-            let kind = &types[number];
             let Some(tid) = event.int(kind, *id).and_then(|tid| i32::try_from(tid).ok()) else { continue };
             if tid <= 0 || (!self.named.insert(tid) && kind.name != TASK_RENAME) {
                 continue;
@@ -71,6 +83,32 @@ impl EventNames {
             }
         }
         Ok(())
+    }
+}
+
+impl EventNames {
+    /// Pushes the process of a thread that is made. Where the process of its maker is not known, the file's own table
+    /// stands.
+    fn learn_process<S: Sink + ?Sized>(
+        &mut self,
+        event: &Event<'_>,
+        kind: &EventType,
+        sink: &mut S,
+    ) -> io::Result<()> {
+        let field = |name: &str| kind.fields.iter().position(|field| field.name == name);
+        let (Some(pid), Some(flags)) = (field("pid"), field("clone_flags")) else { return Ok(()) };
+        let Some(tid) = event.int(kind, pid).and_then(|tid| i32::try_from(tid).ok()).filter(|tid| *tid > 0)
+        else {
+            return Ok(());
+        };
+        let Some(flags) = event.int(kind, flags) else { return Ok(()) };
+        let tgid =
+            if flags as u64 & CLONE_THREAD != 0 { self.tgids.get(&event.tid).copied() } else { Some(tid) };
+        let Some(tgid) = tgid else { return Ok(()) };
+        if self.tgids.insert(tid, tgid) == Some(tgid) {
+            return Ok(());
+        }
+        sink.thread(&ThreadInfo { tid, tgid: Some(tgid), name: None })
     }
 }
 

@@ -40,9 +40,7 @@ impl TraceDat<'_> {
     fn read_head<S: Sink + ?Sized>(&self, sink: &mut S) -> io::Result<()> {
         sink.head(&self.head())?;
         sink.kernel(&Arc::new(self.symbolizer()))?;
-        let mut tgids: BTreeMap<i32, i32> = numbered_lines(&self.options.tgids)
-            .filter_map(|(tid, rest)| Some((tid, std::str::from_utf8(rest).ok()?.trim().parse().ok()?)))
-            .collect();
+        let mut tgids: BTreeMap<i32, i32> = self.tgids().collect();
         for (tid, name) in numbered_lines(&self.cmdlines) {
             sink.thread(&ThreadInfo { tid, tgid: tgids.remove(&tid), name: Some(name) })?;
         }
@@ -50,6 +48,12 @@ impl TraceDat<'_> {
             sink.thread(&ThreadInfo { tid, tgid: Some(tgid), name: None })?;
         }
         Ok(())
+    }
+
+    /// The threads whose processes the head has, with those.
+    fn tgids(&self) -> impl Iterator<Item = (i32, i32)> {
+        let lines = numbered_lines(&self.options.tgids);
+        lines.filter_map(|(tid, rest)| Some((tid, std::str::from_utf8(rest).ok()?.trim().parse().ok()?)))
     }
 
     fn read_events<'s, S: Sink + ?Sized>(
@@ -63,7 +67,10 @@ impl TraceDat<'_> {
         let mut push = EventPush {
             dat: self,
             types: EventTypes::new(self),
-            names: EventNames::new(numbered_lines(&self.cmdlines).map(|(tid, _)| tid)),
+            names: EventNames::new(
+                numbered_lines(&self.cmdlines).map(|(tid, _)| tid),
+                self.tgids().collect(),
+            ),
             report: ReadReport::default(),
             sink,
         };

@@ -194,6 +194,7 @@ impl AtraceSession {
             buffer_kb: u64::from(self.options.buffer_kb),
             when_full: if self.options.circular { WhenFull::Overwrite } else { WhenFull::Stop },
             exclude_self: false,
+            process_in_text: true,
         })
     }
 

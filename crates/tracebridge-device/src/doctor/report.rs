@@ -138,6 +138,7 @@ mod tests {
             buffer_kb: 64,
             when_full: WhenFull::Overwrite,
             exclude_self: false,
+            process_in_text: false,
         };
         tracefs_config::apply(&mut settings, &config).unwrap().clock.name().to_owned()
     }

@@ -101,8 +101,8 @@ pub(crate) struct TaskNames {
     living: BTreeMap<i32, (i32, Vec<u8>)>,
     /// The content of `saved_cmdlines`: lines `tid comm`.
     saved_comms: Vec<u8>,
-    /// The content of `saved_tgids`: lines `tid tgid`.
-    saved_tgids: Vec<u8>,
+    /// Threads that were alive when the recording began: tid → (tgid, comm).
+    living_before: BTreeMap<i32, (i32, Vec<u8>)>,
     /// Each process as (pid, parent's pid, full name). The full name is the first word of the command line
     /// or, for a kernel thread, the comm.
     pub(crate) processes: Vec<(i32, i32, String)>,
@@ -114,13 +114,9 @@ impl TaskNames {
     /// Collects the living threads from `/proc` and the ended ones that the kernel remembers.
     /// A `restricted` user may not read the kernel's memory.
     pub(crate) fn gather(tracefs: &Tracefs, restricted: bool) -> TaskNames {
-        let saved = |name: &str| {
-            let text = (!restricted).then(|| read_whole(&tracefs.top().join(name)).ok());
-            text.flatten().unwrap_or_default()
-        };
+        let saved_comms = (!restricted).then(|| read_whole(&tracefs.top().join("saved_cmdlines")).ok());
         let mut names = TaskNames {
-            saved_comms: saved("saved_cmdlines"),
-            saved_tgids: saved("saved_tgids"),
+            saved_comms: saved_comms.flatten().unwrap_or_default(),
             restricted,
             ..TaskNames::default()
         };
@@ -135,6 +131,14 @@ impl TaskNames {
             comm.retain(|byte| *byte != b'\n');
             self.living.entry(tid).or_insert((pid, comm));
         }
+    }
+
+    /// Adds the threads and processes that have ended since the beginning of the recording, when `before` was
+    /// gathered.
+    pub(crate) fn add_living_before(&mut self, before: TaskNames) {
+        let ended = before.processes.into_iter().filter(|(pid, ..)| !self.living.contains_key(pid));
+        self.processes.extend(ended);
+        self.living_before = before.living;
     }
 
     fn add_living(&mut self) {
@@ -166,29 +170,48 @@ impl TaskNames {
 
     /// Lines `tid comm`, as in the kernel's `saved_cmdlines`.
     pub(crate) fn comms(&self) -> Vec<u8> {
-        self.lines(&self.saved_comms, |(_, comm)| comm.clone())
-    }
-
-    /// Lines `tid tgid`, as in the kernel's `saved_tgids`.
-    pub(crate) fn tgids(&self) -> Vec<u8> {
-        self.lines(&self.saved_tgids, |(tgid, _)| tgid.to_string().into_bytes())
-    }
-
-    /// One line per living thread, then the kernel's lines of `saved` for threads that have ended.
-    fn lines(&self, saved: &[u8], value: impl Fn(&(i32, Vec<u8>)) -> Vec<u8>) -> Vec<u8> {
-        let mut out = Vec::with_capacity(saved.len() + self.living.len() * 16);
-        for (tid, thread) in &self.living {
-            out.extend([format!("{tid} ").as_bytes(), &value(thread), b"\n"].concat());
-        }
-        for line in saved.split_inclusive(|b| *b == b'\n') {
-            let Some((tid, rest)) = tid_and_rest(line) else { continue };
-            // The kernel writes `<...>` for a name that it does not know.
-            if tid > 0 && !rest.starts_with(b"<...>") && !self.living.contains_key(&tid) {
-                out.extend_from_slice(line);
+        // The kernel's name of a thread that has ended is a later one than that at the beginning.
+        let saved = lines_by_tid(&self.saved_comms);
+        let mut out = self.lines_of_living(|(_, comm)| comm.clone());
+        out.extend(
+            saved.iter().filter(|(tid, _)| !self.living.contains_key(tid)).flat_map(|(_, line)| *line),
+        );
+        for (tid, (_, comm)) in &self.living_before {
+            if !self.living.contains_key(tid) && !saved.contains_key(tid) {
+                out.extend([format!("{tid} ").as_bytes(), comm, b"\n"].concat());
             }
         }
         out
     }
+
+    /// Lines `tid tgid`, as in the kernel's `saved_tgids`, which is not read: it keeps the processes of earlier
+    /// threads with the same ids.
+    pub(crate) fn tgids(&self) -> Vec<u8> {
+        let mut out = self.lines_of_living(|(tgid, _)| tgid.to_string().into_bytes());
+        for (tid, (tgid, _)) in &self.living_before {
+            if !self.living.contains_key(tid) {
+                out.extend(format!("{tid} {tgid}\n").into_bytes());
+            }
+        }
+        out
+    }
+
+    /// One line per living thread.
+    fn lines_of_living(&self, value: impl Fn(&(i32, Vec<u8>)) -> Vec<u8>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.saved_comms.len() + self.living.len() * 16);
+        for (tid, thread) in &self.living {
+            out.extend([format!("{tid} ").as_bytes(), &value(thread), b"\n"].concat());
+        }
+        out
+    }
+}
+
+/// The kernel's lines about threads, by thread id. The kernel writes `<...>` for a name that it does not know.
+fn lines_by_tid(text: &[u8]) -> BTreeMap<i32, &[u8]> {
+    let lines = text.split_inclusive(|b| *b == b'\n');
+    let known = lines.filter_map(|line| tid_and_rest(line).map(|(tid, rest)| (tid, rest, line)));
+    let known = known.filter(|(tid, rest, _)| *tid > 0 && !rest.starts_with(b"<...>"));
+    known.map(|(tid, _, line)| (tid, line)).collect()
 }
 
 /// What `/proc/PID/stat` says of a process (proc_pid_stat(5)). This one file takes the place of three for a
@@ -236,12 +259,16 @@ mod tests {
     fn names_have_the_form_of_the_kernels_own_files() {
         let names = TaskNames {
             living: BTreeMap::from([(7, (5, b"a b".to_vec()))]),
+            living_before: BTreeMap::from([
+                (7, (6, b"before".to_vec())),
+                (9, (8, b"before".to_vec())),
+                (10, (8, b"ended".to_vec())),
+            ]),
             saved_comms: b"7 old\n9 gone\n10 <...>\n".to_vec(),
-            saved_tgids: b"7 7\n9 8\n".to_vec(),
             ..TaskNames::default()
         };
-        assert_eq!(String::from_utf8(names.comms()).unwrap(), "7 a b\n9 gone\n");
-        assert_eq!(String::from_utf8(names.tgids()).unwrap(), "7 5\n9 8\n");
+        assert_eq!(String::from_utf8(names.comms()).unwrap(), "7 a b\n9 gone\n10 ended\n");
+        assert_eq!(String::from_utf8(names.tgids()).unwrap(), "7 5\n9 8\n10 8\n");
     }
 
     #[test]

@@ -188,6 +188,7 @@ impl RecordingRequest {
             buffer_kb: self.buffer_kb,
             when_full,
             exclude_self: self.exclude_self,
+            process_in_text: false,
         };
         Ok((config, selection.notes))
     }

@@ -40,6 +40,8 @@ pub(super) struct RecordingSession {
     pub(crate) snapshots: Snapshots,
     /// See [`RecorderInfo::restricted`].
     pub(crate) restricted: bool,
+    /// The threads at the beginning, some of which have ended at the end.
+    names_before: TaskNames,
     /// See [`RecorderInfo::device`].
     pub(crate) device: Option<String>,
     /// The rings of programs; `None` where they are not read.
@@ -74,7 +76,8 @@ impl RecordingSession {
         let device = Properties::here().and_then(|properties| properties.device());
         // The head of a stream cannot grow: its table has the entry for the markers of rings from the start.
         let shown = table_len + usize::from(target.is_stream());
-        let metadata = head(&tracefs, applied, target, &cpu_ids, shown, device.clone())?;
+        let names_before = TaskNames::gather(&tracefs, applied.restricted);
+        let metadata = head(&tracefs, applied, target, &cpu_ids, shown, device.clone(), &names_before)?;
         let described_ids = metadata.event_ids();
         let header = metadata.v6(&vec![Default::default(); shown]);
         let DatHead { comms, ref options, .. } = header;
@@ -107,6 +110,7 @@ impl RecordingSession {
             output,
             snapshots,
             restricted,
+            names_before,
             device,
             rings: None,
             ring_cpu: table_len as u32,
@@ -188,6 +192,7 @@ impl RecordingSession {
             read_before,
             described_ids,
             restricted,
+            names_before,
             device,
             rings,
             ring_cpu,
@@ -204,6 +209,7 @@ impl RecordingSession {
         let mut names = TaskNames::gather(&tracefs, restricted);
         let (rings, writers) = rings.map(Rings::into_summary).unwrap_or_default();
         names.add_ended(writers);
+        names.add_living_before(names_before);
         ClosedSession {
             output,
             device,
@@ -349,8 +355,8 @@ fn head(
     cpus: &[u32],
     shown: usize,
     device: Option<String>,
+    names: &TaskNames,
 ) -> Result<Metadata, RecordError> {
-    let names = TaskNames::gather(tracefs, applied.restricted);
     let spare = |mut known: Vec<u8>, padding: u8, spare: usize| {
         let len = known.len() + spare;
         known.reserve_exact(spare);

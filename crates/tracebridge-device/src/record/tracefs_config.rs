@@ -30,6 +30,9 @@ pub(crate) struct TracefsConfig {
     pub(crate) when_full: WhenFull,
     /// Whether the events of the recorder's own threads are left out.
     pub(crate) exclude_self: bool,
+    /// Whether the kernel's own text is to name the process of each thread, as AOSP's atrace has it. Otherwise an
+    /// event tells whose thread each new one is: see [`NEW_THREAD_EVENTS`].
+    pub(crate) process_in_text: bool,
 }
 
 /// Tracing of kernel functions.
@@ -73,6 +76,14 @@ const WATERMARK_PERCENT: u32 = 50;
 /// read the kernel's list of names (`saved_cmdlines`), as on a locked phone.
 const NAMING_EVENTS: [(&str, &str); 3] =
     [("sched", "sched_process_exit"), ("task", "task_newtask"), ("task", "task_rename")];
+
+/// Events that tell whose thread each new one is. The processes of all others are read from `/proc`.
+///
+/// The kernel's own option for that, `record-tgid`, is used by the drop-in `atrace` alone. Its counter loses its balance when an instance's
+/// events are switched while the option is on (seen with Linux 6.12 and 6.18; `trace_event_enable_tgid_record`):
+/// then the kernel records neither names nor processes until it boots again, and its table keeps the processes of
+/// earlier threads with the same ids.
+const NEW_THREAD_EVENTS: [(&str, &str); 1] = [("task", "task_newtask")];
 
 /// The trace clock of a recording that names none: the best of the clocks that the kernel offers, else the
 /// current one.
@@ -118,8 +129,12 @@ pub(crate) fn apply(
     settings.set("options/overwrite", overwrite)?;
     let mut events = switch_events(settings, &config.events, &mut notes)?;
     let restricted = !tracefs.has_names();
-    if restricted {
-        name_threads(settings, &mut events);
+    if config.process_in_text {
+        let top = if tracefs.instance_name().is_some() { "../../" } else { "" };
+        let without = "processes of threads that end are missing";
+        OptionalKnobs { settings, notes: &mut notes }.set(&format!("{top}options/record-tgid"), "1", without);
+    } else {
+        add_events(settings, if restricted { &NAMING_EVENTS } else { &NEW_THREAD_EVENTS }, &mut events);
     }
     tracefs.clear()?;
     Ok(AppliedConfig {
@@ -179,15 +194,14 @@ impl OptionalKnobs<'_> {
         is_option_on(&options, name)
     }
 
-    /// Makes the kernel remember the names and processes of threads. These settings belong to the top-level
-    /// buffer and hold for all instances.
+    /// Makes the kernel remember the names of threads. These settings belong to the top-level buffer and hold
+    /// for all instances.
     fn remember_names(&mut self) {
         let top = if self.settings.tracefs().instance_name().is_some() { "../../" } else { "" };
         let knob = |name: &str| format!("{top}{name}");
         if self.is_option_on(top, "record-cmd") != Some(true) {
             self.set(&knob("options/record-cmd"), "1", "names of threads that end are missing");
         }
-        self.set(&knob("options/record-tgid"), "1", "processes of threads that end are missing");
         // Writing the size makes the kernel forget the names it knows. So the size is written before any
         // event is enabled, and only if it is too small.
         let size = knob("saved_cmdlines_size");
@@ -284,10 +298,14 @@ fn set_buffer_size(
     knobs.iter().try_for_each(|knob| settings.set(knob, &kb.to_string()).map(drop))
 }
 
-/// Switches the events on that name threads.
-fn name_threads(settings: &mut SettingsGuard, events: &mut Vec<EventName>) {
+/// Switches further events on, as far as this user may.
+fn add_events(
+    settings: &mut SettingsGuard,
+    wanted: &[(&'static str, &'static str)],
+    events: &mut Vec<EventName>,
+) {
     let tracefs = settings.tracefs().clone();
-    for (group, name) in NAMING_EVENTS {
+    for &(group, name) in wanted {
         let event = EventName::new(group, name);
         if !events.contains(&event)
             && tracefs.may_write(event.enable())
@@ -352,6 +370,7 @@ mod tests {
             buffer_kb: 64,
             when_full: WhenFull::Overwrite,
             exclude_self: true,
+            process_in_text: false,
         };
         let applied = apply(&mut settings, &config).unwrap();
         assert_eq!((applied.clock, applied.watermark), (Clock::from_trace_clock("global"), Some(50)));
