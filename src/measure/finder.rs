@@ -12,9 +12,11 @@ use super::launch_marks::{LaunchMarks, Step, StepKind};
 use super::mark::SliceMark;
 use super::rules::{self, Cancelled, Found};
 use super::vsync::{self, Vsync};
-use crate::formats::{Head, TimelineFrame};
+use crate::formats::{Head, TimelineFrame, TrackOwner};
 use crate::timeline::MergeSummary;
-use crate::tracks::{AsyncSlice, CounterSample, CounterScope, OwnTrack, Span, Task, Tasks, TrackSink};
+use crate::tracks::{
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, OwnTrack, Span, Task, Tasks, TrackSink,
+};
 
 /// The most stages of one launch.
 const MAX_STAGES: usize = 200;
@@ -122,6 +124,28 @@ impl Finder {
     pub fn instant(&mut self, ts: u64, name: &[u8]) {
         if name.first() == Some(&b'l') {
             self.marks.instant(ts, name);
+        }
+    }
+
+    /// A slice begins on a track that a program writes itself. A track of a thread stands for the thread, as
+    /// in Perfetto's table of slices.
+    pub fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) {
+        if let TrackOwner::Thread { tid, tgid } = track.owner {
+            self.begin(Task { tid, tgid }, ts, name);
+        }
+    }
+
+    /// A slice ended on a track that a program writes itself. On a track of a process it is as an
+    /// asynchronous slice of that process.
+    pub fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8]) {
+        match track.owner {
+            TrackOwner::Thread { tid, tgid } => self.end(Task { tid, tgid }, span, name),
+            TrackOwner::Process(pid) => {
+                let edge = if span.open { AsyncEdge::Begin } else { AsyncEdge::End(Some(span.start)) };
+                let ts = if span.open { span.start } else { span.end };
+                self.async_slice(pid, &AsyncSlice { track: None, name, cookie: 0, ts, edge });
+            }
+            TrackOwner::Machine => {}
         }
     }
 
@@ -257,6 +281,21 @@ impl TrackSink for FinderSink {
 
     fn counter(&mut self, _: &Tasks, _: CounterScope, at: CounterSample<'_>) -> io::Result<()> {
         self.finder.counter(&at);
+        Ok(())
+    }
+
+    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.track_begin(track, ts, name);
+        Ok(())
+    }
+
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
+        self.finder.track_slice(track, span, name);
+        Ok(())
+    }
+
+    fn track_instant(&mut self, _: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.instant(ts, name);
         Ok(())
     }
 

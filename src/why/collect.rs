@@ -271,6 +271,21 @@ impl TrackSink for Collector {
         Ok(())
     }
 
+    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.track_begin(track, ts, name);
+        Ok(())
+    }
+
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
+        self.finder.track_slice(track, span, name);
+        Ok(())
+    }
+
+    fn track_instant(&mut self, _: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.instant(ts, name);
+        Ok(())
+    }
+
     fn frame(&mut self, _: &Tasks, _: &OwnTrack, span: Span, frame: &TimelineFrame<'_>) -> io::Result<()> {
         self.finder.timeline_frame(span, frame);
         Ok(())

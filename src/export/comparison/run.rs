@@ -223,7 +223,18 @@ impl TrackSink for RunMeter {
         Ok(())
     }
 
-    fn track_slice(&mut self, _: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
+    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.track_begin(track, ts, name);
+        Ok(())
+    }
+
+    fn track_instant(&mut self, _: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.instant(ts, name);
+        Ok(())
+    }
+
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
+        self.finder.track_slice(track, span, name);
         let ns = span.end.saturating_sub(span.start);
         add(&mut self.slice_times, &String::from_utf8_lossy(name), ns, (ns, span.start));
         Ok(())

@@ -268,12 +268,14 @@ impl TrackSink for Collector {
     }
 
     fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.track_begin(track, ts, name);
         let label = self.strings.id(name);
         self.tracks.slices(Role::Own, owner_of(track), Name::Own(track.id, &track.name)).begin(ts, label);
         Ok(())
     }
 
-    fn track_slice(&mut self, track: &OwnTrack, span: Span, _: &[u8], _: usize) -> io::Result<()> {
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
+        self.finder.track_slice(track, span, name);
         self.tracks
             .slices(Role::Own, owner_of(track), Name::Own(track.id, &track.name))
             .end(span.end, span.open);
@@ -281,6 +283,7 @@ impl TrackSink for Collector {
     }
 
     fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.instant(ts, name);
         let label = self.strings.id(name);
         self.tracks
             .instants(Role::Own, owner_of(track), Name::Own(track.id, &track.name))

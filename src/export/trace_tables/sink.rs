@@ -360,13 +360,15 @@ impl TrackSink for TableSink<'_> {
         )
     }
 
-    fn track_begin(&mut self, track: &OwnTrack, _: u64, _: &[u8]) -> io::Result<()> {
+    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.track_begin(track, ts, name);
         let id = self.new_id();
         self.track_slices.begin(track.id.0, id, None);
         Ok(())
     }
 
     fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], _: usize) -> io::Result<()> {
+        self.finder.track_slice(track, span, name);
         let Some(slice) = self.track_slices.end(&track.id.0, ns(span)) else { return Ok(()) };
         let (pid, tid) = track.place();
         let (name, label) = (text(name), track.label());
@@ -386,6 +388,7 @@ impl TrackSink for TableSink<'_> {
     }
 
     fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        self.finder.instant(ts, name);
         let (pid, tid) = track.place();
         let (name, label) = (text(name), track.label());
         let row = SliceRow {
