@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{Event, EventType, EventTypeId, Track, TrackEvent};
 use crate::clock::{Clock, Snapshots};
 use crate::ftrace::print_fmt::Symbolizer;
+use crate::trace_dat::MachineFacts;
 
 /// The facts about a recording that a reader knows before the first event.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ pub struct Head {
     pub device: Option<String>,
     /// The SDK version of the recording device's Android, where the file has it (`ro.build.version.sdk`).
     pub android_sdk: Option<u32>,
+    /// Facts about the recording machine that no event tells, where the recorder kept them.
+    pub facts: Option<Arc<MachineFacts>>,
 }
 
 /// The order in which a reader pushes events.

@@ -216,6 +216,7 @@ fn timeline_head(
         machine: heads().find_map(|head| head.machine.clone()),
         device: heads().find_map(|head| head.device.clone()),
         android_sdk: heads().find_map(|head| head.android_sdk),
+        facts: heads().find_map(|head| head.facts.clone()),
     }
 }
 

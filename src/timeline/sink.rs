@@ -304,6 +304,7 @@ mod tests {
             machine: None,
             device: None,
             android_sdk: None,
+            facts: None,
         };
         let event_type =
             EventType { system: "sched".into(), name: "x".into(), fields: Vec::new(), print_fmt: None };

@@ -158,6 +158,7 @@ impl DatWriter {
             complete: true,
             snapshots: self.head.as_ref().map(|h| h.snapshots.clone()).unwrap_or_default(),
             device: self.head.as_ref().and_then(|head| head.device.clone()),
+            machine: self.head.as_ref().and_then(|head| head.facts.as_deref().cloned()),
             processes: names.collect(),
             ..RecorderInfo::default()
         };

@@ -50,6 +50,7 @@ impl<'a> ChromeJson<'a> {
             machine: None,
             device: None,
             android_sdk: None,
+            facts: None,
         };
         Ok(ChromeJson { data, input, head, index })
     }

@@ -76,6 +76,7 @@ impl<'a> TextRecording<'a> {
             machine: None,
             device: None,
             android_sdk: None,
+            facts: None,
         };
         TextRecording { contents, head, opening_report }
     }

@@ -73,6 +73,7 @@ impl<'a> PerfettoRecording<'a> {
             machine: None,
             device: None,
             android_sdk: index.android_sdk.filter(|sdk| *sdk > 0),
+            facts: None,
         };
         let has_method_traces = !index.method_traces.is_empty();
         PerfettoRecording { streams, head, unpacked, has_method_traces }

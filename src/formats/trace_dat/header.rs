@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::compression::Compression;
 use super::cpu_data::{CpuDataRange, Release};
@@ -91,6 +92,7 @@ impl<'a> TraceDat<'a> {
             machine: self.options.uname.clone(),
             device: self.options.recorder_info.device.clone(),
             android_sdk: None,
+            facts: self.options.recorder_info.machine.clone().map(Arc::new),
         }
     }
 

@@ -132,8 +132,23 @@ impl ClockTypeArg {
 
 /// What the launch of an app records if nothing is named. Categories that the device does not have are left
 /// out.
-pub const LAUNCH_CATEGORIES: [&str; 12] =
-    ["sched", "freq", "idle", "am", "wm", "view", "gfx", "input", "dalvik", "res", "ss", "binder_driver"];
+pub const LAUNCH_CATEGORIES: [&str; 15] = [
+    "sched",
+    "freq",
+    "idle",
+    "irq",
+    "disk",
+    "memreclaim",
+    "am",
+    "wm",
+    "view",
+    "gfx",
+    "input",
+    "dalvik",
+    "res",
+    "ss",
+    "binder_driver",
+];
 
 /// How the launch of an app is recorded.
 #[derive(Debug, Clone, Args)]

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::MachineFacts;
 use crate::clock::Snapshots;
 
 /// Facts that tracebridge's recorder stores beyond trace-cmd's format: the payload of the option
@@ -39,22 +40,31 @@ pub struct RecorderInfo {
     /// other time.
     #[serde(default)]
     pub settle: Option<Settle>,
+    /// Facts about the recording machine that no event tells. Older recorders did not write them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineFacts>,
     /// Processes of the recording machine: process id, the parent's process id, full name.
     #[serde(default)]
     pub processes: Vec<(i32, i32, String)>,
 }
 
 impl RecorderInfo {
-    /// Encodes the facts as JSON of at most `room` bytes. Where that is too little, the processes are left
-    /// out, and then all facts.
+    /// Encodes the facts as JSON of at most `room` bytes. Where that is too little, mapped files and the CPUs
+    /// of threads are left out, then the processes too, and then all facts.
     pub fn to_json(&self, room: usize) -> Vec<u8> {
         let json = |extra: &RecorderInfo| serde_json::to_vec(extra).unwrap_or_default();
         let all = json(self);
         if all.len() <= room {
             return all;
         }
-        let less = json(&RecorderInfo { processes: Vec::new(), ..self.clone() });
-        if less.len() <= room { less } else { Vec::new() }
+        let machine = self.machine.clone().map(|machine| MachineFacts {
+            affinities: Vec::new(),
+            files: Vec::new(),
+            ..machine
+        });
+        let less = RecorderInfo { machine, ..self.clone() };
+        let smaller = [&less, &RecorderInfo { processes: Vec::new(), ..less.clone() }];
+        smaller.into_iter().map(json).find(|text| text.len() <= room).unwrap_or_default()
     }
 }
 

@@ -106,6 +106,8 @@ pub(crate) struct TaskNames {
     /// Each process as (pid, parent's pid, full name). The full name is the first word of the command line
     /// or, for a kernel thread, the comm.
     pub(crate) processes: Vec<(i32, i32, String)>,
+    /// The ids of living threads that are not the kernel's own.
+    pub(crate) program_threads: Vec<i32>,
     /// Whether this user may not read the kernel's lists.
     pub(crate) restricted: bool,
 }
@@ -146,6 +148,9 @@ impl TaskNames {
             let Ok(stat) = read_whole(format!("/proc/{pid}/stat").as_ref()) else { continue };
             let Some(stat) = ProcessStat::parse(&stat) else { continue };
             self.living.insert(pid, (pid, stat.comm.to_vec()));
+            if !stat.is_kernel_thread {
+                self.program_threads.push(pid);
+            }
             if stat.threads > 1 {
                 self.add_threads(pid);
             }
@@ -165,6 +170,9 @@ impl TaskNames {
             let Ok(mut comm) = read_whole(format!("{task}/{tid}/comm").as_ref()) else { continue };
             comm.truncate(comm.iter().position(|b| *b == b'\n').unwrap_or(comm.len()));
             self.living.insert(tid, (pid, comm));
+            if tid != pid {
+                self.program_threads.push(tid);
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use super::capture_target::CaptureTarget;
 use super::cpu_reader::{CpuReadCount, CpuReaders, ReadLimit};
 use super::cpu_stats::{self, CpuStats};
 use super::interruptible_writer::Patience;
+use super::machine_facts;
 use super::metadata::{self, TaskNames};
 use super::output::{FinalState, RecordingOutput};
 use super::rings::Rings;
@@ -21,14 +22,15 @@ use crate::ftrace::PageLayout;
 use crate::trace_dat::file_format::option;
 use crate::trace_dat::recording_summary::{CpuSummary, RecordingSummary, RingsSummary};
 use crate::trace_dat::{
-    CpuLoss, CpuRecorded, DatHead, Metadata, RecorderInfo, RingsInfo, Slot, trace_clock_option,
+    CpuLoss, CpuRecorded, DatHead, MachineFacts, Metadata, RecorderInfo, RingsInfo, Slot, trace_clock_option,
 };
 
 /// Bytes reserved in the head for names of threads that start during the recording. They suffice for the 8192
 /// threads that the kernel remembers.
 const SPARE_NAMES_BYTES: usize = 192 * 1024;
-/// Bytes reserved in the head for clock snapshots and for processes that start during the recording.
-const SPARE_EXTRA_BYTES: usize = 64 * 1024;
+/// Bytes reserved in the head for clock snapshots, for processes that start during the recording, and for the
+/// files that they map.
+const SPARE_EXTRA_BYTES: usize = 128 * 1024;
 /// Bytes reserved in the head for the `stats` of one CPU.
 const STATS_SLOT_BYTES: usize = 384;
 
@@ -44,6 +46,8 @@ pub(super) struct RecordingSession {
     names_before: TaskNames,
     /// See [`RecorderInfo::device`].
     pub(crate) device: Option<String>,
+    /// The machine's facts at the begin; `None` for a user who may not read them.
+    facts: Option<MachineFacts>,
     /// The rings of programs; `None` where they are not read.
     rings: Option<Rings>,
     /// The entry of the table of CPUs with the markers of rings.
@@ -78,6 +82,8 @@ impl RecordingSession {
         let shown = table_len + usize::from(target.is_stream());
         let names_before = TaskNames::gather(&tracefs, applied.restricted);
         let metadata = head(&tracefs, applied, target, &cpu_ids, shown, device.clone(), &names_before)?;
+        // To a user with few rights each refused attempt would be logged.
+        let facts = (!applied.restricted).then(machine_facts::begin);
         let described_ids = metadata.event_ids();
         let header = metadata.v6(&vec![Default::default(); shown]);
         let DatHead { comms, ref options, .. } = header;
@@ -112,6 +118,7 @@ impl RecordingSession {
             restricted,
             names_before,
             device,
+            facts,
             rings: None,
             ring_cpu: table_len as u32,
             layout,
@@ -194,6 +201,7 @@ impl RecordingSession {
             restricted,
             names_before,
             device,
+            facts,
             rings,
             ring_cpu,
             ..
@@ -209,10 +217,14 @@ impl RecordingSession {
         let mut names = TaskNames::gather(&tracefs, restricted);
         let (rings, writers) = rings.map(Rings::into_summary).unwrap_or_default();
         names.add_ended(writers);
+        let is_new = |pid: &i32| names_before.processes.iter().all(|(before, ..)| before != pid);
+        let new: Vec<i32> = names.processes.iter().map(|(pid, ..)| *pid).filter(is_new).collect();
+        let facts = facts.map(|facts| machine_facts::end(facts, &names.program_threads, &new));
         names.add_living_before(names_before);
         ClosedSession {
             output,
             device,
+            facts,
             snapshots,
             path,
             comms,
@@ -230,6 +242,7 @@ impl RecordingSession {
 pub(super) struct ClosedSession {
     output: Box<dyn RecordingOutput>,
     device: Option<String>,
+    facts: Option<MachineFacts>,
     snapshots: Snapshots,
     path: PathBuf,
     comms: Slot,
@@ -249,7 +262,7 @@ impl ClosedSession {
         summary: &mut RecordingSummary,
         hurry: &dyn Fn() -> bool,
     ) -> Result<(), RecordError> {
-        let ClosedSession { mut output, device, snapshots, path, comms, tgids, .. } = self;
+        let ClosedSession { mut output, device, facts, snapshots, path, comms, tgids, .. } = self;
         let ClosedSession { cpus, names, foreign_ids, rings, ring_cpu, .. } = self;
         if !foreign_ids.is_empty() {
             let ids: Vec<String> = foreign_ids.iter().map(u16::to_string).collect();
@@ -300,6 +313,7 @@ impl ClosedSession {
             snapshots,
             recorded,
             lost,
+            machine: facts,
             processes,
             rings: Some(rings.info(ring_cpu)),
             ..RecorderInfo::default()
