@@ -44,6 +44,7 @@ pub use tracebridge_markers as markers;
 pub mod internals {
     pub use crate::art::Mapping;
     pub use crate::cli::host::{command_line, host_command_line};
+    pub use crate::export::explain::explain_everything;
     pub use crate::formats::perfetto::scan::count as count_perfetto;
     pub use crate::formats::perfetto::wire::read::{WireValue, fields as message_fields};
     /// The gate, for the tool that counts its false alarms.

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use super::compare::runs_of;
 use super::convert::{Conversion, ConvertError, ConvertRequest};
 use crate::formats::unpack_budget::UnpackLimit;
+use crate::timeline::MergeSummary;
 use crate::tracks::TrackBuilder;
-use crate::why::{Collector, Difference, Explanation, NothingAsked, Question, difference};
+use crate::why::{Collector, Difference, Explanation, Model, NothingAsked, Question, difference};
 
 /// Why nothing was explained.
 #[derive(Debug, thiserror::Error)]
@@ -40,22 +41,50 @@ impl Explained {
     }
 }
 
-/// Reads the inputs of `request`, of which the output is not written, and explains what `question` is about.
-///
-/// # Errors
-/// [`ExplainError`].
-pub(crate) fn explain(request: ConvertRequest<'_>, question: &Question) -> Result<Explained, ExplainError> {
+/// Reads the inputs of `request`, of which the output is not written.
+fn read_model(request: ConvertRequest<'_>) -> Result<(Model, MergeSummary), ConvertError> {
     let conversion = Conversion::prepare(request)?;
     let mut tracks = TrackBuilder::new(Collector::default());
     let mapping = conversion.parse_mapping()?;
     let pushed = conversion.push_part(&mut tracks, mapping.as_ref());
     conversion.check_whole()?;
     let summary = pushed?;
-    let model = std::mem::take(tracks.sink()).into_model();
+    Ok((std::mem::take(tracks.sink()).into_model(), summary))
+}
+
+/// Reads the inputs of `request`, of which the output is not written, and explains what `question` is about.
+///
+/// # Errors
+/// [`ExplainError`].
+pub(crate) fn explain(request: ConvertRequest<'_>, question: &Question) -> Result<Explained, ExplainError> {
+    let (model, summary) = read_model(request)?;
     let spans = model.spans(question)?;
-    let explanations = spans.iter().map(|span| model.explain(span)).collect();
+    let explanations: Vec<Explanation> = spans.iter().map(|span| model.explain(span)).collect();
+    let mut missing = model.missing();
+    missing.extend(model.not_told_apart(&explanations));
     let is_lossy = summary.report.is_lossy() || summary.problems.are_lossy();
-    Ok(Explained { explanations, missing: model.missing(), is_lossy })
+    Ok(Explained { explanations, missing, is_lossy })
+}
+
+/// Explains the launches and late frames of a file, the usual slices, and what each thread did from begin to end.
+/// Returns the length of each span, and when its causes hold, ns: for fuzzing, which has no name to ask for. A
+/// span with a cause that holds so often that not all of it is kept is left out, and nothing is returned of a
+/// file that cannot be read.
+pub fn explain_everything(file: &Path) -> Vec<(u64, Vec<(u64, u64)>)> {
+    let inputs = [file.to_owned()];
+    let request = ConvertRequest::of(&inputs, Path::new("why.pftrace"));
+    let Ok((model, _)) = read_model(request) else { return Vec::new() };
+    let measured = model.measured_spans().into_iter().map(|span| span.asked);
+    let spans = measured.chain(model.spans(&Question::Usual).unwrap_or_default()).chain(model.every_thread());
+    let explained = spans.map(|span| model.explain(&span));
+    let is_whole = |one: &Explanation| {
+        one.causes.iter().all(|part| part.ns == part.intervals.iter().map(|(start, end)| end - start).sum::<u64>())
+    };
+    let stretches = |one: Explanation| {
+        let stretches = one.causes.iter().flat_map(|part| part.intervals.iter().copied()).collect();
+        (one.duration, stretches)
+    };
+    explained.filter(is_whole).map(stretches).collect()
 }
 
 /// [`explain`] of each run in `files`, in place of the request's inputs. Files of one directory whose names

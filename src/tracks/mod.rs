@@ -4,6 +4,7 @@
 //! follows the kernel's events, the markers and the methods, and calls the sink for each slice, state and
 //! counter value.
 
+mod both;
 mod counters;
 mod interrupts;
 mod losses;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+pub(crate) use self::both::Both;
 pub(crate) use self::own_track::{OwnTrack, counter_number};
 use self::thread_names::{NamedThread, ThreadNames};
 use crate::formats::{
@@ -256,6 +258,8 @@ pub(crate) struct CpuSwitch {
     /// The state in which the thread left the CPU: the bits of `prev_state`.
     pub left_state: u64,
     pub entered: i32,
+    /// The kernel's priority of the thread that gets the CPU: below 100 is real-time, 120 is nice 0.
+    pub entered_prio: i64,
 }
 
 /// A period in which a thread was in one state.

@@ -36,11 +36,11 @@ impl<S: TrackSink> TrackBuilder<S> {
             }
         }
         let left_state = event.int(kind, prev[2]).unwrap_or(0).cast_unsigned();
-        self.sink.switch(&CpuSwitch { ts, cpu, left, left_state, entered });
+        let prio = event.int(kind, next[2]).unwrap_or(0);
+        self.sink.switch(&CpuSwitch { ts, cpu, left, left_state, entered, entered_prio: prio });
         if !self.sink.wants_states() {
             return Ok(());
         }
-        let prio = event.int(kind, next[2]).unwrap_or(0);
         if let Some(task) = self.cpus.insert(cpu, RunningTask { tid: entered, since: ts, prio }) {
             self.end_on_cpu(cpu, &task, Span { start: task.since, end: ts, open: false })?;
         }

@@ -33,11 +33,7 @@ pub(crate) struct Difference {
 
 /// The threads and causes of a part by their names: thread ids differ from run to run.
 fn key(part: &CausePart) -> (String, String) {
-    let hops = part.path.iter().map(|hop| match &*hop.thread {
-        "" => hop.cause.name().to_owned(),
-        thread => format!("{}: {thread}", hop.cause.name()),
-    });
-    (hops.collect::<Vec<_>>().join(", "), part.subject.clone())
+    (part.path_text(), part.subject.clone())
 }
 
 /// How `new` differs from `old`.

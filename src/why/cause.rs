@@ -25,6 +25,8 @@ pub(crate) enum Cause {
     Binder,
     /// Another process or the network, through a socket, a pipe or an eventfd.
     Ipc,
+    /// A thread of which it is not known whether it belongs to the same process.
+    OtherThread,
     /// Garbage collection.
     Gc,
     /// Just-in-time compilation.
@@ -67,6 +69,7 @@ impl Cause {
             Cause::Lock => "lock",
             Cause::Binder => "binder",
             Cause::Ipc => "ipc",
+            Cause::OtherThread => "other_thread",
             Cause::Gc => "gc",
             Cause::Jit => "jit",
             Cause::ClassLoading => "class_loading",

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::cpu_speed::CpuSpeeds;
 use super::model::{
     BlockedReason, CpuChange, Interrupt, Mark, MarkKind, Model, NameId, State, Syscall, Thread, Wake,
 };
+use super::quotas::Quotas;
 use super::syscalls::SyscallTable;
 use crate::formats::{Event, EventType, EventTypeId, Head, TimelineFrame, Value};
 use crate::ftrace::print_fmt::Symbolizer;
@@ -23,6 +25,8 @@ use crate::tracks::{
 const IN_INTERRUPT: u16 = 0x08 | 0x10 | 0x40;
 /// The bit of a binder transaction for which nobody waits: `TF_ONE_WAY`.
 const ONE_WAY: i64 = 1;
+/// The flag of `task_newtask` that makes a thread of its maker's process (`CLONE_THREAD`).
+const CLONE_THREAD: i64 = 0x0001_0000;
 
 /// Makes the [`Model`] of a timeline, and finds its launches and frames.
 #[derive(Default)]
@@ -38,8 +42,24 @@ pub(crate) struct Collector {
     /// What each CPU did last.
     last_on_cpu: FxHashMap<u32, LastOnCpu>,
     losses: Vec<Span>,
+    births: Vec<Birth>,
+    /// The paths of files, by their devices and inodes.
+    files: FxHashMap<((u32, u32), u64), NameId>,
     first_ts: Option<u64>,
     last_ts: u64,
+    /// How many states of threads may be kept; `None` is any number.
+    max_states: Option<usize>,
+    /// The states of threads that are kept.
+    states: usize,
+}
+
+/// A new thread.
+#[derive(Debug, Clone, Copy)]
+struct Birth {
+    child: i32,
+    parent: i32,
+    /// Whether the child is a thread of its maker's process.
+    is_thread: bool,
 }
 
 /// The last that is known of a CPU.
@@ -59,8 +79,9 @@ enum Role {
     SyscallEnter { number: usize },
     NamedSyscall(Syscall),
     SyscallExit,
-    Fork { child: usize },
-    FilePage { inode: usize },
+    Fork { child: usize, flags: Option<usize> },
+    FilePage { inode: usize, device: Option<usize> },
+    GroupMove { pid: usize, hierarchy: usize, path: usize },
     FileRead { path: usize },
     ReclaimBegin,
     ReclaimEnd,
@@ -81,9 +102,15 @@ impl Role {
             }
             "sys_enter" => field("id").map(|number| Role::SyscallEnter { number }),
             "sys_exit" => Some(Role::SyscallExit),
-            "sched_process_fork" => field("child_pid").map(|child| Role::Fork { child }),
-            "task_newtask" => field("pid").map(|child| Role::Fork { child }),
-            "mm_filemap_add_to_page_cache" => field("i_ino").map(|inode| Role::FilePage { inode }),
+            "sched_process_fork" => field("child_pid").map(|child| Role::Fork { child, flags: None }),
+            "task_newtask" => field("pid").map(|child| Role::Fork { child, flags: field("clone_flags") }),
+            "mm_filemap_add_to_page_cache" => {
+                field("i_ino").map(|inode| Role::FilePage { inode, device: field("s_dev") })
+            }
+            "cgroup_attach_task" => (|| {
+                let hierarchy = field("dst_root")?;
+                Some(Role::GroupMove { pid: field("pid")?, hierarchy, path: field("dst_path")? })
+            })(),
             "f2fs_dataread_start" | "android_fs_dataread_start" | "ext4_dataread_start" => {
                 field("pathbuf").or_else(|| field("pathname")).map(|path| Role::FileRead { path })
             }
@@ -106,9 +133,35 @@ impl Role {
 }
 
 impl Collector {
+    /// A collector that gives up where a timeline has more than `max_states` states of threads.
+    pub fn up_to(max_states: usize) -> Collector {
+        Collector { max_states: Some(max_states), ..Collector::default() }
+    }
+
     /// The model, when the timeline has ended.
     pub fn into_model(self) -> Model {
         self.model
+    }
+
+    /// The model, when the timeline has ended; `None` where the collector has given up.
+    pub fn into_whole_model(self) -> Option<Model> {
+        (!self.has_given_up()).then_some(self.model)
+    }
+
+    fn has_given_up(&self) -> bool {
+        self.max_states.is_some_and(|max| self.states > max)
+    }
+
+    /// Counts the states that an event makes. Returns whether they are kept.
+    fn keeps_states(&mut self, states: usize) -> bool {
+        if self.has_given_up() {
+            return false;
+        }
+        self.states += states;
+        if self.has_given_up() {
+            self.model = Model::default();
+        }
+        !self.has_given_up()
     }
 
     fn thread(&mut self, tid: i32) -> &mut Thread {
@@ -121,8 +174,19 @@ impl Collector {
     }
 
     fn mark(&mut self, event: &Event<'_>, kind: MarkKind) {
-        if event.tid > 0 {
+        if event.tid > 0 && self.keeps_states(1) {
             self.thread(event.tid).marks.push(Mark { ts: event.ts, kind });
+        }
+    }
+
+    /// Notes the processes of new threads, which the kernel's list may lack.
+    fn learn_processes(&mut self) {
+        let threads = &mut self.model.tasks.threads;
+        for Birth { child, parent, is_thread } in std::mem::take(&mut self.births) {
+            let process = if is_thread { threads.tgid(parent) } else { Some(child) };
+            if let Some(process) = process.filter(|_| child > 0) {
+                threads.learn_tgid_if_unknown(child, process);
+            }
         }
     }
 
@@ -151,6 +215,17 @@ impl Collector {
 impl TrackSink for Collector {
     fn head(&mut self, head: &Head) {
         self.syscalls = SyscallTable::of_machine(head.machine.as_deref());
+        self.model.quotas = Quotas::new(head.facts.as_deref());
+        self.model.speeds = CpuSpeeds::new(head.facts.as_deref());
+        for affinity in head.facts.iter().flat_map(|facts| &facts.affinities) {
+            let threads = affinity.threads.iter();
+            self.model.affinities.extend(threads.map(|tid| (*tid, affinity.cpus.clone())));
+        }
+        for file in head.facts.iter().flat_map(|facts| &facts.files) {
+            let name = self.model.names.number(&file.path);
+            self.files.insert((file.device, file.inode), name);
+        }
+        self.model.facts.clone_from(&head.facts);
         self.finder.head(head);
     }
 
@@ -161,6 +236,9 @@ impl TrackSink for Collector {
     fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
         self.saw(ts);
         self.finder.begin(at, ts, name);
+        if !self.keeps_states(1) {
+            return Ok(());
+        }
         let name = self.model.names.number_of_bytes(name);
         self.thread(at.tid).slices.begin(ts, name);
         Ok(())
@@ -169,6 +247,9 @@ impl TrackSink for Collector {
     fn end(&mut self, _: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()> {
         self.saw(span.end);
         self.finder.end(at, span, name);
+        if self.has_given_up() {
+            return Ok(());
+        }
         self.thread(at.tid).slices.end(span.end);
         Ok(())
     }
@@ -192,7 +273,7 @@ impl TrackSink for Collector {
             (scope, at.name, u32::try_from(at.value))
         {
             self.model.cpus.entry(cpu).or_default().frequencies.push((at.ts, khz));
-            self.model.highest_khz = self.model.highest_khz.max(Some(khz));
+            self.model.speeds.saw(khz);
         }
         Ok(())
     }
@@ -200,13 +281,16 @@ impl TrackSink for Collector {
     /// An event of a thread proves that it runs, also where the switch to it was not recorded: a kernel (seen
     /// on Linux 6.18) may leave out every switch from the idle task of one CPU.
     fn seen(&mut self, event: &Event<'_>) {
+        if self.has_given_up() {
+            return;
+        }
         let Some(last) = self.last_on_cpu.get_mut(&event.cpu) else { return };
         if last.tid == 0 && event.tid > 0 {
             let thread = self.model.threads.entry(event.tid).or_default();
             let ready_since = thread.changes.last().map_or(0, |change| change.since);
             let since = last.ts.max(ready_since);
             thread.runs(since, event.cpu);
-            let change = CpuChange { since, tid: event.tid };
+            let change = CpuChange { since, tid: event.tid, prio: None };
             self.model.cpus.entry(event.cpu).or_default().changes.push(change);
             self.model.unseen_switches += 1;
             last.tid = event.tid;
@@ -216,6 +300,9 @@ impl TrackSink for Collector {
 
     fn switch(&mut self, at: &CpuSwitch) {
         let first = self.saw(at.ts);
+        if !self.keeps_states(2) {
+            return;
+        }
         self.last_on_cpu.insert(at.cpu, LastOnCpu { tid: at.entered, ts: at.ts });
         if at.left > 0 {
             let state = State::of_leaving(at.left_state);
@@ -224,12 +311,16 @@ impl TrackSink for Collector {
         if at.entered > 0 {
             self.thread(at.entered).runs(at.ts, at.cpu);
         }
-        let change = CpuChange { since: at.ts, tid: at.entered };
+        let prio = i16::try_from(at.entered_prio).ok();
+        let change = CpuChange { since: at.ts, tid: at.entered, prio };
         self.model.cpus.entry(at.cpu).or_default().changes.push(change);
     }
 
     fn wake(&mut self, event: &Event<'_>, kind: &EventType, woken: i32) {
         self.saw(event.ts);
+        if !self.keeps_states(1) {
+            return;
+        }
         let wake = Wake {
             ts: event.ts,
             waker: event.tid,
@@ -248,6 +339,9 @@ impl TrackSink for Collector {
 
     fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
         self.saw(span.end);
+        if !self.keeps_states(1) {
+            return Ok(());
+        }
         let name = self.model.names.number(name);
         let interrupt = Interrupt { start: span.start, end: span.end, name };
         self.model.cpus.entry(cpu).or_default().interrupts.push(interrupt);
@@ -256,7 +350,7 @@ impl TrackSink for Collector {
 
     fn method_begin(&mut self, at: &MethodThread, method: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
         self.saw(open.begun);
-        let Some(tid) = at.tid else { return Ok(()) };
+        let Some(tid) = at.tid.filter(|_| self.keeps_states(1)) else { return Ok(()) };
         let names = &mut self.model.names;
         let name = *self.methods.entry(open.method.0).or_insert_with(|| names.number(&method.full));
         self.thread(tid).calls.begin(open.begun, name);
@@ -265,7 +359,7 @@ impl TrackSink for Collector {
 
     fn method(&mut self, _: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
         self.saw(call.span.end);
-        if let Some(tid) = call.at.tid {
+        if let Some(tid) = call.at.tid.filter(|_| !self.has_given_up()) {
             self.thread(tid).calls.end(call.span.end);
         }
         Ok(())
@@ -293,6 +387,9 @@ impl TrackSink for Collector {
 
     fn other(&mut self, _: &Tasks, _: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
         self.saw(event.ts);
+        if self.has_given_up() {
+            return Ok(());
+        }
         let role = *self.roles.entry(event.kind).or_insert_with(|| Role::of(kind));
         match role {
             Role::Other => {}
@@ -319,8 +416,13 @@ impl TrackSink for Collector {
             }
             Role::NamedSyscall(call) => self.mark(event, MarkKind::SyscallEnter(call)),
             Role::SyscallExit => self.mark(event, MarkKind::SyscallExit),
-            Role::Fork { child } => {
+            Role::Fork { child, flags } => {
                 let child = event.int(kind, child).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+                if let Some(flags) = flags.and_then(|flags| event.int(kind, flags)) {
+                    let is_thread = flags & CLONE_THREAD != 0;
+                    self.births.push(Birth { child, parent: event.tid, is_thread });
+                }
+                self.model.quotas.born(event.ts, child, event.tid);
                 let wake = Wake {
                     ts: event.ts,
                     waker: event.tid,
@@ -332,9 +434,19 @@ impl TrackSink for Collector {
                     self.thread(child).wakes(wake, false);
                 }
             }
-            Role::FilePage { inode } => {
-                let text = format!("inode {}", event.int(kind, inode).unwrap_or(0));
-                let file = self.model.names.number(&text);
+            Role::GroupMove { pid, hierarchy, path } => {
+                let tid = event.int(kind, pid).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+                let path = event.text(kind, path).unwrap_or(b"");
+                let hierarchy = event.int(kind, hierarchy).unwrap_or(-1);
+                self.model.quotas.moved(event.ts, tid, hierarchy, path);
+            }
+            Role::FilePage { inode, device } => {
+                let inode = event.int(kind, inode).unwrap_or(0);
+                let device = device.and_then(|device| event.int(kind, device)).unwrap_or(0).cast_unsigned();
+                // The kernel's number of a device has 20 bits for the minor number.
+                let device = ((device >> 20) as u32, (device & 0xf_ffff) as u32);
+                let known = self.files.get(&(device, inode.cast_unsigned())).copied();
+                let file = known.unwrap_or_else(|| self.model.names.number(&format!("inode {inode}")));
                 self.mark(event, MarkKind::FilePage(file));
             }
             Role::FileRead { path } => {
@@ -362,6 +474,7 @@ impl TrackSink for Collector {
         let last = summary.report.last_ts.unwrap_or(0).max(self.last_ts).max(first);
         self.model.extent = (first, last);
         self.model.tasks = tasks.clone();
+        self.learn_processes();
         self.model.join_losses(std::mem::take(&mut self.losses));
         let finder = std::mem::take(&mut self.finder);
         self.model.measured = finder.finish(tasks, summary);

@@ -10,7 +10,11 @@ use super::cause::{Cause, Hop};
 use super::circumstances::Circumstance;
 use super::model::Model;
 use super::spans::SpanAsked;
-use super::walk::{Split, SubjectId, Walk};
+use super::walk::{Split, Stretch, SubjectId, Walk};
+use crate::measure::LaunchType;
+
+/// Causes below this part of all spans, one in 20, are not worth a note.
+const NOTED_SHARE: u64 = 20;
 
 /// A thread on the way to a cause, and what it did or waited for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +39,22 @@ pub(crate) struct CausePart {
     pub count: u64,
     /// When: begins and ends, ns of the timeline. The first thousand.
     pub intervals: Vec<(u64, u64)>,
+}
+
+impl CausePart {
+    /// The path in words: `lock: main, disk: pool-2-thread-1`.
+    pub fn path_text(&self) -> String {
+        let hops = self.path.iter().map(|hop| match &*hop.thread {
+            "" => hop.cause.name().to_owned(),
+            thread => format!("{}: {thread}", hop.cause.name()),
+        });
+        hops.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The name of the cause that the path leads to.
+    pub fn cause_name(&self) -> &'static str {
+        self.path.last().map_or(Cause::Unexplained, |hop| hop.cause).name()
+    }
 }
 
 /// A span, and why it took as long as it did.
@@ -83,6 +103,28 @@ impl Model {
         }
     }
 
+    /// The threads whose states are known, by their ids.
+    pub(crate) fn scheduled_threads(&self) -> Vec<i32> {
+        let known = self.threads.iter().filter(|(_, thread)| !thread.changes.is_empty());
+        let mut tids: Vec<i32> = known.map(|(tid, _)| *tid).collect();
+        tids.sort_unstable();
+        tids
+    }
+
+    /// Calls `with` for each stretch of a thread's time that has one cause, in the order of time. What is
+    /// given is its begin and end, ns, the cause, what it is about, and the thread whose time is the cause.
+    pub(crate) fn stretches(&self, tid: i32, mut with: impl FnMut(u64, u64, Cause, &str, Option<i32>)) {
+        let launches = &self.measured.launches;
+        let is_new = launches
+            .iter()
+            .any(|launch| launch.main_tid == Some(tid) && launch.launch_type == Some(LaunchType::Cold));
+        let (first, last) = self.extent;
+        for stretch in Walk::stretches(self, tid, is_new, first, last) {
+            let Stretch { start, end, cause, subject, follow } = stretch;
+            with(start, end, cause, &self.subject_text(subject), follow);
+        }
+    }
+
     fn parts(&self, split: Split) -> Vec<CausePart> {
         let Split { paths, shares } = split;
         let part = |((path, subject), share): (_, super::walk::Share)| {
@@ -115,9 +157,26 @@ impl Model {
             SubjectId::None => "".into(),
             SubjectId::Name(name) => self.names.text(name).into(),
             SubjectId::Text(text) => text.into(),
+            SubjectId::Ran { tid, prio, idle_cpu } => self.ran_instead(tid, prio, idle_cpu).into(),
             SubjectId::IdleCpu => "the CPU left its idle state".into(),
             SubjectId::Thread(tid) => self.thread_and_process(tid).into(),
         }
+    }
+
+    /// `RenderThread of com.example.app (real-time), while CPU 3 was idle`.
+    fn ran_instead(&self, tid: i32, prio: Option<i16>, idle_cpu: Option<u32>) -> String {
+        let mut text = self.thread_and_process(tid);
+        match prio {
+            Some(prio) if prio < 100 => text.push_str(" (real-time)"),
+            Some(prio) if (100..140).contains(&prio) && prio != 120 => {
+                text.push_str(&format!(" (nice {})", prio - 120));
+            }
+            _ => {}
+        }
+        if let Some(cpu) = idle_cpu {
+            text.push_str(&format!(", while CPU {cpu} was idle"));
+        }
+        text
     }
 
     /// `RenderThread of com.example.app`.
@@ -129,6 +188,31 @@ impl Model {
             (thread, process) if process.is_empty() || process.ends_with(thread) => thread.to_owned(),
             (thread, process) => format!("{thread} of {process}"),
         }
+    }
+}
+
+impl Model {
+    /// What explanations could not tell apart, and what would: sentences.
+    pub(crate) fn not_told_apart(&self, explanations: &[Explanation]) -> Vec<String> {
+        let mut notes = Vec::new();
+        let parts = || explanations.iter().flat_map(|one| &one.causes);
+        if parts().flat_map(|part| &part.path).any(|hop| hop.cause == Cause::OtherThread) {
+            notes.push(
+                "the processes of some threads are unknown: a wait for a thread of the same process is not told \
+                 from one for another process",
+            );
+        }
+        let is_runnable =
+            |part: &&CausePart| part.path.last().is_some_and(|hop| hop.cause == Cause::Runnable);
+        let runnable: u64 = parts().filter(is_runnable).map(|part| part.ns).sum();
+        let all: u64 = explanations.iter().map(|one| one.duration).sum();
+        if self.facts.is_none() && runnable > all / NOTED_SHARE {
+            notes.push(
+                "the trace does not tell which CPUs a thread may use and which groups had used up their CPU time: \
+                 captures of tracebridge do",
+            );
+        }
+        notes.into_iter().map(str::to_owned).collect()
     }
 }
 

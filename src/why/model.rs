@@ -4,10 +4,14 @@
 //! Times are ns of the timeline. A change of state holds from its time up to that of the next one.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::cpu_speed::CpuSpeeds;
+use super::quotas::Quotas;
 use crate::measure::Measured;
+use crate::trace_dat::{EventCost, MachineFacts};
 use crate::tracks::{Span, Tasks};
 
 /// The number of a name in [`Names`].
@@ -335,6 +339,8 @@ impl Thread {
 pub(super) struct CpuChange {
     pub since: u64,
     pub tid: i32,
+    /// The kernel's priority of the thread, where it is known: below 100 is real-time, 120 is nice 0.
+    pub prio: Option<i16>,
 }
 
 /// An interrupt that a CPU served.
@@ -358,18 +364,28 @@ pub(super) struct Cpu {
 impl Cpu {
     /// Calls `with` for each part of `from..to` in which the CPU has one thread; 0 is the idle task. `None`
     /// where it is not known.
-    pub fn parts(&self, from: u64, to: u64, mut with: impl FnMut(u64, u64, Option<i32>)) {
+    pub fn parts(&self, from: u64, to: u64, mut with: impl FnMut(u64, u64, Option<&CpuChange>)) {
         let mut at = from;
         let mut next = self.changes.partition_point(|change| change.since <= from);
         while at < to {
             let until = self.changes.get(next).map_or(to, |change| change.since.min(to));
             if until > at {
-                let tid = next.checked_sub(1).map(|before| self.changes[before].tid);
-                with(at, until, tid);
+                with(at, until, next.checked_sub(1).map(|before| &self.changes[before]));
             }
             at = until;
             next += 1;
         }
+    }
+
+    /// How long the CPU was idle from `from` to `to`, ns.
+    pub fn idle_ns(&self, from: u64, to: u64) -> u64 {
+        let mut ns = 0;
+        self.parts(from, to, |begin, end, change| {
+            if change.is_some_and(|change| change.tid == 0) {
+                ns += end - begin;
+            }
+        });
+        ns
     }
 
     /// The outermost interrupts that overlap `from..to`.
@@ -386,13 +402,17 @@ pub(crate) struct Model {
     pub(super) threads: FxHashMap<i32, Thread>,
     pub(super) cpus: BTreeMap<u32, Cpu>,
     pub(super) reasons: Vec<BlockedReason>,
-    /// The highest frequency of any CPU in the timeline, kHz.
-    pub(super) highest_khz: Option<u32>,
+    pub(super) speeds: CpuSpeeds,
     /// How often a thread ran on a CPU that was idle by the switches recorded.
     pub(super) unseen_switches: u64,
     /// Where events of a CPU are missing; in order, without overlaps.
     pub(super) losses: Vec<(u64, u64)>,
     pub(super) tasks: Tasks,
+    /// Facts about the recording machine that no event tells.
+    pub(super) facts: Option<Arc<MachineFacts>>,
+    pub(super) quotas: Quotas,
+    /// The CPUs that a thread may use, where these are not all.
+    pub(super) affinities: FxHashMap<i32, Vec<u32>>,
     /// The times of the first and of the last event.
     pub(crate) extent: (u64, u64),
     pub(crate) measured: Measured,
@@ -402,6 +422,11 @@ impl Model {
     pub(super) fn reason(&self, change: &StateChange) -> Option<BlockedReason> {
         let reason = self.reasons.get(change.link as usize).copied();
         reason.filter(|_| change.state == State::Uninterruptible)
+    }
+
+    /// The time that recording takes; 0 where it was not measured.
+    pub(super) fn costs(&self) -> EventCost {
+        self.facts.as_ref().and_then(|facts| facts.event_cost).unwrap_or_default()
     }
 
     /// Notes where events are missing. The spans of several CPUs are joined.

@@ -181,6 +181,7 @@ fn words(cause: Cause) -> &'static str {
         Cause::Lock => "waited for a lock",
         Cause::Binder => "waited for a binder call",
         Cause::Ipc => "waited for another process or the network",
+        Cause::OtherThread => "waited for another thread",
         Cause::Gc => "collected garbage",
         Cause::Jit => "compiled methods",
         Cause::ClassLoading => "loaded classes and libraries",

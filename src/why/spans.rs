@@ -55,6 +55,33 @@ impl SpanAsked {
     }
 }
 
+/// A launch or a late frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MeasuredSpan {
+    pub kind: MeasuredKind,
+    /// The package; empty where nothing names it.
+    pub app: String,
+    /// Its number, where it is a frame that has one.
+    pub frame: Option<i64>,
+    pub asked: SpanAsked,
+}
+
+/// What a [`MeasuredSpan`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MeasuredKind {
+    Launch,
+    Frame,
+}
+
+impl MeasuredKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            MeasuredKind::Launch => "launch",
+            MeasuredKind::Frame => "frame",
+        }
+    }
+}
+
 /// There is nothing of the kind that was asked about.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum NothingAsked {
@@ -105,6 +132,32 @@ impl Model {
         }
     }
 
+    /// The launches that the recording does not cut, and the late frames, of which it is at most
+    /// [`MAX_SPANS`], the first ones.
+    pub(crate) fn measured_spans(&self) -> Vec<MeasuredSpan> {
+        let launches = self.measured.launches.iter().filter(|launch| launch.cut.is_none());
+        let launches = launches.map(|launch| MeasuredSpan {
+            kind: MeasuredKind::Launch,
+            app: launch.package.clone(),
+            frame: None,
+            asked: launch_span(launch),
+        });
+        let frames = self.late().take(MAX_SPANS).map(|frame| MeasuredSpan {
+            kind: MeasuredKind::Frame,
+            app: frame.package.clone(),
+            frame: frame.id,
+            asked: self.frame_span(frame),
+        });
+        launches.chain(frames).collect()
+    }
+
+    /// The time of each thread whose states are known, from the first event to the last.
+    pub(crate) fn every_thread(&self) -> Vec<SpanAsked> {
+        let (begin, end) = self.extent;
+        let of = |tid: i32| SpanAsked::of_thread(self.thread_words(tid), tid, begin, end);
+        self.scheduled_threads().into_iter().map(of).collect()
+    }
+
     fn usual(&self) -> Result<Vec<SpanAsked>, NothingAsked> {
         if let Some(launch) = self.measured.launches.first() {
             return Ok(vec![launch_span(launch)]);
@@ -145,10 +198,15 @@ impl Model {
     }
 
     fn late_frames(&self) -> Vec<SpanAsked> {
+        self.late().map(|frame| self.frame_span(frame)).collect()
+    }
+
+    /// The frames that ended after their deadline; without deadlines those that took long.
+    fn late(&self) -> impl Iterator<Item = &Frame> {
         let frames = &self.measured.frames;
         let has_deadlines = frames.iter().any(|frame| frame.overrun().is_some());
-        let is_late = |frame: &&Frame| if has_deadlines { frame.is_janky() } else { frame.is_slow() };
-        frames.iter().filter(is_late).map(|frame| self.frame_span(frame)).collect()
+        let is_late = move |frame: &&Frame| if has_deadlines { frame.is_janky() } else { frame.is_slow() };
+        frames.iter().filter(is_late)
     }
 
     /// A frame's time is its UI thread's as long as that works on it, and then its RenderThread's.

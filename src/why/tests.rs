@@ -2,14 +2,18 @@
 
 use super::model::Model;
 use super::spans::SpanAsked;
+use super::quotas::Quotas;
 use super::*;
 use crate::formats::{Order, ftrace_text};
+use crate::trace_dat::{CpuQuota, EventCost, MachineFacts};
 use crate::tracks::TrackBuilder;
 
 const MAIN: i32 = 100;
 const WORKER: i32 = 101;
 const SERVER: i32 = 200;
 const IDLE: i32 = 0;
+/// A thread whose process is not known.
+const STRANGER: i32 = 900;
 
 /// Lines of a text trace. Times are µs.
 #[derive(Default)]
@@ -33,7 +37,7 @@ impl Lines {
     fn add(&mut self, us: u64, cpu: u32, tid: i32, flags: &str, event: &str) -> &mut Lines {
         let (secs, micros) = (us / 1_000_000, us % 1_000_000);
         let tgid = match tid {
-            IDLE => "-----".to_owned(),
+            IDLE | STRANGER => "-----".to_owned(),
             tid => format!("{:5}", process(tid)),
         };
         let line = format!("{}-{tid} ({tgid}) [{cpu:03}] {flags} {secs}.{micros:06}: {event}\n", name(tid));
@@ -89,7 +93,10 @@ impl Lines {
 
     /// The parts of the slice `work`: path, subject, µs.
     fn causes(&mut self) -> Vec<(String, String, u64)> {
-        let model = self.model();
+        Lines::causes_in(&self.model())
+    }
+
+    fn causes_in(model: &Model) -> Vec<(String, String, u64)> {
         let spans = model.spans(&Question::Slice("work".into())).unwrap();
         let [span] = spans.as_slice() else { panic!("{spans:?}") };
         let explained = model.explain(span);
@@ -152,6 +159,86 @@ fn a_thread_that_is_ready_names_who_ran_instead() {
     let causes = lines.causes();
     assert_eq!(causes[0], row("throttled main", "", 10_000));
     assert_eq!(causes[2], row("runnable main", "server", 4000));
+}
+
+#[test]
+fn a_thread_whose_group_is_throttled_is_so_while_others_run() {
+    let mut lines = Lines::default();
+    lines.switch(500, 0, IDLE, "R", MAIN).slice(1000..40_000, 0, MAIN, "work");
+    // Its CPU idles in the end: main might not run since it was taken off the CPU.
+    lines.switch(2000, 0, MAIN, "R", SERVER).switch(9000, 0, SERVER, "S", IDLE);
+    lines.switch(15_000, 0, IDLE, "R", MAIN);
+    // Its CPU never idles.
+    lines.switch(20_000, 0, MAIN, "R", SERVER).switch(30_000, 0, SERVER, "R", MAIN);
+    // A wait that is shorter than those of the group.
+    lines.switch(35_000, 0, MAIN, "R", SERVER).switch(36_000, 0, SERVER, "R", MAIN);
+    let of = |cause: &str, model: &Model| -> u64 {
+        Lines::causes_in(model).iter().filter(|row| row.0 == format!("{cause} main")).map(|row| row.2).sum()
+    };
+    let mut model = lines.model();
+    assert_eq!((of("throttled", &model), of("runnable", &model)), (13_000, 11_000));
+    let quota = CpuQuota { throttled: 2, throttled_ns: 16_000_000, period_us: 20_000, ..CpuQuota::default() };
+    let quota = CpuQuota { processes: vec![MAIN], ..quota };
+    model.quotas = Quotas::new(Some(&MachineFacts { quotas: vec![quota], ..MachineFacts::default() }));
+    assert_eq!((of("throttled", &model), of("runnable", &model)), (23_000, 1000));
+}
+
+#[test]
+fn a_thread_that_queues_elsewhere_is_not_throttled() {
+    let mut lines = Lines::default();
+    lines.switch(500, 0, IDLE, "R", MAIN).switch(500, 1, IDLE, "R", WORKER);
+    lines.slice(1000..20_000, 0, MAIN, "work").switch(1500, 1, WORKER, "S", IDLE);
+    // CPU 1 idles while main queues behind the server on CPU 0, and takes main in the end.
+    lines.switch(2000, 0, MAIN, "R+", SERVER).switch(9000, 1, IDLE, "R", MAIN);
+    let causes = lines.causes();
+    assert!(causes.contains(&row("runnable main", "the CPU left its idle state", 7000)), "{causes:?}");
+}
+
+#[test]
+fn a_cpu_that_idled_while_a_thread_was_ready_is_named() {
+    let mut lines = Lines::default();
+    lines.switch(500, 0, IDLE, "R", MAIN).switch(500, 1, IDLE, "R", WORKER);
+    lines.slice(1000..20_000, 0, MAIN, "work").switch(1500, 1, WORKER, "S", IDLE);
+    lines.switch(2000, 0, MAIN, "R+", SERVER).switch(9000, 0, SERVER, "R", MAIN);
+    let mut model = lines.model();
+    assert!(Lines::causes_in(&model).contains(&row("runnable main", "server", 7000)));
+    model.facts = Some(MachineFacts::default().into());
+    let named = row("runnable main", "server, while CPU 1 was idle", 7000);
+    assert!(Lines::causes_in(&model).contains(&named));
+    model.affinities.insert(MAIN, vec![0]);
+    assert!(Lines::causes_in(&model).contains(&row("runnable main", "server", 7000)));
+}
+
+#[test]
+fn a_wake_up_by_a_thread_of_an_unknown_process_is_no_message() {
+    let woken_by = |waker: i32| {
+        let mut lines = Lines::default();
+        lines.switch(500, 0, IDLE, "R", MAIN).switch(500, 1, IDLE, "R", waker);
+        lines.slice(1000..10_000, 0, MAIN, "work").switch(2000, 0, MAIN, "S", IDLE);
+        lines.waking(8000, 1, waker, MAIN).switch(8000, 0, IDLE, "R", MAIN);
+        lines
+    };
+    let path = |lines: &mut Lines| lines.causes()[0].0.clone();
+    assert_eq!(path(&mut woken_by(STRANGER)), "other_thread main > running t900");
+    assert_eq!(path(&mut woken_by(SERVER)), "ipc main > running server");
+    // Who made a thread as one of its own process is known.
+    let born = format!("task_newtask: pid={STRANGER} comm=t900 clone_flags=3d0f00 oom_score_adj=0");
+    let mut lines = woken_by(STRANGER);
+    assert_eq!(path(lines.add(400, 0, MAIN, "....", &born)), "lock main > running t900");
+}
+
+#[test]
+fn what_recording_takes_is_a_cause() {
+    let mut lines = Lines::default();
+    lines.switch(500, 0, IDLE, "R", MAIN).slice(1000..10_000, 0, MAIN, "work");
+    lines.slice(3000..5000, 0, MAIN, "inner").switch(7000, 0, MAIN, "S", IDLE);
+    lines.waking_by_interrupt(8000, 0, MAIN).switch(8000, 0, IDLE, "R", MAIN);
+    let mut model = lines.model();
+    let event_cost = Some(EventCost { marker_ns: 100_000, switch_ns: 20_000 });
+    model.facts = Some(MachineFacts { event_cost, ..MachineFacts::default() }.into());
+    let causes = Lines::causes_in(&model);
+    assert!(causes.contains(&row("tracing main", "markers", 200)), "{causes:?}");
+    assert!(causes.contains(&row("tracing main", "recorded context switches", 20)), "{causes:?}");
 }
 
 #[test]

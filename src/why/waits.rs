@@ -129,17 +129,15 @@ impl Model {
         if self.is_vsync(wake.waker, at.tid) {
             return leaf(Cause::Vsync, Subject::Thread(wake.waker));
         }
-        let is_same_process =
-            self.process(wake.waker).is_some() && self.process(wake.waker) == self.process(at.tid);
+        let by_process = self.woken_by(wake.waker, at.tid);
         let cause = match call {
             Some(Pending::Binder) => Cause::Binder,
             _ if is_idle_main => Cause::Idle,
             Some(Pending::Syscall(Syscall::Futex)) => Cause::Lock,
             Some(Pending::Syscall(Syscall::Poll | Syscall::Transfer | Syscall::Child)) => Cause::Ipc,
             Some(Pending::Syscall(Syscall::Sleep)) => Cause::Sleep,
-            Some(Pending::Syscall(Syscall::Ioctl)) if !is_same_process => Cause::Binder,
-            _ if is_same_process => Cause::Lock,
-            _ => Cause::Ipc,
+            Some(Pending::Syscall(Syscall::Ioctl)) if by_process == Cause::Ipc => Cause::Binder,
+            _ => by_process,
         };
         let is_gc = waker.starts_with("HeapTaskDaemon");
         self.hop_or(at, wake, if is_gc { Cause::Gc } else { cause }, Subject::None)
@@ -190,6 +188,15 @@ impl Model {
         at.thread.reclaims.innermost(at.start).is_some()
     }
 
+    /// For what a thread waits that `waker` wakes, where nothing but the processes of the two tells it.
+    pub(super) fn woken_by(&self, waker: i32, woken: i32) -> Cause {
+        match (self.process(waker), self.process(woken)) {
+            (Some(waker), Some(woken)) if waker == woken => Cause::Lock,
+            (Some(_), Some(_)) => Cause::Ipc,
+            _ => Cause::OtherThread,
+        }
+    }
+
     pub(super) fn process(&self, tid: i32) -> Option<i32> {
         self.tasks.threads.tgid(tid)
     }
@@ -203,7 +210,7 @@ impl Model {
         let name = self.tasks.thread_name(waker);
         let is_source =
             matches!(&*name, "app" | "appSf" | "sf" | "TimerDispatch" | "EventThread" | "DispSync");
-        is_source && self.process(waker) != self.process(woken)
+        is_source && self.woken_by(waker, woken) != Cause::Lock
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::cause::{Cause, Hop, PathId, Paths};
-use super::model::{Model, NameId, State, Thread};
+use super::model::{CpuChange, Model, NameId, State, Thread};
 use super::waits::{Subject, WaitAt, is_kernel_worker, is_tracer, running_marker};
 
 /// How many threads a path may lead over. What lies further is unexplained.
@@ -15,6 +15,11 @@ const MAX_HOPS: usize = 32;
 /// A thread that is ready while its CPU idles for longer than this, ns, may not run: its group is
 /// throttled. A CPU takes much less time to leave its idle state.
 const THROTTLED_NS: u64 = 2_000_000;
+/// Subjects of what recording takes.
+const SWITCHES: &str = "recorded context switches";
+const MARKERS: &str = "markers";
+/// A shorter time, ns, in which another CPU idles says nothing: the scheduler looks less often for one.
+const PLACEMENT_NS: u64 = 500_000;
 /// The most intervals that are kept of one cause.
 const MAX_INTERVALS: usize = 1000;
 
@@ -25,6 +30,9 @@ pub(super) enum SubjectId {
     Name(NameId),
     /// A thread, by its id.
     Thread(i32),
+    /// A thread that had the CPU, by its id and the kernel's priority of it, while another CPU that the ready
+    /// thread may use was idle.
+    Ran { tid: i32, prio: Option<i16>, idle_cpu: Option<u32> },
     /// The CPU was idle.
     IdleCpu,
     /// One of the fixed texts.
@@ -67,6 +75,17 @@ impl Split {
     }
 }
 
+/// A stretch in which a thread was ready and did not run, ns.
+#[derive(Debug, Clone, Copy)]
+struct Ready {
+    since: u64,
+    until: u64,
+    /// The CPU that the thread had before.
+    left_cpu: u32,
+    /// The CPU that it gets.
+    next_cpu: u32,
+}
+
 /// A part of a thread's time that is to be split.
 #[derive(Debug, Clone, Copy)]
 struct Part {
@@ -77,19 +96,43 @@ struct Part {
     hops: usize,
 }
 
+/// A stretch of a thread's time that has one cause, or in which another thread's time is the cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub start: u64,
+    pub end: u64,
+    pub cause: Cause,
+    pub subject: SubjectId,
+    /// The thread whose time is the cause.
+    pub follow: Option<i32>,
+}
+
 /// Splits spans of a model.
 pub(super) struct Walk<'m> {
     model: &'m Model,
     /// A thread that came to be in the span.
     new_thread: Option<i32>,
     split: Split,
+    /// What one thread did, where nothing is followed to other threads.
+    stretches: Option<Vec<Stretch>>,
     /// What is still to be split: not the machine's stack, which a hostile trace could exhaust.
     todo: Vec<Part>,
 }
 
 impl<'m> Walk<'m> {
     pub fn new(model: &'m Model, new_thread: Option<i32>) -> Walk<'m> {
-        Walk { model, new_thread, split: Split::default(), todo: Vec::new() }
+        Walk { model, new_thread, split: Split::default(), stretches: None, todo: Vec::new() }
+    }
+
+    /// What a thread did from `from` to `to`, in the order of time, without what the threads did for which it
+    /// waited. Running time has no subject: its methods and slices are not looked up.
+    pub fn stretches(model: &'m Model, tid: i32, is_new: bool, from: u64, to: u64) -> Vec<Stretch> {
+        let mut walk = Walk::new(model, is_new.then_some(tid));
+        walk.stretches = Some(Vec::new());
+        walk.explain(tid, from, to);
+        let mut found = walk.stretches.unwrap_or_default();
+        found.sort_unstable_by_key(|stretch| stretch.start);
+        found
     }
 
     /// The causes of what was split so far.
@@ -139,12 +182,23 @@ impl<'m> Walk<'m> {
                 continue;
             }
             match change.state {
-                State::Running => self.running(part, thread, change.cpu(), begin, end),
+                State::Running => {
+                    // The switch away from the thread is recorded at the end of its time.
+                    let is_recorded = next.is_some_and(|next| next.since == end);
+                    let cost = if is_recorded { self.model.costs().switch_ns } else { 0 };
+                    let recording = end - cost.min(end - begin);
+                    self.running(part, thread, change.cpu(), begin, recording);
+                    self.leaf(part, Cause::Tracing, SubjectId::Text(SWITCHES), recording, end);
+                }
                 State::Runnable | State::Preempted => {
-                    let cpu = next
-                        .filter(|next| next.state == State::Running)
-                        .map_or(change.cpu(), |next| next.cpu());
-                    self.runnable(part, cpu, begin, end);
+                    let running = next.filter(|next| next.state == State::Running);
+                    let ready = Ready {
+                        since: change.since,
+                        until: next.map_or(last, |next| next.since),
+                        left_cpu: change.cpu(),
+                        next_cpu: running.map_or(change.cpu(), |next| next.cpu()),
+                    };
+                    self.runnable(part, ready, begin, end);
                 }
                 _ => {
                     let wake = next.and_then(|next| thread.wake(next));
@@ -165,7 +219,8 @@ impl<'m> Walk<'m> {
         let end = first.since.min(part.to);
         match thread.wake(first) {
             Some(wake) if !self.model.is_device(&wake) => {
-                let cause = if wake.is_new { Cause::Start } else { Cause::Lock };
+                let cause =
+                    if wake.is_new { Cause::Start } else { self.model.woken_by(wake.waker, part.tid) };
                 self.follow(part, cause, wake.waker, part.from, end);
             }
             Some(_) => self.leaf(part, Cause::Idle, SubjectId::None, part.from, end),
@@ -192,6 +247,12 @@ impl<'m> Walk<'m> {
                 to,
             );
         }
+        if from < to
+            && let Some(stretches) = &mut self.stretches
+        {
+            let subject = SubjectId::None;
+            return push_stretch(stretches, Stretch { start: from, end: to, cause, subject, follow: Some(waker) });
+        }
         let path = self.split.paths.longer(part.path, hop);
         self.todo.push(Part { tid: waker, from, to, path, hops: part.hops + 1 });
     }
@@ -213,24 +274,66 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// The thread was ready from `from` to `to`, and `cpu` had another one.
-    fn runnable(&mut self, part: Part, cpu: u32, from: u64, to: u64) {
+    /// The thread was ready from `from` to `to`, which lies within `ready`, and did not run.
+    fn runnable(&mut self, part: Part, ready: Ready, from: u64, to: u64) {
         let model = self.model;
-        let Some(cpu) = model.cpus.get(&cpu) else {
+        let barred = self.barred_until(part.tid, ready).clamp(from, to);
+        self.leaf(part, Cause::Throttled, SubjectId::None, from, barred);
+        let from = barred;
+        let Some(cpu) = model.cpus.get(&ready.next_cpu) else {
             return self.leaf(part, Cause::Runnable, SubjectId::None, from, to);
         };
-        cpu.parts(from, to, |begin, end, tid| match tid {
-            Some(0) if end - begin >= THROTTLED_NS => {
-                self.leaf(part, Cause::Throttled, SubjectId::None, begin, end);
+        cpu.parts(from, to, |begin, end, change| match change {
+            Some(change) if change.tid == 0 => {
+                self.leaf(part, Cause::Runnable, SubjectId::IdleCpu, begin, end);
             }
-            Some(0) => self.leaf(part, Cause::Runnable, SubjectId::IdleCpu, begin, end),
-            Some(tid) => {
-                let cause =
-                    if is_tracer(&model.tasks.thread_name(tid)) { Cause::Tracing } else { Cause::Runnable };
-                self.leaf(part, cause, SubjectId::Thread(tid), begin, end);
+            Some(CpuChange { tid, prio, .. }) => {
+                let is_tracer = is_tracer(&model.tasks.thread_name(*tid));
+                let cause = if is_tracer { Cause::Tracing } else { Cause::Runnable };
+                let idle_cpu = self.idle_cpu_for(part.tid, ready.next_cpu, begin, end);
+                self.leaf(part, cause, SubjectId::Ran { tid: *tid, prio: *prio, idle_cpu }, begin, end);
             }
             None => self.leaf(part, Cause::Runnable, SubjectId::None, begin, end),
         });
+    }
+
+    /// Up to when the thread might not run, because its group had used up its share of CPU time; 0 where it
+    /// might run all the time.
+    ///
+    /// Either the counts of the thread's group say so, or its CPU idles: then the thread has been kept from
+    /// running since it is ready, also while others ran. Where it was ready on one CPU and ran on another
+    /// one, it may have queued on the first: both have to idle.
+    fn barred_until(&self, tid: i32, ready: Ready) -> u64 {
+        let model = self.model;
+        let Ready { since, until, left_cpu, next_cpu } = ready;
+        if model.quotas.bars(tid, since, until.saturating_sub(since), |tid| model.process(tid)) {
+            return until;
+        }
+        let mut barred = 0;
+        let Some(cpu) = model.cpus.get(&next_cpu) else { return 0 };
+        cpu.parts(since, until, |begin, end, change| {
+            let is_idle = change.is_some_and(|change| change.tid == 0) && end - begin >= THROTTLED_NS;
+            let other = model.cpus.get(&left_cpu).filter(|_| left_cpu != next_cpu);
+            if is_idle && other.is_none_or(|other| other.idle_ns(begin, end) == end - begin) {
+                barred = end;
+            }
+        });
+        barred
+    }
+
+    /// A CPU other than `cpu` that was idle from `from` to `to` though the thread was ready and may use it.
+    /// `None` also where it is not known which CPUs that are.
+    fn idle_cpu_for(&self, tid: i32, cpu: u32, from: u64, to: u64) -> Option<u32> {
+        let model = self.model;
+        model.facts.as_ref()?;
+        if to - from < PLACEMENT_NS {
+            return None;
+        }
+        let may_use = model.affinities.get(&tid);
+        let others = model.cpus.iter().filter(|(other, _)| **other != cpu);
+        let mut allowed = others.filter(|(other, _)| may_use.is_none_or(|cpus| cpus.contains(other)));
+        let idle = allowed.find(|(_, other)| other.idle_ns(from, to) >= (to - from) / 10 * 9);
+        idle.map(|(number, _)| *number)
     }
 
     /// The thread ran on `cpu`: interrupts, and what its markers and methods say.
@@ -266,12 +369,20 @@ impl<'m> Walk<'m> {
 
     fn in_slices(&mut self, part: Part, thread: &'m Thread, cpu: u32, from: u64, to: u64) {
         let model = self.model;
+        let marker_ns = model.costs().marker_ns;
         thread.slices.parts(from, to, |begin, end, slice| {
+            // A slice begins or ends with a marker, which the thread wrote just before.
+            let cost = if end < to { marker_ns.min(end - begin) } else { 0 };
+            self.leaf(part, Cause::Tracing, SubjectId::Text(MARKERS), end - cost, end);
+            let end = end - cost;
             let around = slice.into_iter().flat_map(|slice| thread.slices.outwards(slice));
             let found = around.map(|slice| (slice.name, running_marker(model.names.text(slice.name))));
             let marked = found.into_iter().find_map(|(name, cause)| cause.map(|cause| (cause, name)));
             if let Some((cause, name)) = marked {
                 return self.on_cpu(part, cause, SubjectId::Name(name), cpu, begin, end);
+            }
+            if self.stretches.is_some() {
+                return self.on_cpu(part, Cause::Running, SubjectId::None, cpu, begin, end);
             }
             let in_slice = slice.map_or(SubjectId::None, |slice| SubjectId::Name(slice.name));
             thread.calls.parts(begin, end, |begin, end, call| {
@@ -281,22 +392,25 @@ impl<'m> Walk<'m> {
         });
     }
 
-    /// The thread ran. What it would not have taken at the highest frequency is a cause of its own: the end
-    /// of each stretch of one frequency.
+    /// The thread ran. What it would not have taken on the fastest CPU at its highest frequency is a cause of
+    /// its own: the end of each stretch of one frequency.
     fn on_cpu(&mut self, part: Part, cause: Cause, subject: SubjectId, cpu: u32, from: u64, to: u64) {
-        let rates = self.model.cpus.get(&cpu).map(|cpu| &cpu.frequencies).filter(|rates| !rates.is_empty());
-        let Some((rates, highest)) = rates.zip(self.model.highest_khz.filter(|khz| *khz > 0)) else {
+        let speeds = &self.model.speeds;
+        let rates = self.model.cpus.get(&cpu).map(|cpu| &cpu.frequencies);
+        let Some((rates, highest)) = rates.zip(speeds.highest()) else {
             return self.leaf(part, cause, subject, from, to);
         };
+        let slow = if speeds.is_small(cpu) { SubjectId::Text("a small core") } else { SubjectId::None };
         let mut at = from;
         let mut next = rates.partition_point(|(since, _)| *since <= from);
         while at < to {
             let until = rates.get(next).map_or(to, |(since, _)| (*since).min(to));
-            let khz = next.checked_sub(1).map_or(highest, |before| rates[before].1).min(highest);
-            let needed = u128::from(until - at) * u128::from(khz) / u128::from(highest);
+            let khz = next.checked_sub(1).map(|before| rates[before].1);
+            let speed = speeds.at(cpu, khz).unwrap_or(highest).min(highest);
+            let needed = u128::from(until - at) * u128::from(speed) / u128::from(highest);
             let fast = at + needed as u64;
             self.leaf(part, cause, subject, at, fast);
-            self.leaf(part, Cause::SlowCpu, SubjectId::None, fast, until);
+            self.leaf(part, Cause::SlowCpu, slow, fast, until);
             at = until;
             next += 1;
         }
@@ -318,9 +432,26 @@ impl<'m> Walk<'m> {
     }
 
     fn add(&mut self, part: Part, cause: Cause, subject: SubjectId, from: u64, to: u64) {
-        if from < to {
-            let path = self.split.paths.longer(part.path, Hop { cause, tid: part.tid });
-            self.split.add((path, subject), from, to);
+        if from >= to {
+            return;
         }
+        if let Some(stretches) = &mut self.stretches {
+            return push_stretch(stretches, Stretch { start: from, end: to, cause, subject, follow: None });
+        }
+        let path = self.split.paths.longer(part.path, Hop { cause, tid: part.tid });
+        self.split.add((path, subject), from, to);
+    }
+}
+
+/// Appends a stretch, or makes the last one longer where it is the same.
+fn push_stretch(stretches: &mut Vec<Stretch>, next: Stretch) {
+    match stretches.last_mut() {
+        Some(last)
+            if last.end == next.start
+                && (last.cause, last.subject, last.follow) == (next.cause, next.subject, next.follow) =>
+        {
+            last.end = next.end;
+        }
+        _ => stretches.push(next),
     }
 }
