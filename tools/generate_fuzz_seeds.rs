@@ -28,6 +28,36 @@ const TEXT: &str = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 5/12 
     \x20          app-40    (     40) [001] .....  1000.000007: free text without any pair\n\
     \x20          app-40    (     40) [001] .....  1000.000008: tracing_mark_write: E|40\n";
 
+/// A slice that computes, waits for a thread that sleeps, for a device, for a new thread of its own process and for
+/// another process, is throttled, and is interrupted.
+const WAITS: &str = "# tracer: nop\n#\n\
+    a-100 (  100) [000] .... 1.000000: tracing_mark_write: B|100|load\n\
+    a-100 (  100) [000] .... 1.000050: cpu_frequency: state=1000000 cpu_id=0\n\
+    a-100 (  100) [000] .... 1.000060: task_newtask: pid=101 comm=a clone_flags=3d0f00 oom_score_adj=0\n\
+    a-100 (  100) [000] d..2 1.000070: sched_wakeup_new: comm=b pid=101 prio=120 target_cpu=001\n\
+    <idle>-0 (-----) [001] d..2 1.000080: sched_switch: prev_comm=swapper prev_pid=0 prev_prio=120 prev_state=R ==> \
+    next_comm=b next_pid=101 next_prio=120\n\
+    a-100 (  100) [000] .... 1.000090: sys_futex(uaddr: 1, op: 0)\n\
+    a-100 (  100) [000] d..2 1.000100: sched_switch: prev_comm=a prev_pid=100 prev_prio=120 prev_state=S ==> \
+    next_comm=c next_pid=200 next_prio=98\n\
+    b-101 (  100) [001] d..2 1.000200: sched_switch: prev_comm=b prev_pid=101 prev_prio=120 prev_state=D ==> \
+    next_comm=swapper next_pid=0 next_prio=120\n\
+    <idle>-0 (-----) [001] d.h2 1.000300: sched_waking: comm=b pid=101 prio=120 target_cpu=001\n\
+    <idle>-0 (-----) [001] d..2 1.000310: sched_switch: prev_comm=swapper prev_pid=0 prev_prio=120 prev_state=R ==> \
+    next_comm=b next_pid=101 next_prio=120\n\
+    b-101 (  100) [001] d..2 1.000311: sched_blocked_reason: pid=101 iowait=1 caller=folio_wait_bit_common+0x1/0x2\n\
+    b-101 (  100) [001] d..2 1.000400: sched_waking: comm=a pid=100 prio=120 target_cpu=000\n\
+    c-200 (  200) [000] d..2 1.000500: sched_switch: prev_comm=c prev_pid=200 prev_prio=98 prev_state=R ==> \
+    next_comm=a next_pid=100 next_prio=120\n\
+    a-100 (  100) [000] d.h1 1.000510: irq_handler_entry: irq=3 name=virtio0-input\n\
+    a-100 (  100) [000] d.h1 1.000520: irq_handler_exit: irq=3 ret=handled\n\
+    a-100 (  100) [000] d..2 1.000600: sched_switch: prev_comm=a prev_pid=100 prev_prio=120 prev_state=R+ ==> \
+    next_comm=swapper next_pid=0 next_prio=120\n\
+    CPU:1 [LOST 7 EVENTS]\n\
+    <idle>-0 (-----) [000] d..2 1.004600: sched_switch: prev_comm=swapper prev_pid=0 prev_prio=120 prev_state=R ==> \
+    next_comm=a next_pid=100 next_prio=120\n\
+    a-100 (  100) [000] .... 1.005000: tracing_mark_write: E|100\n";
+
 /// A mapping file, behind the marker and the names that are looked up in it.
 const MAPPING: &str = "a.b.C.d a.b a.b.C (La/b;)V in a marker\n\n# compiler: R8\ncom.example.Main -> a.b:\n\
     # {\"id\":\"sourceFile\",\"fileName\":\"Main.java\"}\n    int count -> a\n    \
@@ -163,6 +193,8 @@ fn texts(corpus: &Corpus) -> io::Result<()> {
     corpus.save("chrome_json", "every_phase", JSON.as_bytes())?;
     corpus.save("ftrace_text", "every_line", TEXT.as_bytes())?;
     corpus.save("text_dat_text", "every_line", TEXT.as_bytes())?;
+    corpus.save("why", "waits", WAITS.as_bytes())?;
+    corpus.save("why", "every_line", TEXT.as_bytes())?;
     for kind in ["T", "S"] {
         corpus.save("systrace_html", kind, format!("{kind}{TEXT}").as_bytes())?;
     }
@@ -333,6 +365,7 @@ fn recordings(corpus: &Corpus) -> io::Result<()> {
             corpus.save(target, name, bytes)?;
         }
         corpus.save("export_all", &format!("perfetto_{name}"), bytes)?;
+        corpus.save("why", &format!("perfetto_{name}"), bytes)?;
     }
     Ok(())
 }
