@@ -64,6 +64,7 @@ pub enum TableId {
     Launch,
     Event,
     Frame,
+    Cause,
     Rejected,
 }
 
@@ -77,7 +78,7 @@ impl TableId {
 impl Table {
     /// Whether parts that an earlier version has written lack the table: it came later.
     pub fn may_be_absent(&self) -> bool {
-        self.id == TableId::Frame
+        matches!(self.id, TableId::Frame | TableId::Cause)
     }
 
     /// The place of a column, where the table has it.
@@ -199,6 +200,11 @@ pub static TABLES: &[Table] = &[
         column("utid", Int64), column("render_utid", Int64), TS, TS_ABS, DUR, column("cpu_ns", Int64),
         column("duration_cpu_ns", Int64), nullable("overrun_ns", Int64), nullable("deadline", Text),
         nullable("jank_type", Text),
+    ] },
+    Table { id: TableId::Cause, name: "cause", sorted_by: &["ts_abs"], columns: &[
+        TRACE_ID, column("span", Text), nullable("app", Text), nullable("frame_id", Int64), TS, TS_ABS, DUR,
+        column("cause", Text), column("path", Text), nullable("subject", Text), column("ns", Int64),
+        column("count", Int64),
     ] },
     Table { id: TableId::Rejected, name: "rejected", sorted_by: &[], columns: &[
         column("rejected_id", Text), column("path", Text), nullable("path_bytes", Bytes),

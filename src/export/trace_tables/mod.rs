@@ -3,6 +3,7 @@
 //! The sink receives slices, states and counters as they end, and keeps only what is open. The method
 //! profile is not made here: it follows the records of a method trace, not the timeline.
 
+mod cause_rows;
 mod large_tables;
 mod launch_row;
 mod open_slices;
@@ -14,6 +15,7 @@ mod utid;
 use std::collections::BTreeMap;
 use std::io;
 
+use self::cause_rows::push_causes;
 use self::sink::TableSink;
 use crate::formats::input::Input;
 use crate::formats::{Event, EventType, Head, Order, Sink, SinkAdapter};
@@ -21,7 +23,8 @@ use crate::tables::TraceRows;
 use crate::timeline::{
     self, MergeError, MergeOptions, MergeSummary, MethodThread, TimelineAdapter, TimelineSink,
 };
-use crate::tracks::TrackBuilder;
+use crate::tracks::{Both, TrackBuilder};
+use crate::why;
 
 pub use large_tables::LargeTables;
 pub use trace_row::{TraceFacts, push_source, push_trace, realtime};
@@ -39,8 +42,11 @@ pub struct Tabulated {
     pub unmatched_asyncs: u64,
 }
 
+/// The most states of threads that are kept to find causes, some 100 MB. A longer trace has no rows of causes.
+const MAX_STATES: usize = 4_000_000;
+
 /// Puts `inputs` on one clock, and makes the rows of their slices, states and counters, threads and
-/// processes, and of the launch in them, and of the tables that `large` names.
+/// processes, of the launches and frames in them with their causes, and of the tables that `large` names.
 ///
 /// # Errors
 /// [`MergeError`]; the errors of `rows` are in [`MergeError::Io`].
@@ -50,21 +56,27 @@ pub fn tabulate(
     rows: &mut TraceRows,
     large: LargeTables,
 ) -> Result<Tabulated, MergeError> {
-    let mut tables = TraceTables { builder: TrackBuilder::new(TableSink::new(rows, large)), head: None };
+    let why = why::Collector::up_to(MAX_STATES);
+    let both = Both { first: TableSink::new(rows, large), second: why };
+    let mut tables = TraceTables { builder: TrackBuilder::new(both), head: None };
     let summary = timeline::merge(inputs, &mut tables, options)?;
-    let sink = tables.builder.sink();
-    let (threads, unmatched_asyncs) = (std::mem::take(&mut sink.method_threads), sink.unmatched_ends);
-    Ok(Tabulated { summary, head: tables.head, threads, unmatched_asyncs })
+    let TraceTables { mut builder, head } = tables;
+    let Both { first: sink, second: why } = builder.sink();
+    if let Some(model) = std::mem::take(why).into_whole_model() {
+        push_causes(&model, sink.rows)?;
+    }
+    let threads = std::mem::take(&mut sink.method_threads);
+    Ok(Tabulated { summary, head, threads, unmatched_asyncs: sink.unmatched_ends })
 }
 
 /// Receives a timeline, and makes the rows of its trace.
 struct TraceTables<'r> {
-    builder: TrackBuilder<TableSink<'r>>,
+    builder: TrackBuilder<Both<TableSink<'r>, why::Collector>>,
     head: Option<Head>,
 }
 
 impl<'r> SinkAdapter for TraceTables<'r> {
-    type Next = TrackBuilder<TableSink<'r>>;
+    type Next = TrackBuilder<Both<TableSink<'r>, why::Collector>>;
 
     fn next(&mut self) -> &mut Self::Next {
         &mut self.builder
@@ -76,7 +88,7 @@ impl<'r> SinkAdapter for TraceTables<'r> {
     }
 
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
-        self.builder.sink().raw_event(event, kind)?;
+        self.builder.sink().first.raw_event(event, kind)?;
         self.builder.event(event, kind)
     }
 }
@@ -89,7 +101,7 @@ impl TimelineAdapter for TraceTables<'_> {
     }
 
     fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
-        self.builder.sink().method_threads.insert(thread.index, thread.clone());
+        self.builder.sink().first.method_threads.insert(thread.index, thread.clone());
         TimelineSink::method_thread(&mut self.builder, thread)
     }
 }
