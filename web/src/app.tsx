@@ -22,6 +22,8 @@ import { Search } from "./ui/search";
 import { Splitter } from "./ui/splitter";
 import { visibleName } from "./ui/text";
 import { useStore } from "./ui/use_store";
+import { hasCauses } from "./why/critical_path";
+import { WhyPanel } from "./why/why_panel";
 
 export interface AppProps {
   store: Store;
@@ -75,6 +77,7 @@ export function App({ store, traces, comparison, generator }: AppProps) {
     ["profile", "Profile"],
     ["summary", "Summary"],
   ];
+  if (traces.some(hasCauses)) panels.unshift(["why", "Why"]);
   if (traces.some(({ index }) => index.launches.length + index.frames.length > 0))
     panels.unshift(["launches", "Launches and frames"]);
   if (comparison) panels.splice(panels.length - 1, 0, ["comparison", "Comparison"]);
@@ -132,6 +135,7 @@ export function App({ store, traces, comparison, generator }: AppProps) {
           <div class="lower">
             <section class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${shown}`}>
               {shown === "launches" && <LaunchesPanel store={store} />}
+              {shown === "why" && <WhyPanel store={store} />}
               {shown === "profile" && (
                 <Later text="Computing the profile …">
                   {() => <ProfilePanel store={store} options={options} set={set} />}

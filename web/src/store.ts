@@ -1,6 +1,7 @@
 // The state that the panels share. A panel changes it with `set`, and is told of every change.
 
 import type { Trace } from "./data/trace";
+import type { CriticalPath } from "./why/critical_path";
 
 /** A period, ns from the trace's start. */
 export interface Range {
@@ -19,7 +20,7 @@ export type Selection =
   | { kind: "thread"; thread: number }
   | { kind: "launch"; launch: number };
 
-export type Panel = "timeline" | "launches" | "profile" | "comparison" | "summary";
+export type Panel = "timeline" | "launches" | "why" | "profile" | "comparison" | "summary";
 
 export interface Bookmark {
   at: number;
@@ -38,6 +39,16 @@ export interface RowChoice {
 
 export const ALL_ROWS: RowChoice = { sort: "activity", filter: "", pinned: [], hidden: [] };
 
+/** The critical path that the timeline shows. */
+export interface ShownPath {
+  trace: Trace;
+  path: CriticalPath;
+  /** The cause whose stretches are marked. */
+  chosen: number | null;
+  /** What was selected when the path was found, or since then by a click on a cause. */
+  selection: Selection | null;
+}
+
 export interface State {
   trace: Trace;
   /** The panel below the timeline (`timeline`: none, the timeline has the whole page). */
@@ -52,6 +63,8 @@ export interface State {
   bookmarks: Bookmark[];
   rows: RowChoice;
   theme: "auto" | "light" | "dark";
+  /** What the panel "why" has found. */
+  path: ShownPath | null;
 }
 
 export class Store {

@@ -88,6 +88,7 @@ const COLUMNS = {
   instants: { time: "delta", name: "varint", args: "varint" },
   counter: { time: "delta", value: "zigzag-delta" },
   losses: { start: "delta", duration: "varint", count: "varint" },
+  causes: { start: "delta", duration: "varint", cause: "varint", subject: "varint", follow: "varint" },
   arrows: { from: "delta", to: "zigzag", from_track: "varint", to_track: "varint" },
 };
 
@@ -168,7 +169,7 @@ export function pageOf(traces, comparison = null) {
   const entries = traces.map(([role, trace]) => ({ role, index: page.trace(trace) }));
   return page.html({
     format: "tracebridge-report",
-    version: 5,
+    version: 6,
     generator: "tracebridge fixture",
     traces: entries,
     comparison: comparison === null ? null : page.json(comparison),

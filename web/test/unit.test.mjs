@@ -16,6 +16,7 @@ export { Model } from "./src/timeline/model.ts";
 export { buildRows } from "./src/timeline/rows.ts";
 export { searchMatches } from "./src/timeline/search.ts";
 export * from "./src/timeline/time.ts";
+export { criticalPath } from "./src/why/critical_path.ts";
 `;
 const { outputFiles } = await build({
   stdin: { contents: ENTRY, resolveDir: new URL("..", import.meta.url).pathname, loader: "ts" },
@@ -331,4 +332,85 @@ test("times and values read as people write them", () => {
   assert.equal(page.rulerStep(130), 200);
   assert.equal(page.formatValue(2400000, "kHz"), "2.4 GHz");
   assert.equal(page.formatValue(12.5, "MB"), "12.5 MB");
+});
+
+/** A trace of what threads did: `[from, to, cause, subject, follow]`, and of one thread the slices `[from, to, name]`. */
+function tracedCauses(threads, slices = []) {
+  const strings = [];
+  const id = (text) => {
+    if (!strings.includes(text)) strings.push(text);
+    return strings.indexOf(text);
+  };
+  const tracks = threads.map((rows, thread) => ({
+    id: thread,
+    thread,
+    kind: "causes",
+    role: "causes",
+    count: rows.length,
+    causes: {
+      start: Float64Array.from(rows, ([from]) => from),
+      end: Float64Array.from(rows, ([, to]) => to),
+      cause: Uint32Array.from(rows, ([, , cause]) => id(cause)),
+      subject: Uint32Array.from(rows, ([, , , subject]) => (subject ? id(subject) + 1 : 0)),
+      follow: Uint32Array.from(rows, ([, , , , follow]) => (follow === undefined ? 0 : follow + 1)),
+    },
+  }));
+  const spans = {
+    start: Float64Array.from(slices, ([from]) => from),
+    end: Float64Array.from(slices, ([, to]) => to),
+    depth: Uint16Array.from(slices, ([, , , depth]) => depth),
+    label: Uint32Array.from(slices, ([, , name]) => id(name)),
+  };
+  tracks.push({ id: 9, thread: 0, kind: "slices", role: "atrace", count: slices.length, spans });
+  return { strings, tracks, spanName: (track, item) => strings[track.spans.label[item]] };
+}
+
+const told = ({ causes }) =>
+  causes.map(({ hops, ns, count }) => [hops.map(({ cause, thread }) => `${cause} ${thread}`).join(" > "), ns, count]);
+
+test("the critical path follows waits over threads, and its causes add up", () => {
+  const trace = tracedCauses(
+    [
+      [
+        [0, 10, "running"],
+        [10, 60, "lock", "", 1],
+        [60, 80, "running"],
+      ],
+      [
+        [0, 20, "running"],
+        [20, 50, "disk", "base.apk"],
+        [50, 90, "running"],
+      ],
+    ],
+    [
+      [0, 80, "load", 0],
+      [65, 75, "inner", 1],
+    ],
+  );
+  const path = page.criticalPath(trace, [{ thread: 0, from: 5, to: 100 }]);
+  assert.deepEqual(told(path), [
+    ["lock 0 > disk 1", 30, 1],
+    ["running 0", 25, 2],
+    ["lock 0 > running 1", 20, 2],
+    ["not_recorded 0", 20, 1],
+  ]);
+  assert.deepEqual(path.causes[1].subjects, [
+    { name: "load", ns: 15 },
+    { name: "inner", ns: 10 },
+  ]);
+  assert.deepEqual(path.causes[0].subjects, [{ name: "base.apk", ns: 30 }]);
+  assert.equal(path.ns, 95);
+  let at = 5;
+  for (const { from, to } of path.steps) {
+    assert.equal(from, at);
+    at = to;
+  }
+  assert.equal(at, 100);
+});
+
+test("a path that leads in a circle ends", () => {
+  const trace = tracedCauses([[[0, 10, "lock", "", 1]], [[0, 10, "lock", "", 0]]]);
+  const path = page.criticalPath(trace, [{ thread: 0, from: 0, to: 10 }]);
+  assert.equal(path.ns, 10);
+  assert.equal(path.causes[0].hops.at(-1).cause, "unexplained");
 });

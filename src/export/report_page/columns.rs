@@ -548,6 +548,61 @@ impl Columns for Losses {
     }
 }
 
+/// What a thread did and waited for, in the order of time.
+#[derive(Default)]
+pub(super) struct Causes {
+    starts: Times,
+    durations: Vec<u64>,
+    /// The string ids of the causes.
+    causes: Vec<u32>,
+    /// The string ids of what the causes are about, plus 1; 0 is nothing.
+    subjects: Vec<u32>,
+    /// The threads whose time is the cause.
+    follows: Vec<Option<i32>>,
+}
+
+impl Causes {
+    /// Appends a stretch of time. `follow` is the thread whose time is the cause.
+    pub fn push(&mut self, span: (u64, u64), cause: u32, subject: Option<u32>, follow: Option<i32>) {
+        let (start, end) = span;
+        let start = self.starts.push(start);
+        self.durations.push(end.saturating_sub(start));
+        self.causes.push(cause);
+        self.subjects.push(subject.map_or(0, |id| id + 1));
+        self.follows.push(follow);
+    }
+}
+
+impl Columns for Causes {
+    fn count(&self) -> usize {
+        self.durations.len()
+    }
+
+    /// The first and the last stretch lie within other tracks.
+    fn range(&self) -> Option<(u64, u64)> {
+        None
+    }
+
+    fn names(&self) -> Vec<ColumnName> {
+        vec![
+            ColumnName::new("start", encoding::DELTA),
+            ColumnName::new("duration", encoding::VARINT),
+            ColumnName::new("cause", encoding::VARINT),
+            ColumnName::new("subject", encoding::VARINT),
+            ColumnName::new("follow", encoding::VARINT),
+        ]
+    }
+
+    fn encode(&self, base: &Base<'_>, out: &mut Vec<u8>) {
+        self.starts.encode(base, out);
+        self.durations.iter().for_each(|ns| varint::push(out, *ns));
+        self.causes.iter().for_each(|id| varint::push(out, (*id).into()));
+        self.subjects.iter().for_each(|id| varint::push(out, (*id).into()));
+        let thread = |tid: &Option<i32>| tid.map_or(0, |tid| base.thread_or_none(tid));
+        self.follows.iter().for_each(|tid| varint::push(out, thread(tid)));
+    }
+}
+
 /// Arrows between tracks of the page, ordered by their begins.
 #[derive(Default)]
 pub(super) struct Arrows {

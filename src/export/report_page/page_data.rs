@@ -55,7 +55,7 @@ impl<W: Write + Send + 'static> PageData<W> {
         let comparison = comparison.map(|comparison| self.blocks.json(comparison)).transpose()?;
         let directory = json!({
             "format": "tracebridge-report",
-            "version": 5,
+            "version": 6,
             "generator": concat!("tracebridge ", env!("CARGO_PKG_VERSION")),
             "traces": self.traces,
             "comparison": comparison,

@@ -11,7 +11,7 @@ use super::columns::{Arrows, Base};
 use super::inclusive::InclusiveTimes;
 use super::index::{People, TrackEntry, track_order, without_directories};
 use super::launch;
-use super::tracks::{Owner, PageTrack, Role, TrackColumns};
+use super::tracks::{Name, Owner, PageTrack, Role, TrackColumns};
 use crate::clock::Clock;
 use crate::formats::{
     Event, EventType, EventTypeId, Head, Order, ProcessInfo, Sink, ThreadInfo, Track, TrackEvent,
@@ -21,11 +21,12 @@ use crate::text::file_name;
 use crate::timeline::{
     DataCounts, Edge, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink, Window,
 };
-use crate::tracks::{ArrowKind, TrackBuilder};
+use crate::tracks::{ArrowKind, Both, TrackBuilder};
+use crate::why;
 
 /// A trace as it is collected.
 pub(in crate::export) struct PageTrace {
-    builder: TrackBuilder<Collector>,
+    builder: TrackBuilder<Both<Collector, why::Collector>>,
     head: Option<Head>,
     notes: Vec<String>,
     /// The trace's start, ns of its clock, once it is written.
@@ -34,7 +35,8 @@ pub(in crate::export) struct PageTrace {
 
 impl PageTrace {
     pub fn new() -> PageTrace {
-        let builder = TrackBuilder::new(Collector::default());
+        let both = Both { first: Collector::default(), second: why::Collector::default() };
+        let builder = TrackBuilder::new(both);
         PageTrace { builder, head: None, notes: Vec::new(), start: 0 }
     }
 
@@ -54,7 +56,8 @@ impl PageTrace {
         summary: &MergeSummary,
         blocks: &mut BlockWriter<W>,
     ) -> io::Result<usize> {
-        let page = self.builder.sink();
+        let Both { first: page, second: why } = self.builder.sink();
+        let model = std::mem::take(why).into_model();
         let first = page.tracks.first();
         let start = first.into_iter().chain(summary.report.first_ts).min().unwrap_or(0);
         // Times of a part count from its begin, whatever it begins with.
@@ -64,6 +67,8 @@ impl PageTrace {
         let end = ends.into_iter().flatten().max().unwrap_or(start).max(start);
         launch::add_frames(&page.measured, (start, end), &mut page.tracks, &mut page.strings);
         page.tracks.finish(start, end);
+        add_causes(&model, (start, end), page);
+        drop(model);
         self.start = start;
         add_arrows(page);
         let people = People::of(page);
@@ -119,6 +124,23 @@ impl PageTrace {
             "frames": frames,
         });
         blocks.json(&index)
+    }
+}
+
+/// Makes a track of what each thread did and waited for. `extent` is the begin and the end of the trace, ns.
+fn add_causes(model: &why::Model, extent: (u64, u64), page: &mut Collector) {
+    let Collector { tracks, strings, .. } = page;
+    for tid in model.scheduled_threads() {
+        model.stretches(tid, |start, end, cause, subject, follow| {
+            let (start, end) = (start.clamp(extent.0, extent.1), end.clamp(extent.0, extent.1));
+            if start < end {
+                let cause = strings.id(cause.name().as_bytes());
+                let subject = (!subject.is_empty()).then(|| strings.id(subject.as_bytes()));
+                tracks
+                    .causes(Role::Causes, Owner::Thread(tid), Name::Main)
+                    .push((start, end), cause, subject, follow);
+            }
+        });
     }
 }
 
@@ -211,12 +233,12 @@ impl Sink for PageTrace {
     }
 
     fn event_type(&mut self, id: EventTypeId, kind: &EventType) -> io::Result<()> {
-        self.builder.sink().event_type();
+        self.builder.sink().first.event_type();
         self.builder.event_type(id, kind)
     }
 
     fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
-        self.builder.sink().kernel(symbolizer);
+        self.builder.sink().first.kernel(symbolizer);
         self.builder.kernel(symbolizer)
     }
 
@@ -229,7 +251,7 @@ impl Sink for PageTrace {
     }
 
     fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
-        self.builder.sink().tids.insert(event.tid);
+        self.builder.sink().first.tids.insert(event.tid);
         self.builder.event(event, kind)
     }
 
@@ -257,13 +279,13 @@ impl TimelineSink for PageTrace {
     }
 
     fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
-        self.builder.sink().method_name(id, name);
+        self.builder.sink().first.method_name(id, name);
         self.builder.method(id, name)
     }
 
     fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
         let comm = self.builder.tasks().thread_name(thread.tid.unwrap_or(0)).into_owned();
-        self.builder.sink().method_thread(thread, comm);
+        self.builder.sink().first.method_thread(thread, comm);
         self.builder.method_thread(thread)
     }
 

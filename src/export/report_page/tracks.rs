@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::columns::{
-    Arrows, Columns, Counter, Instants, LaneSlice, Losses, NO_BEGIN, NO_END, Spans, States,
+    Arrows, Causes, Columns, Counter, Instants, LaneSlice, Losses, NO_BEGIN, NO_END, Spans, States,
 };
 use super::frames::PageFrames;
 use crate::formats::TrackId;
@@ -45,6 +45,7 @@ pub(super) enum Role {
     Own,
     Markers,
     Events,
+    Causes,
     Wakeup,
     Binder,
     Flow,
@@ -71,6 +72,7 @@ impl Role {
             Role::Own => "own",
             Role::Markers => "markers",
             Role::Events => "events",
+            Role::Causes => "causes",
             Role::Wakeup => "wakeup",
             Role::Binder => "binder",
             Role::Flow => "flow",
@@ -88,6 +90,7 @@ pub(super) enum TrackColumns {
     Instants(Instants),
     Counter(Counter),
     Losses(Losses),
+    Causes(Causes),
     Arrows(Arrows),
 }
 
@@ -101,6 +104,7 @@ impl TrackColumns {
             TrackColumns::Instants(_) => "instants",
             TrackColumns::Counter(_) => "counter",
             TrackColumns::Losses(_) => "losses",
+            TrackColumns::Causes(_) => "causes",
             TrackColumns::Arrows(_) => "arrows",
         }
     }
@@ -114,6 +118,7 @@ impl TrackColumns {
             TrackColumns::Instants(instants) => instants,
             TrackColumns::Counter(counter) => counter,
             TrackColumns::Losses(losses) => losses,
+            TrackColumns::Causes(causes) => causes,
             TrackColumns::Arrows(arrows) => arrows,
         }
     }
@@ -241,6 +246,7 @@ impl PageTracks {
     accessor!(counter, Counter, Counter, 4, Counter::default());
     accessor!(losses, Losses, Losses, 5, Losses::default());
     accessor!(frames, Frames, PageFrames, 6, PageFrames::default());
+    accessor!(causes, Causes, Causes, 7, Causes::default());
 
     fn at(
         &mut self,

@@ -68,7 +68,7 @@ fn blocks_of(text: &str) -> (Value, Vec<Vec<u8>>) {
     let directories = between(text, start, "</script>");
     assert_eq!(directories.len(), 1);
     let directory: Value = serde_json::from_str(directories[0]).unwrap();
-    assert_eq!((&directory["format"], &directory["version"]), (&"tracebridge-report".into(), &5.into()));
+    assert_eq!((&directory["format"], &directory["version"]), (&"tracebridge-report".into(), &6.into()));
     let blocks = between(text, "<!--tracebridge-block:", "-->");
     let unpack = |block: &str| {
         let mut out = Vec::new();

@@ -68,6 +68,10 @@ function decodeTrack(track: TrackInfo, bytes: Uint8Array): TrackColumns {
       return { counter: { time: column("time"), value: column("value") } };
     case "losses":
       return { losses: { ...ends(), count: column("count") } };
+    case "causes":
+      return {
+        causes: { ...ends(), cause: column("cause"), subject: column("subject"), follow: column("follow") },
+      };
     case "arrows": {
       const from = column("from");
       const to = column("to");
@@ -89,6 +93,9 @@ const INTEGER_ARRAYS = {
   thread: Uint32Array,
   state: Uint32Array,
   waker: Uint32Array,
+  cause: Uint32Array,
+  subject: Uint32Array,
+  follow: Uint32Array,
   from_track: Uint32Array,
   to_track: Uint32Array,
 };

@@ -43,7 +43,7 @@ export interface ThreadInfo {
   doubt: string | null;
 }
 
-export type TrackKind = "slices" | "calls" | "states" | "instants" | "counter" | "losses" | "arrows";
+export type TrackKind = "slices" | "calls" | "states" | "instants" | "counter" | "losses" | "causes" | "arrows";
 
 export type TrackRole =
   | "atrace"
@@ -63,6 +63,7 @@ export type TrackRole =
   | "actual_frames"
   | "frames"
   | "losses"
+  | "causes"
   | "wakeup"
   | "binder"
   | "flow";
@@ -168,7 +169,7 @@ export interface ComparisonRow {
 
 const DIRECTORY_ID = "tracebridge-directory";
 const BLOCK_PREFIX = "tracebridge-block:";
-const VERSION = 5;
+const VERSION = 6;
 const CUT = "The file may have been cut while it was copied.";
 
 /** The page's directory. Throws an Error with a sentence for people where the page holds none that fits. */

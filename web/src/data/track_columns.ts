@@ -43,6 +43,17 @@ export interface LossColumns {
   end: Float64Array;
   count: Float64Array;
 }
+/** What a thread did and waited for, in the order of time. */
+export interface CauseColumns {
+  start: Float64Array;
+  end: Float64Array;
+  /** String id. */
+  cause: Uint32Array;
+  /** String id + 1 of what the cause is about; 0 is nothing. */
+  subject: Uint32Array;
+  /** Thread index + 1 of the thread whose time is the cause; 0 is none. */
+  follow: Uint32Array;
+}
 export interface ArrowColumns {
   from: Float64Array;
   to: Float64Array;
@@ -64,5 +75,6 @@ export interface TrackColumns {
   instants?: InstantColumns;
   counter?: CounterColumns;
   losses?: LossColumns;
+  causes?: CauseColumns;
   arrows?: ArrowColumns;
 }

@@ -21,6 +21,7 @@ const NAMES: Record<TrackRole, string> = {
   actual_frames: "Actual frames",
   frames: "Frames of apps",
   losses: "Losses",
+  causes: "Causes of thread states",
   wakeup: "Wake-ups",
   binder: "Binder transactions",
   flow: "Flows",
@@ -51,7 +52,8 @@ export function pageMemory(traces: Trace[]): number {
   let bytes = 0;
   for (const trace of traces) {
     for (const track of trace.tracks) {
-      for (const columns of [track.spans, track.states, track.instants, track.counter, track.losses, track.arrows]) {
+      const { spans, states, instants, counter, losses, causes, arrows } = track;
+      for (const columns of [spans, states, instants, counter, losses, causes, arrows]) {
         for (const column of Object.values(columns ?? {})) {
           if (ArrayBuffer.isView(column)) bytes += column.byteLength;
         }

@@ -115,7 +115,7 @@ function middle({ layout, model, scrolled }: Scene, id: number): number | null {
   return heading ? layout.inPicture(heading.y, scrolled) + heading.height / 2 : null;
 }
 
-function arrow(context: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number): void {
+export function arrow(context: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number): void {
   const bend = Math.max(8, Math.min(60, Math.abs(x1 - x0) / 2));
   context.lineWidth = 1.3;
   context.beginPath();

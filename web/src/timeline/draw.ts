@@ -11,6 +11,7 @@ import type { Layout, Scale } from "./layout";
 import type { Marks } from "./marks";
 import type { Model } from "./model";
 import type { Painter } from "./painter";
+import { drawPathRow } from "./path_row";
 import type { Band, Row } from "./rows";
 import type { Stack } from "./stack";
 import { rulerStep } from "./time";
@@ -155,6 +156,9 @@ export class Drawing {
       }
       case "counter":
         drawCounter(this.context, band.track, scale, 0, y, band.height, theme);
+        break;
+      case "path":
+        drawPathRow(this.context, scene, y, band.height);
         break;
     }
   }

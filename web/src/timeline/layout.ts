@@ -55,7 +55,7 @@ export class Layout {
     for (const row of this.rows) {
       if (row.thread !== null && !this.threads.has(row.thread)) this.threads.set(row.thread, row);
       for (const band of row.bands) {
-        const tracks = band.kind === "stack" ? band.stack.tracks : [band.track];
+        const tracks = band.kind === "stack" ? band.stack.tracks : band.kind === "path" ? [] : [band.track];
         for (const { id } of tracks) this.places.set(id, { row, band });
       }
     }
@@ -189,6 +189,11 @@ export class Layout {
         if (item < 0) return null;
         const [start, end] = itemTimes(band.track, item);
         return { ...inner, selection: { kind: "counter", track: band.track.id, item }, start, end };
+      }
+      case "path": {
+        const step = this.model.path?.path.steps.find(({ from, to }) => from <= time && time < to);
+        if (!step) return null;
+        return { ...inner, selection: { kind: "thread", thread: step.thread }, start: step.from, end: step.to };
       }
       default: {
         const item = this.model.strip(band.track).at(time, scale.quantum, slack);

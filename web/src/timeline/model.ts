@@ -16,6 +16,7 @@ import {
   unpack,
 } from "./colors";
 import { Intervals } from "./intervals";
+import type { ShownPath } from "../store";
 import { type KeySpace, Stack } from "./stack";
 
 /** The budget of a frame where the trace has no VSYNC counter: 60 frames a second. */
@@ -60,6 +61,8 @@ export class Model {
   readonly frameNs: number;
   /** How busy the machine was, 0 to 1, in equal parts of the trace. */
   readonly activity: Float32Array;
+  /** What the row of the critical path shows; null: there is no such row. */
+  path: ShownPath | null = null;
   private readonly stacks = new Map<string, Stack>();
   private readonly strips = new Map<number, Intervals>();
   /** The periods in which any CPU lost events, or null where none did. */
@@ -78,7 +81,8 @@ export class Model {
     this.byThread = trace.threads.map(() => []);
     this.byProcess = trace.index.processes.map(() => []);
     for (const track of trace.tracks) {
-      if (track.kind === "arrows" || (track.count === 0 && track.kind !== "losses")) continue;
+      if (track.kind === "arrows" || track.kind === "causes" || (track.count === 0 && track.kind !== "losses"))
+        continue;
       if (track.thread !== null) this.byThread[track.thread]?.push(track);
       else if (track.cpu !== null) this.byCpu.set(track.cpu, [...(this.byCpu.get(track.cpu) ?? []), track]);
       else if (track.process !== null) this.byProcess[track.process]?.push(track);

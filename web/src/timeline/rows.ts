@@ -17,6 +17,7 @@ import { counted, folded } from "../ui/text";
 import type { Intervals } from "./intervals";
 import type { Model } from "./model";
 import type { Stack } from "./stack";
+import { formatDuration } from "./time";
 
 /** A part of a row: what is drawn, and how high. */
 export type Band = { y: number; height: number } & (
@@ -24,6 +25,7 @@ export type Band = { y: number; height: number } & (
   | { kind: "states"; track: StateTrack }
   | { kind: "ticks"; track: Track }
   | { kind: "counter"; track: CounterTrack }
+  | { kind: "path" }
 );
 
 type NewBand = Band extends infer B ? (B extends Band ? Omit<B, "y"> : never) : never;
@@ -100,6 +102,12 @@ class RowBuilder {
   ) {}
 
   build(): Row[] {
+    if (this.model.path) {
+      const detail = formatDuration(this.model.path.path.ns);
+      this.add({ id: "path", kind: "row", label: "Critical path", detail, indent: 0 }, [
+        { kind: "path", height: LEVEL_HEIGHT_PX },
+      ]);
+    }
     const order = this.processOrder();
     // The launched app stands above all.
     const first = order.slice(0, this.sort === "activity" && order[0]?.rank < 0 ? 1 : 0);

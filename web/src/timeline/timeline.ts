@@ -17,6 +17,7 @@ import { Marks } from "./marks";
 import { type Model, modelOf } from "./model";
 import { Navigator } from "./navigate";
 import { makePainter, type Painter } from "./painter";
+import { drawPath } from "./path";
 import type { Row } from "./rows";
 import { drawOverview, drawRuler, launchAt, rulerHeight } from "./ruler";
 import { matchFlags } from "./search";
@@ -360,6 +361,7 @@ class Timeline implements TimelineControl {
     }
     context.fillStyle = theme.danger;
     for (const { at } of state.bookmarks) context.fillRect(place(at), 0, 1, height);
+    drawPath(context, scene);
     const { drawn, left } = drawArrows(context, scene, this.arrowStep);
     this.elements.note.textContent =
       this.layout.rows.length === 0
@@ -403,6 +405,7 @@ class Timeline implements TimelineControl {
       this.resize();
       this.prepare();
     }
+    if (changed.has("path") || changed.has("trace")) this.showPath(state);
     if (this.layout.choose(state.rows)) {
       this.current.scrolled = Math.min(this.current.scrolled, Math.max(0, this.layout.height - this.height));
       this.resize();
@@ -425,6 +428,16 @@ class Timeline implements TimelineControl {
       this.corner();
     }
     this.request();
+  }
+
+  /** Shows the row of the critical path where there is one. */
+  private showPath({ path, trace }: State): void {
+    const shown = path?.trace === trace ? path : null;
+    const isNewRow = (shown === null) !== (this.model.path === null) || shown?.path !== this.model.path?.path;
+    this.model.path = shown;
+    if (!isNewRow) return;
+    this.layout.rebuild();
+    this.resize();
   }
 
   /**

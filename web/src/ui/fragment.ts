@@ -15,7 +15,7 @@ import {
   type Store,
 } from "../store";
 
-const PANELS: Panel[] = ["timeline", "launches", "profile", "comparison", "summary"];
+const PANELS: Panel[] = ["timeline", "launches", "why", "profile", "comparison", "summary"];
 const SORTS: RowChoice["sort"][] = ["activity", "name", "pid", "time"];
 const THEMES: State["theme"][] = ["auto", "light", "dark"];
 
@@ -57,6 +57,7 @@ export function fromFragment(fragment: string, traces: Trace[], first: Panel): S
     panel: one(PANELS, "panel", first),
     theme: one(THEMES, "theme", "auto"),
     query: parts.get("q") ?? "",
+    path: null,
     rows: {
       sort: one(SORTS, "sort", ALL_ROWS.sort),
       filter: parts.get("rows") ?? "",
