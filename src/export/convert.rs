@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::conversion_output::ConversionOutput;
+use super::critical_path::WithCriticalPaths;
 pub use super::convert_error::ConvertError;
 use super::{ConversionLosses, Create, Out, OutputFormat, perfetto};
 use crate::art::Mapping;
@@ -16,6 +17,8 @@ use crate::timeline::{
     self, DataKind, Deobfuscator, InputSummary, MergeError, MergeOptions, MergeSummary, TimelineSink,
     Verdict, WindowFilter, WindowRequest,
 };
+use crate::tracks::TrackBuilder;
+use crate::why::Collector;
 
 /// A request to convert inputs to one output file.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +42,8 @@ pub struct ConvertRequest<'a> {
     pub options: MergeOptions,
     /// The part of the timeline to write.
     pub window: WindowRequest,
+    /// Adds the critical path of each launch and of each late frame as a track.
+    pub critical_paths: bool,
 }
 
 impl<'a> ConvertRequest<'a> {
@@ -54,6 +59,7 @@ impl<'a> ConvertRequest<'a> {
             unpack_limit: UnpackLimit::default(),
             options: MergeOptions::default(),
             window: WindowRequest::default(),
+            critical_paths: false,
         }
     }
 }
@@ -174,7 +180,14 @@ impl<'a> Conversion<'a> {
                 create(out, &self.inputs).map_err(MergeError::Io)?
             }
         };
-        let summary = self.push_part(writer.as_mut(), mapping)?;
+        let summary = if self.request.critical_paths {
+            let mut tracks = TrackBuilder::new(Collector::default());
+            self.push_part(&mut tracks, mapping)?;
+            let model = std::mem::take(tracks.sink()).into_model();
+            self.push_part(&mut WithCriticalPaths::new(writer.as_mut(), &model), mapping)?
+        } else {
+            self.push_part(writer.as_mut(), mapping)?
+        };
         drop(writer);
         let mut losses = ConversionLosses::of(self.format, &summary);
         if matches!(self.format.create, Create::PassThrough(..)) && !self.request.window.is_whole() {
@@ -240,7 +253,9 @@ impl<'a> Conversion<'a> {
     /// The only input, if it has this format, and the output is to hold all of its events and nothing else,
     /// as packets.
     fn unchanged(&self, format: FormatId) -> Option<&Input> {
-        let passes = matches!(self.format.create, Create::PassThrough(..)) && self.passes_packets();
+        let passes = matches!(self.format.create, Create::PassThrough(..))
+            && self.passes_packets()
+            && !self.request.critical_paths;
         match self.inputs.as_slice() {
             [input] if passes && self.mapping.is_none() => {
                 Some(input).filter(|input| has_format(input, format))

@@ -9,6 +9,7 @@ mod comparison;
 mod conversion_output;
 pub mod convert;
 mod convert_error;
+mod critical_path;
 mod csv;
 pub(crate) mod explain;
 mod firefox;

@@ -99,6 +99,9 @@ struct OutputArgs {
     /// Pack the output with gzip, whatever OUT's ending
     #[arg(long)]
     gzip: bool,
+    /// Add the critical path of each launch and of each late frame as a track: what `why` finds
+    #[arg(long)]
+    why: bool,
 }
 
 /// How the output is written and the summary printed, for every command that writes a timeline.
@@ -174,7 +177,12 @@ fn run(
     }
     let request = request(inputs, &output.output, write, place);
     let (format, only_ftrace, gzip) = (output.format.as_deref(), output.only_ftrace, output.gzip);
-    write_timeline(ConvertRequest { format, only_ftrace, gzip, ..request }, write, place)
+    let critical_paths = output.why;
+    write_timeline(
+        ConvertRequest { format, only_ftrace, gzip, critical_paths, ..request },
+        write,
+        place,
+    )
 }
 
 /// Whether the output is the directory of tables that a dataset has of each trace.
@@ -195,7 +203,7 @@ fn write_tables(
     write: &WriteArgs,
     place: &PlaceArgs,
 ) -> anyhow::Result<Exit> {
-    if is_stdout(&output.output) || output.gzip || output.only_ftrace {
+    if is_stdout(&output.output) || output.gzip || output.only_ftrace || output.why {
         return Err(UsageError::from("tables are a directory of compressed files: name it with -o").into());
     }
     if write.mapping.is_some() || write.from.is_some() || write.to.is_some() {
@@ -254,6 +262,7 @@ pub(super) fn request<'a>(
         unpack_limit: write.memory.limit(),
         options: place.options(),
         window: WindowRequest { from_ns: write.from, to_ns: write.to },
+        critical_paths: false,
     }
 }
 
