@@ -16,9 +16,14 @@ use crate::cli::Exit;
 use crate::console::{complain, say};
 use crate::export::compare::compare;
 use crate::export::convert::ConvertRequest;
+use crate::export::explain::grown;
 use crate::formats::input::Input;
 use crate::formats::is_report_page;
 use crate::output_file::{create_private_dir, is_stdout};
+use crate::timeline::WindowRequest;
+
+/// The causes that are printed of what grew.
+const GROWN_LINES: usize = 5;
 
 /// Write a page that shows recordings and method traces in any browser, offline
 ///
@@ -116,20 +121,30 @@ fn write_comparison(
     let request = ConvertRequest { format: Some("report"), ..request(new, output, write, place) };
     let bar = ProgressBar::of(&[new, old].concat());
     let compared = compare(request, old);
+    // What grew is told of whole launches.
+    let grown = match &compared {
+        Ok(_) if request.window == WindowRequest::default() => grown(new, old, request.unpack_limit),
+        _ => Ok(None),
+    };
     drop(bar);
     let compared = compared.map_err(conversion_error)?;
+    let grown = grown.map_err(conversion_error)?;
     let lines = match write.json {
         true => {
             let output =
                 json!({ "path": output.to_string_lossy(), "format": "report", "bytes": compared.bytes });
+            let comparison = compared.to_json()?;
             let value =
-                json!({ "output": output, "comparison": compared.to_json()?, "lossy": compared.is_lossy });
+                json!({ "output": output, "comparison": comparison, "grown": grown, "lossy": compared.is_lossy });
             vec![value.to_string()]
         }
         false => {
             let written =
                 compared.bytes.map(|bytes| format!("written: {} ({})", output.display(), size(bytes)));
-            compared.lines().into_iter().chain(written).collect()
+            let grown = grown.map_or(Vec::new(), |grown| grown.lines(GROWN_LINES));
+            let heading = (!grown.is_empty()).then(|| "what grew in the launches".to_owned());
+            let grown = grown.into_iter().map(|line| format!("  {line}"));
+            compared.lines().into_iter().chain(heading).chain(grown).chain(written).collect()
         }
     };
     for line in lines {
