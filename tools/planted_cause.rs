@@ -42,7 +42,14 @@ const CAUSES: &[(&str, &[&str])] = &[
     ("quota", &["throttled"]),
     ("reclaim", &["reclaim"]),
     ("inversion", &["lock", "runnable"]),
+    ("inversion_of_three", &["lock", "lock", "runnable"]),
+    ("interrupts", &["interrupt"]),
+    ("sleep_and_disk", &["sleep", "disk"]),
+    ("lock_and_work", &["lock > running", "running"]),
 ];
+
+/// The causes that are two at once: `path` then names both, and each takes half of the planted time.
+const PAIRS: &[&str] = &["sleep_and_disk", "lock_and_work"];
 
 struct Arguments {
     cause: String,
@@ -73,7 +80,13 @@ fn main() {
     let marker = arguments.tracefs.join("trace_marker");
     let mut markers = Markers(OpenOptions::new().write(true).open(marker).expect("trace_marker"));
     let ns = plant(&arguments, &mut markers);
-    println!("{}", serde_json::json!({ "cause": arguments.cause, "path": path, "ns": ns.as_nanos() as u64 }));
+    let is_pair = PAIRS.contains(&arguments.cause.as_str());
+    let said = if is_pair {
+        serde_json::json!({ "cause": arguments.cause, "pair": path, "ns": ns.as_nanos() as u64 })
+    } else {
+        serde_json::json!({ "cause": arguments.cause, "path": path, "ns": ns.as_nanos() as u64 })
+    };
+    println!("{said}");
 }
 
 fn parse(words: &[String]) -> Arguments {
@@ -138,6 +151,22 @@ fn plant(arguments: &Arguments, markers: &mut Markers) -> Duration {
         }
         "reclaim" => reclaim(arguments, markers, &slice),
         "inversion" => inversion(markers, &slice, planted),
+        "inversion_of_three" => inversion_of_three(markers, &slice, planted),
+        "interrupts" => interrupts(markers, &slice, planted),
+        "sleep_and_disk" => {
+            let file = ColdFile::new(&arguments.dir);
+            let both = &mut || {
+                thread::sleep(planted / 2);
+                file.read_for(planted / 2);
+                planted
+            };
+            slice(both, markers)
+        }
+        "lock_and_work" => {
+            let half = planted / 2;
+            with_holder_then(markers, &slice, move || compute(half), move || _ = compute(half));
+            planted
+        }
         other => panic!("{other} cannot be planted"),
     }
 }
@@ -149,6 +178,16 @@ fn with_holder(
     markers: &mut Markers,
     slice: &Slice<'_>,
     work: impl FnOnce() -> Duration + Send + 'static,
+) -> Duration {
+    with_holder_then(markers, slice, work, || ())
+}
+
+/// [`with_holder`], and the slice does `own` behind its wait.
+fn with_holder_then(
+    markers: &mut Markers,
+    slice: &Slice<'_>,
+    work: impl FnOnce() -> Duration + Send + 'static,
+    own: impl Fn(),
 ) -> Duration {
     let lock = Arc::new(Mutex::new(()));
     let (holds, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
@@ -166,7 +205,9 @@ fn with_holder(
     holds.wait();
     let wait = &mut || {
         go.wait();
-        timed(|| drop(lock.lock().expect("the lock")))
+        let waited = timed(|| drop(lock.lock().expect("the lock")));
+        own();
+        waited
     };
     slice(wait, markers);
     holder.join().expect("the holder")
@@ -203,6 +244,67 @@ fn inversion(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Dur
         let _hogs = Hogs::on_cpu_of_this_thread(3);
         beside_cpu_time(|| _ = compute(planted / 3))
     })
+}
+
+/// The slice waits for a lock whose holder waits for another lock, whose holder hogs keep from running.
+fn inversion_of_three(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Duration {
+    let inner = Arc::new(Mutex::new(()));
+    let (holds, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let last = {
+        let (inner, holds, go) = (Arc::clone(&inner), Arc::clone(&holds), Arc::clone(&go));
+        named("last_holder", move || {
+            let held = inner.lock().expect("the inner lock");
+            holds.wait();
+            go.wait();
+            let _hogs = Hogs::on_cpu_of_this_thread(3);
+            let size = beside_cpu_time(|| _ = compute(planted / 3));
+            drop(held);
+            size
+        })
+    };
+    holds.wait();
+    with_holder(markers, slice, move || {
+        go.wait();
+        drop(inner.lock().expect("the inner lock"));
+        Duration::ZERO
+    });
+    last.join().expect("the last holder")
+}
+
+/// Packets over loopback whose soft interrupts take the CPU of the slice: each is received in the interrupt that its
+/// sending raises, on the CPU of the sender, which shares it with the slice. The size is the soft interrupts' own time
+/// on this CPU, by /proc/stat.
+fn interrupts(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Duration {
+    let cpu = nix::sched::sched_getcpu().expect("this CPU");
+    let mut set = CpuSet::new();
+    set.set(cpu).expect("a CPU");
+    sched_setaffinity(Pid::from_raw(0), &set).expect("to stay on this CPU");
+    let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let sender = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    sender.connect(receiver.local_addr().expect("its address")).expect("loopback");
+    let packet = [0u8; 1400];
+    slice(
+        &mut || {
+            let before = soft_interrupt_time(cpu);
+            let start = Instant::now();
+            while start.elapsed() < planted {
+                let _ = sender.send(&packet);
+            }
+            soft_interrupt_time(cpu).saturating_sub(before)
+        },
+        markers,
+    )
+}
+
+/// The time that a CPU has served hard and soft interrupts, as /proc/stat has it: to 10 ms.
+fn soft_interrupt_time(cpu: usize) -> Duration {
+    let stat = std::fs::read_to_string("/proc/stat").expect("/proc/stat");
+    let name = format!("cpu{cpu} ");
+    let line = stat.lines().find_map(|line| line.strip_prefix(&name)).expect("a line of this CPU");
+    let ticks: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    // user, nice, system, idle, iowait, irq, softirq
+    let [_, _, _, _, _, hard, soft, ..] = ticks.as_slice() else { panic!("{line}") };
+    Duration::from_millis(10 * (hard + soft))
 }
 
 /// The slice asks a process of its own over a socket, which computes the answer.
@@ -372,6 +474,8 @@ impl Drop for Hogs {
 struct Group {
     dir: PathBuf,
     parent: PathBuf,
+    /// Whether the group is left behind, as groups of a phone are: whoever started the program removes it.
+    stays: bool,
 }
 
 impl Group {
@@ -383,14 +487,16 @@ impl Group {
             std::fs::write(dir.join(name), value).expect("a setting of the control group");
         }
         std::fs::write(dir.join("cgroup.procs"), std::process::id().to_string()).expect("to join the group");
-        Group { dir, parent }
+        Group { dir, parent, stays: controller == "cpu" }
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
         let _ = std::fs::write(self.parent.join("cgroup.procs"), std::process::id().to_string());
-        let _ = std::fs::remove_dir(&self.dir);
+        if !self.stays {
+            let _ = std::fs::remove_dir(&self.dir);
+        }
     }
 }
 
