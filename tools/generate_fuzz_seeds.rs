@@ -28,8 +28,8 @@ const TEXT: &str = "# tracer: nop\n#\n# entries-in-buffer/entries-written: 5/12 
     \x20          app-40    (     40) [001] .....  1000.000007: free text without any pair\n\
     \x20          app-40    (     40) [001] .....  1000.000008: tracing_mark_write: E|40\n";
 
-/// A slice that computes, waits for a thread that sleeps, for a device, for a new thread of its own process and for
-/// another process, is throttled, and is interrupted.
+/// A slice that computes, waits for a new thread of its own process that waits for a device, is interrupted,
+/// and is throttled.
 const WAITS: &str = "# tracer: nop\n#\n\
     a-100 (  100) [000] .... 1.000000: tracing_mark_write: B|100|load\n\
     a-100 (  100) [000] .... 1.000050: cpu_frequency: state=1000000 cpu_id=0\n\

@@ -1,5 +1,5 @@
-//! A recording of any format through `why`: no panic, no hang, and the causes of each span share no moment and add up to
-//! it.
+//! A recording of any format through `why`: no panic, no hang, and the causes of each span share no moment
+//! and add up to it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -66,10 +66,10 @@ pub(crate) fn explain(request: ConvertRequest<'_>, question: &Question) -> Resul
     Ok(Explained { explanations, missing, is_lossy })
 }
 
-/// Explains the launches and late frames of a file, the usual slices, and what each thread did from begin to end.
-/// Returns the length of each span, and when its causes hold, ns: for fuzzing, which has no name to ask for. A
-/// span with a cause that holds so often that not all of it is kept is left out, and nothing is returned of a
-/// file that cannot be read.
+/// Explains the launches and late frames of a file, the usual slices, and what each thread did from begin to
+/// end. Returns the length of each span, and when its causes hold, ns: for fuzzing, which has no name to ask
+/// for. A span with a cause that holds so often that not all of it is kept is left out, and nothing is
+/// returned of a file that cannot be read.
 pub fn explain_everything(file: &Path) -> Vec<(u64, Vec<(u64, u64)>)> {
     let inputs = [file.to_owned()];
     let request = ConvertRequest::of(&inputs, Path::new("why.pftrace"));

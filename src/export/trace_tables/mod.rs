@@ -42,7 +42,8 @@ pub struct Tabulated {
     pub unmatched_asyncs: u64,
 }
 
-/// The most states of threads that are kept to find causes, some 100 MB. A longer trace has no rows of causes.
+/// The most states of threads that are kept to find causes, some 100 MB. A longer trace has no rows of
+/// causes.
 const MAX_STATES: usize = 4_000_000;
 
 /// Puts `inputs` on one clock, and makes the rows of their slices, states and counters, threads and

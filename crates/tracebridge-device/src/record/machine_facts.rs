@@ -69,8 +69,8 @@ struct Hierarchy {
     root: PathBuf,
 }
 
-/// The hierarchies that may have quotas, from the texts of /proc/self/cgroup (lines `1:cpu,cpuacct:/path`) and
-/// /proc/self/mounts (`device path type options 0 0`).
+/// The hierarchies that may have quotas, from the texts of /proc/self/cgroup (lines `1:cpu,cpuacct:/path`)
+/// and /proc/self/mounts (`device path type options 0 0`).
 fn hierarchies(groups: &str, mounts: &str) -> Vec<Hierarchy> {
     let number = groups.lines().find_map(|line| {
         let (number, rest) = line.split_once(':')?;
