@@ -439,3 +439,44 @@ fn launches_and_frames_of_an_app_have_one_name_where_the_kernel_cut_it() {
     let frames: Vec<&str> = measured.frames.iter().map(|frame| frame.package.as_str()).collect();
     assert_eq!((launches, frames), (vec!["com.example.feed"], vec!["com.example.feed"; 2]));
 }
+
+#[test]
+fn a_launch_and_a_frame_on_tracks_of_their_own_are_found() {
+    use crate::formats::{Track, TrackEvent, TrackEventKind, TrackId, TrackKind, TrackOwner};
+
+    let mut builder = TrackBuilder::of_markers(FinderSink::default());
+    let owners = [
+        TrackOwner::Process(SERVER),
+        TrackOwner::Thread { tid: APP, tgid: Some(APP) },
+        TrackOwner::Thread { tid: APP + RENDER, tgid: Some(APP) },
+    ];
+    let names: [&[u8]; 3] = [b"system_server", b"com.example", b"RenderThread"];
+    for (number, owner) in owners.into_iter().enumerate() {
+        let id = TrackId(number as u32);
+        let track = Track { id, name: b"", owner_name: names[number], owner, kind: TrackKind::Slices };
+        builder.track(&track).unwrap();
+    }
+    let mut event = |ts: u64, track: u32, kind: TrackEventKind<'_>| {
+        let event = TrackEvent { ts, track: TrackId(track), kind, thread_ns: None, flows: &[] };
+        builder.track_event(&event).unwrap();
+    };
+    event(100, 0, TrackEventKind::Begin { name: b"launchingActivity#1" });
+    event(110, 1, TrackEventKind::Begin { name: b"activityResume" });
+    event(120, 1, TrackEventKind::End);
+    event(130, 1, TrackEventKind::Begin { name: b"Choreographer#doFrame 9" });
+    event(140, 1, TrackEventKind::End);
+    event(140, 2, TrackEventKind::Begin { name: b"DrawFrames 9" });
+    event(160, 2, TrackEventKind::End);
+    event(150, 0, TrackEventKind::End);
+    event(170, 0, TrackEventKind::Instant { name: b"launchingActivity#1:completed:com.example" });
+    let report = crate::formats::ReadReport::default();
+    let summary = crate::timeline::MergeSummary::new(crate::clock::Clock::Boottime, Vec::new(), report);
+    crate::timeline::TimelineSink::finish(&mut builder, &summary).unwrap();
+    let measured = std::mem::take(&mut builder.sink().measured);
+    let [launch] = &measured.launches[..] else { panic!("{:?}", measured.launches) };
+    assert_eq!((launch.package.as_str(), launch.launch_type, launch.cut), ("com.example", HOT, None));
+    assert_eq!((launch.begin, launch.duration(), launch.ttid), (100, Some(50), Some(60)));
+    assert_eq!((launch.pid, launch.render_tid), (Some(APP), Some(APP + RENDER)));
+    let [frame] = &measured.frames[..] else { panic!("{:?}", measured.frames) };
+    assert_eq!((frame.id, frame.begin, frame.end), (Some(9), 130, 160));
+}
