@@ -39,6 +39,9 @@ pub struct TraceConfig {
     pub max_bytes: Option<u64>,
     /// Which events the output is to have.
     pub kept: Kept,
+    /// Whether SurfaceFlinger's FrameTimeline, which Android has from 12 on, and the list of packages are
+    /// recorded: deadlines and jank types of frames, and the package of each process.
+    pub has_frame_timeline: bool,
 }
 
 /// Which events a recording has.
@@ -118,6 +121,10 @@ impl TraceConfig {
             uint(out, process_stats_config::SCAN_ALL_PROCESSES_ON_START, 1);
             uint(out, process_stats_config::RECORD_THREAD_NAMES, 1);
         });
+        if self.has_frame_timeline {
+            plain_source(&mut out, "android.surfaceflinger.frametimeline");
+            plain_source(&mut out, "android.packages_list");
+        }
         self.duration_ms.into_iter().for_each(|ms| uint(&mut out, trace_config::DURATION_MS, ms));
         if self.kept == Kept::All {
             uint(&mut out, trace_config::WRITE_INTO_FILE, 1);
@@ -137,6 +144,13 @@ fn source(out: &mut Vec<u8>, name: &str, config: u32, fill: impl FnOnce(&mut Vec
             string(out, data_source_config::NAME, name.as_bytes());
             message(out, config, fill);
         });
+    });
+}
+
+/// Appends a data source that needs no configuration.
+fn plain_source(out: &mut Vec<u8>, name: &str) {
+    message(out, trace_config::DATA_SOURCES, |out| {
+        message(out, data_source::CONFIG, |out| string(out, data_source_config::NAME, name.as_bytes()));
     });
 }
 
@@ -169,6 +183,18 @@ mod tests {
         assert!(config.events.iter().all(|event| event.contains('/')), "{:?}", config.events);
         let filter = TraceConfig::default().select(["sched/sched_switch:prev_pid==1"]).unwrap_err();
         assert!(filter.to_string().starts_with("sched/sched_switch:prev_pid==1: Perfetto takes no filters"));
+    }
+
+    #[test]
+    fn frame_timeline_is_recorded_where_it_is_asked_for() {
+        let names = ["android.surfaceflinger.frametimeline", "android.packages_list"];
+        for has_frame_timeline in [true, false] {
+            let bytes = TraceConfig { has_frame_timeline, ..config() }.encode();
+            for name in names {
+                let has = bytes.windows(name.len()).any(|window| window == name.as_bytes());
+                assert_eq!(has, has_frame_timeline, "{name}");
+            }
+        }
     }
 
     /// Perfetto's own classes (PyPI's `perfetto`) know every field, and read the values back.

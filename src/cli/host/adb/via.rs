@@ -98,7 +98,8 @@ pub(super) fn record(
     let recorder = match request.via {
         ViaArg::Auto | ViaArg::Tracebridge => Recorder::Own(request.words),
         ViaArg::Perfetto => {
-            config = trace_config(request)?.encode();
+            let has_frame_timeline = request.launched.is_some() && has_frame_timeline(device);
+            config = TraceConfig { has_frame_timeline, ..trace_config(request)? }.encode();
             Recorder::Perfetto(&config)
         }
         ViaArg::Atrace => {
@@ -122,6 +123,13 @@ pub(super) fn record(
         outcome.json["via"] = program.into();
     }
     Ok((outcome, delivered))
+}
+
+/// The first SDK version whose SurfaceFlinger has FrameTimeline: that of Android 12.
+const FRAME_TIMELINE_SDK: u32 = 31;
+
+fn has_frame_timeline(device: &Device) -> bool {
+    device.facts.sdk.parse().is_ok_and(|sdk: u32| sdk >= FRAME_TIMELINE_SDK)
 }
 
 /// The words of `launch` with the flag that leaves the recording to another program.
