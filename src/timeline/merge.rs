@@ -7,12 +7,11 @@
 use std::cmp::Reverse;
 use std::io;
 
-use super::alignment::{self, AlignError, ReferenceClock};
-use super::clock_map::{self, ClockMap};
-use super::counter_unit;
+use super::align::clock_map::{self, ClockMap, ReferenceClock};
+use super::align::kernel_evidence::KernelEvidence;
+use super::align::placement::{MergeOptions, Placement};
+use super::align::{self, AlignError};
 use super::dedup::DuplicateFilter;
-use super::kernel_evidence::KernelEvidence;
-use super::placement::{MergeOptions, Placement};
 use super::recording_pass::{EvidencePass, RecordingInput, Timeline};
 use super::sink::TimelineSink;
 use super::summary::{InputSummary, MergeSummary, Verdict};
@@ -99,13 +98,13 @@ fn merge_opened(
     let (evidence, duplicates) = gather_evidence(&recordings, !traces.is_empty())?;
     let mut placed = Vec::new();
     for (_, trace) in &mut traces {
-        counter_unit::settle(trace, evidence.as_ref(), &reference);
+        align::settle_counter_unit(trace, evidence.as_ref(), &reference);
     }
     for (index, trace) in &traces {
         let (input, evidence) = (&inputs[*index], evidence.as_ref());
         // The user's decision comes before that of the archive that the trace came in.
         let options = &MergeOptions { offset_ns: options.offset_ns.or(input.offset_ns), ..*options };
-        let placement = alignment::align(&input.name, trace, evidence, &reference, options)?;
+        let placement = align::align(&input.name, trace, evidence, &reference, options)?;
         placed.push((*index, trace.as_ref(), placement));
     }
     drop(evidence);
@@ -192,7 +191,7 @@ fn reference_clock(
         Some(clock) if clock_map::segments(&snapshots, clock, Clock::Boottime).is_empty() => clock,
         Some(_) => Clock::Boottime,
         None if recordings.is_empty() => {
-            traces.first().map_or(Clock::Unknown, |(_, trace)| alignment::usual_clock(trace))
+            traces.first().map_or(Clock::Unknown, |(_, trace)| align::usual_clock(trace))
         }
         None => Clock::Unknown,
     };

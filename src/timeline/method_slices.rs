@@ -3,9 +3,9 @@
 
 use std::io;
 
+use super::align::method_evidence::Readings;
+use super::align::placement::Placement;
 use super::data_kind::{DataCounts, DataKind};
-use super::method_evidence::Readings;
-use super::placement::Placement;
 use super::sink::{Edge, EdgeKind, MethodId, MethodName, MethodThread, TimelineSink};
 use crate::art::{Action, ClockMode};
 use crate::formats::art_method::call_stack::{ExitEffect, exit_effect};

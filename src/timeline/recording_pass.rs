@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use super::clock_map::ClockMap;
+use super::align::clock_map::ClockMap;
+use super::align::kernel_evidence::KernelEvidence;
+use super::align::placement::Placement;
 use super::content_counter::{ContentCounter, CountedType};
 use super::data_kind::DataKind;
 use super::dedup::DuplicateFilter;
 use super::event_buffer::EventBuffer;
-use super::kernel_evidence::KernelEvidence;
 use super::method_slices::{self, MethodCounts};
-use super::placement::Placement;
 use super::sink::{Edge, TimelineAdapter, TimelineSink, Unannounced};
 use super::summary::{MergeSummary, Verdict};
 use super::track_pass::{NextNumbers, TrackOutput, TrackPass};

@@ -9,8 +9,8 @@ use std::io;
 
 use serde::Serialize;
 
+use super::align::placement::MergeOptions;
 use super::merge::{MergeError, merge};
-use super::placement::MergeOptions;
 use super::sink::TimelineSink;
 use super::summary::{MergeSummary, Window};
 use crate::formats::input::Input;

@@ -276,9 +276,9 @@ impl ThreadActivity {
 #[cfg(test)]
 mod tests {
     use super::super::clock_map::ClockMap;
-    use super::super::recording_pass::EvidencePass;
     use super::*;
     use crate::formats::{Order, ftrace_text};
+    use crate::timeline::recording_pass::EvidencePass;
 
     const TEXT: &str = "\
  a-7 (    5) [000] d..2 1.000100: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=main next_pid=7 next_prio=110

@@ -1,8 +1,8 @@
 //! A method trace's place on the timeline: its clock, and which kernel thread each of its threads is.
 
 use super::clock_map::ClockMap;
-use super::summary::Verdict;
 use crate::clock::Clock;
+use crate::timeline::summary::Verdict;
 
 /// The user's decisions about the place of method traces, which take precedence over the evidence.
 #[derive(Debug, Clone, Copy, Default)]

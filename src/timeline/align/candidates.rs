@@ -1,64 +1,21 @@
-//! Finds where a method trace lies on the timeline: by the recording's clock snapshots, and by comparing the
-//! trace's calls with the recording's markers and context switches.
-//!
-//! No field of a method trace names the clock of its start: Dalvik writes CLOCK_REALTIME, ART writes
-//! CLOCK_MONOTONIC or, for a year (2023 to 2024), the CPU's counter. So each clock is tried: the snapshots
-//! give the trace's place by this clock, and the residuals of markers and context switches show how well that
-//! place fits. A clock is chosen only if its place fits clearly better than the places of all other clocks.
+//! The places that a method trace may have on the timeline: one for each clock that may be that of its start;
+//! and the choice among them.
 
-use super::clock_map::{self, ClockMap};
-use super::corrections::correct;
-use super::evidence::Evidence;
-use super::kernel_evidence::KernelEvidence;
-use super::method_evidence::{self, MethodEvidence};
-use super::placement::{Finding, MergeOptions, Placement};
-use super::residuals::{self, MatchedPair, Residuals, WINDOW_NS, geometric_mean};
-use super::summary::Verdict;
-use super::{identity, offset_histogram};
-use crate::clock::{Clock, Snapshots};
-use crate::formats::art_method::{MethodTrace, YEAR_2001_NS};
+use super::clock_map::{self, ClockMap, ReferenceClock};
+use super::identity::Evidence;
+use super::method_evidence::MethodEvidence;
+use super::offset_histogram;
+use super::placement::MergeOptions;
+use super::residuals::{self, Residuals, WINDOW_NS, geometric_mean};
+use crate::clock::Clock;
 use crate::statistics::median;
-
-/// The timeline's clock, and the snapshots that tie other clocks to it.
-#[derive(Debug, Clone)]
-pub struct ReferenceClock {
-    /// The timeline's clock.
-    pub clock: Clock,
-    /// The recording's snapshots.
-    pub snapshots: Snapshots,
-}
-
-/// A method trace could not be placed.
-#[derive(Debug, thiserror::Error)]
-pub enum AlignError {
-    /// Neither the recording's snapshots nor a comparison of the two files decides where it began.
-    #[error(
-        "{name}: nothing tells when this method trace began on the recording's clock: {why}. Say it with \
-         --clock (realtime, mono, boot, cpu-counter) or with --offset (ns to add to its times)"
-    )]
-    Unplaced {
-        /// The path as given.
-        name: String,
-        /// What was tried, and why none of it decides the place: a sentence for people.
-        why: String,
-    },
-    /// Its records have no times.
-    #[error(
-        "{name}: this method trace holds the order of calls but no times, so that no timeline can hold it: leave \
-         it out; `tracebridge profile` counts its calls"
-    )]
-    NoTimes {
-        /// The path as given.
-        name: String,
-    },
-}
 
 /// How far a trace may begin after the recording's end, or end before the recording's begin, and still be
 /// tried: ns.
 const MAX_OUTSIDE_RECORDING_NS: u64 = 1_000_000_000;
 /// How exact a trace's start is, ns: the time is cut to µs, and a counter's reading is cut to its tick.
 /// Candidates closer than this, and than the snapshots' own error, count as one.
-const START_RESOLUTION_NS: u64 = 3_000;
+pub const START_RESOLUTION_NS: u64 = 3_000;
 /// Candidates closer than this are reported as ambiguous instead of refused: ns. 99 % of all calls may be off
 /// by as much.
 const AMBIGUITY_NS: u64 = 100_000;
@@ -77,100 +34,33 @@ const MIN_RATIO_TO_RUNNER_UP: f64 = 3.0;
 /// If a candidate has a residual up to this, ns, no further candidates are looked for.
 const GOOD_RESIDUAL_NS: f64 = 30_000.0;
 /// A candidate with a larger residual than this, ns, is refused.
-const MAX_RESIDUAL_NS: f64 = 500_000.0;
-
-/// The clock of a trace's start: by the format where it decides that, else by the size of the number alone.
-pub fn usual_clock(trace: &MethodTrace<'_>) -> Clock {
-    let guess = if trace.header().start_ns() > YEAR_2001_NS { Clock::Realtime } else { Clock::Monotonic };
-    trace.header().start_clock.unwrap_or(guess)
-}
+pub const MAX_RESIDUAL_NS: f64 = 500_000.0;
 
 /// A place on the timeline that was tried.
-struct Candidate {
-    clock: Clock,
+pub struct Candidate {
+    /// The clock of the trace's start that this place assumes.
+    pub clock: Clock,
     /// From the trace's clock to the timeline's.
-    segments: Vec<ClockMap>,
+    pub segments: Vec<ClockMap>,
     /// Where the trace begins at this place, ns of the timeline.
     begins: u64,
     /// Where the trace's last record lies at this place, ns of the timeline.
     ends: u64,
     /// For each thread of the trace, the residuals with the kernel thread that fits best.
-    fits: Vec<Option<Residuals>>,
+    pub fits: Vec<Option<Residuals>>,
     /// Geometric mean of the residuals, ns; `None` where there is nothing to compare, or where the residuals
     /// are as small at places that are certainly wrong.
-    apart: Option<f64>,
+    pub apart: Option<f64>,
     /// Both files hold something to compare, but not at the same time.
     contradicted: bool,
     /// Nothing proves this place: markers come so often that they would fit as well anywhere, or another
     /// place is as good.
-    doubtful: bool,
-}
-
-/// Places `trace` on the timeline: by comparing the trace with the recordings, or, where there is no
-/// recording, at the trace's own times.
-pub fn align(
-    name: &str,
-    trace: &MethodTrace<'_>,
-    recordings: Option<&KernelEvidence>,
-    reference: &ReferenceClock,
-    options: &MergeOptions,
-) -> Result<Placement, AlignError> {
-    if !trace.header().has_times() {
-        return Err(AlignError::NoTimes { name: name.to_owned() });
-    }
-    let Some(kernel) = recordings.filter(|kernel| kernel.last > 0) else {
-        return Ok(without_recording(trace, reference, options));
-    };
-    let threads = method_evidence::collect(trace, &kernel.names);
-    let candidate_tids = identity::candidates(trace, kernel);
-    let evidence = Evidence { trace, threads, kernel, candidate_tids };
-    let mut explain = Vec::new();
-    let (candidates, untried) = candidates(&evidence, reference, options, &mut explain);
-    // The readings of a snapshot may be apart by as much as `took` ns, so each of two candidates may be
-    // off by as much.
-    let same = START_RESOLUTION_NS + 2 * reference.snapshots.list.iter().map(|s| s.took).max().unwrap_or(0);
-    let chosen = choose(candidates, &untried, same, options, &mut explain);
-    let (candidate, why) = chosen.map_err(|why| AlignError::Unplaced {
-        name: name.to_owned(),
-        why: format!("{why} ({})", explain.join("; ")),
-    })?;
-    Ok(settle(&evidence, candidate, why, explain))
-}
-
-/// The place of a method trace without a recording, or with one that has no events: the trace's own clock is
-/// the timeline's, unless snapshots relate them.
-fn without_recording(
-    trace: &MethodTrace<'_>,
-    reference: &ReferenceClock,
-    options: &MergeOptions,
-) -> Placement {
-    let clock = options.clock.unwrap_or_else(|| usual_clock(trace));
-    let why = match (options.offset_ns, trace.header().clock) {
-        (Some(_), _) => "by --offset".to_owned(),
-        (None, crate::art::ClockMode::ThreadCpu) => {
-            "no recording to compare with; each thread's times are its own CPU time".to_owned()
-        }
-        _ => "no recording to compare with: its own times are kept".to_owned(),
-    };
-    let finding = Finding { clock, why, ..Finding::default() };
-    Placement {
-        start: trace.header().start_ns(),
-        segments: match options.offset_ns {
-            Some(offset) => vec![ClockMap::offset(offset)],
-            None => {
-                let segments = clock_map::segments(&reference.snapshots, clock, reference.clock);
-                clock_map::joined(&segments).into_iter().collect()
-            }
-        },
-        identities: identity::without_recording(trace),
-        finding,
-        ..Placement::default()
-    }
+    pub doubtful: bool,
 }
 
 /// Every place that the trace may have: one for each clock that snapshots tie to the recording. Also returns
 /// the clocks that cannot be tried and cannot be ruled out either.
-fn candidates(
+pub fn candidates(
     evidence: &Evidence<'_, '_>,
     reference: &ReferenceClock,
     options: &MergeOptions,
@@ -240,7 +130,7 @@ fn candidates(
 
 /// Why no candidate is chosen.
 #[derive(Debug, thiserror::Error)]
-enum NoPlace {
+pub enum NoPlace {
     #[error("no snapshot of that clock in the recording")]
     NoSnapshot,
     #[error("no clock's start falls into the recording, and no markers coincide often enough")]
@@ -258,7 +148,7 @@ enum NoPlace {
 /// Chooses the candidate that fits clearly best, and returns the reason as a sentence for people.
 /// `untried` are clocks that cannot be tried and cannot be ruled out; candidates no further apart than
 /// `same` ns count as one.
-fn choose(
+pub fn choose(
     mut candidates: Vec<Candidate>,
     untried: &[Clock],
     same: u64,
@@ -400,72 +290,10 @@ impl Evidence<'_, '_> {
     }
 }
 
-/// Makes the placement of the chosen candidate: corrects its clock maps by the matched pairs, and decides
-/// which kernel thread each thread of the trace is.
-fn settle(evidence: &Evidence<'_, '_>, candidate: Candidate, why: String, explain: Vec<String>) -> Placement {
-    let of = |which: fn(&Residuals) -> &[MatchedPair]| -> Vec<MatchedPair> {
-        candidate.fits.iter().flatten().flat_map(|f| which(f).iter().copied()).collect()
-    };
-    let mut pairs = of(|f| &f.pairs);
-    let by_markers = pairs.len() >= MIN_MARKER_PAIRS;
-    if !by_markers {
-        pairs = of(|f| &f.switches);
-    }
-    if candidate.doubtful {
-        pairs.clear();
-    }
-    pairs.sort_by_key(|p| (p.segment, p.at));
-    let (segments, corrected) = correct(candidate.segments, &pairs);
-    let identities = identity::decide(evidence, &segments);
-    let middle = |pair: &[ClockMap]| ClockMap::between(&pair[0], &pair[1]);
-    let guess = |thread: usize| {
-        segments
-            .windows(2)
-            .map(|pair| residuals::change_at(&evidence.threads[thread], middle(pair)))
-            .collect()
-    };
-    let changes = candidate.fits.into_iter().enumerate();
-    let changes = changes.map(|(thread, fit)| fit.map_or_else(|| guess(thread), |f| f.changes)).collect();
-    let mut placement = Placement {
-        start: evidence.trace.header().start_ns(),
-        segments,
-        changes,
-        identities,
-        finding: Finding { clock: candidate.clock, why, explain, ..Finding::default() },
-    };
-    let mut apart: Vec<u64> = corrected.iter().map(|p| p.apart.unsigned_abs()).collect();
-    let mut curve: Vec<u64> = Vec::new();
-    for (thread, identity) in placement.identities.iter().enumerate() {
-        let Some(seen) = identity.tid.and_then(|tid| evidence.kernel.threads.get(&tid)) else { continue };
-        let window = (evidence.kernel.first, evidence.kernel.last);
-        let fit = residuals::compare(&evidence.threads[thread], seen, &placement.segments, window);
-        curve.extend(fit.cpu_time);
-    }
-    let residuals = if by_markers { &mut apart } else { &mut curve };
-    residuals.sort_unstable();
-    let last = residuals.len().saturating_sub(1);
-    let p99 = residuals.get(((residuals.len() as f64 * 0.99) as usize).min(last)).copied();
-    let finding = &mut placement.finding;
-    finding.median = median(residuals.iter().copied());
-    finding.p99 = p99;
-    finding.verdict = match (finding.median, candidate.apart) {
-        _ if candidate.doubtful && candidate.apart.is_none() => Verdict::Assumed,
-        _ if candidate.doubtful => Verdict::Consistent,
-        (Some(ns), _) if ns <= 100_000 && by_markers => Verdict::Proven,
-        (Some(ns), _) if ns <= 50_000 && residuals.len() >= 32 => Verdict::Proven,
-        (_, Some(ns)) if ns <= MAX_RESIDUAL_NS => Verdict::Consistent,
-        _ => Verdict::Assumed,
-    };
-    placement
-}
-
 fn distance(at: u64, from: u64, to: u64) -> f64 {
     let outside = from.saturating_sub(at).max(at.saturating_sub(to));
     (outside as f64).clamp(1e3, WINDOW_NS as f64)
 }
-
-/// The least number of enters and exits matched with markers that suffices to correct and to prove a place.
-const MIN_MARKER_PAIRS: usize = 8;
 
 #[cfg(test)]
 mod tests {

@@ -167,8 +167,8 @@ fn marker_names(methods: &[Method<'_>], markers: &HashMap<Vec<u8>, u32>) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_data::method_trace;
     use super::*;
+    use crate::timeline::test_data::method_trace;
 
     #[test]
     fn calls_with_the_name_of_a_marker_and_stretches_off_the_cpu_are_kept() {

@@ -9,6 +9,15 @@ const STEP_PPM: i128 = 1_000;
 /// The readings of one snapshot may be taken up to this long after each other, ns.
 const STEP_NS: i128 = 1_000_000;
 
+/// The timeline's clock, and the snapshots that tie other clocks to it.
+#[derive(Debug, Clone)]
+pub struct ReferenceClock {
+    /// The timeline's clock.
+    pub clock: Clock,
+    /// The recording's snapshots.
+    pub snapshots: Snapshots,
+}
+
 /// A piecewise linear function from one clock's ns to another's. Without points it maps each reading to
 /// itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

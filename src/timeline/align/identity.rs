@@ -9,10 +9,10 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::clock_map::ClockMap;
-use super::evidence::Evidence;
 use super::kernel_evidence::{KernelEvidence, ThreadActivity};
+use super::method_evidence::MethodEvidence;
 use super::placement::ThreadIdentity;
-use super::residuals::{Residuals, geometric_mean};
+use super::residuals::{self, Residuals, geometric_mean};
 use crate::formats::art_method::{MethodTrace, TracedThread};
 
 /// Characters of a thread's name that the kernel keeps: `TASK_COMM_LEN` less the NUL.
@@ -26,6 +26,40 @@ const MAX_RESIDUAL_NS: f64 = 200_000.0;
 /// The most kernel threads with which a traced thread is compared. Nothing tells more threads of one name
 /// apart.
 const MAX_CANDIDATES: usize = 64;
+
+/// The evidence that decides the place of one method trace.
+pub struct Evidence<'t, 'a> {
+    /// The method trace.
+    pub trace: &'t MethodTrace<'a>,
+    /// For each thread of the method trace, the calls and stretches that are compared with the recordings.
+    pub threads: Vec<MethodEvidence>,
+    /// The markers and context switches of all recordings.
+    pub kernel: &'t KernelEvidence,
+    /// For each thread of the method trace, the kernel threads that it may be by process, name and id.
+    pub candidate_tids: Vec<Vec<i32>>,
+}
+
+impl Evidence<'_, '_> {
+    /// Whether a trace that begins at `begins` (ns of the timeline) overlaps the recordings, give or take
+    /// `slack` ns.
+    pub fn is_within(&self, begins: u64, slack: u64) -> bool {
+        let start = self.trace.header().start_ns();
+        let longest = self.threads.iter().map(|t| t.last.saturating_sub(start)).max().unwrap_or(0);
+        begins <= self.kernel.last.saturating_add(slack)
+            && begins.saturating_add(longest).saturating_add(slack) >= self.kernel.first
+    }
+
+    /// The residuals of a thread with each kernel thread that it may be; `segments` turn the trace's clock
+    /// into the timeline's.
+    pub fn fits(&self, thread: usize, segments: &[ClockMap]) -> Vec<(i32, Residuals)> {
+        let window = (self.kernel.first, self.kernel.last);
+        let fit = |tid: &i32| {
+            let seen = self.kernel.threads.get(tid)?;
+            Some((*tid, residuals::compare(&self.threads[thread], seen, segments, window)))
+        };
+        self.candidate_tids[thread].iter().filter_map(fit).collect()
+    }
+}
 
 /// The names that the kernel may have of a thread whose full name is `full`.
 fn comms_of(full: &str) -> [&[u8]; 3] {
