@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::{
-    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, OpenMethod, Span, TrackBuilder, TrackSink,
+use super::builder::TrackBuilder;
+use super::sink::{
+    AsyncEdge, AsyncSlice, CounterSample, CounterScope, MethodCall, OpenMethod, Span, TrackSink,
 };
 use crate::formats::Event;
 use crate::markers::Marker;

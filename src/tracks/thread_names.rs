@@ -1,7 +1,8 @@
-//! The names and the processes of threads, which become known one after the other as events of a timeline are
-//! read.
+//! The names of threads and processes, and the processes of threads, which become known one after the other as
+//! events of a timeline are read.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
@@ -76,6 +77,35 @@ impl ThreadNames {
         let mut threads: Vec<_> = self.threads.iter().map(|(tid, thread)| (*tid, thread)).collect();
         threads.sort_unstable_by_key(|(tid, _)| *tid);
         threads
+    }
+}
+
+/// A thread of the kernel, and its process where the timeline names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub tid: i32,
+    pub tgid: Option<i32>,
+}
+
+/// The names of threads and processes. The names are complete only at the end of the timeline.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tasks {
+    pub threads: ThreadNames,
+    pub processes: BTreeMap<i32, String>,
+}
+
+impl Tasks {
+    pub fn task(&self, tid: i32) -> Task {
+        Task { tid, tgid: self.threads.tgid(tid) }
+    }
+
+    pub fn thread_name(&self, tid: i32) -> Cow<'_, str> {
+        self.threads.get(tid).and_then(NamedThread::name_text).unwrap_or_default()
+    }
+
+    /// The process's own name, or the name of its main thread.
+    pub fn process_name(&self, pid: i32) -> Cow<'_, str> {
+        self.processes.get(&pid).map_or_else(|| self.thread_name(pid), |name| name.as_str().into())
     }
 }
 

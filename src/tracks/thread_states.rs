@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::{
-    Arrow, ArrowKind, CpuSwitch, OpenState, RunningTask, Span, ThreadState, TrackBuilder, TrackSink,
-};
+use super::builder::{OpenState, RunningTask, TrackBuilder};
+use super::sink::{Arrow, ArrowKind, CpuSwitch, Span, ThreadState, TrackSink};
 use crate::formats::{Event, EventType};
 use crate::ftrace::task_state;
 

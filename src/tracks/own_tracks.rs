@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::own_track::OwnTrack;
-use super::{Span, TrackBuilder, TrackSink};
+use super::builder::TrackBuilder;
+use super::sink::{OwnTrack, Span, TrackSink};
 use crate::formats::{OwnedTrackEvent, Track, TrackEvent, TrackEventKind, TrackOwner};
 
 impl<S: TrackSink> TrackBuilder<S> {

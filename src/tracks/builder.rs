@@ -1,0 +1,269 @@
+//! Follows the kernel's events, the markers and the methods of a timeline, and calls a [`TrackSink`] for each
+//! slice, state and counter value.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::sink::{Arrow, ArrowKind, MethodLabel, OpenMethod, OwnTrack, ThreadState, TrackSink};
+use super::thread_names::Tasks;
+use crate::formats::{
+    Event, EventType, EventTypeId, Head, Order, OwnedTrackEvent, ProcessInfo, Sink, ThreadInfo, Track,
+    TrackEvent,
+};
+use crate::ftrace::print_fmt::Symbolizer;
+use crate::timeline::{
+    DataCounts, DataKind, Edge, EventRole, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink,
+};
+
+/// The thread that has a CPU.
+pub(super) struct RunningTask {
+    pub tid: i32,
+    /// The time since which the thread has had the CPU, ns.
+    pub since: u64,
+    pub prio: i64,
+}
+
+/// The state of a thread since the time `since`, ns.
+pub(super) struct OpenState {
+    pub state: &'static str,
+    pub since: u64,
+    /// The CPU on which the thread runs.
+    pub cpu: Option<u32>,
+    /// The uninterruptible sleep before this state: `sched_blocked_reason` comes after its end.
+    pub sleep_before: Option<ThreadState>,
+}
+
+/// A method thread with its open methods.
+pub(super) type MethodStack = (MethodThread, Vec<OpenMethod>);
+
+/// The slices that are open on a thread.
+#[derive(Debug, Default)]
+pub(super) struct OpenSlices {
+    /// The time of the begin, and where the name begins in `names`.
+    pub slices: Vec<(u64, usize)>,
+    /// The names, one behind the other.
+    pub names: Vec<u8>,
+}
+
+impl OpenSlices {
+    pub fn begin(&mut self, ts: u64, name: &[u8]) {
+        self.slices.push((ts, self.names.len()));
+        self.names.extend_from_slice(name);
+    }
+}
+
+pub(crate) struct TrackBuilder<S> {
+    pub(super) sink: S,
+    /// Whether kernel events other than markers are left out.
+    is_of_markers: bool,
+    /// Indexed by event type.
+    roles: Vec<EventRole>,
+    pub(super) tasks: Tasks,
+    /// Open slices by thread.
+    pub(super) slices: FxHashMap<i32, OpenSlices>,
+    /// The begin of each open asynchronous slice, by process, track (or name) and cookie.
+    pub(super) asyncs: HashMap<(i32, Vec<u8>, i64), u64>,
+    pub(super) cpus: BTreeMap<u32, RunningTask>,
+    /// The state of each thread.
+    pub(super) states: HashMap<i32, OpenState>,
+    /// The time and the sender of each binder transaction that nobody has received yet, by its number.
+    pub(super) binder_sent: HashMap<i64, (u64, i32)>,
+    /// By CPU: the time of the last event, and the counts of the losses behind it.
+    pub(super) cpu_losses: BTreeMap<u32, (u64, Vec<Option<u64>>)>,
+    /// Open interrupts by CPU: the time of the begin, and the name.
+    pub(super) irqs: HashMap<u32, Vec<(u64, String)>>,
+    /// Indexed by method id.
+    pub(super) methods: Vec<MethodLabel>,
+    /// By [`MethodThread::index`].
+    pub(super) method_threads: HashMap<u32, MethodStack>,
+    /// Indexed by track.
+    pub(super) own_tracks: Vec<OwnTrack>,
+    /// Frames whose end is not known.
+    pub(super) open_frames: Vec<OwnedTrackEvent>,
+    pub(super) last_ts: u64,
+    /// Ends of slices and interrupts whose begin was not recorded.
+    pub(super) unmatched_ends: u64,
+}
+
+impl<S: TrackSink> TrackBuilder<S> {
+    pub fn new(sink: S) -> Self {
+        TrackBuilder {
+            sink,
+            is_of_markers: false,
+            roles: Vec::new(),
+            tasks: Tasks::default(),
+            slices: FxHashMap::default(),
+            asyncs: HashMap::new(),
+            cpus: BTreeMap::new(),
+            states: HashMap::new(),
+            binder_sent: HashMap::new(),
+            cpu_losses: BTreeMap::new(),
+            irqs: HashMap::new(),
+            methods: Vec::new(),
+            method_threads: HashMap::new(),
+            own_tracks: Vec::new(),
+            open_frames: Vec::new(),
+            last_ts: 0,
+            unmatched_ends: 0,
+        }
+    }
+
+    /// Builds only what markers describe: no states of threads, and nothing of the kernel's own events.
+    pub fn of_markers(sink: S) -> Self {
+        TrackBuilder { is_of_markers: true, ..TrackBuilder::new(sink) }
+    }
+}
+
+impl<S: TrackSink> TrackBuilder<S> {
+    pub fn sink(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// The names of threads and processes as far as they are known.
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    /// Passes on an event that has no other role.
+    fn other(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        let at = self.tasks.task(event.tid);
+        self.sink.other(&self.tasks, at, event, kind)
+    }
+}
+
+impl<S: TrackSink> Sink for TrackBuilder<S> {
+    fn head(&mut self, head: &Head) -> io::Result<()> {
+        self.sink.head(head);
+        Ok(())
+    }
+
+    fn event_type(&mut self, _: EventTypeId, kind: &EventType) -> io::Result<()> {
+        self.roles.push(EventRole::of(kind));
+        Ok(())
+    }
+
+    fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) -> io::Result<()> {
+        self.sink.kernel(symbolizer);
+        Ok(())
+    }
+
+    fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
+        self.tasks.threads.learn(thread.tid, thread.tgid, thread.name);
+        Ok(())
+    }
+
+    fn process(&mut self, process: &ProcessInfo<'_>) -> io::Result<()> {
+        if let Some(name) = process.name {
+            self.tasks.processes.insert(process.pid, String::from_utf8_lossy(name).into_owned());
+        }
+        Ok(())
+    }
+
+    fn track(&mut self, track: &Track<'_>) -> io::Result<()> {
+        self.add_track(track);
+        Ok(())
+    }
+
+    fn track_event(&mut self, event: &TrackEvent<'_>) -> io::Result<()> {
+        self.own_track_event(event)
+    }
+
+    fn event(&mut self, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        self.last_ts = self.last_ts.max(event.ts);
+        let role = *self.roles.get(event.kind.0 as usize).unwrap_or(&EventRole::Other);
+        if self.is_of_markers && !matches!(role, EventRole::Print { .. }) {
+            return Ok(());
+        }
+        self.end_losses(event)?;
+        self.sink.seen(event);
+        if event.tid > 0 && (event.comm.is_some() || event.tgid.is_some()) {
+            self.tasks.threads.learn(event.tid, event.tgid, event.comm);
+        }
+        match role {
+            EventRole::Switch { prev, next } => self.switch(event, kind, prev, next),
+            EventRole::Waking { pid, comm } => self.wake(event, kind, pid, comm),
+            EventRole::Print { buf } => self.marker(event, event.text(kind, buf).unwrap_or(b"")),
+            EventRole::CpuCounter { name, value, cpu } => self.cpu_counter(event, kind, name, value, cpu),
+            EventRole::Clock { name, value } => self.clock_rate(event, kind, name, value),
+            EventRole::IrqEntry { name } => self.irq_entry(event, kind, name),
+            EventRole::SoftirqEntry { vec } => self.softirq_entry(event, kind, vec),
+            EventRole::IrqExit => self.irq_exit(event),
+            EventRole::BlockedReason { pid, io_wait } => {
+                self.blocked_reason(event, kind, pid, io_wait);
+                self.other(event, kind)
+            }
+            EventRole::BinderSend { id } => {
+                if let Some(id) = event.int(kind, id) {
+                    self.binder_sent.insert(id, (event.ts, event.tid));
+                }
+                self.other(event, kind)
+            }
+            EventRole::BinderReceive { id } => {
+                let sent = event.int(kind, id).and_then(|id| self.binder_sent.remove(&id));
+                if let Some(from) = sent {
+                    self.sink.arrow(&Arrow { kind: ArrowKind::Binder, from, to: (event.ts, event.tid) })?;
+                }
+                self.other(event, kind)
+            }
+            EventRole::Other => self.other(event, kind),
+        }
+    }
+
+    fn lost(&mut self, cpu: u32, count: Option<u64>) -> io::Result<()> {
+        self.cpu_losses.entry(cpu).or_default().1.push(count);
+        self.sink.lost(cpu, self.last_ts, count)
+    }
+}
+
+impl<S: TrackSink> TimelineSink for TrackBuilder<S> {
+    fn order(&mut self) -> Order {
+        Order::Time
+    }
+
+    fn method(&mut self, id: MethodId, name: &MethodName<'_>) -> io::Result<()> {
+        let full = match name.class {
+            "" => name.name.to_owned(),
+            class => format!("{class}.{}", name.name),
+        };
+        let at = id.0 as usize;
+        if self.methods.len() <= at {
+            self.methods.resize(at + 1, MethodLabel::default());
+        }
+        self.methods[at] =
+            MethodLabel { full, signature: name.signature.to_owned(), file: name.file.to_owned() };
+        Ok(())
+    }
+
+    fn method_thread(&mut self, thread: &MethodThread) -> io::Result<()> {
+        if let Some(tid) = thread.tid {
+            self.tasks.threads.learn(tid, thread.tgid, Some(thread.name.as_bytes()));
+        }
+        self.method_threads.insert(thread.index, (thread.clone(), Vec::new()));
+        Ok(())
+    }
+
+    fn edges(&mut self, thread: u32, edges: &[Edge]) -> io::Result<()> {
+        self.method_edges(thread, edges)
+    }
+
+    fn finish(&mut self, summary: &MergeSummary) -> io::Result<()> {
+        // What is open at the end of a part goes on behind it.
+        let end = summary.window.map_or(self.last_ts, |window| self.last_ts.max(window.to));
+        self.close_losses(end)?;
+        self.close_slices(end)?;
+        self.close_track_slices(end)?;
+        self.close_frames(end)?;
+        self.close_thread_states(end)?;
+        self.close_interrupts(end)?;
+        self.sink.finish(&self.tasks, summary)
+    }
+
+    fn not_written(&mut self) -> DataCounts {
+        let mut counts = DataCounts::default();
+        counts.add(DataKind::UnmatchedEnds, self.unmatched_ends);
+        counts
+    }
+}

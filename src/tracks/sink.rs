@@ -1,0 +1,321 @@
+//! The tracks as their sinks receive them: slices, states, interrupts and counters on threads and CPUs.
+
+use std::io;
+use std::sync::Arc;
+
+use super::thread_names::{Task, Tasks};
+use crate::formats::{
+    CounterValue, Event, EventType, Flow, Head, TimelineFrame, TrackId, TrackOwner,
+};
+use crate::ftrace::print_fmt::Symbolizer;
+use crate::timeline::{MergeSummary, MethodId, MethodThread};
+
+/// A period of time, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub start: u64,
+    pub end: u64,
+    /// Whether no end was recorded; `end` is then the end of the timeline.
+    pub open: bool,
+}
+
+/// What a counter belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum CounterScope {
+    Process(i32),
+    Cpu(u32),
+    System,
+}
+
+/// Receives the slices, states and counters of the tracks. Times are ns in the timeline's clock. `names` has
+/// the names of threads and processes as far as they are known at that time.
+///
+/// What only some sinks have a use for is ignored by default.
+///
+/// A slice or state is passed on when it ends, so that calls are ordered by the end times. Slices of
+/// threads are also passed on when they begin.
+pub(crate) trait TrackSink {
+    /// The timeline's head: the first call.
+    fn head(&mut self, head: &Head) {
+        let _ = head;
+    }
+    /// A slice begins on a thread.
+    fn begin(&mut self, at: Task, ts: u64, name: &[u8]) -> io::Result<()> {
+        let _ = (at, ts, name);
+        Ok(())
+    }
+    /// A slice of a thread ended.
+    fn end(&mut self, names: &Tasks, at: Task, span: Span, name: &[u8]) -> io::Result<()>;
+    /// A slice that belongs to a process, not to a thread, begins or ends.
+    fn async_edge(&mut self, names: &Tasks, pid: i32, slice: &AsyncSlice<'_>) -> io::Result<()>;
+    fn instant(&mut self, names: &Tasks, at: Task, ts: u64, name: &[u8]) -> io::Result<()>;
+    fn counter(&mut self, names: &Tasks, scope: CounterScope, at: CounterSample<'_>) -> io::Result<()>;
+    /// The kernel's symbols.
+    fn kernel(&mut self, symbolizer: &Arc<Symbolizer>) {
+        let _ = symbolizer;
+    }
+    /// Each event of the kernel's, before the calls for what it means.
+    fn seen(&mut self, event: &Event<'_>) {
+        let _ = event;
+    }
+    /// A CPU goes from one thread to another, before the calls for what that ends and begins.
+    fn switch(&mut self, at: &CpuSwitch) {
+        let _ = at;
+    }
+    /// The thread `woken` is woken, whatever its state: `event` is the wake-up.
+    fn wake(&mut self, event: &Event<'_>, kind: &EventType, woken: i32) {
+        let _ = (event, kind, woken);
+    }
+    /// Whether the states of threads, the times on CPUs and the arrows are wanted. A sink that follows
+    /// [`TrackSink::switch`] and [`TrackSink::wake`] itself has no use for them.
+    fn wants_states(&self) -> bool {
+        true
+    }
+    /// A thread gets a CPU.
+    fn run_begin(&mut self, tid: i32, ts: u64) {
+        let _ = (tid, ts);
+    }
+    /// A thread had a CPU.
+    fn on_cpu(&mut self, names: &Tasks, cpu: u32, at: Task, span: Span, prio: i64) -> io::Result<()> {
+        let _ = (names, cpu, at, span, prio);
+        Ok(())
+    }
+    /// A thread was in a state.
+    fn state(&mut self, names: &Tasks, at: Task, state: &ThreadState) -> io::Result<()> {
+        let _ = (names, at, state);
+        Ok(())
+    }
+    /// A thread woke another one, or sent a message to it.
+    fn arrow(&mut self, arrow: &Arrow) -> io::Result<()> {
+        let _ = arrow;
+        Ok(())
+    }
+    /// A CPU begins to serve an interrupt.
+    fn irq_begin(&mut self, cpu: u32, ts: u64, name: &str) -> io::Result<()> {
+        let _ = (cpu, ts, name);
+        Ok(())
+    }
+    /// A CPU served an interrupt.
+    fn irq(&mut self, cpu: u32, name: &str, span: Span) -> io::Result<()> {
+        let _ = (cpu, name, span);
+        Ok(())
+    }
+    /// A method begins on a thread.
+    fn method_begin(&mut self, at: &MethodThread, method: &MethodLabel, open: &OpenMethod) -> io::Result<()> {
+        let _ = (at, method, open);
+        Ok(())
+    }
+    /// A method ended.
+    fn method(&mut self, names: &Tasks, call: &MethodCall<'_>) -> io::Result<()> {
+        let _ = (names, call);
+        Ok(())
+    }
+    /// The methods that were open on a thread up to the time `until`. This call comes before each change of
+    /// the stack.
+    fn stack(
+        &mut self,
+        at: &MethodThread,
+        stack: &[OpenMethod],
+        methods: &[MethodLabel],
+        until: u64,
+    ) -> io::Result<()> {
+        let _ = (at, stack, methods, until);
+        Ok(())
+    }
+    /// A slice begins on a program's own track.
+    fn track_begin(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        let _ = (track, ts, name);
+        Ok(())
+    }
+    /// A slice of a program's own track ended. `depth` is the number of slices that stay open on the track.
+    fn track_slice(&mut self, track: &OwnTrack, span: Span, name: &[u8], depth: usize) -> io::Result<()> {
+        let _ = (track, span, name, depth);
+        Ok(())
+    }
+    /// An instant of a program's own track.
+    fn track_instant(&mut self, track: &OwnTrack, ts: u64, name: &[u8]) -> io::Result<()> {
+        let _ = (track, ts, name);
+        Ok(())
+    }
+    /// A value of a program's own counter.
+    fn track_counter(&mut self, track: &OwnTrack, ts: u64, value: CounterValue) -> io::Result<()> {
+        let _ = (track, ts, value);
+        Ok(())
+    }
+    /// A frame of SurfaceFlinger's FrameTimeline. The calls come in the order of the frames' begins, but
+    /// those whose end is not known come last: their span ends with the timeline.
+    fn frame(
+        &mut self,
+        names: &Tasks,
+        track: &OwnTrack,
+        span: Span,
+        frame: &TimelineFrame<'_>,
+    ) -> io::Result<()>;
+    /// A flow goes through the event of a track at `ts`. For a slice that has ended the call comes behind
+    /// [`TrackSink::track_slice`].
+    fn track_flow(&mut self, track: &OwnTrack, ts: u64, flow: Flow) -> io::Result<()> {
+        let _ = (track, ts, flow);
+        Ok(())
+    }
+    /// A kernel event that is passed on by no other call.
+    fn other(&mut self, names: &Tasks, at: Task, event: &Event<'_>, kind: &EventType) -> io::Result<()> {
+        let _ = (names, at, event, kind);
+        Ok(())
+    }
+    /// Events of a CPU are missing after the time `ts`, the latest time so far; `count` is how many, where
+    /// the kernel counted them.
+    fn lost(&mut self, cpu: u32, ts: u64, count: Option<u64>) -> io::Result<()> {
+        let _ = (cpu, ts, count);
+        Ok(())
+    }
+    /// Events of a CPU are missing between its events at the begin and at the end of `span`; `count` is how
+    /// many, where the kernel counted them. A loss before the CPU's first event begins at 0.
+    fn lost_between(&mut self, cpu: u32, span: Span, count: Option<u64>) -> io::Result<()> {
+        let _ = (cpu, span, count);
+        Ok(())
+    }
+    fn finish(&mut self, tasks: &Tasks, summary: &MergeSummary) -> io::Result<()>;
+}
+
+/// A CPU goes from one thread to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CpuSwitch {
+    /// ns.
+    pub ts: u64,
+    pub cpu: u32,
+    pub left: i32,
+    /// The state in which the thread left the CPU: the bits of `prev_state`.
+    pub left_state: u64,
+    pub entered: i32,
+    /// The kernel's priority of the thread that gets the CPU: below 100 is real-time, 120 is nice 0.
+    pub entered_prio: i64,
+}
+
+/// A period in which a thread was in one state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThreadState {
+    /// `Running`, `Runnable`, `Sleeping` …
+    pub state: &'static str,
+    pub span: Span,
+    /// The CPU on which the thread ran.
+    pub cpu: Option<u32>,
+    /// The thread that ended this state by a wake-up; 0 is the idle task, where an interrupt woke the thread.
+    pub waker: Option<i32>,
+}
+
+/// What an [`Arrow`] stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum ArrowKind {
+    /// A thread woke another one.
+    Wakeup,
+    /// A thread sent a binder transaction, and another one received it.
+    Binder,
+}
+
+/// Something that leads from one thread to another: each end has its time, ns, and its thread id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Arrow {
+    pub kind: ArrowKind,
+    pub from: (u64, i32),
+    pub to: (u64, i32),
+}
+
+/// The begin or the end of an asynchronous slice.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AsyncSlice<'a> {
+    /// The track's name, where the marker names one.
+    pub track: Option<&'a [u8]>,
+    pub name: &'a [u8],
+    pub cookie: i64,
+    pub ts: u64,
+    pub edge: AsyncEdge,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AsyncEdge {
+    Begin,
+    /// The slice ends. Holds the time of the begin, ns, if the begin was recorded.
+    End(Option<u64>),
+    Instant,
+}
+
+/// A value of a counter, and the time from which the counter has this value, ns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CounterSample<'a> {
+    pub name: &'a str,
+    pub ts: u64,
+    pub value: i64,
+}
+
+/// How a method is labelled.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MethodLabel {
+    /// Class and method: `java.lang.String.valueOf`.
+    pub full: String,
+    /// `(I)Ljava/lang/String;`, or empty.
+    pub signature: String,
+    /// The source file, or empty.
+    pub file: String,
+}
+
+/// One call of a method.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MethodCall<'a> {
+    pub at: &'a MethodThread,
+    pub method: &'a MethodLabel,
+    pub span: Span,
+    /// The thread's CPU time at the begin and at the end, ns, where the trace has it beside wall time.
+    pub cpu: Option<(u64, u64)>,
+    /// The number of methods that stay open on the thread.
+    pub depth: usize,
+}
+
+/// A method that is open on a thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenMethod {
+    /// The time of the begin, ns.
+    pub begun: u64,
+    /// The thread's CPU time at the begin, ns, where the trace has it.
+    pub cpu: Option<u64>,
+    pub method: MethodId,
+}
+
+/// A track, and the slices that are open on it.
+pub(crate) struct OwnTrack {
+    pub id: TrackId,
+    /// The track's own name; empty for the track that stands for its owner.
+    pub name: String,
+    pub owner: TrackOwner,
+    /// The time of the begin, and the name.
+    pub(super) open: Vec<(u64, Vec<u8>)>,
+}
+
+impl OwnTrack {
+    /// The track's process and thread, as far as it belongs to one.
+    pub fn place(&self) -> (Option<i32>, Option<i32>) {
+        match self.owner {
+            TrackOwner::Thread { tid, tgid } => (tgid, Some(tid)),
+            TrackOwner::Process(pid) => (Some(pid), None),
+            TrackOwner::Machine => (None, None),
+        }
+    }
+
+    /// The track's name; where it has none, what it belongs to.
+    pub fn label(&self) -> String {
+        match (self.name.as_str(), self.owner) {
+            ("", TrackOwner::Thread { tid, .. }) => format!("thread {tid}"),
+            ("", TrackOwner::Process(pid)) => format!("process {pid}"),
+            ("", TrackOwner::Machine) => "track events".to_owned(),
+            (name, _) => name.to_owned(),
+        }
+    }
+}
+
+/// The value of a counter, as a whole number where it is one.
+pub(crate) fn counter_number(value: CounterValue) -> Result<i64, f64> {
+    match value {
+        CounterValue::Int(value) => Ok(value),
+        CounterValue::Double(value) if value.fract() == 0.0 && value.abs() < 9.0e15 => Ok(value as i64),
+        CounterValue::Double(value) => Err(value),
+    }
+}
