@@ -50,7 +50,7 @@ pub mod internals {
     /// The gate, for the tool that counts its false alarms.
     pub mod gate {
         pub use crate::export::run_times::{Figure, RunTimes};
-        pub use crate::gate::{Condition, Outcome, Selection, Side, judge};
+        pub use crate::gate::{Condition, GateOutcome, GateSide, Selection, judge};
     }
     pub use crate::trace_dat::recorder_stream::decoder::RecorderStream;
     pub use crate::trace_dat::{CpuData, Metadata, file_format, write_v7};

@@ -6,14 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracebridge::internals::gate::{Condition, Figure, Outcome, RunTimes, Selection, Side, judge};
+use tracebridge::internals::gate::{Condition, Figure, GateOutcome, GateSide, RunTimes, Selection, judge};
 
 use support::launch_noise::{NoiseSource, Spread, USUAL, launches};
 
 const PAIRS: usize = 200;
 const MEDIAN_NS: f64 = 400e6;
 
-fn side(title: &str, times: Vec<u64>) -> Side {
+fn side(title: &str, times: Vec<u64>) -> GateSide {
     let extent = Some(["request", "first frame"].map(str::to_owned));
     let run = |(number, ns): (usize, u64)| RunTimes {
         name: format!("{title} {number}"),
@@ -24,7 +24,7 @@ fn side(title: &str, times: Vec<u64>) -> Side {
         times: BTreeMap::from([((Figure::Launch, String::new()), ns as i64)]),
         is_lossy: false,
     };
-    Side { title: title.to_owned(), runs: times.into_iter().enumerate().map(run).collect() }
+    GateSide { title: title.to_owned(), runs: times.into_iter().enumerate().map(run).collect() }
 }
 
 /// How many of the pairs close the gate.
@@ -38,8 +38,8 @@ fn closed(
     let mut closes = || {
         let old = launches(source, runs, MEDIAN_NS, spread);
         let new = launches(source, runs, MEDIAN_NS * factor, spread);
-        let judged = judge(&Selection::of(conditions), [side("old", old), side("new", new)]);
-        judged.expect("both sides have launches").outcome() == Outcome::Closed
+        let judged = judge(&Selection::new(conditions), [side("old", old), side("new", new)]);
+        judged.expect("both sides have launches").outcome() == GateOutcome::Closed
     };
     (0..PAIRS).filter(|_| closes()).count()
 }

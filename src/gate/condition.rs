@@ -1,4 +1,6 @@
-//! The conditions of a gate: `launch.total > +5%`.
+//! The conditions of a gate (`launch.total > +5%`), and the times of runs that they need.
+
+use std::collections::BTreeSet;
 
 use crate::export::run_times::Figure;
 use crate::measure::{JANKY, PERCENTILES, WHOLE_SHARE};
@@ -9,7 +11,7 @@ use crate::text::is_whole_pattern;
 pub struct Condition {
     /// As the user wrote it.
     pub text: String,
-    /// What is measured.
+    /// The kind of the measure.
     pub figure: Figure,
     /// The name; a `*` stands for any text. Empty for a launch and its times to display.
     pub name: String,
@@ -41,7 +43,7 @@ pub enum Size {
 
 impl Size {
     /// The size in the unit of the measure, whose median in the baseline is `baseline`.
-    pub fn of(self, baseline: f64) -> f64 {
+    pub fn in_units(self, baseline: f64) -> f64 {
         match self {
             Size::Percent(percent) => baseline * percent / 100.0,
             Size::Ns(ns) => ns,
@@ -50,7 +52,7 @@ impl Size {
     }
 }
 
-/// What the numbers of a measure are.
+/// The unit of the numbers of a measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// A length of time, ns.
@@ -62,8 +64,8 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// That of what has this name.
-    pub fn of(figure: Figure, name: &str) -> Unit {
+    /// The unit of the measure with this name.
+    pub fn new(figure: Figure, name: &str) -> Unit {
         match figure {
             Figure::Frame if name == JANKY => Unit::Share,
             Figure::Frame if name.starts_with("overrun.") => Unit::Overrun,
@@ -72,33 +74,99 @@ impl Unit {
     }
 
     /// Why a change of a measure cannot have this size; `None` if it can.
-    fn refusal(self, size: Size) -> Option<&'static str> {
+    fn mismatch(self, size: Size) -> Option<UnitMismatch> {
         match (self, size) {
-            (Unit::Overrun, Size::Percent(_)) => Some(
-                "an overrun counts from a deadline, so that a part of it means nothing: give s, ms, us or ns",
-            ),
-            (Unit::Share, Size::Ns(_)) => {
-                Some("it is a share: give % of the baseline or pp, percentage points")
-            }
-            (Unit::Time | Unit::Overrun, Size::Points(_)) => {
-                Some("it is a time: pp is for frame.janky alone")
-            }
+            (Unit::Overrun, Size::Percent(_)) => Some(UnitMismatch::PartOfOverrun),
+            (Unit::Share, Size::Ns(_)) => Some(UnitMismatch::TimeOfShare),
+            (Unit::Time | Unit::Overrun, Size::Points(_)) => Some(UnitMismatch::PointsOfTime),
             _ => None,
         }
     }
 }
 
-/// Why a text is no condition.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("at character {column}: {what}; a condition is MEASURE > +CHANGE, such as 'launch.total > +5%'")]
-pub struct ConditionError {
-    /// Where it is, counted in characters from 1.
-    pub column: usize,
-    /// What is wrong there.
-    pub what: String,
+/// Why a change of a measure cannot have a size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UnitMismatch {
+    /// Percent of a time after a deadline.
+    #[error("an overrun counts from a deadline, so that a part of it means nothing: give s, ms, us or ns")]
+    PartOfOverrun,
+    /// Nanoseconds of a share.
+    #[error("it is a share: give % of the baseline or pp, percentage points")]
+    TimeOfShare,
+    /// Percentage points of a time.
+    #[error("it is a time: pp is for frame.janky alone")]
+    PointsOfTime,
 }
 
-/// What can be measured by name.
+/// Why a text is no condition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("at character {column}: {fault}; a condition is MEASURE > +CHANGE, such as 'launch.total > +5%'")]
+pub struct ConditionError {
+    /// The place of the fault, counted in characters from 1.
+    pub column: usize,
+    /// The fault.
+    pub fault: ConditionFault,
+}
+
+/// A fault of a condition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionFault {
+    /// Nothing says whether the candidate may be slower or faster.
+    #[error("there is no > or <")]
+    NoOperator,
+    /// This is measured of no run.
+    #[error(
+        "{0:?} is no measure: it is launch.total, launch.ttid, launch.ttfd, stage.NAME, slice.NAME, method.NAME, \
+         state.NAME, frame.cpu.pNN, frame.overrun.pNN or frame.janky"
+    )]
+    NoMeasure(String),
+    /// A change without its sign.
+    #[error("{change:?} is no change to be {} by: it begins with {}", .direction.name(), .direction.sign())]
+    NoSign {
+        /// The change as the user wrote it.
+        change: String,
+        /// The direction that the operator names.
+        direction: Direction,
+    },
+    /// The number or the unit cannot be read.
+    #[error("{0:?} is no size of a change: it is a number with %, s, ms, us, ns or pp")]
+    NoSize(String),
+    /// The measure cannot change by such a size.
+    #[error("{measure}: {mismatch}")]
+    WrongUnit {
+        /// The measure as the user wrote it.
+        measure: String,
+        /// Why it cannot.
+        mismatch: UnitMismatch,
+    },
+}
+
+/// The direction of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The candidate takes longer.
+    Slower,
+    /// The candidate takes less time.
+    Faster,
+}
+
+impl Direction {
+    fn name(self) -> &'static str {
+        match self {
+            Direction::Slower => "slower",
+            Direction::Faster => "faster",
+        }
+    }
+
+    fn sign(self) -> char {
+        match self {
+            Direction::Slower => '+',
+            Direction::Faster => '-',
+        }
+    }
+}
+
+/// The measures that have a name, by the begin of their text.
 const NAMED: [(&str, Figure); 5] = [
     ("stage.", Figure::Stage),
     ("slice.", Figure::Slice),
@@ -106,7 +174,7 @@ const NAMED: [(&str, Figure); 5] = [
     ("state.", Figure::State),
     ("frame.", Figure::Frame),
 ];
-/// What of a launch can be measured.
+/// The measures of a launch.
 const OF_LAUNCH: [(&str, Figure); 3] =
     [("launch.total", Figure::Launch), ("launch.ttid", Figure::Ttid), ("launch.ttfd", Figure::Ttfd)];
 
@@ -116,42 +184,42 @@ impl Condition {
     /// # Errors
     /// [`ConditionError`] says at which character the text is wrong.
     pub fn parse(text: &str) -> Result<Condition, ConditionError> {
-        let error = |at: usize, what: String| {
+        let error = |at: usize, fault: ConditionFault| {
             let at = text.get(..at).unwrap_or(text);
-            Err(ConditionError { column: at.chars().count() + 1, what })
+            Err(ConditionError { column: at.chars().count() + 1, fault })
         };
         // Names may have these characters (`a.B.<init>`), and changes have none.
         let Some(operator) = text.rfind(['<', '>']) else {
-            return error(text.len(), "there is no > or <".into());
+            return error(text.len(), ConditionFault::NoOperator);
         };
         let measure = text[..operator].trim();
         let measure_at = operator - text[..operator].trim_start().len();
         let (measure, launch_type) = split_type(measure);
         let Some((figure, name)) = figure_of(measure) else {
-            let known = "launch.total, launch.ttid, launch.ttfd, stage.NAME, slice.NAME, method.NAME, state.NAME, frame.cpu.pNN, frame.overrun.pNN or frame.janky";
-            return error(measure_at, format!("{measure:?} is no measure: it is {known}"));
+            return error(measure_at, ConditionFault::NoMeasure(measure.to_owned()));
         };
         let change = text[operator + 1..].trim();
         let change_at = text.len() - text[operator + 1..].trim_start().len();
-        let is_slower = text[operator..].starts_with('>');
-        let (sign, meaning) = if is_slower { ('+', "slower") } else { ('-', "faster") };
-        let Some(size) = change.strip_prefix(sign) else {
-            let what = format!("{change:?} is no change to be {meaning} by: it begins with {sign}");
-            return error(change_at, what);
+        let direction =
+            if text[operator..].starts_with('>') { Direction::Slower } else { Direction::Faster };
+        let Some(size) = change.strip_prefix(direction.sign()) else {
+            return error(change_at, ConditionFault::NoSign { change: change.to_owned(), direction });
         };
         let Some(size) = size_of(size.trim_start()) else {
-            let what = format!("{size:?} is no size of a change: it is a number with %, s, ms, us, ns or pp");
-            return error(change_at + 1, what);
+            return error(change_at + 1, ConditionFault::NoSize(size.to_owned()));
         };
-        if let Some(refusal) = Unit::of(figure, name).refusal(size) {
-            return error(change_at + 1, format!("{measure}: {refusal}"));
+        if let Some(mismatch) = Unit::new(figure, name).mismatch(size) {
+            return error(change_at + 1, ConditionFault::WrongUnit { measure: measure.to_owned(), mismatch });
         }
-        let limit = if is_slower { Limit::Slower(size) } else { Limit::Faster(size) };
+        let limit = match direction {
+            Direction::Slower => Limit::Slower(size),
+            Direction::Faster => Limit::Faster(size),
+        };
         let launch_type = launch_type.map(str::to_owned);
         Ok(Condition { text: text.trim().to_owned(), figure, name: name.to_owned(), launch_type, limit })
     }
 
-    /// Whether what has this name is meant.
+    /// Whether the measure with this name is meant.
     pub fn matches(&self, figure: Figure, name: &str) -> bool {
         self.figure == figure && is_whole_pattern(&self.name, name)
     }
@@ -212,6 +280,57 @@ fn size_of(text: &str) -> Option<Size> {
         _ => return None,
     };
     Some(Size::Ns(number * unit_ns))
+}
+
+/// The most names that are kept to be suggested where a condition names nothing.
+const MAX_NAMES: usize = 10_000;
+/// How many names are suggested.
+const SUGGESTED: usize = 5;
+
+/// The times that are read of the runs of both sides.
+#[derive(Debug)]
+pub struct Selection<'a> {
+    conditions: &'a [Condition],
+    figures: BTreeSet<Figure>,
+    /// Other names than those of the conditions.
+    others: BTreeSet<(Figure, String)>,
+}
+
+impl<'a> Selection<'a> {
+    /// The times that these conditions need.
+    pub fn new(conditions: &'a [Condition]) -> Selection<'a> {
+        let figures = conditions.iter().map(|condition| condition.figure).collect();
+        Selection { conditions, figures, others: BTreeSet::new() }
+    }
+
+    /// The conditions.
+    pub fn conditions(&self) -> &'a [Condition] {
+        self.conditions
+    }
+
+    /// The figures of the conditions.
+    pub fn figures(&self) -> &BTreeSet<Figure> {
+        &self.figures
+    }
+
+    /// Whether a condition names this. Other names are kept for an error.
+    pub fn wants(&mut self, figure: Figure, name: &str) -> bool {
+        let is_wanted = self.conditions.iter().any(|condition| condition.matches(figure, name));
+        if !is_wanted && self.others.len() < MAX_NAMES {
+            self.others.insert((figure, name.to_owned()));
+        }
+        is_wanted
+    }
+
+    /// Measures of the runs with names that are like that of a condition, the most similar one first.
+    pub(super) fn similar_measures(&self, condition: &Condition) -> Vec<String> {
+        let wanted = condition.name.replace('*', "");
+        let others = self.others.iter().filter(|(figure, _)| *figure == condition.figure);
+        let mut near: Vec<(f64, &str)> =
+            others.map(|(_, name)| (strsim::jaro_winkler(&wanted, name), name.as_str())).collect();
+        near.sort_by(|a, b| b.0.total_cmp(&a.0));
+        near.iter().take(SUGGESTED).map(|(_, name)| measure_name(condition.figure, name)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -275,7 +394,7 @@ mod tests {
             ("frame.cpu.p42 > +5%", 1, "is no measure"),
         ] {
             let error = Condition::parse(text).unwrap_err();
-            assert!(error.column == column && error.what.contains(what), "{text}: {error}");
+            assert!(error.column == column && error.fault.to_string().contains(what), "{text}: {error}");
         }
     }
 

@@ -2,10 +2,9 @@
 //! condition permits, and by more than chance explains.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use super::condition::{Condition, Limit, Unit, measure_name};
-use super::error::GateError;
-use super::selection::Selection;
+use super::condition::{Condition, Limit, Selection, Unit, measure_name};
 use crate::export::run_times::{Figure, RunTimes};
 use crate::statistics::{RankTest, Shift, holm, median, tested_together};
 use crate::why::Difference;
@@ -19,18 +18,81 @@ const NAMED_RUNS: usize = 3;
 /// The most changes of causes that a report of the gate shows.
 const GROWN_LINES: usize = 5;
 
+/// Why nothing can be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum GateError {
+    /// One side has no runs.
+    #[error("{0}: there are no runs")]
+    NoRuns(String),
+    /// A run is on both sides.
+    #[error("{0}: is a run of the baseline and of the candidate: nothing can have changed in it")]
+    OnBothSides(String),
+    /// No run has what a condition names.
+    #[error("'{condition}': no run has {measure}: {instead}")]
+    NothingMeasured {
+        /// The condition.
+        condition: String,
+        /// The measure.
+        measure: String,
+        /// Its place is taken by this.
+        instead: MeasuredInstead,
+    },
+}
+
+/// The measures of the runs in place of one that none of them has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MeasuredInstead {
+    /// The runs have nothing of this kind.
+    Nothing(Figure),
+    /// The most similar measures of the same kind.
+    Similar(Vec<String>),
+}
+
+impl fmt::Display for MeasuredInstead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let figure = match self {
+            MeasuredInstead::Similar(measures) => return write!(f, "there are {}", measures.join(", ")),
+            MeasuredInstead::Nothing(figure) => figure,
+        };
+        f.write_str(match figure {
+            Figure::Launch => {
+                "none has Android's markers of a launch (record the categories am, wm and view)"
+            }
+            Figure::Ttid | Figure::Ttfd => {
+                "none has a launch with the frames that it needs (record the categories view and gfx)"
+            }
+            Figure::Frame => "none has frames (record the category gfx and view)",
+            Figure::Method => "none has a method trace",
+            Figure::State => "none has scheduling events of a main thread",
+            Figure::Stage | Figure::Slice => "none has slices there",
+        })
+    }
+}
+
+fn nothing_measured(selection: &Selection<'_>, condition: &Condition) -> GateError {
+    let similar = selection.similar_measures(condition);
+    let has_no_name = matches!(condition.figure, Figure::Launch | Figure::Ttid | Figure::Ttfd);
+    let instead = if has_no_name || similar.is_empty() {
+        MeasuredInstead::Nothing(condition.figure)
+    } else {
+        MeasuredInstead::Similar(similar)
+    };
+    let measure = measure_name(condition.figure, &condition.name);
+    GateError::NothingMeasured { condition: condition.text.clone(), measure, instead }
+}
+
 /// One side of the gate.
 #[derive(Debug, Clone, Default)]
-pub struct Side {
-    /// What the runs were read from, for people.
+pub struct GateSide {
+    /// The source of the runs, for people.
     pub title: String,
     /// The runs.
     pub runs: Vec<RunTimes>,
 }
 
-/// What became of a measure.
+/// The decision about a measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Verdict {
+pub enum MeasureVerdict {
     /// It did not change by more than the condition permits, or by no more than chance explains.
     Passes,
     /// It closes the gate.
@@ -51,7 +113,7 @@ pub struct JudgedMeasure {
     pub name: String,
     /// The runs of the baseline and of the candidate.
     pub runs: [usize; 2],
-    /// What the numbers of the measure are.
+    /// The unit of its numbers.
     pub unit: Unit,
     /// Their medians: ns, or parts of [`WHOLE_SHARE`](crate::measure::WHOLE_SHARE).
     pub medians: [i64; 2],
@@ -64,7 +126,7 @@ pub struct JudgedMeasure {
     /// Whether the change is larger than the condition permits, by chance or not.
     pub is_beyond: bool,
     /// The decision.
-    pub verdict: Verdict,
+    pub verdict: MeasureVerdict,
 }
 
 impl JudgedMeasure {
@@ -86,7 +148,7 @@ pub struct JudgedCondition {
 
 /// Whether the gate is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum GateOutcome {
     /// Every measure was judged, and passes.
     Open,
     /// A measure closes it.
@@ -95,10 +157,10 @@ pub enum Outcome {
     Undecided,
 }
 
-/// What the gate decided.
+/// The decision of the gate.
 #[derive(Debug, Clone)]
 pub struct Judgement {
-    /// What the runs of the baseline and of the candidate were read from.
+    /// The sources of the runs of the baseline and of the candidate.
     pub titles: [String; 2],
     /// How many runs each side has.
     pub runs: [usize; 2],
@@ -109,12 +171,12 @@ pub struct Judgement {
     pub tested: usize,
     /// Sentences about runs that lack something.
     pub notes: Vec<String>,
-    /// What grew in the launches, where the gate is closed and that is known.
+    /// The causes that grew in the launches, where the gate is closed and that is known.
     pub(crate) grown: Option<Difference>,
 }
 
 impl Judgement {
-    /// What grew most in the launches, in lines; empty where that is not known.
+    /// The causes that grew most in the launches, in lines; empty where that is not known.
     pub fn grown_lines(&self) -> Vec<String> {
         self.grown.as_ref().map_or(Vec::new(), |grown| grown.lines(GROWN_LINES))
     }
@@ -125,25 +187,27 @@ impl Judgement {
     }
 
     /// How many measures have such a verdict.
-    pub(super) fn count(&self, is: fn(&Verdict) -> bool) -> usize {
+    pub(super) fn count(&self, is: fn(&MeasureVerdict) -> bool) -> usize {
         let measures = self.conditions.iter().flat_map(|condition| &condition.measures);
         measures.filter(|measure| is(&measure.verdict)).count()
     }
 
     /// Whether the gate is open.
-    pub fn outcome(&self) -> Outcome {
-        let verdicts = |condition: &JudgedCondition| -> Vec<Verdict> {
+    pub fn outcome(&self) -> GateOutcome {
+        let verdicts = |condition: &JudgedCondition| -> Vec<MeasureVerdict> {
             condition.measures.iter().map(|measure| measure.verdict).collect()
         };
-        let is_open = |verdicts: &Vec<Verdict>| {
-            let is_undecided = |verdict: &Verdict| matches!(verdict, Verdict::Undecided { .. });
-            verdicts.contains(&Verdict::Passes) && !verdicts.iter().any(is_undecided)
+        let is_open = |verdicts: &Vec<MeasureVerdict>| {
+            let is_undecided = |verdict: &MeasureVerdict| matches!(verdict, MeasureVerdict::Undecided { .. });
+            verdicts.contains(&MeasureVerdict::Passes) && !verdicts.iter().any(is_undecided)
         };
-        let all: Vec<Vec<Verdict>> = self.conditions.iter().map(verdicts).collect();
-        match all.iter().any(|verdicts| verdicts.contains(&Verdict::Closes)) {
-            true => Outcome::Closed,
-            false if all.iter().all(is_open) => Outcome::Open,
-            false => Outcome::Undecided,
+        let all: Vec<Vec<MeasureVerdict>> = self.conditions.iter().map(verdicts).collect();
+        if all.iter().any(|verdicts| verdicts.contains(&MeasureVerdict::Closes)) {
+            GateOutcome::Closed
+        } else if all.iter().all(is_open) {
+            GateOutcome::Open
+        } else {
+            GateOutcome::Undecided
         }
     }
 }
@@ -152,7 +216,7 @@ impl Judgement {
 ///
 /// # Errors
 /// [`GateError`].
-pub fn judge(selection: &Selection<'_>, sides: [Side; 2]) -> Result<Judgement, GateError> {
+pub fn judge(selection: &Selection<'_>, sides: [GateSide; 2]) -> Result<Judgement, GateError> {
     let mut notes = Vec::new();
     let [baseline, candidate] = &sides;
     for side in &sides {
@@ -167,13 +231,13 @@ pub fn judge(selection: &Selection<'_>, sides: [Side; 2]) -> Result<Judgement, G
     }
     let extent = commonest_extent(&sides);
     if selection.figures().contains(&Figure::Launch) {
-        notes.extend(sides.iter().filter_map(|side| other_launches(side, extent)));
+        notes.extend(sides.iter().filter_map(|side| left_out_of_launch_total(side, extent)));
     }
     let mut conditions = Vec::new();
     for condition in selection.conditions() {
         let measures = measures_of(condition, &sides, extent);
         if measures.is_empty() {
-            return Err(selection.nothing_measured(condition));
+            return Err(nothing_measured(selection, condition));
         }
         conditions.push((condition.clone(), measures));
     }
@@ -182,10 +246,10 @@ pub fn judge(selection: &Selection<'_>, sides: [Side; 2]) -> Result<Judgement, G
         let mut measures: Vec<JudgedMeasure> = measures.into_iter().map(|measure| measure.judged).collect();
         measures.sort_by(|a, b| {
             let place = |measure: &JudgedMeasure| match measure.verdict {
-                Verdict::Closes => 0,
-                Verdict::Undecided { .. } => 1,
-                Verdict::Passes => 2,
-                Verdict::TooRare => 3,
+                MeasureVerdict::Closes => 0,
+                MeasureVerdict::Undecided { .. } => 1,
+                MeasureVerdict::Passes => 2,
+                MeasureVerdict::TooRare => 3,
             };
             let change = |measure: &JudgedMeasure| measure.change.estimate.abs();
             let by_place = place(a).cmp(&place(b));
@@ -215,7 +279,7 @@ struct Tested {
 }
 
 /// The measures that a condition names, without their verdicts.
-fn measures_of(condition: &Condition, sides: &[Side; 2], extent: Option<&[String; 2]>) -> Vec<Tested> {
+fn measures_of(condition: &Condition, sides: &[GateSide; 2], extent: Option<&[String; 2]>) -> Vec<Tested> {
     let keys = sides.iter().flat_map(|side| &side.runs).flat_map(|run| run.times.keys());
     let names: BTreeSet<&str> = keys
         .filter(|(figure, name)| condition.matches(*figure, name))
@@ -237,8 +301,8 @@ fn measures_of(condition: &Condition, sides: &[Side; 2], extent: Option<&[String
         let medians = [&old, &new].map(|times| median(times.iter().copied()).unwrap_or_default());
         let change = Shift::of(&raised_old, &raised_new).unwrap_or(Shift { estimate: 0.0, interval: None });
         let is_beyond = match condition.limit {
-            Limit::Slower(size) => change.estimate > size.of(medians[0] as f64),
-            Limit::Faster(size) => change.estimate < -size.of(medians[0] as f64),
+            Limit::Slower(size) => change.estimate > size.in_units(medians[0] as f64),
+            Limit::Faster(size) => change.estimate < -size.in_units(medians[0] as f64),
         };
         let judged = JudgedMeasure {
             name: match &condition.launch_type {
@@ -246,13 +310,13 @@ fn measures_of(condition: &Condition, sides: &[Side; 2], extent: Option<&[String
                 None => measure_name(condition.figure, name),
             },
             runs: [old.len(), new.len()],
-            unit: Unit::of(condition.figure, name),
+            unit: Unit::new(condition.figure, name),
             medians,
             change,
             p,
             p_adjusted: None,
             is_beyond,
-            verdict: Verdict::Passes,
+            verdict: MeasureVerdict::Passes,
         };
         let mut all = old.iter().chain(&new);
         let is_constant = all.next().is_some_and(|first| all.all(|value| value == first));
@@ -263,7 +327,7 @@ fn measures_of(condition: &Condition, sides: &[Side; 2], extent: Option<&[String
 
 /// The times of a measure in the runs that can have it: 0 where a run does not.
 fn values(
-    side: &Side,
+    side: &GateSide,
     key: &(Figure, String),
     launch_type: Option<&str>,
     extent: Option<&[String; 2]>,
@@ -298,10 +362,12 @@ fn decide(conditions: &mut [(Condition, Vec<Tested>)]) -> usize {
     let wanting = others.iter().filter(|measure| few(measure)).count();
     let runs_needed = runs_needed(tested.len() + wanting);
     for measure in others {
-        measure.judged.verdict = match (few(measure), measure.is_constant) {
-            (true, _) => Verdict::Undecided { runs_needed },
-            (false, true) => Verdict::Passes,
-            (false, false) => Verdict::TooRare,
+        measure.judged.verdict = if few(measure) {
+            MeasureVerdict::Undecided { runs_needed }
+        } else if measure.is_constant {
+            MeasureVerdict::Passes
+        } else {
+            MeasureVerdict::TooRare
         };
     }
     let p_values: Vec<f64> = tested.iter().map(|measure| measure.judged.p.unwrap_or(1.0)).collect();
@@ -309,7 +375,7 @@ fn decide(conditions: &mut [(Condition, Vec<Tested>)]) -> usize {
     for (measure, p) in tested.into_iter().zip(holm(&p_values)) {
         measure.judged.p_adjusted = Some(p);
         if measure.judged.is_beyond && p <= LEVEL {
-            measure.judged.verdict = Verdict::Closes;
+            measure.judged.verdict = MeasureVerdict::Closes;
         }
     }
     count
@@ -322,7 +388,7 @@ fn runs_needed(measures: usize) -> usize {
 }
 
 /// The begin and end that most launches have.
-fn commonest_extent(sides: &[Side; 2]) -> Option<&[String; 2]> {
+fn commonest_extent(sides: &[GateSide; 2]) -> Option<&[String; 2]> {
     let mut counts: BTreeMap<&[String; 2], usize> = BTreeMap::new();
     for extent in sides.iter().flat_map(|side| &side.runs).filter_map(|run| run.launch_extent.as_ref()) {
         *counts.entry(extent).or_default() += 1;
@@ -341,13 +407,14 @@ fn names<'a>(runs: impl Iterator<Item = &'a RunTimes>) -> Option<String> {
     }
 }
 
-fn losses(side: &Side) -> Option<String> {
+fn losses(side: &GateSide) -> Option<String> {
     let lossy = names(side.runs.iter().filter(|run| run.is_lossy))?;
     Some(format!("{}: events are missing, or an input is damaged: {lossy}", side.title))
 }
 
-/// Runs whose launch is none like the others', or that have none.
-fn other_launches(side: &Side, extent: Option<&[String; 2]>) -> Option<String> {
+/// Names the runs that are left out of `launch.total`: their launch begins or ends with another marker, or they
+/// have none.
+fn left_out_of_launch_total(side: &GateSide, extent: Option<&[String; 2]>) -> Option<String> {
     let extent = extent?;
     let others = names(side.runs.iter().filter(|run| run.launch_extent.as_ref() != Some(extent)))?;
     let [begin, end] = extent;

@@ -3,16 +3,9 @@
 //!
 //! docs/gate.md describes the statistics and counts their false alarms.
 
-mod cells;
 mod condition;
-mod error;
-mod json;
 mod judge;
-mod junit;
-mod markdown;
-mod selection;
-mod text;
+mod report;
 
-pub use condition::Condition;
-pub use judge::{Outcome, Side, judge};
-pub use selection::Selection;
+pub use condition::{Condition, Selection};
+pub use judge::{GateOutcome, GateSide, judge};

@@ -16,7 +16,7 @@ use crate::console::say;
 use crate::dataset;
 use crate::export::explain::grown;
 use crate::export::run_times::{RunTimes, Wanted};
-use crate::gate::{Condition, Outcome, Selection, Side, judge};
+use crate::gate::{Condition, GateOutcome, GateSide, Selection, judge};
 use crate::output_file::{OutputFile, Readers, check_distinct};
 
 /// Decide in CI whether runs became slower: exit 4 if they did
@@ -84,14 +84,14 @@ pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
     check_distinct(&inputs, &reports).map_err(|error| UsageError::from(error.to_string()))?;
     let [markdown, junit] = [&args.markdown, &args.junit].map(|path| path.as_deref().map(Report::create));
     let (markdown, junit) = (markdown.transpose()?, junit.transpose()?);
-    let mut selection = Selection::of(&args.fail_if);
+    let mut selection = Selection::new(&args.fail_if);
     let bar = ProgressBar::of(&[args.baseline.as_slice(), &args.candidate].concat());
     let baseline = read(&args.baseline, &args.baseline_tag, "--baseline-tag", &args.memory, &mut selection)?;
     let candidate =
         read(&args.candidate, &args.candidate_tag, "--candidate-tag", &args.memory, &mut selection)?;
     let mut judgement = judge(&selection, [baseline, candidate])?;
     let of_files = args.baseline.iter().chain(&args.candidate).all(|path| !dataset::is_dataset(path));
-    if judgement.outcome() == Outcome::Closed && of_files {
+    if judgement.outcome() == GateOutcome::Closed && of_files {
         let (new, old) = (all_files(&args.candidate)?, all_files(&args.baseline)?);
         judgement.grown = grown(&new, &old, args.memory.limit()).map_err(conversion_error)?;
     }
@@ -105,9 +105,9 @@ pub fn run(args: GateArgs) -> anyhow::Result<Exit> {
         false => judgement.lines().iter().for_each(|line| say(format_args!("{line}\n"))),
     }
     Ok(match judgement.outcome() {
-        Outcome::Closed => Exit::Closed,
-        Outcome::Open if !judgement.is_lossy() => Exit::Complete,
-        Outcome::Open | Outcome::Undecided => Exit::Lossy,
+        GateOutcome::Closed => Exit::Closed,
+        GateOutcome::Open if !judgement.is_lossy() => Exit::Complete,
+        GateOutcome::Open | GateOutcome::Undecided => Exit::Lossy,
     })
 }
 
@@ -138,7 +138,7 @@ fn read(
     option: &str,
     memory: &MemoryArgs,
     selection: &mut Selection<'_>,
-) -> anyhow::Result<Side> {
+) -> anyhow::Result<GateSide> {
     let (datasets, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
         paths.iter().partition(|path| dataset::is_dataset(path));
     if datasets.is_empty() && !tags.is_empty() {
@@ -159,7 +159,7 @@ fn read(
     }
     runs.sort_by(|a, b| a.identity.cmp(&b.identity));
     runs.dedup_by(|a, b| a.identity == b.identity);
-    Ok(Side { title: title(paths, tags), runs })
+    Ok(GateSide { title: title(paths, tags), runs })
 }
 
 fn no_traces(tags: &[(String, String)]) -> String {

@@ -1,0 +1,360 @@
+//! A judgement for people, for scripts and for CI: as text, Markdown, JSON and JUnit.
+
+use serde_json::{Value, json};
+
+use super::condition::{Limit, Size, Unit};
+use super::judge::{GateOutcome, JudgedCondition, JudgedMeasure, Judgement, LEVEL, MeasureVerdict};
+use crate::console::printable;
+use crate::markup::escape_attribute;
+use crate::measure::WHOLE_SHARE;
+
+/// The rows of a condition that people read, beside those that close the gate. JSON and JUnit have all.
+const ROWS: usize = 12;
+/// The rows that close the gate.
+const CLOSING_ROWS: usize = 50;
+
+/// The titles of the columns.
+const TITLES: [&str; 8] =
+    ["measure", "baseline", "candidate", "change", "95 % interval", "p", "runs", "verdict"];
+
+/// The cells of a measure.
+fn cells_of(condition: &JudgedCondition, measure: &JudgedMeasure) -> [String; 8] {
+    let JudgedMeasure { runs: [old_runs, new_runs], medians: [old, new], change, .. } = measure;
+    let interval = change.interval.map(|ends| ends.map(|ns| size(condition, measure, ns)).join(" to "));
+    [
+        measure.name.clone(),
+        if *old_runs > 0 { value(measure.unit, *old as f64) } else { "-".into() },
+        if *new_runs > 0 { value(measure.unit, *new as f64) } else { "-".into() },
+        if old_runs.min(new_runs) > &0 { size(condition, measure, change.estimate) } else { "-".into() },
+        interval.unwrap_or_else(|| "-".into()),
+        measure.p_adjusted.or(measure.p).map_or("-".into(), p_value),
+        format!("{old_runs}, {new_runs}"),
+        verdict(measure),
+    ]
+}
+
+/// A change in the unit of the condition: of percent where the baseline takes any time.
+fn size(condition: &JudgedCondition, measure: &JudgedMeasure, change: f64) -> String {
+    let (Limit::Slower(size) | Limit::Faster(size)) = condition.condition.limit;
+    match (size, measure.percent(change)) {
+        (Size::Percent(_), Some(percent)) => format!("{percent:+.1} %"),
+        _ if measure.unit == Unit::Share => format!("{:+.2} pp", points(change)),
+        _ => format!("{:+.3} ms", change / 1e6),
+    }
+}
+
+/// A measured value.
+fn value(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Share => format!("{:.2} %", points(value)),
+        Unit::Time | Unit::Overrun => format!("{:.3} ms", value / 1e6),
+    }
+}
+
+/// A share in percent.
+fn points(share: f64) -> f64 {
+    share * 100.0 / WHOLE_SHARE as f64
+}
+
+fn p_value(p: f64) -> String {
+    if p < 0.0001 { "<0.0001".to_owned() } else { format!("{p:.4}") }
+}
+
+/// The verdict in words.
+fn verdict(measure: &JudgedMeasure) -> String {
+    match measure.verdict {
+        MeasureVerdict::Passes if measure.is_beyond => "passes: the change may be noise".to_owned(),
+        MeasureVerdict::Passes => "passes".to_owned(),
+        MeasureVerdict::Closes => "closes".to_owned(),
+        MeasureVerdict::TooRare => "not judged: too few of the runs have it".to_owned(),
+        MeasureVerdict::Undecided { runs_needed } => format!("undecided: {runs_needed} runs a side are needed"),
+    }
+}
+
+/// The measures of a condition that people read, and how many others there are.
+fn shown(condition: &JudgedCondition) -> (&[JudgedMeasure], usize) {
+    let closing = condition.measures.iter().filter(|measure| measure.verdict == MeasureVerdict::Closes).count();
+    let rows = ROWS.max(closing.min(CLOSING_ROWS)).min(condition.measures.len());
+    (&condition.measures[..rows], condition.measures.len() - rows)
+}
+
+/// The outcome in one sentence.
+fn outcome(judgement: &Judgement) -> String {
+    let closing = judgement.count(|verdict| *verdict == MeasureVerdict::Closes);
+    let undecided = judgement.count(|verdict| matches!(verdict, MeasureVerdict::Undecided { .. }));
+    let all = judgement.count(|_| true);
+    let of = |some: usize| match all {
+        1 => "the measure".to_owned(),
+        all => format!("{some} of {all} measures"),
+    };
+    match judgement.outcome() {
+        GateOutcome::Open => format!(
+            "The gate is open: {} passed.",
+            if all == 1 { of(1) } else { of(judgement.count(|verdict| *verdict == MeasureVerdict::Passes)) }
+        ),
+        GateOutcome::Closed => format!("The gate is closed by {}.", of(closing)),
+        GateOutcome::Undecided if undecided > 0 => {
+            format!("The gate cannot decide: there are too few runs for {}.", of(undecided))
+        }
+        GateOutcome::Undecided => {
+            "The gate cannot decide: too few of the runs have what a condition names.".to_owned()
+        }
+    }
+}
+
+/// The two sides: `baseline: lab (build=1233), 20 runs`.
+fn sides(judgement: &Judgement) -> [String; 2] {
+    let line = |side: usize, name: &str| {
+        let title = &judgement.titles[side];
+        let runs = judgement.runs[side];
+        format!("{name}: {title}, {runs} run{}", if runs == 1 { "" } else { "s" })
+    };
+    [line(0, "baseline"), line(1, "candidate")]
+}
+
+impl Judgement {
+    /// The judgement in lines for people.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = sides(self).to_vec();
+        for judged in &self.conditions {
+            lines.push(String::new());
+            lines.push(printable(&judged.condition.text).into_owned());
+            let (shown, more) = shown(judged);
+            let titles = TITLES.map(str::to_owned);
+            // A line feed in a name would break the table.
+            let row = |measure| cells_of(judged, measure).map(|cell| printable(&cell).into_owned());
+            let rows: Vec<[String; 8]> = std::iter::once(titles).chain(shown.iter().map(row)).collect();
+            let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            let widths: [usize; 8] = std::array::from_fn(width);
+            for row in &rows {
+                let cell = |(at, cell): (usize, &String)| match at {
+                    // Names and words begin together, figures end together.
+                    0 | 7 => format!("{cell:<0$}", widths[at]),
+                    _ => format!("{cell:>0$}", widths[at]),
+                };
+                let cells: Vec<String> = row.iter().enumerate().map(cell).collect();
+                lines.push(format!("  {}", cells.join("  ")).trim_end().to_owned());
+            }
+            if more > 0 {
+                lines.push(format!("  … and {more} more (--json has all)"));
+            }
+        }
+        let grown = self.grown_lines();
+        if !grown.is_empty() {
+            lines.extend([String::new(), "what grew in the launches".to_owned()]);
+            lines.extend(grown.iter().map(|line| format!("  {}", printable(line))));
+        }
+        lines.push(String::new());
+        lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
+        if self.tested > 1 {
+            lines.push(format!(
+                "{} measures were tested together: p is corrected for that (Holm).",
+                self.tested
+            ));
+        }
+        lines.push(outcome(self));
+        lines
+    }
+}
+
+impl Judgement {
+    /// The judgement as Markdown with tables (GitHub Flavored Markdown), for the comment of a bot or the summary
+    /// of a job.
+    pub fn to_markdown(&self) -> String {
+        let mut text = format!("### {}\n\n", escape_markdown(&outcome(self)));
+        for side in sides(self) {
+            text += &format!("- {}\n", escape_markdown(&side));
+        }
+        for judged in &self.conditions {
+            text += &format!("\n**{}**\n\n", escape_markdown(&judged.condition.text));
+            text += &format!("| {} |\n", TITLES.join(" | "));
+            text += "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n";
+            let (shown, more) = shown(judged);
+            for measure in shown {
+                let cells = cells_of(judged, measure).map(|cell| escape_markdown(&cell));
+                text += &format!("| {} |\n", cells.join(" | "));
+            }
+            if more > 0 {
+                text += &format!("\n… and {more} more.\n");
+            }
+        }
+        let grown = self.grown_lines();
+        if !grown.is_empty() {
+            text += "\n**What grew in the launches**\n\n";
+        }
+        for line in grown {
+            text += &format!("- {}\n", escape_markdown(line.trim_start()));
+        }
+        if self.tested > 1 {
+            text += &format!(
+                "\n{} measures were tested together: p is corrected for that (Holm).\n",
+                self.tested
+            );
+        }
+        if !self.notes.is_empty() {
+            text += "\n";
+        }
+        for note in &self.notes {
+            text += &format!("- {}\n", escape_markdown(note));
+        }
+        text
+    }
+}
+
+/// Text that Markdown shows as it is: every character that could be markup gets a backslash, and control
+/// characters are replaced.
+fn escape_markdown(text: &str) -> String {
+    let mut escaped = String::new();
+    for char in text.chars() {
+        match char {
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '(' | ')' | '#' | '|' | '~'
+            | '!' | '&' | '@' => escaped.extend(['\\', char]),
+            char if char.is_control() => escaped.push('\u{fffd}'),
+            char => escaped.push(char),
+        }
+    }
+    escaped
+}
+
+impl Judgement {
+    /// The judgement as docs/schemas/gate.json describes it: times in ns.
+    pub fn to_json(&self) -> Value {
+        let side = |side: usize| json!({ "title": self.titles[side], "runs": self.runs[side] });
+        let conditions: Vec<Value> = self
+            .conditions
+            .iter()
+            .map(|judged| {
+                let measures: Vec<Value> = judged.measures.iter().map(measure_json).collect();
+                json!({ "condition": judged.condition.text, "measures": measures })
+            })
+            .collect();
+        json!({
+            "outcome": match self.outcome() {
+                GateOutcome::Open => "open",
+                GateOutcome::Closed => "closed",
+                GateOutcome::Undecided => "undecided",
+            },
+            "level": LEVEL,
+            "baseline": side(0),
+            "candidate": side(1),
+            "tested_together": self.tested,
+            "conditions": conditions,
+            "grown": self.grown,
+            "notes": self.notes,
+            "lossy": self.is_lossy(),
+        })
+    }
+}
+
+fn measure_json(measure: &JudgedMeasure) -> Value {
+    let JudgedMeasure { runs, medians, change, .. } = measure;
+    let median = |side: usize| (runs[side] > 0).then(|| medians[side]);
+    let is_measured = runs[0].min(runs[1]) > 0;
+    let is_share = measure.unit == Unit::Share;
+    // Times are whole ns; a share is told as a number from 0 to 1.
+    let ns = |value: Option<f64>| value.filter(|_| !is_share);
+    let share = |value: Option<f64>| value.filter(|_| is_share).map(|value| value / WHOLE_SHARE as f64);
+    let change_of = is_measured.then_some(change.estimate);
+    let percent = |ns: f64| measure.percent(ns);
+    json!({
+        "measure": measure.name,
+        "verdict": match measure.verdict {
+            MeasureVerdict::Passes => "passes",
+            MeasureVerdict::Closes => "closes",
+            MeasureVerdict::TooRare => "too rare",
+            MeasureVerdict::Undecided { .. } => "undecided",
+        },
+        "runs_needed": match measure.verdict {
+            MeasureVerdict::Undecided { runs_needed } => Some(runs_needed),
+            _ => None,
+        },
+        "baseline_runs": runs[0],
+        "candidate_runs": runs[1],
+        "baseline_median_ns": median(0).filter(|_| !is_share),
+        "candidate_median_ns": median(1).filter(|_| !is_share),
+        "baseline_median_share": share(median(0).map(|value| value as f64)),
+        "candidate_median_share": share(median(1).map(|value| value as f64)),
+        "change_ns": ns(change_of),
+        "change_share": share(change_of),
+        "change_percent": is_measured.then(|| percent(change.estimate)).flatten(),
+        "interval_ns": change.interval.filter(|_| !is_share),
+        "interval_share": change.interval.filter(|_| is_share).map(|ends| ends.map(|end| end / WHOLE_SHARE as f64)),
+        "interval_percent": change.interval.and_then(|[low, high]| Some([percent(low)?, percent(high)?])),
+        "p": measure.p,
+        "p_adjusted": measure.p_adjusted,
+        "is_beyond": measure.is_beyond,
+    })
+}
+
+impl Judgement {
+    /// The judgement as a JUnit report, which CI systems show: a test case for each measure. The format is that
+    /// of Ant's `junitreport` as CI systems read it: `testsuites`, `testsuite`, `testcase`, with `failure`,
+    /// `error` and `skipped`. A measure that closes the gate is a failure, an undecided one is an
+    /// error, and one that is not judged is skipped.
+    pub fn to_junit(&self) -> String {
+        let counts = format!(
+            "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
+            self.count(|_| true),
+            self.count(|verdict| *verdict == MeasureVerdict::Closes),
+            self.count(|verdict| matches!(verdict, MeasureVerdict::Undecided { .. })),
+            self.count(|verdict| *verdict == MeasureVerdict::TooRare)
+        );
+        let mut text = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+             <testsuites name=\"tracebridge gate\" {counts}>\n\
+             <testsuite name=\"tracebridge gate\" {counts}>\n"
+        );
+        for judged in &self.conditions {
+            for measure in &judged.measures {
+                let cells = cells_of(judged, measure);
+                let all = TITLES.iter().zip(&cells).map(|(title, cell)| format!("{title}: {cell}"));
+                let all = escape_xml(&all.collect::<Vec<_>>().join(", "));
+                let verdict = escape_xml(&format!("{}: {}", cells[3], cells[7]));
+                let result = match measure.verdict {
+                    MeasureVerdict::Passes => format!("<system-out>{all}</system-out>"),
+                    MeasureVerdict::Closes => {
+                        format!("<failure message=\"{verdict}\" type=\"closes\">{all}</failure>")
+                    }
+                    MeasureVerdict::Undecided { .. } => {
+                        format!("<error message=\"{verdict}\" type=\"undecided\">{all}</error>")
+                    }
+                    MeasureVerdict::TooRare => format!("<skipped message=\"{verdict}\"/>"),
+                };
+                let class = escape_xml(&judged.condition.text);
+                let name = escape_xml(&measure.name);
+                text += &format!("<testcase classname=\"{class}\" name=\"{name}\">{result}</testcase>\n");
+            }
+        }
+        let notes =
+            sides(self).into_iter().chain(self.notes.iter().cloned()).chain(self.grown_lines());
+        let notes: Vec<String> = notes.chain([outcome(self)]).map(|note| escape_xml(&note)).collect();
+        text += &format!("<system-out>{}</system-out>\n</testsuite>\n</testsuites>\n", notes.join("\n"));
+        text
+    }
+}
+
+/// Text as the content of an element or the value of an attribute. XML 1.0 has no place for most control
+/// characters, however they are written: they are replaced.
+fn escape_xml(text: &str) -> String {
+    let has_place =
+        |char: char| !matches!(char, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
+    let text: String = text.chars().map(|char| if has_place(char) { char } else { '\u{fffd}' }).collect();
+    escape_attribute(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{escape_markdown, escape_xml};
+
+    #[test]
+    fn names_cannot_break_the_report() {
+        assert_eq!(escape_xml("a<b>&\"c\"]]>"), "a&lt;b&gt;&amp;&quot;c&quot;]]&gt;");
+        assert_eq!(escape_xml("\0\u{1b}[1m\n\u{ffff}é\u{1f600}"), "��[1m��é\u{1f600}");
+    }
+
+    #[test]
+    fn names_cannot_break_a_table_or_bring_markup() {
+        assert_eq!(escape_markdown("a|b\n<img src=x> [x](y) `c` d"), r"a\|b�\<img src=x\> \[x\]\(y\) \`c\` d");
+        assert_eq!(escape_markdown("slice.draw 95 %, +5.0 -"), "slice.draw 95 %, +5.0 -");
+    }
+}
