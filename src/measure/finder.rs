@@ -3,15 +3,14 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::app_names::AppNames;
-use super::apps::Apps;
+use super::apps::{AppNames, Apps};
 use super::frame::Frame;
+use super::frame_deadline::{VSYNC_COUNTER, Vsync};
 use super::frame_join::FrameJoin;
-use super::launch::{Cut, Launch, Rule};
+use super::launch::{Cancelled, Cut, Launch, Rule};
 use super::launch_marks::{LaunchMarks, Step, StepKind};
 use super::mark::SliceMark;
-use super::rules::{self, Cancelled, Found};
-use super::vsync::{self, Vsync};
+use super::rules::{self, Found};
 use crate::formats::{Head, TimelineFrame, TrackOwner};
 use crate::timeline::MergeSummary;
 use crate::tracks::{
@@ -57,7 +56,7 @@ impl Finder {
     /// A slice begins on a thread.
     #[inline]
     pub fn begin(&mut self, at: Task, ts: u64, name: &[u8]) {
-        match SliceMark::of(name) {
+        match SliceMark::from_name(name) {
             Some(SliceMark::BindApplication | SliceMark::ActivityStart | SliceMark::ActivityResume) => {
                 self.marks.step_begins(at.tid);
             }
@@ -71,7 +70,7 @@ impl Finder {
     /// A slice ended on a thread.
     #[inline]
     pub fn end(&mut self, at: Task, span: Span, name: &[u8]) {
-        if let Some(mark) = SliceMark::of(name) {
+        if let Some(mark) = SliceMark::from_name(name) {
             self.mark_ended(at.tid, span, name, mark);
         }
     }
@@ -152,7 +151,7 @@ impl Finder {
     /// A value of a counter.
     #[inline]
     pub fn counter(&mut self, at: &CounterSample<'_>) {
-        if at.name == vsync::COUNTER {
+        if at.name == VSYNC_COUNTER {
             self.vsync.tick(at.ts);
         }
     }
@@ -189,7 +188,7 @@ impl Finder {
         launches.sort_by(|a, b| (a.begin, a.end, &a.package).cmp(&(b.begin, b.end, &b.package)));
         mark_overlaps(&mut launches);
         drop(apps);
-        let names = AppNames::of(tasks, &launches);
+        let names = AppNames::new(tasks, &launches);
         for frame in &mut frames {
             frame.package = names.name(tasks, frame.pid).into_owned();
         }
@@ -250,7 +249,7 @@ fn mark_overlaps(launches: &mut [Launch]) {
 #[derive(Debug, Default)]
 pub(crate) struct FinderSink {
     finder: Finder,
-    /// What was found, when the timeline has ended.
+    /// The launches and frames, when the timeline has ended.
     pub measured: Measured,
 }
 

@@ -1,5 +1,8 @@
 //! A frame of an app.
 
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
 /// A frame takes longer than this, ns, to be slow, a big jank and a huge jank: Perfetto's limits of CPU time
 /// (`stdlib/android/frames/per_frame_metrics.sql`).
 const SLOW_NS: u64 = 20_000_000;
@@ -86,5 +89,25 @@ impl Frame {
 
     pub fn is_huge_jank(&self) -> bool {
         self.cpu_ns > HUGE_JANK_NS
+    }
+}
+
+/// As `info --json` prints it (docs/schemas/info.json).
+impl Serialize for Frame {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Frame", 12)?;
+        out.serialize_field("id", &self.id)?;
+        out.serialize_field("package", &self.package)?;
+        out.serialize_field("pid", &self.pid)?;
+        out.serialize_field("layer", &self.layer)?;
+        out.serialize_field("begin_ns", &self.begin)?;
+        out.serialize_field("duration_ns", &self.duration())?;
+        out.serialize_field("cpu_ns", &self.cpu_ns)?;
+        out.serialize_field("duration_cpu_ns", &self.duration_cpu_ns)?;
+        out.serialize_field("overrun_ns", &self.overrun())?;
+        out.serialize_field("janky", &self.overrun().map(|_| self.is_janky()))?;
+        out.serialize_field("slow", &self.is_slow())?;
+        out.serialize_field("jank_type", &self.jank_type)?;
+        out.end()
     }
 }

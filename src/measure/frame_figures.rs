@@ -1,13 +1,89 @@
-//! The frames of a run in the figures that runs are compared by.
+//! The frames of an app in numbers: as androidx's benchmarks give them, and as runs are compared by them.
 
-use super::summary::{PERCENTILES, percentile};
+use std::collections::BTreeMap;
 
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use super::frame::{Deadline, Frame};
+
+/// The percentiles that androidx's `FrameTimingMetric` gives.
+pub(crate) const PERCENTILES: [u8; 4] = [50, 90, 95, 99];
 /// The share of frames that ended after their deadline, of those whose deadline is known.
 pub(crate) const JANKY: &str = "janky";
 /// A share of all is so many: shares are counted in billionths.
 pub(crate) const WHOLE_SHARE: i64 = 1_000_000_000;
 
-/// What is measured of the frames of a run, ns.
+/// The frames of one app and layer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FrameSummary {
+    pub package: String,
+    pub layer: Option<String>,
+    pub count: u64,
+    /// How many ended after their deadline; of those whose deadline is known.
+    pub janky: u64,
+    /// How many have a deadline, and where it comes from.
+    pub with_deadline: u64,
+    pub deadline: Option<Deadline>,
+    pub slow: u64,
+    pub big_jank: u64,
+    pub huge_jank: u64,
+    /// androidx's `frameDurationCpuMs`, ns, at each of [`PERCENTILES`].
+    pub duration_cpu_ns: [f64; 4],
+    /// androidx's `frameOverrunMs`, ns, at each of [`PERCENTILES`]; `None` where no deadline is known.
+    pub overrun_ns: Option<[f64; 4]>,
+}
+
+impl FrameSummary {
+    /// The share of frames that ended after their deadline, 0 to 1; `None` where no deadline is known.
+    pub fn janky_share(&self) -> Option<f64> {
+        (self.with_deadline > 0).then(|| self.janky as f64 / self.with_deadline as f64)
+    }
+}
+
+/// The percentile of numbers in order, between the two nearest ranks in proportion, as androidx's
+/// `MetricResult.getPercentile` has it; 0 for no numbers.
+fn percentile(sorted: &[i64], percent: u8) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let rank = last as f64 * f64::from(percent) / 100.0;
+    let (lower, fraction) = (rank.floor() as usize, rank.fract());
+    let low = sorted[lower.min(last)] as f64;
+    let high = sorted[(lower + 1).min(last)] as f64;
+    low + (high - low) * fraction
+}
+
+fn percentiles(mut values: Vec<i64>) -> [f64; 4] {
+    values.sort_unstable();
+    PERCENTILES.map(|percent| percentile(&values, percent))
+}
+
+/// The frames of each app and layer, in the order of their names.
+pub(crate) fn summarize(frames: &[Frame]) -> Vec<FrameSummary> {
+    let mut groups: BTreeMap<(&str, Option<&str>), Vec<&Frame>> = BTreeMap::new();
+    for frame in frames {
+        groups.entry((&frame.package, frame.layer.as_deref())).or_default().push(frame);
+    }
+    let summary = |((package, layer), frames): ((&str, Option<&str>), Vec<&Frame>)| {
+        let count = |is: fn(&Frame) -> bool| frames.iter().filter(|frame| is(frame)).count() as u64;
+        let overruns: Vec<i64> = frames.iter().filter_map(|frame| frame.overrun()).collect();
+        FrameSummary {
+            package: package.to_owned(),
+            layer: layer.map(str::to_owned),
+            count: frames.len() as u64,
+            janky: count(Frame::is_janky),
+            with_deadline: overruns.len() as u64,
+            deadline: frames.iter().find_map(|frame| frame.deadline),
+            slow: count(Frame::is_slow),
+            big_jank: count(Frame::is_big_jank),
+            huge_jank: count(Frame::is_huge_jank),
+            duration_cpu_ns: percentiles(frames.iter().map(|frame| frame.duration_cpu_ns as i64).collect()),
+            overrun_ns: (!overruns.is_empty()).then(|| percentiles(overruns)),
+        }
+    };
+    groups.into_iter().map(summary).collect()
+}
+
+/// The times of the frames of a run, ns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FrameFigures {
     /// androidx's `frameDurationCpuMs` of each frame.
@@ -43,10 +119,36 @@ impl FrameFigures {
     }
 }
 
+/// The percentiles in the order of [`PERCENTILES`], as fields: ns.
+struct Percentiles([f64; 4]);
+
+impl Serialize for Percentiles {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(PERCENTILES.iter().map(|percent| format!("p{percent}")).zip(self.0))
+    }
+}
+
+impl Serialize for FrameSummary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("FrameSummary", 12)?;
+        out.serialize_field("package", &self.package)?;
+        out.serialize_field("layer", &self.layer)?;
+        out.serialize_field("count", &self.count)?;
+        out.serialize_field("with_deadline", &self.with_deadline)?;
+        out.serialize_field("deadline", &self.deadline.map(|deadline| deadline.name()))?;
+        out.serialize_field("janky", &self.janky)?;
+        out.serialize_field("janky_share", &self.janky_share())?;
+        out.serialize_field("slow", &self.slow)?;
+        out.serialize_field("big_jank", &self.big_jank)?;
+        out.serialize_field("huge_jank", &self.huge_jank)?;
+        out.serialize_field("duration_cpu_ns", &Percentiles(self.duration_cpu_ns))?;
+        out.serialize_field("overrun_ns", &self.overrun_ns.map(Percentiles))?;
+        out.end()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]
@@ -63,5 +165,14 @@ mod tests {
         without.add(10, None);
         assert_eq!(without.figures().len(), PERCENTILES.len());
         assert_eq!(FrameFigures::default().figures(), []);
+    }
+
+    #[test]
+    fn a_percentile_lies_between_the_two_nearest_ranks() {
+        assert_eq!(percentile(&[], 50), 0.0);
+        assert_eq!(percentile(&[7], 99), 7.0);
+        assert_eq!(percentile(&[10, 20, 30, 40], 50), 25.0);
+        assert_eq!(percentile(&(0..=100).collect::<Vec<i64>>(), 95), 95.0);
+        assert_eq!(percentile(&[-10, 0], 90), -1.0);
     }
 }

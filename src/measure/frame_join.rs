@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::frame::{Deadline, Frame};
-use super::timeline_frames::TimelineFrames;
+use super::frame_deadline::TimelineFrames;
 use crate::tracks::{Span, Tasks};
 
 /// The most parts of frames that are kept: an hour of 120 Hz has 432 000 frames. So a hostile recording
@@ -12,7 +12,7 @@ const MAX_PARTS: usize = 1 << 21;
 
 /// The part of a frame that one thread did.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct FramePart {
     tid: i32,
     /// The frame's number.
     number: Option<i64>,
@@ -34,15 +34,16 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn of(part: &Part) -> Drawing {
-        let Part { tid, begin, end, .. } = *part;
+    fn new(part: &FramePart) -> Drawing {
+        let FramePart { tid, begin, end, .. } = *part;
         Drawing { tid, first: (begin, end), end, sum: end.saturating_sub(begin) }
     }
 
-    fn add(&mut self, part: &Part) {
-        let other = Drawing::of(part);
+    fn add(&mut self, part: &FramePart) {
+        let other = Drawing::new(part);
         if other.first < self.first {
-            (self.tid, self.first) = (other.tid, other.first);
+            self.tid = other.tid;
+            self.first = other.first;
         }
         self.end = self.end.max(other.end);
         self.sum = self.sum.saturating_add(other.sum);
@@ -52,16 +53,16 @@ impl Drawing {
 /// The parts of all frames.
 #[derive(Debug, Default)]
 pub(super) struct FrameJoin {
-    ui: Vec<Part>,
-    drawn: Vec<Part>,
-    /// What FrameTimeline says.
+    ui: Vec<FramePart>,
+    drawn: Vec<FramePart>,
+    /// The frames of FrameTimeline.
     pub timeline: TimelineFrames,
     /// Parts that were left out because there are too many.
     pub left_out: u64,
 }
 
 impl FrameJoin {
-    fn push(list: &mut Vec<Part>, left_out: &mut u64, part: Part) {
+    fn push(list: &mut Vec<FramePart>, left_out: &mut u64, part: FramePart) {
         if list.len() < MAX_PARTS {
             list.push(part);
         } else {
@@ -71,19 +72,19 @@ impl FrameJoin {
 
     /// Takes a `Choreographer#doFrame` that has ended.
     pub fn ui(&mut self, tid: i32, number: Option<i64>, span: Span, deadline: Option<u64>) {
-        let part = Part { tid, number, begin: span.start, end: span.end, deadline };
+        let part = FramePart { tid, number, begin: span.start, end: span.end, deadline };
         Self::push(&mut self.ui, &mut self.left_out, part);
     }
 
     /// Takes a `DrawFrame` that has ended.
     pub fn drawn(&mut self, tid: i32, number: Option<i64>, span: Span) {
-        let part = Part { tid, number, begin: span.start, end: span.end, deadline: None };
+        let part = FramePart { tid, number, begin: span.start, end: span.end, deadline: None };
         Self::push(&mut self.drawn, &mut self.left_out, part);
     }
 
     /// The frames that both threads did, in the order of their begins; without the names of their apps.
     pub fn finish(mut self, tasks: &Tasks) -> (Vec<Frame>, UiFrames) {
-        let process = |part: &Part| tasks.threads.tgid(part.tid).unwrap_or(part.tid);
+        let process = |part: &FramePart| tasks.threads.tgid(part.tid).unwrap_or(part.tid);
         self.ui.sort_by_key(|part| part.begin);
         self.drawn.sort_by_key(|part| part.begin);
         let mut ui_frames = UiFrames::default();
@@ -115,7 +116,7 @@ impl UiFrames {
     }
 }
 
-fn frame(pid: i32, ui: &Part, drawing: &Drawing) -> Frame {
+fn frame(pid: i32, ui: &FramePart, drawing: &Drawing) -> Frame {
     Frame {
         id: ui.number,
         pid,
@@ -136,14 +137,14 @@ fn frame(pid: i32, ui: &Part, drawing: &Drawing) -> Frame {
 }
 
 /// From Android 12 on, both threads name the number of the frame.
-fn joined_by_number(parts: &FrameJoin, process: &impl Fn(&Part) -> i32) -> Vec<Frame> {
+fn joined_by_number(parts: &FrameJoin, process: &impl Fn(&FramePart) -> i32) -> Vec<Frame> {
     let mut drawings: HashMap<(i32, i64), Drawing> = HashMap::new();
     for part in &parts.drawn {
         let Some(number) = part.number else { continue };
         let drawing = drawings.entry((process(part), number));
-        drawing.and_modify(|drawing| drawing.add(part)).or_insert_with(|| Drawing::of(part));
+        drawing.and_modify(|drawing| drawing.add(part)).or_insert_with(|| Drawing::new(part));
     }
-    let mut ui: HashMap<(i32, i64), &Part> = HashMap::new();
+    let mut ui: HashMap<(i32, i64), &FramePart> = HashMap::new();
     for part in &parts.ui {
         let Some(number) = part.number else { continue };
         let key = (process(part), number);
@@ -159,8 +160,8 @@ fn joined_by_number(parts: &FrameJoin, process: &impl Fn(&Part) -> i32) -> Vec<F
 
 /// Before Android 12 the order tells: a frame is drawn after its `doFrame` of the main thread has begun, and
 /// before the next one begins.
-fn joined_by_order(parts: &FrameJoin, process: &impl Fn(&Part) -> i32) -> Vec<Frame> {
-    let mut ui: HashMap<i32, Vec<&Part>> = HashMap::new();
+fn joined_by_order(parts: &FrameJoin, process: &impl Fn(&FramePart) -> i32) -> Vec<Frame> {
+    let mut ui: HashMap<i32, Vec<&FramePart>> = HashMap::new();
     for part in parts.ui.iter().filter(|part| part.number.is_none() && process(part) == part.tid) {
         ui.entry(part.tid).or_default().push(part);
     }
@@ -170,7 +171,7 @@ fn joined_by_order(parts: &FrameJoin, process: &impl Fn(&Part) -> i32) -> Vec<Fr
         let before = ui.get(&pid).map_or(0, |frames| frames.partition_point(|ui| ui.begin <= part.begin));
         let Some(at) = before.checked_sub(1) else { continue };
         let drawing = drawings.entry((pid, at));
-        drawing.and_modify(|drawing| drawing.add(part)).or_insert_with(|| Drawing::of(part));
+        drawing.and_modify(|drawing| drawing.add(part)).or_insert_with(|| Drawing::new(part));
     }
     let joined = drawings.iter().filter_map(|((pid, at), drawing)| {
         let part = ui.get(pid)?.get(*at)?;

@@ -1,5 +1,8 @@
 //! A launch of an app.
 
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
 use super::mark::{BIND_APPLICATION, DO_FRAME};
 use crate::tracks::Span;
 
@@ -178,5 +181,52 @@ impl Launch {
     /// The main thread's part of the first frame.
     pub fn first_frame(&self) -> Option<Span> {
         self.stages.iter().find(|stage| stage.name.starts_with(DO_FRAME)).map(|stage| stage.span)
+    }
+}
+
+/// A launch that was cancelled, or of which nothing tells how it ended: from its begin to its end, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cancelled {
+    pub begin: u64,
+    pub end: u64,
+}
+
+impl Serialize for Stage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Stage", 3)?;
+        out.serialize_field("name", &self.name)?;
+        out.serialize_field("begin_ns", &self.span.start)?;
+        out.serialize_field("duration_ns", &self.span.end.saturating_sub(self.span.start))?;
+        out.end()
+    }
+}
+
+/// As `info --json` (docs/schemas/info.json) and `launch` print it.
+impl Serialize for Launch {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Launch", 13)?;
+        out.serialize_field("package", &self.package)?;
+        out.serialize_field("type", &self.launch_type.map(LaunchType::name))?;
+        out.serialize_field("pid", &self.pid)?;
+        out.serialize_field("main_tid", &self.main_tid)?;
+        out.serialize_field("render_tid", &self.render_tid)?;
+        out.serialize_field("begin_ns", &self.begin)?;
+        out.serialize_field("duration_ns", &self.duration())?;
+        out.serialize_field("ttid_ns", &self.ttid)?;
+        out.serialize_field("ttfd_ns", &self.ttfd)?;
+        out.serialize_field("rule", Rule::name(self.rule))?;
+        out.serialize_field("cut", &self.cut.map(Cut::name))?;
+        out.serialize_field("overlapped", &self.is_overlapped)?;
+        out.serialize_field("stages", &self.stages)?;
+        out.end()
+    }
+}
+
+impl Serialize for Cancelled {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Cancelled", 2)?;
+        out.serialize_field("begin_ns", &self.begin)?;
+        out.serialize_field("duration_ns", &self.end.saturating_sub(self.begin))?;
+        out.end()
     }
 }

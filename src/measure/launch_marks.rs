@@ -106,7 +106,7 @@ impl LaunchMarks {
         if slice.edge == AsyncEdge::Instant {
             return self.instant(slice.ts, slice.name);
         }
-        let Some(mark) = AsyncMark::of(slice.name) else { return };
+        let Some(mark) = AsyncMark::from_name(slice.name) else { return };
         let span = match slice.edge {
             AsyncEdge::End(begin) => AsyncSpan { begin, end: Some(slice.ts) },
             _ => AsyncSpan { begin: Some(slice.ts), end: None },
@@ -125,7 +125,8 @@ impl LaunchMarks {
                 };
                 let before = self.launching.last_mut().filter(is_open);
                 if let (None, Some(end), Some(before)) = (span.begin, span.end, before) {
-                    (before.span.end, before.is_failed) = (Some(end), true);
+                    before.span.end = Some(end);
+                    before.is_failed = true;
                     return;
                 }
                 let package = String::from_utf8_lossy(package).into_owned();
@@ -151,7 +152,7 @@ impl LaunchMarks {
     }
 
     pub fn instant(&mut self, ts: u64, name: &[u8]) {
-        let Some(LaunchNews { number, completed }) = LaunchNews::of(name) else { return };
+        let Some(LaunchNews { number, completed }) = LaunchNews::from_name(name) else { return };
         self.has_news = true;
         let Some((launch_type, package)) = completed else { return };
         let launch_type = match launch_type {

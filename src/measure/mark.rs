@@ -39,7 +39,7 @@ pub(super) enum SliceMark {
 impl SliceMark {
     /// The mark that a slice of this name is.
     #[inline]
-    pub fn of(name: &[u8]) -> Option<SliceMark> {
+    pub fn from_name(name: &[u8]) -> Option<SliceMark> {
         // Most slices are none, and are told by their first letter.
         match name.first()? {
             b'C' => frame_number(name, DO_FRAME.as_bytes()).map(SliceMark::DoFrame),
@@ -92,7 +92,7 @@ pub(super) enum AsyncMark<'a> {
 impl AsyncMark<'_> {
     /// The launch that an asynchronous slice of this name is.
     #[inline]
-    pub fn of(name: &[u8]) -> Option<AsyncMark<'_>> {
+    pub fn from_name(name: &[u8]) -> Option<AsyncMark<'_>> {
         if let Some(package) = name.strip_prefix(LAUNCHING) {
             return Some(AsyncMark::Launching(package));
         }
@@ -101,7 +101,7 @@ impl AsyncMark<'_> {
     }
 }
 
-/// What an instant says about the launch with the number `number`.
+/// The news that an instant tells of the launch with the number `number`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LaunchNews<'a> {
     pub number: i64,
@@ -110,12 +110,13 @@ pub(super) struct LaunchNews<'a> {
 }
 
 impl LaunchNews<'_> {
-    /// What an instant of this name says about a launch.
+    /// The news of a launch that an instant of this name tells.
     #[inline]
-    pub fn of(name: &[u8]) -> Option<LaunchNews<'_>> {
+    pub fn from_name(name: &[u8]) -> Option<LaunchNews<'_>> {
         let mut parts = name.strip_prefix(LAUNCHING_ACTIVITY)?.split(|byte| *byte == b':');
         let number = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
-        let (event, package) = (parts.next()?, parts.next());
+        let event = parts.next()?;
+        let package = parts.next();
         // An activity that starts in the process of the one before it ends no launch.
         let launch_type = event.strip_prefix(b"completed").filter(|rest| *rest != b"-same-process");
         Some(LaunchNews { number, completed: launch_type.zip(package) })
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_number_of_a_frame_is_the_second_word_of_its_name() {
-        let of = |name: &str| SliceMark::of(name.as_bytes());
+        let of = |name: &str| SliceMark::from_name(name.as_bytes());
         assert_eq!(of("Choreographer#doFrame"), Some(SliceMark::DoFrame(None)));
         assert_eq!(of("Choreographer#doFrame 123"), Some(SliceMark::DoFrame(Some(123))));
         assert_eq!(of("Choreographer#doFrame 123 of a vendor"), Some(SliceMark::DoFrame(Some(123))));
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn an_instant_says_what_a_launch_came_to() {
-        let of = |name: &'static str| LaunchNews::of(name.as_bytes());
+        let of = |name: &'static str| LaunchNews::from_name(name.as_bytes());
         let complete = |kind: &'static str| {
             Some(LaunchNews { number: 3, completed: Some((kind.as_bytes(), b"com.example")) })
         };
@@ -154,8 +155,8 @@ mod tests {
         assert_eq!(of("launchingActivity#3:completed-same-process:com.example"), none);
         assert_eq!(of("launchingActivity#3:cancelled"), none);
         assert_eq!(of("launchingActivity#3"), None);
-        assert_eq!(AsyncMark::of(b"launchingActivity#3"), Some(AsyncMark::LaunchingActivity(3)));
-        assert_eq!(AsyncMark::of(b"launchingActivity#3:completed"), None);
-        assert_eq!(AsyncMark::of(b"launching: com.example"), Some(AsyncMark::Launching(b"com.example")));
+        assert_eq!(AsyncMark::from_name(b"launchingActivity#3"), Some(AsyncMark::LaunchingActivity(3)));
+        assert_eq!(AsyncMark::from_name(b"launchingActivity#3:completed"), None);
+        assert_eq!(AsyncMark::from_name(b"launching: com.example"), Some(AsyncMark::Launching(b"com.example")));
     }
 }

@@ -5,26 +5,22 @@
 //! `stdlib/android/startup/*.sql` and `stdlib/android/frames/*.sql`, which read markers of AOSP's
 //! `ActivityMetricsLogger`, `Choreographer` and `CanvasContext`. All times are ns of the timeline.
 
-mod app_names;
 mod apps;
 mod finder;
 mod frame;
+mod frame_deadline;
 mod frame_figures;
 mod frame_join;
-mod json;
 mod launch;
 mod launch_marks;
 mod mark;
 mod rules;
-mod summary;
 #[cfg(test)]
 mod tests;
-mod timeline_frames;
-mod vsync;
 
 pub(crate) use self::finder::{Finder, FinderSink, Measured};
 pub(crate) use self::frame::{Deadline, Frame};
-pub(crate) use self::frame_figures::{FrameFigures, JANKY, WHOLE_SHARE};
-pub(crate) use self::launch::{Cut, Launch, LaunchBegin, LaunchType, Rule, Stage};
-pub(crate) use self::rules::Cancelled;
-pub(crate) use self::summary::{FrameSummary, PERCENTILES, summarize};
+pub(crate) use self::frame_figures::{
+    FrameFigures, FrameSummary, JANKY, PERCENTILES, WHOLE_SHARE, summarize,
+};
+pub(crate) use self::launch::{Cancelled, Cut, Launch, LaunchBegin, LaunchType, Rule, Stage};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::apps::Apps;
-use super::launch::{Cut, Launch, LaunchBegin, LaunchEnd, LaunchType, Rule};
+use super::launch::{Cancelled, Cut, Launch, LaunchBegin, LaunchEnd, LaunchType, Rule};
 use super::launch_marks::{AsyncSpan, LaunchMarks, Launching, StepKind};
 
 /// The first SDK versions whose launches are found by another rule.
@@ -13,17 +13,7 @@ const ANDROID_10: u32 = 29;
 /// The only process that may write of a launch.
 const SYSTEM_SERVER: &str = "system_server";
 
-/// A launch that was cancelled, or of which nothing tells how it ended: from its begin to its end, ns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cancelled {
-    pub begin: u64,
-    pub end: u64,
-}
-
-/// The begin and the end of the timeline, ns.
-pub(super) type Extent = (u64, u64);
-
-/// What the rules find.
+/// The launches that a rule finds.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub launches: Vec<Launch>,
@@ -52,8 +42,8 @@ pub(super) fn choose(marks: &LaunchMarks, sdk: Option<u32>) -> Rule {
     }
 }
 
-/// Finds the launches by a rule.
-pub(super) fn find(rule: Rule, marks: &LaunchMarks, apps: &Apps<'_>, extent: Extent) -> Found {
+/// Finds the launches by a rule; `extent` is the begin and the end of the timeline, ns.
+pub(super) fn find(rule: Rule, marks: &LaunchMarks, apps: &Apps<'_>, extent: (u64, u64)) -> Found {
     match rule {
         Rule::Android12 => android_12(marks, extent),
         Rule::Android10 => android_10(marks, apps, extent),
@@ -64,7 +54,7 @@ pub(super) fn find(rule: Rule, marks: &LaunchMarks, apps: &Apps<'_>, extent: Ext
 
 /// A launch with the begin and the end of a slice; what of the slice is missing lies outside of the
 /// recording.
-fn launch(rule: Rule, package: &str, span: AsyncSpan, extent: Extent) -> Launch {
+fn launch(rule: Rule, package: &str, span: AsyncSpan, extent: (u64, u64)) -> Launch {
     let cut = match span {
         AsyncSpan { begin: None, .. } => Some(Cut::Begin),
         AsyncSpan { end: None, .. } => Some(Cut::End),
@@ -91,7 +81,7 @@ fn launch(rule: Rule, package: &str, span: AsyncSpan, extent: Extent) -> Launch 
 
 /// Android 12 and later (Perfetto's `startups_minsdk33.sql`): each launch has a number, and an instant that
 /// names the package says that it is complete.
-fn android_12(marks: &LaunchMarks, extent: Extent) -> Found {
+fn android_12(marks: &LaunchMarks, extent: (u64, u64)) -> Found {
     let mut completions: HashMap<i64, Vec<usize>> = HashMap::new();
     for (at, completion) in marks.completions.iter().enumerate() {
         completions.entry(completion.number).or_default().push(at);
@@ -140,10 +130,11 @@ fn of_system_server<'a>(marks: &'a LaunchMarks, apps: &Apps<'_>) -> Vec<&'a Laun
 
 /// Android 10 and 11 (Perfetto's `startups_minsdk29.sql`): between two intents there is exactly one slice of
 /// a launch, which has ended, and somebody was told of that. The launch begins with the intent.
-fn android_10(marks: &LaunchMarks, apps: &Apps<'_>, extent: Extent) -> Found {
+fn android_10(marks: &LaunchMarks, apps: &Apps<'_>, extent: (u64, u64)) -> Found {
     let mut found = Found::default();
     let mut slices = of_system_server(marks, apps);
-    let (mut intents, mut finished) = (marks.intents.clone(), marks.finished.clone());
+    let mut intents = marks.intents.clone();
+    let mut finished = marks.finished.clone();
     intents.sort_unstable();
     finished.sort_unstable();
     let first_intent = intents.first().copied().unwrap_or(u64::MAX);
@@ -181,7 +172,7 @@ fn android_10(marks: &LaunchMarks, apps: &Apps<'_>, extent: Extent) -> Found {
 
 /// Android 9 and earlier (Perfetto's `startups_maxsdk28.sql`): the slice is the launch. A hot launch has
 /// none: it goes from `activityResume` to the end of the first frame behind it.
-fn android_9(marks: &LaunchMarks, apps: &Apps<'_>, extent: Extent) -> Found {
+fn android_9(marks: &LaunchMarks, apps: &Apps<'_>, extent: (u64, u64)) -> Found {
     let slices = of_system_server(marks, apps);
     let of = |slice: &&Launching| launch(Rule::Android9, &slice.package, slice.span, extent);
     let (failed, slices): (Vec<_>, Vec<_>) = slices.into_iter().partition(|slice| slice.is_failed);

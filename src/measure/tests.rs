@@ -14,7 +14,7 @@ const RENDER: i32 = 1;
 
 /// A timeline: marker after marker, in order of time.
 #[derive(Default)]
-struct Timeline {
+struct MarkerTimeline {
     lines: Vec<(u64, String)>,
 }
 
@@ -28,8 +28,8 @@ fn name_of(pid: i32) -> &'static str {
     }
 }
 
-impl Timeline {
-    fn marker(&mut self, us: u64, tid: i32, pid: i32, text: &str) -> &mut Timeline {
+impl MarkerTimeline {
+    fn marker(&mut self, us: u64, tid: i32, pid: i32, text: &str) -> &mut MarkerTimeline {
         let comm = if tid == pid { name_of(pid) } else { "RenderThread" };
         let (s, us_part) = (us / 1_000_000, us % 1_000_000);
         let line = format!("{comm}-{tid} ({pid}) [000] .... {s}.{us_part:06}: tracing_mark_write: {text}\n");
@@ -38,43 +38,43 @@ impl Timeline {
     }
 
     /// A slice of a thread of a process.
-    fn on(&mut self, tid: i32, pid: i32, us: std::ops::Range<u64>, name: &str) -> &mut Timeline {
+    fn on(&mut self, tid: i32, pid: i32, us: std::ops::Range<u64>, name: &str) -> &mut MarkerTimeline {
         self.marker(us.start, tid, pid, &format!("B|{pid}|{name}"));
         self.marker(us.end, tid, pid, &format!("E|{pid}"))
     }
 
     /// A slice of a process's main thread.
-    fn main(&mut self, pid: i32, us: std::ops::Range<u64>, name: &str) -> &mut Timeline {
+    fn main(&mut self, pid: i32, us: std::ops::Range<u64>, name: &str) -> &mut MarkerTimeline {
         self.on(pid, pid, us, name)
     }
 
-    fn begin(&mut self, us: u64, name: &str) -> &mut Timeline {
+    fn begin(&mut self, us: u64, name: &str) -> &mut MarkerTimeline {
         self.marker(us, SERVER, SERVER, &format!("S|{SERVER}|{name}|0"))
     }
 
-    fn end(&mut self, us: u64, name: &str) -> &mut Timeline {
+    fn end(&mut self, us: u64, name: &str) -> &mut MarkerTimeline {
         self.marker(us, SERVER, SERVER, &format!("F|{SERVER}|{name}|0"))
     }
 
-    fn instant(&mut self, us: u64, name: &str) -> &mut Timeline {
+    fn instant(&mut self, us: u64, name: &str) -> &mut MarkerTimeline {
         self.marker(us, SERVER, SERVER, &format!("I|{SERVER}|{name}"))
     }
 
     /// Both parts of a frame: the RenderThread begins when the UI thread ends.
-    fn frame(&mut self, pid: i32, us: [u64; 3], number: &str) -> &mut Timeline {
+    fn frame(&mut self, pid: i32, us: [u64; 3], number: &str) -> &mut MarkerTimeline {
         let draw = if number.is_empty() { "DrawFrame" } else { "DrawFrames" };
         self.main(pid, us[0]..us[1], &format!("Choreographer#doFrame{number}"));
         self.on(pid + RENDER, pid, us[1]..us[2], &format!("{draw}{number}"))
     }
 
     /// The steps of a cold start.
-    fn cold(&mut self, pid: i32, us: u64) -> &mut Timeline {
+    fn cold(&mut self, pid: i32, us: u64) -> &mut MarkerTimeline {
         self.main(pid, us..us + 10, "bindApplication");
         self.warm(pid, us + 10)
     }
 
     /// The steps of a warm start.
-    fn warm(&mut self, pid: i32, us: u64) -> &mut Timeline {
+    fn warm(&mut self, pid: i32, us: u64) -> &mut MarkerTimeline {
         self.main(pid, us..us + 10, "activityStart");
         self.main(pid, us + 10..us + 20, "activityResume")
     }
@@ -106,7 +106,7 @@ impl Timeline {
     }
 }
 
-/// What is compared of a launch: package, type, begin µs, duration µs, cut.
+/// The compared fields of a launch: package, type, begin µs, duration µs, cut.
 type Short<'a> = (&'a str, Option<LaunchType>, u64, Option<u64>, Option<Cut>);
 
 fn short(launch: &Launch) -> Short<'_> {
@@ -124,7 +124,7 @@ const HOT: Option<LaunchType> = Some(LaunchType::Hot);
 
 #[test]
 fn android_12_numbers_a_launch_and_says_when_it_is_complete() {
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     timeline.begin(100, "launchingActivity#7").cold(APP, 200).frame(APP, [240, 250, 270], " 900");
     timeline.end(260, "launchingActivity#7").instant(300, "launchingActivity#7:completed-cold:com.example");
     timeline.main(APP, 400..410, "reportFullyDrawn() for {{com.example}}");
@@ -142,7 +142,7 @@ fn android_12_numbers_a_launch_and_says_when_it_is_complete() {
 
 #[test]
 fn the_steps_of_the_main_thread_tell_the_type_where_no_instant_does() {
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     for (number, from) in [(1, 1_000), (2, 2_000), (3, 3_000), (4, 4_000)] {
         timeline.begin(from, &format!("launchingActivity#{number}"));
         timeline.end(from + 500, &format!("launchingActivity#{number}"));
@@ -155,7 +155,7 @@ fn the_steps_of_the_main_thread_tell_the_type_where_no_instant_does() {
 
 #[test]
 fn a_cancelled_launch_is_none_and_neither_is_one_in_the_same_process() {
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     timeline.begin(100, "launchingActivity#1").end(200, "launchingActivity#1");
     timeline.instant(210, "launchingActivity#1:cancelled");
     timeline.begin(300, "launchingActivity#2").end(400, "launchingActivity#2");
@@ -168,7 +168,7 @@ fn a_cancelled_launch_is_none_and_neither_is_one_in_the_same_process() {
 
 #[test]
 fn a_launch_that_the_recording_cuts_is_shown_and_not_measured() {
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     timeline.instant(50, "first").end(150, "launchingActivity#1");
     timeline.instant(160, "launchingActivity#1:completed-hot:com.example");
     timeline.begin(300, "launchingActivity#2").warm(OTHER, 310).instant(400, "last");
@@ -181,7 +181,7 @@ fn a_launch_that_the_recording_cuts_is_shown_and_not_measured() {
 
 #[test]
 fn two_launches_at_once_are_told_apart_and_marked() {
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     timeline.begin(100, "launchingActivity#1").begin(150, "launchingActivity#2");
     timeline.cold(APP, 160).warm(OTHER, 170);
     timeline.end(300, "launchingActivity#1").end(350, "launchingActivity#2");
@@ -206,7 +206,7 @@ fn two_launches_at_once_are_told_apart_and_marked() {
 #[test]
 fn processes_that_start_meanwhile_are_no_launches() {
     for system_server_is_seen in [true, false] {
-        let mut timeline = Timeline::default();
+        let mut timeline = MarkerTimeline::default();
         if system_server_is_seen {
             timeline.begin(90, "launchingActivity#1").end(280, "launchingActivity#1");
             timeline.instant(290, "launchingActivity#1:completed:com.example");
@@ -225,7 +225,7 @@ fn processes_that_start_meanwhile_are_no_launches() {
 
 #[test]
 fn a_process_that_dies_and_comes_again_has_the_frame_of_its_second_life() {
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     timeline.begin(100, "launchingActivity#1").cold(APP, 110).end(600, "launchingActivity#1");
     // The second process of the app has another id, and the same name.
     let again = 40;
@@ -251,8 +251,8 @@ fn a_process_that_dies_and_comes_again_has_the_frame_of_its_second_life() {
     assert_eq!((launch.pid, launch.ttid), (Some(again), Some(400_000)));
 }
 
-/// What Android 10 and 11 write around a launch.
-fn android_10(timeline: &mut Timeline, from: u64) {
+/// The markers that Android 10 and 11 write around a launch.
+fn android_10(timeline: &mut MarkerTimeline, from: u64) {
     timeline.main(SERVER, from..from + 1, "MetricsLogger:launchObserverNotifyIntentStarted");
     timeline.begin(from + 8, "launching: com.example").warm(APP, from + 10);
     timeline.end(from + 100, "launching: com.example");
@@ -261,7 +261,7 @@ fn android_10(timeline: &mut Timeline, from: u64) {
 
 #[test]
 fn android_10_begins_a_launch_with_the_intent() {
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     // An intent that launches nothing.
     timeline.main(SERVER, 50..51, "MetricsLogger:launchObserverNotifyIntentStarted");
     android_10(&mut timeline, 1_000);
@@ -283,7 +283,7 @@ fn android_10_begins_a_launch_with_the_intent() {
 #[test]
 fn a_launch_that_ends_under_another_name_came_to_nothing() {
     for with_intent in [true, false] {
-        let mut timeline = Timeline::default();
+        let mut timeline = MarkerTimeline::default();
         if with_intent {
             timeline.main(SERVER, 100..101, "MetricsLogger:launchObserverNotifyIntentStarted");
         }
@@ -296,7 +296,7 @@ fn a_launch_that_ends_under_another_name_came_to_nothing() {
 #[test]
 fn the_release_of_the_recording_decides_between_rules_whose_markers_are_there() {
     let both = || {
-        let mut timeline = Timeline::default();
+        let mut timeline = MarkerTimeline::default();
         android_10(&mut timeline, 1_000);
         timeline.begin(1_005, "launchingActivity#1").end(1_105, "launchingActivity#1");
         timeline.instant(1_110, "launchingActivity#1:completed:com.example");
@@ -308,14 +308,14 @@ fn the_release_of_the_recording_decides_between_rules_whose_markers_are_there() 
     assert_eq!(rule(Some(31)), [(Rule::Android10, 1_000_000)]);
     assert_eq!(rule(Some(28)), [(Rule::Android9, 1_008_000)]);
     // The markers of the release are missing: others decide.
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     android_10(&mut timeline, 1_000);
     assert_eq!(timeline.measured_of(Some(34)).launches[0].rule, Rule::Android10);
 }
 
 #[test]
 fn android_9_has_a_slice_of_cold_and_warm_launches_and_the_resume_of_a_hot_one() {
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     timeline.begin(100, "launching: com.example").cold(APP, 110).end(200, "launching: com.example");
     timeline.frame(APP, [150, 160, 170], "");
     timeline.main(APP, 1_000..1_010, "activityResume").frame(APP, [1_020, 1_030, 1_050], "");
@@ -328,7 +328,7 @@ fn android_9_has_a_slice_of_cold_and_warm_launches_and_the_resume_of_a_hot_one()
 
 #[test]
 fn frames_without_numbers_are_joined_by_their_order() {
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     // The second frame is drawn twice; the third is not drawn; the drawing before the first has no frame.
     timeline.on(APP + RENDER, APP, 10..20, "DrawFrame").frame(APP, [100, 110, 130], "");
     timeline.frame(APP, [200, 210, 220], "").on(APP + RENDER, APP, 225..240, "DrawFrame");
@@ -342,7 +342,7 @@ fn frames_without_numbers_are_joined_by_their_order() {
 
 #[test]
 fn frames_with_numbers_are_joined_across_processes_and_in_any_order() {
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     timeline.main(APP, 100..110, "Choreographer#doFrame 1").main(OTHER, 100..105, "Choreographer#doFrame 1");
     timeline.main(APP, 120..130, "Choreographer#doFrame 2");
     // The RenderThread is late: it draws the first frame when the second has begun.
@@ -363,9 +363,9 @@ fn frames_with_numbers_are_joined_across_processes_and_in_any_order() {
 
 #[test]
 fn without_frame_timeline_the_period_of_vsync_is_the_deadline_at_120_hz_and_then_at_60() {
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     let flinger = 50;
-    let vsync = |timeline: &mut Timeline, us: u64| {
+    let vsync = |timeline: &mut MarkerTimeline, us: u64| {
         timeline.marker(us, flinger, flinger, &format!("C|{flinger}|VSYNC-app|{}", us % 2));
     };
     for tick in 0..5 {
@@ -396,7 +396,7 @@ fn without_frame_timeline_the_period_of_vsync_is_the_deadline_at_120_hz_and_then
 
 #[test]
 fn without_the_system_server_a_warm_and_a_hot_launch_begin_with_the_activity() {
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     timeline.cold(APP, 100).frame(APP, [150, 160, 170], " 1").frame(APP, [180, 190, 195], " 2");
     timeline.warm(APP, 1_000).frame(APP, [1_050, 1_060, 1_070], " 3");
     timeline.main(APP, 2_000..2_010, "activityResume").frame(APP, [2_050, 2_060, 2_070], " 4");
@@ -429,7 +429,7 @@ fn what_is_kept_does_not_grow_with_other_markers() {
 #[test]
 fn launches_and_frames_of_an_app_have_one_name_where_the_kernel_cut_it() {
     // The comm of the process is the last 15 characters of the package, which the system server names.
-    let mut timeline = Timeline::default();
+    let mut timeline = MarkerTimeline::default();
     timeline.begin(100, "launchingActivity#1").end(200, "launchingActivity#1");
     timeline.instant(210, "launchingActivity#1:completed-cold:com.example.feed");
     timeline.cold(FEED, 110).frame(FEED, [150, 160, 170], " 7").frame(FEED, [250, 260, 270], " 8");

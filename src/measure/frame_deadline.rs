@@ -1,5 +1,6 @@
-//! What SurfaceFlinger's FrameTimeline says of the frames of apps, as Perfetto joins it with them
-//! (`stdlib/android/frames/timeline.sql`, `per_frame_metrics.sql`).
+//! The deadlines of frames: by SurfaceFlinger's FrameTimeline, as Perfetto joins it with the frames of apps
+//! (`stdlib/android/frames/timeline.sql`, `per_frame_metrics.sql`), else by the period of the display, as the
+//! counter `VSYNC-app` shows it.
 
 use std::collections::HashMap;
 
@@ -9,19 +10,28 @@ use crate::tracks::Span;
 
 /// The most frames of each kind that are kept, as for the frames themselves.
 const MAX_FRAMES: usize = 1 << 21;
+/// SurfaceFlinger changes the value of this counter at each VSYNC that it tells apps of.
+pub(super) const VSYNC_COUNTER: &str = "VSYNC-app";
+
+/// Periods outside of these bounds, ns, are none: VSYNC is told only while somebody asks for it, and displays
+/// have 10 to 500 Hz.
+const PERIODS_NS: std::ops::RangeInclusive<u64> = 2_000_000..=100_000_000;
+/// The least of so many intervals is the period: an interval in which nobody asked for a VSYNC is a multiple
+/// of it.
+const INTERVALS: usize = 3;
 
 /// Expected and actual frames, by process and token, which is the number of the app's frame.
 #[derive(Debug, Default)]
 pub(super) struct TimelineFrames {
     expected: HashMap<(i32, i64), Span>,
-    actual: HashMap<(i32, i64), Actual>,
+    actual: HashMap<(i32, i64), ActualFrame>,
     /// Frames that were left out because there are too many.
     pub left_out: u64,
 }
 
-/// What became of a frame, which has a row for each of its layers.
+/// An actual frame, which has a row for each of its layers.
 #[derive(Debug)]
-struct Actual {
+struct ActualFrame {
     /// The end of the row that began first.
     first_end: u64,
     /// The begin of the first layer, and the longest time of one; `None` while only a display frame has this
@@ -59,7 +69,7 @@ impl TimelineFrames {
             self.left_out += 1;
             return;
         }
-        let known = self.actual.entry(key).or_insert(Actual { first_end: span.end, surface: None });
+        let known = self.actual.entry(key).or_insert(ActualFrame { first_end: span.end, surface: None });
         if frame.surface.is_none() {
             return;
         }
@@ -96,5 +106,54 @@ impl TimelineFrames {
         // The time by which the frame began late belongs to it, too.
         let begin = actual.surface.as_ref().map_or(expected.start, |surface| surface.begin);
         frame.cpu_ns = frame.cpu_ns.saturating_add(begin.saturating_sub(expected.start));
+    }
+}
+
+/// The latest VSYNCs.
+#[derive(Debug, Default)]
+pub(super) struct Vsync {
+    last: Option<u64>,
+    /// The latest intervals, ns; 0 where there were fewer.
+    intervals: [u64; INTERVALS],
+    count: usize,
+}
+
+impl Vsync {
+    /// Takes the time of a VSYNC, ns.
+    pub fn tick(&mut self, ts: u64) {
+        let interval = self.last.map_or(0, |last| ts.saturating_sub(last));
+        self.last = Some(ts);
+        if PERIODS_NS.contains(&interval) {
+            self.intervals[self.count % INTERVALS] = interval;
+            self.count += 1;
+        }
+    }
+
+    /// When a frame that begins at `ts` is to be done: one period after the VSYNC at which it began. `None`
+    /// while the period is not known.
+    pub fn deadline(&self, ts: u64) -> Option<u64> {
+        let period = self.intervals.iter().copied().filter(|interval| *interval > 0).min()?;
+        let vsync = self.last.filter(|last| ts.checked_sub(*last).is_some_and(|after| after < period));
+        vsync.unwrap_or(ts).checked_add(period)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_follows_the_display_from_120_to_60_hz() {
+        let mut vsync = Vsync::default();
+        assert_eq!(vsync.deadline(0), None);
+        [0, 8_333_333, 16_666_666, 25_000_000].into_iter().for_each(|ts| vsync.tick(ts));
+        assert_eq!(vsync.deadline(25_100_000), Some(33_333_333));
+        // Nobody asked for a VSYNC for a while.
+        vsync.tick(100_000_000);
+        assert_eq!(vsync.deadline(100_000_001), Some(108_333_333));
+        [116_666_667, 133_333_334, 150_000_001].into_iter().for_each(|ts| vsync.tick(ts));
+        assert_eq!(vsync.deadline(150_000_002), Some(166_666_668));
+        // A frame that began long after the last VSYNC.
+        assert_eq!(vsync.deadline(400_000_000), Some(416_666_667));
     }
 }
