@@ -1,18 +1,19 @@
-//! Adds traces to a dataset: several at once, each whole or not at all.
+//! Adds traces to a dataset: several at once, each whole or not at all; and the traces of other datasets.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::add_summary::{AddSummary, AddedEvent};
-use super::adopt::adopt;
-use super::batches::{Batches, RejectedInput};
-use super::compact::compact;
-use super::day;
+use super::check::check_part;
+use super::dataset_dir::{DatasetDir, LockedDataset, Part, day_of_file, make_parent, part_name};
 use super::error::DatasetError;
-use super::place::{Place, WritablePlace};
+use super::open_parts::{OpenParts, RejectedInput};
+use super::rewrite::{compact, copy_rows, private_copy};
 use super::trace::{Ingested, Refusal, TraceOptions, ingest};
+use crate::output_file::ScratchDir;
+use crate::tables::{PartFiles, TABLES, TableFile};
 use crate::workers::{Collector, Failure, InOrder, run_parts, worker_count};
 
 /// The largest number of traces that are read at once: each may take memory for its rows.
@@ -31,6 +32,30 @@ pub struct AddRequest<'a> {
     pub options: TraceOptions<'a>,
 }
 
+/// The numbers of traces that were added.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AddSummary {
+    /// Traces that are new.
+    pub added: usize,
+    /// Traces that the dataset had already.
+    pub known: usize,
+    /// Traces whose files were rejected.
+    pub rejected: usize,
+    /// Parts that were published.
+    pub parts: usize,
+    /// Size of their files, bytes.
+    pub bytes: u64,
+}
+
+/// Something that happens while traces are added, in the order of the traces.
+#[derive(Debug)]
+pub enum AddedEvent<'a> {
+    /// Another process writes to the dataset; this one waits.
+    Waits,
+    /// The files of a trace are rejected for this reason, which names them.
+    Rejected(&'a str),
+}
+
 /// Adds traces to a dataset. A trace that the dataset has is left as it is. Files that cannot be taken are
 /// reported to `report`, and named in the table `rejected`. At the end small parts are combined.
 ///
@@ -40,16 +65,16 @@ pub fn add(
     request: &AddRequest<'_>,
     report: &mut (dyn FnMut(AddedEvent<'_>) + Send),
 ) -> Result<AddSummary, DatasetError> {
-    let writable = WritablePlace::lock(request.dataset, &mut || report(AddedEvent::Waits))?;
-    let mut known = writable.place.ids()?;
+    let locked = LockedDataset::lock(request.dataset, &mut || report(AddedEvent::Waits))?;
+    let mut known = locked.dir.ids()?;
     let mut adopted = AddSummary::default();
     for dataset in request.datasets {
-        adopt(&Place::open(dataset)?, &writable.place, &mut known, &mut adopted, report)?;
+        adopt(&DatasetDir::open(dataset)?, &locked.dir, &mut known, &mut adopted, report)?;
     }
     let known = Mutex::new(known);
     let results = InOrder::new(Writer {
         known: &known,
-        batches: Batches::new(&writable.place),
+        parts: OpenParts::new(&locked.dir),
         summary: adopted,
         report,
     });
@@ -62,10 +87,10 @@ pub fn add(
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(paths) = request.traces.get(number) else { return };
             let is_known = |id: &str| lock(&known).contains(id);
-            let result = ingest(paths, &request.options, writable.place.dir(), &is_known);
+            let result = ingest(paths, &request.options, locked.dir.path(), &is_known);
             // Not so far ahead of the next one to write that too many would be held in memory.
             let goes_on = results.wait_for_turn(number, workers)
-                && results.deliver(number, IngestedTrace { paths, result });
+                && results.deliver(number, IngestResult { paths, result });
             if !goes_on {
                 return;
             }
@@ -74,12 +99,12 @@ pub fn add(
     run_parts(&vec![(); workers], work);
     let mut writer = results.into_collector(request.traces.len()).map_err(|failure| match failure {
         Failure::Collector(error) => error,
-        panicked @ Failure::Panicked => DatasetError::Input(panicked.to_string()),
+        Failure::Panicked => DatasetError::Panicked,
     })?;
-    writer.batches.finish()?;
-    writer.summary.parts += writer.batches.parts;
-    writer.summary.bytes += writer.batches.bytes;
-    compact(&writable.place)?;
+    writer.parts.finish()?;
+    writer.summary.parts += writer.parts.parts;
+    writer.summary.bytes += writer.parts.bytes;
+    compact(&locked.dir)?;
     Ok(writer.summary)
 }
 
@@ -88,7 +113,7 @@ fn lock(known: &Mutex<HashSet<String>>) -> MutexGuard<'_, HashSet<String>> {
 }
 
 /// A trace whose rows are made, or why they are not.
-struct IngestedTrace<'a> {
+struct IngestResult<'a> {
     paths: &'a [PathBuf],
     result: Result<Ingested, Refusal>,
 }
@@ -97,27 +122,28 @@ struct IngestedTrace<'a> {
 struct Writer<'a> {
     /// The ids of the traces and of the rejected inputs.
     known: &'a Mutex<HashSet<String>>,
-    batches: Batches<'a>,
+    parts: OpenParts<'a>,
     summary: AddSummary,
     report: &'a mut (dyn FnMut(AddedEvent<'_>) + Send),
 }
 
 impl<'a> Collector for Writer<'a> {
-    type Item = IngestedTrace<'a>;
+    type Item = IngestResult<'a>;
     type Error = DatasetError;
 
-    fn take(&mut self, trace: IngestedTrace<'a>) -> Result<(), DatasetError> {
+    fn take(&mut self, trace: IngestResult<'a>) -> Result<(), DatasetError> {
         match trace.result {
             Ok(Ingested::New(new)) if self.add_known(new.id.clone()) => {
                 self.summary.added += 1;
-                self.batches.add(*new)
+                self.parts.add(*new)
             }
             // Another trace of this request may have the same contents.
-            Ok(Ingested::New(_) | Ingested::Known(_)) => {
+            Ok(Ingested::New(_) | Ingested::Known) => {
                 self.summary.known += 1;
                 Ok(())
             }
-            Err(Refusal::Input(reason)) => {
+            Err(Refusal::Files(refused)) => {
+                let reason = refused.to_string();
                 self.summary.rejected += 1;
                 (self.report)(AddedEvent::Rejected(&reason));
                 trace.paths.iter().try_for_each(|path| self.reject(path, &reason))
@@ -136,9 +162,91 @@ impl Writer<'_> {
     fn reject(&mut self, path: &Path, reason: &str) -> Result<(), DatasetError> {
         let bytes = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());
         let input = RejectedInput { path, bytes, reason };
-        match self.add_known(input.id()) {
-            true => self.batches.reject(&day::of_file(path), &input),
-            false => Ok(()),
+        if !self.add_known(input.id()) {
+            return Ok(());
         }
+        self.parts.reject(&day_of_file(path), &input)
     }
+}
+
+/// Adds the traces and rejected inputs of the dataset `from` that `to` has not, with their tags, and their
+/// ids to `known`. Somebody else may have made that dataset, and may write to it meanwhile: each part is
+/// copied, the copy is read whole, and only then it is taken. A part with a fault is rejected and reported to
+/// `report`.
+///
+/// # Errors
+/// [`DatasetError`] where `to` cannot be written, or `from` cannot be listed. What was published until then
+/// stays.
+fn adopt(
+    from: &DatasetDir,
+    to: &DatasetDir,
+    known: &mut HashSet<String>,
+    summary: &mut AddSummary,
+    report: &mut dyn FnMut(AddedEvent<'_>),
+) -> Result<(), DatasetError> {
+    for part in from.parts()? {
+        let mut reject = |fault: &str| {
+            summary.rejected += 1;
+            report(AddedEvent::Rejected(&format!("{}: is not added: {fault}", part.dir.display())));
+        };
+        if !is_day(part.day_name()) {
+            reject("its directory is not named after a day");
+            continue;
+        }
+        // Before anything is copied: the sizes of a file that is no table may be anything.
+        if let Err(fault) = TABLES.iter().try_for_each(|table| TableFile::open(&part.dir, table).map(drop)) {
+            reject(&fault.to_string());
+            continue;
+        }
+        let copy = match private_copy(&part, to.path()) {
+            Ok(copy) => copy,
+            Err(error) => return Err(DatasetError::io(to.path())(error)),
+        };
+        let copied = Part { dir: copy.path().to_owned() };
+        let checked = check_part(&copied);
+        if let Some(fault) = checked.faults.first() {
+            // The fault names a file of the copy, which is gone when somebody reads this.
+            reject(&fault.replace(&*copied.dir.to_string_lossy(), &part.dir.to_string_lossy()));
+            continue;
+        }
+        let ids = copied.all_ids()?;
+        let new: HashSet<String> = ids.iter().filter(|id| !known.contains(*id)).cloned().collect();
+        let new_traces = checked.traces.iter().filter(|id| !known.contains(*id)).count();
+        summary.added += new_traces;
+        summary.known += checked.traces.len() - new_traces;
+        if new.is_empty() {
+            continue;
+        }
+        let target = to.path().join(part.day_name()).join(part_name(new.iter().cloned().collect()));
+        summary.bytes += publish(copy, &copied, &new, ids.len(), &target, to)?;
+        summary.parts += 1;
+        known.extend(new);
+    }
+    Ok(())
+}
+
+/// Whether a directory is named after a day: `day=2026-11-22`.
+fn is_day(name: &OsStr) -> bool {
+    let day = name.to_str().and_then(|name| name.strip_prefix("day=")).unwrap_or_default();
+    day.len() == "2026-11-22".len() && day.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+}
+
+/// Publishes the checked copy of a part, or of its `all` ids the `new` ones, as `target`. Returns the size
+/// of the files, bytes.
+fn publish(
+    copy: ScratchDir,
+    copied: &Part,
+    new: &HashSet<String>,
+    all: usize,
+    target: &Path,
+    to: &DatasetDir,
+) -> Result<u64, DatasetError> {
+    if new.len() == all {
+        let bytes = copied.bytes()?;
+        make_parent(target).and_then(|()| copy.publish(target)).map_err(DatasetError::io(target))?;
+        return Ok(bytes);
+    }
+    let mut files = PartFiles::create(to.path()).map_err(DatasetError::io(to.path()))?;
+    copy_rows(std::slice::from_ref(copied), &mut files, |id| new.contains(id))?;
+    make_parent(target).and_then(|()| files.publish(target)).map_err(DatasetError::io(target))
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::dataset_dir::{DatasetDir, Part};
 use super::error::DatasetError;
-use super::place::{Part, Place};
 use crate::tables::{Cell, Rows, TableFile, TableId};
 
 /// A trace of a dataset.
@@ -44,7 +44,7 @@ pub struct ListedTrace {
 /// [`DatasetError`].
 pub fn list(dataset: &Path) -> Result<Vec<ListedTrace>, DatasetError> {
     let mut all = Vec::new();
-    for part in Place::open(dataset)?.parts()? {
+    for part in DatasetDir::open(dataset)?.parts()? {
         all.extend(traces_of(&part)?);
     }
     Ok(all)

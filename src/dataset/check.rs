@@ -4,15 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::catalog::int;
+use super::dataset_dir::{DatasetDir, ID_DIGITS, Part};
 use super::error::DatasetError;
-use super::place::{Part, Place};
-use super::trace::ID_DIGITS;
 use crate::tables::{COUNTED, SCHEMA_VERSION, TABLES, Table, TableFile, TableId};
 
 /// Faults of one part that are told; the others are counted.
 const MAX_FAULTS: usize = 100;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, Default)]
 pub struct CheckReport {
     /// The number of traces.
@@ -32,18 +31,19 @@ pub struct CheckReport {
 /// # Errors
 /// [`DatasetError`] where the directory cannot be read. A file that cannot be read is a fault in the report.
 pub fn check(dataset: &Path) -> Result<CheckReport, DatasetError> {
-    let place = Place::open(dataset)?;
-    let mut report = CheckReport { unfinished: place.unfinished()?, ..CheckReport::default() };
+    let dir = DatasetDir::open(dataset)?;
+    let mut report = CheckReport { unfinished: dir.unfinished()?, ..CheckReport::default() };
     let mut seen: BTreeMap<String, PathBuf> = BTreeMap::new();
-    for part in place.parts()? {
+    for part in dir.parts()? {
         report.parts += 1;
         let checked = check_part(&part);
         report.traces += checked.traces.len();
         report.rows += checked.rows;
         for id in checked.traces {
             if let Some(other) = seen.insert(id.clone(), part.dir.clone()) {
-                let (a, b) = (other.display(), part.dir.display());
-                report.faults.push(format!("the trace {id} is there twice: in {a} and in {b}"));
+                let first = other.display();
+                let second = part.dir.display();
+                report.faults.push(format!("the trace {id} is there twice: in {first} and in {second}"));
             }
         }
         let untold = checked.faults.len().saturating_sub(MAX_FAULTS);
@@ -55,7 +55,7 @@ pub fn check(dataset: &Path) -> Result<CheckReport, DatasetError> {
     Ok(report)
 }
 
-/// What a part is found to hold.
+/// The contents of a part, as a check finds them.
 #[derive(Debug, Default)]
 pub(super) struct CheckedPart {
     /// The ids of its traces.

@@ -3,7 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::tables::TableError;
+use crate::formats::OpenError;
+use crate::formats::input::InputError;
+use crate::formats::unpack_budget::names_limit;
+use crate::tables::{StartUnknown, TableError};
+use crate::timeline::MergeError;
+use crate::workers::Failure;
 
 /// Why a dataset cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -58,9 +63,12 @@ pub enum DatasetError {
         /// How many.
         count: usize,
     },
-    /// An input cannot be taken.
-    #[error("{0}")]
-    Input(String),
+    /// The files of a trace are not taken.
+    #[error(transparent)]
+    Refused(#[from] RefusedTrace),
+    /// A thread that read a trace panicked.
+    #[error("{}", Failure::<io::Error>::Panicked)]
+    Panicked,
     /// The system refused something.
     #[error("{path}: {source}")]
     Io {
@@ -77,4 +85,51 @@ impl DatasetError {
         let path = path.to_owned();
         move |source| DatasetError::Io { path: path.clone(), source }
     }
+}
+
+/// Why the files of a trace are not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum RefusedTrace {
+    /// A file cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A file changed while it was read.
+    #[error(transparent)]
+    Changed(#[from] InputError),
+    /// The files cannot be put on one timeline.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+    /// The contents cannot be read.
+    #[error("{files}: {source}")]
+    Unreadable {
+        /// The names of the files.
+        files: String,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A file is damaged, or unpacks to more than the user allows.
+    #[error(
+        "{files}: {} at byte {offset}: {what} (--keep-damaged takes what can be read)",
+        if names_limit(.what) { "is too large" } else { "is damaged" }
+    )]
+    Damaged {
+        /// The names of the files.
+        files: String,
+        /// The first damaged byte.
+        offset: u64,
+        /// The damage.
+        what: String,
+    },
+    /// The files hold nothing that a table has rows for.
+    #[error("{files}: holds no event and no call of a method")]
+    Empty {
+        /// The names of the files.
+        files: String,
+    },
+    /// The rows need the start of the trace, although it was given.
+    #[error("{files}: {StartUnknown}")]
+    StartUnknown {
+        /// The names of the files.
+        files: String,
+    },
 }

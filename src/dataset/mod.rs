@@ -2,35 +2,26 @@
 //!
 //! docs/dataset.md describes the files. A dataset is a directory: `day=2026-11-22/part=…/slice.parquet`. A
 //! part holds some traces whole, and appears with one renaming. Whatever is not complete has a name that
-//! begins with
-//! `.tmp`, and the next writer removes it.
+//! begins with `.tmp`, and the next writer removes it.
 
 mod add;
-mod add_summary;
-mod adopt;
-mod batches;
 mod catalog;
 mod check;
-mod compact;
-mod day;
+mod dataset_dir;
 mod error;
-mod export;
 mod groups;
 mod method_rows;
-mod part_copy;
-mod place;
-mod remove;
+mod open_parts;
+mod rewrite;
 mod run_times;
 mod trace;
 
 pub use crate::export::trace_tables::LargeTables;
-pub use add::{AddRequest, add};
-pub use add_summary::AddedEvent;
+pub use add::{AddRequest, AddedEvent, add};
 pub use catalog::{ListedTrace, list};
 pub use check::check;
-pub use export::export;
+pub use dataset_dir::is_dataset;
 pub use groups::pairs_of;
-pub use place::is_dataset;
-pub use remove::remove;
+pub use rewrite::remove;
 pub use run_times::run_times;
-pub use trace::TraceOptions;
+pub use trace::{TraceOptions, export};

@@ -1,12 +1,11 @@
-//! What the traces of a dataset took, from its tables: the same times that `export::run_times` measures in
-//! files.
+//! The times of the traces of a dataset, from its tables: the same that `export::run_times` measures in files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
+use super::dataset_dir::{DatasetDir, Part};
 use super::error::DatasetError;
-use super::place::{Part, Place};
 use crate::export::run_times::{Figure, RunTimes, Wanted, measured_state};
 use crate::measure::FrameFigures;
 use crate::tables::{Cell, Rows, TableFile, TableId};
@@ -21,7 +20,7 @@ pub fn run_times(
     wanted: &mut Wanted<'_>,
 ) -> Result<Vec<RunTimes>, DatasetError> {
     let mut all = Vec::new();
-    for part in Place::open(dataset)?.parts()? {
+    for part in DatasetDir::open(dataset)?.parts()? {
         let mut runs = runs_of(&part, tags)?;
         if runs.is_empty() {
             continue;
@@ -74,13 +73,13 @@ struct LaunchRow {
 }
 
 /// A row of some columns of a table.
-struct Row<'a> {
+struct TableRow<'a> {
     table: TableId,
     rows: &'a Rows,
     at: usize,
 }
 
-impl<'a> Row<'a> {
+impl<'a> TableRow<'a> {
     fn cell(&self, column: &str) -> Cell<'a> {
         let number = self.table.table().column(column);
         debug_assert!(number.is_some(), "{} has no column {column}", self.table.table().name);
@@ -122,12 +121,12 @@ fn for_each(
     part: &Part,
     table: TableId,
     columns: &[&str],
-    mut visit: impl FnMut(&Row<'_>),
+    mut visit: impl FnMut(&TableRow<'_>),
 ) -> Result<(), DatasetError> {
     let file = TableFile::open(&part.dir, table.table())?;
     for rows in file.batches_of(columns) {
         let rows = rows?;
-        (0..rows.len()).for_each(|at| visit(&Row { table, rows: &rows, at }));
+        (0..rows.len()).for_each(|at| visit(&TableRow { table, rows: &rows, at }));
     }
     Ok(())
 }
@@ -216,7 +215,7 @@ fn add_frames(
 }
 
 /// A slice whose time is counted without those of the slices in it.
-struct OpenSlice {
+struct TableSlice {
     name: usize,
     ns: u64,
     parent: Option<i64>,
@@ -227,11 +226,11 @@ struct OpenSlice {
 struct TraceSlices {
     names: Vec<String>,
     numbers: HashMap<String, usize>,
-    slices: HashMap<i64, OpenSlice>,
+    slices: HashMap<i64, TableSlice>,
 }
 
 impl TraceSlices {
-    fn add(&mut self, row: &Row<'_>, ns: u64) {
+    fn add(&mut self, row: &TableRow<'_>, ns: u64) {
         let Some(id) = row.int("slice_id") else { return };
         let name = match self.numbers.get(row.text("name")) {
             Some(name) => *name,
@@ -241,7 +240,7 @@ impl TraceSlices {
                 self.names.len() - 1
             }
         };
-        self.slices.insert(id, OpenSlice { name, ns, parent: row.int("parent_id") });
+        self.slices.insert(id, TableSlice { name, ns, parent: row.int("parent_id") });
     }
 
     fn end(self, run: &mut RunTimes, wanted: &mut Wanted<'_>) {

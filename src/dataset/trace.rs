@@ -1,21 +1,23 @@
-//! Turns the files of one trace into rows.
+//! Turns the files of one trace into rows: for a dataset, and for `convert IN -o x.parquet`, which writes the
+//! tables of one trace to a directory of that name.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use super::day;
-use super::error::DatasetError;
+use super::dataset_dir::{day_of_file, day_of_realtime, hex_id, make_parent};
+use super::error::{DatasetError, RefusedTrace};
 use super::method_rows::{self, MethodRowsError};
 use crate::export::trace_tables::{self, LargeTables, Tabulated, TraceFacts};
 use crate::formats::art_method::YEAR_2001_NS;
 use crate::formats::input::Input;
 use crate::formats::trace_dat::Release;
-use crate::formats::unpack_budget::{UnpackLimit, names_limit};
+use crate::formats::unpack_budget::UnpackLimit;
 use crate::formats::{InputSet, open_all};
-use crate::tables::{Cell, PartFiles, StartUnknown, TableId, TraceRows};
+use crate::output_file::dir_of;
+use crate::tables::{Cell, PartFiles, StartUnknown, TABLES, TableId, TraceRows};
 use crate::text::file_name;
 use crate::timeline::{self, MergeError, MergeOptions, MergeSummary};
 
@@ -53,25 +55,22 @@ pub(super) struct IngestedTrace {
 /// Why a trace is not taken.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The files are the reason: the sentence names them.
-    Input(String),
+    /// The files are the reason.
+    Files(RefusedTrace),
     /// The dataset cannot be written.
     Dataset(DatasetError),
 }
 
-/// The result of looking at the files of a trace.
+/// A trace that was read, unless the dataset has it.
 pub(super) enum Ingested {
     /// The dataset has the trace already.
-    Known(String),
+    Known,
     /// A new trace.
     New(Box<IngestedTrace>),
 }
 
 /// The bytes that are hashed at once, and released again.
 const HASH_STEP_BYTES: usize = 1 << 20;
-
-/// The digits of an id: 128 bits.
-pub(super) const ID_DIGITS: usize = 32;
 
 /// Makes the rows of the trace in the files `paths`, unless `is_known` says that the dataset has its id.
 /// The rows of a large trace go into files in a new directory in `scratch_parent`.
@@ -81,31 +80,37 @@ pub(super) fn ingest(
     scratch_parent: &Path,
     is_known: &dyn Fn(&str) -> bool,
 ) -> Result<Ingested, Refusal> {
-    let InputSet { inputs, omissions } =
-        open_all(paths, options.unpack_limit).map_err(|error| input_error(&error))?;
-    let id = trace_id(&inputs);
+    let files = open_all(paths, options.unpack_limit).map_err(RefusedTrace::from)?;
+    let id = trace_id(&files.inputs);
     if is_known(&id) {
-        return Ok(Ingested::Known(id));
+        return Ok(Ingested::Known);
     }
-    let source = TraceSource { paths, inputs: &inputs, id: &id, options, scratch_parent };
+    Ok(Ingested::New(Box::new(make_rows(paths, &files, id, options, scratch_parent)?)))
+}
+
+/// Makes the rows of the trace with this id in `files`, which were opened from `paths`.
+fn make_rows(
+    paths: &[PathBuf],
+    files: &InputSet,
+    id: String,
+    options: &TraceOptions<'_>,
+    scratch_parent: &Path,
+) -> Result<IngestedTrace, Refusal> {
+    let inputs = &files.inputs;
+    let source = TraceSource { paths, inputs, id, options, scratch_parent };
     let made = match source.rows(None) {
         Err(RowsError::StartUnknown) => {
-            let (start, _) =
-                timeline::extent(&inputs, &options.options).map_err(|error| input_error(&error))?;
+            let (start, _) = timeline::extent(inputs, &options.options).map_err(RefusedTrace::from)?;
             source.rows(Some(start))
         }
         made => made,
     };
     let mut made = made.map_err(|error| match error {
         RowsError::Refused(refusal) => refusal,
-        RowsError::StartUnknown => Refusal::Input(format!("{}: {StartUnknown}", source.name())),
+        RowsError::StartUnknown => RefusedTrace::StartUnknown { files: source.name() }.into(),
     })?;
-    made.summary.report.notes.extend(omissions.iter().map(ToString::to_string));
-    Ok(Ingested::New(Box::new(made)))
-}
-
-fn input_error(error: &dyn std::error::Error) -> Refusal {
-    Refusal::Input(error.to_string())
+    made.summary.report.notes.extend(files.omissions.iter().map(ToString::to_string));
+    Ok(made)
 }
 
 /// The id of the trace in these inputs: a hash of their unpacked contents, whatever their names and their
@@ -114,16 +119,6 @@ fn trace_id(inputs: &[Input]) -> String {
     let mut digests: Vec<[u8; 32]> = inputs.iter().map(digest).collect();
     digests.sort_unstable();
     hex_id(digests.iter().map(|digest| &digest[..]))
-}
-
-/// A hash of several strings of bytes, in hexadecimal digits.
-pub(super) fn hex_id<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
-    HEXLOWER.encode(&hash.finalize()[..ID_DIGITS / 2])
 }
 
 fn digest(input: &Input) -> [u8; 32] {
@@ -143,9 +138,15 @@ fn digest(input: &Input) -> [u8; 32] {
 struct TraceSource<'a> {
     paths: &'a [PathBuf],
     inputs: &'a [Input],
-    id: &'a str,
+    id: String,
     options: &'a TraceOptions<'a>,
     scratch_parent: &'a Path,
+}
+
+impl From<RefusedTrace> for Refusal {
+    fn from(refused: RefusedTrace) -> Refusal {
+        Refusal::Files(refused)
+    }
 }
 
 enum RowsError {
@@ -153,9 +154,9 @@ enum RowsError {
     StartUnknown,
 }
 
-impl From<Refusal> for RowsError {
-    fn from(refusal: Refusal) -> RowsError {
-        RowsError::Refused(refusal)
+impl From<RefusedTrace> for RowsError {
+    fn from(refused: RefusedTrace) -> RowsError {
+        RowsError::Refused(refused.into())
     }
 }
 
@@ -166,52 +167,56 @@ impl TraceSource<'_> {
         names.map(|name| file_name(&name).to_owned()).collect::<Vec<_>>().join(" + ")
     }
 
-    fn refused(&self, what: &str) -> Refusal {
+    /// The inputs in the files, for people.
+    fn input_names(&self) -> String {
         let names = self.inputs.iter().map(|input| input.name.as_str());
-        Refusal::Input(format!("{}: {what}", names.collect::<Vec<_>>().join(", ")))
+        names.collect::<Vec<_>>().join(", ")
     }
 
     fn write_error(&self, error: io::Error) -> RowsError {
         match error {
             error if StartUnknown::is_in(&error) => RowsError::StartUnknown,
             // Only what is read is invalid: an input that brings more event types than memory should hold.
-            error if error.kind() == io::ErrorKind::InvalidData => self.refused(&error.to_string()).into(),
-            error => Refusal::Dataset(DatasetError::io(self.scratch_parent)(error)).into(),
+            source if source.kind() == io::ErrorKind::InvalidData => {
+                RefusedTrace::Unreadable { files: self.input_names(), source }.into()
+            }
+            error => {
+                RowsError::Refused(Refusal::Dataset(DatasetError::io(self.scratch_parent)(error)))
+            }
         }
     }
 
     /// Makes the rows. `start` is where the trace begins, ns of its clock, if that is known.
     fn rows(&self, start: Option<u64>) -> Result<IngestedTrace, RowsError> {
-        let mut rows = TraceRows::new(self.id, start, self.scratch_parent);
+        let mut rows = TraceRows::new(&self.id, start, self.scratch_parent);
         let TraceOptions { options, large, .. } = self.options;
         let made = match trace_tables::tabulate(self.inputs, options, &mut rows, *large) {
             Ok(made) => made,
             Err(MergeError::Io(error)) => return Err(self.write_error(error)),
-            Err(error) => return Err(input_error(&error).into()),
+            Err(error) => return Err(RefusedTrace::Merge(error).into()),
         };
-        self.inputs.iter().try_for_each(Input::check_whole).map_err(|error| input_error(&error))?;
+        self.inputs.iter().try_for_each(Input::check_whole).map_err(RefusedTrace::from)?;
         let Tabulated { summary, head, threads, unmatched_asyncs } = made;
         if let Some(damage) = summary.report.damage.first()
             && !self.options.keep_damaged
         {
-            let (offset, what) = (damage.offset, &damage.what);
-            let cure = "--keep-damaged takes what can be read";
-            let is = if names_limit(what) { "is too large" } else { "is damaged" };
-            return Err(self.refused(&format!("{is} at byte {offset}: {what} ({cure})")).into());
+            let files = self.input_names();
+            let refused = RefusedTrace::Damaged { files, offset: damage.offset, what: damage.what.clone() };
+            return Err(refused.into());
         }
         let Some((head, first)) = head.zip(summary.report.first_ts) else {
-            return Err(self.refused("holds no event and no call of a method").into());
+            return Err(RefusedTrace::Empty { files: self.input_names() }.into());
         };
         rows.set_start(first);
         method_rows::push(self.inputs, &threads, &mut rows).map_err(|error| match error {
-            MethodRowsError::Open(error) => RowsError::Refused(input_error(&error)),
+            MethodRowsError::Open(error) => RefusedTrace::Open(error).into(),
             MethodRowsError::Write(error) => self.write_error(error),
         })?;
         let start_realtime =
             trace_tables::realtime(&head, summary.clock, first).filter(|ns| *ns > YEAR_2001_NS);
         let (day, day_from) = match start_realtime {
-            Some(ns) => (day::of_realtime(ns), "wall clock"),
-            None => (day::of_file(self.paths.first().map_or(Path::new(""), PathBuf::as_path)), "file"),
+            Some(ns) => (day_of_realtime(ns), "wall clock"),
+            None => (day_of_file(self.paths.first().map_or(Path::new(""), PathBuf::as_path)), "file"),
         };
         let facts = TraceFacts {
             name: &self.name(),
@@ -226,7 +231,7 @@ impl TraceSource<'_> {
         let ended = self.push_ends(&mut rows, &facts).and_then(|()| rows.finish());
         let files = ended.map_err(|error| self.write_error(error))?;
         let bytes = self.inputs.iter().map(|input| input.size).sum();
-        Ok(IngestedTrace { id: self.id.to_owned(), day, rows, files, bytes, summary })
+        Ok(IngestedTrace { id: self.id.clone(), day, rows, files, bytes, summary })
     }
 
     /// Makes the rows that each trace has at its end.
@@ -242,4 +247,58 @@ impl TraceSource<'_> {
         }
         trace_tables::push_trace(rows, facts)
     }
+}
+
+/// The tables of a trace that were written.
+#[derive(Debug)]
+pub struct Exported {
+    /// Size of the files, bytes.
+    pub bytes: u64,
+    /// The summary of the timeline.
+    pub summary: MergeSummary,
+}
+
+/// Writes the tables of the trace in `inputs` to the directory `output`. The directory appears when it is
+/// complete, and replaces one of the same kind.
+///
+/// # Errors
+/// [`DatasetError`]; `output` is then as it was.
+pub fn export(
+    inputs: &[PathBuf],
+    output: &Path,
+    options: &TraceOptions<'_>,
+) -> Result<Exported, DatasetError> {
+    let replaces = fs::symlink_metadata(output).is_ok();
+    if replaces && !holds_tables(output) {
+        return Err(DatasetError::NoTables { path: output.display().to_string() });
+    }
+    make_parent(output).map_err(DatasetError::io(output))?;
+    let parent = dir_of(output);
+    let opened = open_all(inputs, options.unpack_limit).map_err(RefusedTrace::from)?;
+    let id = trace_id(&opened.inputs);
+    let made = make_rows(inputs, &opened, id, options, parent);
+    let IngestedTrace { rows, files, summary, .. } = made.map_err(|refusal| match refusal {
+        Refusal::Files(refused) => DatasetError::Refused(refused),
+        Refusal::Dataset(error) => error,
+    })?;
+    let publish = || -> io::Result<u64> {
+        let files = match files {
+            Some(files) => files,
+            None => {
+                let mut files = PartFiles::create(parent)?;
+                rows.write_to_part(&mut files)?;
+                files
+            }
+        };
+        if replaces { files.publish_over(output) } else { files.publish(output) }
+    };
+    Ok(Exported { bytes: publish().map_err(DatasetError::io(output))?, summary })
+}
+
+/// Whether a directory holds tables and nothing else.
+fn holds_tables(dir: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(dir) else { return false };
+    let names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    let is_table = |name: &std::ffi::OsString| TABLES.iter().any(|table| *name == *table.file_name());
+    !names.is_empty() && names.iter().all(is_table)
 }

@@ -1,15 +1,20 @@
-//! The directory of a dataset: its parts, its lock, and what a killed writer has left.
+//! The directory of a dataset: its days and parts with their names, its lock, and the removal of directories that
+//! a killed writer has left.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
 
 use super::error::DatasetError;
 use crate::output_file::{LockedFile, REPLACED, end_replacement, try_lock};
 use crate::tables::{TABLES, Table, TableFile, TableId, UNFINISHED_PREFIX};
+use crate::text::utc_date;
 
 /// The file that a writer locks. It also marks the directory as a dataset.
 const LOCK: &str = ".tracebridge-lock";
@@ -18,18 +23,21 @@ const LOCK: &str = ".tracebridge-lock";
 const DAY: &str = "day=";
 pub(super) const PART: &str = "part=";
 
-/// How often a writer that waits for another one looks again.
-const LOCK_INTERVAL: Duration = Duration::from_millis(100);
+/// The digits of an id: 128 bits.
+pub(super) const ID_DIGITS: usize = 32;
+
+/// How often a writer that waits for another one tries to lock the dataset.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The directory of a dataset.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
-    dir: PathBuf,
+pub(super) struct DatasetDir {
+    path: PathBuf,
 }
 
 /// A dataset that this process alone writes to.
-pub(super) struct WritablePlace {
-    pub place: Place,
+pub(super) struct LockedDataset {
+    pub dir: DatasetDir,
     _lock: LockedFile,
 }
 
@@ -45,30 +53,30 @@ pub fn is_dataset(path: &Path) -> bool {
     path.join(LOCK).is_file()
 }
 
-impl Place {
+impl DatasetDir {
     /// The dataset in `dir`.
     ///
     /// # Errors
     /// [`DatasetError::Missing`] and [`DatasetError::NoDataset`].
-    pub fn open(dir: &Path) -> Result<Place, DatasetError> {
+    pub fn open(dir: &Path) -> Result<DatasetDir, DatasetError> {
         let path = || dir.display().to_string();
         if !dir.is_dir() {
             return Err(DatasetError::Missing { path: path() });
         }
-        match is_dataset(dir) {
-            true => Ok(Place { dir: dir.to_owned() }),
-            false => Err(DatasetError::NoDataset { path: path() }),
+        if !is_dataset(dir) {
+            return Err(DatasetError::NoDataset { path: path() });
         }
+        Ok(DatasetDir { path: dir.to_owned() })
     }
 
-    /// The directory.
-    pub fn dir(&self) -> &Path {
-        &self.dir
+    /// The directory's path.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The directory of the parts of a day.
     pub fn day_dir(&self, day: &str) -> PathBuf {
-        self.dir.join(format!("{DAY}{day}"))
+        self.path.join(format!("{DAY}{day}"))
     }
 
     /// The directories of all days, sorted.
@@ -76,7 +84,7 @@ impl Place {
     /// # Errors
     /// [`DatasetError::Io`].
     pub fn days(&self) -> Result<Vec<PathBuf>, DatasetError> {
-        named(&self.dir, DAY)
+        named(&self.path, DAY)
     }
 
     /// All parts, by day and name.
@@ -101,7 +109,7 @@ impl Place {
             let number = name.strip_prefix(UNFINISHED_PREFIX).and_then(|rest| rest.strip_prefix('-'));
             number.is_some_and(|number| number.len() == 16 && number.bytes().all(|b| b.is_ascii_hexdigit()))
         };
-        Ok(named(&self.dir, UNFINISHED_PREFIX)?.into_iter().filter(is_ours).collect())
+        Ok(named(&self.path, UNFINISHED_PREFIX)?.into_iter().filter(is_ours).collect())
     }
 
     /// The ids of all traces and of all rejected inputs.
@@ -169,35 +177,35 @@ impl Part {
     }
 }
 
-impl WritablePlace {
+impl LockedDataset {
     /// Opens the dataset in `dir`, or makes one where there is nothing, and locks it. Where another process
     /// has locked it, calls `wait` once and waits until that process ends. Removes what killed writers have
     /// left.
     ///
     /// # Errors
     /// [`DatasetError`].
-    pub fn lock(dir: &Path, wait: &mut dyn FnMut()) -> Result<WritablePlace, DatasetError> {
+    pub fn lock(dir: &Path, wait: &mut dyn FnMut()) -> Result<LockedDataset, DatasetError> {
         fs::create_dir_all(dir).map_err(DatasetError::io(dir))?;
         let lock = dir.join(LOCK);
         if !lock.is_file() && fs::read_dir(dir).map_err(DatasetError::io(dir))?.next().is_some() {
             // Another process may have begun the same dataset just now.
-            Place::open(dir)?;
+            DatasetDir::open(dir)?;
         }
         let mut waits = false;
         let lock = loop {
             match try_lock(&lock).map_err(DatasetError::io(&lock))? {
                 Some(lock) => break lock,
                 None if !std::mem::replace(&mut waits, true) => wait(),
-                None => std::thread::sleep(LOCK_INTERVAL),
+                None => std::thread::sleep(LOCK_POLL_INTERVAL),
             }
         };
-        let place = Place { dir: dir.to_owned() };
-        for left in place.unfinished()? {
+        let dataset = DatasetDir { path: dir.to_owned() };
+        for left in dataset.unfinished()? {
             fs::remove_dir_all(&left).map_err(DatasetError::io(&left))?;
         }
-        end_replacements(place.days()?)?;
-        end_replacements(place.parts()?.into_iter().map(|part| part.dir))?;
-        Ok(WritablePlace { place, _lock: lock })
+        end_replacements(dataset.days()?)?;
+        end_replacements(dataset.parts()?.into_iter().map(|part| part.dir))?;
+        Ok(LockedDataset { dir: dataset, _lock: lock })
     }
 }
 
@@ -218,4 +226,37 @@ fn named(dir: &Path, prefix: &str) -> Result<Vec<PathBuf>, DatasetError> {
     }
     found.sort();
     Ok(found)
+}
+
+/// The name of the part with these traces and rejected inputs: the same for the same ids.
+pub(super) fn part_name(mut ids: Vec<String>) -> String {
+    ids.sort_unstable();
+    format!("{PART}{}", hex_id(ids.iter().map(String::as_bytes)))
+}
+
+/// Makes the directory that `target` is in.
+pub(super) fn make_parent(target: &Path) -> io::Result<()> {
+    fs::create_dir_all(target.parent().unwrap_or(Path::new(".")))
+}
+
+/// A hash of several strings of bytes, in hexadecimal digits.
+pub(super) fn hex_id<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    HEXLOWER.encode(&hash.finalize()[..ID_DIGITS / 2])
+}
+
+/// The day in UTC of a time, ns since 1970: `2026-11-22`.
+pub(super) fn day_of_realtime(ns: u64) -> String {
+    utc_date(ns / 1_000_000_000)
+}
+
+/// The day in UTC on which a file was last written; today where the system does not tell.
+pub(super) fn day_of_file(path: &Path) -> String {
+    let written =
+        fs::metadata(path).and_then(|meta| meta.modified()).unwrap_or_else(|_| SystemTime::now());
+    utc_date(written.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }

@@ -1,11 +1,10 @@
 //! The parts that are being written: each holds traces of one day, until it has enough of them.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::dataset_dir::{DatasetDir, hex_id, make_parent, part_name};
 use super::error::DatasetError;
-use super::place::{PART, Place};
-use super::trace::{IngestedTrace, hex_id};
+use super::trace::IngestedTrace;
 use crate::tables::{Cell, PartFiles, Rows, TableId};
 
 /// A part with so many traces is published.
@@ -18,16 +17,16 @@ const PART_INPUT_BYTES: u64 = 256 << 20;
 const OPEN_PARTS: usize = 2;
 
 /// The parts that are being written, the one that was used last at the end.
-pub(super) struct Batches<'p> {
-    place: &'p Place,
-    open: Vec<Batch>,
+pub(super) struct OpenParts<'p> {
+    dataset: &'p DatasetDir,
+    open: Vec<OpenPart>,
     /// Parts that are published.
     pub parts: usize,
     /// The size of their files, bytes.
     pub bytes: u64,
 }
 
-struct Batch {
+struct OpenPart {
     day: String,
     files: PartFiles,
     ids: Vec<String>,
@@ -49,10 +48,10 @@ impl RejectedInput<'_> {
     }
 }
 
-impl<'p> Batches<'p> {
+impl<'p> OpenParts<'p> {
     /// No parts yet.
-    pub fn new(place: &'p Place) -> Batches<'p> {
-        Batches { place, open: Vec::new(), parts: 0, bytes: 0 }
+    pub fn new(dataset: &'p DatasetDir) -> OpenParts<'p> {
+        OpenParts { dataset, open: Vec::new(), parts: 0, bytes: 0 }
     }
 
     /// Adds a trace. It is published at once if it has files of its own, else together with others.
@@ -62,13 +61,13 @@ impl<'p> Batches<'p> {
     pub fn add(&mut self, trace: IngestedTrace) -> Result<(), DatasetError> {
         let IngestedTrace { id, day, rows, files, bytes, .. } = trace;
         if let Some(files) = files {
-            return self.publish(Batch { day, files, ids: vec![id], input_bytes: bytes });
+            return self.publish(OpenPart { day, files, ids: vec![id], input_bytes: bytes });
         }
-        let mut batch = self.take(&day)?;
-        rows.write_to_part(&mut batch.files).map_err(DatasetError::io(batch.files.dir()))?;
-        batch.ids.push(id);
-        batch.input_bytes += bytes;
-        self.keep(batch)
+        let mut part = self.take(&day)?;
+        rows.write_to_part(&mut part.files).map_err(DatasetError::io(part.files.dir()))?;
+        part.ids.push(id);
+        part.input_bytes += bytes;
+        self.put_back(part)
     }
 
     /// Adds a row of an input that was rejected on `day`.
@@ -76,9 +75,10 @@ impl<'p> Batches<'p> {
     /// # Errors
     /// [`DatasetError`].
     pub fn reject(&mut self, day: &str, input: &RejectedInput<'_>) -> Result<(), DatasetError> {
-        let mut batch = self.take(day)?;
+        let mut part = self.take(day)?;
         let mut rows = Rows::new(TableId::Rejected.table());
-        let (id, path) = (input.id(), input.path.to_string_lossy());
+        let id = input.id();
+        let path = input.path.to_string_lossy();
         let bytes = input.path.to_str().is_none().then_some(input.path.as_os_str().as_encoded_bytes());
         rows.push(&[
             (&id).into(),
@@ -87,9 +87,9 @@ impl<'p> Batches<'p> {
             input.bytes.into(),
             input.reason.into(),
         ]);
-        batch.files.add(&rows).map_err(DatasetError::io(batch.files.dir()))?;
-        batch.ids.push(id);
-        self.keep(batch)
+        part.files.add(&rows).map_err(DatasetError::io(part.files.dir()))?;
+        part.ids.push(id);
+        self.put_back(part)
     }
 
     /// Publishes all parts.
@@ -97,48 +97,36 @@ impl<'p> Batches<'p> {
     /// # Errors
     /// [`DatasetError`].
     pub fn finish(&mut self) -> Result<(), DatasetError> {
-        std::mem::take(&mut self.open).into_iter().try_for_each(|batch| self.publish(batch))
+        std::mem::take(&mut self.open).into_iter().try_for_each(|part| self.publish(part))
     }
 
     /// The open part of a day, or a new one.
-    fn take(&mut self, day: &str) -> Result<Batch, DatasetError> {
-        if let Some(at) = self.open.iter().position(|batch| batch.day == day) {
+    fn take(&mut self, day: &str) -> Result<OpenPart, DatasetError> {
+        if let Some(at) = self.open.iter().position(|part| part.day == day) {
             return Ok(self.open.remove(at));
         }
         if self.open.len() >= OPEN_PARTS {
             let oldest = self.open.remove(0);
             self.publish(oldest)?;
         }
-        let files = PartFiles::create(self.place.dir()).map_err(DatasetError::io(self.place.dir()))?;
-        Ok(Batch { day: day.to_owned(), files, ids: Vec::new(), input_bytes: 0 })
+        let files = PartFiles::create(self.dataset.path()).map_err(DatasetError::io(self.dataset.path()))?;
+        Ok(OpenPart { day: day.to_owned(), files, ids: Vec::new(), input_bytes: 0 })
     }
 
-    fn keep(&mut self, batch: Batch) -> Result<(), DatasetError> {
-        if batch.ids.len() >= PART_TRACES || batch.input_bytes >= PART_INPUT_BYTES {
-            return self.publish(batch);
+    fn put_back(&mut self, part: OpenPart) -> Result<(), DatasetError> {
+        if part.ids.len() >= PART_TRACES || part.input_bytes >= PART_INPUT_BYTES {
+            return self.publish(part);
         }
-        self.open.push(batch);
+        self.open.push(part);
         Ok(())
     }
 
-    fn publish(&mut self, batch: Batch) -> Result<(), DatasetError> {
-        let target = self.place.day_dir(&batch.day).join(part_name(batch.ids));
+    fn publish(&mut self, part: OpenPart) -> Result<(), DatasetError> {
+        let target = self.dataset.day_dir(&part.day).join(part_name(part.ids));
         self.bytes += make_parent(&target)
-            .and_then(|()| batch.files.publish(&target))
+            .and_then(|()| part.files.publish(&target))
             .map_err(DatasetError::io(&target))?;
         self.parts += 1;
         Ok(())
     }
-}
-
-/// The name of the part with these traces and rejected inputs: the same for the same ids.
-pub(super) fn part_name(mut ids: Vec<String>) -> String {
-    ids.sort_unstable();
-    format!("{PART}{}", hex_id(ids.iter().map(String::as_bytes)))
-}
-
-/// Makes the directory that `target` is in.
-pub(super) fn make_parent(target: &Path) -> io::Result<()> {
-    let parent: PathBuf = target.parent().unwrap_or(Path::new(".")).to_owned();
-    std::fs::create_dir_all(parent)
 }
