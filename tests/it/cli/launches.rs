@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use support::{Command, run_in, skip, tracebridge};
 
-/// A launch whose slice `inflate` takes `inflate_us`, and whose first frame ends 10 µs later; then a frame
-/// that is none of the launch.
-fn write_launch(path: &Path, inflate_us: u32) {
+/// Writes a launch of 80 + `inflate_us` µs: its slice `inflate` takes `inflate_us`, and its first frame ends 10 µs
+/// later; then comes a frame that is none of the launch.
+pub fn write_launch(path: &Path, inflate_us: u32) {
     let mark = |us: u32, what: &str| {
         format!(" com.example-7 ( 7) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n")
     };
