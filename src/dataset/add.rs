@@ -72,12 +72,8 @@ pub fn add(
         adopt(&DatasetDir::open(dataset)?, &locked.dir, &mut known, &mut adopted, report)?;
     }
     let known = Mutex::new(known);
-    let results = InOrder::new(Writer {
-        known: &known,
-        parts: OpenParts::new(&locked.dir),
-        summary: adopted,
-        report,
-    });
+    let results =
+        InOrder::new(Writer { known: &known, parts: OpenParts::new(&locked.dir), summary: adopted, report });
     let workers = worker_count(MAX_WORKERS).min(request.traces.len());
     let next = AtomicUsize::new(0);
     let work = |_: &()| {

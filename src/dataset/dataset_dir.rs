@@ -256,7 +256,6 @@ pub(super) fn day_of_realtime(ns: u64) -> String {
 
 /// The day in UTC on which a file was last written; today where the system does not tell.
 pub(super) fn day_of_file(path: &Path) -> String {
-    let written =
-        fs::metadata(path).and_then(|meta| meta.modified()).unwrap_or_else(|_| SystemTime::now());
+    let written = fs::metadata(path).and_then(|meta| meta.modified()).unwrap_or_else(|_| SystemTime::now());
     utc_date(written.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }

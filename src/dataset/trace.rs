@@ -180,9 +180,7 @@ impl TraceSource<'_> {
             source if source.kind() == io::ErrorKind::InvalidData => {
                 RefusedTrace::Unreadable { files: self.input_names(), source }.into()
             }
-            error => {
-                RowsError::Refused(Refusal::Dataset(DatasetError::io(self.scratch_parent)(error)))
-            }
+            error => RowsError::Refused(Refusal::Dataset(DatasetError::io(self.scratch_parent)(error))),
         }
     }
 

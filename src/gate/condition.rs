@@ -200,8 +200,7 @@ impl Condition {
         };
         let change = text[operator + 1..].trim();
         let change_at = text.len() - text[operator + 1..].trim_start().len();
-        let direction =
-            if text[operator..].starts_with('>') { Direction::Slower } else { Direction::Faster };
+        let direction = if text[operator..].starts_with('>') { Direction::Slower } else { Direction::Faster };
         let Some(size) = change.strip_prefix(direction.sign()) else {
             return error(change_at, ConditionFault::NoSign { change: change.to_owned(), direction });
         };

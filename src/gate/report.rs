@@ -67,13 +67,16 @@ fn verdict(measure: &JudgedMeasure) -> String {
         MeasureVerdict::Passes => "passes".to_owned(),
         MeasureVerdict::Closes => "closes".to_owned(),
         MeasureVerdict::TooRare => "not judged: too few of the runs have it".to_owned(),
-        MeasureVerdict::Undecided { runs_needed } => format!("undecided: {runs_needed} runs a side are needed"),
+        MeasureVerdict::Undecided { runs_needed } => {
+            format!("undecided: {runs_needed} runs a side are needed")
+        }
     }
 }
 
 /// The measures of a condition that people read, and how many others there are.
 fn shown(condition: &JudgedCondition) -> (&[JudgedMeasure], usize) {
-    let closing = condition.measures.iter().filter(|measure| measure.verdict == MeasureVerdict::Closes).count();
+    let closing =
+        condition.measures.iter().filter(|measure| measure.verdict == MeasureVerdict::Closes).count();
     let rows = ROWS.max(closing.min(CLOSING_ROWS)).min(condition.measures.len());
     (&condition.measures[..rows], condition.measures.len() - rows)
 }
@@ -325,8 +328,7 @@ impl Judgement {
                 text += &format!("<testcase classname=\"{class}\" name=\"{name}\">{result}</testcase>\n");
             }
         }
-        let notes =
-            sides(self).into_iter().chain(self.notes.iter().cloned()).chain(self.grown_lines());
+        let notes = sides(self).into_iter().chain(self.notes.iter().cloned()).chain(self.grown_lines());
         let notes: Vec<String> = notes.chain([outcome(self)]).map(|note| escape_xml(&note)).collect();
         text += &format!("<system-out>{}</system-out>\n</testsuite>\n</testsuites>\n", notes.join("\n"));
         text
@@ -354,7 +356,10 @@ mod tests {
 
     #[test]
     fn names_cannot_break_a_table_or_bring_markup() {
-        assert_eq!(escape_markdown("a|b\n<img src=x> [x](y) `c` d"), r"a\|b�\<img src=x\> \[x\]\(y\) \`c\` d");
+        assert_eq!(
+            escape_markdown("a|b\n<img src=x> [x](y) `c` d"),
+            r"a\|b�\<img src=x\> \[x\]\(y\) \`c\` d"
+        );
         assert_eq!(escape_markdown("slice.draw 95 %, +5.0 -"), "slice.draw 95 %, +5.0 -");
     }
 }

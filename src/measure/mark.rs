@@ -157,6 +157,9 @@ mod tests {
         assert_eq!(of("launchingActivity#3"), None);
         assert_eq!(AsyncMark::from_name(b"launchingActivity#3"), Some(AsyncMark::LaunchingActivity(3)));
         assert_eq!(AsyncMark::from_name(b"launchingActivity#3:completed"), None);
-        assert_eq!(AsyncMark::from_name(b"launching: com.example"), Some(AsyncMark::Launching(b"com.example")));
+        assert_eq!(
+            AsyncMark::from_name(b"launching: com.example"),
+            Some(AsyncMark::Launching(b"com.example"))
+        );
     }
 }

@@ -4,9 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::thread_names::{Task, Tasks};
-use crate::formats::{
-    CounterValue, Event, EventType, Flow, Head, TimelineFrame, TrackId, TrackOwner,
-};
+use crate::formats::{CounterValue, Event, EventType, Flow, Head, TimelineFrame, TrackId, TrackOwner};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::timeline::{MergeSummary, MethodId, MethodThread};
 

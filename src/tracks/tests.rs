@@ -40,7 +40,10 @@ impl io::Write for SharedBytes {
 }
 
 /// Returns the output of the exporter for `text` and one method on thread 7.
-pub(crate) fn export(create: impl Fn(Box<dyn io::Write + Send>) -> Box<dyn TimelineSink>, text: &str) -> String {
+pub(crate) fn export(
+    create: impl Fn(Box<dyn io::Write + Send>) -> Box<dyn TimelineSink>,
+    text: &str,
+) -> String {
     export_methods(create, text, &example_thread())
 }
 
