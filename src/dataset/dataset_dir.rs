@@ -1,5 +1,5 @@
-//! The directory of a dataset: its days and parts with their names, its lock, and the removal of directories that
-//! a killed writer has left.
+//! The directory of a dataset: its days and parts with their names, its lock, and the removal of directories
+//! that a killed writer has left.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

@@ -1,5 +1,5 @@
-//! Writes parts of a dataset again: without a trace that is removed, and many small parts as few larger ones; and
-//! copies parts, whole as files and by rows.
+//! Writes parts of a dataset again: without a trace that is removed, and many small parts as few larger ones;
+//! and copies parts, whole as files and by rows.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

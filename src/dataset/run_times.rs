@@ -1,4 +1,5 @@
-//! The times of the traces of a dataset, from its tables: the same that `export::run_times` measures in files.
+//! The times of the traces of a dataset, from its tables: the same that `export::run_times` measures in
+//! files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;

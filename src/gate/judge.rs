@@ -412,8 +412,8 @@ fn losses(side: &GateSide) -> Option<String> {
     Some(format!("{}: events are missing, or an input is damaged: {lossy}", side.title))
 }
 
-/// Names the runs that are left out of `launch.total`: their launch begins or ends with another marker, or they
-/// have none.
+/// Names the runs that are left out of `launch.total`: their launch begins or ends with another marker, or
+/// they have none.
 fn left_out_of_launch_total(side: &GateSide, extent: Option<&[String; 2]>) -> Option<String> {
     let extent = extent?;
     let others = names(side.runs.iter().filter(|run| run.launch_extent.as_ref() != Some(extent)))?;

@@ -161,8 +161,8 @@ impl Judgement {
 }
 
 impl Judgement {
-    /// The judgement as Markdown with tables (GitHub Flavored Markdown), for the comment of a bot or the summary
-    /// of a job.
+    /// The judgement as Markdown with tables (GitHub Flavored Markdown), for the comment of a bot or the
+    /// summary of a job.
     pub fn to_markdown(&self) -> String {
         let mut text = format!("### {}\n\n", escape_markdown(&outcome(self)));
         for side in sides(self) {
@@ -290,9 +290,9 @@ fn measure_json(measure: &JudgedMeasure) -> Value {
 }
 
 impl Judgement {
-    /// The judgement as a JUnit report, which CI systems show: a test case for each measure. The format is that
-    /// of Ant's `junitreport` as CI systems read it: `testsuites`, `testsuite`, `testcase`, with `failure`,
-    /// `error` and `skipped`. A measure that closes the gate is a failure, an undecided one is an
+    /// The judgement as a JUnit report, which CI systems show: a test case for each measure. The format is
+    /// that of Ant's `junitreport` as CI systems read it: `testsuites`, `testsuite`, `testcase`, with
+    /// `failure`, `error` and `skipped`. A measure that closes the gate is a failure, an undecided one is an
     /// error, and one that is not judged is skipped.
     pub fn to_junit(&self) -> String {
         let counts = format!(

@@ -1,5 +1,5 @@
-//! Tracks of CPUs and of the machine that kernel events describe: counters (CPU frequency, CPU idle state, clock
-//! rates), the interrupts that each CPU served, and the periods in which events of a CPU are missing.
+//! Tracks of CPUs and of the machine that kernel events describe: counters (CPU frequency, CPU idle state,
+//! clock rates), the interrupts that each CPU served, and the periods in which events of a CPU are missing.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! The names of threads and processes, and the processes of threads, which become known one after the other as
-//! events of a timeline are read.
+//! The names of threads and processes, and the processes of threads, which become known one after the other
+//! as events of a timeline are read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

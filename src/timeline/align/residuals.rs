@@ -1,6 +1,6 @@
 //! Residuals: the distances between the calls of a thread of a method trace and the markers and switches of a
-//! kernel thread, with the trace at a given place on the timeline; and the corrections of clock maps that they
-//! demand.
+//! kernel thread, with the trace at a given place on the timeline; and the corrections of clock maps that
+//! they demand.
 
 use std::collections::HashMap;
 

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use support::{Command, run_in, skip, tracebridge};
 
-/// Writes a launch of 80 + `inflate_us` µs: its slice `inflate` takes `inflate_us`, and its first frame ends 10 µs
-/// later; then comes a frame that is none of the launch.
+/// Writes a launch of 80 + `inflate_us` µs: its slice `inflate` takes `inflate_us`, and its first frame ends
+/// 10 µs later; then comes a frame that is none of the launch.
 pub fn write_launch(path: &Path, inflate_us: u32) {
     let mark = |us: u32, what: &str| {
         format!(" com.example-7 ( 7) [000] ...1 1.{us:06}: tracing_mark_write: {what}\n")
