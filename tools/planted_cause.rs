@@ -272,8 +272,8 @@ fn inversion_of_three(markers: &mut Markers, slice: &Slice<'_>, planted: Duratio
 }
 
 /// Packets over loopback whose soft interrupts take the CPU of the slice: each is received in the interrupt
-/// that its sending raises, on the CPU of the sender, which is the slice. The size is the interrupts' own time
-/// on this CPU, by /proc/stat.
+/// that its sending raises, on the CPU of the sender, which is the slice. The size is the interrupts' own
+/// time on this CPU, by /proc/stat.
 fn interrupts(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Duration {
     let cpu = nix::sched::sched_getcpu().expect("this CPU");
     let mut set = CpuSet::new();

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::conversion_output::ConversionOutput;
-use super::critical_path::WithCriticalPaths;
 pub use super::convert_error::ConvertError;
+use super::critical_path::WithCriticalPaths;
 use super::{ConversionLosses, Create, Out, OutputFormat, perfetto};
 use crate::art::Mapping;
 use crate::clock::Clock;

@@ -59,7 +59,8 @@ impl<'a> WithCriticalPaths<'a> {
     fn add_path(&mut self, track: TrackId, path: &Explanation) -> io::Result<()> {
         let mut stretches: Vec<(u64, u64, String)> = Vec::new();
         for part in &path.causes {
-            let subject = if part.subject.is_empty() { String::new() } else { format!(" ({})", part.subject) };
+            let subject =
+                if part.subject.is_empty() { String::new() } else { format!(" ({})", part.subject) };
             let name = format!("{}{subject}", part.path_text());
             stretches.extend(part.intervals.iter().map(|(start, end)| (*start, *end, name.clone())));
         }

@@ -78,7 +78,9 @@ pub fn explain_everything(file: &Path) -> Vec<(u64, Vec<(u64, u64)>)> {
     let spans = measured.chain(model.spans(&Question::Usual).unwrap_or_default()).chain(model.every_thread());
     let explained = spans.map(|span| model.explain(&span));
     let is_whole = |one: &Explanation| {
-        one.causes.iter().all(|part| part.ns == part.intervals.iter().map(|(start, end)| end - start).sum::<u64>())
+        one.causes
+            .iter()
+            .all(|part| part.ns == part.intervals.iter().map(|(start, end)| end - start).sum::<u64>())
     };
     let stretches = |one: Explanation| {
         let stretches = one.causes.iter().flat_map(|part| part.intervals.iter().copied()).collect();

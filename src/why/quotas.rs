@@ -56,9 +56,7 @@ impl Quotas {
     /// A thread is moved to a group: `cgroup_attach_task`.
     pub fn moved(&mut self, ts: u64, tid: i32, hierarchy: i64, path: &[u8]) {
         if self.groups.iter().any(|group| group.hierarchy == hierarchy) {
-            let fits = |group: &ThrottledGroup| {
-                group.hierarchy == hierarchy && group.path.as_bytes() == path
-            };
+            let fits = |group: &ThrottledGroup| group.hierarchy == hierarchy && group.path.as_bytes() == path;
             self.moves.entry(tid).or_default().push((ts, self.groups.iter().position(fits)));
         }
     }
@@ -85,9 +83,10 @@ impl Quotas {
         for _ in 0..MAX_GENERATIONS {
             let process = process(tid);
             for member in [Some(tid), process].into_iter().flatten() {
-                let before = self.moves.get(&member).map_or(&[][..], |moves| {
-                    &moves[..moves.partition_point(|(since, _)| *since <= ts)]
-                });
+                let before = self
+                    .moves
+                    .get(&member)
+                    .map_or(&[][..], |moves| &moves[..moves.partition_point(|(since, _)| *since <= ts)]);
                 if let Some((_, group)) = before.last() {
                     return *group;
                 }

@@ -1,8 +1,8 @@
 //! Causes of constructed timelines, of which everything is known.
 
 use super::model::Model;
-use super::spans::SpanAsked;
 use super::quotas::Quotas;
+use super::spans::SpanAsked;
 use super::*;
 use crate::formats::{Order, ftrace_text};
 use crate::trace_dat::{CpuQuota, EventCost, MachineFacts};

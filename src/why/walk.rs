@@ -32,7 +32,11 @@ pub(super) enum SubjectId {
     Thread(i32),
     /// A thread that had the CPU, by its id and the kernel's priority of it, while another CPU that the ready
     /// thread may use was idle.
-    Ran { tid: i32, prio: Option<i16>, idle_cpu: Option<u32> },
+    Ran {
+        tid: i32,
+        prio: Option<i16>,
+        idle_cpu: Option<u32>,
+    },
     /// The CPU was idle.
     IdleCpu,
     /// One of the fixed texts.
@@ -251,7 +255,10 @@ impl<'m> Walk<'m> {
             && let Some(stretches) = &mut self.stretches
         {
             let subject = SubjectId::None;
-            return push_stretch(stretches, Stretch { start: from, end: to, cause, subject, follow: Some(waker) });
+            return push_stretch(
+                stretches,
+                Stretch { start: from, end: to, cause, subject, follow: Some(waker) },
+            );
         }
         let path = self.split.paths.longer(part.path, hop);
         self.todo.push(Part { tid: waker, from, to, path, hops: part.hops + 1 });

@@ -199,7 +199,8 @@ fn check_text(machine: &Machine, of_all: bool) {
             of_threads.push(want.as_str());
         }
         // It forgets a name when its place is taken by the name of another thread, which any program of the
-        // machine may bring about; and since Linux 4.13 all names, after a fault (see `record-tgid` in the recorder).
+        // machine may bring about; and since Linux 4.13 all names, after a fault (see `record-tgid` in the
+        // recorder).
         let is_named = is_own && !want.trim_start().starts_with("<...>-");
         let compared = |line| if is_named { line } else { behind_name(line) };
         let want = compared(want.trim_end()).to_owned();

@@ -178,11 +178,7 @@ fn run(
     let request = request(inputs, &output.output, write, place);
     let (format, only_ftrace, gzip) = (output.format.as_deref(), output.only_ftrace, output.gzip);
     let critical_paths = output.why;
-    write_timeline(
-        ConvertRequest { format, only_ftrace, gzip, critical_paths, ..request },
-        write,
-        place,
-    )
+    write_timeline(ConvertRequest { format, only_ftrace, gzip, critical_paths, ..request }, write, place)
 }
 
 /// Whether the output is the directory of tables that a dataset has of each trace.

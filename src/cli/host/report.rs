@@ -134,8 +134,7 @@ fn write_comparison(
             let output =
                 json!({ "path": output.to_string_lossy(), "format": "report", "bytes": compared.bytes });
             let comparison = compared.to_json()?;
-            let value =
-                json!({ "output": output, "comparison": comparison, "grown": grown, "lossy": compared.is_lossy });
+            let value = json!({ "output": output, "comparison": comparison, "grown": grown, "lossy": compared.is_lossy });
             vec![value.to_string()]
         }
         false => {

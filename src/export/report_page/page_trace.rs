@@ -136,9 +136,12 @@ fn add_causes(model: &why::Model, extent: (u64, u64), page: &mut Collector) {
             if start < end {
                 let cause = strings.id(cause.name().as_bytes());
                 let subject = (!subject.is_empty()).then(|| strings.id(subject.as_bytes()));
-                tracks
-                    .causes(Role::Causes, Owner::Thread(tid), Name::Main)
-                    .push((start, end), cause, subject, follow);
+                tracks.causes(Role::Causes, Owner::Thread(tid), Name::Main).push(
+                    (start, end),
+                    cause,
+                    subject,
+                    follow,
+                );
             }
         });
     }

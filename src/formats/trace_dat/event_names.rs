@@ -1,6 +1,6 @@
-//! Names threads, and tells their processes, by the events that hold them. The file's own list lacks threads that ended before the
-//! recording did: the kernel keeps the names of some hundred threads (`saved_cmdlines_size`), and a recorder
-//! on a locked phone may not read its list at all.
+//! Names threads, and tells their processes, by the events that hold them. The file's own list lacks threads
+//! that ended before the recording did: the kernel keeps the names of some hundred threads
+//! (`saved_cmdlines_size`), and a recorder on a locked phone may not read its list at all.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -22,8 +22,8 @@ const NAMING_FIELDS: [(&str, &str, &str); 8] = [
 /// After this event a thread has another name.
 const TASK_RENAME: &str = "task_rename";
 
-/// The event of a thread that is made, by the thread that makes it. Its field `clone_flags` has [`CLONE_THREAD`] where
-/// the new thread belongs to the process of the one that makes it.
+/// The event of a thread that is made, by the thread that makes it. Its field `clone_flags` has
+/// [`CLONE_THREAD`] where the new thread belongs to the process of the one that makes it.
 const TASK_NEWTASK: &str = "task_newtask";
 
 /// The flag of clone(2) for a thread of the same process.
@@ -45,8 +45,8 @@ impl EventNames {
         EventNames { named: named.collect(), tgids, fields: Vec::new() }
     }
 
-    /// Pushes the names that an event holds, of threads that have none yet, and the process of a new thread. `types` has the types of all
-    /// events so far.
+    /// Pushes the names that an event holds, of threads that have none yet, and the process of a new thread.
+    /// `types` has the types of all events so far.
     #[inline]
     pub(super) fn learn<S: Sink + ?Sized>(
         &mut self,
@@ -87,8 +87,8 @@ impl EventNames {
 }
 
 impl EventNames {
-    /// Pushes the process of a thread that is made. Where the process of its maker is not known, the file's own table
-    /// stands.
+    /// Pushes the process of a thread that is made. Where the process of its maker is not known, the file's
+    /// own table stands.
     fn learn_process<S: Sink + ?Sized>(
         &mut self,
         event: &Event<'_>,

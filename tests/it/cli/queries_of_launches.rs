@@ -70,10 +70,7 @@ fn queries_tell_ttid_and_late_frames_of_each_build() {
     // Nothing is known of these launches but their length.
     assert_eq!(
         query(&["causes-by-build"]),
-        [
-            "1,com.example,not_recorded,4,410.01,100.0",
-            "2,com.example,not_recorded,4,510.01,100.0",
-        ]
+        ["1,com.example,not_recorded,4,410.01,100.0", "2,com.example,not_recorded,4,510.01,100.0",]
     );
     let janky = query(&["janky-by-build"]);
     let share = |line: &String| line.split(',').skip(2).take(3).collect::<Vec<_>>().join(" ");

@@ -51,7 +51,8 @@ fn number<T: std::str::FromStr>(path: &Path) -> Option<T> {
 }
 
 fn cpu_speeds() -> Vec<CpuSpeed> {
-    let entries = fs::read_dir("/sys/devices/system/cpu").map(|entries| entries.flatten().collect::<Vec<_>>());
+    let entries =
+        fs::read_dir("/sys/devices/system/cpu").map(|entries| entries.flatten().collect::<Vec<_>>());
     let speed = |entry: fs::DirEntry| {
         let cpu = entry.file_name().to_str()?.strip_prefix("cpu")?.parse().ok()?;
         let capacity = number(&entry.path().join("cpu_capacity"));
@@ -132,7 +133,8 @@ fn quota(hierarchy: u32, root: &Path, dir: &Path) -> Option<CpuQuota> {
     let count = |key: &str| -> Option<u64> {
         stat.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
     };
-    let throttled_ns = count("throttled_time").or_else(|| Some(count("throttled_usec")?.saturating_mul(1000)));
+    let throttled_ns =
+        count("throttled_time").or_else(|| Some(count("throttled_usec")?.saturating_mul(1000)));
     let processes = text(&dir.join("cgroup.procs")).unwrap_or_default();
     Some(CpuQuota {
         hierarchy,

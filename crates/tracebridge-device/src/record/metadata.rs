@@ -192,8 +192,8 @@ impl TaskNames {
         out
     }
 
-    /// Lines `tid tgid`, as in the kernel's `saved_tgids`, which is not read: it keeps the processes of earlier
-    /// threads with the same ids.
+    /// Lines `tid tgid`, as in the kernel's `saved_tgids`, which is not read: it keeps the processes of
+    /// earlier threads with the same ids.
     pub(crate) fn tgids(&self) -> Vec<u8> {
         let mut out = self.lines_of_living(|(tgid, _)| tgid.to_string().into_bytes());
         for (tid, (tgid, _)) in &self.living_before {
@@ -214,7 +214,8 @@ impl TaskNames {
     }
 }
 
-/// The kernel's lines about threads, by thread id. The kernel writes `<...>` for a name that it does not know.
+/// The kernel's lines about threads, by thread id. The kernel writes `<...>` for a name that it does not
+/// know.
 fn lines_by_tid(text: &[u8]) -> BTreeMap<i32, &[u8]> {
     let lines = text.split_inclusive(|b| *b == b'\n');
     let known = lines.filter_map(|line| tid_and_rest(line).map(|(tid, rest)| (tid, rest, line)));

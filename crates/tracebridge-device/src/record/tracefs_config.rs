@@ -30,8 +30,8 @@ pub(crate) struct TracefsConfig {
     pub(crate) when_full: WhenFull,
     /// Whether the events of the recorder's own threads are left out.
     pub(crate) exclude_self: bool,
-    /// Whether the kernel's own text is to name the process of each thread, as AOSP's atrace has it. Otherwise an
-    /// event tells whose thread each new one is: see [`NEW_THREAD_EVENTS`].
+    /// Whether the kernel's own text is to name the process of each thread, as AOSP's atrace has it.
+    /// Otherwise an event tells whose thread each new one is: see [`NEW_THREAD_EVENTS`].
     pub(crate) process_in_text: bool,
 }
 
@@ -79,10 +79,10 @@ const NAMING_EVENTS: [(&str, &str); 3] =
 
 /// Events that tell whose thread each new one is. The processes of all others are read from `/proc`.
 ///
-/// The kernel's own option for that, `record-tgid`, is used by the drop-in `atrace` alone. Its counter loses its balance when an instance's
-/// events are switched while the option is on (seen with Linux 6.12 and 6.18; `trace_event_enable_tgid_record`):
-/// then the kernel records neither names nor processes until it boots again, and its table keeps the processes of
-/// earlier threads with the same ids.
+/// The kernel's own option for that, `record-tgid`, is used by the drop-in `atrace` alone. Its counter loses
+/// its balance when an instance's events are switched while the option is on (seen with Linux 6.12 and 6.18;
+/// `trace_event_enable_tgid_record`): then the kernel records neither names nor processes until it boots
+/// again, and its table keeps the processes of earlier threads with the same ids.
 const NEW_THREAD_EVENTS: [(&str, &str); 1] = [("task", "task_newtask")];
 
 /// The trace clock of a recording that names none: the best of the clocks that the kernel offers, else the
