@@ -123,7 +123,9 @@ async function sameNames(page, file) {
 }
 
 if (!program || !corpus || !existsSync(corpus)) {
-  const why = !program ? "TRACEBRIDGE_BIN is not set" : `TRACEBRIDGE_CORPUS names no directory (${corpus ?? "not set"})`;
+  const why = !program
+    ? "TRACEBRIDGE_BIN is not set"
+    : `TRACEBRIDGE_CORPUS names no directory (${corpus ?? "not set"})`;
   console.error(`SKIPPED (corpus): ${why}; real traces are not tested`);
   test("real traces", { skip: why }, () => {});
 } else {

@@ -33,7 +33,8 @@ const CLONE_THREAD: u64 = 0x0001_0000;
 #[derive(Debug, Default)]
 pub(super) struct EventNames {
     named: TidSet,
-    /// The process of each thread that the file or an event names.
+    /// The process of each thread that the file or an event names. Empty where the file's own list is: then
+    /// its text has no processes either, and events add none.
     tgids: HashMap<i32, i32>,
     /// By event type: the numbers of the fields with id and name.
     fields: Vec<Vec<(usize, usize)>>,
@@ -70,7 +71,7 @@ impl EventNames {
     ) -> io::Result<()> {
         let number = event.kind.0 as usize;
         let kind = &types[number];
-        if kind.name == TASK_NEWTASK {
+        if kind.name == TASK_NEWTASK && !self.tgids.is_empty() {
             self.learn_process(event, kind, sink)?;
         }
         for (id, name) in &self.fields[number] {
