@@ -186,19 +186,24 @@ fn what_another_dataset_says_of_itself_is_checked_before_it_is_taken() {
     assert!(said.contains("0 added") && said.contains("which `trace` lacks"), "{said}");
 }
 
-/// Damages a copy of the dataset `set` in `dir`, and runs the commands on it. Returns how many of the damages
-/// `check` finds.
-fn damage(dir: &Path, files: &[PathBuf], id: &str, numbers: impl Iterator<Item = usize>) -> usize {
-    let mut faults = 0;
-    for number in numbers {
-        // The same damage for the same number, whichever thread draws it.
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(number as u64 + 1);
-        let mut random = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state as usize
-        };
+/// A table of a dataset, damaged.
+struct Damage {
+    number: usize,
+    file: PathBuf,
+    bytes: Vec<u8>,
+}
+
+/// 200 damages of these tables, the same in each run.
+fn damages(files: &[PathBuf]) -> Vec<Damage> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize
+    };
+    let mut damages = Vec::new();
+    for number in 0..200 {
         let file = &files[number % files.len()];
         let mut bytes = fs::read(file).unwrap();
         let footer = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;
@@ -221,29 +226,34 @@ fn damage(dir: &Path, files: &[PathBuf], id: &str, numbers: impl Iterator<Item =
                 }
             }
         }
-        let hurt = format!("hurt-{number}");
-        let other = format!("other-{number}");
-        let copied = copy_dataset(&dir.join("set"), &dir.join(&hurt));
-        fs::write(copied.join(file.file_name().unwrap()), bytes).unwrap();
-        let found = survives(dir, &["dataset", "check", &hurt]).code() != Some(0);
-        faults += usize::from(found);
-        if number % 4 == 0 {
-            survives(dir, &["dataset", "list", &hurt]);
-            let added = survives(dir, &["dataset", "add", &other, &hurt]);
-            assert!(!found || added.code() == Some(3), "{number}: {added}");
-            let _ = fs::remove_dir_all(dir.join(&other));
-        }
-        let removed = survives(dir, &["dataset", "remove", &hurt, id]);
-        if removed.code() == Some(1) {
-            // The damage may be in the id itself, which nothing checks; the part's own name always works.
-            let said = ["part=", "no trace of the dataset has an id"];
-            assert!(said.iter().any(|words| removed.stderr.contains(words)), "{number}: {removed}");
-            let name = copied.file_name().unwrap().to_str().unwrap();
-            run(dir, &["dataset", "remove", &hurt, name]).exited(0);
-        }
-        fs::remove_dir_all(dir.join(&hurt)).unwrap();
+        damages.push(Damage { number, file: file.clone(), bytes });
     }
-    faults
+    damages
+}
+
+/// Runs the commands on a damaged copy of the dataset `set` in `dir`, whose first trace has this id. Returns
+/// whether `check` finds the damage.
+fn is_found(dir: &Path, id: &str, damage: &Damage) -> bool {
+    let number = damage.number;
+    let hurt = format!("hurt-{number}");
+    let copied = copy_dataset(&dir.join("set"), &dir.join(&hurt));
+    fs::write(copied.join(damage.file.file_name().unwrap()), &damage.bytes).unwrap();
+    let found = survives(dir, &["dataset", "check", &hurt]).code() != Some(0);
+    if number.is_multiple_of(4) {
+        let other = format!("other-{number}");
+        survives(dir, &["dataset", "list", &hurt]);
+        let added = survives(dir, &["dataset", "add", &other, &hurt]);
+        assert!(!found || added.code() == Some(3), "{number}: {added}");
+        let _ = fs::remove_dir_all(dir.join(&other));
+    }
+    let removed = survives(dir, &["dataset", "remove", &hurt, id]);
+    if removed.code() == Some(1) {
+        assert!(removed.stderr.contains("part="), "{number}: {removed}");
+        let name = copied.file_name().unwrap().to_str().unwrap();
+        run(dir, &["dataset", "remove", &hurt, name]).exited(0);
+    }
+    fs::remove_dir_all(dir.join(&hurt)).unwrap();
+    found
 }
 
 #[test]
@@ -254,13 +264,14 @@ fn no_damage_to_a_table_makes_a_command_panic_or_wait() {
     let ids = ids(dir);
     let mut files: Vec<PathBuf> = fs::read_dir(&part).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    // The commands mostly wait for the disk.
-    const THREADS: usize = 4;
+    let damages = damages(&files);
+    // The commands mostly wait for the disk: a thread for each quarter.
     let faults: usize = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS)
-            .map(|first| {
-                let (files, id) = (&files, &ids[0]);
-                scope.spawn(move || damage(dir, files, id, (first..200).step_by(THREADS)))
+        let quarters = damages.chunks(damages.len() / 4);
+        let threads: Vec<_> = quarters
+            .map(|quarter| {
+                let id = &ids[0];
+                scope.spawn(move || quarter.iter().filter(|damage| is_found(dir, id, damage)).count())
             })
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
