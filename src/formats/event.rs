@@ -11,6 +11,10 @@ pub const TEXT_FIELD: &str = "text";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventTypeId(pub u32);
 
+/// The flag in `clone_flags` of the event `task_newtask` (clone(2)): the new thread belongs to the process of
+/// the thread that makes it.
+pub(crate) const CLONE_THREAD: i64 = 0x0001_0000;
+
 /// One kernel event. A marker is a kernel event too, of type `print`.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {

@@ -37,6 +37,7 @@ pub(crate) mod wire;
 
 pub use crate::ftrace::{EventType, Field, FieldType, Value};
 pub use contained::ContainedTrace;
+pub(crate) use event::CLONE_THREAD;
 pub use event::{Event, EventTypeId, Payload, TEXT_FIELD};
 pub use format_id::{FormatId, UnreadFile};
 pub use frame::{ActualFrame, JankTypes, PredictionType, PresentType, SurfaceFrame, TimelineFrame};

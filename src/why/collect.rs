@@ -11,7 +11,7 @@ use super::model::{
 };
 use super::quotas::Quotas;
 use super::syscalls::SyscallTable;
-use crate::formats::{Event, EventType, EventTypeId, Head, TimelineFrame, Value};
+use crate::formats::{CLONE_THREAD, Event, EventType, EventTypeId, Head, TimelineFrame, Value};
 use crate::ftrace::print_fmt::Symbolizer;
 use crate::measure::Finder;
 use crate::timeline::{MergeSummary, MethodThread};
@@ -25,8 +25,6 @@ use crate::tracks::{
 const IN_INTERRUPT: u16 = 0x08 | 0x10 | 0x40;
 /// The bit of a binder transaction for which nobody waits: `TF_ONE_WAY`.
 const ONE_WAY: i64 = 1;
-/// The flag of `task_newtask` that makes a thread of its maker's process (`CLONE_THREAD`).
-const CLONE_THREAD: i64 = 0x0001_0000;
 
 /// Makes the [`Model`] of a timeline, and finds its launches and frames.
 #[derive(Default)]

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use crate::formats::{Event, EventType, Sink, ThreadInfo};
+use crate::formats::{CLONE_THREAD, Event, EventType, Sink, ThreadInfo};
 
 /// Events that hold a thread's name: the event, the field with the thread's id, the field with its name.
 const NAMING_FIELDS: [(&str, &str, &str); 8] = [
@@ -15,19 +15,15 @@ const NAMING_FIELDS: [(&str, &str, &str); 8] = [
     ("sched_wakeup", "pid", "comm"),
     ("sched_wakeup_new", "pid", "comm"),
     ("sched_process_exit", "pid", "comm"),
-    ("task_newtask", "pid", "comm"),
+    (TASK_NEWTASK, "pid", "comm"),
     (TASK_RENAME, "pid", "newcomm"),
 ];
 
 /// After this event a thread has another name.
 const TASK_RENAME: &str = "task_rename";
 
-/// The event of a thread that is made, by the thread that makes it. Its field `clone_flags` has
-/// [`CLONE_THREAD`] where the new thread belongs to the process of the one that makes it.
+/// The event of a thread that is made, by the thread that makes it.
 const TASK_NEWTASK: &str = "task_newtask";
-
-/// The flag of clone(2) for a thread of the same process.
-const CLONE_THREAD: u64 = 0x0001_0000;
 
 /// The threads that have a name, and where each type of event holds names.
 #[derive(Debug, Default)]
@@ -36,8 +32,17 @@ pub(super) struct EventNames {
     /// The process of each thread that the file or an event names. Empty where the file's own list is: then
     /// its text has no processes either, and events add none.
     tgids: HashMap<i32, i32>,
-    /// By event type: the numbers of the fields with id and name.
-    fields: Vec<Vec<(usize, usize)>>,
+    /// By event type.
+    fields: Vec<NamingFields>,
+}
+
+/// Where an event of one type holds names, by the numbers of its fields.
+#[derive(Debug)]
+struct NamingFields {
+    /// The fields with a thread's id and its name.
+    names: Vec<(usize, usize)>,
+    /// The fields with the id of a new thread and its `clone_flags`.
+    new_thread: Option<(usize, usize)>,
 }
 
 impl EventNames {
@@ -60,7 +65,7 @@ impl EventNames {
             self.fields.extend(types[self.fields.len()..].iter().map(naming_fields));
         }
         // Most events hold no names.
-        if self.fields[number].is_empty() { Ok(()) } else { self.learn_named(event, types, sink) }
+        if self.fields[number].names.is_empty() { Ok(()) } else { self.learn_named(event, types, sink) }
     }
 
     fn learn_named<S: Sink + ?Sized>(
@@ -71,10 +76,15 @@ impl EventNames {
     ) -> io::Result<()> {
         let number = event.kind.0 as usize;
         let kind = &types[number];
-        if kind.name == TASK_NEWTASK && !self.tgids.is_empty() {
-            self.learn_process(event, kind, sink)?;
+        let fields = &self.fields[number];
+        if let Some((tid, flags)) = fields.new_thread
+            && !self.tgids.is_empty()
+            && let Some((tid, tgid)) = process_of_new_thread(event, kind, tid, flags, &self.tgids)
+            && self.tgids.insert(tid, tgid) != Some(tgid)
+        {
+            sink.thread(&ThreadInfo { tid, tgid: Some(tgid), name: None })?;
         }
-        for (id, name) in &self.fields[number] {
+        for (id, name) in &fields.names {
             let Some(tid) = event.int(kind, *id).and_then(|tid| i32::try_from(tid).ok()) else { continue };
             if tid <= 0 || (!self.named.insert(tid) && kind.name != TASK_RENAME) {
                 continue;
@@ -87,36 +97,24 @@ impl EventNames {
     }
 }
 
-impl EventNames {
-    /// Pushes the process of a thread that is made. Where the process of its maker is not known, the file's
-    /// own table stands.
-    fn learn_process<S: Sink + ?Sized>(
-        &mut self,
-        event: &Event<'_>,
-        kind: &EventType,
-        sink: &mut S,
-    ) -> io::Result<()> {
-        let field = |name: &str| kind.fields.iter().position(|field| field.name == name);
-        let (Some(pid), Some(flags)) = (field("pid"), field("clone_flags")) else { return Ok(()) };
-        let Some(tid) = event.int(kind, pid).and_then(|tid| i32::try_from(tid).ok()).filter(|tid| *tid > 0)
-        else {
-            return Ok(());
-        };
-        let Some(flags) = event.int(kind, flags) else { return Ok(()) };
-        let tgid =
-            if flags as u64 & CLONE_THREAD != 0 { self.tgids.get(&event.tid).copied() } else { Some(tid) };
-        let Some(tgid) = tgid else { return Ok(()) };
-        if self.tgids.insert(tid, tgid) == Some(tgid) {
-            return Ok(());
-        }
-        sink.thread(&ThreadInfo { tid, tgid: Some(tgid), name: None })
-    }
+/// The new thread of an event, and its process. `None` where the process of its maker is not known.
+fn process_of_new_thread(
+    event: &Event<'_>,
+    kind: &EventType,
+    tid: usize,
+    flags: usize,
+    tgids: &HashMap<i32, i32>,
+) -> Option<(i32, i32)> {
+    let tid = i32::try_from(event.int(kind, tid)?).ok().filter(|tid| *tid > 0)?;
+    let is_thread = event.int(kind, flags)? & CLONE_THREAD != 0;
+    Some((tid, if is_thread { *tgids.get(&event.tid)? } else { tid }))
 }
 
-fn naming_fields(kind: &EventType) -> Vec<(usize, usize)> {
-    let number = |name: &str| kind.fields.iter().position(|field| field.name == name);
+fn naming_fields(kind: &EventType) -> NamingFields {
     let of_kind = NAMING_FIELDS.iter().filter(|(event, ..)| *event == kind.name);
-    of_kind.filter_map(|(_, id, name)| Some((number(id)?, number(name)?))).collect()
+    let names = of_kind.filter_map(|(_, id, name)| Some((kind.field(id)?, kind.field(name)?))).collect();
+    let new_thread = (kind.name == TASK_NEWTASK).then(|| kind.field("pid").zip(kind.field("clone_flags")));
+    NamingFields { names, new_thread: new_thread.flatten() }
 }
 
 /// The kernel gives no thread an id from here on (`PID_MAX_LIMIT` of 64-bit kernels).
@@ -158,6 +156,64 @@ impl FromIterator<i32> for TidSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::{EventTypeId, Field, FieldType, Payload, Value};
+
+    /// Collects what is told of threads: id, process, name.
+    #[derive(Default)]
+    struct Told(Vec<(i32, Option<i32>, Option<String>)>);
+
+    impl Sink for Told {
+        fn event(&mut self, _: &Event<'_>, _: &EventType) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn thread(&mut self, thread: &ThreadInfo<'_>) -> io::Result<()> {
+            let name = thread.name.map(|name| String::from_utf8_lossy(name).into_owned());
+            self.0.push((thread.tid, thread.tgid, name));
+            Ok(())
+        }
+    }
+
+    /// What is told of a thread 9 that thread `maker` makes, in a file that knows these processes.
+    fn told(maker: i32, flags: i64, tgids: &[(i32, i32)]) -> Vec<(i32, Option<i32>, Option<String>)> {
+        let field =
+            |name: &str, ty| Field { name: name.into(), ctype: String::new(), ty, offset: 0, size: 0 };
+        let fields = vec![
+            field("pid", FieldType::Int),
+            field("comm", FieldType::TailStr),
+            field("clone_flags", FieldType::Int),
+        ];
+        let kind = EventType { system: "task".into(), name: "task_newtask".into(), fields, print_fmt: None };
+        let values = [Value::Int(9), Value::Str(b"worker"), Value::Int(flags)];
+        let event = Event {
+            ts: 1,
+            cpu: 0,
+            tid: maker,
+            kind: EventTypeId(0),
+            flags: 0,
+            preempt_count: 0,
+            comm: None,
+            tgid: None,
+            payload: Payload::Values { values: &values, text: None },
+        };
+        let mut names = EventNames::new([].into_iter(), tgids.iter().copied().collect());
+        let mut told = Told::default();
+        names.learn(&event, &[kind], &mut told).unwrap();
+        told.0
+    }
+
+    #[test]
+    fn a_new_thread_has_the_process_of_its_maker_and_a_new_process_its_own() {
+        let named = (9, None, Some("worker".to_owned()));
+        assert_eq!(told(7, 0x3d_0f00, &[(7, 5)]), [(9, Some(5), None), named.clone()]);
+        assert_eq!(told(7, 0x120_0011, &[(7, 5)]), [(9, Some(9), None), named.clone()]);
+        // The file's table has an earlier thread of this id.
+        assert_eq!(told(7, 0x3d_0f00, &[(7, 5), (9, 9)]), [(9, Some(5), None), named.clone()]);
+        assert_eq!(told(7, 0x3d_0f00, &[(7, 5), (9, 5)]), std::slice::from_ref(&named));
+        // The process of the maker is not known, and the file has no processes at all.
+        assert_eq!(told(8, 0x3d_0f00, &[(7, 5)]), std::slice::from_ref(&named));
+        assert_eq!(told(7, 0x120_0011, &[]), [named]);
+    }
 
     #[test]
     fn an_id_is_missing_once_whatever_its_size() {
