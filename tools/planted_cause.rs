@@ -213,8 +213,13 @@ fn with_holder_then(
     holder.join().expect("the holder")
 }
 
-/// The slice waits for a lock whose holder waits for another one, whose holder computes.
-fn lock_chain(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Duration {
+/// The slice waits for a lock whose holder waits for another one, whose holder does the work. Returns the
+/// work's size.
+fn with_two_holders(
+    markers: &mut Markers,
+    slice: &Slice<'_>,
+    work: impl FnOnce() -> Duration + Send + 'static,
+) -> Duration {
     let inner = Arc::new(Mutex::new(()));
     let (holds, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let last = {
@@ -223,19 +228,26 @@ fn lock_chain(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Du
             let held = inner.lock().expect("the inner lock");
             holds.wait();
             go.wait();
-            compute(planted);
+            let size = work();
             drop(held);
+            size
         })
     };
     holds.wait();
-    let wait = move || {
+    with_holder(markers, slice, move || {
         go.wait();
         drop(inner.lock().expect("the inner lock"));
+        Duration::ZERO
+    });
+    last.join().expect("the last holder")
+}
+
+/// The slice waits for a lock whose holder waits for another one, whose holder computes.
+fn lock_chain(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Duration {
+    with_two_holders(markers, slice, move || {
+        compute(planted);
         planted
-    };
-    let size = with_holder(markers, slice, wait);
-    last.join().expect("the last holder");
-    size
+    })
 }
 
 /// Hogs on the holder's CPU keep it from running.
@@ -248,27 +260,10 @@ fn inversion(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Dur
 
 /// The slice waits for a lock whose holder waits for another lock, whose holder hogs keep from running.
 fn inversion_of_three(markers: &mut Markers, slice: &Slice<'_>, planted: Duration) -> Duration {
-    let inner = Arc::new(Mutex::new(()));
-    let (holds, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
-    let last = {
-        let (inner, holds, go) = (Arc::clone(&inner), Arc::clone(&holds), Arc::clone(&go));
-        named("last_holder", move || {
-            let held = inner.lock().expect("the inner lock");
-            holds.wait();
-            go.wait();
-            let _hogs = Hogs::on_cpu_of_this_thread(3);
-            let size = beside_cpu_time(|| _ = compute(planted / 3));
-            drop(held);
-            size
-        })
-    };
-    holds.wait();
-    with_holder(markers, slice, move || {
-        go.wait();
-        drop(inner.lock().expect("the inner lock"));
-        Duration::ZERO
-    });
-    last.join().expect("the last holder")
+    with_two_holders(markers, slice, move || {
+        let _hogs = Hogs::on_cpu_of_this_thread(3);
+        beside_cpu_time(|| _ = compute(planted / 3))
+    })
 }
 
 /// Packets over loopback whose soft interrupts take the CPU of the slice: each is received in the interrupt
