@@ -23,9 +23,10 @@ impl AttachedDevice {
     fn parse(line: &str) -> Option<AttachedDevice> {
         let (serial, rest) = line.trim().split_once(char::is_whitespace)?;
         let rest = rest.trim();
-        let state = match rest.starts_with("no permissions") {
-            true => rest.find("] ").map_or(rest, |end| &rest[..=end]),
-            false => rest.split_whitespace().next()?,
+        let state = if rest.starts_with("no permissions") {
+            rest.find("] ").map_or(rest, |end| &rest[..=end])
+        } else {
+            rest.split_whitespace().next()?
         };
         let model = rest.split_whitespace().find_map(|word| word.strip_prefix("model:"));
         Some(AttachedDevice {
@@ -40,12 +41,13 @@ impl AttachedDevice {
         self.state == "device"
     }
 
-    /// Fails with the reason and the cure if the device cannot be used.
+    /// Fails with the reason and a hint if the device cannot be used.
     ///
     /// # Errors
     /// The error of the device's state.
     pub fn check(&self) -> Result<(), AdbError> {
-        let (serial, state) = (self.serial.clone(), self.state.clone());
+        let serial = self.serial.clone();
+        let state = self.state.clone();
         match self.state.as_str() {
             "device" => Ok(()),
             "unauthorized" | "authorizing" => Err(AdbError::Unauthorized { serial }),

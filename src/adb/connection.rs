@@ -4,46 +4,51 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::slice::EscapeAscii;
 use std::time::{Duration, Instant};
 
 use super::error::AdbError;
 
 /// How long a server may take to accept a connection. It runs on this machine, or near it.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Room for received bytes. A larger one saves system calls where files are pulled.
+/// Size of the buffer for received bytes. A larger one saves system calls where files are pulled.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// The longest text of a server's answer that is kept, bytes. The lengths in the protocol are not believed.
+/// A text of the server is cut after this many bytes. The lengths in the protocol are not believed.
 const MAX_TEXT_BYTES: usize = 1 << 20;
+
+/// Of each text, this many bytes go into the log.
+const MAX_LOGGED_BYTES: usize = 1000;
 
 /// A connection to the server, and through it to a service of the server or of a device.
 #[derive(Debug)]
 pub struct Connection {
     stream: BufReader<TcpStream>,
-    /// What errors say is going on.
-    what: String,
+    /// The action that errors of the connection name (`reading from emulator-5554`).
+    action: String,
     /// How long the other side may be silent while something is due, and how long it may take no bytes.
-    stall: Duration,
+    timeout: Duration,
 }
 
 impl Connection {
-    /// Connects to the server at this host and port. From then on the other side may be silent for `stall`
+    /// Connects to the server at this host and port. From then on the other side may be silent for `timeout`
     /// while something is due.
     ///
     /// # Errors
     /// The system's error.
-    pub(super) fn open(host: &str, port: u16, stall: Duration) -> io::Result<Connection> {
+    pub(super) fn open(host: &str, port: u16, timeout: Duration) -> io::Result<Connection> {
         let mut error = io::Error::from(io::ErrorKind::AddrNotAvailable);
         for address in (host, port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, CONNECT_TIME) {
+            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                 Ok(stream) => {
                     // Requests are small and are waited for.
                     let _ = stream.set_nodelay(true);
-                    stream.set_read_timeout(Some(stall))?;
-                    stream.set_write_timeout(Some(stall))?;
+                    stream.set_read_timeout(Some(timeout))?;
+                    stream.set_write_timeout(Some(timeout))?;
                     let stream = BufReader::with_capacity(BUFFER_BYTES, stream);
-                    return Ok(Connection { stream, what: "asking the adb server".to_owned(), stall });
+                    let action = "asking the adb server".to_owned();
+                    return Ok(Connection { stream, action, timeout });
                 }
                 Err(refused) => error = refused,
             }
@@ -51,14 +56,14 @@ impl Connection {
         Err(error)
     }
 
-    /// What errors of this connection say is going on from now on.
-    pub(super) fn doing(&mut self, what: String) {
-        self.what = what;
+    /// Sets the action that errors of this connection name from now on.
+    pub(super) fn set_action(&mut self, action: String) {
+        self.action = action;
     }
 
-    /// What is going on.
-    pub(super) fn what(&self) -> &str {
-        &self.what
+    /// The action that errors of this connection name.
+    pub(super) fn action(&self) -> &str {
+        &self.action
     }
 
     /// Sends a request, and waits until the server accepts it.
@@ -68,30 +73,32 @@ impl Connection {
     pub(super) fn request(&mut self, service: &str) -> Result<(), AdbError> {
         if service.len() > 0xffff {
             return Err(AdbError::Refused {
-                what: self.what.clone(),
+                action: self.action.clone(),
                 text: format!("a command of {} bytes is too long (65535 at most)", service.len()),
             });
         }
+        log::debug!("adb: {}: request {service}", self.action);
         self.write(format!("{:04x}{service}", service.len()).as_bytes())?;
-        self.accepted()
+        self.read_status()
     }
 
     /// Reads `OKAY`, or `FAIL` and the reason.
-    pub(super) fn accepted(&mut self) -> Result<(), AdbError> {
+    fn read_status(&mut self) -> Result<(), AdbError> {
         let mut status = [0; 4];
         self.read_exact(&mut status)?;
         match &status {
             b"OKAY" => Ok(()),
             b"FAIL" => {
-                let text = self.text()?;
-                Err(AdbError::Refused { what: self.what.clone(), text })
+                let text = self.read_text()?;
+                log::debug!("adb: {}: refused: {text}", self.action);
+                Err(AdbError::Refused { action: self.action.clone(), text })
             }
-            other => Err(self.nonsense(format!("the answer begins with {}", other.escape_ascii()))),
+            other => Err(self.protocol_error(format!("the answer begins with {}", other.escape_ascii()))),
         }
     }
 
     /// Reads a text with its length in four hexadecimal digits in front.
-    pub(super) fn text(&mut self) -> Result<String, AdbError> {
+    pub(super) fn read_text(&mut self) -> Result<String, AdbError> {
         let mut digits = [0; 4];
         self.read_exact(&mut digits)?;
         let length = std::str::from_utf8(&digits)
@@ -99,31 +106,32 @@ impl Connection {
             .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
             .and_then(|digits| usize::from_str_radix(digits, 16).ok());
         let Some(length) = length else {
-            return Err(self.nonsense(format!("the length {} is no number", digits.escape_ascii())));
+            return Err(self.protocol_error(format!("the length {} is no number", digits.escape_ascii())));
         };
         let mut text = vec![0; length];
         self.read_exact(&mut text)?;
+        log::debug!("adb: {}: answer {}", self.action, excerpt(&text));
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Reads everything up to the end of the connection, as text.
-    pub(super) fn rest(&mut self) -> Result<String, AdbError> {
+    pub(super) fn read_rest(&mut self) -> Result<String, AdbError> {
         let mut bytes = Vec::new();
         match (&mut self.stream).take(MAX_TEXT_BYTES as u64).read_to_end(&mut bytes) {
             Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(error) => Err(self.failed(error)),
+            Err(error) => Err(self.lost(error)),
         }
     }
 
     /// Waits until bytes have arrived or the other side has closed the connection, for at most this time.
     /// Returns whether that happened.
-    pub(super) fn wait(&mut self, time: Duration) -> Result<bool, AdbError> {
+    pub(super) fn wait(&mut self, timeout: Duration) -> Result<bool, AdbError> {
         if !self.stream.buffer().is_empty() {
             return Ok(true);
         }
         // No time at all would mean to wait for ever.
-        let time = time.max(Duration::from_millis(1));
-        let arrived = self.stream.get_ref().set_read_timeout(Some(time));
+        let timeout = timeout.max(Duration::from_millis(1));
+        let arrived = self.stream.get_ref().set_read_timeout(Some(timeout));
         let arrived = arrived.and_then(|()| {
             loop {
                 match self.stream.fill_buf() {
@@ -133,8 +141,8 @@ impl Connection {
                 }
             }
         });
-        let restored = self.stream.get_ref().set_read_timeout(Some(self.stall));
-        arrived.and_then(|arrived| restored.map(|()| arrived)).map_err(|error| self.failed(error))
+        let restored = self.stream.get_ref().set_read_timeout(Some(self.timeout));
+        arrived.and_then(|arrived| restored.map(|()| arrived)).map_err(|error| self.lost(error))
     }
 
     /// Reads some bytes that have arrived; none at the end of the connection.
@@ -142,7 +150,7 @@ impl Connection {
         loop {
             match self.stream.read(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => return read.map_err(|error| self.failed(error)),
+                read => return read.map_err(|error| self.lost(error)),
             }
         }
     }
@@ -154,12 +162,13 @@ impl Connection {
         let mut deadline = None;
         while filled < bytes.len() {
             match self.read_some(&mut bytes[filled..])? {
-                0 => return Err(AdbError::ConnectionLost { what: self.what.clone() }),
+                0 => return Err(AdbError::ConnectionLost { action: self.action.clone() }),
                 length => filled += length,
             }
-            let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.stall);
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.timeout);
             if filled < bytes.len() && Instant::now() > deadline {
-                return Err(AdbError::Stalled { what: self.what.clone(), seconds: self.stall.as_secs() });
+                let action = self.action.clone();
+                return Err(AdbError::Stalled { action, seconds: self.timeout.as_secs() });
             }
         }
         Ok(())
@@ -167,21 +176,28 @@ impl Connection {
 
     /// Writes all of `bytes`.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), AdbError> {
-        self.stream.get_mut().write_all(bytes).map_err(|error| self.failed(error))
+        self.stream.get_mut().write_all(bytes).map_err(|error| self.lost(error))
     }
 
-    /// An error that says that what has arrived makes no sense.
-    pub(super) fn nonsense(&self, why: String) -> AdbError {
-        AdbError::Protocol { what: self.what.clone(), why }
+    /// The error for bytes that are not adb's protocol.
+    pub(super) fn protocol_error(&self, reason: String) -> AdbError {
+        AdbError::Protocol { action: self.action.clone(), reason }
     }
 
-    fn failed(&self, error: io::Error) -> AdbError {
-        let what = self.what.clone();
-        match error.kind() {
-            _ if is_timeout(&error) => AdbError::Stalled { what, seconds: self.stall.as_secs() },
-            _ => AdbError::ConnectionLost { what },
+    fn lost(&self, error: io::Error) -> AdbError {
+        log::debug!("adb: {}: {error}", self.action);
+        let action = self.action.clone();
+        if is_timeout(&error) {
+            AdbError::Stalled { action, seconds: self.timeout.as_secs() }
+        } else {
+            AdbError::ConnectionLost { action }
         }
     }
+}
+
+/// The first bytes of a text for the log, with control characters escaped.
+pub(super) fn excerpt(bytes: &[u8]) -> EscapeAscii<'_> {
+    bytes[..bytes.len().min(MAX_LOGGED_BYTES)].escape_ascii()
 }
 
 /// Whether a read or write has waited for as long as it may. Systems differ in the name of that error.

@@ -1,9 +1,9 @@
-//! What can go wrong between this machine and a device, each with its cure.
+//! The errors of the connection to a device, each with a hint.
 
 use std::io;
 
-/// Why the adb server or a device could not do what was asked. `what` is the action in a few words (`reading
-/// from emulator-5554`).
+/// Why the adb server or a device refused or failed. `action` is the action in a few words (`reading from
+/// emulator-5554`).
 #[derive(Debug, thiserror::Error)]
 pub enum AdbError {
     /// There is no server, and no `adb` that could start one.
@@ -12,18 +12,18 @@ pub enum AdbError {
          (no adb server answers at {address})"
     )]
     NotInstalled {
-        /// Where a server was looked for.
+        /// The address at which no server answers.
         address: String,
     },
     /// An environment variable cannot be understood.
-    #[error("{variable}={value}: {why}")]
+    #[error("{variable}={value}: {rule}")]
     BadVariable {
         /// The environment variable's name.
         variable: &'static str,
         /// Its value.
         value: String,
-        /// What it should be.
-        why: &'static str,
+        /// The rule that the value breaks.
+        rule: &'static str,
     },
     /// Nothing answers at the server's address.
     #[error("no adb server answers at {address}: {source}")]
@@ -34,22 +34,22 @@ pub enum AdbError {
         source: io::Error,
     },
     /// `adb start-server` failed.
-    #[error("{adb} start-server did not start an adb server at {address}: {why}")]
+    #[error("{adb} start-server did not start an adb server at {address}: {reason}")]
     ServerNotStarted {
         /// The program.
         adb: String,
         /// The server's address.
         address: String,
         /// The program's own words, or the system's.
-        why: String,
+        reason: String,
     },
     /// Something else than an adb server answers, or the server's answer makes no sense.
-    #[error("{what}: {why}: not adb's protocol")]
+    #[error("{action}: {reason}: not adb's protocol")]
     Protocol {
-        /// What was going on.
-        what: String,
-        /// What arrived.
-        why: String,
+        /// The action that failed.
+        action: String,
+        /// The bytes or numbers that make no sense.
+        reason: String,
     },
     /// No device is attached.
     #[error("no device: attach one and permit USB debugging on it, or `adb connect HOST:PORT`")]
@@ -100,40 +100,40 @@ pub enum AdbError {
         state: String,
     },
     /// The connection ended in the middle.
-    #[error("{what}: the connection is lost")]
+    #[error("{action}: the connection is lost")]
     ConnectionLost {
-        /// What was going on.
-        what: String,
+        /// The action that failed.
+        action: String,
     },
     /// Nothing arrived for too long.
-    #[error("{what}: nothing happened for {seconds} s: is the device awake and its cable good?")]
+    #[error("{action}: nothing happened for {seconds} s: is the device awake and its cable good?")]
     Stalled {
-        /// What was going on.
-        what: String,
-        /// How long it was waited, seconds.
+        /// The action that failed.
+        action: String,
+        /// The time that was waited, seconds.
         seconds: u64,
     },
     /// A command went on for too long, and was never silent.
-    #[error("{what}: it does not end: given up after {seconds} s")]
+    #[error("{action}: it does not end: given up after {seconds} s")]
     NoEnd {
-        /// What was going on.
-        what: String,
-        /// How long it was waited, seconds.
+        /// The action that failed.
+        action: String,
+        /// The time that was waited, seconds.
         seconds: u64,
     },
     /// The server or the device refused, in its own words.
-    #[error("{what}: adb says: {text}")]
+    #[error("{action}: adb says: {text}")]
     Refused {
-        /// What was asked for.
-        what: String,
+        /// The action that was refused.
+        action: String,
         /// adb's own text.
         text: String,
     },
     /// A file of this machine could not be read or written while it was transferred.
-    #[error("{what}: {source}")]
+    #[error("{action}: {source}")]
     Local {
-        /// What was going on.
-        what: String,
+        /// The action that failed.
+        action: String,
         /// The system's error.
         source: io::Error,
     },

@@ -1,4 +1,4 @@
-//! The adb server: where it is, how it is started, and what it is asked about devices.
+//! The adb server: its address, its start, and its answers about devices.
 
 use std::env;
 use std::ffi::OsStr;
@@ -15,15 +15,14 @@ use super::error::AdbError;
 /// adb's own port.
 const DEFAULT_PORT: u16 = 5037;
 
-/// How long a device or the server may be silent while something is due, unless [`STALL_VARIABLE`] says
-/// otherwise.
-const STALL: Duration = Duration::from_secs(30);
+/// How long a device or the server may be silent while something is due, unless [`TIMEOUT_VARIABLE`] is set.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The environment variable with that time, in seconds.
-const STALL_VARIABLE: &str = "TRACEBRIDGE_ADB_TIMEOUT";
+const TIMEOUT_VARIABLE: &str = "TRACEBRIDGE_ADB_TIMEOUT";
 
 /// How long `adb start-server` may take.
-const START_TIME: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The adb server that this process uses. It is started if none runs; a running one is used as it is, of
 /// whatever version, and never ended.
@@ -32,7 +31,7 @@ pub struct Server {
     host: String,
     port: u16,
     /// How long it may be silent while something is due.
-    stall: Duration,
+    timeout: Duration,
 }
 
 impl Server {
@@ -45,40 +44,46 @@ impl Server {
         let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
         let server =
             Server::from_variables(variable("ADB_SERVER_SOCKET"), variable("ANDROID_ADB_SERVER_PORT"))?;
-        let Some(value) = variable(STALL_VARIABLE) else { return Ok(server) };
+        let Some(value) = variable(TIMEOUT_VARIABLE) else { return Ok(server) };
         match value.parse() {
-            Ok(seconds @ 1..=86_400) => Ok(Server { stall: Duration::from_secs(seconds), ..server }),
+            Ok(seconds @ 1..=86_400) => Ok(Server { timeout: Duration::from_secs(seconds), ..server }),
             _ => {
-                let why = "it must be a number of seconds, 1 to 86400";
-                Err(AdbError::BadVariable { variable: STALL_VARIABLE, value, why })
+                let rule = "it must be a number of seconds, 1 to 86400";
+                Err(AdbError::BadVariable { variable: TIMEOUT_VARIABLE, value, rule })
             }
         }
     }
 
     fn from_variables(socket: Option<String>, port: Option<String>) -> Result<Server, AdbError> {
-        let (host, port, variable, value, why) = match (socket, port) {
-            (Some(socket), _) => {
-                let address =
-                    socket.strip_prefix("tcp:").map(|rest| rest.rsplit_once(':').unwrap_or(("", rest)));
-                let (host, port) = address.unwrap_or_default();
-                let (host, port) = (host.trim_matches(['[', ']']).to_owned(), port.to_owned());
-                (host, port, "ADB_SERVER_SOCKET", socket, "it must be tcp:HOST:PORT or tcp:PORT")
-            }
-            (None, Some(port)) => {
-                (String::new(), port.clone(), "ANDROID_ADB_SERVER_PORT", port, "it must be a port's number")
-            }
-            (None, None) => return Ok(Server { host: localhost(), port: DEFAULT_PORT, stall: STALL }),
-        };
-        let host = if host.is_empty() || host == "localhost" { localhost() } else { host };
-        match port.parse() {
-            Ok(port) if port > 0 => Ok(Server { host, port, stall: STALL }),
-            _ => Err(AdbError::BadVariable { variable, value, why }),
+        if let Some(value) = socket {
+            let address = value.strip_prefix("tcp:").map(|rest| rest.rsplit_once(':').unwrap_or(("", rest)));
+            let (host, port) = address.unwrap_or_default();
+            return Server::at(host.trim_matches(['[', ']']), port).ok_or_else(|| AdbError::BadVariable {
+                variable: "ADB_SERVER_SOCKET",
+                value: value.clone(),
+                rule: "it must be tcp:HOST:PORT or tcp:PORT",
+            });
         }
+        let Some(value) = port else {
+            return Ok(Server { host: localhost(), port: DEFAULT_PORT, timeout: DEFAULT_TIMEOUT });
+        };
+        Server::at("", &value).ok_or_else(|| AdbError::BadVariable {
+            variable: "ANDROID_ADB_SERVER_PORT",
+            value: value.clone(),
+            rule: "it must be a port's number",
+        })
+    }
+
+    /// The server at this host, this machine if it is empty. `None` if `port` is no port's number.
+    fn at(host: &str, port: &str) -> Option<Server> {
+        let port = port.parse().ok().filter(|port| *port > 0)?;
+        let host = if host.is_empty() || host == "localhost" { localhost() } else { host.to_owned() };
+        Some(Server { host, port, timeout: DEFAULT_TIMEOUT })
     }
 
     /// How long a device may be silent, or away, while something is due.
-    pub fn stall(&self) -> Duration {
-        self.stall
+    pub fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// The server's address, for messages.
@@ -93,7 +98,7 @@ impl Server {
     /// another machine.
     pub fn ensure_running(&self) -> Result<(), AdbError> {
         let address = self.address();
-        match Connection::open(&self.host, self.port, self.stall) {
+        match Connection::open(&self.host, self.port, self.timeout) {
             Ok(_) => return self.check_version(),
             Err(source) if !self.is_local() => return Err(AdbError::NoServer { address, source }),
             Err(_) => {}
@@ -102,10 +107,11 @@ impl Server {
         let Some(adb) = candidates.iter().find(|program| runs(program)) else {
             return Err(AdbError::NotInstalled { address });
         };
+        log::debug!("adb: no server answers at {address}: starting one with {}", adb.display());
         start(adb, self.port).map_err(|error| AdbError::ServerNotStarted {
             adb: adb.display().to_string(),
             address: address.clone(),
-            why: error.to_string(),
+            reason: error.to_string(),
         })?;
         self.check_version()
     }
@@ -115,10 +121,10 @@ impl Server {
     fn check_version(&self) -> Result<(), AdbError> {
         let mut connection = self.connect()?;
         connection.request("host:version")?;
-        let text = connection.text()?;
+        let text = connection.read_text()?;
         match u32::from_str_radix(&text, 16) {
             Ok(_) => Ok(()),
-            Err(_) => Err(connection.nonsense(format!("the version is \"{}\"", text.escape_debug()))),
+            Err(_) => Err(connection.protocol_error(format!("the version is \"{}\"", text.escape_debug()))),
         }
     }
 
@@ -129,7 +135,7 @@ impl Server {
     pub fn devices(&self) -> Result<Vec<AttachedDevice>, AdbError> {
         let mut connection = self.connect()?;
         connection.request("host:devices-l")?;
-        Ok(AttachedDevice::parse_list(&connection.text()?))
+        Ok(AttachedDevice::parse_list(&connection.read_text()?))
     }
 
     /// The features that a device's adbd offers: `shell_v2`, `stat_v2`.
@@ -138,11 +144,11 @@ impl Server {
     /// [`AdbError`].
     pub fn features(&self, serial: &str) -> Result<Vec<String>, AdbError> {
         let mut connection = self.connect()?;
-        connection.doing(format!("asking {serial} for its features"));
+        connection.set_action(format!("asking {serial} for its features"));
         connection
             .request(&format!("host-serial:{serial}:features"))
-            .map_err(|error| of_device(error, serial))?;
-        Ok(connection.text()?.split(',').map(str::to_owned).collect())
+            .map_err(|error| device_error(error, serial))?;
+        Ok(connection.read_text()?.split(',').map(str::to_owned).collect())
     }
 
     /// Has the server connect to a device at a network address, which it may have forgotten. A serial that is
@@ -155,26 +161,28 @@ impl Server {
             return Ok(());
         }
         let mut connection = self.connect()?;
-        connection.doing(format!("connecting to {serial}"));
+        connection.set_action(format!("connecting to {serial}"));
         connection.request(&format!("host:connect:{serial}"))?;
         // The server says in words whether it is connected; the list of devices shows it.
-        connection.text().map(drop)
+        connection.read_text().map(drop)
     }
 
     /// Connects to a service of a device (`shell:…`, `sync:`).
     ///
     /// # Errors
     /// [`AdbError`] of the server, of the device's state, or [`AdbError::Refused`] by the device.
-    pub(super) fn open(&self, serial: &str, service: &str, what: String) -> Result<Connection, AdbError> {
+    pub(super) fn open(&self, serial: &str, service: &str, action: String) -> Result<Connection, AdbError> {
         let mut connection = self.connect()?;
-        connection.doing(what);
-        connection.request(&format!("host:transport:{serial}")).map_err(|error| of_device(error, serial))?;
-        connection.request(service).map_err(|error| of_device(error, serial))?;
+        connection.set_action(action);
+        connection
+            .request(&format!("host:transport:{serial}"))
+            .map_err(|error| device_error(error, serial))?;
+        connection.request(service).map_err(|error| device_error(error, serial))?;
         Ok(connection)
     }
 
     fn connect(&self) -> Result<Connection, AdbError> {
-        Connection::open(&self.host, self.port, self.stall)
+        Connection::open(&self.host, self.port, self.timeout)
             .map_err(|source| AdbError::NoServer { address: self.address(), source })
     }
 
@@ -188,9 +196,9 @@ fn localhost() -> String {
     Ipv4Addr::LOCALHOST.to_string()
 }
 
-/// The server's words about a device as the error of the device's state.
-fn of_device(error: AdbError, serial: &str) -> AdbError {
-    let AdbError::Refused { what, text } = error else { return error };
+/// Turns the server's words about a device into the error of the device's state.
+fn device_error(error: AdbError, serial: &str) -> AdbError {
+    let AdbError::Refused { action, text } = error else { return error };
     let serial = serial.to_owned();
     match text.as_str() {
         text if text.starts_with("device unauthorized") || text.starts_with("device still authorizing") => {
@@ -205,9 +213,9 @@ fn of_device(error: AdbError, serial: &str) -> AdbError {
         text if text.starts_with("insufficient permissions") => {
             AdbError::NoPermissions { serial, state: text.to_owned() }
         }
-        // What a server says whose device went away between two requests.
-        "closed" | "device not found" => AdbError::ConnectionLost { what },
-        _ => AdbError::Refused { what, text },
+        // The words of a server whose device went away between two requests.
+        "closed" | "device not found" => AdbError::ConnectionLost { action },
+        _ => AdbError::Refused { action, text },
     }
 }
 
@@ -234,7 +242,7 @@ enum StartError {
     System(#[from] io::Error),
     #[error("{0}")]
     Status(ExitStatus),
-    #[error("it has not ended within {} s", START_TIME.as_secs())]
+    #[error("it has not ended within {} s", START_TIMEOUT.as_secs())]
     TooSlow,
 }
 
@@ -245,12 +253,12 @@ fn start(adb: &Path, port: u16) -> Result<(), StartError> {
     // The server that it starts would keep a pipe open.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn()?;
-    let give_up = Instant::now() + START_TIME;
+    let deadline = Instant::now() + START_TIMEOUT;
     loop {
         match child.try_wait()? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(StartError::Status(status)),
-            None if Instant::now() < give_up => std::thread::sleep(Duration::from_millis(20)),
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
             None => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -284,16 +292,16 @@ mod tests {
 
     #[test]
     fn the_servers_words_about_a_device_become_its_state() {
-        let of = |text: &str| {
+        let error = |text: &str| {
             let text = text.to_owned();
-            of_device(AdbError::Refused { what: "x".into(), text }, "S").to_string()
+            device_error(AdbError::Refused { action: "x".into(), text }, "S").to_string()
         };
         assert!(
-            of("device unauthorized.\nThis adb server's $ADB_VENDOR_KEYS is not set")
+            error("device unauthorized.\nThis adb server's $ADB_VENDOR_KEYS is not set")
                 .contains("accept the dialogue")
         );
-        assert!(of("device offline").starts_with("S: offline"));
-        assert!(of("device 'S' not found").starts_with("no device S"));
-        assert_eq!(of("something else"), "x: adb says: something else");
+        assert!(error("device offline").starts_with("S: offline"));
+        assert!(error("device 'S' not found").starts_with("no device S"));
+        assert_eq!(error("something else"), "x: adb says: something else");
     }
 }

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::connection::Connection;
+use super::connection::{Connection, excerpt};
 use super::error::AdbError;
 use super::server::Server;
 
@@ -17,13 +17,13 @@ const PART_BYTES: usize = 64 << 10;
 /// The most that a command may print, bytes: twenty times the names of all threads of a large device.
 const MAX_OUTPUT_BYTES: usize = 16 << 20;
 
-/// After this many packets without a byte in a row, the other side does not speak the protocol.
+/// A device that sends more packets without a byte in a row does not speak the protocol.
 const MAX_EMPTY_PACKETS: u32 = 1000;
 
 /// A command may take this many times as long as it may be silent.
-const SILENCES: u32 = 4;
+const MAX_TIMEOUTS: u32 = 4;
 
-/// What stands before the exit status where the service does not tell it.
+/// The text before the exit status, where the service does not tell it and a shell has to print it.
 const STATUS_MARK: &str = "tracebridge-exit-status=";
 
 /// The kinds of packets of `shell,v2`.
@@ -36,7 +36,7 @@ mod packet {
     pub const CLOSE_STDIN: [u8; 5] = [4, 0, 0, 0, 0];
 }
 
-/// A piece of what a command does.
+/// A piece of a command's output, or its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShellEvent {
     /// Bytes of standard output.
@@ -80,11 +80,11 @@ impl ShellOutput {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// What the command said, on standard error or else on standard output, on one line.
-    pub fn words(&self) -> String {
-        let said = if self.stderr.trim_ascii().is_empty() { &self.stdout } else { &self.stderr };
-        let said = String::from_utf8_lossy(said);
-        said.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+    /// The command's message on one line: its standard error, or its standard output if that is empty.
+    pub fn message(&self) -> String {
+        let bytes = if self.stderr.trim_ascii().is_empty() { &self.stdout } else { &self.stderr };
+        let text = String::from_utf8_lossy(bytes);
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -93,7 +93,7 @@ impl ShellOutput {
 #[derive(Debug)]
 pub struct Shell {
     connection: Connection,
-    form: Form,
+    service: ShellService,
     /// Whether the command's exit status has come.
     has_ended: bool,
     /// How many packets without a byte have come in a row.
@@ -101,13 +101,19 @@ pub struct Shell {
 }
 
 #[derive(Debug)]
-enum Form {
-    Packets {
-        /// The kind of the packet that is being read, and how many of its bytes are still to come.
-        open: (u8, usize),
-    },
-    /// All of a terminal's output is read before it is looked at.
+enum ShellService {
+    /// `shell,v2`, with the packet that is being read.
+    Packets(Packet),
+    /// `shell:`. All of a terminal's output is read before it is parsed.
     Terminal,
+}
+
+/// A packet of which the head has been read.
+#[derive(Debug, Default)]
+struct Packet {
+    kind: u8,
+    /// Number of bytes that have not been read yet.
+    remaining: usize,
 }
 
 impl Shell {
@@ -122,18 +128,15 @@ impl Shell {
         script: &str,
         packets: bool,
     ) -> Result<Shell, AdbError> {
-        let what = format!("running a command on {serial}");
-        let (service, form) = match packets {
-            true => (format!("shell,v2,raw:{script}"), Form::Packets { open: (0, 0) }),
-            // A line feed, not a semicolon: the script may end in a comment. In parentheses: it may `exit`.
-            false => (format!("shell:({script}\n) </dev/null; echo \"{STATUS_MARK}$?\""), Form::Terminal),
-        };
-        let connection = server.open(serial, &service, what)?;
-        let mut shell = Shell { connection, form, has_ended: false, empty_packets: 0 };
         if packets {
+            let mut shell = Shell::start_with_input(server, serial, script)?;
             shell.end_input()?;
+            return Ok(shell);
         }
-        Ok(shell)
+        // A line feed, not a semicolon: the script may end in a comment. In parentheses: it may `exit`.
+        let request = format!("shell:({script}\n) </dev/null; echo \"{STATUS_MARK}$?\"");
+        let connection = server.open(serial, &request, format!("running a command on {serial}"))?;
+        Ok(Shell { connection, service: ShellService::Terminal, has_ended: false, empty_packets: 0 })
     }
 
     /// Starts `script` with standard input, in the shell of a device that offers `shell_v2`.
@@ -141,15 +144,16 @@ impl Shell {
     /// # Errors
     /// [`AdbError`].
     pub(super) fn start_with_input(server: &Server, serial: &str, script: &str) -> Result<Shell, AdbError> {
-        let what = format!("running a command on {serial}");
-        let connection = server.open(serial, &format!("shell,v2,raw:{script}"), what)?;
-        Ok(Shell { connection, form: Form::Packets { open: (0, 0) }, has_ended: false, empty_packets: 0 })
+        let request = format!("shell,v2,raw:{script}");
+        let connection = server.open(serial, &request, format!("running a command on {serial}"))?;
+        let service = ShellService::Packets(Packet::default());
+        Ok(Shell { connection, service, has_ended: false, empty_packets: 0 })
     }
 
     /// Sends bytes to the command's standard input.
     ///
     /// # Errors
-    /// [`AdbError`], also where the command takes none for as long as the server's stall time.
+    /// [`AdbError`], also where the command takes none for as long as the server's timeout.
     pub fn write_input(&mut self, bytes: &[u8]) -> Result<(), AdbError> {
         for part in bytes.chunks(PART_BYTES) {
             let head = [&[packet::STDIN][..], &(part.len() as u32).to_le_bytes()].concat();
@@ -175,104 +179,117 @@ impl Shell {
     ///
     /// # Errors
     /// As [`Shell::next`].
-    pub fn has_said(&mut self, output: &mut ShellOutput) -> Result<bool, AdbError> {
-        let event = self.next(Duration::ZERO)?;
-        event.map(|event| self.take(event, output)).transpose().map(|taken| taken.is_some())
+    pub fn take_next(&mut self, output: &mut ShellOutput) -> Result<bool, AdbError> {
+        let Some(event) = self.next(Duration::ZERO)? else { return Ok(false) };
+        self.take(event, output)?;
+        Ok(true)
     }
 
     fn take(&mut self, event: ShellEvent, output: &mut ShellOutput) -> Result<(), AdbError> {
         self.has_ended |= matches!(event, ShellEvent::Exit(_));
-        if output.add(event) { Ok(()) } else { Err(self.endless()) }
+        if output.add(event) { Ok(()) } else { Err(self.too_much_output()) }
     }
 
-    /// The error where a command prints more than any should.
-    pub fn endless(&self) -> AdbError {
-        self.connection.nonsense(format!("the command prints more than {} MiB", MAX_OUTPUT_BYTES >> 20))
+    /// The error for a command whose output fills [`ShellOutput`].
+    pub fn too_much_output(&self) -> AdbError {
+        self.connection.protocol_error(format!("the command prints more than {} MiB", MAX_OUTPUT_BYTES >> 20))
     }
 
     /// The next piece, if one comes within this time; the end of the packets is [`ShellEvent::Exit`].
     ///
     /// # Errors
     /// [`AdbError`]; a connection that ends before the command is lost.
-    pub fn next(&mut self, within: Duration) -> Result<Option<ShellEvent>, AdbError> {
-        match &mut self.form {
-            Form::Packets { open } => {
-                if open.1 == 0 {
-                    if !self.connection.wait(within)? {
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<ShellEvent>, AdbError> {
+        match &mut self.service {
+            ShellService::Packets(packet) => {
+                if packet.remaining == 0 {
+                    if !self.connection.wait(timeout)? {
                         return Ok(None);
                     }
                     let mut head = [0; 5];
                     self.connection.read_exact(&mut head)?;
                     let [kind, length @ ..] = head;
-                    *open = (kind, u32::from_le_bytes(length) as usize);
+                    *packet = Packet { kind, remaining: u32::from_le_bytes(length) as usize };
                 }
-                let mut bytes = vec![0; open.1.min(PART_BYTES)];
+                let mut bytes = vec![0; packet.remaining.min(PART_BYTES)];
                 self.connection.read_exact(&mut bytes)?;
-                open.1 -= bytes.len();
+                packet.remaining -= bytes.len();
                 self.empty_packets = if bytes.is_empty() { self.empty_packets + 1 } else { 0 };
                 if self.empty_packets > MAX_EMPTY_PACKETS {
-                    return Err(self
-                        .connection
-                        .nonsense("packets without a byte, one after the other".to_owned()));
+                    let reason = "packets without a byte, one after the other".to_owned();
+                    return Err(self.connection.protocol_error(reason));
                 }
-                match open.0 {
+                match packet.kind {
                     packet::STDOUT => Ok(Some(ShellEvent::Stdout(bytes))),
                     packet::STDERR => Ok(Some(ShellEvent::Stderr(bytes))),
                     packet::EXIT if bytes.len() == 1 => Ok(Some(ShellEvent::Exit(bytes[0]))),
                     kind => {
-                        let why = format!("a packet of kind {kind} with {} bytes", bytes.len());
-                        Err(self.connection.nonsense(why))
+                        let reason = format!("a packet of kind {kind} with {} bytes", bytes.len());
+                        Err(self.connection.protocol_error(reason))
                     }
                 }
             }
-            Form::Terminal => some_output(&mut self.connection, within),
+            ShellService::Terminal => next_bytes(&mut self.connection, timeout),
         }
     }
 
-    /// Reads up to the end of the command, which may be silent for at most `patience`, and take four times as
-    /// long in all. What it has printed until then is in `output`, also after an error.
+    /// Reads up to the end of the command, which may be silent for at most `timeout`, and take four times as
+    /// long in all. Its output until then is in `output`, also after an error.
     ///
     /// # Errors
     /// [`AdbError`].
-    pub fn finish(&mut self, patience: Duration, output: &mut ShellOutput) -> Result<(), AdbError> {
-        let deadline = Instant::now() + patience * SILENCES;
+    pub fn finish(&mut self, timeout: Duration, output: &mut ShellOutput) -> Result<(), AdbError> {
+        let result = self.read_to_end(timeout, output);
+        log::debug!(
+            "adb: {}: status {}, standard output \"{}\", standard error \"{}\"",
+            self.connection.action(),
+            output.status,
+            excerpt(&output.stdout),
+            excerpt(&output.stderr)
+        );
+        result
+    }
+
+    fn read_to_end(&mut self, timeout: Duration, output: &mut ShellOutput) -> Result<(), AdbError> {
+        let deadline = Instant::now() + timeout * MAX_TIMEOUTS;
         loop {
-            let event = match self.next(patience) {
+            let event = match self.next(timeout) {
                 // The end of a terminal's connection is the end of the command, if the mark is there.
                 Err(AdbError::ConnectionLost { .. })
-                    if matches!(self.form, Form::Terminal) && take_status(output) =>
+                    if matches!(self.service, ShellService::Terminal) && take_status(output) =>
                 {
                     return Ok(());
                 }
                 event => event?,
             };
-            let what = || self.connection.what().to_owned();
-            let event =
-                event.ok_or_else(|| AdbError::Stalled { what: what(), seconds: patience.as_secs() })?;
+            let Some(event) = event else {
+                let action = self.connection.action().to_owned();
+                return Err(AdbError::Stalled { action, seconds: timeout.as_secs() });
+            };
             self.take(event, output)?;
             if self.has_ended {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                let seconds = (patience * SILENCES).as_secs();
-                return Err(AdbError::NoEnd { what: self.connection.what().to_owned(), seconds });
+                let action = self.connection.action().to_owned();
+                return Err(AdbError::NoEnd { action, seconds: (timeout * MAX_TIMEOUTS).as_secs() });
             }
         }
     }
 }
 
 /// The bytes that have arrived, if any come within this time. The end of the connection is an error.
-fn some_output(connection: &mut Connection, within: Duration) -> Result<Option<ShellEvent>, AdbError> {
-    if !connection.wait(within)? {
+fn next_bytes(connection: &mut Connection, timeout: Duration) -> Result<Option<ShellEvent>, AdbError> {
+    if !connection.wait(timeout)? {
         return Ok(None);
     }
     let mut bytes = vec![0; PART_BYTES];
     let length = connection.read_some(&mut bytes)?;
     bytes.truncate(length);
-    match length {
-        0 => Err(AdbError::ConnectionLost { what: connection.what().to_owned() }),
-        _ => Ok(Some(ShellEvent::Stdout(bytes))),
+    if length == 0 {
+        return Err(AdbError::ConnectionLost { action: connection.action().to_owned() });
     }
+    Ok(Some(ShellEvent::Stdout(bytes)))
 }
 
 /// Takes the exit status from the end of a terminal's output, and its CR LF for LF. Returns whether there is
@@ -283,7 +300,8 @@ fn take_status(output: &mut ShellOutput) -> bool {
     let Ok(status) = status.trim().parse() else { return false };
     // Some releases double the CR.
     let before = before.replace("\r\r\n", "\n").replace("\r\n", "\n");
-    (output.status, output.stdout) = (status, before.into_bytes());
+    output.status = status;
+    output.stdout = before.into_bytes();
     true
 }
 
@@ -295,8 +313,8 @@ pub struct RawStream {
 
 impl RawStream {
     pub(super) fn start(server: &Server, serial: &str, script: &str) -> Result<RawStream, AdbError> {
-        let what = format!("reading a stream from {serial}");
-        Ok(RawStream { connection: server.open(serial, &format!("exec:{script}"), what)? })
+        let action = format!("reading a stream from {serial}");
+        Ok(RawStream { connection: server.open(serial, &format!("exec:{script}"), action)? })
     }
 
     /// The next bytes of standard output, if any come within this time.
@@ -304,8 +322,8 @@ impl RawStream {
     /// # Errors
     /// [`AdbError::ConnectionLost`] at the end, whatever ended the stream, or another error of the
     /// connection.
-    pub fn next(&mut self, within: Duration) -> Result<Option<ShellEvent>, AdbError> {
-        some_output(&mut self.connection, within)
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<ShellEvent>, AdbError> {
+        next_bytes(&mut self.connection, timeout)
     }
 }
 
@@ -315,22 +333,22 @@ mod tests {
 
     #[test]
     fn a_terminals_output_is_freed_of_its_line_ends_and_its_status() {
-        let of = |stdout: &str| {
+        let taken = |stdout: &str| {
             let mut output = ShellOutput { stdout: stdout.into(), ..ShellOutput::default() };
             take_status(&mut output).then(|| (output.status, output.text()))
         };
-        let own = |status, text: &str| Some((status, text.to_owned()));
-        assert_eq!(of("a\r\nb\r\r\ntracebridge-exit-status=7\r\n"), own(7, "a\nb\n"));
-        assert_eq!(of("no line endtracebridge-exit-status=0\n"), own(0, "no line end"));
-        assert_eq!(of("tracebridge-exit-status=1\ntracebridge-exit-status=2\n").unwrap().0, 2);
-        assert_eq!(of("cut in the middle tracebridge-exit-sta"), None);
-        assert_eq!(of("tracebridge-exit-status=999\n"), None);
+        let expected = |status, text: &str| Some((status, text.to_owned()));
+        assert_eq!(taken("a\r\nb\r\r\ntracebridge-exit-status=7\r\n"), expected(7, "a\nb\n"));
+        assert_eq!(taken("no line endtracebridge-exit-status=0\n"), expected(0, "no line end"));
+        assert_eq!(taken("tracebridge-exit-status=1\ntracebridge-exit-status=2\n").unwrap().0, 2);
+        assert_eq!(taken("cut in the middle tracebridge-exit-sta"), None);
+        assert_eq!(taken("tracebridge-exit-status=999\n"), None);
     }
 
     #[test]
-    fn what_a_command_said_is_one_line() {
+    fn the_message_of_a_command_is_one_line() {
         let output = ShellOutput { status: 1, stdout: b"out\n".to_vec(), stderr: b" a\n\nb\r\n".to_vec() };
-        assert_eq!(output.words(), "a; b");
-        assert_eq!(ShellOutput { stderr: Vec::new(), ..output }.words(), "out");
+        assert_eq!(output.message(), "a; b");
+        assert_eq!(ShellOutput { stderr: Vec::new(), ..output }.message(), "out");
     }
 }

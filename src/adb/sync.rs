@@ -13,10 +13,10 @@ const MAX_DATA_BYTES: usize = 64 << 10;
 /// The longest path, bytes.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// The longest error text that is kept, bytes.
+/// An error text is cut after this many bytes.
 const MAX_TEXT_BYTES: usize = 4096;
 
-/// What a file is, as far as adbd tells.
+/// The kind and the length of a file, as far as adbd tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteStat {
     /// The kind of file and its permissions, as in `st_mode`.
@@ -57,18 +57,25 @@ impl Sync {
         Ok(Sync { connection, stat_v2, serial: serial.to_owned() })
     }
 
-    /// What `path` is; `None` if there is nothing, or nothing that adbd can see.
+    /// Asks for the kind and the length of `path`; `None` if there is no file, or none that adbd can see.
     ///
     /// # Errors
     /// [`AdbError`].
     pub fn stat(&mut self, path: &str) -> Result<Option<RemoteStat>, AdbError> {
-        self.connection.doing(format!("looking for {path} on {}", self.serial));
+        self.connection.set_action(format!("looking for {path} on {}", self.serial));
+        let stat = self.read_stat(path)?;
+        log::debug!("adb: {}: {stat:?}", self.connection.action());
+        Ok(stat)
+    }
+
+    fn read_stat(&mut self, path: &str) -> Result<Option<RemoteStat>, AdbError> {
         if self.stat_v2 {
             self.send(b"STA2", path)?;
             let mut reply = [0; 72];
             self.connection.read_exact(&mut reply)?;
             self.expect(&reply, b"STA2")?;
-            let (error, mode) = (word(&reply, 4), word(&reply, 24));
+            let error = word(&reply, 4);
+            let mode = word(&reply, 24);
             let size = u64::from(word(&reply, 40)) | u64::from(word(&reply, 44)) << 32;
             return Ok((error == 0).then_some(RemoteStat { mode, size, is_exact: true }));
         }
@@ -76,12 +83,12 @@ impl Sync {
         let mut reply = [0; 16];
         self.connection.read_exact(&mut reply)?;
         self.expect(&reply, b"STAT")?;
-        let (mode, size) = (word(&reply, 4), u64::from(word(&reply, 8)));
+        let mode = word(&reply, 4);
+        let size = u64::from(word(&reply, 8));
         Ok((mode != 0).then_some(RemoteStat { mode, size, is_exact: false }))
     }
 
-    /// Writes a file on the device: everything that `from` gives, with these permission bits. `progress` is
-    /// called with the number of bytes of each piece.
+    /// Writes a file on the device: everything that `from` gives, with these permission bits.
     ///
     /// # Errors
     /// [`AdbError::Refused`] with the device's own words (no space, not permitted), or an error of the
@@ -92,9 +99,9 @@ impl Sync {
         path: &str,
         permissions: u32,
         mtime: u32,
-        progress: &mut dyn FnMut(u64),
     ) -> Result<(), AdbError> {
-        self.connection.doing(format!("pushing {path} to {}", self.serial));
+        self.connection.set_action(format!("pushing {path} to {}", self.serial));
+        let mut total = 0;
         self.send(b"SEND", &format!("{path},{}", 0o100_000 | permissions))?;
         let mut piece = vec![0; 8 + MAX_DATA_BYTES];
         loop {
@@ -106,58 +113,57 @@ impl Sync {
             piece[4..8].copy_from_slice(&(length as u32).to_le_bytes());
             if let Err(lost) = self.connection.write(&piece[..8 + length]) {
                 // The device says why before it closes.
-                return Err(match self.pushed() {
+                return Err(match self.read_push_answer() {
                     Err(refused @ AdbError::Refused { .. }) => refused,
                     _ => lost,
                 });
             }
-            progress(length as u64);
+            total += length;
         }
         self.connection.write(&[&b"DONE"[..], &mtime.to_le_bytes()].concat())?;
-        self.pushed()
+        self.read_push_answer()?;
+        log::debug!("adb: {}: {total} bytes", self.connection.action());
+        Ok(())
     }
 
     /// Reads the device's answer to a push.
-    fn pushed(&mut self) -> Result<(), AdbError> {
-        let (id, length) = self.head()?;
+    fn read_push_answer(&mut self) -> Result<(), AdbError> {
+        let (id, length) = self.read_head()?;
         match &id {
             b"OKAY" => Ok(()),
-            b"FAIL" => Err(self.refusal(length)?),
-            other => Err(self.connection.nonsense(format!("the answer is {}", other.escape_ascii()))),
+            b"FAIL" => Err(self.read_refusal(length)?),
+            other => Err(self.connection.protocol_error(format!("the answer is {}", other.escape_ascii()))),
         }
     }
 
-    /// Reads a file of the device into `to`. Returns its length. `progress` is called with the number of
-    /// bytes of each piece.
+    /// Reads a file of the device into `to`. Returns its length.
     ///
     /// # Errors
     /// [`AdbError::Refused`] with the device's own words, [`AdbError::Local`] if `to` takes no bytes, or an
     /// error of the connection.
-    pub fn pull(
-        &mut self,
-        path: &str,
-        to: &mut dyn Write,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<u64, AdbError> {
-        self.connection.doing(format!("pulling {path} from {}", self.serial));
+    pub fn pull(&mut self, path: &str, to: &mut dyn Write) -> Result<u64, AdbError> {
+        self.connection.set_action(format!("pulling {path} from {}", self.serial));
         self.send(b"RECV", path)?;
         let mut piece = vec![0; MAX_DATA_BYTES];
         let mut total = 0;
         loop {
-            let (id, length) = self.head()?;
+            let (id, length) = self.read_head()?;
             match &id {
                 b"DATA" if length <= MAX_DATA_BYTES => {
                     let bytes = &mut piece[..length];
                     self.connection.read_exact(bytes)?;
                     to.write_all(bytes).map_err(|source| self.local(source))?;
                     total += length as u64;
-                    progress(length as u64);
                 }
-                b"DONE" => return Ok(total),
-                b"FAIL" => return Err(self.refusal(length)?),
+                b"DONE" => {
+                    log::debug!("adb: {}: {total} bytes", self.connection.action());
+                    return Ok(total);
+                }
+                b"FAIL" => return Err(self.read_refusal(length)?),
                 other => {
-                    let why = format!("{} of {length} bytes in the middle of a file", other.escape_ascii());
-                    return Err(self.connection.nonsense(why));
+                    let reason =
+                        format!("{} of {length} bytes in the middle of a file", other.escape_ascii());
+                    return Err(self.connection.protocol_error(reason));
                 }
             }
         }
@@ -165,14 +171,14 @@ impl Sync {
 
     fn send(&mut self, id: &[u8; 4], text: &str) -> Result<(), AdbError> {
         if text.len() > MAX_PATH_BYTES {
-            let what = self.connection.what().to_owned();
+            let action = self.connection.action().to_owned();
             let text = format!("a path of {} bytes is too long ({MAX_PATH_BYTES} at most)", text.len());
-            return Err(AdbError::Refused { what, text });
+            return Err(AdbError::Refused { action, text });
         }
         self.connection.write(&[&id[..], &(text.len() as u32).to_le_bytes(), text.as_bytes()].concat())
     }
 
-    fn head(&mut self) -> Result<([u8; 4], usize), AdbError> {
+    fn read_head(&mut self) -> Result<([u8; 4], usize), AdbError> {
         let mut head = [0; 8];
         self.connection.read_exact(&mut head)?;
         let [a, b, c, d, ..] = head;
@@ -180,22 +186,23 @@ impl Sync {
     }
 
     /// Reads the text of a FAIL.
-    fn refusal(&mut self, length: usize) -> Result<AdbError, AdbError> {
+    fn read_refusal(&mut self, length: usize) -> Result<AdbError, AdbError> {
         let mut text = vec![0; length.min(MAX_TEXT_BYTES)];
         self.connection.read_exact(&mut text)?;
         let text = String::from_utf8_lossy(&text).trim().to_owned();
-        Ok(AdbError::Refused { what: self.connection.what().to_owned(), text })
+        log::debug!("adb: {}: refused: {text}", self.connection.action());
+        Ok(AdbError::Refused { action: self.connection.action().to_owned(), text })
     }
 
     fn expect(&self, reply: &[u8], id: &[u8; 4]) -> Result<(), AdbError> {
-        match reply.starts_with(id) {
-            true => Ok(()),
-            false => Err(self.connection.nonsense(format!("the answer is {}", reply[..4].escape_ascii()))),
+        if reply.starts_with(id) {
+            return Ok(());
         }
+        Err(self.connection.protocol_error(format!("the answer is {}", reply[..4].escape_ascii())))
     }
 
     fn local(&self, source: std::io::Error) -> AdbError {
-        AdbError::Local { what: self.connection.what().to_owned(), source }
+        AdbError::Local { action: self.connection.action().to_owned(), source }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The way to one device: its serial, and what its adbd offers.
+//! The connection to one device: its serial, and the features of its adbd.
 
 use std::time::Duration;
 
@@ -20,15 +20,19 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Asks the device what it offers.
+    /// Asks the device for its features.
     ///
     /// # Errors
     /// [`AdbError`] of the server or of the device's state.
     pub fn open(server: &Server, serial: &str) -> Result<Transport, AdbError> {
         let features = server.features(serial)?;
         let has = |name: &str| features.iter().any(|feature| feature == name);
-        let (shell_v2, stat_v2) = (has("shell_v2"), has("stat_v2"));
-        Ok(Transport { server: server.clone(), serial: serial.to_owned(), shell_v2, stat_v2 })
+        Ok(Transport {
+            server: server.clone(),
+            serial: serial.to_owned(),
+            shell_v2: has("shell_v2"),
+            stat_v2: has("stat_v2"),
+        })
     }
 
     /// The device's name.
@@ -62,13 +66,13 @@ impl Transport {
         Shell::start_with_input(&self.server, &self.serial, script)
     }
 
-    /// Runs a command in the device's shell. It may be silent for at most `patience`.
+    /// Runs a command in the device's shell. It may be silent for at most `timeout`.
     ///
     /// # Errors
     /// [`AdbError`]. A command that fails is no error: [`ShellOutput::status`] says so.
-    pub fn run(&self, script: &str, patience: Duration) -> Result<ShellOutput, AdbError> {
+    pub fn run(&self, script: &str, timeout: Duration) -> Result<ShellOutput, AdbError> {
         let mut output = ShellOutput::default();
-        self.start(script)?.finish(patience, &mut output)?;
+        self.start(script)?.finish(timeout, &mut output)?;
         Ok(output)
     }
 
@@ -94,8 +98,8 @@ impl Transport {
     /// # Errors
     /// [`AdbError`].
     pub fn restart_as_root(&self) -> Result<String, AdbError> {
-        let what = format!("asking {} for root", self.serial);
-        let mut connection: Connection = self.server.open(&self.serial, "root:", what)?;
-        Ok(connection.rest()?.trim().to_owned())
+        let action = format!("asking {} for root", self.serial);
+        let mut connection: Connection = self.server.open(&self.serial, "root:", action)?;
+        Ok(connection.read_rest()?.trim().to_owned())
     }
 }

@@ -8,11 +8,12 @@ use clap::{Args, Parser, Subcommand};
 use serde_json::json;
 
 use super::progress_bar::ProgressBar;
-use super::{MemoryArgs, print_list, size};
+use super::{MemoryArgs, print_list};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
 use crate::console::{TerminalWriter, complain};
 use crate::dataset::{self, AddRequest, AddedEvent, LargeTables, ListedTrace, TraceOptions};
+use crate::text::byte_size;
 use crate::timeline::MergeOptions;
 
 /// Collect many traces in one dataset, which any query engine reads
@@ -168,7 +169,7 @@ fn add(args: &AddArgs) -> anyhow::Result<Exit> {
         "{}: traces: {new} added, {known} already there, {rejected} rejected",
         args.dataset.display()
     )
-    .and_then(|()| writeln!(to, "written: {}, parts: {}", size(added.bytes), added.parts))
+    .and_then(|()| writeln!(to, "written: {}, parts: {}", byte_size(added.bytes), added.parts))
     .context("standard output")?;
     Ok(if rejected > 0 { Exit::Lossy } else { Exit::Complete })
 }

@@ -9,7 +9,7 @@ use clap::Parser;
 use serde_json::json;
 
 use super::progress_bar::ProgressBar;
-use super::{MemoryArgs, print_list, size};
+use super::{MemoryArgs, print_list};
 use crate::cli::{Exit, exit};
 use crate::console::{TerminalWriter, complain};
 use crate::export::ConversionLosses;
@@ -22,6 +22,7 @@ use crate::inspect::{
     ThreadReport,
 };
 use crate::measure::{Deadline, FrameSummary, Launch, LaunchType};
+use crate::text::byte_size;
 
 /// Say what a file is: format, clocks, counts, losses, damage
 ///
@@ -145,7 +146,7 @@ fn print_container(out: &mut dyn Write, found: &ContainerReport, json: bool) -> 
     let traces = found.traces.len();
     writeln!(out, "{}: {}, {} files searched, {traces} traces", found.path, found.container, found.files)?;
     for trace in &found.traces {
-        writeln!(out, "  {}: {}, {}", trace.path, trace.format, size(trace.bytes))?;
+        writeln!(out, "  {}: {}, {}", trace.path, trace.format, byte_size(trace.bytes))?;
         if let Some(cure) = trace.cure {
             writeln!(out, "    not read here: {cure}")?;
         }
@@ -158,7 +159,7 @@ fn print_container(out: &mut dyn Write, found: &ContainerReport, json: bool) -> 
 
 fn print_report(out: &mut dyn Write, report: &InputReport) -> io::Result<()> {
     let packed = report.packed.map(|p| format!(", packed with {p}")).unwrap_or_default();
-    writeln!(out, "{}: {}{packed}", report.path, size(report.bytes))?;
+    writeln!(out, "{}: {}{packed}", report.path, byte_size(report.bytes))?;
     match &report.contents {
         Contents::Recording(recording) => print_recording(out, recording)?,
         Contents::MethodTrace(trace) => print_method_trace(out, trace)?,

@@ -41,7 +41,7 @@ fn clean_up() {
     IS_ENDING.store(true, Ordering::SeqCst);
     crate::output_file::abandon_all();
     crate::profile::dmtracedump::dot::end_all();
-    crate::remote::abandon_all();
+    crate::desk::abandon_all();
 }
 
 /// From now on, a signal that ends the process first removes unfinished outputs and ends Graphviz. The

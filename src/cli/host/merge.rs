@@ -8,7 +8,7 @@ use clap::{Args, Parser};
 use serde_json::{Value, json};
 
 use super::progress_bar::ProgressBar;
-use super::{MemoryArgs, print_list, size};
+use super::{MemoryArgs, print_list};
 use crate::cli::exit::UsageError;
 use crate::cli::{Exit, units};
 use crate::clock::Clock;
@@ -18,6 +18,7 @@ use crate::export::convert::{Conversion, ConvertError, ConvertRequest, Converted
 use crate::export::{ConversionLosses, FORMATS};
 use crate::formats;
 use crate::output_file::is_stdout;
+use crate::text::byte_size;
 use crate::timeline::{MergeOptions, MergeSummary, Window, WindowRequest};
 
 /// Put recordings and method traces on one clock, and write them as one file
@@ -233,7 +234,12 @@ fn write_tables(
             (is_lossy, is_irregular),
         ),
         false => print_summary(to, summary, place.explain).and_then(|()| {
-            writeln!(to, "written: {} (a directory of tables, {})", path.display(), size(exported.bytes))?;
+            writeln!(
+                to,
+                "written: {} (a directory of tables, {})",
+                path.display(),
+                byte_size(exported.bytes)
+            )?;
             writeln!(to, "open it: DuckDB, pandas, Spark; docs/dataset.md describes the tables")
         }),
     };
@@ -345,7 +351,7 @@ fn micros(ns: u64) -> String {
 
 fn print_summary(to: &mut dyn Write, summary: &MergeSummary, explain: bool) -> io::Result<()> {
     for input in &summary.inputs {
-        writeln!(to, "{} ({}, {})", input.name, input.format, size(input.size))?;
+        writeln!(to, "{} ({}, {})", input.name, input.format, byte_size(input.size))?;
         writeln!(to, "  clock: {}, {}: {}", input.clock, input.verdict.name(), input.why)?;
         if input.offset_ns != 0 {
             writeln!(to, "  moved by {} ns", input.offset_ns)?;
@@ -407,7 +413,7 @@ fn print_output(to: &mut dyn Write, output: &Path, converted: &Converted) -> io:
         writeln!(to, "reduced: {list}: {} lacks these details, or holds them in another form", format.name)?;
     }
     if let Some(bytes) = converted.bytes {
-        writeln!(to, "written: {} ({}, {})", output.display(), format.name, size(bytes))?;
+        writeln!(to, "written: {} ({}, {})", output.display(), format.name, byte_size(bytes))?;
         writeln!(to, "open it: {}", format.viewers)?;
     }
     Ok(())

@@ -202,12 +202,3 @@ fn print_list(out: &mut dyn Write, mut lines: impl ExactSizeIterator<Item = Stri
         more => writeln!(out, "  … and {more} more (--json has all)"),
     }
 }
-
-/// A number of bytes for people.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..10_000 => format!("{bytes} bytes"),
-        10_000..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
-}

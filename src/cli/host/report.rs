@@ -11,7 +11,6 @@ use serde_json::json;
 use super::browser;
 use super::merge::{PlaceArgs, WriteArgs, conversion_error, request, write_timeline};
 use super::progress_bar::ProgressBar;
-use super::size;
 use crate::cli::Exit;
 use crate::console::{complain, say};
 use crate::export::compare::compare;
@@ -20,6 +19,7 @@ use crate::export::explain::grown;
 use crate::formats::input::Input;
 use crate::formats::is_report_page;
 use crate::output_file::{create_private_dir, is_stdout};
+use crate::text::byte_size;
 use crate::timeline::WindowRequest;
 
 /// The causes that are printed of what grew.
@@ -139,7 +139,7 @@ fn write_comparison(
         }
         false => {
             let written =
-                compared.bytes.map(|bytes| format!("written: {} ({})", output.display(), size(bytes)));
+                compared.bytes.map(|bytes| format!("written: {} ({})", output.display(), byte_size(bytes)));
             let grown = grown.map_or(Vec::new(), |grown| grown.lines(GROWN_LINES));
             let heading = (!grown.is_empty()).then(|| "what grew in the launches".to_owned());
             let grown = grown.into_iter().map(|line| format!("  {line}"));

@@ -1,11 +1,13 @@
-//! Text in forms that several rooms read or write: patterns of names, CSV fields, dates, files of names.
+//! Text in forms that several rooms read or write: patterns of names, CSV fields, dates, sizes, files of names.
 
+mod byte_size;
 mod csv;
 mod file_name;
 mod names_file;
 mod star_pattern;
 mod utc_date;
 
+pub use byte_size::byte_size;
 pub use csv::{csv_field, push_csv_field};
 pub use file_name::file_name;
 pub use names_file::read_names;

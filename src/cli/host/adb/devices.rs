@@ -1,20 +1,11 @@
-//! `adb devices`: what is attached, and what can be recorded on it.
-
-use std::time::Duration;
+//! `adb devices`: the attached devices, and what can be recorded on them.
 
 use clap::Args;
-use serde_json::{Value, json};
 
-use crate::adb::{AttachedDevice, Server};
+use super::results::desk_error;
 use crate::cli::Exit;
-use crate::console::say;
-use crate::remote::{Device, device_text};
-use crate::workers::run_pool;
-
-/// How long a device may take to say whether it can be traced.
-const LOOK_TIME: Duration = Duration::from_secs(10);
-/// The most devices that are asked at the same time.
-const AT_ONCE: usize = 16;
+use crate::console::{printable, say};
+use crate::desk::{self, ListedDevice};
 
 /// List the attached devices: model, Android release, ABI, how root is had, whether tracing works
 #[derive(Debug, Args)]
@@ -28,105 +19,66 @@ pub struct DevicesArgs {
     json: bool,
 }
 
+/// The titles of the columns: the serial, and the details of a [`ListedDevice`].
+const TITLES: [&str; 6] = ["SERIAL", "MODEL", "ANDROID", "ABI", "ROOT", "TRACING"];
+
 /// Runs `adb devices`.
 pub fn run(args: &DevicesArgs) -> anyhow::Result<Exit> {
-    let server = Server::from_environment()?;
-    server.ensure_running()?;
-    let attached = server.devices()?;
-    let rows = run_pool(&attached, AT_ONCE, |device| Row::of(&server, device));
+    let devices = desk::list_devices().map_err(desk_error)?;
     if args.json {
-        rows.iter().for_each(|row| say(format_args!("{}\n", row.json)));
-    } else if rows.is_empty() {
+        devices.iter().for_each(|device| say(format_args!("{}\n", device.json)));
+    } else if devices.is_empty() {
         say(format_args!("no device is attached\n"));
     } else {
-        say(format_args!("{}", table(&rows)));
+        say(format_args!("{}", table(&devices)));
     }
     Ok(Exit::Complete)
 }
 
-const HEAD: [&str; 6] = ["SERIAL", "MODEL", "ANDROID", "ABI", "ROOT", "TRACING"];
-
-struct Row {
-    cells: [String; 6],
-    /// In place of the cells after the serial.
-    problem: Option<String>,
-    json: Value,
-}
-
-impl Row {
-    fn of(server: &Server, attached: &AttachedDevice) -> Row {
-        let serial = &attached.serial;
-        let looked = attached.check().and_then(|()| {
-            let device = Device::open(server, serial)?;
-            let tracing = tracing(&device)?;
-            Ok((device, tracing))
-        });
-        let (device, tracing) = match looked {
-            Ok(looked) => looked,
-            Err(error) => {
-                let json = json!({ "serial": serial, "state": attached.state, "error": error.to_string() });
-                let problem = error.to_string();
-                let problem = problem.strip_prefix(&format!("{serial}: ")).unwrap_or(&problem).to_owned();
-                let mut cells: [String; 6] = Default::default();
-                cells[0] = serial.clone();
-                return Row { cells, problem: Some(problem), json };
-            }
+/// The rows below each other, columns as wide as they must be. A device that cannot be used has its problem behind
+/// the serial, in place of the other columns.
+fn table(devices: &[ListedDevice]) -> String {
+    let mut rows = vec![TITLES.map(str::to_owned).to_vec()];
+    rows.extend(devices.iter().map(|device| {
+        let details = match &device.details {
+            Ok(details) => details.as_slice(),
+            Err(problem) => std::slice::from_ref(problem),
         };
-        let facts = &device.facts;
-        let root = if facts.su_refused { "refused".to_owned() } else { device.privilege().to_string() };
-        let known = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-        let mut json = json!({ "serial": serial, "state": attached.state, "root": root, "tracing": tracing });
-        if let (Some(fields), Ok(Value::Object(facts))) = (json.as_object_mut(), serde_json::to_value(facts))
-        {
-            fields.extend(facts);
-        }
-        let attached_model = device_text(attached.model.as_deref().unwrap_or_default());
-        let model = if facts.model.is_empty() { &attached_model } else { &facts.model };
-        let cells = [
-            serial.clone(),
-            known(model),
-            known(&facts.release),
-            known(&facts.abi),
-            root,
-            tracing.to_owned(),
-        ];
-        Row { cells, problem: None, json }
-    }
-}
-
-/// Whether the device's trace buffer can be used: `yes`, `part`, `no`.
-pub(super) fn tracing(device: &Device) -> Result<&'static str, crate::adb::AdbError> {
-    let script = "for d in /sys/kernel/tracing /sys/kernel/debug/tracing; do if [ -w $d/tracing_on ]; then \
-                  if [ -w $d/set_event ]; then echo yes; else echo part; fi; exit; fi; done; echo no";
-    let answer = device.run_script(script, device.privilege(), LOOK_TIME)?.text();
-    Ok(["yes", "part"].into_iter().find(|word| answer.trim() == *word).unwrap_or("no"))
-}
-
-/// The rows below each other, columns as wide as they must be.
-fn table(rows: &[Row]) -> String {
-    let head = HEAD.map(str::to_owned);
-    let printable = |text: &str| crate::console::printable(text).into_owned();
-    let all = || std::iter::once(&head).chain(rows.iter().map(|row| &row.cells));
+        let cells = std::iter::once(&device.serial).chain(details);
+        cells.map(|cell| printable(cell).into_owned()).collect()
+    }));
+    let columns = TITLES.len();
     let width = |column: usize| {
-        let cells =
-            all().enumerate().filter(|(at, _)| *at == 0 || column == 0 || rows[at - 1].problem.is_none());
-        cells.map(|(_, cells)| printable(&cells[column]).chars().count()).max().unwrap_or(0)
+        let cells = rows.iter().filter(|row| column == 0 || row.len() == columns);
+        cells.map(|row| row[column].chars().count()).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();
-    for (at, cells) in all().enumerate() {
-        let problem = at.checked_sub(1).and_then(|row| rows[row].problem.as_deref());
-        let line = match problem {
-            Some(problem) => format!("{:<w$}  {}", printable(&cells[0]), printable(problem), w = widths[0]),
-            None => cells
-                .iter()
-                .zip(&widths)
-                .map(|(cell, width)| format!("{:<width$}", printable(cell)))
-                .collect::<Vec<_>>()
-                .join("  "),
-        };
-        out += line.trim_end();
+    for row in &rows {
+        let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        out += padded.collect::<Vec<_>>().join("  ").trim_end();
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_device_that_cannot_be_used_has_its_problem_beside_its_serial() {
+        let device =
+            |serial: &str, details| ListedDevice { serial: serial.to_owned(), details, json: Value::Null };
+        let details = ["Pixel 3a", "15", "arm64-v8a", "su -c", "yes"].map(str::to_owned);
+        let problem = "unauthorized: unlock the device, a long text that widens no column".to_owned();
+        assert_eq!(
+            table(&[device("S1", Ok(details)), device("0123456789", Err(problem))]),
+            "SERIAL      MODEL     ANDROID  ABI        ROOT   TRACING\n\
+             S1          Pixel 3a  15       arm64-v8a  su -c  yes\n\
+             0123456789  unauthorized: unlock the device, a long text that widens no column\n"
+        );
+    }
 }

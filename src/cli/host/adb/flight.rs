@@ -1,18 +1,17 @@
 //! `adb start`, `dump` and `stop`: the flight recorder of a device.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::json;
 
-use super::finish;
-use super::outcome::{self, Outcome};
-use super::recorded::record_session;
-use super::run_there::{RunThere, run_there};
+use super::forwarded::Forwarded;
+use super::recorder_args::{device_args, name_args};
+use super::results::print;
 use super::target::TargetArgs;
+use super::terminal::TERMINAL;
 use crate::cli::Exit;
 use crate::cli::recording_flags::{ContentArgs, RecordSelection, TraceBufferArgs};
-use crate::remote::{Device, Job, Recorder};
+use crate::desk;
 
 /// Start a flight recorder on devices: the kernel keeps the latest events, also when nothing is connected
 ///
@@ -20,7 +19,7 @@ use crate::remote::{Device, Job, Recorder};
 #[derive(Debug, Args)]
 pub struct StartArgs {
     #[command(flatten)]
-    selection: RecordSelection,
+    selection: Forwarded<RecordSelection>,
     #[command(flatten)]
     target: TargetArgs,
 }
@@ -48,51 +47,42 @@ pub struct StopArgs {
 #[derive(Debug, Args)]
 struct DumpFlags {
     #[command(flatten)]
-    contents: ContentArgs,
+    contents: Forwarded<ContentArgs>,
     #[command(flatten)]
-    buffer: TraceBufferArgs,
+    buffer: Forwarded<TraceBufferArgs>,
     #[command(flatten)]
     target: TargetArgs,
 }
 
+impl DumpFlags {
+    /// The arguments for the device's `dump` or `stop`.
+    fn device_args(&self) -> Vec<String> {
+        device_args(self.contents.given().chain(self.buffer.given()))
+    }
+}
+
 /// Runs `adb start`.
 pub fn start(args: &StartArgs) -> anyhow::Result<Exit> {
-    let words = [vec!["start".to_owned()], args.selection.words()?].concat();
-    let results = args.target.on_each(|device, _| {
-        let there = run_there(device, &words)?;
-        let text = there.output.text();
-        Ok(Outcome { exit: there.exit()?, json: json!({ "text": text.trim() }), text })
-    })?;
-    outcome::print(results, args.target.json)
+    let names = args.selection.flags.all_names()?;
+    let start_args = [device_args(args.selection.given()), name_args(&names)].concat();
+    print(desk::start_flight_recorder(&start_args, &args.target.targets(), &TERMINAL), args.target.json)
 }
 
 /// Runs `adb dump`.
 pub fn dump(args: &DumpArgs) -> anyhow::Result<Exit> {
-    fetch("dump", &args.output, &args.shared)
+    let DumpArgs { output, shared } = args;
+    let targets = shared.target.targets();
+    let results = desk::fetch_flight("dump", &shared.device_args(), output, &targets, &TERMINAL);
+    print(results, shared.target.json)
 }
 
 /// Runs `adb stop`.
 pub fn stop(args: &StopArgs) -> anyhow::Result<Exit> {
-    let shared = &args.shared;
-    if let Some(output) = &args.output {
-        return fetch("stop", output, shared);
-    }
-    let words = [vec!["stop".to_owned()], shared.buffer.words()].concat();
-    let results = shared.target.on_each(|device, _| {
-        let there: RunThere = run_there(device, &words)?;
-        Ok(Outcome { exit: there.exit()?, text: "stopped\n".to_owned(), json: json!({}) })
-    })?;
-    outcome::print(results, shared.target.json)
-}
-
-fn fetch(command: &str, output: &Path, shared: &DumpFlags) -> anyhow::Result<Exit> {
-    finish::check_output(output)?;
-    let words = [vec![command.to_owned()], shared.contents.words(), shared.buffer.words()].concat();
-    let results = shared.target.on_each(|mut device: Device, name| {
-        device.ensure_binary(None)?;
-        let output = name.of(output);
-        record_session(&device, &Job::of(Recorder::Own(&words)), &output, name.is_alone())
-            .map(|(outcome, _)| outcome)
-    })?;
-    outcome::print(results, shared.target.json)
+    let StopArgs { output, shared } = args;
+    let targets = shared.target.targets();
+    let results = match output {
+        Some(output) => desk::fetch_flight("stop", &shared.device_args(), output, &targets, &TERMINAL),
+        None => desk::stop_flight_recorder(&device_args(shared.buffer.given()), &targets, &TERMINAL),
+    };
+    print(results, shared.target.json)
 }

@@ -1,18 +1,24 @@
-//! `adb launch`: the cold start of an app on one timeline.
+//! `adb launch`: the start of an app on one timeline.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Command};
 
-use super::finish;
-use super::launch_series::{self, LaunchSeries};
-use super::outcome::{self, Outcome};
-use super::target::{OutputName, TargetArgs};
-use super::via::ViaArg;
+use super::forwarded::{Forwarded, GivenFlag};
+use super::recorder_args::{RecorderArg, device_args, trace_selection};
+use super::results::print_and_open;
+use super::target::TargetArgs;
+use super::terminal::TERMINAL;
 use crate::cli::Exit;
-use crate::cli::host::interrupt;
-use crate::cli::recording_flags::{LaunchFlags, RecordSelection, SchedulingArgs};
-use crate::remote::Device;
+use crate::cli::host::merge::conversion_error;
+use crate::cli::host::{files_in, interrupt};
+use crate::cli::recording_flags::{LAUNCH_CATEGORIES, LaunchFlags, RecordSelection, SchedulingArgs};
+use crate::console::say;
+use crate::desk::{self, LaunchSeriesRequest, RecordedLaunches, TraceSelection};
+
+/// A recorder of the device ends by itself so long after the time for a launch.
+const RECORDER_MARGIN: Duration = Duration::from_secs(10);
 
 /// Record an app's cold start: kernel trace, markers and method trace on one timeline, in one file here
 ///
@@ -64,17 +70,17 @@ pub struct LaunchArgs {
     #[arg(long)]
     drop_caches: bool,
     #[command(flatten)]
-    selection: RecordSelection,
+    selection: Forwarded<RecordSelection>,
     /// The output: its ending names the format. With {serial} in its name, each device's serial stands there
     #[arg(short, long, value_name = "FILE", default_value = "launch.pftrace")]
     output: PathBuf,
     #[command(flatten)]
-    flags: LaunchFlags,
+    launch: Forwarded<LaunchFlags>,
     #[command(flatten)]
-    scheduling: SchedulingArgs,
+    scheduling: Forwarded<SchedulingArgs>,
     /// What records on the device beside the method trace
-    #[arg(long, value_enum, default_value_t = ViaArg::Auto)]
-    via: ViaArg,
+    #[arg(long, value_enum, default_value_t = RecorderArg::Auto)]
+    via: RecorderArg,
     #[command(flatten)]
     target: TargetArgs,
     /// Show the output in the browser: a page (.html) as it is, anything else in the Perfetto UI, which
@@ -86,35 +92,129 @@ pub struct LaunchArgs {
 /// Runs `adb launch`.
 pub fn run(args: &LaunchArgs) -> anyhow::Result<Exit> {
     if let [old, new] = &args.compare[..] {
-        return launch_series::compare_recorded(old, new, args.target.json);
+        return compare(&recorded(old)?, &recorded(new)?, args.target.json);
     }
-    finish::check_output(&args.output)?;
-    interrupt::hold_first();
     // Mistakes in the flags show before a device is asked.
-    args.series().words(&args.app, &args.flags)?;
-    let results = args.target.on_each(|device, name| launch_on(args, device, name))?;
-    outcome::print_and_open(results, args.target.json, args.open)
+    let request = args.request()?;
+    interrupt::hold_first();
+    let results = desk::launch(&request, &args.output, &args.target.targets(), &TERMINAL);
+    print_and_open(results, args.target.json, args.open)
 }
 
 impl LaunchArgs {
-    /// The launches that the flags ask for.
-    fn series(&self) -> LaunchSeries<'_> {
-        LaunchSeries {
-            app: &self.app,
-            against: self.against.as_deref(),
-            runs: self.runs,
-            until: self.until.as_deref(),
-            drop_caches: self.drop_caches,
-            via: self.via,
-            flags: &self.flags,
-            selection: &self.selection,
-            scheduling: &self.scheduling,
+    fn request(&self) -> anyhow::Result<LaunchSeriesRequest> {
+        let names = self.selection.flags.all_names()?;
+        let others = || self.scheduling.given().chain(self.selection.given());
+        let mut recorded_names = names.clone();
+        if names.is_empty() {
+            recorded_names.extend(LAUNCH_CATEGORIES.map(str::to_owned));
         }
+        let selection = TraceSelection {
+            // The launch ends it; this is for a launch that does not.
+            duration: Some(self.launch.flags.time + RECORDER_MARGIN),
+            ..trace_selection(&self.selection, recorded_names, self.scheduling.given())
+        };
+        Ok(LaunchSeriesRequest {
+            app: self.app.clone(),
+            against: self.against.clone(),
+            runs: self.runs,
+            until: self.until.clone(),
+            drop_caches: self.drop_caches,
+            recorder: self.via.into(),
+            traces_methods: !self.launch.flags.no_profile,
+            flags: device_args(self.launch.given().chain(others())),
+            flags_without_methods: [
+                vec!["--no-profile".to_owned()],
+                device_args(flags_without_methods(&self.launch).chain(others())),
+            ]
+            .concat(),
+            names,
+            selection,
+        })
     }
 }
 
-fn launch_on(args: &LaunchArgs, mut device: Device, name: &OutputName) -> anyhow::Result<Outcome> {
-    device.ensure_binary(None)?;
-    let output = name.of(&args.output);
-    launch_series::run(&args.series(), &device, &output, name.is_alone())
+/// The given flags that go with `--no-profile`.
+fn flags_without_methods(launch: &Forwarded<LaunchFlags>) -> impl Iterator<Item = &GivenFlag> {
+    const NO_PROFILE: &str = "no_profile";
+    let command = LaunchFlags::augment_args(Command::new("launch"));
+    let is_of_methods = move |flag: &GivenFlag| {
+        let arg = command.get_arguments().find(|arg| *arg.get_id() == flag.id);
+        arg.is_some_and(|arg| {
+            command.get_arg_conflicts_with(arg).iter().any(|other| other.get_id() == NO_PROFILE)
+        })
+    };
+    launch.given().filter(move |flag| flag.id != NO_PROFILE && !is_of_methods(flag))
+}
+
+/// The launches in a file, or in all files of a directory.
+fn recorded(path: &Path) -> anyhow::Result<RecordedLaunches> {
+    Ok(RecordedLaunches { title: path.display().to_string(), files: files_in(path)? })
+}
+
+/// Compares launches that were recorded before.
+fn compare(old: &RecordedLaunches, new: &RecordedLaunches, as_json: bool) -> anyhow::Result<Exit> {
+    let compared = desk::compare_recorded(old, new).map_err(conversion_error)?;
+    if as_json {
+        say(format_args!("{}\n", compared.to_json()?));
+    } else {
+        say(format_args!("{}\n", compared.lines().join("\n")));
+    }
+    Ok(Exit::Complete)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct TestCommand {
+        #[command(flatten)]
+        args: LaunchArgs,
+    }
+
+    fn request(line: &str) -> LaunchSeriesRequest {
+        let words = std::iter::once("launch").chain(line.split(' '));
+        TestCommand::parse_from(words).args.request().unwrap()
+    }
+
+    #[test]
+    fn without_methods_the_flags_of_the_profiler_are_left_out_and_no_other() {
+        let all = request(
+            "com.a sched --sampling 100 --streaming --clock-type dual --profiler-output-version 2 --warm \
+             --settle 2 -t 1m -b 99 --nice -5",
+        );
+        let rest = "--warm --settle=2 --time=1m --nice=-5 --buffer=99";
+        assert_eq!(
+            all.flags.join(" "),
+            format!("--sampling=100 --streaming --clock-type=dual --profiler-output-version=2 {rest}")
+        );
+        assert_eq!(all.flags_without_methods.join(" "), format!("--no-profile {rest}"));
+        for flag in ["--low-overhead", "--long-running"] {
+            let request = request(&format!("com.a {flag}"));
+            assert_eq!(
+                (request.flags, request.flags_without_methods),
+                (vec![flag.to_owned()], vec!["--no-profile".to_owned()])
+            );
+        }
+        let none = request("com.a --no-profile --warm");
+        assert!(!none.traces_methods);
+        assert_eq!(none.flags_without_methods, ["--no-profile", "--warm"]);
+    }
+
+    #[test]
+    fn recorders_of_the_device_get_the_categories_of_launches_where_nothing_is_named() {
+        let named = request("com.a sched -t 5");
+        assert_eq!(
+            (named.names, named.selection.names),
+            (vec!["sched".to_owned()], vec!["sched".to_owned()])
+        );
+        assert_eq!(named.selection.duration, Some(Duration::from_secs(15)));
+        let default = request("com.a --exclude-self --settle 3");
+        assert!(default.names.is_empty());
+        assert_eq!(default.selection.names, LAUNCH_CATEGORIES);
+        assert_eq!(default.selection.tracebridge_flags, ["--exclude-self"]);
+    }
 }

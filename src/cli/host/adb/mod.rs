@@ -1,24 +1,20 @@
-//! `adb`: the commands that work on attached devices from this machine. Each command is one file; what they
-//! share is here, in [`target`] (which devices) and [`outcome`] (what is printed and returned).
+//! `adb`: the commands that work on attached devices from this machine. Each declares its flags, calls a function
+//! of the room `desk`, and prints the results.
 
-mod clean;
 mod devices;
-mod finish;
 mod flight;
+mod forwarded;
+mod install;
 mod launch;
-mod launch_series;
 mod mark;
-mod open_output;
-mod other_version;
-mod outcome;
 mod profile;
 mod pull;
-mod push;
 mod record;
-mod recorded;
-mod run_there;
+mod recorder_args;
+mod report;
+mod results;
 mod target;
-mod via;
+mod terminal;
 
 use clap::{Args, Subcommand};
 
@@ -55,10 +51,10 @@ enum AdbCommand {
     Dump(flight::DumpArgs),
     Stop(flight::StopArgs),
     Mark(mark::MarkArgs),
-    Doctor(run_there::DoctorArgs),
-    List(run_there::ListArgs),
-    Push(push::PushArgs),
-    Clean(clean::CleanArgs),
+    Doctor(report::DoctorArgs),
+    List(report::ListArgs),
+    Push(install::PushArgs),
+    Clean(install::CleanArgs),
 }
 
 /// Runs `adb …`.
@@ -73,9 +69,9 @@ pub fn run(args: AdbArgs) -> anyhow::Result<Exit> {
         AdbCommand::Dump(args) => flight::dump(&args),
         AdbCommand::Stop(args) => flight::stop(&args),
         AdbCommand::Mark(args) => mark::run(&args),
-        AdbCommand::Doctor(args) => run_there::doctor(&args),
-        AdbCommand::List(args) => run_there::list(&args),
-        AdbCommand::Push(args) => push::run(&args),
-        AdbCommand::Clean(args) => clean::run(&args),
+        AdbCommand::Doctor(args) => report::doctor(&args),
+        AdbCommand::List(args) => report::list(&args),
+        AdbCommand::Push(args) => install::push(&args),
+        AdbCommand::Clean(args) => install::clean(&args),
     }
 }

@@ -1,18 +1,18 @@
-//! `adb record`: records on devices, and leaves what people open here.
+//! `adb record`: records on devices, and leaves an output for each on the host.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
-use super::finish::{self};
-use super::outcome::{self, Outcome};
-use super::recorded::{announce, failure, outcome_of};
-use super::target::{OutputName, TargetArgs};
-use super::via::{self, Request, ViaArg};
+use super::forwarded::{Forwarded, GivenFlag};
+use super::recorder_args::{RecorderArg, device_args, kept, name_args, trace_selection};
+use super::results::print_and_open;
+use super::target::TargetArgs;
+use super::terminal::TERMINAL;
 use crate::cli::Exit;
 use crate::cli::host::interrupt;
 use crate::cli::recording_flags::{ContentArgs, EndArgs, RecordSelection, SchedulingArgs};
-use crate::remote::{Device, REMOTE_PATH};
+use crate::desk::{self, RecordingRequest, TraceSelection};
 
 /// Record on devices: pushes the binary if needed, records, pulls, verifies, converts, cleans up
 ///
@@ -29,24 +29,24 @@ of the data. Of several devices the worst counts, and each has its own line.
   tracebridge adb record sched -t 30 --stream -o x.html              (needs no storage on the device)")]
 pub struct RecordArgs {
     #[command(flatten)]
-    selection: RecordSelection,
+    selection: Forwarded<RecordSelection>,
     /// The output: its ending names the format (.pftrace, .html, .json, …); .dat is the capture itself. With
     /// {serial} in its name, each device's serial stands there
     #[arg(short, long, value_name = "FILE", default_value = "trace.dat")]
     output: PathBuf,
     #[command(flatten)]
-    end: EndArgs,
+    end: Forwarded<EndArgs>,
     #[command(flatten)]
-    scheduling: SchedulingArgs,
+    scheduling: Forwarded<SchedulingArgs>,
     #[command(flatten)]
-    contents: ContentArgs,
+    contents: Forwarded<ContentArgs>,
     /// Send the events here while they are recorded: needs no storage on the device, and ends where the
     /// connection ends
     #[arg(long, conflicts_with = "compress")]
     stream: bool,
     /// What records on the device
-    #[arg(long, value_enum, default_value_t = ViaArg::Auto, conflicts_with = "stream")]
-    via: ViaArg,
+    #[arg(long, value_enum, default_value_t = RecorderArg::Auto, conflicts_with = "stream")]
+    via: RecorderArg,
     #[command(flatten)]
     target: TargetArgs,
     /// Show the output in the browser: a page (.html) as it is, anything else in the Perfetto UI, which
@@ -57,71 +57,143 @@ pub struct RecordArgs {
 
 /// Runs `adb record`.
 pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
-    finish::check_output(&args.output)?;
+    let request = args.request()?;
     interrupt::hold_first();
-    let words = [
-        vec!["record".to_owned()],
-        args.end.words(),
-        args.scheduling.words(),
-        args.contents.words(),
-        args.selection.words()?,
-    ]
-    .concat();
-    let results = args.target.on_each(|device, name| record_on(args, &words, device, name))?;
-    outcome::print_and_open(results, args.target.json, args.open)
+    let results = desk::record(&request, &args.output, &args.target.targets(), &TERMINAL);
+    print_and_open(results, args.target.json, args.open)
 }
 
-fn record_on(
-    args: &RecordArgs,
-    words: &[String],
-    mut device: Device,
-    name: &OutputName,
-) -> anyhow::Result<Outcome> {
-    // A stream comes from tracebridge's own recorder.
-    let via = if args.stream { ViaArg::Tracebridge } else { args.via.on(&device)? };
-    if via == ViaArg::Tracebridge {
-        device.ensure_binary(None)?;
+impl RecordArgs {
+    /// The flags that are given beside those of the selection.
+    fn other_flags(&self) -> impl Iterator<Item = &GivenFlag> {
+        self.end.given().chain(self.scheduling.given()).chain(self.contents.given())
     }
-    let output = name.of(&args.output);
-    let shows_bar = name.is_alone();
-    match args.stream {
-        true => stream_from(words, &device, &output, shows_bar),
-        false => {
-            let RecordArgs { selection, end, scheduling, contents, .. } = args;
-            let is_auto = args.via == ViaArg::Auto;
-            let names = selection.all_names()?;
-            let request =
-                Request { via, is_auto, words, selection, names, launched: None, end, scheduling, contents };
-            via::record(&request, &device, &output, shows_bar).map(|(outcome, _)| outcome)
-        }
+
+    fn request(&self) -> anyhow::Result<RecordingRequest> {
+        let names = self.selection.flags.all_names()?;
+        let flags = device_args(self.selection.given().chain(self.other_flags()));
+        let args = [flags, name_args(&names)].concat();
+        let EndArgs { time, max_size, mode } = self.end.flags;
+        let selection = TraceSelection {
+            duration: time,
+            max_bytes: max_size,
+            kept: kept(mode),
+            ..trace_selection(&self.selection, names, self.other_flags())
+        };
+        Ok(RecordingRequest { recorder: self.via.into(), is_stream: self.stream, args, selection })
     }
 }
 
-/// Records without a file on the device.
-fn stream_from(words: &[String], device: &Device, output: &Path, shows_bar: bool) -> anyhow::Result<Outcome> {
-    announce(device);
-    let record = [REMOTE_PATH, "record", "-o", "-", "--json"].map(str::to_owned);
-    let command = [&record, words.get(1..).unwrap_or_default()].concat();
-    let mut log = String::new();
-    let mut lost = None;
-    let mut status = None;
-    let delivered = finish::deliver_stream(output, shows_bar, &mut |file| {
-        let end = device.stream(&command, device.privilege(), file, &interrupt::has_come)?;
-        log = end.log;
-        lost = end.lost;
-        status = end.status;
-        match status {
-            Some(0 | 3) | None => Ok(()),
-            status => Err(failure(device, status, &log)),
-        }
-    })?;
-    // The summary goes to standard error, where the events take standard output.
-    let (summary, said): (Vec<&str>, Vec<&str>) = log.lines().partition(|line| line.starts_with('{'));
-    let mut said = said.join("\n");
-    if let Some(lost) = &lost {
-        said += &format!("{lost}: the output holds what came until then");
+#[cfg(all(test, any(target_os = "linux", target_os = "android")))]
+mod tests {
+    use clap::{ArgMatches, Command, FromArgMatches};
+
+    use super::*;
+    use crate::cli::host::command_line;
+
+    /// Flags of the device's `record` that the host sets itself, or has itself, or that only somebody at the device
+    /// needs.
+    const NOT_HANDED_ON: [&str; 4] = ["output", "json", "readable", "verbose"];
+
+    /// A value for each flag that has one, and the flags that it needs beside it.
+    const VALUES: [(&str, &[&str]); 14] = [
+        ("names", &["sched", "a/b:c == 'd e'"]),
+        ("apps", &["--app=com.a,b*", "--app", "it's"]),
+        ("functions", &["-k", "do_sys*,vfs_read"]),
+        ("graph", &["--graph", "-k", "vfs_read"]),
+        ("buffer", &["-b", "99"]),
+        ("clock", &["--clock", "mono"]),
+        ("tracefs", &["--tracefs", "/a b"]),
+        ("instance", &["--instance=i"]),
+        ("state_dir", &["--state-dir", "/s"]),
+        ("time", &["-t", "1.5s"]),
+        ("max_size", &["--max-size", "3m"]),
+        ("mode", &["--mode=ring"]),
+        ("nice", &["--nice", "-5"]),
+        ("files", &[]),
+    ];
+
+    fn raw(matches: &ArgMatches, id: &str) -> Vec<String> {
+        let values = matches.get_raw(id).into_iter().flatten();
+        values.map(|value| value.to_string_lossy().into_owned()).collect()
     }
-    let is_lossy = lost.is_some() || status == Some(3);
-    let recorder = if is_lossy { Exit::Lossy } else { Exit::Complete };
-    Ok(outcome_of(recorder, &summary.concat(), said, &delivered))
+
+    /// The matches of a command of the program with these arguments.
+    fn matches(program: &Command, command: &[&str], args: &[String]) -> ArgMatches {
+        let words = ["tracebridge"].iter().chain(command).map(|word| (*word).to_owned());
+        let words = words.chain(args.iter().cloned());
+        let mut found =
+            program.clone().try_get_matches_from(words).unwrap_or_else(|e| panic!("{args:?}: {e}"));
+        while let Some((_, inner)) = found.remove_subcommand() {
+            found = inner;
+        }
+        found
+    }
+
+    #[test]
+    fn every_flag_of_the_devices_record_arrives_as_it_was_given() {
+        let program = command_line();
+        let device = program.find_subcommand("record").unwrap();
+        let mut handed_on = 0;
+        for arg in device.get_arguments() {
+            let id = arg.get_id().as_str();
+            if NOT_HANDED_ON.contains(&id) {
+                continue;
+            }
+            let given: Vec<String> = match VALUES.iter().find(|(with_value, _)| *with_value == id) {
+                Some((_, words)) => words.iter().map(|word| (*word).to_owned()).collect(),
+                None if arg.get_action().takes_values() => panic!("{id}: give it a value in VALUES"),
+                None => vec![format!("--{}", arg.get_long().unwrap())],
+            };
+            let on_host = matches(&program, &["adb", "record"], &given);
+            let request = RecordArgs::from_arg_matches(&on_host).unwrap().request().unwrap();
+            let on_device = matches(&program, &["record"], &request.args);
+            assert_eq!(raw(&on_device, id), raw(&on_host, id), "{id}: {given:?} became {:?}", request.args);
+            assert_eq!(on_device.value_source(id), on_host.value_source(id), "{id}");
+            handed_on += 1;
+        }
+        assert!(handed_on >= VALUES.len() + 4, "only {handed_on} flags");
+    }
+
+    #[test]
+    fn the_names_of_a_file_are_handed_on_in_its_place() {
+        let program = command_line();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "freq\n  'idle'\tsched/*\n").unwrap();
+        let given = ["sched", "-f", file.path().to_str().unwrap()].map(str::to_owned);
+        let on_host = matches(&program, &["adb", "record"], &given);
+        let request = RecordArgs::from_arg_matches(&on_host).unwrap().request().unwrap();
+        assert_eq!(request.args, ["--", "sched", "freq", "'idle'", "sched/*"]);
+        assert_eq!(request.selection.names, request.args[1..]);
+    }
+
+    #[test]
+    fn recorders_of_the_device_get_what_every_recorder_understands() {
+        let program = command_line();
+        let request = |line: &str| {
+            let given: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let on_host = matches(&program, &["adb", "record"], &given);
+            RecordArgs::from_arg_matches(&on_host).unwrap().request().unwrap()
+        };
+        let portable = request("sched -a com.a -b 99 -t 2 --max-size 3m --mode fill").selection;
+        assert_eq!((portable.names, portable.apps), (vec!["sched".to_owned()], vec!["com.a".to_owned()]));
+        assert_eq!((portable.buffer_kb, portable.max_bytes), (99, Some(3 << 20)));
+        assert_eq!(portable.duration, Some(std::time::Duration::from_secs(2)));
+        assert!(portable.tracebridge_flags.is_empty(), "{:?}", portable.tracebridge_flags);
+        let own =
+            request("-k vfs_read --graph --force --tracefs /t --nice 1 --kallsyms --compress --clock boot");
+        assert_eq!(
+            own.selection.tracebridge_flags,
+            [
+                "--functions",
+                "--graph",
+                "--clock",
+                "--force",
+                "--tracefs",
+                "--nice",
+                "--kallsyms",
+                "--compress"
+            ]
+        );
+    }
 }

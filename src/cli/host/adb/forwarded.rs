@@ -1,0 +1,187 @@
+//! Flags that a command of the host takes and hands on to the same command on a device.
+
+use std::fmt;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, FromArgMatches, Id};
+
+/// Flags, with the command line's own words for them.
+#[derive(Debug, Clone)]
+pub(super) struct Forwarded<T> {
+    /// The parsed flags.
+    pub(super) flags: T,
+    /// The flags of the command line, in the order of their definition.
+    given: Vec<GivenFlag>,
+}
+
+/// A flag as it stands on the command line. It is displayed as one argument: `--buffer=99`, `--force`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct GivenFlag {
+    /// The name of the flag's field.
+    pub(super) id: Id,
+    /// The flag with its dashes: `--buffer`.
+    pub(super) name: String,
+    value: Option<String>,
+}
+
+impl<T> Forwarded<T> {
+    /// The flags that stand on the command line, in the order of their definition. Positional arguments are not
+    /// among them.
+    pub(super) fn given(&self) -> impl Iterator<Item = &GivenFlag> {
+        self.given.iter()
+    }
+}
+
+impl fmt::Display for GivenFlag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            Some(value) => write!(f, "{}={value}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// Finds the flags of `T` that the command line has. A flag with several values is there once for each.
+fn given_flags<T: Args>(matches: &ArgMatches) -> Vec<GivenFlag> {
+    let mut given = Vec::new();
+    for arg in T::augment_args(Command::new("forwarded")).get_arguments() {
+        let id = arg.get_id();
+        let Some(long) = arg.get_long() else { continue };
+        if matches.value_source(id.as_str()) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let flag = |value| GivenFlag { id: id.clone(), name: format!("--{long}"), value };
+        if arg.get_action().takes_values() {
+            let values = matches.get_raw(id.as_str()).into_iter().flatten();
+            given.extend(values.map(|value| flag(Some(value.to_string_lossy().into_owned()))));
+        } else {
+            given.push(flag(None));
+        }
+    }
+    given
+}
+
+impl<T: Args> FromArgMatches for Forwarded<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Forwarded { given: given_flags::<T>(matches), flags: T::from_arg_matches(matches)? })
+    }
+
+    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, clap::Error> {
+        // The values are taken out of the matches with the flags.
+        let given = given_flags::<T>(matches);
+        Ok(Forwarded { given, flags: T::from_arg_matches_mut(matches)? })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Forwarded::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<T: Args> Args for Forwarded<T> {
+    fn group_id() -> Option<Id> {
+        T::group_id()
+    }
+
+    fn augment_args(command: Command) -> Command {
+        T::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        T::augment_args_for_update(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::recording_flags::{ContentArgs, EndArgs, LaunchFlags, RecordSelection, SchedulingArgs};
+
+    #[derive(Debug, Parser)]
+    struct RecordCommand {
+        #[command(flatten)]
+        selection: Forwarded<RecordSelection>,
+        #[command(flatten)]
+        end: Forwarded<EndArgs>,
+        #[command(flatten)]
+        contents: Forwarded<ContentArgs>,
+        #[command(flatten)]
+        scheduling: Forwarded<SchedulingArgs>,
+    }
+
+    impl RecordCommand {
+        fn given(&self) -> Vec<String> {
+            let RecordCommand { selection, end, contents, scheduling } = self;
+            let all = selection.given().chain(end.given()).chain(contents.given()).chain(scheduling.given());
+            all.map(ToString::to_string).collect()
+        }
+    }
+
+    #[derive(Debug, Parser)]
+    struct LaunchCommand {
+        #[command(flatten)]
+        launch: Forwarded<LaunchFlags>,
+    }
+
+    #[test]
+    fn the_arguments_for_a_device_mean_what_the_flags_meant() {
+        let names = ["sched", "a/b:c == 'd e'"];
+        let line = [
+            "x",
+            names[0],
+            names[1],
+            "-a",
+            "com.a,*",
+            "-k",
+            "do_sys*",
+            "--graph",
+            "-b",
+            "99",
+            "--clock=mono",
+            "--exclude-self",
+            "--force",
+            "--tracefs=/t",
+            "--instance=i",
+            "--state-dir=/s",
+            "-t",
+            "1500ms",
+            "--max-size",
+            "3m",
+            "--mode=ring",
+            "--kallsyms",
+            "--compress",
+            "--nice=-5",
+        ];
+        let command = RecordCommand::parse_from(line);
+        let names = names.map(str::to_owned).to_vec();
+        let args = [vec!["x".to_owned()], command.given(), vec!["--".to_owned()], names].concat();
+        let parsed = RecordCommand::parse_from(&args);
+        assert_eq!(format!("{parsed:?}"), format!("{command:?}"), "{args:?}");
+        let launch = LaunchCommand::parse_from([
+            "x",
+            "--sampling=100",
+            "--streaming",
+            "--clock-type=dual",
+            "--profiler-output-version=2",
+            "--warm",
+            "--settle=2",
+            "-t",
+            "1m",
+        ]);
+        let given = launch.launch.given().map(ToString::to_string).collect();
+        let args = [vec!["x".to_owned()], given].concat();
+        assert_eq!(format!("{:?}", LaunchCommand::parse_from(&args)), format!("{launch:?}"), "{args:?}");
+    }
+
+    #[test]
+    fn a_flag_is_handed_on_as_it_was_given_and_no_default_is() {
+        let given = |line: &[&str]| RecordCommand::parse_from(line).given();
+        assert!(given(&["x", "sched"]).is_empty());
+        assert_eq!(
+            given(&["x", "-t", "2m", "-a", "a,b", "-a", "c", "-b", "4096"]),
+            ["--app=a", "--app=b", "--app=c", "--buffer=4096", "--time=2m"]
+        );
+    }
+}

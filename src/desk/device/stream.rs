@@ -1,0 +1,117 @@
+//! A command's output as it comes, without a file on the device.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use super::error::DeviceError;
+use super::privilege::Privilege;
+use super::shell_words::command_line;
+use super::{COMMAND_TIMEOUT, Device};
+use crate::adb::{AdbError, RawStream, Shell, ShellEvent};
+
+/// How often the wait for output is interrupted to see whether the user wants the end.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// After this time of silence the device is asked whether it is still there.
+const PROBE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The end of a stream.
+#[derive(Debug)]
+pub struct StreamEnd {
+    /// The command's exit status; `None` where the device does not tell it, or the connection was lost.
+    pub status: Option<u8>,
+    /// The command's standard error, where the device tells it apart.
+    pub log: String,
+    /// The error that cut the stream.
+    pub lost: Option<AdbError>,
+}
+
+impl Device {
+    /// Runs a command, and writes its standard output to `out` byte by byte. When `is_ending` becomes true,
+    /// it gets SIGINT.
+    ///
+    /// # Errors
+    /// [`DeviceError`]; a connection that is lost in the middle is no error: [`StreamEnd::lost`] says so.
+    pub fn stream(
+        &self,
+        args: &[String],
+        privilege: Privilege,
+        out: &mut dyn Write,
+        is_ending: &dyn Fn() -> bool,
+    ) -> Result<StreamEnd, DeviceError> {
+        let packets = self.transport().tells_streams_apart();
+        // The first line of standard error is the process's id, with which it is ended.
+        let discard = if packets { "" } else { " 2>/dev/null" };
+        let script = privilege.command(&format!("echo $$ >&2; exec {}{discard}", command_line(args)));
+        let mut output = if packets {
+            CommandOutput::Packets(self.transport().start(&script)?)
+        } else {
+            CommandOutput::Raw(self.transport().stream(&format!("{script}{discard}"))?)
+        };
+        let local_error = |source| DeviceError::LocalFile { path: "the stream's file".to_owned(), source };
+        let mut log = Vec::new();
+        let mut has_been_told = false;
+        let mut last_sign = Instant::now();
+        loop {
+            let next = match output.next() {
+                Ok(None) if is_ending() && !has_been_told => match pid(&log) {
+                    Some(pid) => {
+                        has_been_told = true;
+                        self.run_script(&format!("kill -INT {pid}"), privilege, COMMAND_TIMEOUT).map(|_| None)
+                    }
+                    // Without its id, the end of the connection ends it.
+                    None if !packets => {
+                        return Ok(StreamEnd { status: None, log: String::new(), lost: None });
+                    }
+                    None => Ok(None),
+                },
+                Ok(None) if last_sign.elapsed() > PROBE_INTERVAL => {
+                    last_sign = Instant::now();
+                    self.run_script(":", Privilege::Shell, COMMAND_TIMEOUT).map(|_| None)
+                }
+                next => next,
+            };
+            let text = |log: &[u8]| {
+                let text = String::from_utf8_lossy(log).into_owned();
+                text.split_once('\n').map(|(_, rest)| rest.trim().to_owned()).unwrap_or_default()
+            };
+            match next {
+                Ok(None) => continue,
+                Ok(Some(ShellEvent::Stdout(bytes))) => out.write_all(&bytes).map_err(local_error)?,
+                Ok(Some(ShellEvent::Stderr(bytes))) => log.extend(bytes),
+                Ok(Some(ShellEvent::Exit(status))) => {
+                    return Ok(StreamEnd { status: Some(status), log: text(&log), lost: None });
+                }
+                // The end of a raw stream looks the same whatever ended it.
+                Err(AdbError::ConnectionLost { .. }) if !packets => {
+                    return Ok(StreamEnd { status: None, log: String::new(), lost: None });
+                }
+                Err(error) if error.is_lost_connection() => {
+                    return Ok(StreamEnd { status: None, log: text(&log), lost: Some(error) });
+                }
+                Err(error) => return Err(error.into()),
+            }
+            last_sign = Instant::now();
+        }
+    }
+}
+
+/// The number on the first line.
+fn pid(log: &[u8]) -> Option<u32> {
+    let end = log.iter().position(|byte| *byte == b'\n')?;
+    std::str::from_utf8(&log[..end]).ok()?.trim().parse().ok()
+}
+
+/// A command's output, with or without packets.
+enum CommandOutput {
+    Packets(Shell),
+    Raw(RawStream),
+}
+
+impl CommandOutput {
+    fn next(&mut self) -> Result<Option<ShellEvent>, AdbError> {
+        match self {
+            CommandOutput::Packets(shell) => shell.next(POLL_INTERVAL),
+            CommandOutput::Raw(raw) => raw.next(POLL_INTERVAL),
+        }
+    }
+}

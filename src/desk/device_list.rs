@@ -1,0 +1,66 @@
+//! The list of attached devices, with the facts that decide which of them can record.
+
+use serde_json::{Value, json};
+
+use super::device::{Device, printable_text};
+use super::error::DeskError;
+use crate::adb::{AdbError, AttachedDevice, Server};
+use crate::workers::run_pool;
+
+/// The most devices that are asked at the same time.
+const MAX_DEVICES_AT_ONCE: usize = 16;
+
+/// An attached device.
+#[derive(Debug)]
+pub struct ListedDevice {
+    /// Its serial.
+    pub serial: String,
+    /// Its model, Android release and ABI, how root is had on it, and whether tracing works, or else why the
+    /// device cannot be used.
+    pub details: Result<[String; 5], String>,
+    /// The same for scripts.
+    pub json: Value,
+}
+
+/// Lists the attached devices, and asks each for its facts.
+///
+/// # Errors
+/// [`DeskError`] of the adb server. A device that cannot be used is no error.
+pub fn list_devices() -> Result<Vec<ListedDevice>, DeskError> {
+    let server = Server::from_environment()?;
+    server.ensure_running()?;
+    let attached = server.devices()?;
+    Ok(run_pool(&attached, MAX_DEVICES_AT_ONCE, |device| ListedDevice::ask(&server, device)))
+}
+
+impl ListedDevice {
+    fn ask(server: &Server, attached: &AttachedDevice) -> ListedDevice {
+        let serial = attached.serial.clone();
+        ListedDevice::ask_usable(server, attached).unwrap_or_else(|error| {
+            let problem = error.to_string();
+            let json = json!({ "serial": serial, "state": attached.state, "error": problem });
+            let problem = problem.strip_prefix(&format!("{serial}: ")).unwrap_or(&problem).to_owned();
+            ListedDevice { serial, details: Err(problem), json }
+        })
+    }
+
+    fn ask_usable(server: &Server, attached: &AttachedDevice) -> Result<ListedDevice, AdbError> {
+        attached.check()?;
+        let device = Device::open(server, &attached.serial)?;
+        let tracing = device.tracing_access()?.name();
+        let facts = &device.facts;
+        let root = if facts.su_refused { "refused".to_owned() } else { device.privilege().to_string() };
+        let mut json =
+            json!({ "serial": attached.serial, "state": attached.state, "root": root, "tracing": tracing });
+        if let (Some(fields), Ok(Value::Object(facts))) = (json.as_object_mut(), serde_json::to_value(facts))
+        {
+            fields.extend(facts);
+        }
+        let known = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+        let server_model = printable_text(attached.model.as_deref().unwrap_or_default());
+        let model = if facts.model.is_empty() { &server_model } else { &facts.model };
+        let details =
+            [known(model), known(&facts.release), known(&facts.abi), root.clone(), tracing.to_owned()];
+        Ok(ListedDevice { serial: attached.serial.clone(), details: Ok(details), json })
+    }
+}

@@ -1,0 +1,242 @@
+//! Serves an output to the Perfetto UI in the user's browser, which fetches it from this process, as it does
+//! from Perfetto's own `record_android_trace`.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The address that the Perfetto UI may fetch from, by its own policy.
+const PORT: u16 = 9001;
+const UI: &str = "https://ui.perfetto.dev";
+/// How long the browser has until it fetches the file.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a browser that has connected may be silent.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause between two checks for a connection.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The longest request that is read, bytes.
+const MAX_REQUEST_BYTES: u64 = 16 << 10;
+
+/// Why an output was not served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Another program listens at the port.
+    #[error("--open: the Perfetto UI fetches from port {PORT} alone, which is taken: {0}")]
+    PortTaken(#[source] io::Error),
+    /// The output is gone.
+    #[error("{path}: {source}")]
+    File {
+        /// The output.
+        path: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// No browser came.
+    #[error("no browser has fetched {path} within {seconds} s")]
+    NotFetched {
+        /// The output.
+        path: String,
+        /// The time that was waited, seconds.
+        seconds: u64,
+    },
+    /// The system's error of the listening socket.
+    #[error(transparent)]
+    Socket(#[from] io::Error),
+}
+
+/// A server for one file, which is fetched once.
+pub struct OutputServer {
+    listener: TcpListener,
+    file: PathBuf,
+    /// The file's name, with `_` in place of characters that have a meaning in addresses.
+    name: String,
+}
+
+/// A browser's request.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct HttpRequest {
+    /// The first line: `GET /x.pftrace HTTP/1.1`.
+    line: String,
+    /// The field `Host`.
+    host: String,
+}
+
+impl OutputServer {
+    /// Begins to listen at the port from which the Perfetto UI fetches.
+    ///
+    /// # Errors
+    /// [`ServeError::PortTaken`].
+    pub fn start(file: &Path) -> Result<OutputServer, ServeError> {
+        OutputServer::start_at(PORT, file)
+    }
+
+    fn start_at(port: u16, file: &Path) -> Result<OutputServer, ServeError> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(ServeError::PortTaken)?;
+        Ok(OutputServer { listener, file: file.to_owned(), name: url_name(file) })
+    }
+
+    /// The address at which the Perfetto UI shows the file.
+    pub fn address(&self) -> String {
+        format!("{UI}/#!/?url=http://127.0.0.1:{PORT}/{}", self.name)
+    }
+
+    /// Serves the file until it has been fetched once, or `is_cancelled` becomes true.
+    ///
+    /// # Errors
+    /// [`ServeError`]. A browser that goes away in the middle is no error: it comes back, or the time is over.
+    pub fn serve(&self, is_cancelled: &dyn Fn() -> bool) -> Result<(), ServeError> {
+        self.serve_for(FETCH_TIMEOUT, is_cancelled)
+    }
+
+    fn serve_for(&self, timeout: Duration, is_cancelled: &dyn Fn() -> bool) -> Result<(), ServeError> {
+        let path = || self.file.display().to_string();
+        self.listener.set_nonblocking(true)?;
+        let deadline = Instant::now() + timeout;
+        while Instant::now() < deadline && !is_cancelled() {
+            match self.listener.accept() {
+                Ok((stream, _)) => match self.answer(stream) {
+                    Ok(true) => return Ok(()),
+                    Ok(false) => {}
+                    Err(source) if source.kind() == io::ErrorKind::NotFound => {
+                        return Err(ServeError::File { path: path(), source });
+                    }
+                    Err(error) => log::debug!("browser: {error}"),
+                },
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    std::thread::sleep(POLL_INTERVAL);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if is_cancelled() {
+            return Ok(());
+        }
+        Err(ServeError::NotFetched { path: path(), seconds: timeout.as_secs() })
+    }
+
+    /// Answers one request. Returns whether it has fetched the whole file.
+    fn answer(&self, mut stream: TcpStream) -> io::Result<bool> {
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(CONNECTION_TIMEOUT))?;
+        stream.set_write_timeout(Some(CONNECTION_TIMEOUT))?;
+        let request = HttpRequest::read(&mut BufReader::new(stream.try_clone()?.take(MAX_REQUEST_BYTES)))?;
+        log::debug!("browser: {} of {}", request.line.trim_end(), request.host);
+        if !request.asks_for(&self.name, stream.local_addr()?.port()) {
+            stream.write_all(head("404 Not Found", 0).as_bytes())?;
+            return Ok(false);
+        }
+        let mut file = File::open(&self.file)?;
+        stream.write_all(head("200 OK", file.metadata()?.len()).as_bytes())?;
+        io::copy(&mut file, &mut stream)?;
+        stream.flush()?;
+        Ok(true)
+    }
+}
+
+impl HttpRequest {
+    /// Reads a request up to the empty line behind its fields.
+    fn read(from: &mut impl BufRead) -> io::Result<HttpRequest> {
+        let mut request = HttpRequest::default();
+        from.read_line(&mut request.line)?;
+        loop {
+            let mut line = String::new();
+            if from.read_line(&mut line)? == 0 || line.trim().is_empty() {
+                return Ok(request);
+            }
+            if let Some((field, value)) = line.split_once(':')
+                && field.eq_ignore_ascii_case("host")
+            {
+                request.host = value.trim().to_owned();
+            }
+        }
+    }
+
+    /// Whether this is a request for the file of this name at this port.
+    fn asks_for(&self, name: &str, port: u16) -> bool {
+        // Another name for this machine could be one that a stranger's page has given it.
+        let is_ours = [format!("127.0.0.1:{port}"), format!("localhost:{port}")].contains(&self.host);
+        let words: Vec<&str> = self.line.split_whitespace().collect();
+        is_ours && matches!(words[..], ["GET", path, _] if path.strip_prefix('/') == Some(name))
+    }
+}
+
+/// The head of an answer with a body of this length, bytes.
+fn head(status: &str, length: u64) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nAccess-Control-Allow-Origin: {UI}\r\nCache-Control: no-cache\r\n\
+         Content-Type: application/octet-stream\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )
+}
+
+/// The file's name, with `_` in place of characters that have a meaning in addresses.
+fn url_name(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_browser_gets_the_file_and_nobody_anything_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("it's a.pftrace");
+        std::fs::write(&file, b"events").unwrap();
+        let server = OutputServer::start_at(0, &file).unwrap();
+        let name = server.name.clone();
+        assert_eq!(name, "it_s_a.pftrace");
+        assert_eq!(server.address(), "https://ui.perfetto.dev/#!/?url=http://127.0.0.1:9001/it_s_a.pftrace");
+        let address = server.listener.local_addr().unwrap();
+        let serving = std::thread::spawn(move || server.serve_for(Duration::from_secs(60), &|| false));
+        let ask = |path: &str, host: &str| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: {UI}\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        let host = address.to_string();
+        assert!(ask("/etc/passwd", &host).starts_with("HTTP/1.1 404"));
+        assert!(ask(&format!("/{name}"), "evil.example:80").starts_with("HTTP/1.1 404"));
+        let answer = ask(&format!("/{name}"), &host);
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\n\r\nevents"), "{answer}");
+        assert!(answer.contains(&format!("Access-Control-Allow-Origin: {UI}\r\n")), "{answer}");
+        serving.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_browser_that_never_comes_is_told() {
+        let server = OutputServer::start_at(0, Path::new("x.pftrace")).unwrap();
+        let error = server.serve_for(Duration::ZERO, &|| false).unwrap_err();
+        assert_eq!(error.to_string(), "no browser has fetched x.pftrace within 0 s");
+        server.serve_for(Duration::ZERO, &|| true).unwrap();
+    }
+
+    #[test]
+    fn a_request_is_for_the_file_at_this_machines_own_name_alone() {
+        let request = |text: &str| HttpRequest::read(&mut text.as_bytes()).unwrap();
+        let whole = request("GET /x.dat HTTP/1.1\r\nhOST:  localhost:9001 \r\nX: y\r\n\r\nbody");
+        let line = "GET /x.dat HTTP/1.1\r\n".to_owned();
+        assert_eq!(whole, HttpRequest { line, host: "localhost:9001".to_owned() });
+        assert!(whole.asks_for("x.dat", 9001));
+        assert!(!whole.asks_for("x.dat", 9002) && !whole.asks_for("y.dat", 9001));
+        assert!(!request("GET /x.dat HTTP/1.1\r\n").asks_for("x.dat", 9001), "without a host");
+        assert!(!request("POST /x.dat HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n").asks_for("x.dat", 1));
+        assert!(!request("").asks_for("", 1));
+    }
+
+    #[test]
+    fn a_file_that_is_gone_ends_the_serving() {
+        let server = OutputServer::start_at(0, Path::new("missing/x.pftrace")).unwrap();
+        let address = server.listener.local_addr().unwrap();
+        let serving = std::thread::spawn(move || server.serve_for(Duration::from_secs(60), &|| false));
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET /x.pftrace HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+        let error = serving.join().unwrap().unwrap_err().to_string();
+        assert!(error.starts_with("missing/x.pftrace: "), "{error}");
+    }
+}

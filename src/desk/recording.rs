@@ -1,0 +1,358 @@
+//! Recordings on devices, from the host: a recorder's run, and its files: fetched, converted, summarised.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::delivery::{self, DeliveredOutput, check_output};
+use super::device::{BINARY_PATH, Device, Recorder, RecorderJob, Session, SessionEnd};
+use super::error::DeskError;
+use super::host_hints::host_hints;
+use super::outcome::{Completeness, DeviceOutcome, DeviceResult};
+use super::recorder_choice::{ChosenRecorder, RecorderChoice, TraceSelection};
+use super::targets::{TargetDevice, Targets};
+use super::user_interface::UserInterface;
+use crate::formats::perfetto::trace_config::TraceConfig;
+use crate::trace_dat::recording_summary::RecordingSummary;
+
+/// The first SDK version whose SurfaceFlinger has FrameTimeline: that of Android 12.
+const FRAME_TIMELINE_SDK: u32 = 31;
+
+/// A recording that is asked for.
+#[derive(Debug, Clone)]
+pub struct RecordingRequest {
+    /// The recorder.
+    pub recorder: RecorderChoice,
+    /// Whether the events are sent while they are recorded, which tracebridge's own recorder does alone.
+    pub is_stream: bool,
+    /// The arguments of tracebridge's own `record`: flags, and names behind them.
+    pub args: Vec<String>,
+    /// The same for recorders of the device.
+    pub selection: TraceSelection,
+}
+
+/// Records on devices, and makes the outputs on the host.
+///
+/// # Errors
+/// [`DeskError`] if the output cannot be one, or the devices cannot be found.
+pub fn record(
+    request: &RecordingRequest,
+    output: &Path,
+    targets: &Targets,
+    ui: &dyn UserInterface,
+) -> Result<Vec<DeviceResult>, DeskError> {
+    check_output(output)?;
+    let args = [&["record".to_owned()], request.args.as_slice()].concat();
+    targets.on_each(ui, |mut target| {
+        let output = target.name.output(output);
+        if request.is_stream {
+            target.device.ensure_binary(None)?;
+            return receive_stream(&target, &request.args, &output);
+        }
+        let recorder = request.recorder.on(&target.device)?;
+        if recorder == ChosenRecorder::Tracebridge {
+            target.device.ensure_binary(None)?;
+        }
+        let is_automatic = request.recorder == RecorderChoice::Auto;
+        let run = RecorderRun {
+            recorder,
+            is_automatic,
+            args: &args,
+            selection: &request.selection,
+            launched: None,
+        };
+        run_recorder(&run, &target, &output).map(|(outcome, _)| outcome)
+    })
+}
+
+/// Fetches the events that the flight recorder of devices holds with this command (`dump` or `stop`) and its
+/// arguments.
+///
+/// # Errors
+/// [`DeskError`] if the output cannot be one, or the devices cannot be found.
+pub fn fetch_flight(
+    command: &str,
+    args: &[String],
+    output: &Path,
+    targets: &Targets,
+    ui: &dyn UserInterface,
+) -> Result<Vec<DeviceResult>, DeskError> {
+    check_output(output)?;
+    let args = [&[command.to_owned()], args].concat();
+    targets.on_each(ui, |mut target| {
+        target.device.ensure_binary(None)?;
+        let output = target.name.output(output);
+        let job = RecorderJob::new(Recorder::Own(&args));
+        record_session(&target, &job, &output).map(|(outcome, _)| outcome)
+    })
+}
+
+/// A recorder's run on one device.
+pub(super) struct RecorderRun<'a> {
+    pub(super) recorder: ChosenRecorder,
+    /// Whether the recorder was chosen for the user.
+    pub(super) is_automatic: bool,
+    /// The arguments of tracebridge's binary. Their first is the command, `record` or `launch`.
+    pub(super) args: &'a [String],
+    /// The same for recorders of the device.
+    pub(super) selection: &'a TraceSelection,
+    /// The package of the app that `args` launch. tracebridge launches it also where another recorder records.
+    pub(super) launched: Option<&'a str>,
+}
+
+/// Runs a recorder, and makes the output of its files.
+pub(super) fn run_recorder(
+    run: &RecorderRun<'_>,
+    target: &TargetDevice<'_>,
+    output: &Path,
+) -> Result<(DeviceOutcome, DeliveredOutput), DeskError> {
+    let config;
+    let atrace_args;
+    let recorder = match run.recorder {
+        ChosenRecorder::Tracebridge => Recorder::Own(run.args),
+        ChosenRecorder::Perfetto => {
+            let has_frame_timeline = run.launched.is_some() && has_frame_timeline(&target.device);
+            let selected = run.selection.trace_config(run.launched)?;
+            config = TraceConfig { has_frame_timeline, ..selected }.encode();
+            Recorder::Perfetto(&config)
+        }
+        ChosenRecorder::Atrace => {
+            atrace_args = run.selection.atrace_args(run.launched)?;
+            let seconds = run.selection.duration.map(|duration| duration.as_secs().max(1));
+            Recorder::Atrace(&atrace_args, seconds)
+        }
+    };
+    let Some(program) = run.recorder.program() else {
+        let job = RecorderJob { recorder, launch_args: None, app: run.launched };
+        return record_session(target, &job, output);
+    };
+    if !run.is_automatic && !run.recorder.is_on(&target.device) {
+        return Err(DeskError::NoRecorder { serial: target.device.serial().to_owned(), program });
+    }
+    let launch_args = run.launched.map(|_| without_recording(run.args));
+    let job = RecorderJob { recorder, launch_args: launch_args.as_deref(), app: run.launched };
+    let (mut outcome, delivered) = record_session(target, &job, output)?;
+    let reason = if run.is_automatic { ": tracefs is closed to adb's user" } else { "" };
+    outcome.text = format!("recorded by the device's own {program}{reason}\n{}", outcome.text);
+    outcome.json["via"] = program.into();
+    Ok((outcome, delivered))
+}
+
+/// Whether the device's SurfaceFlinger has FrameTimeline.
+fn has_frame_timeline(device: &Device) -> bool {
+    device.facts.sdk.parse().is_ok_and(|sdk: u32| sdk >= FRAME_TIMELINE_SDK)
+}
+
+/// The arguments of `launch` with the flag that leaves the recording to another program.
+fn without_recording(args: &[String]) -> Vec<String> {
+    let mut args = args.to_owned();
+    args.insert(1, "--no-record".to_owned());
+    args
+}
+
+/// Runs a job on a device, up to its end or the user's signal, and fetches the recording.
+fn record_session(
+    target: &TargetDevice<'_>,
+    job: &RecorderJob<'_>,
+    output: &Path,
+) -> Result<(DeviceOutcome, DeliveredOutput), DeskError> {
+    let device = &target.device;
+    target.ui.show_recording(device.serial());
+    let name = output.file_name().unwrap_or_default().to_string_lossy();
+    let (session, end) = Session::run(device, device.privilege(), job, &name, &|| target.wants_end())?;
+    let fetched = fetch(target, &session, end, output)?;
+    session.remove()?;
+    Ok(fetched)
+}
+
+/// Fetches the files of a recording that has ended. They stay on the device.
+pub(super) fn fetch(
+    target: &TargetDevice<'_>,
+    session: &Session,
+    end: SessionEnd,
+    output: &Path,
+) -> Result<(DeviceOutcome, DeliveredOutput), DeskError> {
+    let serial = target.device.serial();
+    let files = end.captures(session);
+    let completeness = match end.status {
+        Some(0) => Completeness::Complete,
+        Some(3) => Completeness::Lossy,
+        // The part that it had written until then can be read.
+        None if !files.is_empty() => Completeness::Lossy,
+        None => return Err(DeskError::RecorderKilled { serial: serial.to_owned(), dir: session.dir() }),
+        // A launch that failed has left a capture of its failure.
+        Some(1) if !files.is_empty() => Completeness::Failed,
+        status => {
+            session.remove()?;
+            return Err(recorder_error(serial, status, &end.log));
+        }
+    };
+    let delivered = delivery::deliver(target, &files, output)?;
+    let mut outcome = recording_outcome(completeness, &end.summary, &end.log, &delivered);
+    if end.status.is_none() {
+        outcome.text += "the recorder was killed: this is what it had written. `tracebridge adb clean` puts the device's \
+                         settings back\n";
+    }
+    Ok((outcome, delivered))
+}
+
+/// Records without a file on the device, with these arguments of `record`.
+fn receive_stream(
+    target: &TargetDevice<'_>,
+    args: &[String],
+    output: &Path,
+) -> Result<DeviceOutcome, DeskError> {
+    let device = &target.device;
+    target.ui.show_recording(device.serial());
+    let record = [BINARY_PATH, "record", "-o", "-", "--json"].map(str::to_owned);
+    let command = [&record, args].concat();
+    let mut ended = None;
+    let delivered = delivery::deliver_stream(target, output, &mut |file| {
+        let end = device.stream(&command, device.privilege(), file, &|| target.wants_end())?;
+        if !matches!(end.status, Some(0 | 3) | None) {
+            return Err(recorder_error(device.serial(), end.status, &end.log));
+        }
+        ended = Some(end);
+        Ok(())
+    })?;
+    let Some(end) = ended else { return Err(recorder_error(device.serial(), None, "")) };
+    // The summary goes to standard error, where the events take standard output.
+    let (summary, messages): (Vec<&str>, Vec<&str>) = end.log.lines().partition(|line| line.starts_with('{'));
+    let mut log = messages.join("\n");
+    if let Some(lost) = &end.lost {
+        log += &format!("{lost}: the output holds what came until then");
+    }
+    let completeness = Completeness::Complete.with_loss(end.lost.is_some() || end.status == Some(3));
+    Ok(recording_outcome(completeness, &summary.concat(), &log, &delivered))
+}
+
+/// The error of a recorder that has failed, in its own words.
+fn recorder_error(serial: &str, status: Option<u8>, log: &str) -> DeskError {
+    let lines: Vec<_> = log.lines().map(|line| line.trim_start_matches("tracebridge: ")).collect();
+    let message = match (lines.is_empty(), status) {
+        (true, Some(status)) => format!("the recorder ended with status {status}"),
+        (true, None) => "the recorder was killed".to_owned(),
+        _ => host_hints(&lines.join("; ")),
+    };
+    let serial = serial.to_owned();
+    match status {
+        Some(2) => DeskError::CommandUsage { serial, message },
+        _ => DeskError::CommandFailed { serial, message },
+    }
+}
+
+/// The outcome of a recording whose recorder has ended with `completeness`: the recorder's own messages, the
+/// output, and the recorder's summary.
+fn recording_outcome(
+    completeness: Completeness,
+    summary: &str,
+    log: &str,
+    delivered: &DeliveredOutput,
+) -> DeviceOutcome {
+    let printed: PrintedSummary = serde_json::from_str(summary).unwrap_or_default();
+    let head = if log.is_empty() { String::new() } else { host_hints(log) + "\n" };
+    let text = format!("{head}{}\n{}", delivered.text(), printed.text());
+    let mut fields: Map<String, Value> = serde_json::from_str(summary).unwrap_or_default();
+    if let Value::Object(more) = delivered.json() {
+        fields.extend(more);
+    }
+    let completeness = completeness.with_loss(delivered.is_lossy || printed.recording.is_lossy());
+    DeviceOutcome { completeness, text, json: Value::Object(fields) }
+}
+
+/// The JSON that a recorder on a device prints, as far as the host's text needs it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PrintedSummary {
+    #[serde(flatten)]
+    recording: RecordingSummary,
+    /// The start of an app that `launch` has observed.
+    app_start: Option<PrintedAppStart>,
+}
+
+/// The start of an app, as `launch` prints it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PrintedAppStart {
+    /// Lines of `am start`.
+    times: Vec<String>,
+}
+
+impl PrintedSummary {
+    /// The summary in lines for people.
+    fn text(&self) -> String {
+        let times = self.app_start.iter().flat_map(|start| &start.times);
+        let times: String = times.map(|line| format!("  {line}\n")).collect();
+        if self.recording.cpus.is_empty() {
+            // Another program has recorded.
+            return times;
+        }
+        times + &self.recording.text_of_sums()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace_dat::recording_summary::{CpuSummary, ProgramSummary, RecordingEndReason, RingsSummary};
+
+    fn as_the_host_reads_it(summary: &RecordingSummary) -> PrintedSummary {
+        serde_json::from_str(&serde_json::to_string(summary).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_summary_from_a_device_comes_here_whole() {
+        let cpu = CpuSummary { cpu: 3, events: 9, taken: 1, gaps: 2, left: 4, ..CpuSummary::default() };
+        let program = ProgramSummary { pid: 7, name: "app".into(), dropped: 2, ..ProgramSummary::default() };
+        let summary = RecordingSummary {
+            streaming: true,
+            seconds: 1.5,
+            clock: "boot".into(),
+            ended_by: RecordingEndReason::TakenOver,
+            cpus: vec![cpu],
+            rings: RingsSummary {
+                markers: 5,
+                dropped: 2,
+                programs: vec![program],
+                ..RingsSummary::default()
+            },
+            taken_over: Some(Default::default()),
+            ..RecordingSummary::default()
+        };
+        assert_eq!(as_the_host_reads_it(&summary).recording, summary);
+    }
+
+    #[test]
+    fn a_gap_without_a_number_is_a_lost_event_on_the_device_and_here() {
+        let cpu = CpuSummary { events: 10, gaps: 1, ..CpuSummary::default() };
+        let summary = RecordingSummary { streaming: true, cpus: vec![cpu], ..RecordingSummary::default() };
+        assert!(summary.text().contains(" 10 events, 1 lost"), "{}", summary.text());
+        let read = as_the_host_reads_it(&summary);
+        assert!(read.text().contains("\n  1 events lost\n"), "{}", read.text());
+        assert_eq!(read.recording.lost(), summary.lost());
+        assert_eq!(Completeness::Complete.with_loss(read.recording.is_lossy()), Completeness::Lossy);
+        assert_eq!(Completeness::Failed.with_loss(read.recording.is_lossy()), Completeness::Failed);
+    }
+
+    #[test]
+    fn the_times_of_a_launch_that_another_program_recorded_stand_alone() {
+        let read: PrintedSummary =
+            serde_json::from_str(r#"{"app_start":{"times":["TotalTime: 512"]}}"#).unwrap();
+        assert_eq!(read.text(), "  TotalTime: 512\n");
+    }
+
+    #[test]
+    fn a_recorders_failure_is_told_in_its_own_words_with_the_hosts_commands() {
+        let log =
+            "tracebridge: a flight recorder is on: end it with `tracebridge stop`\ntracebridge: no more";
+        let error = recorder_error("S1", Some(1), log);
+        assert_eq!(
+            error.to_string(),
+            "S1: a flight recorder is on: end it with `tracebridge adb stop`; no more"
+        );
+        assert!(!error.is_usage() && recorder_error("S1", Some(2), "x").is_usage());
+        assert_eq!(recorder_error("S1", Some(9), "").to_string(), "S1: the recorder ended with status 9");
+        assert_eq!(recorder_error("S1", None, "").to_string(), "S1: the recorder was killed");
+    }
+}
