@@ -21,11 +21,17 @@ pub enum ModeArg {
     Fill,
 }
 
+/// Parses the time after which a recording ends: a time longer than none.
+fn recording_time(text: &str) -> Result<Duration, String> {
+    let time = units::duration(text)?;
+    if time.is_zero() { Err("a recording takes longer than that".to_owned()) } else { Ok(time) }
+}
+
 /// When a recording ends, and when events are moved.
 #[derive(Debug, Args)]
 pub struct EndArgs {
     /// Stop after this time (500ms, 5, 5s, 2m; a bare number is seconds). Without it: on SIGINT or SIGTERM
-    #[arg(short = 't', long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = recording_time)]
     pub time: Option<Duration>,
     /// Stop when the capture holds this amount of events (bytes, or with k, m, g)
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
@@ -185,7 +191,7 @@ pub struct LaunchFlags {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
     pub settle: Duration,
     /// Stop recording at this time at the latest, counted from its start (30, 1m)
-    #[arg(short = 't', long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
+    #[arg(short = 't', long, value_name = "TIME", default_value = "60s", value_parser = recording_time)]
     pub time: Duration,
 }
 

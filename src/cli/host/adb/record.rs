@@ -195,5 +195,7 @@ mod tests {
                 "--compress"
             ]
         );
+        let error = program.try_get_matches_from(["tracebridge", "adb", "record", "-t", "0"]).unwrap_err();
+        assert!(error.to_string().contains("a recording takes longer than that"), "{error}");
     }
 }
