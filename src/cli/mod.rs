@@ -34,7 +34,7 @@ enum Command {
     #[command(flatten)]
     Device(DeviceCommand),
     #[command(flatten)]
-    Host(host::HostCommand),
+    Host(host::LoggedCommand),
 }
 
 /// Runs the program with the process's arguments.

@@ -52,6 +52,7 @@ impl<'a> ConversionOutput<'a> {
         let Some(file) = self.file.take() else { return Ok(None) };
         let meta = file.file().metadata().ok();
         file.commit().map_err(|source| self.error(source))?;
+        log::debug!("{}: written", self.path.display());
         Ok(meta.filter(Metadata::is_file).map(|meta| meta.len()))
     }
 

@@ -205,7 +205,14 @@ impl Input {
         &self,
         decide: impl FnOnce(&[u8]) -> Result<FormatId, UnreadFile>,
     ) -> Result<FormatId, UnreadFile> {
-        *self.format.get_or_init(|| decide(self))
+        *self.format.get_or_init(|| {
+            let format = decide(self);
+            match &format {
+                Ok(format) => log::debug!("{}: {} bytes, read as {format}", self.name, self.size),
+                Err(unread) => log::debug!("{}: {} bytes, not read: {unread:?}", self.name, self.size),
+            }
+            format
+        })
     }
 
     /// This file with the contents of `rest` behind its own, as one input with the name of this file.

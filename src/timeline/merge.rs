@@ -59,7 +59,16 @@ pub fn merge(
         opened.push(formats::open(input)?);
     }
     let all: Vec<&Input> = inputs.iter().chain(&contained).collect();
-    merge_opened(&all, opened, out, options)
+    merge_opened(&all, opened, out, options).inspect(log_inputs)
+}
+
+/// Logs how the inputs were put on one clock.
+fn log_inputs(summary: &MergeSummary) {
+    for input in &summary.inputs {
+        let InputSummary { name, clock, verdict, why, offset_ns, .. } = input;
+        input.explain.iter().for_each(|trial| log::debug!("{name}: tried: {trial}"));
+        log::debug!("{name}: clock {clock}, {}: {why}; moved by {offset_ns} ns", verdict.name());
+    }
 }
 
 /// The method traces in recordings: they are inputs of their own, behind the others.

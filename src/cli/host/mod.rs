@@ -8,6 +8,7 @@ mod dmtracedump;
 mod gate;
 mod info;
 mod interrupt;
+mod log_output;
 mod merge;
 mod messages;
 mod old_names;
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Subcommand};
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 use super::exit::UsageError;
 use super::{Exit, units};
@@ -76,20 +77,68 @@ impl HostCommand {
     }
 }
 
+/// A command of the host, with the flag `-v` that all of them and their subcommands have.
+pub struct LoggedCommand {
+    is_verbose: bool,
+    command: HostCommand,
+}
+
+impl LoggedCommand {
+    /// Starts the log, if it is asked for, and runs the command.
+    pub fn run(self) -> anyhow::Result<Exit> {
+        log_output::start(self.is_verbose);
+        self.command.run()
+    }
+}
+
+impl Subcommand for LoggedCommand {
+    fn augment_subcommands(command: Command) -> Command {
+        let own = HostCommand::augment_subcommands(Command::new("host"));
+        let names: Vec<String> = own.get_subcommands().map(|own| own.get_name().to_owned()).collect();
+        names.into_iter().fold(HostCommand::augment_subcommands(command), |command, name| {
+            command.mut_subcommand(name, |own| own.arg(log_output::verbose_flag()))
+        })
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        LoggedCommand::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        HostCommand::has_subcommand(name)
+    }
+}
+
+impl FromArgMatches for LoggedCommand {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<LoggedCommand, clap::Error> {
+        LoggedCommand::from_arg_matches_mut(&mut matches.clone())
+    }
+
+    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<LoggedCommand, clap::Error> {
+        let is_verbose = matches.subcommand().is_some_and(|(_, own)| own.get_flag(log_output::VERBOSE));
+        Ok(LoggedCommand { is_verbose, command: HostCommand::from_arg_matches_mut(matches)? })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = LoggedCommand::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 /// The definition of the command line, for manual pages and shell completions.
-pub fn command_line() -> clap::Command {
+pub fn command_line() -> Command {
     <super::Cli as clap::CommandFactory>::command()
 }
 
 /// The same as it is on Windows and macOS, which have no tracefs: without the commands that record there.
-pub fn host_command_line() -> clap::Command {
+pub fn host_command_line() -> Command {
     let whole = command_line();
-    let empty = clap::Command::new("tracebridge")
+    let empty = Command::new("tracebridge")
         .version(env!("CARGO_PKG_VERSION"))
         .about(whole.get_about().cloned().unwrap_or_default())
         .subcommand_required(true)
         .arg_required_else_help(true);
-    HostCommand::augment_subcommands(empty)
+    LoggedCommand::augment_subcommands(empty)
 }
 
 /// Prints an error of the command line, and what one probably wants instead where a file stands in a place
@@ -200,5 +249,23 @@ fn print_list(out: &mut dyn Write, mut lines: impl ExactSizeIterator<Item = Stri
     match lines.len() {
         0 => Ok(()),
         more => writeln!(out, "  … and {more} more (--json has all)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_of_the_host_and_its_subcommands_have_the_flag() {
+        let line = LoggedCommand::augment_subcommands(Command::new("tracebridge"));
+        let verbose = |words: &[&str]| {
+            let matches = line.clone().try_get_matches_from(words).unwrap();
+            LoggedCommand::from_arg_matches(&matches).unwrap().is_verbose
+        };
+        assert!(verbose(&["tracebridge", "convert", "-v", "a.dat", "-o", "b.html"]));
+        assert!(verbose(&["tracebridge", "adb", "record", "sched", "--verbose"]));
+        assert!(verbose(&["tracebridge", "adb", "-v", "profile", "start", "com.a"]));
+        assert!(!verbose(&["tracebridge", "adb", "record", "sched"]));
     }
 }

@@ -38,6 +38,8 @@ with open(here + "/words.part", "w") as file:
 os.rename(here + "/words.part", here + "/words.json")
 if "refused" in words:
     sys.exit("tracebridge: unknown tracing category \"refused\"")
+if "busy" in words:
+    sys.exit("tracebridge: a flight recorder is using this trace buffer: end it with `tracebridge stop`")
 if words[0] == "doctor":
     sys.exit(print("can record"))
 if words == ["mark", "-"]:
@@ -616,6 +618,7 @@ fn a_mistake_is_told_before_anything_is_recorded() {
         ("record sched -o x.xyz", 2, "its ending names no format"),
         ("record sched -o missing/x.dat", 1, "missing"),
         ("record sched -o -", 2, "name a file"),
+        ("record sched -t 0", 2, "a recording takes longer than that"),
         ("launch com.app -o x", 2, "its ending names no format"),
         ("profile start -x", 2, "-x"),
         ("profile start a;b", 2, "is no process of an app"),
@@ -676,4 +679,69 @@ fn a_stream_of_markers_reaches_the_device_whole() {
     assert_said(old.run("mark -"), 1, "mark -: a command has standard input on Android 7 and newer alone");
     let two = Desk::with(&[("S1", "device"), ("S2", "device")], MODERN).unwrap();
     two.run("mark --all -").exited(2);
+}
+
+#[test]
+fn the_log_has_what_was_asked_of_the_device_and_what_it_answered() {
+    let Some(desk) = Desk::one() else { return };
+    desk.will_record(&golden_capture());
+    // A device's text may try to move the cursor, and may be long.
+    desk.has_program("getprop", "printf 'x\\033[2J'; head -c 5000 /dev/zero | tr '\\0' y");
+    let quiet = desk.run("record sched -t 50ms -o x.pftrace").exited(0);
+    assert_eq!(quiet.stderr, "");
+    for line in ["record sched -t 50ms -o x.pftrace -v", "--verbose record sched -t 50ms -o x.pftrace"] {
+        let logged = desk.run(line).exited(0);
+        assert_eq!(logged.stdout, quiet.stdout, "the result stays on standard output");
+        let log = logged.stderr;
+        for step in [
+            "DEBUG adb::connection: adb: asking the adb server: request host:version\n",
+            "DEBUG adb::connection: adb: asking S1 for its features: answer shell_v2,cmd,stat_v2,ls_v2\n",
+            "request shell,v2,raw:echo \"machine=$(uname -m",
+            "status 0, standard output \"machine=",
+            "x\\x1b[2Jyyy",
+            "DEBUG desk::device::pull: ",
+            " bytes, read as trace.dat\n",
+            "DEBUG export::conversion_output: x.pftrace: written\n",
+        ] {
+            assert!(log.contains(step), "no {step:?}: {log}");
+        }
+        assert!(!log.contains('\x1b') && log.lines().all(|line| line.chars().count() < 1200), "{log}");
+    }
+    // Parts are chosen by the environment, which also switches the log on.
+    let words: Vec<&str> = "record sched -t 50ms -o x.pftrace".split(' ').collect();
+    let parts = desk.adb(&words).env("TRACEBRIDGE_LOG", "tracebridge::export=debug").run().exited(0);
+    assert!(parts.stderr.contains("x.pftrace: written\n") && !parts.stderr.contains("adb:"), "{parts}");
+}
+
+#[test]
+fn a_phone_that_is_named_twice_is_recorded_once() {
+    let Some(desk) = Desk::with(&[("S1", "device"), ("S2", "device")], MODERN) else { return };
+    let ran = desk.run("record sched -t 50ms -s S1,S1 -s S1 -o x.dat --json").exited(0);
+    assert_eq!(ran.stdout.lines().count(), 1, "{ran}");
+    assert_eq!(desk.outputs(), ["x.dat"]);
+}
+
+#[test]
+fn a_pushed_binary_is_removed_and_that_is_said() {
+    let Some(desk) = Desk::one() else { return };
+    desk.run("push").exited(0);
+    let cleaned = desk.run("clean").exited(0);
+    assert!(
+        cleaned.stdout.starts_with("removed: ") && cleaned.stdout.ends_with("/tracebridge\n"),
+        "{cleaned}"
+    );
+    assert_eq!(desk.left_on("S1"), [""; 0]);
+    assert!(!desk.server.dir("S1").join("tracebridge").exists());
+    assert_eq!(desk.run("clean").exited(0).stdout, "nothing to remove\n");
+}
+
+#[test]
+fn a_message_of_the_device_names_commands_of_the_host() {
+    let Some(desk) = Desk::one() else { return };
+    let said = desk.run("record busy");
+    assert_said(
+        said,
+        1,
+        "S1: a flight recorder is using this trace buffer: end it with `tracebridge adb stop`",
+    );
 }
