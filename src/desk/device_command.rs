@@ -1,4 +1,5 @@
-//! Commands of the binary on a device whose output the host passes on: `doctor`, `list`, `mark`, `start`, `stop`.
+//! Commands of the binary on a device whose output the host passes on: `doctor`, `list`, `mark`, `start`,
+//! `stop`.
 
 use std::io::{self, BufRead};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -105,8 +106,8 @@ pub fn mark(
     })
 }
 
-/// Runs a command of the binary on a device, with all the rights that are to be had. A message of a command that
-/// succeeds is shown to the user.
+/// Runs a command of the binary on a device, with all the rights that are to be had. A message of a command
+/// that succeeds is shown to the user.
 fn run_on_device<S: AsRef<str>>(target: &mut TargetDevice<'_>, args: &[S]) -> Result<ShellOutput, DeskError> {
     let device = &mut target.device;
     device.ensure_binary(None)?;
@@ -137,7 +138,8 @@ fn completeness(serial: &str, output: &ShellOutput) -> Result<Completeness, Desk
     }
 }
 
-/// Whether the markers come from standard input: the first argument that is no flag, nor a flag's value, is `-`.
+/// Whether the markers come from standard input: the first argument that is no flag, nor a flag's value, is
+/// `-`.
 fn is_stream(args: &[String]) -> bool {
     let mut args = args.iter();
     while let Some(arg) = args.next() {

@@ -13,8 +13,8 @@ const COMMANDS: [(&str, &str); 9] = [
     ("stop", "adb stop"),
 ];
 
-/// A message of a device with the commands that its reader would call: "`tracebridge stop`" is "`tracebridge adb
-/// stop`" on the host.
+/// A message of a device with the commands that its reader would call: "`tracebridge stop`" is "`tracebridge
+/// adb stop`" on the host.
 pub fn host_hints(message: &str) -> String {
     let mut parts = message.split("`tracebridge ");
     let mut text = parts.next().unwrap_or_default().to_owned();

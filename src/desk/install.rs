@@ -75,8 +75,8 @@ fn clean_device(device: &Device, removes_recordings: bool) -> Result<DeviceOutco
     Ok(DeviceOutcome { completeness, text, json })
 }
 
-/// The users whose files and saved settings are on the device. Each has saved settings of its own; those of root
-/// are put back by root.
+/// The users whose files and saved settings are on the device. Each has saved settings of its own; those of
+/// root are put back by root.
 fn users(privilege: Privilege) -> Vec<Privilege> {
     if privilege.is_root() { vec![privilege, Privilege::Shell] } else { vec![Privilege::Shell] }
 }

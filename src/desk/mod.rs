@@ -1,6 +1,6 @@
-//! Everything that a host does with attached devices: recordings and launches that are started from here, their
-//! files fetched and converted, and the commands of the binary on a device. Each public function is one command
-//! of `tracebridge adb`; it works on several devices at the same time, and returns a result for each.
+//! Everything that a host does with attached devices: recordings and launches that are started from here,
+//! their files fetched and converted, and the commands of the binary on a device. Each public function is one
+//! command of `tracebridge adb`; it works on several devices at the same time, and returns a result for each.
 
 mod app_versions;
 mod delivery;

@@ -1,5 +1,5 @@
-//! The names of files on the host: the outputs of several devices, of several launches, and the other files of
-//! a recording beside its output.
+//! The names of files on the host: the outputs of several devices, of several launches, and the other files
+//! of a recording beside its output.
 
 use std::collections::HashSet;
 use std::fs;
@@ -100,8 +100,8 @@ pub fn is_copy(files: &[String], output: &Path) -> bool {
     is_capture(output) && first_is(".dat") || is_method_trace(output) && first_is(".trace")
 }
 
-/// The files of the host that become of these files of a device, the output first: copies of them if the output
-/// is a `.dat` or a `.trace`, else the output alone.
+/// The files of the host that become of these files of a device, the output first: copies of them if the
+/// output is a `.dat` or a `.trace`, else the output alone.
 pub fn written_files(files: &[String], output: &Path) -> Vec<PathBuf> {
     let stem = output.file_stem().unwrap_or_default().to_string_lossy();
     // The method trace of a launch and the app's own traces go beside the capture.

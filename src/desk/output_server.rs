@@ -85,7 +85,8 @@ impl OutputServer {
     /// Serves the file until it has been fetched once, or `is_cancelled` becomes true.
     ///
     /// # Errors
-    /// [`ServeError`]. A browser that goes away in the middle is no error: it comes back, or the time is over.
+    /// [`ServeError`]. A browser that goes away in the middle is no error: it comes back, or the time is
+    /// over.
     pub fn serve(&self, is_cancelled: &dyn Fn() -> bool) -> Result<(), ServeError> {
         self.serve_for(FETCH_TIMEOUT, is_cancelled)
     }

@@ -1,5 +1,5 @@
-//! The choice of the recorder on a device. Where tracefs is closed to adb's user, Perfetto's daemons can still
-//! read it, on releases from 9 on, and before those `atrace`.
+//! The choice of the recorder on a device. Where tracefs is closed to adb's user, Perfetto's daemons can
+//! still read it, on releases from 9 on, and before those `atrace`.
 
 use std::time::Duration;
 
@@ -28,7 +28,8 @@ pub(super) enum ChosenRecorder {
     Atrace,
 }
 
-/// The part of a recording's request that every recorder understands, in the form for recorders of the device.
+/// The part of a recording's request that every recorder understands, in the form for recorders of the
+/// device.
 #[derive(Debug, Clone, Default)]
 pub struct TraceSelection {
     /// Names of categories and events, as for `record`.
@@ -109,7 +110,8 @@ impl TraceSelection {
         }
     }
 
-    /// The configuration for the device's `perfetto`, which also records the markers of the app that is launched.
+    /// The configuration for the device's `perfetto`, which also records the markers of the app that is
+    /// launched.
     ///
     /// # Errors
     /// [`DeskError::Request`] for a request that Perfetto does not understand.
@@ -130,8 +132,8 @@ impl TraceSelection {
         Ok(config)
     }
 
-    /// The arguments of the device's `atrace`, which records categories alone, and the markers of the app that is
-    /// launched.
+    /// The arguments of the device's `atrace`, which records categories alone, and the markers of the app
+    /// that is launched.
     ///
     /// # Errors
     /// [`DeskError::Request`] for a request that atrace does not understand.

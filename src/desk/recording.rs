@@ -97,7 +97,8 @@ pub(super) struct RecorderRun<'a> {
     pub(super) args: &'a [String],
     /// The same for recorders of the device.
     pub(super) selection: &'a TraceSelection,
-    /// The package of the app that `args` launch. tracebridge launches it also where another recorder records.
+    /// The package of the app that `args` launch. tracebridge launches it also where another recorder
+    /// records.
     pub(super) launched: Option<&'a str>,
 }
 

@@ -1,5 +1,5 @@
-//! The log of the host's commands: `-v` prints it, and the environment variable `TRACEBRIDGE_LOG` the parts that
-//! its filter names.
+//! The log of the host's commands: `-v` prints it, and the environment variable `TRACEBRIDGE_LOG` the parts
+//! that its filter names.
 
 use std::borrow::Cow;
 use std::env;
@@ -36,8 +36,8 @@ pub(super) fn verbose_flag() -> Arg {
         ))
 }
 
-/// Prints the messages of the log on standard error from now on: all of this program if `is_verbose`, and those
-/// that the environment variable asks for.
+/// Prints the messages of the log on standard error from now on: all of this program if `is_verbose`, and
+/// those that the environment variable asks for.
 pub(super) fn start(is_verbose: bool) {
     let filter = env::var(VARIABLE).ok().filter(|filter| !filter.is_empty());
     if !is_verbose && filter.is_none() {

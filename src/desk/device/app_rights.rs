@@ -35,8 +35,9 @@ impl AppRights {
         }
     }
 
-    /// The command whose output [`AppRights::parse`] reads. `dumpsys package` has the app's flags; `simpleperf_app_runner` (Android 12 and
-    /// newer) knows the manifest's rule for profiling, which not every release has among the flags.
+    /// The command whose output [`AppRights::parse`] reads. `dumpsys package` has the app's flags;
+    /// `simpleperf_app_runner` (Android 12 and newer) knows the manifest's rule for profiling, which not
+    /// every release has among the flags.
     fn script(package: &str) -> String {
         let package = quoted(package);
         format!(

@@ -19,8 +19,8 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 /// The environment variable that names a directory with `ABI/tracebridge`.
 const VARIABLE: &str = "TRACEBRIDGE_DEVICE_BINARIES";
 
-/// ABI and binary, compressed with zstd, of each device binary that a release's host binary carries, as build.rs
-/// found them. A host binary that is built without `scripts/dist` carries none.
+/// ABI and binary, compressed with zstd, of each device binary that a release's host binary carries, as
+/// build.rs found them. A host binary that is built without `scripts/dist` carries none.
 const EMBEDDED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
 /// The binary that is on a device after [`Device::ensure_binary`].

@@ -150,8 +150,8 @@ impl Device {
         self.run_script(&command_line(args), privilege, timeout)
     }
 
-    /// Starts a command with standard input, each of whose arguments arrives as it is, with all the rights that
-    /// are to be had. The device must tell the streams of a command apart.
+    /// Starts a command with standard input, each of whose arguments arrives as it is, with all the rights
+    /// that are to be had. The device must tell the streams of a command apart.
     ///
     /// # Errors
     /// [`AdbError`].

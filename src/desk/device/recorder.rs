@@ -106,8 +106,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// The commands behind the recorder, whose exit status is in `$r`. Its own messages go to the log only if it
-    /// has failed.
+    /// The commands behind the recorder, whose exit status is in `$r`. Its own messages go to the log only if
+    /// it has failed.
     fn finish(&self, id: &str) -> String {
         const LOG_FAILURE: &str = "[ $r = 0 ] || cat recorder.log >>log; ";
         match self {

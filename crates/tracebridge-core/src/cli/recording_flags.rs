@@ -1,5 +1,5 @@
-//! The flags that say what is recorded, which the device's commands and `adb` on the host share. The host hands
-//! them on to the device as they were given.
+//! The flags that say what is recorded, which the device's commands and `adb` on the host share. The host
+//! hands them on to the device as they were given.
 
 use std::io;
 use std::path::PathBuf;

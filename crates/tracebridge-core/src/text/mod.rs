@@ -1,4 +1,5 @@
-//! Text in forms that several rooms read or write: patterns of names, CSV fields, dates, sizes, files of names.
+//! Text in forms that several rooms read or write: patterns of names, CSV fields, dates, sizes, files of
+//! names.
 
 mod byte_size;
 mod csv;

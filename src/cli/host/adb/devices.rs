@@ -35,8 +35,8 @@ pub fn run(args: &DevicesArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Complete)
 }
 
-/// The rows below each other, columns as wide as they must be. A device that cannot be used has its problem behind
-/// the serial, in place of the other columns.
+/// The rows below each other, columns as wide as they must be. A device that cannot be used has its problem
+/// behind the serial, in place of the other columns.
 fn table(devices: &[ListedDevice]) -> String {
     let mut rows = vec![TITLES.map(str::to_owned).to_vec()];
     rows.extend(devices.iter().map(|device| {

@@ -25,8 +25,8 @@ pub(super) struct GivenFlag {
 }
 
 impl<T> Forwarded<T> {
-    /// The flags that stand on the command line, in the order of their definition. Positional arguments are not
-    /// among them.
+    /// The flags that stand on the command line, in the order of their definition. Positional arguments are
+    /// not among them.
     pub(super) fn given(&self) -> impl Iterator<Item = &GivenFlag> {
         self.given.iter()
     }

@@ -1,5 +1,5 @@
-//! `adb`: the commands that work on attached devices from this machine. Each declares its flags, calls a function
-//! of the room `desk`, and prints the results.
+//! `adb`: the commands that work on attached devices from this machine. Each declares its flags, calls a
+//! function of the room `desk`, and prints the results.
 
 mod devices;
 mod flight;

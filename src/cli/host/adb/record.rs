@@ -91,8 +91,8 @@ mod tests {
     use super::*;
     use crate::cli::host::command_line;
 
-    /// Flags of the device's `record` that the host sets itself, or has itself, or that only somebody at the device
-    /// needs.
+    /// Flags of the device's `record` that the host sets itself, or has itself, or that only somebody at the
+    /// device needs.
     const NOT_HANDED_ON: [&str; 4] = ["output", "json", "readable", "verbose"];
 
     /// A value for each flag that has one, and the flags that it needs beside it.

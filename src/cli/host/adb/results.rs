@@ -45,8 +45,8 @@ fn open(output: &Path) -> anyhow::Result<()> {
     Ok(server.serve(&interrupt::has_come)?)
 }
 
-/// Prints the results, with `as_json` as one object a line, one for each device. Returns the worst exit status:
-/// a device that fails makes the command fail, and the results of the others are printed.
+/// Prints the results, with `as_json` as one object a line, one for each device. Returns the worst exit
+/// status: a device that fails makes the command fail, and the results of the others are printed.
 pub(super) fn print(results: Results, as_json: bool) -> anyhow::Result<Exit> {
     let results = results.map_err(desk_error)?;
     let is_alone = results.len() == 1;

@@ -9,7 +9,8 @@ use crate::cli::host::progress_bar::ProgressBar;
 use crate::console::complain;
 use crate::desk::UserInterface;
 
-/// Messages on standard error, progress bars if that is a terminal, and Ctrl-C or a signal as the wish to end.
+/// Messages on standard error, progress bars if that is a terminal, and Ctrl-C or a signal as the wish to
+/// end.
 pub(super) const TERMINAL: Terminal = Terminal;
 
 /// See [`TERMINAL`].
