@@ -402,11 +402,11 @@ mod tests {
             let apps = request(against, 1).apps();
             apps.into_iter().map(|app| (app.app, app.label, app.version)).collect::<Vec<_>>()
         };
-        let first = ("com.a/.Main".to_owned(), "a", AppVersion::Own);
-        assert_eq!(apps(None), [first.clone()]);
-        assert_eq!(apps(Some("com.b")), [first.clone(), ("com.b".to_owned(), "b", AppVersion::Own)]);
+        let first = || ("com.a/.Main".to_owned(), "a", AppVersion::Own);
+        assert_eq!(apps(None), [first()]);
+        assert_eq!(apps(Some("com.b")), [first(), ("com.b".to_owned(), "b", AppVersion::Own)]);
         let other = ("com.a/.Main".to_owned(), "b", AppVersion::Other);
-        assert_eq!(apps(Some("b.apk")), [first, other]);
+        assert_eq!(apps(Some("b.apk")), [first(), other]);
     }
 
     #[test]
