@@ -10,6 +10,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
+use std::os::unix::process::parent_id;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -73,15 +74,17 @@ fn spawn_half(time: Duration, input: Stdio, output: Stdio) -> io::Result<Child> 
         .spawn()
 }
 
-/// Hands each byte on until the time is over or the other half is gone.
+/// Hands each byte on until the time is over, or until the other half or the program that started both is gone.
+/// Two halves would else go on without that program, if it is killed.
 fn half(time: Duration) -> io::Result<()> {
     let until = Instant::now() + time;
+    let parent = parent_id();
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     let (mut byte, mut count) = ([0], 0u64);
     while input.read(&mut byte)? == 1 && output.write_all(&byte).and_then(|()| output.flush()).is_ok() {
         count += 1;
         // Asked for seldom: it is no part of the load.
-        if count % 256 == 0 && Instant::now() >= until {
+        if count % 256 == 0 && (Instant::now() >= until || parent_id() != parent) {
             break;
         }
     }

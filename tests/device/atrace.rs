@@ -22,20 +22,29 @@ fn atrace(device: &Device) -> String {
 }
 
 /// A program on the device that makes scheduler events until this is dropped.
-struct Load(Child);
+struct Load<'a> {
+    device: &'a Device,
+    program: String,
+    connection: Child,
+}
 
-impl Load {
-    fn start(device: &Device) -> Load {
+impl Load<'_> {
+    fn start(device: &Device) -> Load<'_> {
         let program = device.program(device.abi(), "load_generator");
-        Load(device.start(&format!("exec {program} bounce --pairs 1 --seconds 6000")))
+        let connection = device.start(&format!("exec {program} bounce --pairs 1 --seconds 6000"));
+        Load { device, program, connection }
     }
 }
 
-impl Drop for Load {
+impl Drop for Load<'_> {
     fn drop(&mut self) {
         // adbd ends a program that it started when the program's connection closes.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.connection.kill();
+        let _ = self.connection.wait();
+        if !std::thread::panicking() {
+            let name = self.program.rsplit('/').next().unwrap_or_default();
+            self.device.wait_until("the load to end", &format!("! pidof {name}"));
+        }
     }
 }
 
