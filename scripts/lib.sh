@@ -145,7 +145,7 @@ tracebridge_adb() {
         (cd "$root" && cargo build --release --locked) >&2
     fi
     # A signal to the script is one to it.
-    TRACEBRIDGE_DEVICE_BINARIES=$root/out/android exec "$binary" adb "$@"
+    TRACEBRIDGE_DEVICE_BINARIES=${TRACEBRIDGE_DEVICE_BINARIES:-$root/out/android} exec "$binary" adb "$@"
 }
 
 # --- jobs: long commands, beside each other, with a word every few seconds -------------------------------------------

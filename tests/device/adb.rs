@@ -308,9 +308,16 @@ impl Drop for Recording<'_> {
     }
 }
 
+/// The directory of the programs for devices, by ABI: as scripts/build-android makes them, or what
+/// `TRACEBRIDGE_DEVICE_BINARIES` names.
+pub fn binaries() -> PathBuf {
+    std::env::var_os("TRACEBRIDGE_DEVICE_BINARIES")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("out/android"), PathBuf::from)
+}
+
 /// The path on this host of `program` as scripts/build-android builds it for `abi`.
 pub fn built(abi: &str, program: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("out/android").join(abi).join(program)
+    binaries().join(abi).join(program)
 }
 
 /// Makes the adb server connect to a serial that is a network address: it may have forgotten it since the

@@ -21,7 +21,7 @@ pub fn command(serial: &str, dir: &Path, words: &[&str]) -> Command {
         .args(words)
         .current_dir(dir)
         .env("ANDROID_SERIAL", serial)
-        .env("TRACEBRIDGE_DEVICE_BINARIES", Path::new(env!("CARGO_MANIFEST_DIR")).join("out/android"));
+        .env("TRACEBRIDGE_DEVICE_BINARIES", adb::binaries());
     command
 }
 

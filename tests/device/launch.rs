@@ -26,7 +26,7 @@ fn a_launch_leaves_a_capture_and_a_method_trace_that_merge() {
     let dir = adb::scratch();
     let base = dir.path().join("start");
     let output = support::tracebridge()
-        .env("TRACEBRIDGE_DEVICE_BINARIES", Path::new(env!("CARGO_MANIFEST_DIR")).join("out/android"))
+        .env("TRACEBRIDGE_DEVICE_BINARIES", adb::binaries())
         .args(["adb", "launch", "--serial", device.serial(), "-o"])
         .arg(base.with_extension("dat"))
         .args(["com.example.app", "sched", "freq", "idle"])
