@@ -18,8 +18,8 @@ pub(super) struct BundleEvent<'a> {
     /// ns, in the bundle's clock.
     pub(super) ts: u64,
     pub(super) cpu: u32,
-    /// Which kernel symbols the event refers to: the number of [`super::packets::PacketIndex::symbols`].
-    pub(super) symbols: u32,
+    /// The index of the event's bundle in [`super::packets::PacketIndex::bundles`].
+    pub(super) bundle: u32,
     pub(super) content: EventContent<'a>,
 }
 
@@ -112,20 +112,60 @@ pub(super) fn head(bundle: &[u8]) -> BundleHead {
     out
 }
 
-/// Appends the bundle's events to `out`, sorted by time. Returns whether the whole bundle could be read.
-pub(super) fn events<'a>(bundle: &'a [u8], cpu: u32, symbols: u32, out: &mut Vec<BundleEvent<'a>>) -> bool {
+/// When the events of a bundle begin, and how many they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// The earliest time, ns, in the bundle's clock.
+    pub(super) first_ts: u64,
+    pub(super) events: u64,
+}
+
+/// The extent of what [`events`] appends, without decoding it.
+pub(super) fn extent(bundle: &[u8]) -> Extent {
+    let mut first_ts: Option<u64> = None;
+    let mut events = 0;
+    let mut lost = false;
+    let mut event_at = |ts: u64| {
+        first_ts = Some(first_ts.map_or(ts, |first| first.min(ts)));
+        events += 1;
+    };
+    for (number, value) in fields(bundle) {
+        match number {
+            bundle_field::EVENT => {
+                event_at(first_number(value.bytes(), ftrace_event::TIMESTAMP).unwrap_or(0));
+            }
+            bundle_field::LOST_EVENTS => lost |= value.number() != 0,
+            bundle_field::COMPACT_SCHED => {
+                for column in [compact::SWITCH_TIMESTAMP, compact::WAKING_TIMESTAMP] {
+                    let deltas = last_value(value.bytes(), column).map_or(&[][..], WireValue::bytes);
+                    let mut ts = 0u64;
+                    for delta in varint::all(deltas) {
+                        ts = ts.wrapping_add(delta);
+                        event_at(ts);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Extent { first_ts: first_ts.unwrap_or(0), events: events + u64::from(lost) }
+}
+
+/// Appends the events of `body`, the bundle with the index `bundle`, to `out`, sorted by time. Returns whether
+/// the whole bundle could be read.
+pub(super) fn events<'a>(body: &'a [u8], cpu: u32, bundle: u32, out: &mut Vec<BundleEvent<'a>>) -> bool {
     let start = out.len();
     let mut lost = false;
-    let mut all = fields(bundle);
+    let mut all = fields(body);
     for (number, value) in all.by_ref() {
         match number {
             bundle_field::EVENT => {
                 let event = value.bytes();
                 let ts = first_number(event, ftrace_event::TIMESTAMP).unwrap_or(0);
-                out.push(BundleEvent { ts, cpu, symbols, content: EventContent::Whole(event) });
+                out.push(BundleEvent { ts, cpu, bundle, content: EventContent::Whole(event) });
             }
             bundle_field::LOST_EVENTS => lost |= value.number() != 0,
-            bundle_field::COMPACT_SCHED => compact_events(value.bytes(), cpu, out),
+            bundle_field::COMPACT_SCHED => compact_events(value.bytes(), cpu, bundle, out),
             _ => {}
         }
     }
@@ -134,7 +174,7 @@ pub(super) fn events<'a>(bundle: &'a [u8], cpu: u32, symbols: u32, out: &mut Vec
     }
     if lost {
         let ts = out.get(start).map_or(0, |e| e.ts);
-        out.insert(start, BundleEvent { ts, cpu, symbols, content: EventContent::LostEvents });
+        out.insert(start, BundleEvent { ts, cpu, bundle, content: EventContent::LostEvents });
     }
     !all.broken
 }
@@ -145,7 +185,7 @@ fn first_number(event: &[u8], number: u32) -> Option<u64> {
     fields(event).find(|(n, _)| *n == number).map(|(_, v)| v.number())
 }
 
-fn compact_events<'a>(sched: &'a [u8], cpu: u32, out: &mut Vec<BundleEvent<'a>>) {
+fn compact_events<'a>(sched: &'a [u8], cpu: u32, bundle: u32, out: &mut Vec<BundleEvent<'a>>) {
     let interned = fields(sched).filter(|(n, _)| *n == compact::INTERN_TABLE);
     let comms: Vec<&[u8]> = interned.map(|(_, v)| v.bytes()).collect();
     let comm = |index: u64| usize::try_from(index).ok().and_then(|i| comms.get(i)).copied().unwrap_or(b"");
@@ -163,7 +203,7 @@ fn compact_events<'a>(sched: &'a [u8], cpu: u32, out: &mut Vec<BundleEvent<'a>>)
             next_prio: next_prio.next().unwrap_or(0) as i32,
             next_comm: comm(next_comm.next().unwrap_or(u64::MAX)),
         };
-        out.push(BundleEvent { ts, cpu, symbols: 0, content });
+        out.push(BundleEvent { ts, cpu, bundle, content });
     }
     ts = 0;
     let mut pid = column(compact::WAKING_PID);
@@ -180,6 +220,6 @@ fn compact_events<'a>(sched: &'a [u8], cpu: u32, out: &mut Vec<BundleEvent<'a>>)
             comm: comm(comm_index.next().unwrap_or(u64::MAX)),
             flags: flags.next().unwrap_or(0) as u8,
         };
-        out.push(BundleEvent { ts, cpu, symbols: 0, content });
+        out.push(BundleEvent { ts, cpu, bundle, content });
     }
 }

@@ -16,6 +16,7 @@ use super::packets::{IndexedBundle, PacketIndex, method_trace_payload, unpack};
 use super::track_clocks::{MachineClocks, machine_clock};
 use super::track_events::{self, PlacedTrackEvent, TrackEvents};
 use super::track_table::INPUTS_TRACK;
+use super::waiting_events::WaitingEvents;
 use super::wire::read::{WireValue, fields, last_value};
 use crate::formats::input::Input;
 use crate::formats::unpack_budget::{UnpackBudget, UnpackLimit};
@@ -160,42 +161,90 @@ struct PerfettoReader<'s, 'a> {
     bytes_per_event: u64,
 }
 
+/// The bytes of all bundles.
+fn bytes_of(index: &PacketIndex<'_>) -> u64 {
+    index.bundles.iter().map(|bundle| bundle.body.len() as u64).sum()
+}
+
 impl<'a> PerfettoReader<'_, 'a> {
     fn read_bundles(&mut self, index: &PacketIndex<'a>, order: Order) -> io::Result<()> {
+        let broken =
+            if order == Order::Any { self.read_as_filed(index)? } else { self.read_by_time(index, order)? };
+        self.report.damage.extend(bundle::broken(broken));
+        Ok(())
+    }
+
+    /// Sends all events in the order of the file, those of tracks last. Returns how many bundles are broken.
+    fn read_as_filed(&mut self, index: &PacketIndex<'a>) -> io::Result<u32> {
         let mut events: Vec<BundleEvent<'a>> = Vec::new();
         let mut broken = 0;
-        let bytes: u64 = index.bundles.iter().map(|bundle| bundle.body.len() as u64).sum();
-        let pass = Pass::begin("reading bundles", bytes);
-        for IndexedBundle { cpu, body, symbols } in &index.bundles {
+        let pass = Pass::begin("reading bundles", bytes_of(index));
+        for (number, IndexedBundle { cpu, body, .. }) in index.bundles.iter().enumerate() {
             self.decoder.learn(body, self.sink)?;
-            let first = events.len();
-            broken += u32::from(!bundle::events(body, *cpu, *symbols, &mut events));
+            events.clear();
+            broken += u32::from(!bundle::events(body, *cpu, number as u32, &mut events));
+            self.send_all(&events, index)?;
             progress::advance(body.len() as u64);
-            match order {
-                Order::Any => {
-                    self.send_all(&events, index)?;
-                    events.clear();
-                }
-                Order::Markers => {
-                    let others = events.extract_if(first.., |event| !event.is_marker());
-                    let others: Vec<BundleEvent<'a>> = others.collect();
-                    self.send_all(&others, index)?;
-                }
-                Order::Time => {}
+        }
+        drop(pass);
+        self.send_all(&self.events_of_tracks(), index)?;
+        Ok(broken)
+    }
+
+    /// Sends all events in the order of time, or markers alone so and the others as they come. Returns how many
+    /// bundles are broken.
+    fn read_by_time(&mut self, index: &PacketIndex<'a>, order: Order) -> io::Result<u32> {
+        let bytes = bytes_of(index);
+        let pass = Pass::begin("reading bundles", bytes);
+        let mut firsts = Vec::with_capacity(index.bundles.len());
+        let mut count = 0;
+        for (number, IndexedBundle { body, .. }) in index.bundles.iter().enumerate() {
+            self.decoder.learn(body, self.sink)?;
+            let extent = bundle::extent(body);
+            firsts.push((extent.first_ts, number));
+            count += extent.events;
+            progress::advance(body.len() as u64);
+        }
+        drop(pass);
+        firsts.sort_unstable();
+        let mut of_tracks = self.events_of_tracks().into_iter().peekable();
+        self.bytes_per_event = bytes / (count + of_tracks.len() as u64).max(1);
+        let _pass = Pass::begin("reading events", bytes);
+        let mut waiting = WaitingEvents::default();
+        let mut broken = 0;
+        for (at, (_, number)) in firsts.iter().enumerate() {
+            let IndexedBundle { cpu, body, .. } = &index.bundles[*number];
+            let list = waiting.list();
+            let first = list.len();
+            broken += u32::from(!bundle::events(body, *cpu, *number as u32, list));
+            if order == Order::Markers {
+                let others: Vec<BundleEvent<'a>> =
+                    list.extract_if(first.., |event| !event.is_marker()).collect();
+                self.send_all(&others, index)?;
+            }
+            // No bundle after this one begins earlier.
+            let until = firsts.get(at + 1).map(|(next, _)| *next);
+            if let Some(until) = until.filter(|_| waiting.are_many()) {
+                waiting.list().extend(std::iter::from_fn(|| of_tracks.next_if(|event| event.ts < until)));
+                self.send_all(&waiting.take_before(Some(until)), index)?;
             }
         }
-        self.report.damage.extend(bundle::broken(broken));
-        // Behind the kernel's events of the same time; among themselves in the order of the file.
-        let on_track = |ts, content| BundleEvent { ts, cpu: u32::MAX, symbols: 0, content };
+        waiting.list().extend(of_tracks);
+        self.send_all(&waiting.take_before(None), index)?;
+        Ok(broken)
+    }
+
+    /// The events of the trace's own tracks and its frames, by time; of one time in the order of the file. They
+    /// come behind the kernel's events of the same time.
+    fn events_of_tracks(&self) -> Vec<BundleEvent<'a>> {
+        let on_track = |ts, content| BundleEvent { ts, cpu: u32::MAX, bundle: u32::MAX, content };
         let tracks = self.track_events.events.iter().enumerate();
-        events.extend(tracks.map(|(number, e)| on_track(e.ts, EventContent::Track(number as u32))));
+        let mut events: Vec<BundleEvent<'a>> =
+            tracks.map(|(number, e)| on_track(e.ts, EventContent::Track(number as u32))).collect();
         let frames = self.track_events.frames.list.iter().enumerate();
         events.extend(frames.map(|(number, f)| on_track(f.ts, EventContent::Frame(number as u32))));
-        events.sort_by_key(|e| (e.ts, e.cpu));
-        drop(pass);
-        self.bytes_per_event = bytes / (events.len() as u64).max(1);
-        let _pass = Pass::begin("reading events", self.bytes_per_event * events.len() as u64);
-        self.send_all(&events, index)
+        events.sort_by_key(|event| event.ts);
+        events
     }
 
     fn track_event(&mut self, number: u32) -> io::Result<()> {
@@ -244,7 +293,9 @@ impl<'a> PerfettoReader<'_, 'a> {
                 EventContent::Track(number) => self.track_event(number)?,
                 EventContent::Frame(number) => self.frame(number)?,
                 EventContent::Whole(message) => {
-                    let symbols = index.symbols.get(event.symbols as usize).filter(|s| !s.is_empty());
+                    let number = index.bundles.get(event.bundle as usize).map(|bundle| bundle.symbols);
+                    let symbols = number.and_then(|number| index.symbols.get(number as usize));
+                    let symbols = symbols.filter(|symbols| !symbols.is_empty());
                     self.whole_event(event, message, &mut values, symbols)?;
                 }
                 EventContent::CompactSwitch { prev_state, next_pid, next_prio, next_comm } => {
