@@ -52,7 +52,7 @@ pub mod internals {
         pub use crate::export::run_times::{Figure, RunTimes};
         pub use crate::gate::{Condition, GateOutcome, GateSide, Selection, judge};
     }
-    pub use crate::trace_dat::recorder_stream::decoder::RecorderStream;
+    pub use crate::trace_dat::recorder_stream::RecorderStream;
     pub use crate::trace_dat::{CpuData, Metadata, file_format, write_v7};
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub use tracebridge_device::internals::{SettingsText, atrace_options, read_settings_text};

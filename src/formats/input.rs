@@ -13,7 +13,7 @@ use super::trace_dat::Release;
 use super::unpack_budget::{OverUnpackLimit, UnpackBudget, UnpackLimit, is_over_limit};
 use crate::progress::{self, Pass};
 use crate::trace_dat::recorder_stream;
-use crate::trace_dat::recorder_stream::decoder::{RecorderStream, StreamError};
+use crate::trace_dat::recorder_stream::{RecorderStream, StreamError};
 
 /// Without a limit of the user's, the most data that is read from a pipe, bytes.
 const MAX_PIPE_BYTES: u64 = 4 << 30;
@@ -370,7 +370,7 @@ impl Input {
         let mut dat = Vec::new();
         stream.write_dat(&mut dat).map_err(|source| InputError::Io { name, source })?;
         let cut = stream.cut.map(|cut| {
-            let what = format!("the stream is cut: {}; what came before is there", cut.what);
+            let what = format!("the stream is cut: {}; what came before is there", cut.fault);
             Damage { offset: cut.offset, what }
         });
         self.damage.extend(cut);

@@ -27,6 +27,7 @@ mod recording;
 mod ring;
 mod ring_programs;
 mod starvation;
+mod steps;
 mod text;
 mod tracefs_fixture;
 mod why;

@@ -62,9 +62,10 @@ fn escape(text: &str, keeps: impl Fn(char) -> bool) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        match must_go(c) {
-            true => drop(write!(out, "\\u{:04x}", u32::from(c))),
-            false => out.push(c),
+        if must_go(c) {
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
         }
     }
     Cow::Owned(out)

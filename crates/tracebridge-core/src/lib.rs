@@ -1,5 +1,5 @@
-//! What the recorder on a device and tracebridge on a host share: the kernel's bytes, the bytes of trace.dat,
-//! atrace's categories, clocks, text, output files, and the parts of their command lines.
+//! The code that the recorder on a device and tracebridge on a host share: the kernel's bytes, the bytes of
+//! trace.dat, atrace's categories, clocks, text, output files, and the parts of their command lines.
 //!
 //! The crate is part of the program `tracebridge`, and its interface changes with every version. A program
 //! that uses the readers depends on `tracebridge`, and an app that writes markers on `tracebridge-markers`.

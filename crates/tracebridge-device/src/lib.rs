@@ -1,4 +1,4 @@
-//! What runs on the device: the recorder, atrace's drop-in, the commands that write markers, and `doctor`.
+//! The recorder that runs on a device, with atrace's drop-in, the commands that write markers, and `doctor`.
 //!
 //! The crate is part of the program `tracebridge`, and its interface changes with every version. The host's
 //! program on Linux has the same commands; elsewhere there is no tracefs, and the crate is empty.
@@ -9,6 +9,8 @@ mod atrace_command;
 mod cli;
 mod doctor;
 mod record;
+mod step_log;
+mod system;
 
 use tracebridge_core::{categories, clock, console, ftrace, ignored_signals, output_file, text, trace_dat};
 use tracebridge_markers as markers;

@@ -184,7 +184,8 @@ impl EncodeBuffer<'_> {
         self.raw(b"|");
         let fixed = number.map_or(0, |number| 1 + decimal_len(number)) + usize::from(!track.is_empty());
         let room = self.buf.len().saturating_sub(self.len + fixed);
-        let (mut track_len, mut name_len) = (track.len(), name.len());
+        let mut track_len = track.len();
+        let mut name_len = name.len();
         if track_len + name_len > room {
             if track_len >= room {
                 // libcutils leaves room for one byte of the name, even for a name without any.

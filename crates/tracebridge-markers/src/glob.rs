@@ -4,7 +4,8 @@
 /// Whether `text` matches `pattern`, in which `*` stands for any number of bytes, `?` for one, `[a-z]` and
 /// `[!a-z]` for one of a set. No character escapes another, and `/` is a byte like any other.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut p, mut t) = (0, 0);
+    let mut p = 0;
+    let mut t = 0;
     // Where to try again when the text behind the last `*` does not match: the `*` then takes one byte more.
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -12,10 +13,12 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
             retry = Some((p, t));
             p += 1;
         } else if let Some(after) = match_one(pattern, p, text[t]) {
-            (p, t) = (after, t + 1);
+            p = after;
+            t += 1;
         } else if let Some((star, from)) = retry {
-            (p, t) = (star + 1, from + 1);
-            retry = Some((star, from + 1));
+            p = star + 1;
+            t = from + 1;
+            retry = Some((star, t));
         } else {
             return false;
         }

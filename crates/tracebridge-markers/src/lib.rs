@@ -33,13 +33,14 @@ mod ring_writer;
 #[cfg(all(feature = "ring", any(target_os = "linux", target_os = "android")))]
 mod ring_writer;
 #[cfg(any(target_os = "linux", target_os = "android"))]
+mod system;
+#[cfg(any(target_os = "linux", target_os = "android"))]
 mod tag_watch;
 mod tags;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod tracer;
 #[cfg(all(feature = "tracing", any(target_os = "linux", target_os = "android")))]
 pub mod tracing_layer;
-mod two_digits;
 
 pub use encode::MAX_LEN;
 pub use marker::{ClockSync, Marker};
@@ -58,8 +59,8 @@ pub use tracer::{APP, Section, Tracer};
 #[doc(hidden)]
 pub mod internals {
     pub use crate::glob::matches as glob_matches;
+    pub use crate::prefix::two_digits;
     pub use crate::property_area::PropertyArea;
-    pub use crate::two_digits::two_digits;
 
     /// The CPU's free-running counter.
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -69,9 +70,8 @@ pub mod internals {
     /// The ring that markers go to without a system call.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub mod ring {
-        pub use crate::ring::{
-            BlockDamage, Record, RecordFault, RingMap, RingRecords, Stamp, layout, mapping, record,
-        };
+        pub use crate::ring::{BlockDamage, Record, RecordFault, RingRecords, Stamp, layout, record};
+        pub use crate::system::RingMap;
     }
     /// The tags, and the properties of Android that switch them on.
     pub mod tags {

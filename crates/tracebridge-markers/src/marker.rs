@@ -70,7 +70,7 @@ pub enum Marker<'a> {
     Instant {
         /// The writer's process id.
         pid: i32,
-        /// What happened.
+        /// The text for the moment.
         name: &'a [u8],
     },
     /// `N|pid|track|name`: a moment on a named track of the process.
@@ -79,7 +79,7 @@ pub enum Marker<'a> {
         pid: i32,
         /// The name of the track.
         track: &'a [u8],
-        /// What happened.
+        /// The text for the moment.
         name: &'a [u8],
     },
     /// `C|pid|name|value`: a counter of the process takes a value.
@@ -161,7 +161,8 @@ impl<'a> Marker<'a> {
                 Marker::TrackBegin { pid, track: first, name, cookie: number(fields.next())? }
             }
             b'H' => {
-                let (third, fourth) = (fields.next(), fields.next());
+                let third = fields.next();
+                let fourth = fields.next();
                 let (name, cookie) = if fourth.is_empty() { (None, third) } else { (some(third), fourth) };
                 Marker::TrackEnd { pid, track: first, name, cookie: number(cookie)? }
             }

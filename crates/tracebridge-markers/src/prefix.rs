@@ -1,8 +1,6 @@
 //! The part that is the same in all markers of a process, and numbers as text, without the machinery of
 //! `format!`.
 
-use crate::two_digits::two_digits;
-
 /// The most bytes that an `i64` takes in decimal.
 pub const MAX_DIGITS: usize = 20;
 
@@ -56,6 +54,24 @@ impl Prefix {
     }
 }
 
+/// The texts of 0 to 99.
+static PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut n = 0;
+    while n < 100 {
+        pairs[n] = [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
+        n += 1;
+    }
+    pairs
+};
+
+/// The two decimal digits of `v`, which must be below 100. Writing two digits per step halves the chain of
+/// divisions that depend on each other.
+#[inline]
+pub fn two_digits(v: u32) -> [u8; 2] {
+    PAIRS[v as usize % 100]
+}
+
 /// Returns how many bytes [`put_decimal`] writes.
 #[inline]
 pub fn decimal_len(value: i64) -> usize {
@@ -71,7 +87,8 @@ pub fn put_decimal(buf: &mut [u8], start: usize, value: i64) -> usize {
     if value < 0 {
         digits[0] = b'-';
     }
-    let (first, mut at) = (usize::from(value < 0), digits.len());
+    let first = usize::from(value < 0);
+    let mut at = digits.len();
     let mut rest = value.unsigned_abs();
     while at >= first + 2 {
         digits[at - 2..at].copy_from_slice(&two_digits((rest % 100) as u32));

@@ -1,21 +1,18 @@
-//! What all tracers of a process share: the open `trace_marker`, the process id, and the tags that are on.
+//! The state that all tracers of a process share: the open `trace_marker`, the process id, and the tags that
+//! are on.
 //!
 //! No thread ever waits for another one here. A child of `fork(2)` can therefore write markers, whatever the
 //! other threads of its parent were doing.
-#![allow(unsafe_code)] // values that are never freed, and a function that runs in the child of a fork
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::{Path, PathBuf};
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc;
 use nix::sys::statfs::fstatfs;
 use nix::time::{ClockId, clock_gettime};
 
 use super::prefix::Prefix;
+use super::system::{MadeOnce, above_standard_files, call_in_fork_children};
 use crate::tag_watch::TagWatch;
 use crate::tags::{self, Tag};
 
@@ -37,39 +34,6 @@ static MARKER_FILE: MadeOnce<File> = MadeOnce::new();
 static RETRY_AT_MS: AtomicU64 = AtomicU64::new(0);
 /// The bytes of [`Prefix`] of this process; all 0 if nobody needed it yet.
 static PREFIX: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-
-/// A value that is made when it is first needed, and never dropped.
-///
-/// `OnceLock` does not serve: a thread that comes second waits for the first one, and in the child of a fork
-/// the first one does not exist.
-struct MadeOnce<T>(AtomicPtr<T>);
-
-impl<T: Sync> MadeOnce<T> {
-    const fn new() -> MadeOnce<T> {
-        MadeOnce(AtomicPtr::new(ptr::null_mut()))
-    }
-
-    #[inline]
-    fn get(&self) -> Option<&'static T> {
-        // SAFETY: the pointer is null or comes from `set`, which leaked the value.
-        unsafe { self.0.load(Ordering::Acquire).as_ref() }
-    }
-
-    /// Stores `value`, unless another thread was faster; then `value` is dropped. Returns what is stored.
-    fn set(&self, value: T) -> &'static T {
-        let new = Box::into_raw(Box::new(value));
-        match self.0.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: the value was leaked just now, and nothing frees it any more.
-            Ok(_) => unsafe { &*new },
-            Err(other) => {
-                // SAFETY: `new` comes from `Box::into_raw` and was given to nobody.
-                drop(unsafe { Box::from_raw(new) });
-                // SAFETY: a pointer that is not null comes from another thread's `set`.
-                unsafe { &*other }
-            }
-        }
-    }
-}
 
 /// Returns the process's `trace_marker`; `None` while it cannot be opened. A failure is tried again after a
 /// second.
@@ -101,13 +65,7 @@ fn open_in_tracefs(dir: &Path) -> Option<File> {
     if i128::from(magic) != TRACEFS_MAGIC {
         return None;
     }
-    if file.as_raw_fd() > libc::STDERR_FILENO {
-        return Some(file);
-    }
-    // The program was started without some of its standard files. What it prints must not become a marker.
-    let fd = fcntl(&file, FcntlArg::F_DUPFD_CLOEXEC(libc::STDERR_FILENO + 1)).ok()?;
-    // SAFETY: the descriptor is new, and nothing else owns it.
-    Some(unsafe { File::from_raw_fd(fd) })
+    above_standard_files(file).ok()
 }
 
 /// Returns the prefix of this process's markers.
@@ -125,9 +83,8 @@ fn make_prefix() -> Prefix {
         PREFIX[1].store(0, Ordering::Relaxed);
     }
     if CHILD_FORGETS.load(Ordering::Relaxed) == 0 {
-        // SAFETY: the function stores a number. It is registered twice if two threads come here at once,
-        // which changes nothing.
-        unsafe { libc::pthread_atfork(None, None, Some(forget)) };
+        // It is registered twice if two threads come here at once, which changes nothing.
+        call_in_fork_children(forget);
         CHILD_FORGETS.store(1, Ordering::Relaxed);
     }
     let prefix = Prefix::new(std::process::id() as i32);

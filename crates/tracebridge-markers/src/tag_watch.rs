@@ -1,17 +1,13 @@
 //! Checks whether a tag is on for the price of a load and a comparison: the serial number of the property
 //! lies in memory that init shares with every process, and only a change of that number makes the value be
 //! read again.
-#![allow(unsafe_code)] // maps the memory of the properties
 
-use std::fs::{self, File};
-use std::num::NonZeroUsize;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
-
 use super::property_area::{AREA_SERIAL_OFFSET, FoundProperty, PropertyArea};
+use super::system::SharedNumber;
 use super::tags::{self, APP_NUMBER_PROPERTY, MAX_APP_PATTERNS, TAGS_PROPERTY, Tag, app_property};
 
 /// The property areas of Android: a directory of files since Android 7, one file before.
@@ -29,7 +25,7 @@ pub struct TagWatch {
     home: Option<PathBuf>,
     /// The file with the command line that decides whether the tag `app` is on.
     cmdline: PathBuf,
-    serial: Serial,
+    serial: SharedNumber,
     seen: AtomicU32,
     /// The mask of those watched tags that were on at the serial number `seen`. No tag has a bit above 27.
     on: AtomicU32,
@@ -43,23 +39,23 @@ impl TagWatch {
 
     /// Watches all tags on this system. Returns `None` on a system without properties.
     pub fn all() -> Option<TagWatch> {
-        TagWatch::of(Path::new(PROPERTY_AREAS), tags::VALID)
+        TagWatch::watch(Path::new(PROPERTY_AREAS), tags::VALID)
     }
 
     /// Watches `tag` in the property areas at the path `areas`.
     pub fn at(areas: &Path, tag: Tag) -> Option<TagWatch> {
-        TagWatch::of(areas, tag.mask())
+        TagWatch::watch(areas, tag.mask())
     }
 
-    fn of(areas: &Path, tags: u64) -> Option<TagWatch> {
+    fn watch(areas: &Path, tags: u64) -> Option<TagWatch> {
         // The serial number of the property itself; the number of all properties where this one was never
         // set.
-        let own = Properties::of(areas, None).find(TAGS_PROPERTY, |file, found| {
-            Serial::map(file, found.serial_at).map(|serial| (serial, file.to_owned()))
+        let own = Properties::new(areas, None).find(TAGS_PROPERTY, |file, found| {
+            SharedNumber::map(file, found.serial_at).map(|serial| (serial, file.to_owned()))
         });
         let global = || {
             let file = if areas.is_dir() { areas.join(GLOBAL_AREA) } else { areas.to_owned() };
-            Serial::map(&file, AREA_SERIAL_OFFSET)
+            SharedNumber::map(&file, AREA_SERIAL_OFFSET)
         };
         let (serial, home) = match own.flatten() {
             Some((serial, home)) => (serial, Some(home)),
@@ -106,7 +102,7 @@ impl TagWatch {
     pub fn refresh(&self) {
         // The number is read before the values, so that the next check notices a change in between.
         let serial = self.serial.load();
-        let mut properties = Properties::of(&self.areas, self.home.as_deref());
+        let mut properties = Properties::new(&self.areas, self.home.as_deref());
         let mut get = |name: &str| {
             let value = properties.find(name, |_, found| String::from_utf8_lossy(found.value).into_owned());
             value.unwrap_or_default()
@@ -135,7 +131,7 @@ struct Properties {
 
 impl Properties {
     /// Begins with the file `first`.
-    fn of(areas: &Path, first: Option<&Path>) -> Properties {
+    fn new(areas: &Path, first: Option<&Path>) -> Properties {
         let entries = fs::read_dir(areas).map(|dir| dir.flatten().map(|entry| entry.path()).collect());
         let mut files: Vec<PathBuf> = entries.unwrap_or_else(|_| vec![areas.to_owned()]);
         files.sort_by_key(|file| Some(file.as_path()) != first);
@@ -161,54 +157,10 @@ impl Properties {
     }
 }
 
-/// A serial number in memory that init shares and changes.
-#[derive(Debug)]
-struct Serial {
-    map: NonNull<std::ffi::c_void>,
-    len: usize,
-    /// The number, in the mapping.
-    number: NonNull<AtomicU32>,
-}
-
-// SAFETY: only this value uses the mapping; it never writes to it, and reads it through an atomic only.
-unsafe impl Send for Serial {}
-// SAFETY: as for Send; several threads may read an atomic.
-unsafe impl Sync for Serial {}
-
-impl Serial {
-    fn map(file: &Path, at: usize) -> Option<Serial> {
-        let file = File::open(file).ok()?;
-        let len = usize::try_from(file.metadata().ok()?.len()).ok()?;
-        if !at.is_multiple_of(align_of::<AtomicU32>()) || at.checked_add(size_of::<AtomicU32>())? > len {
-            return None;
-        }
-        // SAFETY: the mapping is new, at an address that the kernel chooses, and nothing else uses it. The
-        // file of an area never shrinks while the system runs.
-        let map = unsafe {
-            mmap(None, NonZeroUsize::new(len)?, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, &file, 0).ok()?
-        };
-        // SAFETY: `at` is inside the mapping.
-        let number = unsafe { map.byte_add(at) }.cast();
-        Some(Serial { map, len, number })
-    }
-
-    #[inline]
-    fn load(&self) -> u32 {
-        // SAFETY: `map` has checked that the number is aligned and inside the mapping, which lives as long as
-        // `self`. init changes the number atomically.
-        unsafe { self.number.as_ref() }.load(Ordering::Acquire)
-    }
-}
-
-impl Drop for Serial {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made by `map`, and no reference to it is left.
-        let _ = unsafe { munmap(self.map, self.len) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::super::property_area::build;
     use super::*;
 
@@ -247,7 +199,7 @@ mod tests {
         (0..20).for_each(|n| fs::write(dir.path().join(format!("{n}")), &other).unwrap());
         view.refresh();
         assert!(view.is_on());
-        let mut properties = Properties::of(dir.path(), Some(&home));
+        let mut properties = Properties::new(dir.path(), Some(&home));
         assert_eq!(properties.find(TAGS_PROPERTY, |file, _| file.to_owned()).as_ref(), Some(&home));
         assert_eq!(properties.read.len(), 1);
         assert!(properties.find("debug.none", |_, _| ()).is_none() && properties.read.len() == 21);

@@ -74,9 +74,9 @@ impl Tracer {
     /// `TRACEBRIDGE_TAGS`: names of tags or categories, `all`, or a mask, separated by commas. The variable
     /// `TRACEBRIDGE_TRACEFS` names another directory than [`TRACEFS_PLACES`], such as that of an instance.
     pub const fn new(tag: Tag) -> Tracer {
-        let condition = WriteCondition::of(tag);
-        let (tags, target) = (condition.tags(), Target::Shared);
-        Tracer { tags, may_use_ring: true, target, condition, on_behalf_of: None }
+        let condition = WriteCondition::from_tag(tag);
+        let tags = condition.tags();
+        Tracer { tags, may_use_ring: true, target: Target::Shared, condition, on_behalf_of: None }
     }
 
     /// Opens `trace_marker` in the first of [`TRACEFS_PLACES`] that has it, for markers that are always
@@ -134,7 +134,7 @@ impl Tracer {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn with_tag(mut self, tag: Tag) -> Tracer {
-        self.condition = WriteCondition::of(tag);
+        self.condition = WriteCondition::from_tag(tag);
         self.tags = self.condition.tags();
         self
     }
@@ -330,7 +330,8 @@ impl Tracer {
     /// ```
     #[inline]
     pub fn async_begin(&self, name: &str, cookie: i32) -> bool {
-        let (name, cookie) = (name.as_bytes(), i64::from(cookie));
+        let name = name.as_bytes();
+        let cookie = i64::from(cookie);
         self.mark(|pid| Marker::AsyncBegin { pid, name, cookie })
     }
 
@@ -338,7 +339,8 @@ impl Tracer {
     /// marker was written.
     #[inline]
     pub fn async_end(&self, name: &str, cookie: i32) -> bool {
-        let (name, cookie) = (name.as_bytes(), i64::from(cookie));
+        let name = name.as_bytes();
+        let cookie = i64::from(cookie);
         self.mark(|pid| Marker::AsyncEnd { pid, name, cookie })
     }
 
@@ -351,7 +353,9 @@ impl Tracer {
     /// ```
     #[inline]
     pub fn track_begin(&self, track: &str, name: &str, cookie: i32) -> bool {
-        let (track, name, cookie) = (track.as_bytes(), name.as_bytes(), i64::from(cookie));
+        let track = track.as_bytes();
+        let name = name.as_bytes();
+        let cookie = i64::from(cookie);
         self.mark(|pid| Marker::TrackBegin { pid, track, name, cookie })
     }
 
@@ -359,7 +363,8 @@ impl Tracer {
     /// marker was written.
     #[inline]
     pub fn track_end(&self, track: &str, cookie: i32) -> bool {
-        let (track, cookie) = (track.as_bytes(), i64::from(cookie));
+        let track = track.as_bytes();
+        let cookie = i64::from(cookie);
         self.mark(|pid| Marker::TrackEnd { pid, track, name: None, cookie })
     }
 
@@ -371,7 +376,8 @@ impl Tracer {
     /// ```
     #[inline]
     pub fn track_instant(&self, track: &str, name: &str) -> bool {
-        let (track, name) = (track.as_bytes(), name.as_bytes());
+        let track = track.as_bytes();
+        let name = name.as_bytes();
         self.mark(|pid| Marker::TrackInstant { pid, track, name })
     }
 }
@@ -383,7 +389,7 @@ impl AsRef<Tracer> for Tracer {
 }
 
 impl WriteCondition {
-    const fn of(tag: Tag) -> WriteCondition {
+    const fn from_tag(tag: Tag) -> WriteCondition {
         match tag.mask() {
             tags::ALWAYS => WriteCondition::Always,
             mask => WriteCondition::WhileTagsAreOn(mask),
@@ -512,10 +518,12 @@ mod tests {
 
     #[test]
     fn the_fast_path_and_the_encoder_write_the_same_bytes() {
-        let (long, separators) = ("y".repeat(129), "x|".repeat(64));
+        let long = "y".repeat(129);
+        let separators = "x|".repeat(64);
         let names = ["", "a", "sixteen bytes!!!", "a|b\nc\0d", &separators, &long].map(str::as_bytes);
         for (n, name) in names.into_iter().enumerate() {
-            let (track, number) = (names[names.len() - 1 - n], [0, i64::MIN, i64::MAX][n % 3]);
+            let track = names[names.len() - 1 - n];
+            let number = [0, i64::MIN, i64::MAX][n % 3];
             let markers = |pid| {
                 [
                     Marker::Begin { pid, name },

@@ -83,7 +83,7 @@ impl<T: AsRef<Tracer>> MarkerLayer<T> {
     }
 }
 
-/// What the layer knows about a span. Only spans that were made or entered while markers were written have
+/// The layer's state of a span. Only spans that were made or entered while markers were written have
 /// it.
 struct SpanMarkers {
     /// The span's name and its first fields.
@@ -148,7 +148,8 @@ where
         let mut extensions = span.extensions_mut();
         let Some(markers) = extensions.get_mut::<SpanMarkers>() else { return };
         if let Some(cookie) = markers.async_cookie.take() {
-            let (name, cookie) = (markers.name.as_bytes(), i64::from(cookie));
+            let name = markers.name.as_bytes();
+            let cookie = i64::from(cookie);
             self.tracer().mark_now(|pid| Marker::AsyncEnd { pid, name, cookie });
         }
     }

@@ -11,7 +11,7 @@ use crate::export::Out;
 use crate::export::record_batch::RecordBatch;
 use crate::formats::{Event, EventType, EventTypeId};
 use crate::ftrace::Endian;
-use crate::ftrace::print_fmt::piece_writer::{PieceRoom, PieceWriter};
+use crate::text::pieces::{PieceRoom, PieceWriter};
 use crate::tracks::thread_names::ThreadNames;
 use crate::workers::{Collector, Ordered, worker_count};
 

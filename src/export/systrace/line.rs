@@ -8,11 +8,11 @@
 use std::sync::Arc;
 
 use crate::formats::{Event, EventType, Payload, Value, event_catalog};
-use crate::ftrace::print_fmt::digits::{eight_digits, push_hex, push_i64, push_padded};
-use crate::ftrace::print_fmt::inline_bytes::InlineBytes;
-use crate::ftrace::print_fmt::piece_writer::{PieceRoom, PieceWriter};
 use crate::ftrace::print_fmt::{PrintFmt, PrintFmtError, Symbolizer};
-use crate::ftrace::{Endian, Field, trace_flags, until_nul};
+use crate::ftrace::{Endian, Field, trace_flags};
+use crate::text::digits::{eight_digits, push_hex, push_i64, push_padded};
+use crate::text::pieces::{InlineBytes, PieceRoom, PieceWriter};
+use crate::text::until_nul;
 use crate::tracks::thread_names::ThreadNames;
 
 /// The comment at the top of a text, which explains the columns of the lines.

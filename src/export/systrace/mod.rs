@@ -19,7 +19,7 @@ use self::line::{HEADER, MARKER};
 use super::Out;
 use crate::formats::{Event, EventType, EventTypeId, Head, Order, Payload, Sink, ThreadInfo};
 use crate::ftrace::print_fmt::Symbolizer;
-use crate::ftrace::print_fmt::piece_writer::{PieceRoom, PieceWriter};
+use crate::text::pieces::{PieceRoom, PieceWriter};
 use crate::timeline::{Edge, EdgeKind, MergeSummary, MethodId, MethodName, MethodThread, TimelineSink};
 use crate::tracks::thread_names::{ThreadNames, method_track_id};
 

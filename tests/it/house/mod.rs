@@ -43,7 +43,14 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         dir: "crates/tracebridge-device/src",
-        floors: &[&["android"], &["record"], &["atrace_command", "doctor"], &["cli"], &["lib"]],
+        floors: &[
+            &["step_log", "system"],
+            &["android"],
+            &["record"],
+            &["atrace_command", "doctor"],
+            &["cli"],
+            &["lib"],
+        ],
     },
     Crate {
         dir: "crates/tracebridge-core/src",

@@ -1,7 +1,9 @@
 //! All categories of a device, and the resolution of names from a command line.
 
-use super::vendor::{self, MalformedVendorFile, VendorCategory};
 use super::{CATEGORIES, CORE_SERVICES, Category, EventFiles, EventSet, Support, enable_path};
+
+/// The vendor's file of categories on a device (Android 14 and newer).
+pub const VENDOR_FILE: &str = "/vendor/etc/atrace/atrace_categories.txt";
 
 /// Why a name on the command line is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -92,7 +94,7 @@ impl Catalog {
         core_services: &str,
         event_set: EventSet,
     ) -> Result<Catalog, MalformedVendorFile> {
-        let vendor = vendor_file.map_or(Ok(Vec::new()), vendor::parse)?;
+        let vendor = vendor_file.map_or(Ok(Vec::new()), parse_vendor_file)?;
         Ok(Catalog { vendor, event_set, core_services: core_services.to_owned() })
     }
 
@@ -205,6 +207,43 @@ fn select_event(
         return Err(SelectionError::OnlyWithGroup { event: name.to_owned(), group: group.to_owned() });
     }
     Err(SelectionError::Event { event: name.to_owned(), exists: sane && files.exists(&path) })
+}
+
+/// A category that the vendor file defines, or the events it adds to one of atrace's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VendorCategory {
+    /// The name on the command line.
+    pub name: String,
+    /// Events as `group/event` or `group`. An event that the kernel does not have is skipped.
+    pub events: Vec<String>,
+}
+
+/// The vendor file has an event before its first category.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("malformed vendor categories file: line {line} is an event that belongs to no category")]
+pub struct MalformedVendorFile {
+    /// The number of the line, from 1.
+    pub line: usize,
+}
+
+/// Parses the vendor file: a line without indentation names a category, an indented line names an event of
+/// it.
+fn parse_vendor_file(text: &str) -> Result<Vec<VendorCategory>, MalformedVendorFile> {
+    let mut categories: Vec<VendorCategory> = Vec::new();
+    for (n, line) in text.lines().enumerate() {
+        let name = line.trim();
+        if name.is_empty() {
+            continue;
+        }
+        if !line.starts_with([' ', '\t']) {
+            categories.push(VendorCategory { name: name.to_owned(), events: Vec::new() });
+        } else if let Some(category) = categories.last_mut() {
+            category.events.push(name.to_owned());
+        } else {
+            return Err(MalformedVendorFile { line: n + 1 });
+        }
+    }
+    Ok(categories)
 }
 
 #[cfg(test)]

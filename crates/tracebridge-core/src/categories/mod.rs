@@ -4,16 +4,10 @@
 //! a command line into a [`CategorySelection`] for the device at hand.
 
 mod catalog;
-#[cfg(any(target_os = "linux", target_os = "android"))]
-mod files;
 mod table;
-mod vendor;
 
-pub use catalog::{Catalog, CategorySelection, SelectionError};
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub use files::TracefsEventFiles;
+pub use catalog::{Catalog, CategorySelection, MalformedVendorFile, SelectionError, VENDOR_FILE};
 pub use table::{CATEGORIES, CORE_SERVICES, PDX};
-pub use vendor::{MalformedVendorFile, VENDOR_FILE};
 
 /// Which events a category stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +28,8 @@ pub trait EventFiles {
     fn writable_members(&self, group: &str) -> Vec<String>;
 }
 
-/// What may be switched on for `path`, an event or a group: itself; of a group that may not be switched on as
-/// a whole, a recording takes the events that may be. atrace does not.
+/// Returns the events and groups that may be switched on for `path`, an event or a group: `path` itself. Of a
+/// group that may not be switched on as a whole, a recording takes the events that may be; atrace does not.
 fn usable(path: &str, files: &dyn EventFiles, event_set: EventSet) -> Vec<String> {
     if files.writable(&enable_path(path)) {
         return vec![path.to_owned()];
@@ -145,7 +139,7 @@ impl Category {
     /// Sorts the events of the category into usable, locked and absent ones.
     pub fn available_events(&self, files: &dyn EventFiles, event_set: EventSet) -> AvailableEvents {
         let on = |path: &str| files.writable(&enable_path(path));
-        let mut here = AvailableEvents::default();
+        let mut available = AvailableEvents::default();
         for event in self.events_for(event_set) {
             let path = event.path;
             let needless = match event.need {
@@ -157,14 +151,14 @@ impl Category {
             }
             let mut usable = usable(path, files, event_set);
             if !usable.is_empty() {
-                here.on.append(&mut usable);
+                available.on.append(&mut usable);
             } else if files.exists(&enable_path(path)) {
-                here.locked.push(path);
+                available.locked.push(path);
             } else if event.need != Need::PerfettoOnly {
-                here.absent.push(path);
+                available.absent.push(path);
             }
         }
-        here
+        available
     }
 }
 

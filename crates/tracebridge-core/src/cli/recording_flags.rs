@@ -41,7 +41,7 @@ pub struct EndArgs {
     pub mode: ModeArg,
 }
 
-/// What a capture holds beside events, and in which form.
+/// The contents of a capture beside events, and its form.
 #[derive(Debug, Args)]
 pub struct ContentArgs {
     /// Include /proc/kallsyms (several MiB), for events that print kernel addresses
@@ -63,7 +63,8 @@ pub struct SchedulingArgs {
     pub nice: Option<i32>,
 }
 
-/// What to record and in which trace buffer: `record`, `start`, `wrap` and `launch` share these flags.
+/// The selection of what is recorded, and its trace buffer: `record`, `start`, `wrap` and `launch` share
+/// these flags.
 #[derive(Debug, Args)]
 pub struct RecordSelection {
     /// A category (`tracebridge list` shows them), GROUP/EVENT or GROUP/*. An event may be followed by
@@ -136,8 +137,8 @@ impl ClockTypeArg {
     }
 }
 
-/// What the launch of an app records if nothing is named. Categories that the device does not have are left
-/// out.
+/// The categories that the launch of an app records if nothing is named. Categories that the device does not
+/// have are left out.
 pub const LAUNCH_CATEGORIES: [&str; 15] = [
     "sched",
     "freq",
@@ -196,7 +197,7 @@ pub struct LaunchFlags {
 }
 
 impl RecordSelection {
-    /// The names of the command line and of the files.
+    /// The names of what is to be recorded: those of the command line and of the files.
     ///
     /// # Errors
     /// The system's, for a file that cannot be read, with the file's name.

@@ -35,7 +35,8 @@ pub fn nanoseconds(text: &str) -> Result<u64, String> {
     }
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| wrong())? };
     // Digits behind the nanosecond are left out.
-    let (mut ns, mut place) = (whole.checked_mul(unit_ns).ok_or("the time is too long")?, unit_ns);
+    let mut ns = whole.checked_mul(unit_ns).ok_or("the time is too long")?;
+    let mut place = unit_ns;
     for digit in fraction.bytes() {
         place /= 10;
         ns = ns.checked_add(place * u64::from(digit - b'0')).ok_or("the time is too long")?;

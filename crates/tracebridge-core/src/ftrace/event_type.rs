@@ -1,6 +1,7 @@
 //! The types of events: their names, their fields, and how a field's value is read from a record.
 
 use super::Endian;
+use crate::text::until_nul;
 
 /// A type of event as its source describes it: `sched/sched_switch` and its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,12 +129,6 @@ impl Field {
         let start = base.checked_add((word & 0xffff) as usize)?;
         record.get(start..start.checked_add((word >> 16) as usize)?)
     }
-}
-
-/// The bytes before the first NUL, or all bytes.
-#[inline]
-pub fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.iter().position(|b| *b == 0).map_or(bytes, |n| &bytes[..n])
 }
 
 #[cfg(test)]

@@ -67,7 +67,9 @@ impl<'a> FieldLine<'a> {
         let line = line.strip_prefix("field:").or_else(|| line.strip_prefix("field special:"))?;
         let mut parts = line.split(';').map(str::trim);
         let declaration = parts.next()?;
-        let (mut offset, mut size, mut signed) = (None, None, None);
+        let mut offset = None;
+        let mut size = None;
+        let mut signed = None;
         for part in parts {
             match part.split_once(':') {
                 Some(("offset", v)) => offset = v.trim().parse().ok(),

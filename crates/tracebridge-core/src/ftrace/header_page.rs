@@ -73,8 +73,11 @@ impl PageLayout {
         let commit_end = commit_offset.checked_add(commit_size);
         let overlaps = commit_offset < TIMESTAMP_BYTES || commit_end.is_none_or(|end| end > data_offset);
         if !matches!(commit_size, 4 | 8) || overlaps {
-            let (offset, size) = (commit_offset, commit_size);
-            return Err(HeaderPageError::Impossible { field: "commit", offset, size });
+            return Err(HeaderPageError::Impossible {
+                field: "commit",
+                offset: commit_offset,
+                size: commit_size,
+            });
         }
         match data_offset.checked_add(data_size) {
             Some(size) if data_size >= 16 && size <= MAX_SUB_BUFFER_BYTES => {

@@ -20,7 +20,7 @@ pub mod trace_flags;
 
 pub use builtin_formats::builtin_formats;
 pub use endian::Endian;
-pub use event_type::{EventType, Field, FieldType, Value, until_nul};
+pub use event_type::{EventType, Field, FieldType, Value};
 pub use format::{CommonFields, EventFormat, EventFormatError, FieldSlot};
 pub use header_page::{HeaderPageError, PageLayout};
 pub use page::{LostEvents, Page, PageFault, PageRecord, PageRecords, RecordCursor, RecordSpan};

@@ -246,7 +246,8 @@ mod tests {
             let (long_size, size) = [(8, 4096), (4, 4096), (8, 16384)][seed as usize % 3];
             let endian = [Endian::Little, Endian::Big][seed as usize / 3 % 2];
             let layout = PageLayout::usual(endian, long_size, size);
-            let (mut page, mut pages) = (PageWriter::new(layout), Vec::new());
+            let mut page = PageWriter::new(layout);
+            let mut pages = Vec::new();
             for item in &items {
                 pages.extend(match item {
                     Item::Record(ts, data) => page.push(*ts, data),

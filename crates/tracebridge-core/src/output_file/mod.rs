@@ -17,8 +17,6 @@
 //! avoid even that file, but `linkat` cannot replace a target, and only some file systems of Linux have it.
 //! The directory is not synchronised: after a power failure the older file may be back, whole.)
 
-#[cfg(target_os = "linux")]
-mod exchange;
 #[cfg(unix)]
 #[path = "unix.rs"]
 mod system;
@@ -345,7 +343,7 @@ impl ScratchDir {
     }
 }
 
-/// What stands behind the name of a directory that is being replaced.
+/// The end of the name of a directory that is being replaced.
 pub const REPLACED: &str = ".old";
 
 /// Ends the replacement of a directory that a killed process has begun. `aside` is the older directory,
@@ -468,7 +466,8 @@ mod tests {
     #[test]
     fn an_output_whose_file_is_exchanged_meanwhile_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
-        let (target, victim) = (dir.path().join("x"), dir.path().join("victim"));
+        let target = dir.path().join("x");
+        let victim = dir.path().join("victim");
         fs::write(&victim, "mine").unwrap();
         let output = OutputFile::create(&target, Readers::AsTarget).unwrap();
         let part = output.part.clone().unwrap();
@@ -488,7 +487,8 @@ mod tests {
     fn a_symbolic_link_is_replaced_and_permissions_are_kept() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let dir = tempfile::tempdir().unwrap();
-        let (victim, link) = (dir.path().join("victim"), dir.path().join("link"));
+        let victim = dir.path().join("victim");
+        let link = dir.path().join("link");
         fs::write(&victim, "untouched").unwrap();
         fs::set_permissions(&victim, fs::Permissions::from_mode(0o640)).unwrap();
         symlink(&victim, &link).unwrap();

@@ -1,4 +1,5 @@
-//! What Unix knows of files: owners, modes, FIFOs, and the number of a file.
+//! Files on Unix: owners, modes, FIFOs, the number of a file, and the exchange of two names. The exchange is
+//! the only unsafe code of the crate.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -49,14 +50,15 @@ pub(super) fn is_foreign(meta: &Metadata) -> bool {
     meta.uid() != 0 && meta.uid() != nix::unistd::geteuid().as_raw()
 }
 
-/// Whether the path itself, not a link there, is the file.
+/// Whether the path itself, not a link at its end, is the file.
 pub(super) fn is_named(file: &File, path: &Path) -> io::Result<bool> {
-    let (ours, there) = (file.metadata()?, fs::symlink_metadata(path)?);
-    Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+    let ours = file.metadata()?;
+    let named = fs::symlink_metadata(path)?;
+    Ok((ours.dev(), ours.ino()) == (named.dev(), named.ino()))
 }
 
-/// What a path names, if that is something that a program can destroy or wait for by reading and writing it:
-/// a file or a FIFO. `-` is `stream`.
+/// The identity of a file that a path names, if that is something that a program can destroy or wait for by
+/// reading and writing it: a file or a FIFO. `-` is `stream`.
 pub(super) fn identity(path: &Path, stream: &impl AsFd) -> Option<(u64, u64)> {
     let stream = || Some(File::from(stream.as_fd().try_clone_to_owned().ok()?));
     let meta = if path == Path::new("-") { stream()?.metadata() } else { fs::metadata(path) }.ok()?;
@@ -69,8 +71,36 @@ pub(super) fn synchronise_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
+/// Exchanges the names of two directories of one file system at once: renameat2(2), Linux 3.15. Returns
+/// `false`, and does nothing, where the kernel or the file system cannot.
+///
+/// # Errors
+/// The system's error.
 #[cfg(target_os = "linux")]
-pub(super) use super::exchange::exchange;
+#[allow(unsafe_code)] // nix wraps renameat2(2) for glibc alone, and the released binary is linked with musl
+pub(super) fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+
+    use nix::errno::Errno;
+    use nix::libc;
+
+    /// `RENAME_EXCHANGE` of the kernel's include/uapi/linux/fs.h.
+    const RENAME_EXCHANGE: libc::c_uint = 2;
+    let a = CString::new(a.as_os_str().as_bytes())?;
+    let b = CString::new(b.as_os_str().as_bytes())?;
+    let cwd = libc::AT_FDCWD;
+    // SAFETY: the kernel reads two paths that end with a NUL and live until the call returns, and numbers.
+    let done =
+        unsafe { libc::syscall(libc::SYS_renameat2, cwd, a.as_ptr(), cwd, b.as_ptr(), RENAME_EXCHANGE) };
+    if done == 0 {
+        return Ok(true);
+    }
+    match Errno::last() {
+        Errno::EINVAL | Errno::ENOSYS => Ok(false),
+        error => Err(error.into()),
+    }
+}
 
 /// Exchanges no names: only Linux can. Returns `false`.
 #[cfg(not(target_os = "linux"))]

@@ -1,5 +1,6 @@
-//! What Windows lacks or does by itself. A file's owner and who may read it come from its directory, FIFOs
-//! are not in directories, and the standard library tells no number of a file.
+//! Files on Windows, which lacks some of what Unix has, or does it by itself. A file's owner and who may read
+//! it come from its directory, FIFOs are not in directories, and the standard library tells no number of a
+//! file.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;

@@ -54,9 +54,10 @@ fn is_number(field: &[u8]) -> bool {
 pub fn csv_field(field: &str) -> Cow<'_, str> {
     let mut quoted = Vec::new();
     push_csv_field(&mut quoted, field.as_bytes());
-    match quoted == field.as_bytes() {
-        true => Cow::Borrowed(field),
-        false => Cow::Owned(String::from_utf8_lossy(&quoted).into_owned()),
+    if quoted == field.as_bytes() {
+        Cow::Borrowed(field)
+    } else {
+        Cow::Owned(String::from_utf8_lossy(&quoted).into_owned())
     }
 }
 

@@ -174,9 +174,10 @@ impl Metadata {
         out.raw(V6_OPTIONS);
         let options_at = out.0.len();
         let options = self.options.iter().map(|(id, payload)| out.option(*id, payload)).collect();
-        let extra = match self.extra.is_empty() {
-            true => Slot::default(),
-            false => out.option(option::CLOCK_SNAPSHOTS, &self.extra),
+        let extra = if self.extra.is_empty() {
+            Slot::default()
+        } else {
+            out.option(option::CLOCK_SNAPSHOTS, &self.extra)
         };
         let all_options = out.since(options_at);
         out.raw(&option::DONE.to_ne_bytes());

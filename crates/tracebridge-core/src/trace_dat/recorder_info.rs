@@ -27,13 +27,13 @@ pub struct RecorderInfo {
     /// Snapshots of several clocks, taken during the recording.
     #[serde(flatten)]
     pub snapshots: Snapshots,
-    /// What the recorder has read from each CPU. Older recorders did not write it.
+    /// The events that the recorder has read from each CPU. Older recorders did not write it.
     #[serde(default)]
     pub recorded: Vec<CpuRecorded>,
     /// Losses of each CPU that lost events.
     #[serde(default)]
     pub lost: Vec<CpuLoss>,
-    /// What the recorder has read out of the rings of programs.
+    /// The markers that the recorder has read out of the rings of programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rings: Option<RingsInfo>,
     /// How to find the pages while the recorder removes the holes from the file. `None` at any
@@ -202,7 +202,8 @@ mod tests {
     #[test]
     fn c7_100000_holes_and_cpus_are_compared_in_one_pass() {
         let each = || (0..100_000u64).map(|n| n * 10);
-        let (holes, offsets) = (each().map(|at| (at + 5, 1)).collect(), each().collect());
+        let holes = each().map(|at| (at + 5, 1)).collect();
+        let offsets = each().collect();
         let settle = Settle { file_len: 1_000_000, holes, offsets };
         let found = settle.offsets_in(900_000).unwrap();
         assert_eq!((found[0], found[1], found[99_999]), (0, 9, 999_990 - 99_999));

@@ -62,7 +62,7 @@ impl CpuSummary {
 pub struct BufferTakeover {
     /// When that was noticed, seconds after the start; it happened at most a second before.
     pub seconds: f64,
-    /// What the program changed: `tracing_on from 1 to 0`.
+    /// The settings that the program changed: `tracing_on from 1 to 0`.
     pub changes: Vec<String>,
 }
 
@@ -89,8 +89,8 @@ pub struct RecordingSummary {
     pub rings: RingsSummary,
     /// Sentences about what was not available or went wrong without ending the recording.
     pub notes: Vec<String>,
-    /// What another program changed when it took the buffer over; `None` if none did. The recording ended
-    /// there.
+    /// The settings that another program changed when it took the buffer over; `None` if none did. The
+    /// recording ended there.
     pub taken_over: Option<BufferTakeover>,
     /// The error that ended the recording, if one did. The capture holds everything that was written before.
     pub error: Option<String>,
@@ -409,8 +409,12 @@ impl RingsSummary {
     pub fn text(&self) -> String {
         let mut out = String::new();
         if !self.programs.is_empty() {
-            let (markers, programs, dropped) = (self.markers, self.programs.len(), self.dropped);
-            out += &format!("  rings: {markers:>8} markers of {programs} programs, {dropped} dropped\n");
+            out += &format!(
+                "  rings: {:>8} markers of {} programs, {} dropped\n",
+                self.markers,
+                self.programs.len(),
+                self.dropped
+            );
         }
         let mut lines = Vec::new();
         for ProgramSummary { pid, name, dropped, without_block, threads, damage, .. } in &self.programs {

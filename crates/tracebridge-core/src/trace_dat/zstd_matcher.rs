@@ -88,7 +88,8 @@ fn hash(word: u64) -> usize {
 
 /// The number of equal bytes from `a` on and from `b` on. `a` must be before `b`.
 fn common(block: &[u8], a: usize, b: usize) -> usize {
-    let (from, to) = (&block[a..], &block[b..]);
+    let from = &block[a..];
+    let to = &block[b..];
     let words = from.chunks_exact(8).zip(to.chunks_exact(8));
     let mut len = 0;
     for (x, y) in words {
@@ -122,11 +123,14 @@ impl Matcher for PageMatcher {
         let block = block.as_slice();
         places.fill(0);
         let end = block.len().saturating_sub(8);
-        let (mut at, mut told, mut last) = (1, 0, 1);
+        let mut at = 1;
+        let mut told = 0;
+        let mut last = 1;
         while at < end {
             let slot = &mut places[hash(word(block, at))];
             let place = std::mem::replace(slot, at as u32) as usize;
-            let (mut len, mut distance) = (0, last);
+            let mut len = 0;
+            let mut distance = last;
             if at >= last {
                 len = common(block, at - last, at);
             }
@@ -136,7 +140,8 @@ impl Matcher for PageMatcher {
             if len < GOOD_MATCH_BYTES && place > 0 {
                 let other = common(block, place, at);
                 if other >= MIN_MATCH_BYTES && other > len + 1 {
-                    (len, distance) = (other, at - place);
+                    len = other;
+                    distance = at - place;
                 }
             }
             if len == 0 {
@@ -150,7 +155,8 @@ impl Matcher for PageMatcher {
             let literals = &block[told..start];
             found(Sequence::Triple { literals, offset: distance, match_len: before + len });
             at += len;
-            (told, last) = (at, distance);
+            told = at;
+            last = distance;
             if at < end {
                 places[hash(word(block, at - 2))] = (at - 2) as u32;
             }

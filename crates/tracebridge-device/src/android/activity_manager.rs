@@ -222,15 +222,15 @@ impl Activity {
         }
     }
 
-    /// Stops the profiler. The runtime then writes the method trace. When `hurry` returns true, `am` is left
+    /// Stops the profiler. The runtime then writes the method trace. When `cancel` returns true, `am` is left
     /// to do that by itself.
-    pub fn stop_profiler(&self, profiler: &Profiler, hurry: impl Fn() -> bool) -> Result<(), ActivityError> {
+    pub fn stop_profiler(&self, profiler: &Profiler, cancel: impl Fn() -> bool) -> Result<(), ActivityError> {
         let mut command = system_program(&self.bin.join("am"));
         command.args(profiler.stop_arguments(&self.package)).stdout(Stdio::null()).stderr(Stdio::null());
         let failed = |source| ActivityError::NoProgram { program: self.bin.join("am"), source };
         let mut am = command.spawn().map_err(failed)?;
         let is_late = answer_deadline();
-        while am.try_wait().map_err(failed)?.is_none() && !hurry() {
+        while am.try_wait().map_err(failed)?.is_none() && !cancel() {
             if is_late() {
                 let _ = am.kill();
                 let _ = am.wait();

@@ -34,7 +34,7 @@ pub struct UserspaceRequest {
 }
 
 /// Whether a recording sets this property.
-pub fn is_set_here(name: &str) -> bool {
+pub fn is_set_by_recordings(name: &str) -> bool {
     let is_number = |n: &str| !n.is_empty() && n.bytes().all(|digit| digit.is_ascii_digit());
     [TAGS_PROPERTY, APP_NUMBER_PROPERTY, PREFER_SDK, USER_INITIATED].contains(&name)
         || app_property(0).strip_suffix('0').and_then(|app| name.strip_prefix(app)).is_some_and(is_number)

@@ -1,11 +1,10 @@
-//! Android's own services as the recorder uses them: system properties, the activity manager, SELinux labels,
-//! and the user that the process runs as.
+//! Android's own services as the recorder uses them: system properties, the activity manager, and the
+//! user that the process runs as.
 
 pub(crate) mod activity_manager;
 pub(crate) mod atrace_properties;
 pub(crate) mod profiler;
 mod properties;
-pub(crate) mod selinux;
 mod user;
 
 pub(crate) use atrace_properties::{NO_PROPERTIES, SavedProperties, UserspaceRequest, UserspaceTags};

@@ -94,11 +94,11 @@ impl Profiler {
     }
 
     /// Waits until the runtime has written the method trace. Returns its length in bytes, or 0 if there is
-    /// none yet when `hurry` returns true.
-    pub fn wait_until_written(&self, hurry: impl Fn() -> bool) -> u64 {
+    /// none yet when `cancel` returns true.
+    pub fn wait_until_written(&self, cancel: impl Fn() -> bool) -> u64 {
         let end = Instant::now() + METHOD_TRACE_TIMEOUT;
         let mut last = 0;
-        while Instant::now() < end && !hurry() {
+        while Instant::now() < end && !cancel() {
             let size = fs::metadata(&self.path).map_or(0, |m| m.len());
             // The app writes the file after `am` has returned. A size that no longer changes means that it is
             // whole.

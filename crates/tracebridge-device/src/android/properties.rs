@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use crate::step_log::{ShortValue, print_step};
+
 /// The socket on which init listens (bionic `system_property_set.cpp`).
 const PROPERTY_SERVICE: &str = "/dev/socket/property_service";
 /// `PROP_MSG_SETPROP2`, which init understands since Android 8.
@@ -97,7 +99,7 @@ pub struct Properties {
 
 impl Properties {
     /// Returns the properties of this system, or `None` on a Linux without properties.
-    pub fn here() -> Option<Properties> {
+    pub fn find() -> Option<Properties> {
         let properties = Properties::at(&system_bin());
         properties.bin.join("getprop").exists().then_some(properties)
     }
@@ -138,6 +140,7 @@ impl Properties {
 
     /// Sets a property. The new value is in force when the call returns.
     pub fn set(&self, name: &str, value: &str) -> Result<(), PropertyError> {
+        print_step(format_args!("sets the property {name} to {}", ShortValue(value)));
         // The socket costs no process. Android 7 and older do not know its protocol; setprop works there too.
         if set_by_socket(Path::new(PROPERTY_SERVICE), name, value).is_ok() {
             return Ok(());

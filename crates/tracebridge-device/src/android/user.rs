@@ -44,12 +44,12 @@ pub(crate) struct UserIdentity {
 
 impl UserIdentity {
     /// The identity of this process.
-    pub(crate) fn here() -> UserIdentity {
+    pub(crate) fn current() -> UserIdentity {
         let uid = nix::unistd::geteuid().as_raw();
         let mut groups: Vec<u32> =
             nix::unistd::getgroups().unwrap_or_default().iter().map(|g| g.as_raw()).collect();
         groups.push(nix::unistd::getegid().as_raw());
-        let is_android = Properties::here().is_some();
+        let is_android = Properties::find().is_some();
         let kind = match uid {
             0 => UserKind::Root,
             SHELL_UID if is_android => UserKind::Shell,

@@ -1,7 +1,6 @@
 //! The drop-in `atrace`: the command line, the output and the order of steps of AOSP's atrace, built on the
 //! recorder. docs/atrace.md says what it does as AOSP's atrace does, and what differently.
 
-mod functions;
 mod getopt;
 pub mod options;
 mod output;
@@ -13,10 +12,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::android::Properties;
-use crate::categories::{Catalog, EventSet, PDX, Support, TracefsEventFiles, VENDOR_FILE};
+use crate::categories::{Catalog, EventSet, PDX, Support, VENDOR_FILE};
 use crate::console::{complain, say};
 use crate::record::Tracefs;
-use crate::record::event_selection::load_catalog;
+use crate::record::events::{TracefsEventFiles, load_catalog};
 
 /// The exit status that AOSP's `exit(-1)` arrives as.
 const EXIT_USAGE: u8 = 255;
@@ -25,7 +24,7 @@ const LAST_SDK_WITH_PDX: u32 = 35;
 
 /// The directories of a run of atrace, where they are not the usual ones.
 #[derive(Debug, Default)]
-pub struct AtracePlaces {
+pub struct AtraceDirs {
     /// The directory of tracefs.
     pub tracefs: Option<PathBuf>,
     /// The directory of the saved settings.
@@ -33,17 +32,17 @@ pub struct AtracePlaces {
 }
 
 /// Runs atrace with the arguments behind the program's name. Returns the exit status.
-pub fn run(program: &str, places: &AtracePlaces, args: impl IntoIterator<Item = OsString>) -> u8 {
+pub fn run(program: &str, dirs: &AtraceDirs, args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<String> = args.into_iter().map(|a| a.to_string_lossy().into_owned()).collect();
     if args == ["--help"] {
         complain(format_args!("{}", help(program).trim_end()));
         return 0;
     }
-    let Ok(tracefs) = Tracefs::find(places.tracefs.as_deref()) else {
+    let Ok(tracefs) = Tracefs::find(dirs.tracefs.as_deref()) else {
         complain(format_args!("Error: Did not find trace folder\nNo trace folder found"));
         return EXIT_USAGE;
     };
-    let properties = Properties::here();
+    let properties = Properties::find();
     let Ok(catalog) = load_catalog(Some(VENDOR_FILE.as_ref()), properties.as_ref(), EventSet::Atrace) else {
         complain(format_args!("Malformed vendor categories file"));
         return 1;
@@ -60,7 +59,7 @@ pub fn run(program: &str, places: &AtracePlaces, args: impl IntoIterator<Item = 
             return EXIT_USAGE;
         }
     };
-    let state_dir = places.state_dir.clone();
+    let state_dir = dirs.state_dir.clone();
     session::AtraceSession { options, tracefs, state_dir, properties, catalog }.run()
 }
 

@@ -47,7 +47,7 @@ pub struct AtraceOptions {
     pub categories: Vec<String>,
 }
 
-/// What a command line asks for.
+/// The request of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParsedCommandLine {
     /// A run with these options.
@@ -115,11 +115,20 @@ impl AtraceOptions {
     fn long(&mut self, name: &str) {
         match name {
             "async_start" => {
-                (self.asynchronous, self.stop, self.dump) = (true, false, false);
+                self.asynchronous = true;
+                self.stop = false;
+                self.dump = false;
                 self.circular = true;
             }
-            "async_stop" => (self.asynchronous, self.start) = (true, false),
-            "async_dump" => (self.asynchronous, self.start, self.stop) = (true, false, false),
+            "async_stop" => {
+                self.asynchronous = true;
+                self.start = false;
+            }
+            "async_dump" => {
+                self.asynchronous = true;
+                self.start = false;
+                self.stop = false;
+            }
             "only_userspace" => self.only_userspace = true,
             "stream" => (self.stream, self.dump) = (true, false),
             _ => self.prefer_sdk = true,

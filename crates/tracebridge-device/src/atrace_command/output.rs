@@ -14,8 +14,8 @@ use nix::libc;
 use super::AtraceOptions;
 use crate::console::complain;
 use crate::output_file::{OutputFile, Readers, check_fifo};
-use crate::record::interruptible_writer::{InterruptibleWriter, PIPE_BUF, Patience};
-use crate::record::{Signals, Tracefs, cpu_stats};
+use crate::record::interruptible_writer::{InterruptibleWriter, PIPE_BUF, WriteTimeout};
+use crate::record::{CpuStats, Signals, Tracefs};
 
 /// How many bytes one `read` asks for.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -30,17 +30,18 @@ const MAX_LATENCY: Duration = Duration::from_millis(100);
 /// A file appears under its name when it is complete, with the mode that AOSP's atrace gives it. Nothing that
 /// another user has put under that name beforehand is written to.
 pub fn dump(options: &AtraceOptions, tracefs: &Tracefs, signals: &Signals) -> io::Result<()> {
-    let patience = patience(signals, !options.ignore_signals);
+    let timeout = write_timeout(signals, !options.ignore_signals);
     let Some(path) = options.output.as_deref().map(Path::new) else {
-        let mut out = InterruptibleWriter::new(&io::stdout(), patience)?;
-        return write_trace(&mut out, tracefs, options.compress).map_err(told);
+        let mut out = InterruptibleWriter::new(&io::stdout(), timeout)?;
+        return write_trace(&mut out, tracefs, options.compress).map_err(signal_or_error);
     };
     let failed = |e| with_path(e, &format!("Failed to open '{}'", path.display()));
     let existing = fs::metadata(path).ok();
     if existing.as_ref().is_some_and(|meta| meta.file_type().is_fifo()) {
         check_fifo(path).map_err(failed)?;
-        let mut out = InterruptibleWriter::open_fifo(path, patience).map_err(told).map_err(failed)?;
-        return write_trace(&mut out, tracefs, options.compress).map_err(told);
+        let mut out =
+            InterruptibleWriter::open_fifo(path, timeout).map_err(signal_or_error).map_err(failed)?;
+        return write_trace(&mut out, tracefs, options.compress).map_err(signal_or_error);
     }
     let file = match OutputFile::create(path, Readers::AsTarget) {
         Err(e)
@@ -59,13 +60,13 @@ pub fn dump(options: &AtraceOptions, tracefs: &Tracefs, signals: &Signals) -> io
         let mode = file.file().metadata()?.permissions().mode();
         file.file().set_permissions(fs::Permissions::from_mode(mode & NEW_FILE_MODE))?;
     }
-    let mut out = InterruptibleWriter::new(file.file(), patience)?;
+    let mut out = InterruptibleWriter::new(file.file(), timeout)?;
     write_trace(&mut out, tracefs, options.compress)?;
     file.commit()
 }
 
-fn patience(signals: &Signals, stoppable: bool) -> Rc<Patience> {
-    Rc::new(if stoppable { Patience::until_signal(signals) } else { Patience::default() })
+fn write_timeout(signals: &Signals, stoppable: bool) -> Rc<WriteTimeout> {
+    Rc::new(if stoppable { WriteTimeout::until_signal(signals) } else { WriteTimeout::default() })
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +74,7 @@ fn patience(signals: &Signals, stoppable: bool) -> Rc<Patience> {
 struct SignalCame;
 
 /// The error of a write, where a signal has ended the wait for the reader.
-fn told(error: io::Error) -> io::Error {
+fn signal_or_error(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::TimedOut { io::Error::other(SignalCame) } else { error }
 }
 
@@ -105,7 +106,7 @@ fn events_of_a_running_trace(tracefs: &Tracefs) -> Option<u64> {
         return None;
     }
     let cpus = tracefs.cpus().ok()?;
-    let held = cpus.into_iter().filter_map(|cpu| cpu_stats::read(tracefs, cpu).ok());
+    let held = cpus.into_iter().filter_map(|cpu| CpuStats::read(tracefs, cpu).ok());
     Some(held.map(|stats| stats.entries).sum())
 }
 
@@ -168,10 +169,11 @@ pub fn stream(tracefs: &Tracefs, signals: &Signals, stoppable: bool) -> io::Resu
     let path = tracefs.path("trace_pipe");
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
     let mut pipe = opened.map_err(|e| with_path(e, &path.display().to_string()))?;
-    let mut out = InterruptibleWriter::new(&io::stdout(), patience(signals, stoppable))?;
+    let mut out = InterruptibleWriter::new(&io::stdout(), write_timeout(signals, stoppable))?;
     let mut chunk = vec![0; CHUNK_BYTES];
     // The kernel hands out lines in parts: the bytes of a line whose end has not been read stay in front.
-    let (mut is_stopping, mut in_line) = (false, 0);
+    let mut is_stopping = false;
+    let mut in_line = 0;
     loop {
         match pipe.read(&mut chunk[in_line..]) {
             Ok(n) if n > 0 => {
@@ -246,8 +248,9 @@ pub fn print_losses(options: &AtraceOptions, tracefs: &Tracefs) {
         return;
     }
     for cpu in tracefs.cpus().unwrap_or_default() {
-        let Ok(stats) = cpu_stats::read(tracefs, cpu) else { continue };
-        let (old, new) = (stats.overrun, stats.dropped + stats.commit_overrun);
+        let Ok(stats) = CpuStats::read(tracefs, cpu) else { continue };
+        let old = stats.overrun;
+        let new = stats.dropped + stats.commit_overrun;
         if old + new > 0 {
             complain(format_args!(
                 "atrace: CPU {cpu} lost events: the oldest {old} overwritten, {new} not written; a larger -b keeps more"
@@ -278,11 +281,11 @@ mod tests {
         assert!(out == text);
     }
 
-    /// Writes lines to a pipe that nobody reads until the patience is over, and returns what was taken.
+    /// Writes lines to a pipe that nobody reads until the timeout is over, and returns what was taken.
     fn taken(lines: &[u8]) -> Vec<u8> {
         let (mut reader, writer) = io::pipe().unwrap();
-        let patience = Rc::new(Patience::until(Instant::now() + Duration::from_millis(50)));
-        let mut out = InterruptibleWriter::new(&writer, patience).unwrap();
+        let timeout = Rc::new(WriteTimeout::until(Instant::now() + Duration::from_millis(50)));
+        let mut out = InterruptibleWriter::new(&writer, timeout).unwrap();
         assert_eq!(write_lines(&mut out, lines).unwrap_err().kind(), io::ErrorKind::TimedOut);
         drop((out, writer));
         let mut taken = Vec::new();

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::{AtraceOptions, functions, output};
+use super::{AtraceOptions, output};
 use crate::android::{NO_PROPERTIES, Properties, UserspaceRequest, atrace_properties};
-use crate::categories::{Catalog, CategorySelection, SelectionError, TracefsEventFiles, enable_path};
+use crate::categories::{Catalog, CategorySelection, SelectionError, enable_path};
 use crate::clock::Snapshots;
 use crate::console::{complain, say};
 use crate::markers::{ClockSync, Marker, Tracer};
-use crate::record::event_selection::SelectedEvent;
+use crate::record::events::{SelectedEvent, TracefsEventFiles};
 use crate::record::saved_settings::StateDir;
 use crate::record::tracefs_config::{self, AppliedConfig, TracefsConfig, WhenFull};
 use crate::record::{RecordError, SettingsGuard, Signals, Tracefs, snapshot};
@@ -17,6 +17,10 @@ use crate::text::read_names;
 
 /// The longest wait at once.
 const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// The options that make the tracer print time, CPU and process beside each function.
+const COLUMN_OPTIONS: [&str; 3] =
+    ["options/funcgraph-abstime", "options/funcgraph-cpu", "options/funcgraph-proc"];
 
 /// One run of atrace.
 pub struct AtraceSession {
@@ -168,7 +172,7 @@ impl AtraceSession {
             other => {
                 // A killed recorder left these settings; begin() restores them first.
                 if let Some(killed) = other {
-                    killed.let_go();
+                    killed.leave();
                 }
                 SettingsGuard::begin(&self.tracefs, StateDir::create(self.state_dir.as_deref())?, false)
                     .map(|(settings, _)| settings)
@@ -188,7 +192,7 @@ impl AtraceSession {
         Ok(TracefsConfig {
             events: events.into_iter().map(|event| SelectedEvent { event, filter: None }).collect(),
             userspace: self.properties.is_some().then_some(request),
-            // functions::trace_functions sets them up as AOSP does.
+            // `trace_functions` sets them up as AOSP does.
             functions: None,
             clock: None,
             buffer_kb: u64::from(self.options.buffer_kb),
@@ -212,7 +216,7 @@ impl AtraceSession {
         notes.iter().for_each(|note| complain(format_args!("note: {note}")));
         if let Some(list) = &self.options.functions {
             let names: Vec<&str> = list.split(',').filter(|f| !f.is_empty()).collect();
-            functions::trace_functions(&mut settings, &names)?;
+            trace_functions(&mut settings, &names)?;
         }
         tracefs_config::start(&mut settings)?;
         if !self.options.stream {
@@ -255,7 +259,7 @@ impl AtraceSession {
             return Ok((settings, false));
         }
         if let Some(settings) = settings {
-            settings.let_go();
+            settings.leave();
         }
         Ok((None, false))
     }
@@ -316,4 +320,31 @@ impl AtraceSession {
             complain(format_args!("{error}"));
         }
     }
+}
+
+/// `-k`: traces kernel functions with the function-graph tracer, with the filter of AOSP's atrace. `names`
+/// may contain `*`.
+///
+/// # Errors
+/// A name that the kernel does not know, or a setting that cannot be written.
+fn trace_functions(settings: &mut SettingsGuard, names: &[&str]) -> Result<(), RecordError> {
+    let tracefs = settings.tracefs().clone();
+    // The kernel takes many names at once and does not say which of them it does not know.
+    let known = tracefs.read("available_filter_functions").unwrap_or_default();
+    let is_known = |name: &str| known.lines().any(|l| l.split_whitespace().next() == Some(name));
+    let unknown: Vec<&str> =
+        names.iter().copied().filter(|n| !n.contains('*') && !known.is_empty() && !is_known(n)).collect();
+    for name in &unknown {
+        complain(format_args!("error: \"{name}\" is not a valid kernel function to trace."));
+    }
+    if !unknown.is_empty() {
+        // An empty filter would trace every function.
+        return Err(RecordError::NothingAvailable(format!(
+            "no such kernel function: {}",
+            unknown.join(", ")
+        )));
+    }
+    settings.set("set_ftrace_filter", &names.join(" "))?;
+    settings.set("current_tracer", "function_graph")?;
+    COLUMN_OPTIONS.into_iter().filter(|c| tracefs.has(c)).try_for_each(|c| settings.set(c, "1").map(drop))
 }

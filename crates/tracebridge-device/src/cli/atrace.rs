@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::android::use_android_root;
-use crate::atrace_command::{self, AtracePlaces};
+use crate::atrace_command::{self, AtraceDirs};
 
 /// Record as AOSP's atrace does: same options, same output (also under the name atrace, by link or copy)
 ///
@@ -31,7 +31,7 @@ pub struct AtraceArgs {
 pub fn dispatch() -> Option<ExitCode> {
     let mut args = env::args_os();
     let program = args.next()?;
-    let mut places = AtracePlaces::default();
+    let mut dirs = AtraceDirs::default();
     let is_atrace = Path::new(&program).file_name().is_some_and(|name| name == "atrace");
     loop {
         if is_atrace {
@@ -39,11 +39,11 @@ pub fn dispatch() -> Option<ExitCode> {
         }
         match args.next()?.to_str()? {
             "atrace" => break,
-            "--tracefs" => places.tracefs = Some(args.next()?.into()),
-            "--state-dir" => places.state_dir = Some(args.next()?.into()),
+            "--tracefs" => dirs.tracefs = Some(args.next()?.into()),
+            "--state-dir" => dirs.state_dir = Some(args.next()?.into()),
             "--android-root" => use_android_root(args.next()?.into()),
             _ => return None,
         }
     }
-    Some(ExitCode::from(atrace_command::run("atrace", &places, args)))
+    Some(ExitCode::from(atrace_command::run("atrace", &dirs, args)))
 }

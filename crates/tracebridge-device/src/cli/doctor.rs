@@ -246,7 +246,8 @@ fn any_cpu(path: &str) -> String {
 fn print_path(name: &str, report: &PathReport, out: &mut impl Write) -> io::Result<()> {
     let access = &report.access;
     let verdict = if report.works() { "ok" } else { "no" };
-    let (r, w) = (if access.read { 'r' } else { '-' }, if access.write { 'w' } else { '-' });
+    let r = if access.read { 'r' } else { '-' };
+    let w = if access.write { 'w' } else { '-' };
     let label = access.label.as_deref().unwrap_or_default();
     let line = format!(
         "  {verdict}  {:<32} {r}{w} {:>4} {:<16} {label}  {}",

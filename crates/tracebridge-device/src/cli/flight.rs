@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::record::{CaptureArgs, print_notice, print_summary};
-use super::request_of_flags::{buffer_request, recording_request};
+use super::record::{CaptureArgs, StepArgs, buffer_request, print_notice, print_summary, recording_request};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
 use crate::cli::recording_flags::{RecordSelection, TraceBufferArgs};
@@ -20,6 +19,8 @@ use crate::record::{CaptureTarget, flight_recorder};
 pub struct StartArgs {
     #[command(flatten)]
     selection: RecordSelection,
+    #[command(flatten)]
+    steps: StepArgs,
 }
 
 /// Take out the events that the flight recorder holds, while it goes on; the next dump has the events after
@@ -50,19 +51,26 @@ struct DumpCaptureArgs {
     flags: CaptureArgs,
     #[command(flatten)]
     buffer: TraceBufferArgs,
+    #[command(flatten)]
+    steps: StepArgs,
 }
 
 impl DumpCaptureArgs {
     fn target(&self, path: &Path) -> Result<CaptureTarget, UsageError> {
         let compress = self.flags.compress_for(path)?;
-        let CaptureArgs { contents, access, .. } = &self.flags;
-        let (kallsyms, readable) = (contents.kallsyms, access.readable);
-        Ok(CaptureTarget { path: path.to_owned(), max_bytes: None, kallsyms, readable, compress })
+        Ok(CaptureTarget {
+            path: path.to_owned(),
+            max_bytes: None,
+            kallsyms: self.flags.contents.kallsyms,
+            readable: self.flags.access.readable,
+            compress,
+        })
     }
 }
 
 /// Runs `start`.
 pub fn start(args: &StartArgs) -> anyhow::Result<Exit> {
+    args.steps.apply();
     let applied = flight_recorder::start(&recording_request(&args.selection, &[])?, &mut print_notice)?;
     say(format_args!("flight recorder on: {} events, clock {}\n", applied.events.len(), applied.clock));
     for note in &applied.notes {
@@ -73,6 +81,7 @@ pub fn start(args: &StartArgs) -> anyhow::Result<Exit> {
 
 /// Runs `dump`.
 pub fn dump(args: &DumpArgs) -> anyhow::Result<Exit> {
+    args.capture.steps.apply();
     let target = args.capture.target(&args.output)?;
     let summary = flight_recorder::dump(&buffer_request(&args.capture.buffer, false), &target)?;
     print_summary(&summary, args.capture.flags.json)
@@ -80,6 +89,7 @@ pub fn dump(args: &DumpArgs) -> anyhow::Result<Exit> {
 
 /// Runs `stop`.
 pub fn stop(args: &StopArgs) -> anyhow::Result<Exit> {
+    args.capture.steps.apply();
     let target = args.output.as_deref().map(|path| args.capture.target(path)).transpose()?;
     if target.is_none() && args.capture.flags.is_compressed() {
         return Err(UsageError::from("--compress needs a capture to compress: -o FILE").into());

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use serde::Serialize;
 
-use super::record::{AccessArgs, print_notice, print_on};
-use super::request_of_flags::{capture_target, recording_request};
+use super::record::{AccessArgs, StepArgs, capture_target, print_notice, print_on, recording_request};
 use crate::android::profiler::{MethodTracer, Profiler, TracerOptions};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
@@ -56,6 +55,8 @@ pub struct LaunchArgs {
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    steps: StepArgs,
 }
 
 impl LaunchArgs {
@@ -75,6 +76,7 @@ impl LaunchArgs {
 
 /// Runs `launch`.
 pub fn run(args: LaunchArgs) -> anyhow::Result<Exit> {
+    args.steps.apply();
     if args.output.extension().is_some_and(|ending| ending == "trace") && !args.flags.no_profile {
         return Err(UsageError::from(
             "-o FILE.trace is the method trace's name: choose another ending, such as .dat",
@@ -108,7 +110,7 @@ pub fn run(args: LaunchArgs) -> anyhow::Result<Exit> {
     print(Some(&recorded.summary), recorded.launch, args.json)
 }
 
-/// What is printed as JSON.
+/// The summary that is printed as JSON.
 #[derive(Serialize)]
 struct LaunchSummary<'a> {
     #[serde(flatten)]
@@ -124,12 +126,11 @@ fn print(
     json: bool,
 ) -> anyhow::Result<Exit> {
     let to_stdout = recording.is_none_or(|summary| !summary.is_on_stdout());
-    let text = match json {
-        true => {
-            let app_start = launch.as_ref().ok();
-            serde_json::to_string(&LaunchSummary { recording, app_start })? + "\n"
-        }
-        false => recording.map(RecordingSummary::text).unwrap_or_default(),
+    let text = if json {
+        let app_start = launch.as_ref().ok();
+        serde_json::to_string(&LaunchSummary { recording, app_start })? + "\n"
+    } else {
+        recording.map(RecordingSummary::text).unwrap_or_default()
     };
     print_on(to_stdout, &text);
     let report = launch?;

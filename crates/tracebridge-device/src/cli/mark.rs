@@ -1,16 +1,18 @@
-//! `mark`: writes markers from shell scripts.
+//! `mark`: writes markers from shell scripts. Opening `trace_marker` for a tag is here too, which `wrap`
+//! shares.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 
-use crate::android::tags::Tag;
+use crate::android::tags::{self, TAGS, Tag};
+use crate::android::{Properties, atrace_properties};
 use crate::cli::Exit;
 use crate::console::complain;
-use crate::markers::{MAX_LEN, Marker, Tracer};
+use crate::markers::{MAX_LEN, Marker, TagWatch, Tracer};
 
 /// Write markers into the trace, from a shell script
 #[derive(Parser)]
@@ -39,7 +41,7 @@ pub struct MarkArgs {
     /// Write markers only while this ATRACE tag is on: a name of cutils/trace.h (view, graphics, app, …) or
     /// of the matching category of atrace (gfx, am, …). Without this flag every marker is written. On a Linux
     /// without Android's properties no tag but `always` is ever on
-    #[arg(long, global = true, value_name = "NAME", value_parser = super::marker_target::parse_tag)]
+    #[arg(long, global = true, value_name = "NAME", value_parser = parse_tag)]
     tag: Option<Tag>,
     /// The directory where tracefs is mounted, or that of an instance
     #[arg(long, global = true, value_name = "DIR")]
@@ -120,7 +122,7 @@ struct MarkerPids {
 
 /// Runs `mark`: writes one marker, or the markers of standard input.
 pub fn run(args: MarkArgs) -> anyhow::Result<Exit> {
-    let tracer = super::marker_target::open_tracer(args.tracefs.as_deref(), args.tag)?;
+    let tracer = open_tracer(args.tracefs.as_deref(), args.tag)?;
     let pids = MarkerPids {
         writer: args.pid.unwrap_or_else(|| tracer.pid()),
         process: args.pid.unwrap_or_else(|| std::os::unix::process::parent_id() as i32),
@@ -130,15 +132,16 @@ pub fn run(args: MarkArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Complete);
     }
     let mut input = io::stdin().lock();
-    let (mut bad, mut number) = (0, 0);
+    let mut bad = 0;
+    let mut number = 0;
     while let Some(line) = InputLine::read(&mut input).context("reading standard input")? {
         number += 1;
         let text = String::from_utf8_lossy(&line.bytes);
-        let written = match MarkerLine::parse(&line.bytes, &text) {
+        let change = match MarkerLine::parse(&line.bytes, &text) {
             Ok(None) => continue,
             Ok(Some(MarkerLine::Raw(marker))) => write(&tracer, &marker)?,
             Ok(Some(MarkerLine::Words(words))) if matches!(text, Cow::Owned(_)) => {
-                write(&tracer, &words.marker(&pids))?.and(Err("a byte that is no UTF-8 was replaced"))
+                write(&tracer, &words.marker(&pids))?.or(Some("a byte that is no UTF-8 was replaced"))
             }
             Ok(Some(MarkerLine::Words(words))) => write(&tracer, &words.marker(&pids))?,
             Err(error) => {
@@ -147,8 +150,8 @@ pub fn run(args: MarkArgs) -> anyhow::Result<Exit> {
                 continue;
             }
         };
-        let written = if line.is_cut { Err("the line was cut") } else { written };
-        if let Err(change) = written {
+        let change = if line.is_cut { Some("the line was cut") } else { change };
+        if let Some(change) = change {
             complain(format_args!("tracebridge: standard input, line {number}: {change}"));
             bad += 1;
         }
@@ -156,12 +159,47 @@ pub fn run(args: MarkArgs) -> anyhow::Result<Exit> {
     Ok(if bad == 0 { Exit::Complete } else { Exit::Lossy })
 }
 
-/// Writes a marker. `Err` in the result says that the kernel's limit has cut it.
-fn write(tracer: &Tracer, marker: &Marker<'_>) -> anyhow::Result<Result<(), &'static str>> {
+/// Parses the value of `--tag`.
+pub fn parse_tag(name: &str) -> Result<Tag, String> {
+    let names = || TAGS.map(|t| t.name).join(", ");
+    Tag::find(name).ok_or_else(|| format!("there is no such tag; the tags are {}", names()))
+}
+
+/// Opens `trace_marker` below `tracefs`, or in its usual place, for markers that are written only while `tag`
+/// is on. For the tag `app` the process that runs tracebridge decides. Without a tag, markers are always
+/// written.
+pub fn open_tracer(tracefs: Option<&Path>, tag: Option<Tag>) -> anyhow::Result<Tracer> {
+    let tracer = match tracefs {
+        Some(dir) => {
+            let path = dir.join("trace_marker");
+            Tracer::open_at(&path).with_context(|| format!("opening {}", path.display()))
+        }
+        None => Tracer::open().context("opening trace_marker; `tracebridge doctor` says where tracefs is"),
+    }?;
+    let Some(tag) = tag.filter(|tag| tag.mask() != tags::ALWAYS) else { return Ok(tracer) };
+    let parent = std::os::unix::process::parent_id();
+    if let Some(watch) = TagWatch::new(tag) {
+        return Ok(tracer.with_watch(Some(watch.for_process(parent))));
+    }
+    // This user may not map the properties, so the tag keeps the state that it has now.
+    let Some(properties) = Properties::find() else {
+        complain(format_args!(
+            "tracebridge: no system properties here, so the tag {tag} is off and nothing is written"
+        ));
+        return Ok(tracer.with_watch(None));
+    };
+    let cmdline = std::fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
+    let name = cmdline.split(|b| *b == 0).next().unwrap_or_default();
+    let on = atrace_properties::tags_on(&properties, name)? & tag.mask() != 0;
+    Ok(if on { tracer } else { tracer.with_watch(None) })
+}
+
+/// Writes a marker. A sentence in the result says that the kernel's limit has cut it.
+fn write(tracer: &Tracer, marker: &Marker<'_>) -> anyhow::Result<Option<&'static str>> {
     tracer.write(marker).context("writing to trace_marker")?;
     // Only a cut makes a marker this long, give or take the byte that an empty name leaves free.
     let is_cut = marker.encode(&mut [0; MAX_LEN]).len() >= MAX_LEN - 1;
-    Ok(if is_cut { Err("the marker was cut to the 1023 bytes that one may have") } else { Ok(()) })
+    Ok(is_cut.then_some("the marker was cut to the 1023 bytes that one may have"))
 }
 
 /// The most of a line that is kept, bytes: more than a marker can hold.
@@ -219,8 +257,8 @@ impl MarkerArg {
                 Marker::AsyncEnd { pid, name: name.as_bytes(), cookie: i64::from(*cookie) }
             }
             MarkerArg::TrackBegin { track, name, cookie } => {
-                let (track, name) = (track.as_bytes(), name.as_bytes());
-                Marker::TrackBegin { pid, track, name, cookie: i64::from(*cookie) }
+                let cookie = i64::from(*cookie);
+                Marker::TrackBegin { pid, track: track.as_bytes(), name: name.as_bytes(), cookie }
             }
             MarkerArg::TrackEnd { track, cookie } => {
                 Marker::TrackEnd { pid, track: track.as_bytes(), name: None, cookie: i64::from(*cookie) }

@@ -7,9 +7,7 @@ mod doctor;
 mod flight;
 mod launch;
 mod mark;
-mod marker_target;
 mod record;
-mod request_of_flags;
 mod restore;
 mod wrap;
 

@@ -1,5 +1,5 @@
-//! `record`: writes the kernel's trace to a capture. What the device's other commands share with it is here
-//! too.
+//! `record`: writes the kernel's trace to a capture. The flags, the request and the printing that it shares
+//! with the device's other recording commands are here too.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,19 +8,22 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::request_of_flags::{capture_target, recording_request};
 use crate::cli::Exit;
 use crate::cli::exit::UsageError;
-use crate::cli::recording_flags::{ContentArgs, EndArgs, RecordSelection, SchedulingArgs};
+use crate::cli::recording_flags::{
+    ContentArgs, EndArgs, ModeArg, RecordSelection, SchedulingArgs, TraceBufferArgs,
+};
 use crate::console::complain;
 use crate::record::CaptureTarget;
-use crate::record::interruptible_writer::{InterruptibleWriter, Patience};
-use crate::record::recorder::{self, RecordingPlan};
-use crate::record::request::BufferNotice;
+use crate::record::interruptible_writer::{InterruptibleWriter, WriteTimeout};
+use crate::record::recorder::{self, RecordingMode, RecordingPlan};
+use crate::record::request::{BufferNotice, BufferRequest, RecordingRequest};
+use crate::record::tracefs_config::FunctionTracing;
+use crate::step_log;
 use crate::trace_dat::recording_summary::RecordingSummary;
 
 /// How long a reader that takes nothing has for the summary.
-const PRINT_TIME: Duration = Duration::from_millis(300);
+const PRINT_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Record the kernel's trace events and the apps' atrace markers to a trace.dat
 ///
@@ -45,6 +48,8 @@ pub struct RecordArgs {
     scheduling: SchedulingArgs,
     #[command(flatten)]
     capture: CaptureArgs,
+    #[command(flatten)]
+    steps: StepArgs,
 }
 
 /// The flags that `record`, `dump` and `stop` share.
@@ -68,6 +73,24 @@ pub struct AccessArgs {
     pub readable: bool,
 }
 
+/// Whether each step is printed: `record`, `start`, `dump`, `stop`, `wrap` and `launch` share this flag.
+#[derive(Debug, Args)]
+pub struct StepArgs {
+    /// Print each step on stderr: files of tracefs with their old and new values, the lock, the clock, the
+    /// buffers, the scheduling, and the time that each phase takes
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+impl StepArgs {
+    /// Has the steps that come after this call be printed, if the flag was given.
+    pub fn apply(&self) {
+        if self.verbose {
+            step_log::enable();
+        }
+    }
+}
+
 impl CaptureArgs {
     /// Whether the flag was given.
     pub fn is_compressed(&self) -> bool {
@@ -88,6 +111,7 @@ impl CaptureArgs {
 
 /// Runs `record`.
 pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
+    args.steps.apply();
     let compress = args.capture.compress_for(&args.output)?;
     let target = capture_target(&args.selection, &args.output);
     let kallsyms = args.capture.contents.kallsyms || target.kallsyms;
@@ -99,7 +123,60 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     print_summary(&summary, args.capture.json)
 }
 
-/// Prints on stderr what happened to an earlier user of the trace buffer.
+impl From<ModeArg> for RecordingMode {
+    fn from(mode: ModeArg) -> RecordingMode {
+        match mode {
+            ModeArg::Stream => RecordingMode::Stream,
+            ModeArg::Ring => RecordingMode::Ring,
+            ModeArg::Fill => RecordingMode::Fill,
+        }
+    }
+}
+
+/// The trace buffer that the flags name.
+pub fn buffer_request(flags: &TraceBufferArgs, force: bool) -> BufferRequest {
+    BufferRequest {
+        tracefs: flags.tracefs.clone(),
+        instance: flags.instance.clone(),
+        state_dir: flags.state_dir.clone(),
+        force,
+    }
+}
+
+/// The recording that the flags ask for. `default_names` are recorded if the flags name nothing.
+pub fn recording_request(
+    flags: &RecordSelection,
+    default_names: &[&str],
+) -> anyhow::Result<RecordingRequest> {
+    let mut names = flags.all_names()?;
+    if flags.names.is_empty() && flags.files.is_empty() && flags.functions.is_empty() {
+        names = default_names.iter().map(|n| (*n).to_owned()).collect();
+    }
+    let functions = (!flags.functions.is_empty())
+        .then(|| FunctionTracing { names: flags.functions.clone(), graph: flags.graph });
+    Ok(RecordingRequest {
+        buffer: buffer_request(&flags.buffer_args, flags.force),
+        names,
+        apps: flags.apps.clone(),
+        functions,
+        clock: flags.clock.clone(),
+        buffer_kb: flags.buffer,
+        exclude_self: flags.exclude_self,
+    })
+}
+
+/// A capture at `path`, uncompressed, that includes kernel symbols if kernel functions are traced.
+pub fn capture_target(flags: &RecordSelection, path: &Path) -> CaptureTarget {
+    CaptureTarget {
+        path: path.to_owned(),
+        max_bytes: None,
+        kallsyms: !flags.functions.is_empty(),
+        readable: false,
+        compress: false,
+    }
+}
+
+/// Prints a message about an earlier user of the trace buffer on stderr.
 pub fn print_notice(notice: BufferNotice) {
     complain(format_args!("tracebridge: {notice}"));
 }
@@ -114,10 +191,11 @@ pub fn print_summary(summary: &RecordingSummary, json: bool) -> anyhow::Result<E
 /// Prints a text on stdout or stderr. A reader who has gone away (`record … | head`) or takes nothing does
 /// not change the result.
 pub fn print_on(stdout: bool, text: &str) {
-    let patience = Rc::new(Patience::until(Instant::now() + PRINT_TIME));
-    let out = match stdout {
-        false => InterruptibleWriter::new(&io::stderr(), patience),
-        true => InterruptibleWriter::new(&io::stdout(), patience),
+    let timeout = Rc::new(WriteTimeout::until(Instant::now() + PRINT_TIMEOUT));
+    let out = if stdout {
+        InterruptibleWriter::new(&io::stdout(), timeout)
+    } else {
+        InterruptibleWriter::new(&io::stderr(), timeout)
     };
     let _ = out.and_then(|mut out| out.write_all(text.as_bytes()));
 }

@@ -42,7 +42,8 @@ pub fn run(args: &RestoreArgs) -> anyhow::Result<Exit> {
         say(format_args!("nothing to put back in {}\n", dir.display()));
     }
     for file in &restored {
-        let (path, pid) = (file.record.display(), file.pid);
+        let path = file.record.display();
+        let pid = file.pid;
         match file.knobs {
             Some(settings) => {
                 say(format_args!("{path}: {settings} settings of recorder {pid} put back"));

@@ -12,9 +12,8 @@ use clap::Parser;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
-use super::marker_target;
-use super::record::{AccessArgs, print_notice};
-use super::request_of_flags::{capture_target, recording_request};
+use super::mark;
+use super::record::{AccessArgs, StepArgs, capture_target, print_notice, recording_request};
 use crate::android::tags::Tag;
 use crate::cli::recording_flags::{RecordSelection, SchedulingArgs};
 use crate::cli::{Exit, units};
@@ -22,7 +21,8 @@ use crate::console::complain;
 use crate::markers::{Marker, Tracer};
 use crate::record::record_while::{RecordedWork, RecordingEnd, record_while};
 use crate::record::recorder::{RecordingMode, RecordingPlan};
-use crate::record::{CaptureTarget, ReceivedSignal};
+use crate::record::{AFTER_SIGNAL_TIMEOUT, CaptureTarget, ReceivedSignal};
+use crate::step_log::print_step;
 use crate::text::file_name;
 use crate::trace_dat::recording_summary::RecordingEndReason;
 
@@ -56,25 +56,26 @@ pub struct WrapArgs {
     name: Option<String>,
     /// Write the section only while this ATRACE tag is on (view, gfx, app, …). Default: `always`, a tag that
     /// is never off
-    #[arg(long, value_name = "TAG", value_parser = marker_target::parse_tag)]
+    #[arg(long, value_name = "TAG", value_parser = mark::parse_tag)]
     tag: Option<Tag>,
     /// Write the section only, for a recording that is on already
     #[arg(long)]
     no_record: bool,
+    #[command(flatten)]
+    steps: StepArgs,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
-/// How long the command may take to end after a signal was passed on to it. Then it is left running.
-const HURRY_TIME: Duration = Duration::from_millis(500);
-/// Time between two looks at whether the command or the recording has ended.
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// Time between two checks whether the command or the recording has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Runs `wrap`.
 pub fn run(args: WrapArgs) -> anyhow::Result<Exit> {
+    args.steps.apply();
     if args.no_record {
-        let tracer = marker_target::open_tracer(args.selection.buffer_args.tracefs.as_deref(), args.tag)?;
+        let tracer = mark::open_tracer(args.selection.buffer_args.tracefs.as_deref(), args.tag)?;
         return run_in_section(&args, &Mutex::new(Some(tracer)), &RecordingEnd::default());
     }
     let readable = args.access.readable;
@@ -94,7 +95,7 @@ pub fn run(args: WrapArgs) -> anyhow::Result<Exit> {
         &mut print_notice,
         close_tracer,
         |tracefs, end| {
-            let opened = marker_target::open_tracer(Some(tracefs.root()), args.tag)?;
+            let opened = mark::open_tracer(Some(tracefs.root()), args.tag)?;
             if let Ok(mut tracer) = tracer.lock() {
                 *tracer = Some(opened).filter(|_| !end.has_come());
             }
@@ -133,7 +134,9 @@ fn run_in_section(
     let spawned = Command::new(program).args(&args.command[1..]).spawn().with_context(|| program.clone());
     let exit = spawned.and_then(|child| {
         let pid = child.id() as i32;
-        let (name, cookie) = (name.as_bytes(), i64::from(pid));
+        print_step(format_args!("started {program} (pid {pid})"));
+        let name = name.as_bytes();
+        let cookie = i64::from(pid);
         mark(&|tracer| drop(tracer.write(&Marker::AsyncBegin { pid, name, cookie })));
         let exit = wait_for(child, end).with_context(|| program.clone());
         mark(&|tracer| drop(tracer.write(&Marker::AsyncEnd { pid, name, cookie })));
@@ -157,13 +160,13 @@ fn wait_for(mut child: Child, end: &RecordingEnd) -> io::Result<Exit> {
             && let Some(ReceivedSignal { signal, from_terminal: false }) = end.signal()
         {
             let _ = kill(Pid::from_raw(child.id() as i32), signal);
-            given_up = Some((Instant::now() + HURRY_TIME, signal));
+            given_up = Some((Instant::now() + AFTER_SIGNAL_TIMEOUT, signal));
         }
         if let Some((_, signal)) = given_up.filter(|(time, _)| Instant::now() >= *time) {
             complain(format_args!("tracebridge: the command (pid {}) goes on after {signal}", child.id()));
             return Ok(Exit::Child(128 + signal as u8));
         }
-        std::thread::sleep(LOOK_INTERVAL);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

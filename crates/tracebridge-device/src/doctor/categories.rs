@@ -8,11 +8,10 @@ use super::paths::reason;
 use crate::android::tags;
 use crate::android::{Properties, UserIdentity};
 use crate::categories::{
-    AvailableEvents, Category, EventFiles, EventSet, PDX, Support, TracefsEventFiles, VENDOR_FILE,
-    enable_path,
+    AvailableEvents, Category, EventFiles, EventSet, PDX, Support, VENDOR_FILE, enable_path,
 };
-use crate::record::event_selection::load_catalog;
-use crate::record::file_access::{WantedAccess, inspect};
+use crate::record::events::{TracefsEventFiles, load_catalog};
+use crate::record::file_access::{RequiredAccess, inspect};
 
 /// A category, and which of its tags and events this device has.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -62,8 +61,11 @@ pub(super) fn examine(
         match all.iter_mut().find(|c| c.name == vendor.name) {
             Some(ours) => inspector.add_vendor_events(ours, &vendor.events),
             None => {
-                let (name, description) = (vendor.name.clone(), "(VENDOR)".to_owned());
-                let mut theirs = CategoryReport { name, description, ..CategoryReport::default() };
+                let mut theirs = CategoryReport {
+                    name: vendor.name.clone(),
+                    description: "(VENDOR)".to_owned(),
+                    ..CategoryReport::default()
+                };
                 inspector.add_vendor_events(&mut theirs, &vendor.events);
                 theirs.works = !theirs.events.is_empty();
                 theirs.reason = inspector.reason(&theirs.locked, &theirs.absent);
@@ -87,7 +89,8 @@ impl CategoryInspector<'_> {
     fn inspect(&self, category: &Category, support: Support) -> CategoryReport {
         let AvailableEvents { on, locked, absent } = category.available_events(self.files, EventSet::Record);
         let owned = |events: Vec<&str>| events.into_iter().map(str::to_owned).collect::<Vec<_>>();
-        let (locked, absent) = (owned(locked), owned(absent));
+        let locked = owned(locked);
+        let absent = owned(absent);
         let (works, reason) = match support {
             Support::Yes if on.is_empty() && !self.is_android => {
                 (false, Some("markers of Android's own processes: this is no Android".to_owned()))
@@ -133,7 +136,7 @@ impl CategoryInspector<'_> {
     /// Why these events cannot be recorded.
     fn reason(&self, locked: &[String], absent: &[String]) -> Option<String> {
         let locked = locked.first().map(|first| {
-            let access = inspect(&self.root.join(enable_path(first)), self.user, WantedAccess::WRITE);
+            let access = inspect(&self.root.join(enable_path(first)), self.user, RequiredAccess::WRITE);
             let why = reason("", &access, self.user);
             format!("{}: {}", locked.join(", "), why.unwrap_or_else(|| "needs root".to_owned()))
         });

@@ -2,7 +2,6 @@
 //! recording, what refuses access to the other files, and what would change that. Examining changes nothing.
 
 mod categories;
-mod machine;
 mod paths;
 mod report;
 

@@ -7,7 +7,7 @@ use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 
 use crate::android::{UserIdentity, UserKind};
-use crate::record::file_access::{self, FileAccess, Obstacle, WantedAccess};
+use crate::record::file_access::{self, FileAccess, Obstacle, RequiredAccess};
 use crate::record::is_option_on;
 
 /// How much a recording depends on a file.
@@ -117,7 +117,7 @@ pub(crate) struct PathReport {
     /// The path: relative to tracefs for a file of tracefs, otherwise absolute.
     pub(crate) path: String,
     pub(crate) purpose: FilePurpose,
-    /// What the file is used for.
+    /// The use of the file.
     pub(crate) what_for: &'static str,
     #[serde(flatten)]
     pub(crate) access: FileAccess,
@@ -151,9 +151,13 @@ pub(super) fn examine(root: &Path, state_dir: &Path, user: &UserIdentity) -> Vec
             && names_are_recorded(root)
         {
             // Only its value matters, and that is as it should be.
-            let (access, path) = (FileAccess { exists: true, ..FileAccess::default() }, file.path.to_owned());
-            let (purpose, what_for) = (file.purpose, "names of threads that end: it is on");
-            out.push(PathReport { path, purpose, what_for, access, reason: None });
+            out.push(PathReport {
+                path: file.path.to_owned(),
+                purpose: file.purpose,
+                what_for: "names of threads that end: it is on",
+                access: FileAccess { exists: true, ..FileAccess::default() },
+                reason: None,
+            });
         } else {
             out.push(inspect(root, file.path, file, user));
         }
@@ -178,7 +182,7 @@ fn names_are_recorded(root: &Path) -> bool {
 fn inspect(root: &Path, path: &str, file: &UsedFile, user: &UserIdentity) -> PathReport {
     // Opening a trace pipe would disturb its reader, and a socket cannot be opened.
     let try_open = !path.contains("trace_pipe") && !path.contains("/socket/");
-    let wanted = WantedAccess { read: file.read, write: file.write, try_open };
+    let wanted = RequiredAccess { read: file.read, write: file.write, try_open };
     let access = file_access::inspect(&root.join(path), user, wanted);
     let reason = reason(file.provided_by, &access, user);
     PathReport { path: path.to_owned(), purpose: file.purpose, what_for: file.what_for, access, reason }
@@ -202,7 +206,7 @@ fn not_examined(root: &Path, file: &UsedFile, gate: &PathReport) -> Option<PathR
 /// Why a file cannot be used and what would change that. `provided_by` names the provider of a file
 /// that does not exist.
 pub(super) fn reason(provided_by: &str, access: &FileAccess, user: &UserIdentity) -> Option<String> {
-    let cure = match user.kind {
+    let hint = match user.kind {
         UserKind::App => "apps may only write markers; the shell user may record: use adb shell",
         UserKind::Shell => {
             "needs root: `adb root` on a userdebug build or an emulator, `su` on a rooted phone"
@@ -212,7 +216,7 @@ pub(super) fn reason(provided_by: &str, access: &FileAccess, user: &UserIdentity
     let refused_by = access.refused_by(user)?;
     Some(match access.obstacle? {
         Obstacle::Kernel => format!("not there: needs {provided_by}"),
-        Obstacle::Mode | Obstacle::Selinux => format!("{refused_by}: {cure}"),
+        Obstacle::Mode | Obstacle::Selinux => format!("{refused_by}: {hint}"),
         Obstacle::Other => refused_by,
     })
 }
@@ -238,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_obstacle_and_the_cure() {
+    fn a_refusal_names_the_obstacle_and_the_hint() {
         assert_eq!(
             reason_for(Obstacle::Selinux, UserKind::Shell),
             "SELinux (u:r:shell:s0 may not use u:object_r:debugfs_tracing_debug:s0): needs root: `adb root` on a userdebug \

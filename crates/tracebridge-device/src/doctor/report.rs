@@ -7,7 +7,6 @@ use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 
 use super::categories::{self, CategoryReport};
-use super::machine::MachineInfo;
 use super::paths::{self, FilePurpose, PathReport};
 use crate::android::tags;
 use crate::android::{Properties, UserIdentity, UserKind, atrace_properties};
@@ -16,7 +15,7 @@ use crate::record::saved_settings::{SettingsFileReport, StateDir, list_settings_
 use crate::record::tracefs_config::choose_clock;
 use crate::record::{Tracefs, parse_choices};
 
-/// What this device or host permits. Its JSON form is part of the command line's interface.
+/// The report of what this device or host permits. Its JSON form is part of the command line's interface.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct DoctorReport {
     pub(crate) identity: UserIdentity,
@@ -63,6 +62,56 @@ impl DoctorReport {
     }
 }
 
+/// The machine that this process runs on.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct MachineInfo {
+    /// The kernel's release (`6.6.30-android15`).
+    pub(crate) kernel: String,
+    /// The kernel's architecture (`aarch64`).
+    pub(crate) arch: String,
+    /// Android's name of the ABI that this binary was built for.
+    pub(crate) abi: &'static str,
+    /// The number of CPUs that this process may use.
+    pub(crate) cpus: usize,
+    /// The size of a memory page, bytes.
+    pub(crate) page_size: usize,
+    /// Android's release, SDK level and build type (`15 (SDK 35), userdebug`); `None` on other systems.
+    pub(crate) android: Option<String>,
+}
+
+impl MachineInfo {
+    /// Describes this machine.
+    pub(crate) fn examine(properties: Option<&Properties>) -> MachineInfo {
+        let uname = nix::sys::utsname::uname().ok();
+        let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let android = properties.and_then(|p| {
+            let get = |name| p.get(name).ok().filter(|v| !v.is_empty());
+            let release = get("ro.build.version.release")?;
+            let sdk = get("ro.build.version.sdk")?;
+            Some(format!("{release} (SDK {sdk}), {}", get("ro.build.type").unwrap_or_default()))
+        });
+        MachineInfo {
+            kernel: text(uname.as_ref().map(|u| u.release())),
+            arch: text(uname.as_ref().map(|u| u.machine())),
+            abi: android_abi(),
+            cpus: std::thread::available_parallelism().map_or(0, usize::from),
+            page_size: nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)
+                .ok()
+                .flatten()
+                .map_or(0, |n| n as usize),
+            android,
+        }
+    }
+}
+
+fn android_abi() -> &'static str {
+    match std::env::consts::ARCH {
+        "aarch64" => "arm64-v8a",
+        "arm" => "armeabi-v7a",
+        other => other,
+    }
+}
+
 /// How much is examined. On a locked phone each file that is refused adds a line to the device's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -75,8 +124,8 @@ pub(crate) enum Scope {
 /// Examines this device. `tracefs` is the directory of tracefs; without it the usual mount points are tried.
 /// `state_dir` is the directory where recorders keep saved settings; without it, this user's own.
 pub(crate) fn examine(tracefs: Option<&Path>, state_dir: Option<&Path>, scope: Scope) -> DoctorReport {
-    let properties = Properties::here();
-    let identity = UserIdentity::here();
+    let properties = Properties::find();
+    let identity = UserIdentity::current();
     let looked_in: Vec<PathBuf> =
         tracefs.map_or_else(|| TRACEFS_PLACES.map(PathBuf::from).to_vec(), |dir| vec![dir.to_owned()]);
     // AOSP's atrace recognises a tracefs by its trace_marker, which every user may write. `access(2)` finds
@@ -96,7 +145,7 @@ pub(crate) fn examine(tracefs: Option<&Path>, state_dir: Option<&Path>, scope: S
     let clock = (!clocks.is_empty()).then(|| choose_clock(&clocks, current_clock.as_deref()).to_owned());
     let on = properties.as_ref().and_then(|p| atrace_properties::tags_on(p, b"").ok()).unwrap_or(0);
     DoctorReport {
-        machine: MachineInfo::here(properties.as_ref()),
+        machine: MachineInfo::examine(properties.as_ref()),
         paths: match &found {
             Some(_) if scope == Scope::Categories => Vec::new(),
             Some(root) if is_app => vec![paths::examine_marker(root, &identity)],

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use nix::fcntl::{Flock, FlockArg};
 
 use super::{RecordError, Tracefs};
+use crate::step_log::print_step;
 
 /// The lock of one trace buffer, which is free again when the value is dropped. While it is held, its
 /// instance cannot be removed.
@@ -27,7 +28,10 @@ impl BufferLock {
     pub(super) fn take(tracefs: &Tracefs) -> Result<BufferLock, BufferHolder> {
         let Ok(file) = File::open(tracefs.path("tracing_on")) else { return Ok(BufferLock::none()) };
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(file) => Ok(BufferLock { _file: Some(file) }),
+            Ok(file) => {
+                print_step(format_args!("locked {}", tracefs.path("tracing_on").display()));
+                Ok(BufferLock { _file: Some(file) })
+            }
             Err((file, nix::errno::Errno::EWOULDBLOCK)) => {
                 Err(BufferHolder { pid: holder(&file).unwrap_or(0), file })
             }
@@ -60,7 +64,9 @@ pub(super) fn holder(file: &File) -> Option<u32> {
     let locks = fs::read_to_string("/proc/locks").ok()?;
     locks.lines().find_map(|line| {
         let mut words = line.split_whitespace();
-        let (kind, pid, place) = (words.nth(1)?, words.nth(2)?, words.next()?);
+        let kind = words.nth(1)?;
+        let pid = words.nth(2)?;
+        let place = words.next()?;
         let is_ours = kind == "FLOCK" && place.rsplit_once(':') == Some((device.as_str(), inode.as_str()));
         is_ours.then(|| pid.parse().ok()).flatten()
     })

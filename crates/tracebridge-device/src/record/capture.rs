@@ -1,4 +1,6 @@
-//! The capture file while it is written: a trace.dat v6 that is readable at every moment.
+//! Where a recording goes: the interface of its outputs, and the capture file while it is written, a
+//! trace.dat v6 that is readable at every moment. The other output is a
+//! [stream](super::stream_output::StreamOutput).
 //!
 //! The pages of each CPU go to a region of the file that belongs to that CPU alone. The regions are so far
 //! apart that none can reach the next, which leaves holes in the file. The table in the head holds the
@@ -27,10 +29,83 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc;
 
 use super::RecordError;
-use super::capture_target::CaptureTarget;
-use super::output::{FinalState, FinishedOutput, RecordingOutput};
 use crate::output_file::{Readers, create_beside, dir_of};
 use crate::trace_dat::{CpuData, DatHead, HeadParts, RecorderInfo, Settle, Slot, write_v7};
+
+/// Where a recording goes, and the contents that it has beside the events.
+#[derive(Debug, Clone)]
+pub(crate) struct CaptureTarget {
+    /// The capture's path; `-` is a stream of frames on stdout.
+    pub(crate) path: PathBuf,
+    /// Ends the recording when the capture holds this many bytes of events.
+    pub(crate) max_bytes: Option<u64>,
+    /// Whether the capture includes `/proc/kallsyms` (several MiB).
+    pub(crate) kallsyms: bool,
+    /// Whether every user may read the capture, rather than its owner alone.
+    pub(crate) readable: bool,
+    /// Whether the capture is compressed at the end. A stream is never compressed here: the receiver can do
+    /// that.
+    pub(crate) compress: bool,
+}
+
+impl CaptureTarget {
+    /// Whether the recording is a stream on stdout rather than a file.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.path == Path::new("-")
+    }
+}
+
+/// Receives a recording: pages of ring buffer as they come, and the parts of the head that change.
+pub(crate) trait RecordingOutput {
+    /// Writes whole pages of the CPU with this id.
+    fn pages(&mut self, cpu: u32, pages: &[u8]) -> Result<(), RecordError>;
+    /// Completes what an earlier call has left undone with [`RecordError::Stalled`]: the reader of a stream
+    /// takes nothing. Until this succeeds, nothing else may be written.
+    fn resume(&mut self) -> Result<(), RecordError> {
+        Ok(())
+    }
+    /// Ends the output here, because its reader takes nothing. Returns the CPU whose last pages were not
+    /// taken.
+    fn give_up(&mut self) -> Option<u32> {
+        None
+    }
+    /// Overwrites a slot of the head and fills the rest of the slot with `padding`. Returns whether all of
+    /// `text` fitted.
+    fn patch(&mut self, slot: Slot, text: &[u8], padding: u8) -> Result<bool, RecordError>;
+    /// Overwrites the recorder's own part of the head (clock snapshots, losses, processes).
+    fn put_extra(&mut self, extra: &RecorderInfo) -> Result<(), RecordError>;
+    /// The number of bytes of pages written so far.
+    fn data_bytes(&self) -> u64;
+    /// Completes the output. Optional work, such as compressing, is abandoned once `cancel` returns true.
+    fn finish(
+        self: Box<Self>,
+        extra: RecorderInfo,
+        cancel: &dyn Fn() -> bool,
+    ) -> Result<FinishedOutput, RecordError>;
+}
+
+/// The state of an output after [`RecordingOutput::finish`].
+#[derive(Debug)]
+pub(crate) struct FinishedOutput {
+    /// The total length, bytes.
+    pub(crate) bytes: u64,
+    pub(crate) state: FinalState,
+    /// Why the output is not compressed although compression was asked for.
+    pub(crate) not_compressed: Option<RecordError>,
+}
+
+/// The state of a finished capture on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FinalState {
+    /// The file has no holes.
+    Compact,
+    /// The file keeps its holes: the file system can neither collapse them nor hold a copy of the data.
+    Sparse,
+    /// Somebody deleted the file while it was written.
+    Deleted,
+    /// The reader of a stream took nothing more, so that its last frames are missing.
+    Cut,
+}
 
 /// Alignment of regions and holes in the file, bytes: a multiple of every file system's block size and of the
 /// alignment that O_DIRECT requires.
@@ -52,7 +127,7 @@ pub(crate) struct CaptureFile {
     shown: usize,
     /// The number of CPUs before the table, and that in the option CPUCOUNT. Both are a u32.
     cpu_counts: [Slot; 2],
-    /// What follows the table.
+    /// The bytes of the head behind the table.
     after_table: Vec<u8>,
     page_size: usize,
     /// Bytes from the start of one region to the start of the next.
@@ -228,13 +303,13 @@ impl CaptureFile {
     }
 
     /// Writes the compressed file and renames it to the capture's name. Returns its length, bytes.
-    fn compress(&mut self, parts: &HeadParts, hurry: &dyn Fn() -> bool) -> io::Result<u64> {
+    fn compress(&mut self, parts: &HeadParts, cancel: &dyn Fn() -> bool) -> io::Result<u64> {
         let mut head = vec![0; self.regions.first().map_or(0, |r| r.offset) as usize];
         let len = self.file.read_at(&mut head, 0)?;
         head.truncate(len);
         let sizes: Vec<u64> = self.regions[..self.shown].iter().map(|r| r.size).collect();
         let mut read = |cpu: usize, from: u64, pages: &mut [u8]| {
-            if hurry() {
+            if cancel() {
                 return Err(io::Error::other(CompressionInterrupted));
             }
             let offset = self.regions.get(cpu).map_or(0, |r| r.offset);
@@ -363,7 +438,7 @@ impl RecordingOutput for CaptureFile {
     fn finish(
         mut self: Box<Self>,
         extra: RecorderInfo,
-        hurry: &dyn Fn() -> bool,
+        cancel: &dyn Fn() -> bool,
     ) -> Result<FinishedOutput, RecordError> {
         let mut not_compressed = None;
         if let Some(parts) = self.parts.take()
@@ -371,7 +446,7 @@ impl RecordingOutput for CaptureFile {
         {
             // The file is complete now, with or without holes: a kill from here on leaves a good capture.
             self.put_extra(&RecorderInfo { complete: true, ..extra.clone() })?;
-            match self.compress(&parts, hurry) {
+            match self.compress(&parts, cancel) {
                 Ok(bytes) => {
                     return Ok(FinishedOutput { bytes, state: FinalState::Compact, not_compressed });
                 }

@@ -1,4 +1,4 @@
-//! What can go wrong while recording. Every error names its file and what the user can do.
+//! The errors of a recording. Every error names its file and what the user can do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, access};
 use thiserror::Error;
 
-use super::file_access::{WantedAccess, inspect};
+use super::file_access::{RequiredAccess, inspect};
 use crate::android::{PropertyError, UserIdentity};
 use crate::categories::{MalformedVendorFile, SelectionError, VENDOR_FILE};
 
@@ -27,15 +27,15 @@ pub(crate) enum RecordError {
     Knob {
         /// The file.
         path: PathBuf,
-        /// What was tried, as it follows "cannot": `read`, `write "boot"`, `open`.
+        /// The action that failed, as it follows "cannot": `read`, `write "boot"`, `open`.
         action: String,
         /// The kernel's answer.
         cause: io::Error,
-        /// What refuses the access (see [`RecordError::explained`]); `None` if that was not looked into.
+        /// The obstacle to the access (see [`RecordError::explained`]); `None` if that was not examined.
         refused_by: Option<String>,
     },
     /// A file of tracefs that this user may not use ended the command.
-    #[error("{}", with_cure(.0))]
+    #[error("{}", with_hint(.0))]
     Denied(Box<RecordError>),
     /// A file shows that parts of the device have different values, so that no single value to write would
     /// put it back.
@@ -119,7 +119,7 @@ pub(crate) enum RecordError {
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
     /// The file of saved settings could not be read or written.
-    #[error("{}: cannot keep the record of the kernel's settings: {source}: {}", path.display(), settings_file_cure(path, source))]
+    #[error("{}: cannot keep the record of the kernel's settings: {source}: {}", path.display(), settings_file_hint(path, source))]
     SettingsFile {
         /// The file, or the directory it is to be in.
         path: PathBuf,
@@ -131,7 +131,7 @@ pub(crate) enum RecordError {
     UnusableSettings {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault that was found.
         reason: String,
     },
     /// The name of an instance is no single part of a path.
@@ -142,12 +142,12 @@ pub(crate) enum RecordError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with its content.
+        /// The fault in its content.
         what: String,
     },
 }
 
-fn settings_file_cure(path: &Path, error: &io::Error) -> &'static str {
+fn settings_file_hint(path: &Path, error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::PermissionDenied && path.is_file() {
         return "it is another user's (root's, mostly): run this as that user";
     }
@@ -157,12 +157,13 @@ fn settings_file_cure(path: &Path, error: &io::Error) -> &'static str {
     "name a writable directory with --state-dir"
 }
 
-/// The error with the way to a cure, unless it names one itself.
-fn with_cure(error: &RecordError) -> String {
+/// The error with a hint at what would help, unless it has one itself.
+fn with_hint(error: &RecordError) -> String {
     let text = error.to_string();
-    match text.contains("`tracebridge doctor`") {
-        true => text,
-        false => format!("{text} (`tracebridge doctor` says what would change that)"),
+    if text.contains("`tracebridge doctor`") {
+        text
+    } else {
+        format!("{text} (`tracebridge doctor` says what would change that)")
     }
 }
 
@@ -230,8 +231,8 @@ impl RecordError {
             } else {
                 path.parent().unwrap_or(path)
             };
-            let user = UserIdentity::here();
-            let wanted = WantedAccess { read: !write, write, try_open: false };
+            let user = UserIdentity::current();
+            let wanted = RequiredAccess { read: !write, write, try_open: false };
             *refused_by = refused_by.take().or_else(|| inspect(path, &user, wanted).refused_by(&user));
         }
         self

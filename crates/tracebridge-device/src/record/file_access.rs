@@ -14,9 +14,10 @@ use nix::libc;
 use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 
-use crate::android::{UserIdentity, selinux};
+use crate::android::UserIdentity;
+use crate::system::selinux_label;
 
-/// What this user may do with one file.
+/// The access that this user has to one file.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct FileAccess {
     pub(crate) exists: bool,
@@ -30,11 +31,11 @@ pub(crate) struct FileAccess {
     pub(crate) label: Option<String>,
     pub(crate) read: bool,
     pub(crate) write: bool,
-    /// What refuses the access that was asked about; `None` if nothing does.
+    /// The obstacle to the access that was asked about; `None` if there is none.
     pub(crate) obstacle: Option<Obstacle>,
 }
 
-/// What refuses access to a file.
+/// The obstacle to an access to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Obstacle {
@@ -50,7 +51,7 @@ pub(crate) enum Obstacle {
 
 /// The access to a file that is needed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WantedAccess {
+pub(crate) struct RequiredAccess {
     pub(crate) read: bool,
     pub(crate) write: bool,
     /// Whether the file is opened too, because some kernels refuse to open a file that `access(2)` permits.
@@ -58,14 +59,14 @@ pub(crate) struct WantedAccess {
     pub(crate) try_open: bool,
 }
 
-impl WantedAccess {
+impl RequiredAccess {
     /// Access to write a file; it is not opened.
-    pub(crate) const WRITE: WantedAccess = WantedAccess { read: false, write: true, try_open: false };
+    pub(crate) const WRITE: RequiredAccess = RequiredAccess { read: false, write: true, try_open: false };
 }
 
 /// Examines a file. The report names the obstacle to the `wanted` access.
-pub(crate) fn inspect(path: &Path, user: &UserIdentity, wanted: WantedAccess) -> FileAccess {
-    let WantedAccess { read, write, try_open } = wanted;
+pub(crate) fn inspect(path: &Path, user: &UserIdentity, wanted: RequiredAccess) -> FileAccess {
+    let RequiredAccess { read, write, try_open } = wanted;
     match access(path, AccessFlags::F_OK) {
         Ok(()) => {}
         Err(Errno::EACCES | Errno::EPERM) => {
@@ -99,7 +100,7 @@ pub(crate) fn inspect(path: &Path, user: &UserIdentity, wanted: WantedAccess) ->
         hidden: false,
         owner: format!("{}:{}", name_of(meta.uid()), name_of(meta.gid())),
         mode: format!("{:04o}", meta.mode() & 0o7777),
-        label: selinux::label_of(path),
+        label: selinux_label(path),
         read: may_read,
         write: may_write,
         obstacle: refused(4, read, may_read).or(refused(2, write, may_write)),
@@ -107,7 +108,7 @@ pub(crate) fn inspect(path: &Path, user: &UserIdentity, wanted: WantedAccess) ->
 }
 
 impl FileAccess {
-    /// What refuses the access, in a few words that follow "refused by"; `None` if nothing refuses it.
+    /// The obstacle to the access, in a few words that follow "refused by"; `None` if there is none.
     pub(crate) fn refused_by(&self, user: &UserIdentity) -> Option<String> {
         let domain = user.domain.as_deref().unwrap_or("this domain");
         Some(match (self.obstacle?, &self.label) {
@@ -121,7 +122,7 @@ impl FileAccess {
     }
 }
 
-/// What refuses access where the mode allows it or not.
+/// The obstacle to an access that is refused, by whether the mode allows it.
 fn obstacle_beside_mode(mode_allows: bool, user: &UserIdentity) -> Obstacle {
     match (mode_allows, user.selinux_enforcing) {
         (false, _) => Obstacle::Mode,
@@ -130,7 +131,7 @@ fn obstacle_beside_mode(mode_allows: bool, user: &UserIdentity) -> Obstacle {
     }
 }
 
-/// What keeps this user from searching a directory above `path`.
+/// The obstacle that keeps this user from searching a directory above `path`.
 fn closed_directory(path: &Path, user: &UserIdentity) -> Obstacle {
     let closed = path.ancestors().skip(1).find(|dir| access(*dir, AccessFlags::F_OK).is_ok());
     let mode = closed.and_then(|dir| fs::metadata(dir).ok()).map(|meta| mode_allows(&meta, user, 1));
@@ -195,8 +196,8 @@ mod tests {
     #[test]
     fn the_obstacle_to_a_file_that_does_not_exist_is_the_kernel() {
         let dir = tempfile::tempdir().unwrap();
-        let wanted = WantedAccess { read: true, write: false, try_open: true };
-        let access = inspect(&dir.path().join("none"), &UserIdentity::here(), wanted);
+        let wanted = RequiredAccess { read: true, write: false, try_open: true };
+        let access = inspect(&dir.path().join("none"), &UserIdentity::current(), wanted);
         assert_eq!((access.exists, access.obstacle), (false, Some(Obstacle::Kernel)));
     }
 }

@@ -4,19 +4,20 @@
 use std::rc::Rc;
 
 use super::cpu_reader::ReadLimit;
-use super::event_switches::enabled_events;
-use super::interruptible_writer::{EndPatience, Patience};
+use super::events::enabled_events;
+use super::interruptible_writer::{EndTimeout, WriteTimeout};
 use super::request::{BufferNotice, BufferRequest, RecordingRequest};
 use super::saved_settings::StateDir;
 use super::session::{ClosedSession, RecordingSession};
 use super::tracefs_config::{self, AppliedConfig, WhenFull};
 use super::{CaptureTarget, ReceivedSignal, RecordError, SettingsGuard, Signals, clocks};
 use crate::clock::Clock;
+use crate::step_log::Phase;
 use crate::trace_dat::recording_summary::{RecordingEndReason, RecordingSummary};
 
 /// The most that a dump reads per CPU where the size of the buffer is unknown, bytes.
 const DEFAULT_DUMP_BYTES: u64 = 1 << 20;
-/// The most that is read between two looks at whether a signal has come, bytes.
+/// The most that is read between two checks whether a signal has come, bytes.
 const DUMP_STEP_BYTES: u64 = 4 << 20;
 
 /// Starts a flight recorder: configures the buffer as a ring and leaves tracing on. The file of saved
@@ -25,6 +26,7 @@ pub(crate) fn start(
     request: &RecordingRequest,
     notify: &mut dyn FnMut(BufferNotice),
 ) -> Result<AppliedConfig, RecordError> {
+    let _phase = Phase::begin("start");
     let (tracefs, created) = request.buffer.open_or_create().map_err(RecordError::fatal)?;
     let mut settings = request.buffer.lock(&tracefs, created, notify)?;
     let (config, mut notes) = request.resolve(&tracefs, WhenFull::Overwrite)?;
@@ -43,7 +45,7 @@ pub(crate) fn dump(buffer: &BufferRequest, target: &CaptureTarget) -> Result<Rec
     let signals = Signals::block().map_err(RecordError::Signals)?;
     let settings = resume(buffer)?;
     let dumped = UnfinishedDump::take(&settings, target, &signals).and_then(UnfinishedDump::finish);
-    settings.let_go();
+    settings.leave();
     dumped
 }
 
@@ -57,10 +59,12 @@ pub(crate) fn stop(
     // From here on a signal ends the command in order, with the settings put back.
     let signals = Signals::block().map_err(RecordError::Signals)?;
     let settings = resume(buffer)?;
+    let phase = Phase::begin("stop");
     tracefs_config::stop(&settings)?;
     let dump = target.map(|target| UnfinishedDump::take(&settings, target, &signals)).transpose();
     // As at the end of a recording, the settings are put back before the file is finished.
     settings.restore().failures().for_each(|failure| notify(BufferNotice::NotPutBack { failure }));
+    drop(phase);
     dump?.map(UnfinishedDump::finish).transpose()
 }
 
@@ -75,7 +79,7 @@ fn resume(buffer: &BufferRequest) -> Result<SettingsGuard, RecordError> {
     match SettingsGuard::resume(&tracefs, StateDir::find(buffer.state_dir.as_deref())?)? {
         Some(settings) if settings.flight().is_some() => Ok(settings),
         Some(settings) => {
-            settings.let_go();
+            settings.leave();
             Err(RecordError::NoFlightRecorder)
         }
         None => Err(RecordError::NoFlightRecorder),
@@ -86,7 +90,7 @@ fn resume(buffer: &BufferRequest) -> Result<SettingsGuard, RecordError> {
 struct UnfinishedDump {
     session: ClosedSession,
     summary: RecordingSummary,
-    patience: Rc<Patience>,
+    timeout: Rc<WriteTimeout>,
 }
 
 impl UnfinishedDump {
@@ -96,22 +100,23 @@ impl UnfinishedDump {
         target: &CaptureTarget,
         signals: &Signals,
     ) -> Result<UnfinishedDump, RecordError> {
+        let _phase = Phase::begin("dump");
         let applied = current_config(settings)?;
-        let patience = Rc::new(Patience::until_signal(signals));
-        let mut session = RecordingSession::open(settings, &applied, target, &patience)?;
+        let timeout = Rc::new(WriteTimeout::until_signal(signals));
+        let mut session = RecordingSession::open(settings, &applied, target, &timeout)?;
         if let Some(started) = settings.flight() {
-            session.snapshots = started.clone();
+            session.resume_snapshots(started.clone());
         }
         session.snapshot();
         let buffer_kb = settings.tracefs().read("buffer_size_kb")?;
         // New events arrive while the ring is read, so the dump ends after as many bytes as a buffer holds.
         let limit = buffer_kb.parse::<u64>().map_or(DEFAULT_DUMP_BYTES, |kb| kb.saturating_mul(1024));
         let mut signal = None;
-        'cpus: for cpu in 0..session.cpus.readers.len() {
+        'cpus: for cpu in 0..session.cpu_count() {
             let mut left = limit;
             while left > 0 {
                 let step = ReadLimit::Bytes(left.min(DUMP_STEP_BYTES));
-                let moved = match session.cpus.read_cpu(cpu, step, session.output.as_mut()) {
+                let moved = match session.read_cpus(&[cpu], step) {
                     Err(RecordError::Stalled) => 0,
                     moved => moved?,
                 };
@@ -133,12 +138,13 @@ impl UnfinishedDump {
             notes: applied.notes,
             ..RecordingSummary::default()
         };
-        Ok(UnfinishedDump { session: session.close(), summary, patience })
+        Ok(UnfinishedDump { session: session.close(), summary, timeout })
     }
 
     fn finish(mut self) -> Result<RecordingSummary, RecordError> {
+        let _phase = Phase::begin("report");
         if self.summary.error.is_some() {
-            self.patience.begin_end(EndPatience::SIGNALLED);
+            self.timeout.begin_end(EndTimeout::SIGNALLED);
         }
         self.session.finish(&mut self.summary, &|| false)?;
         Ok(self.summary)

@@ -22,14 +22,14 @@ use super::Signals;
 
 /// The most that is written at once where a write may wait, bytes: Linux's PIPE_BUF.
 pub(crate) const PIPE_BUF: usize = 4096;
-/// The longest wait between two looks at the deadline.
+/// The longest wait between two checks of the deadline.
 const MAX_POLL: Duration = Duration::from_secs(1);
 /// Time between two attempts to open a FIFO that has no reader yet.
 const OPEN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long writers wait for a reader that takes nothing. The writers of a recording share one value.
 #[derive(Debug, Default)]
-pub(crate) struct Patience {
+pub(crate) struct WriteTimeout {
     signals: Option<Signals>,
     /// Whether a signal that has arrived ends a wait. The signal stays to be taken.
     until_signal: Cell<bool>,
@@ -39,7 +39,7 @@ pub(crate) struct Patience {
 
 /// How long a reader has for what is left when a recording has ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct EndPatience {
+pub(crate) struct EndTimeout {
     /// The longest time in which the reader may take nothing.
     pub(crate) max_stall: Duration,
     /// The longest time for all of it; `None` as long as it takes.
@@ -48,31 +48,35 @@ pub(crate) struct EndPatience {
     pub(crate) until_signal: bool,
 }
 
-impl EndPatience {
+impl EndTimeout {
     /// After a planned end. Nobody waits for the recorder in a hurry, and a busy machine or a slow cable may
     /// keep a sound reader from taking anything for a while. Whoever wants it to end sends a signal.
-    pub(crate) const PLANNED: EndPatience = EndPatience {
+    pub(crate) const PLANNED: EndTimeout = EndTimeout {
         max_stall: Duration::from_secs(3),
         at_most: Some(Duration::from_secs(20)),
         until_signal: true,
     };
     /// After a signal. More than one may come at once, so that a second one says nothing.
-    pub(crate) const SIGNALLED: EndPatience = EndPatience {
+    pub(crate) const SIGNALLED: EndTimeout = EndTimeout {
         max_stall: Duration::from_secs(1),
         at_most: Some(Duration::from_secs(4)),
         until_signal: false,
     };
 }
 
-impl Patience {
+impl WriteTimeout {
     /// Waits until a signal arrives.
-    pub(crate) fn until_signal(signals: &Signals) -> Patience {
-        Patience { signals: Some(signals.clone()), until_signal: Cell::new(true), ..Patience::default() }
+    pub(crate) fn until_signal(signals: &Signals) -> WriteTimeout {
+        WriteTimeout {
+            signals: Some(signals.clone()),
+            until_signal: Cell::new(true),
+            ..WriteTimeout::default()
+        }
     }
 
     /// Waits until `deadline`.
-    pub(crate) fn until(deadline: Instant) -> Patience {
-        Patience { deadline: Cell::new(Some(deadline)), ..Patience::default() }
+    pub(crate) fn until(deadline: Instant) -> WriteTimeout {
+        WriteTimeout { deadline: Cell::new(Some(deadline)), ..WriteTimeout::default() }
     }
 
     /// Waits until `deadline`, however little the reader takes; without a deadline for ever.
@@ -82,8 +86,8 @@ impl Patience {
     }
 
     /// Waits for what is left when a recording has ended, as long as the reader takes something in each
-    /// interval of [`EndPatience::max_stall`].
-    pub(crate) fn begin_end(&self, end: EndPatience) {
+    /// interval of [`EndTimeout::max_stall`].
+    pub(crate) fn begin_end(&self, end: EndTimeout) {
         self.until_signal.set(end.until_signal);
         self.max_stall.set(Some(end.max_stall));
         self.deadline.set(end.at_most.map(|time| Instant::now() + time));
@@ -95,7 +99,7 @@ impl Patience {
         self.max_stall.set(Some(max_stall));
     }
 
-    /// Waits until `file` has room. `Err(TimedOut)`: the patience is over.
+    /// Waits until `file` has room. `Err(TimedOut)`: the timeout is over.
     fn wait_for_room(&self, file: &File) -> io::Result<()> {
         let stall_end = self.max_stall.get().map(|stall| Instant::now() + stall);
         loop {
@@ -126,18 +130,18 @@ impl Patience {
     }
 }
 
-/// Writes to a file as long as the patience lasts; then a write fails with [`io::ErrorKind::TimedOut`].
+/// Writes to a file until the timeout is over; then a write fails with [`io::ErrorKind::TimedOut`].
 #[derive(Debug)]
 pub(crate) struct InterruptibleWriter {
     file: File,
     /// The most that one write may take without waiting, bytes.
     max_bytes: usize,
-    patience: Rc<Patience>,
+    timeout: Rc<WriteTimeout>,
 }
 
 impl InterruptibleWriter {
     /// Writes to `file`, which others may share.
-    pub(crate) fn new(file: &impl AsFd, patience: Rc<Patience>) -> io::Result<InterruptibleWriter> {
+    pub(crate) fn new(file: &impl AsFd, timeout: Rc<WriteTimeout>) -> io::Result<InterruptibleWriter> {
         let shared = File::from(file.as_fd().try_clone_to_owned()?);
         let kind = shared.metadata()?.file_type();
         let may_wait = kind.is_fifo() || kind.is_char_device() || kind.is_socket();
@@ -146,26 +150,26 @@ impl InterruptibleWriter {
             OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
         });
         Ok(match own {
-            Some(Ok(own)) => InterruptibleWriter { file: own, max_bytes: usize::MAX, patience },
-            _ if may_wait => InterruptibleWriter { file: shared, max_bytes: PIPE_BUF, patience },
-            _ => InterruptibleWriter { file: shared, max_bytes: usize::MAX, patience },
+            Some(Ok(own)) => InterruptibleWriter { file: own, max_bytes: usize::MAX, timeout },
+            _ if may_wait => InterruptibleWriter { file: shared, max_bytes: PIPE_BUF, timeout },
+            _ => InterruptibleWriter { file: shared, max_bytes: usize::MAX, timeout },
         })
     }
 
     /// Opens a FIFO, and waits for its reader.
-    pub(crate) fn open_fifo(path: &Path, patience: Rc<Patience>) -> io::Result<InterruptibleWriter> {
+    pub(crate) fn open_fifo(path: &Path, timeout: Rc<WriteTimeout>) -> io::Result<InterruptibleWriter> {
         loop {
             match OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path) {
-                Ok(file) => return Ok(InterruptibleWriter { file, max_bytes: usize::MAX, patience }),
-                Err(e) if e.raw_os_error() == Some(libc::ENXIO) => patience.sleep(OPEN_INTERVAL)?,
+                Ok(file) => return Ok(InterruptibleWriter { file, max_bytes: usize::MAX, timeout }),
+                Err(e) if e.raw_os_error() == Some(libc::ENXIO) => timeout.sleep(OPEN_INTERVAL)?,
                 Err(e) => return Err(e),
             }
         }
     }
 }
 
-impl Patience {
-    /// Sleeps. `Err(TimedOut)`: the patience is over.
+impl WriteTimeout {
+    /// Sleeps. `Err(TimedOut)`: the timeout is over.
     fn sleep(&self, time: Duration) -> io::Result<()> {
         match self.signals.as_ref().filter(|_| self.until_signal.get()) {
             Some(signals) if signals.arrive_within(time) => return Err(io::ErrorKind::TimedOut.into()),
@@ -180,7 +184,7 @@ impl Write for InterruptibleWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let piece = &bytes[..bytes.len().min(self.max_bytes)];
         loop {
-            self.patience.wait_for_room(&self.file)?;
+            self.timeout.wait_for_room(&self.file)?;
             match self.file.write(piece) {
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 written => return written,
@@ -202,10 +206,11 @@ mod tests {
     #[test]
     fn b1_a_write_ends_at_the_deadline_and_what_was_taken_arrives() {
         let (mut reader, writer) = io::pipe().unwrap();
-        let patience = Rc::new(Patience::until(Instant::now() + Duration::from_millis(100)));
-        let mut out = InterruptibleWriter::new(&writer, patience.clone()).unwrap();
+        let timeout = Rc::new(WriteTimeout::until(Instant::now() + Duration::from_millis(100)));
+        let mut out = InterruptibleWriter::new(&writer, timeout.clone()).unwrap();
         let bytes: Vec<u8> = (0..1_000_000u32).map(|n| n as u8).collect();
-        let (begun, mut sent) = (Instant::now(), 0);
+        let begun = Instant::now();
+        let mut sent = 0;
         let error = loop {
             match out.write(&bytes[sent..]) {
                 Ok(n) => sent += n,
@@ -215,7 +220,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(begun.elapsed() < Duration::from_secs(5) && (1..bytes.len()).contains(&sent));
         // A reader that goes on gets everything.
-        patience.set_deadline(None);
+        timeout.set_deadline(None);
         let all = bytes.clone();
         let reading = std::thread::spawn(move || {
             let mut got = Vec::new();
@@ -230,8 +235,8 @@ mod tests {
     #[test]
     fn b1_a_socket_is_not_waited_for_either() {
         let (_reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
-        let patience = Rc::new(Patience::until(Instant::now() + Duration::from_millis(100)));
-        let mut out = InterruptibleWriter::new(&writer, patience).unwrap();
+        let timeout = Rc::new(WriteTimeout::until(Instant::now() + Duration::from_millis(100)));
+        let mut out = InterruptibleWriter::new(&writer, timeout).unwrap();
         let begun = Instant::now();
         assert_eq!(out.write_all(&vec![1; 8 << 20]).unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert!(begun.elapsed() < Duration::from_secs(5));

@@ -11,18 +11,17 @@ use serde::{Serialize, Serializer};
 use super::record_while::{RecordedWork, RecordingEnd, record_while, work_unrecorded};
 use super::recorder::RecordingPlan;
 use super::request::{BufferNotice, RecordingRequest};
-use super::{RecordError, Tracefs};
+use super::{AFTER_SIGNAL_TIMEOUT, RecordError, Tracefs};
 use crate::android::activity_manager::{Activity, ActivityError};
 use crate::android::profiler::Profiler;
 use crate::android::system_bin;
+use crate::step_log::{Phase, print_step};
 use crate::trace_dat::recording_summary::{RecordingEndReason, RecordingSummary};
 
-/// Time between two looks at whether the recording has ended.
-const END_CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// Time between two checks whether the recording has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// How long the start before a warm start may take.
-const WARM_UP_TIME: Duration = Duration::from_secs(30);
-/// How long the profiler may take to stop after a signal. Then its stop is left to itself.
-const HURRY_TIME: Duration = Duration::from_millis(500);
+const WARM_UP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The start of an app that is to be observed.
 #[derive(Debug, Clone)]
@@ -135,17 +134,20 @@ pub(crate) fn launch_unrecorded(
 
 /// Finds the activity, and brings the app into the state from which it is to start.
 fn prepare(request: &LaunchRequest) -> Result<Activity, LaunchError> {
+    let _phase = Phase::begin("prepare the app");
     let activity = Activity::find(&request.app, &system_bin())?;
-    match request.is_warm {
-        true => activity.warm_up(warm_up_deadline())?,
-        false => activity.stop()?,
+    print_step(format_args!("the activity to start is {}", activity.component));
+    if request.is_warm {
+        activity.warm_up(warm_up_deadline())?;
+    } else {
+        activity.stop()?;
     }
     Ok(activity)
 }
 
 /// Ends the start before the recording, which nobody would see going on.
 fn warm_up_deadline() -> impl Fn() -> bool {
-    let give_up = Instant::now() + WARM_UP_TIME;
+    let give_up = Instant::now() + WARM_UP_TIMEOUT;
     move || Instant::now() > give_up
 }
 
@@ -162,20 +164,22 @@ fn launch(
         let _ = std::fs::remove_file(&profiler.path);
     }
     let signalled = Cell::new(None);
-    let hurry = || {
+    let cancel = || {
         let since = signalled.get().or_else(|| end.signal().map(|_| Instant::now()));
         signalled.set(since);
-        since.is_some_and(|since: Instant| since.elapsed() > HURRY_TIME)
+        since.is_some_and(|since: Instant| since.elapsed() > AFTER_SIGNAL_TIMEOUT)
     };
+    let phase = Phase::begin("start the app");
     let (answer, tracer) = start(request, activity, end);
+    drop(phase);
     let settled = Instant::now() + request.settle;
     while answer.is_ok() && !end.has_come() && Instant::now() < settled {
-        std::thread::sleep(END_CHECK_INTERVAL);
+        std::thread::sleep(POLL_INTERVAL);
     }
     if let Err(ActivityError::NoAnswer { .. }) = answer {
         if let Some(profiler) = profiler {
             // `am` gave no answer in time, but the app may be running and its methods may be traced.
-            let _ = activity.stop_profiler(profiler, hurry);
+            let _ = activity.stop_profiler(profiler, cancel);
         }
         // The reason is known only when the recording has ended: the caller fills it in.
         let ended_by = RecordingEndReason::default();
@@ -186,8 +190,8 @@ fn launch(
     let method_trace = match profiler {
         Some(profiler) if tracer.is_err() => Some(MethodTraceFile { path: profiler.path.clone(), bytes: 0 }),
         Some(profiler) => {
-            activity.stop_profiler(profiler, hurry)?;
-            Some(MethodTraceFile { path: profiler.path.clone(), bytes: profiler.wait_until_written(hurry) })
+            activity.stop_profiler(profiler, cancel)?;
+            Some(MethodTraceFile { path: profiler.path.clone(), bytes: profiler.wait_until_written(cancel) })
         }
         None => None,
     };

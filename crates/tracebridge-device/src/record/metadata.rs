@@ -1,5 +1,5 @@
 //! Collects the description of the recorded system for a capture's head: page layout, event formats, and the
-//! names of threads and processes.
+//! names of threads and processes. Parts that are known only at the end have room in the head.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,12 +7,74 @@ use std::io;
 use std::path::Path;
 
 use super::tracefs::read_whole;
+use super::tracefs_config::AppliedConfig;
 use super::{EventName, RecordError, Tracefs};
 use crate::ftrace::{Endian, PageLayout, builtin_formats};
-use crate::trace_dat::Metadata;
+use crate::trace_dat::file_format::option;
+use crate::trace_dat::{Metadata, RecorderInfo, RingsInfo, trace_clock_option};
 
 /// The smallest page that a kernel's ring buffer can have, bytes.
 const MIN_PAGE_BYTES: u32 = 512;
+/// Bytes reserved in the head for names of threads that start during the recording. They suffice for the 8192
+/// threads that the kernel remembers.
+const SPARE_NAMES_BYTES: usize = 192 * 1024;
+/// Bytes reserved in the head for clock snapshots, for processes that start during the recording, and for the
+/// files that they map.
+const SPARE_EXTRA_BYTES: usize = 128 * 1024;
+/// Bytes reserved in the head for the `stats` of one CPU.
+const STATS_SLOT_BYTES: usize = 384;
+
+/// The contents of the head, with room for what is known only at the end. Its first option holds the tgids,
+/// its last options hold the `stats` of each CPU. `shown` is the length of the table of CPUs.
+pub(crate) fn head(
+    tracefs: &Tracefs,
+    applied: &AppliedConfig,
+    kallsyms: bool,
+    cpus: &[u32],
+    shown: usize,
+    device: Option<String>,
+    names: &TaskNames,
+) -> Result<Metadata, RecordError> {
+    let spare = |mut known: Vec<u8>, padding: u8, spare: usize| {
+        let len = known.len() + spare;
+        known.reserve_exact(spare);
+        known.resize(len, padding);
+        known
+    };
+    let extra = RecorderInfo {
+        restricted: names.restricted,
+        device,
+        processes: names.processes.clone(),
+        rings: Some(RingsInfo { cpu: cpus.last().map_or(0, |last| last + 1), ..RingsInfo::default() }),
+        ..RecorderInfo::default()
+    }
+    .to_json(usize::MAX);
+    let text = |text: String| [text.as_bytes(), b"\0"].concat();
+    let mut options = vec![
+        (option::SAVED_TGIDS, spare(names.tgids(), b'\n', SPARE_NAMES_BYTES)),
+        (option::UNAME, text(uname())),
+        (option::VERSION, text(concat!("tracebridge ", env!("CARGO_PKG_VERSION")).to_owned())),
+        (option::CPUCOUNT, (shown as u32).to_ne_bytes().to_vec()),
+    ];
+    options.extend(trace_clock_option(&tracefs.read("trace_clock")?));
+    options.extend(cpus.iter().map(|_| {
+        let mut stat = vec![b' '; STATS_SLOT_BYTES - 1];
+        stat.push(0);
+        (option::CPUSTAT, stat)
+    }));
+    Ok(Metadata {
+        comms: spare(names.comms(), b'\n', SPARE_NAMES_BYTES),
+        options,
+        extra: spare(extra, b' ', SPARE_EXTRA_BYTES),
+        ..gather(tracefs, &applied.events, kallsyms)?
+    })
+}
+
+fn uname() -> String {
+    let Ok(u) = nix::sys::utsname::uname() else { return String::new() };
+    let part = |s: &std::ffi::OsStr| s.to_string_lossy().into_owned();
+    [u.sysname(), u.nodename(), u.release(), u.machine()].map(part).join(" ")
+}
 
 /// Reads the layout of this kernel's ring-buffer pages.
 pub(crate) fn page_layout(tracefs: &Tracefs) -> Result<PageLayout, RecordError> {
@@ -26,11 +88,7 @@ pub(crate) fn page_layout(tracefs: &Tracefs) -> Result<PageLayout, RecordError> 
 }
 
 /// Collects the part of the head that is known before the recording starts.
-pub(crate) fn gather(
-    tracefs: &Tracefs,
-    events: &[EventName],
-    kallsyms: bool,
-) -> Result<Metadata, RecordError> {
+fn gather(tracefs: &Tracefs, events: &[EventName], kallsyms: bool) -> Result<Metadata, RecordError> {
     let top = tracefs.top();
     let read =
         |name: &str| read_whole(&top.join(name)).map_err(|e| RecordError::knob(&top.join(name), "read", e));
@@ -154,9 +212,10 @@ impl TaskNames {
             if stat.threads > 1 {
                 self.add_threads(pid);
             }
-            let cmdline = match stat.is_kernel_thread {
-                true => Vec::new(),
-                false => read_whole(format!("/proc/{pid}/cmdline").as_ref()).unwrap_or_default(),
+            let cmdline = if stat.is_kernel_thread {
+                Vec::new()
+            } else {
+                read_whole(format!("/proc/{pid}/cmdline").as_ref()).unwrap_or_default()
             };
             let first = cmdline.split(|b| *b == 0).next().filter(|w| !w.is_empty()).unwrap_or(stat.comm);
             let name = String::from_utf8_lossy(&first[..first.len().min(128)]).into_owned();
@@ -223,8 +282,8 @@ fn lines_by_tid(text: &[u8]) -> BTreeMap<i32, &[u8]> {
     known.map(|(tid, _, line)| (tid, line)).collect()
 }
 
-/// What `/proc/PID/stat` says of a process (proc_pid_stat(5)). This one file takes the place of three for a
-/// kernel thread, and of two for a process with one thread.
+/// The facts about a process that `/proc/PID/stat` has (proc_pid_stat(5)). This one file takes the place of
+/// three for a kernel thread, and of two for a process with one thread.
 #[derive(Debug, PartialEq, Eq)]
 struct ProcessStat<'a> {
     comm: &'a [u8],

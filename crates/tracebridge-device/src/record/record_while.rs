@@ -15,8 +15,8 @@ use super::signals::{ReceivedSignal, Signals};
 use super::{RecordError, Tracefs};
 use crate::trace_dat::recording_summary::{EndSignal, RecordingEndReason, RecordingSummary};
 
-/// The interval between two looks at whether work without a recording has ended.
-const WORK_LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// The interval between two checks whether work without a recording has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Shows the work whether the recording has ended already: because its time was up, because a signal came, or
 /// because it failed.
@@ -71,9 +71,11 @@ pub(crate) fn record_while<T: Send>(
     let prepared = PreparedRecording::prepare(request, plan, notify)?;
     let tracefs = prepared.tracefs().clone();
     let (started, wait_for_start) = mpsc::channel();
-    let (end, work_ended) = (RecordingEnd::default(), AtomicBool::new(false));
+    let end = RecordingEnd::default();
+    let work_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (end, work_ended) = (&end, &work_ended);
+        let end = &end;
+        let work_ended = &work_ended;
         let worker = Builder::new().spawn_scoped(scope, move || {
             wait_for_start.recv().ok()?;
             let result = work(&tracefs, end);
@@ -119,7 +121,7 @@ pub(crate) fn work_unrecorded<T: Send>(
         let worker = Builder::new().spawn_scoped(scope, || work(&end)).map_err(RecordError::Thread)?;
         let mut ended_by = RecordingEndReason::LaunchEnded;
         while !worker.is_finished() && !end.has_come() {
-            if signals.arrive_within(WORK_LOOK_INTERVAL)
+            if signals.arrive_within(POLL_INTERVAL)
                 && let Some(signal) = signals.take()
             {
                 ended_by = signal.end_reason();

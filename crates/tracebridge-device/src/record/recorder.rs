@@ -1,5 +1,10 @@
-//! A recording from start to end: the configuration of the kernel, the loop that moves pages, the final
-//! counts.
+//! A recording from start to end, in four steps: [`PreparedRecording::arm`] configures the kernel and opens
+//! the output, [`Recording::record`] switches tracing on and moves pages until something ends the recording,
+//! [`Recording::stop`] switches tracing off and moves the rest, and [`Recording::report`] puts the settings
+//! back and completes the output and the summary.
+//!
+//! The recorder owns time and the reasons to end; the [session](super::session) owns what is read and
+//! written.
 
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -8,16 +13,15 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::cpu_reader::ReadLimit;
-use super::interruptible_writer::{EndPatience, Patience};
-use super::other_readers::other_readers;
+use super::interruptible_writer::{EndTimeout, WriteTimeout};
+use super::other_programs::{SettingsWatch, other_readers};
 use super::request::{BufferNotice, RecordingRequest};
 use super::scheduling::Priority;
 use super::session::RecordingSession;
-use super::settings_watch::SettingsWatch;
 use super::signals::ReceivedSignal;
-use super::tracefs_config::{self, AppliedConfig, TracefsConfig, WhenFull};
-use super::{CaptureTarget, RecordError, SettingsGuard, Signals, Tracefs, cpu_stats};
-use crate::trace_dat::RecorderInfo;
+use super::tracefs_config::{self, TracefsConfig, WhenFull};
+use super::{CaptureTarget, RecordError, SettingsGuard, Signals, Tracefs};
+use crate::step_log::{Phase, print_step};
 use crate::trace_dat::recording_summary::{BufferTakeover, RecordingEndReason, RecordingSummary};
 
 /// Where a recording goes, when its pages are read, and when it ends.
@@ -54,7 +58,7 @@ impl RecordingMode {
 /// The longest time between two rounds of reading the buffers. A SIGKILL loses at most the events of this
 /// time and what is in the kernel's buffers.
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// Time between two looks at whether a buffer is full.
+/// Time between two checks whether a buffer is full.
 const FULL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two clock snapshots.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(5);
@@ -104,6 +108,7 @@ impl<'a> PreparedRecording<'a> {
     ) -> Result<PreparedRecording<'a>, RecordError> {
         // The signals are blocked before anything is changed, and before an instance is created: from here on
         // a signal ends the recording in order.
+        let _phase = Phase::begin("prepare");
         let signals = Signals::block().map_err(RecordError::Signals)?;
         let (tracefs, created) = request.buffer.open_or_create()?;
         let settings = request.buffer.lock(&tracefs, created, notify)?;
@@ -124,111 +129,194 @@ impl<'a> PreparedRecording<'a> {
         on_start: Box<dyn FnOnce() + '_>,
         on_end: Box<dyn FnOnce(Option<ReceivedSignal>) + '_>,
     ) -> Result<RecordingSummary, RecordError> {
-        let PreparedRecording { plan, config, notes, mut settings, signals } = self;
-        let applied = tracefs_config::apply(&mut settings, &config).map_err(RecordError::fatal)?;
-        let patience = Rc::new(Patience::until_signal(&signals));
+        let phase = Phase::begin("arm");
+        let mut recording = self.arm()?;
+        drop(phase);
+        let phase = Phase::begin("record");
+        let loop_result = recording.record(on_start)?;
+        drop(phase);
+        let phase = Phase::begin("stop");
+        let end = recording.stop(loop_result);
+        drop(phase);
+        let _phase = Phase::begin("report");
+        recording.report(end, on_end)
+    }
+
+    /// Configures the trace buffer, and begins the output with its head. Tracing is still off.
+    fn arm(self) -> Result<Recording<'a>, RecordError> {
+        let PreparedRecording { plan, config, mut notes, mut settings, signals } = self;
+        let mut applied = tracefs_config::apply(&mut settings, &config).map_err(RecordError::fatal)?;
+        let timeout = Rc::new(WriteTimeout::until_signal(&signals));
         // The reader of a stream must take the head before tracing begins. The time in which it takes nothing
         // counts, not the time that collecting the head takes.
         if let Some(duration) = plan.duration {
-            patience.set_max_stall(duration.max(MIN_HEAD_STALL));
+            timeout.set_max_stall(duration.max(MIN_HEAD_STALL));
         }
-        let mut session = RecordingSession::open(&settings, &applied, &plan.target, &patience)?;
+        let mut session = RecordingSession::open(&settings, &applied, &plan.target, &timeout)?;
         if !plan.target.is_stream() {
             settings.set_capture(&plan.target.path)?;
         }
-        let mut notes = notes;
         if !applied.restricted {
             notes.extend(other_readers(settings.tracefs()).iter().map(|reader| {
                 format!("{reader} reads this trace buffer too, and takes a part of its events: record with --instance")
             }));
         }
+        notes.append(&mut applied.notes);
         session.snapshot();
-        tracefs_config::start(&mut settings)?;
-        session.begin_rings();
+        let summary = RecordingSummary {
+            clock: applied.clock.name().to_owned(),
+            notes,
+            streaming: plan.mode == RecordingMode::Stream,
+            ..RecordingSummary::default()
+        };
+        let has_watermark = applied.watermark.is_some();
+        let buffer_kb = config.buffer_kb;
+        Ok(Recording { plan, session, settings, signals, timeout, buffer_kb, has_watermark, summary })
+    }
+}
+
+/// A recording whose trace buffer is configured and whose output has its head.
+struct Recording<'a> {
+    plan: &'a RecordingPlan,
+    /// It stands before the settings because an instance can be removed only while nobody has its files open.
+    session: RecordingSession,
+    settings: SettingsGuard,
+    signals: Signals,
+    timeout: Rc<WriteTimeout>,
+    /// The size of each CPU's buffer, KiB.
+    buffer_kb: u64,
+    /// Whether a CPU's pipe becomes readable when its buffer is filled to the watermark.
+    has_watermark: bool,
+    summary: RecordingSummary,
+}
+
+/// The result of the loop of a recording.
+struct LoopResult {
+    end: Result<LoopEnd, RecordError>,
+    /// Settings that another program has changed.
+    changes: Vec<String>,
+    seconds: f64,
+    /// The priority for as long as pages are moved.
+    priority: Priority,
+}
+
+/// How a recording ended whose pages are all moved.
+struct EndedRecording {
+    signal: Option<ReceivedSignal>,
+    /// The time that the reader of a stream has for the rest.
+    timeout: EndTimeout,
+}
+
+impl Recording<'_> {
+    /// Switches tracing on, and moves pages until something ends the recording. An error means that tracing
+    /// did not come on.
+    fn record(&mut self, on_start: Box<dyn FnOnce() + '_>) -> Result<LoopResult, RecordError> {
+        tracefs_config::start(&mut self.settings)?;
+        self.session.begin_rings();
         on_start();
-        let priority = Priority::raise(plan.nice);
+        let priority = Priority::raise(self.plan.nice);
+        print_step(format_args!("scheduling: {}", priority.class()));
         let started = Instant::now();
-        patience.set_deadline(plan.duration.map(|duration| started + duration));
-        let watch = SettingsWatch::begin(settings.tracefs());
+        self.timeout.set_deadline(self.plan.duration.map(|duration| started + duration));
+        let tracefs = self.settings.tracefs();
+        let watch = SettingsWatch::begin(tracefs);
         let mut recording_loop = RecordingLoop {
-            plan,
-            buffer_kb: config.buffer_kb,
-            signals: &signals,
-            session: &mut session,
+            plan: self.plan,
+            buffer_kb: self.buffer_kb,
+            signals: &self.signals,
+            session: &mut self.session,
+            tracefs,
             watch: &watch,
             priority,
-            has_watermark: applied.watermark.is_some(),
+            has_watermark: self.has_watermark,
             false_wakeups: 0,
         };
-        let mut ended = recording_loop.run(started);
-        let (priority, buffer_kb) = (recording_loop.priority, recording_loop.buffer_kb);
-        let seconds = started.elapsed();
-        // A reader that takes nothing, or little, must not keep the kernel's settings from being put back.
-        let end_patience = match &ended {
-            Ok(LoopEnd::Planned(_)) => EndPatience::PLANNED,
-            Ok(LoopEnd::Signal(_) | LoopEnd::TakenOver(_)) | Err(_) => EndPatience::SIGNALLED,
-        };
-        patience.begin_end(match plan.mode {
-            RecordingMode::Stream => end_patience,
-            // All that was recorded is still to be read.
-            RecordingMode::Ring | RecordingMode::Fill => EndPatience { at_most: None, ..end_patience },
-        });
-        // What came to pass in the last second: changes are looked for once a second.
-        let changes = match &mut ended {
+        let mut end = recording_loop.run(started);
+        let priority = recording_loop.priority;
+        let seconds = started.elapsed().as_secs_f64();
+        let changes = match &mut end {
             Ok(LoopEnd::TakenOver(changes)) => std::mem::take(changes),
-            _ => watch.changes(settings.tracefs()),
+            // The changes of the last second: the loop looks for them once a second.
+            _ => watch.changes(tracefs),
         };
-        session.release_rings();
+        Ok(LoopResult { end, changes, seconds, priority })
+    }
+
+    /// Switches tracing off and moves the rest of the buffers to the output, partial pages included.
+    fn stop(&mut self, result: LoopResult) -> EndedRecording {
+        let LoopResult { mut end, changes, seconds, priority } = result;
+        self.summary.seconds = seconds;
+        // A reader that takes nothing, or little, must not keep the kernel's settings from being put back.
+        let timeout = match &end {
+            Ok(LoopEnd::Planned(_)) => EndTimeout::PLANNED,
+            Ok(LoopEnd::Signal(_) | LoopEnd::TakenOver(_)) | Err(_) => EndTimeout::SIGNALLED,
+        };
+        self.timeout.begin_end(match self.plan.mode {
+            RecordingMode::Stream => timeout,
+            // All that was recorded is still to be read.
+            RecordingMode::Ring | RecordingMode::Fill => EndTimeout { at_most: None, ..timeout },
+        });
+        self.session.release_rings();
         let mut stopped = Ok(());
-        let mut summary = begin_summary(notes, applied, plan.mode, seconds);
         if changes.is_empty() {
-            stopped = tracefs_config::stop(&settings);
+            stopped = tracefs_config::stop(&self.settings);
         } else {
-            settings.give_up_foreign();
-            summary.taken_over = Some(BufferTakeover { seconds: seconds.as_secs_f64(), changes });
+            self.settings.give_up_foreign();
+            self.summary.taken_over = Some(BufferTakeover { seconds, changes });
         }
-        session.snapshot();
-        // The rest of the buffers, partial pages included. After an error the output may take no more pages,
-        // and the events of a program that has taken the buffer over are not ours.
-        if ended.is_ok() && summary.taken_over.is_none() {
-            let limit = match &stopped {
-                Ok(()) => ReadLimit::Empty,
-                // Reading makes events of its own, and would not end.
-                Err(_) => ReadLimit::Bytes(buffer_kb * 1024),
-            };
-            match session.drain(limit) {
-                // What the reader did not take is counted below.
+        self.session.snapshot();
+        // After an error the output may take no more pages.
+        if end.is_ok() {
+            match self.move_rest(stopped.is_ok()) {
+                // Pages that the reader of a stream did not take are counted as unsent.
                 Ok(()) | Err(RecordError::Stalled) => {}
-                Err(error) => ended = Err(error),
+                Err(error) => end = Err(error),
             }
-        } else if ended.is_ok()
-            && let Err(error) = session.finish_rings()
-        {
-            ended = Err(error);
         }
         let (scheduling, too_busy) = priority.describe();
         drop(priority);
-        summary.scheduling = scheduling;
-        summary.notes.extend(too_busy);
-        let signal = match &ended {
+        self.summary.scheduling = scheduling;
+        self.summary.notes.extend(too_busy);
+        let signal = match &end {
             Ok(LoopEnd::Signal(signal)) => Some(*signal),
             _ => None,
         };
-        summary.ended_by = match ended {
+        self.summary.ended_by = match end {
             Ok(LoopEnd::TakenOver(_)) => RecordingEndReason::TakenOver,
             Ok(LoopEnd::Planned(reason)) => reason,
             Ok(LoopEnd::Signal(signal)) => signal.end_reason(),
             Err(error) => {
-                summary.error = Some(error.to_string());
+                self.summary.error = Some(error.to_string());
                 RecordingEndReason::Error
             }
         };
         if let Err(error) = stopped {
-            summary.notes.push(error.to_string());
+            self.summary.notes.push(error.to_string());
         }
+        EndedRecording { signal, timeout }
+    }
+
+    /// Moves what the buffers still hold. The events of a program that has taken the buffer over are not
+    /// ours: then only the rings are emptied.
+    fn move_rest(&mut self, is_tracing_off: bool) -> Result<(), RecordError> {
+        if self.summary.taken_over.is_some() {
+            return self.session.finish_rings();
+        }
+        // While tracing is on, reading makes events of its own, and would not end.
+        let limit = if is_tracing_off { ReadLimit::Empty } else { ReadLimit::Bytes(self.buffer_kb * 1024) };
+        self.session.drain(limit)
+    }
+
+    /// Puts the kernel's settings back, completes the output, and returns the summary.
+    fn report(
+        self,
+        end: EndedRecording,
+        on_end: Box<dyn FnOnce(Option<ReceivedSignal>) + '_>,
+    ) -> Result<RecordingSummary, RecordError> {
+        let Recording { session, mut settings, signals, timeout, mut summary, .. } = self;
         let session = session.close();
         // An instance can be removed only while nobody has its files open.
-        on_end(signal);
+        on_end(end.signal);
         // The settings are put back before the file is finished: the kernel is in its old state soon,
         // whatever happens to the file. The file of saved settings stays, so that after a SIGKILL it names
         // the unfinished capture.
@@ -240,34 +328,18 @@ impl<'a> PreparedRecording<'a> {
             let files = put_back.foreign.join(", ");
             summary.notes.push(format!("left as the other program has set them: {files}"));
         }
-        patience.begin_end(end_patience);
+        timeout.begin_end(end.timeout);
         session.finish(&mut summary, &|| signals.take().is_some())?;
         if put_back.refused.is_empty() {
             settings.restore();
         } else {
-            settings.let_go();
+            settings.leave();
         }
         Ok(summary)
     }
 }
 
-fn begin_summary(
-    mut notes: Vec<String>,
-    mut applied: AppliedConfig,
-    mode: RecordingMode,
-    time: Duration,
-) -> RecordingSummary {
-    notes.append(&mut applied.notes);
-    RecordingSummary {
-        clock: applied.clock.name().to_owned(),
-        notes,
-        seconds: time.as_secs_f64(),
-        streaming: mode == RecordingMode::Stream,
-        ..RecordingSummary::default()
-    }
-}
-
-/// Why the loop of a recording ended, with what the recorder needs to know of it.
+/// Why the loop of a recording ended.
 enum LoopEnd {
     /// The plan's end.
     Planned(RecordingEndReason),
@@ -283,6 +355,7 @@ struct RecordingLoop<'a> {
     buffer_kb: u64,
     signals: &'a Signals,
     session: &'a mut RecordingSession,
+    tracefs: &'a Tracefs,
     watch: &'a SettingsWatch,
     priority: Priority,
     /// Whether a CPU's pipe becomes readable when its buffer is filled to the watermark.
@@ -294,7 +367,7 @@ impl RecordingLoop<'_> {
     /// Moves pages until something ends the recording. Returns the reason for the end.
     fn run(&mut self, started: Instant) -> Result<LoopEnd, RecordError> {
         use LoopEnd::{Planned, Signal, TakenOver};
-        let mut next_look = Instant::now() + MAX_WAIT;
+        let mut next_check = Instant::now() + MAX_WAIT;
         let mut next_snapshot = Instant::now() + SNAPSHOT_INTERVAL;
         // The time in which half of a buffer fills at the highest rate.
         let interval_ms = self.buffer_kb.saturating_mul(1024 * 500) / MAX_BYTES_PER_SECOND;
@@ -317,7 +390,7 @@ impl RecordingLoop<'_> {
             // events.
             let now = Instant::now();
             if ready.is_empty() && (now >= last_read + max_wait || deadline.is_some_and(|d| now >= d)) {
-                ready = (0..self.session.cpus.readers.len()).collect();
+                ready = (0..self.session.cpu_count()).collect();
             }
             if !ready.is_empty() {
                 last_read = now;
@@ -333,20 +406,22 @@ impl RecordingLoop<'_> {
                     Err(RecordError::Stalled) => {}
                     read => read?,
                 },
-                RecordingMode::Fill if self.is_full()? => return Ok(Planned(RecordingEndReason::Full)),
+                RecordingMode::Fill if self.session.has_dropped()? => {
+                    return Ok(Planned(RecordingEndReason::Full));
+                }
                 RecordingMode::Fill | RecordingMode::Ring => {}
             }
-            if self.plan.target.max_bytes.is_some_and(|max| self.session.output.data_bytes() >= max) {
+            if self.plan.target.max_bytes.is_some_and(|max| self.session.data_bytes() >= max) {
                 return Ok(Planned(RecordingEndReason::Size));
             }
             let now = Instant::now();
             if deadline.is_some_and(|d| now >= d) {
                 return Ok(Planned(RecordingEndReason::Time));
             }
-            if now >= next_look {
-                next_look = now + MAX_WAIT;
+            if now >= next_check {
+                next_check = now + MAX_WAIT;
                 self.priority.check_share();
-                let changes = self.watch.changes(&self.session.tracefs);
+                let changes = self.watch.changes(self.tracefs);
                 if !changes.is_empty() {
                     return Ok(TakenOver(changes));
                 }
@@ -365,10 +440,10 @@ impl RecordingLoop<'_> {
     /// Sleeps until a buffer is filled to its watermark, a signal comes, or `max_wait` is over. Returns the
     /// indices of the readers with enough pages, none when the time is over.
     fn wait(&self, max_wait: Duration) -> Vec<usize> {
-        let readers = &self.session.cpus.readers;
+        let pipes: Vec<_> = self.session.pipes().collect();
         let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
         if self.has_watermark && self.plan.mode == RecordingMode::Stream {
-            fds.extend(readers.iter().map(|r| PollFd::new(r.pipe.as_fd(), PollFlags::POLLIN)));
+            fds.extend(pipes.iter().map(|pipe| PollFd::new(*pipe, PollFlags::POLLIN)));
         }
         // Rounded up to whole milliseconds: a timeout of 0 would make the loop spin during the last
         // millisecond.
@@ -381,16 +456,11 @@ impl RecordingLoop<'_> {
     }
 
     fn read_cpus(&mut self, ready: &[usize]) -> Result<(), RecordError> {
-        let RecordingSession { cpus, output, .. } = &mut *self.session;
-        output.resume()?;
-        let all = ready.len() == cpus.readers.len();
-        let mut moved = 0;
         // A whole buffer at most: a CPU that fills its buffer as fast as it is read comes again in the next
         // round, after the others whose buffers are filled to the watermark.
         let limit = ReadLimit::HalfFullPage { max_bytes: self.buffer_kb * 1024 };
-        for cpu in ready {
-            moved += cpus.read_cpu(*cpu, limit, output.as_mut())?;
-        }
+        let moved = self.session.read_cpus(ready, limit)?;
+        let all = ready.len() == self.session.cpu_count();
         if self.has_watermark && !all {
             // At the watermark a good part of a buffer is filled. Much less means that the kernel woke us up
             // too early.
@@ -399,29 +469,5 @@ impl RecordingLoop<'_> {
             self.has_watermark = self.false_wakeups < MAX_FALSE_WAKEUPS;
         }
         Ok(())
-    }
-
-    fn is_full(&self) -> Result<bool, RecordError> {
-        let session = &self.session;
-        for reader in &session.cpus.readers {
-            if cpu_stats::read(&session.tracefs, reader.count.cpu)?.dropped > 0 {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-}
-
-impl RecordingSession {
-    /// Writes the snapshots taken so far to the output, so that a killed recorder leaves them too.
-    fn put_snapshots(&mut self) -> Result<(), RecordError> {
-        let extra = RecorderInfo {
-            restricted: self.restricted,
-            device: self.device.clone(),
-            snapshots: self.snapshots.clone(),
-            rings: Some(self.rings_info()),
-            ..RecorderInfo::default()
-        };
-        self.output.put_extra(&extra)
     }
 }

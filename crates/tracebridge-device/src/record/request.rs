@@ -1,9 +1,9 @@
-//! What a user asks to record: the trace buffer, and the selection of events, apps and functions.
+//! The request of a user: the trace buffer, and the selection of events, apps and functions to record.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use super::event_selection::select_events;
+use super::events::select_events;
 use super::saved_settings::{LeftoverSettings, StateDir};
 use super::tracefs_config::{FunctionTracing, TracefsConfig, WhenFull};
 use super::{RecordError, SettingsGuard, Tracefs};
@@ -22,7 +22,7 @@ pub(crate) struct BufferRequest {
     pub(crate) force: bool,
 }
 
-/// What happened to earlier users of a trace buffer when a recorder locked it.
+/// An event in the life of an earlier user of a trace buffer, noticed when a recorder locked the buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BufferNotice {
     /// A running recorder was ended by force.
@@ -144,7 +144,7 @@ impl Drop for CreatedInstance {
     }
 }
 
-/// What is to be recorded.
+/// The trace buffer, and the events, apps and functions to record in it.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordingRequest {
     pub(crate) buffer: BufferRequest,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-use super::system_calls::{set_nice, set_real_time};
+use crate::system::{set_nice, set_real_time};
 
 /// The real-time priority, of 1 to 99: below all other real-time threads, such as those of Android's audio.
 const REAL_TIME_PRIORITY: i32 = 1;
@@ -68,6 +68,11 @@ impl Priority {
         Priority { class, too_busy: false, since: Instant::now(), cpu_time: cpu_time() }
     }
 
+    /// The scheduling that was got.
+    pub(super) fn class(&self) -> impl fmt::Display {
+        self.class
+    }
+
     /// Gives the priority up if the thread has used too much of a CPU.
     pub(super) fn check_share(&mut self) {
         let elapsed = self.since.elapsed();
@@ -76,7 +81,8 @@ impl Priority {
         }
         let used = cpu_time();
         let share = (used - self.cpu_time).as_secs_f64() / elapsed.as_secs_f64();
-        (self.since, self.cpu_time) = (Instant::now(), used);
+        self.since = Instant::now();
+        self.cpu_time = used;
         if share > MAX_CPU_SHARE && matches!(self.class, Class::RealTime(_)) && !self.too_busy {
             self.too_busy = true;
             lower(self.class);

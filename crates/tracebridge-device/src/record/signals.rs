@@ -15,6 +15,9 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use crate::ignored_signals::is_ignored;
 use crate::trace_dat::recording_summary::{EndSignal, RecordingEndReason};
 
+/// How long a program that a command has started may take to end after a signal. Then it is left to itself.
+pub(crate) const AFTER_SIGNAL_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// The signals that end a recording: blocked, and readable from this value instead.
 #[derive(Debug, Clone)]
 pub(crate) struct Signals(Rc<SignalFd>);

@@ -1,7 +1,7 @@
 //! A recording as a stream of frames on stdout. The receiving side makes a capture file of the frames; their
 //! format is in [`crate::trace_dat::recorder_stream`].
 //!
-//! A reader that takes nothing does not hold the recorder up: when the patience of the writer is over, the
+//! A reader that takes nothing does not hold the recorder up: when the timeout of the writer is over, the
 //! rest of the frame is kept, and the next call continues with it. The events that come meanwhile are lost in
 //! the kernel, which counts them.
 
@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use super::RecordError;
-use super::interruptible_writer::{InterruptibleWriter, Patience};
-use super::output::{FinalState, FinishedOutput, RecordingOutput};
+use super::capture::{FinalState, FinishedOutput, RecordingOutput};
+use super::interruptible_writer::{InterruptibleWriter, WriteTimeout};
 use crate::trace_dat::recorder_stream::{FrameKind, HeadInfo, MAGIC, frame_head};
 use crate::trace_dat::{DatHead, RecorderInfo, Slot};
 
@@ -40,10 +40,10 @@ impl StreamOutput {
         header: &DatHead,
         cpus: usize,
         page_size: usize,
-        patience: &Rc<Patience>,
+        timeout: &Rc<WriteTimeout>,
     ) -> Result<StreamOutput, RecordError> {
         let name = PathBuf::from("-");
-        let to = InterruptibleWriter::new(&io::stdout(), patience.clone());
+        let to = InterruptibleWriter::new(&io::stdout(), timeout.clone());
         let mut stream = StreamOutput {
             to: to.map_err(|e| RecordError::output(&name, e))?,
             name,

@@ -12,13 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use super::RecordError;
 use crate::markers::TRACEFS_PLACES;
+use crate::step_log::{self, ShortValue, print_step};
 
 /// Files that hold a list: a write adds to the list, and opening the file with O_TRUNC empties it.
 const LIST_FILES: [&str; 4] =
     ["set_ftrace_filter", "set_graph_function", "set_event_notrace_pid", "set_ftrace_notrace_pid"];
 
-/// What tells one trace buffer from all others since the boot, however it is reached: device and inode of its
-/// `tracing_on`.
+/// The identity of a trace buffer among all others since the boot, however it is reached: device and inode of
+/// its `tracing_on`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BufferId {
     pub(crate) device: u64,
@@ -100,6 +101,7 @@ impl Tracefs {
         let created = create && access(&root, AccessFlags::F_OK).is_err();
         if created {
             fs::create_dir(&root).map_err(|e| RecordError::knob(&root, "create this instance", e))?;
+            print_step(format_args!("created the instance {}", root.display()));
         } else if let Err(e) = access(&root.join("tracing_on"), AccessFlags::F_OK) {
             return Err(RecordError::knob(&root, "use this instance", e.into()));
         }
@@ -175,12 +177,24 @@ impl Tracefs {
     /// Writes a file with one `write(2)`, as the kernel expects. Nothing restores the old value afterwards:
     /// see [`super::SettingsGuard::set`] for that.
     pub(crate) fn write(&self, name: impl AsRef<Path>, value: &str) -> Result<(), RecordError> {
-        let path = self.path(name);
+        let path = self.path(name.as_ref());
+        let before = step_log::is_enabled().then(|| self.read(name.as_ref()).ok()).flatten();
         // O_TRUNC clears several files of tracefs. That is wanted only for lists, which a write adds to.
         let is_list = path.file_name().is_some_and(|n| LIST_FILES.iter().any(|l| n == *l));
         let open = OpenOptions::new().write(true).truncate(is_list).open(&path);
         let write = open.and_then(|mut f| f.write_all(value.as_bytes()));
-        write.map_err(|e| RecordError::knob(&path, format!("write {value:?}"), e))
+        let old = ShortValue(before.as_deref().unwrap_or("unknown"));
+        let new = ShortValue(value);
+        match write {
+            Ok(()) => {
+                print_step(format_args!("wrote {}: {old} -> {new}", path.display()));
+                Ok(())
+            }
+            Err(error) => {
+                print_step(format_args!("cannot write {}: {old} -> {new}: {error}", path.display()));
+                Err(RecordError::knob(&path, format!("write {value:?}"), error))
+            }
+        }
     }
 
     /// Whether the trace buffer still exists: an instance may have been removed.
@@ -192,6 +206,7 @@ impl Tracefs {
     /// with O_TRUNC.
     pub(crate) fn clear(&self) -> Result<(), RecordError> {
         let path = self.path("trace");
+        print_step(format_args!("clears the trace buffer ({})", path.display()));
         OpenOptions::new()
             .write(true)
             .truncate(true)

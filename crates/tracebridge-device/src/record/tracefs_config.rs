@@ -1,13 +1,13 @@
 //! Configures a trace buffer for a recording. Every setting is changed through the [`SettingsGuard`], which
 //! puts the old value back.
 
-use super::event_selection::SelectedEvent;
-use super::event_switches::switch_events;
+use super::events::{SelectedEvent, switch_events};
 use super::{EventName, RecordError, SettingsGuard, is_option_on};
 use crate::android::{NO_PROPERTIES, Properties, UserspaceRequest};
 use crate::clock::Clock;
+use crate::step_log::{self, print_step};
 
-/// What the kernel does with new events when a buffer is full and nobody reads it.
+/// The fate of new events when a buffer is full and nobody reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WhenFull {
     /// New events overwrite the oldest: the buffer is a ring.
@@ -102,12 +102,12 @@ pub(crate) fn apply(
     // The properties are set first, and so are put back last. They make Perfetto's traced_probes release the
     // kernel's buffer before any setting changes, and use it again when every setting is back.
     if let Some(request) = &config.userspace {
-        match Properties::here() {
+        match Properties::find() {
             Some(properties) => settings.set_userspace(&properties, request)?,
             None => notes.push(NO_PROPERTIES.to_owned()),
         }
     }
-    settings.hold("tracing_on")?;
+    settings.save_value("tracing_on")?;
     tracefs.write("tracing_on", "0")?;
 
     let mut optional = OptionalKnobs { settings, notes: &mut notes };
@@ -125,6 +125,13 @@ pub(crate) fn apply(
     set_tracer(settings, config.functions.as_ref(), &mut notes)?;
     let clock = set_clock(settings, config.clock.as_deref())?;
     set_buffer_size(settings, config.buffer_kb, &mut notes)?;
+    if step_log::is_enabled() {
+        let size = tracefs.read("buffer_size_kb").unwrap_or_default();
+        print_step(format_args!(
+            "buffers: {} KiB for each CPU were asked for, {size} are there",
+            config.buffer_kb
+        ));
+    }
     let overwrite = if config.when_full == WhenFull::Overwrite { "1" } else { "0" };
     settings.set("options/overwrite", overwrite)?;
     let mut events = switch_events(settings, &config.events, &mut notes)?;
@@ -137,6 +144,8 @@ pub(crate) fn apply(
         add_events(settings, if restricted { &NAMING_EVENTS } else { &NEW_THREAD_EVENTS }, &mut events);
     }
     tracefs.clear()?;
+    let reading = if has_watermark { "the kernel wakes the reader" } else { "read at fixed intervals" };
+    print_step(format_args!("events: {} are on; {reading}", events.len()));
     Ok(AppliedConfig {
         clock,
         events,
@@ -243,17 +252,19 @@ fn set_tracer(
         if *graph { ("function_graph", "set_graph_function") } else { ("function", "set_ftrace_filter") };
     let (offered, _) = settings.tracefs().choices("available_tracers")?;
     if !offered.iter().any(|o| o == tracer) {
-        let (asked, offered) = (tracer.to_owned(), offered.join(" "));
-        return Err(RecordError::NotOffered { knob: "available_tracers", asked, offered });
+        return Err(not_offered("available_tracers", tracer, &offered));
     }
     settings.set(list, &names.join(" "))?;
     // The kernel ignores names that it does not know without an error, and takes an empty list for "all
     // functions".
     let accepted = settings.tracefs().read(list)?;
     let accepted: Vec<&str> = accepted.lines().filter_map(|l| l.split_whitespace().next()).collect();
-    let is_accepted = |name: &str| match name.contains('*') {
-        true => accepted.iter().any(|t| !t.starts_with('#')),
-        false => accepted.contains(&name),
+    let is_accepted = |name: &str| {
+        if name.contains('*') {
+            accepted.iter().any(|t| !t.starts_with('#'))
+        } else {
+            accepted.contains(&name)
+        }
     };
     if let Some(missing) = names.iter().find(|name| !is_accepted(name)) {
         return Err(RecordError::NothingAvailable(format!(
@@ -263,19 +274,21 @@ fn set_tracer(
     settings.set("current_tracer", tracer).map(drop)
 }
 
+fn not_offered(knob: &'static str, asked: &str, offered: &[String]) -> RecordError {
+    RecordError::NotOffered { knob, asked: asked.to_owned(), offered: offered.join(" ") }
+}
+
 fn set_clock(settings: &mut SettingsGuard, asked: Option<&str>) -> Result<Clock, RecordError> {
     let (offered, current) = settings.tracefs().choices("trace_clock")?;
     let name = match asked {
         Some(asked) if offered.iter().any(|o| o == asked) => asked,
-        Some(asked) => {
-            let (asked, offered) = (asked.to_owned(), offered.join(" "));
-            return Err(RecordError::NotOffered { knob: "trace_clock", asked, offered });
-        }
+        Some(asked) => return Err(not_offered("trace_clock", asked, &offered)),
         None => choose_clock(&offered, current.as_deref()),
     };
     // A write empties the buffer even if the clock stays the same; the guard writes only a value that
     // differs.
     settings.set("trace_clock", name)?;
+    print_step(format_args!("clock: {name}, of those offered: {}", offered.join(" ")));
     Ok(Clock::from_trace_clock(name))
 }
 

@@ -31,13 +31,16 @@ pub const WRITING: u32 = 1;
 /// A ring. Only the pages that are used take memory.
 #[repr(C)]
 pub struct RingMemory {
-    /// What holds for the whole ring.
+    /// The facts that hold for the whole ring.
     pub head: Head,
     /// The control of each block.
     pub controls: [Control; BLOCKS],
     /// The records of each block.
     pub records: [Records; BLOCKS],
 }
+
+/// The size of a ring's file, bytes.
+pub const RING_BYTES: usize = size_of::<RingMemory>();
 
 /// The records of a block: a ring of words, indexed by a position in words modulo [`BLOCK_WORDS`].
 pub type Records = [AtomicU64; BLOCK_WORDS];

@@ -183,13 +183,16 @@ impl<'a> RingRecords<'a> {
             bytes.map(u64::from_le_bytes).ok_or(RecordFault::Cut)
         };
         let first = word(0)?;
-        let (words, kind) = (usize::from(first as u16), (first >> 16) as u8);
+        let words = usize::from(first as u16);
+        let kind = (first >> 16) as u8;
         if (first >> 24) as u8 != check(kind, words) {
             return Err(RecordFault::NoRecord(first));
         }
-        let (track_len, name_len) = (usize::from((first >> 32) as u16), usize::from((first >> 48) as u16));
+        let track_len = usize::from((first >> 32) as u16);
+        let name_len = usize::from((first >> 48) as u16);
         let number_words = fixed_words(kind);
-        let (track_at, name_at) = (number_words, number_words + track_len.div_ceil(8));
+        let track_at = number_words;
+        let name_at = track_at + track_len.div_ceil(8);
         let fits = name_at + name_len.div_ceil(8) == words && words <= MAX_RECORD_WORDS;
         if !fits || track_len.max(name_len) > MAX_NAME_BYTES {
             return Err(RecordFault::Lengths { words, track: track_len, name: name_len });
@@ -198,7 +201,8 @@ impl<'a> RingRecords<'a> {
         // The last word of a name may be cut while the name itself is whole.
         bytes(0, 8 * words)?;
         let number = if has_number(kind) { word(2)?.cast_signed() } else { 0 };
-        let (track, name) = (bytes(track_at, track_len)?, bytes(name_at, name_len)?);
+        let track = bytes(track_at, track_len)?;
+        let name = bytes(name_at, name_len)?;
         let record = Record { kind, time: word(1)?, number, track, name };
         if record.marker(0).is_none() && record.thread().is_none() {
             return Err(RecordFault::UnknownKind(kind));
@@ -231,22 +235,22 @@ impl<'a> Iterator for RingRecords<'a> {
 mod tests {
     use super::*;
 
-    fn of(kind: u8, number: i64, track: &'static [u8], name: &'static [u8]) -> Record<'static> {
+    fn record(kind: u8, number: i64, track: &'static [u8], name: &'static [u8]) -> Record<'static> {
         Record { kind, time: 7, number, track, name }
     }
 
     fn all_kinds() -> [Record<'static>; 10] {
         [
-            of(b'B', 0, b"", b"onDraw"),
-            of(b'E', 0, b"", b""),
-            of(b'I', 0, b"", b"exactly8"),
-            of(b'S', i64::MIN, b"", b"a"),
-            of(b'F', -1, b"", b""),
-            of(b'C', i64::MAX, b"", b"bytes in flight"),
-            of(b'G', 1, b"a track of 17 byt", b"n"),
-            of(b'H', 1, b"", b"track"),
-            of(b'N', 0, b"t", b"nine byte"),
-            of(THREAD, 9 << 32 | 1234, b"", b"RenderThread"),
+            record(b'B', 0, b"", b"onDraw"),
+            record(b'E', 0, b"", b""),
+            record(b'I', 0, b"", b"exactly8"),
+            record(b'S', i64::MIN, b"", b"a"),
+            record(b'F', -1, b"", b""),
+            record(b'C', i64::MAX, b"", b"bytes in flight"),
+            record(b'G', 1, b"a track of 17 byt", b"n"),
+            record(b'H', 1, b"", b"track"),
+            record(b'N', 0, b"t", b"nine byte"),
+            record(THREAD, 9 << 32 | 1234, b"", b"RenderThread"),
         ]
     }
 

@@ -3,12 +3,12 @@
 //!
 //! vbin_printf() and bstr_printf() in the kernel's lib/vsprintf.c define how arguments are packed.
 
-use super::digits;
 use super::eval::Evaluator;
 use super::expr::{Expr, Num};
 use super::spec::{self, ConversionKind, FormatPiece, TextLayout, WidthSource};
 use super::symbolizer::Symbolizer;
 use crate::ftrace::Endian;
+use crate::text::digits;
 
 /// A position in the packed arguments of a record.
 struct PackedArguments<'r> {
@@ -69,7 +69,8 @@ impl Symbolizer {
                 WidthSource::Argument => packed.int(4, true).map(Some),
                 _ => Some(None),
             };
-            let (width, precision) = (star(spec.width)?, star(spec.precision)?);
+            let width = star(spec.width)?;
+            let precision = star(spec.precision)?;
             let layout = TextLayout::new(&spec, width, precision);
             let value = match &spec.conv {
                 ConversionKind::Text => Expr::Text(packed.text()?.to_vec()),

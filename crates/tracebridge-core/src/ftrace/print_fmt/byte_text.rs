@@ -3,8 +3,8 @@
 //!
 //! The kernel's Documentation/core-api/printk-formats.rst defines them.
 
-use super::digits::{push_hex, push_hex_padded, push_padded, push_u64};
 use crate::ftrace::Endian;
+use crate::text::digits::{push_hex, push_hex_padded, push_padded, push_u64};
 
 const AF_INET: u64 = 2;
 const AF_INET6: u64 = 10;

@@ -1,11 +1,11 @@
 //! Evaluates the expressions of a print format over one record.
 
 use super::byte_text::{bitmap, hex_bytes, sockaddr};
-use super::digits::push_hex;
 use super::expr::{BinaryOp, CType, Expr, IntType, Num};
 use super::symbolizer::Symbolizer;
-use crate::ftrace::event_type::until_nul;
 use crate::ftrace::{Endian, Value};
+use crate::text::digits::push_hex;
+use crate::text::until_nul;
 
 /// One record, and the machine that recorded it.
 #[derive(Clone, Copy)]
@@ -45,9 +45,10 @@ impl<'r> Evaluator<'r> {
                 let at = usize::try_from(self.int(index)?.v).ok()?.checked_mul(elem.bytes.into())?;
                 let bytes = bytes.get(at..at.checked_add(elem.bytes.into())?)?;
                 let wide = elem.bytes > 4;
-                match elem.signed {
-                    true => Num { v: self.endian.int(bytes)?, unsigned: false, wide },
-                    false => Num { v: self.endian.uint(bytes)? as i64, unsigned: elem.bytes >= 4, wide },
+                if elem.signed {
+                    Num { v: self.endian.int(bytes)?, unsigned: false, wide }
+                } else {
+                    Num { v: self.endian.uint(bytes)? as i64, unsigned: elem.bytes >= 4, wide }
                 }
             }
             Expr::Not(inner) => Num::int(i64::from(self.int(inner)?.v == 0)),
@@ -110,7 +111,8 @@ impl<'r> Evaluator<'r> {
         // These are C's usual arithmetic conversions, for 32 and 64 bits.
         let wide = a.wide || b.wide;
         let unsigned = (a.unsigned && a.wide == wide) || (b.unsigned && b.wide == wide);
-        let (x, y) = (Num::new(a.v, unsigned, wide).v, Num::new(b.v, unsigned, wide).v);
+        let x = Num::new(a.v, unsigned, wide).v;
+        let y = Num::new(b.v, unsigned, wide).v;
         let arithmetic = |v| Some(Num::new(v, unsigned, wide));
         let truth = |t: bool| Some(Num::int(i64::from(t)));
         let order = if unsigned { (x as u64).cmp(&(y as u64)) } else { x.cmp(&y) };

@@ -3,18 +3,13 @@
 
 mod bprint;
 mod byte_text;
-mod c_types;
-pub mod digits;
 mod error;
 mod eval;
 mod expr;
-pub mod inline_bytes;
 mod lex;
 mod parse;
-pub mod piece_writer;
 mod pointer;
 mod program;
-mod render_cache;
 mod spec;
 mod symbolizer;
 

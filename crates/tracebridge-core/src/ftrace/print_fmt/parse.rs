@@ -1,8 +1,7 @@
 //! Parses a `print fmt:` line, which is a format string and its arguments. The arguments are C expressions.
 
-use super::c_types::ctype;
 use super::error::PrintFmtError;
-use super::expr::{BinaryOp, CType, Expr, IntType, NameTable, Num};
+use super::expr::{BinaryOp, CType, Expr, IntType, NameTable, Num, ctype};
 use super::lex::{Token, lex};
 use crate::ftrace::{EventType, Field, FieldType};
 
@@ -67,8 +66,10 @@ pub(super) fn parse(source: &str, kind: &EventType, long_size: u8) -> Result<Par
     let mut lacking = Vec::new();
     let mut too_complex = None;
     while p.take(",") {
-        let (start, used_before) = (p.at, p.used.len());
-        (p.depth, p.operators) = (0, 0);
+        let start = p.at;
+        let used_before = p.used.len();
+        p.depth = 0;
+        p.operators = 0;
         let argument = match p.expr() {
             Ok(argument) => Some(argument).filter(|_| p.is(",") || p.at_end(bracketed)),
             Err(error) => {
@@ -210,10 +211,10 @@ impl Parser<'_> {
     fn operator_node(&mut self, expr: Expr) -> Result<Expr> {
         let expr = fold(expr);
         self.operators += u32::from(!matches!(expr, Expr::Num(_)));
-        match self.operators > MAX_OPERATORS {
-            true => too_complex(format!("more than {MAX_OPERATORS} operators in one argument")),
-            false => Ok(expr),
+        if self.operators > MAX_OPERATORS {
+            return too_complex(format!("more than {MAX_OPERATORS} operators in one argument"));
         }
+        Ok(expr)
     }
 
     fn operator(&self) -> Option<(BinaryOp, u8)> {
@@ -450,10 +451,12 @@ impl Parser<'_> {
         let mut ended = false;
         while self.take(",") && !self.is(")") {
             self.expect("{")?;
-            let (start, depth) = (self.at, self.depth);
+            let start = self.at;
+            let depth = self.depth;
             let value = self.expr();
             if value.is_err() {
-                (self.at, self.depth) = (start, depth);
+                self.at = start;
+                self.depth = depth;
                 while !self.is(",") && self.at < self.tokens.len() {
                     self.at += 1;
                 }

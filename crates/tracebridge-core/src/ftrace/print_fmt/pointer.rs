@@ -3,10 +3,10 @@
 //! The kernel's Documentation/core-api/printk-formats.rst defines the letters.
 
 use super::byte_text::{bitmap, bitmap_list, hex_bytes, ipv4, ipv6, sockaddr, uuid};
-use super::digits::push_hex_padded;
 use super::eval::Evaluator;
 use super::expr::Expr;
 use super::spec::{ConversionSpec, TextLayout};
+use crate::text::digits::push_hex_padded;
 
 impl Evaluator<'_> {
     /// Appends what `%p` with the letters of `extension` prints for the argument `expr`, without padding.

@@ -1,15 +1,14 @@
 //! Compiles a print format to a program, and runs the program over records.
 
-use super::digits;
 use super::error::PrintFmtError;
 use super::eval::Evaluator;
 use super::expr::{CType, Expr, Num};
-use super::inline_bytes::InlineBytes;
-use super::piece_writer::{PieceRoom, PieceWriter};
 use super::spec::{self, ConversionKind, ConversionSpec, FormatPiece, TextLayout, WidthSource};
 use super::symbolizer::Symbolizer;
-use super::{byte_text, parse, pointer, render_cache};
+use super::{byte_text, parse, pointer};
 use crate::ftrace::{Endian, EventType, Field, FieldType, Value};
+use crate::text::pieces::{InlineBytes, PieceRoom, PieceWriter};
+use crate::text::{digits, render_cache};
 
 /// The program that a print format is compiled to.
 #[derive(Debug, Clone)]
@@ -31,7 +30,8 @@ impl PrintFmt {
         let mut arguments = parsed.arguments.into_iter();
         let mut next =
             || arguments.next().ok_or(PrintFmtError::Syntax("fewer arguments than conversions".into()));
-        let (mut instructions, mut text) = (Vec::new(), Vec::new());
+        let mut instructions = Vec::new();
+        let mut text = Vec::new();
         for piece in spec::parse(&parsed.format, 8 * long_size)? {
             let op = match piece {
                 FormatPiece::Text(piece) => {
@@ -207,7 +207,7 @@ enum PlainInt {
 impl IntLoad {
     /// The load of an integer field, or of an element of an array in the record, that `spec` prints. `None`
     /// for any other expression.
-    fn of(value: &Expr, spec: &ConversionSpec) -> Option<IntLoad> {
+    fn find(value: &Expr, spec: &ConversionSpec) -> Option<IntLoad> {
         let (offset, size, signed) = match value {
             Expr::Field(field) => match field.ty {
                 FieldType::Int => (field.offset, field.size, true),
@@ -250,9 +250,10 @@ impl IntLoad {
             PlainInt::No => {}
         }
         let v = self.whole(record, endian)?;
-        Some(match self.prints_sign {
-            true => v << self.unused_bits >> self.unused_bits,
-            false => ((v as u64) << self.unused_bits >> self.unused_bits) as i64,
+        Some(if self.prints_sign {
+            v << self.unused_bits >> self.unused_bits
+        } else {
+            ((v as u64) << self.unused_bits >> self.unused_bits) as i64
         })
     }
 
@@ -276,7 +277,7 @@ impl Op {
             Expr::Cast(CType::Pointer(_), inner) if matches!(spec.conv, ConversionKind::Pointer(_)) => inner,
             other => other,
         };
-        match (&spec.conv, IntLoad::of(bare, &spec), bare) {
+        match (&spec.conv, IntLoad::find(bare, &spec), bare) {
             (ConversionKind::Signed | ConversionKind::Unsigned, Some(load), _) => return Op::Decimal(load),
             (ConversionKind::Hex { upper: false }, Some(load), _) => return Op::Hex(load),
             (ConversionKind::Pointer(letters), Some(load), _) if u32::from(spec.bits) == 8 * load.size => {
@@ -293,7 +294,7 @@ impl Op {
             }
             (ConversionKind::Text, ..) => {
                 let number =
-                    value.sole_input().and_then(|field| IntLoad::of(&Expr::Field(field.clone()), &spec));
+                    value.sole_input().and_then(|field| IntLoad::find(&Expr::Field(field.clone()), &spec));
                 return match number {
                     Some(load) => {
                         Op::NumberText { load, text: Box::new(NumberText { id: render_cache::id(), value }) }
@@ -516,9 +517,13 @@ mod tests {
     fn hostile_formats_are_refused() {
         let deep = format!("\"%d\", {}1{}", "(".repeat(5000), ")".repeat(5000));
         let compile = |format: &str| {
-            let (system, name) = (String::new(), "x".to_owned());
-            let print_fmt = Some(format.to_owned());
-            PrintFmt::compile(&EventType { system, name, fields: Vec::new(), print_fmt }, 8)
+            let kind = EventType {
+                system: String::new(),
+                name: "x".to_owned(),
+                fields: Vec::new(),
+                print_fmt: Some(format.to_owned()),
+            };
+            PrintFmt::compile(&kind, 8)
         };
         for format in ["", "\"%d\"", "\"%", "\"%d\", 1) x", "x", "\"%q\", 1", "\"%d\", ----1 }"] {
             assert!(matches!(compile(format), Err(PrintFmtError::Syntax(_))), "{format}");

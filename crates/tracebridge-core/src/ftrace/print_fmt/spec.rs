@@ -1,8 +1,8 @@
 //! Parses the conversions of a format string (`%-16.3lx`), and lays out numbers and texts as the kernel's
 //! vsnprintf does.
 
-use super::digits;
 use super::error::PrintFmtError;
+use crate::text::digits;
 
 /// The kind of value that a conversion prints.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use super::inline_bytes::InlineBytes;
-use super::{digits, render_cache};
 use crate::ftrace::{Symbols, parse_printk_formats};
+use crate::text::pieces::InlineBytes;
+use crate::text::{digits, render_cache};
 
 /// Facts of the recording machine that a record's text needs. The texts are loaded when they are first
 /// needed.

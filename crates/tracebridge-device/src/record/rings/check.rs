@@ -77,7 +77,7 @@ pub(super) fn open(link: &Path, pid: i32) -> Result<CheckedRing, NoRing> {
         ));
     }
     let file = OpenOptions::new().read(true).write(true).open(&own).map_err(unreachable)?;
-    let map = RingMap::of(&file).map_err(|error| NoRing::Refused(error.to_string()))?;
+    let map = RingMap::new(&file).map_err(|error| NoRing::Refused(error.to_string()))?;
     match map.head.check() {
         Err(fault) => return refused(&fault.to_string()),
         Ok(says) if i32::try_from(says) != Ok(pid) => return Err(NoRing::Inherited),
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use nix::sys::memfd::{MFdFlags, memfd_create};
 
-    use crate::markers::internals::ring::mapping::RING_BYTES;
+    use crate::markers::internals::ring::layout::RING_BYTES;
 
     /// A memfd with the name of a ring, of this size and with these seals.
     fn memfd(len: u64, seals: SealFlag) -> File {
@@ -136,7 +136,7 @@ mod tests {
         let file = memfd(RING_BYTES as u64, SIZE);
         let link = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
         assert!(has_name(&link), "{}", link.display());
-        let writer = RingMap::of(&file).unwrap();
+        let writer = RingMap::new(&file).unwrap();
         writer.head.begin(std::process::id(), true);
         let ring = open_own(&file).unwrap();
         assert_eq!(reason(&file), "another recorder is reading it");

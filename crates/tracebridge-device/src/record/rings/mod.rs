@@ -9,7 +9,6 @@ mod pages;
 mod pending;
 mod program;
 mod search;
-mod summary;
 mod times;
 
 use std::collections::HashSet;
@@ -19,15 +18,16 @@ use std::time::{Duration, Instant};
 use check::{CheckedRing, NoRing};
 use pages::MarkerPages;
 use pending::Pending;
-use program::{Allowance, LOOKS_OF_ALL_PER_SECOND, MAX_THREADS, Program, Round};
+use program::{Allowance, CHECKS_OF_ALL_PER_SECOND, MAX_THREADS, Program, Round};
 use search::RingSearch;
 use times::RingTimes;
 
-use super::output::RecordingOutput;
+use super::capture::RecordingOutput;
 use super::{RecordError, Tracefs};
 use crate::clock::Clock;
 use crate::ftrace::PageLayout;
 use crate::markers::MAX_LEN;
+use crate::step_log::print_step;
 use crate::trace_dat::recording_summary::RingsSummary;
 
 /// Limits of the time between two rounds. Where threads write fast, rounds follow each other fast.
@@ -58,7 +58,7 @@ const USERS: usize = 4;
 /// The most rings of one process: a program may hold two copies of the library.
 const MAX_RINGS_OF_PROCESS: usize = 2;
 /// A ring into which nothing was written for so long gives way to a new one where no place is left.
-const IDLE: Duration = Duration::from_secs(2);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The rings that a recording reads.
 pub(super) struct Rings {
@@ -78,7 +78,7 @@ pub(super) struct Rings {
     /// Names of threads that wrote markers: id, process, name.
     names: Vec<(i32, i32, Vec<u8>)>,
     /// Markers that ended programs beyond [`MAX_SUMMARIES`] have dropped.
-    untold_dropped: u64,
+    unlisted_dropped: u64,
     /// Programs that have ended.
     summary: RingsSummary,
 }
@@ -104,7 +104,7 @@ impl Rings {
                 fill: 0.0,
                 stamp,
                 now: 0,
-                looks: Allowance::new(LOOKS_OF_ALL_PER_SECOND),
+                checks: Allowance::new(CHECKS_OF_ALL_PER_SECOND),
                 threads_left: MAX_THREADS,
                 bytes: Vec::new(),
                 text: Box::new([0; MAX_LEN]),
@@ -115,16 +115,16 @@ impl Rings {
             refused: HashSet::new(),
             shut_out: HashSet::new(),
             names: Vec::new(),
-            untold_dropped: 0,
+            unlisted_dropped: 0,
             summary: RingsSummary::default(),
         })
     }
 
     /// Looks for rings, and has their programs write into them from now on.
-    pub(super) fn look(&mut self) {
+    pub(super) fn scan(&mut self) {
         let since = self.times.read();
         let known: HashSet<i32> = self.programs.iter().map(|program| program.pid).collect();
-        for (pid, link) in self.search.look(&known) {
+        for (pid, link) in self.search.scan(&known) {
             // A process can have its ring open under two numbers.
             let is_known = |program: &Program| program.pid == pid && program.is_ring(&link);
             if self.programs.iter().any(is_known) {
@@ -146,13 +146,17 @@ impl Rings {
         }
         let uids: Vec<u32> = self.programs.iter().map(Program::uid).collect();
         let (count, of_all) = match share(&uids, ring.uid) {
-            None => return self.programs.push(Program::begin(pid, link, ring, self.times.stamp, since)),
+            None => {
+                print_step(format_args!("reads the ring of process {pid}"));
+                return self.programs.push(Program::begin(pid, link, ring, self.times.stamp, since));
+            }
             Some(full) => full,
         };
         let is_rival = |program: &Program| of_all || program.uid() == ring.uid;
         let idle = self.programs.iter().enumerate().filter(|(_, program)| is_rival(program));
         let idle = idle.min_by_key(|(_, program)| program.last_used);
-        let idle = idle.filter(|(_, program)| program.last_used.elapsed() >= IDLE).map(|(number, _)| number);
+        let idle =
+            idle.filter(|(_, program)| program.last_used.elapsed() >= IDLE_TIMEOUT).map(|(number, _)| number);
         let Some(number) = idle else {
             if self.shut_out.len() < MAX_SHUT_OUT && self.shut_out.insert(pid) {
                 self.summary.shut_out += 1;
@@ -194,7 +198,7 @@ impl Rings {
             return Ok(());
         }
         if self.search.is_due() {
-            self.look();
+            self.scan();
         }
         let before = self.times.read();
         let result = self.read(before, output).and_then(|()| self.store(self.round.complete, output));
@@ -221,7 +225,8 @@ impl Rings {
     /// Reads all rings. Markers that are stamped up to the round before are all there, except for those that
     /// a thread is still writing. Where more wait than memory has room for, they are stored at once.
     fn read(&mut self, now: u64, output: &mut dyn RecordingOutput) -> Result<(), RecordError> {
-        (self.round.complete, self.round.fill) = (self.round.before, 0.0);
+        self.round.complete = self.round.before;
+        self.round.fill = 0.0;
         if self.programs.iter().any(Program::stamps_boottime) {
             self.round.boottime = self.times.boottime();
         }
@@ -250,9 +255,9 @@ impl Rings {
 
     /// Lets go of the rings of programs that have ended, or run another program now.
     fn end_programs(&mut self) {
-        let (there, mut ended): (Vec<Program>, Vec<Program>) =
-            std::mem::take(&mut self.programs).into_iter().partition(Program::is_there);
-        self.programs = there;
+        let (running, mut ended): (Vec<Program>, Vec<Program>) =
+            std::mem::take(&mut self.programs).into_iter().partition(Program::has_ring);
+        self.programs = running;
         for program in &mut ended {
             // Nobody writes into the ring any more: what is in it now is the rest.
             program.read(&mut self.round, &mut self.pending);
@@ -267,10 +272,10 @@ impl Rings {
         let named = named.map(|(tid, count)| (*tid, program.pid, count.name.clone()));
         self.names.extend(named.take(room));
         if self.summary.programs.len() < MAX_SUMMARIES {
-            self.summary.programs.push(summary::summarize(program));
+            self.summary.programs.push(program.summary());
         } else {
-            let ended = summary::summarize(program);
-            self.untold_dropped += ended.dropped;
+            let ended = program.summary();
+            self.unlisted_dropped += ended.dropped;
         }
     }
 
@@ -294,7 +299,7 @@ impl Rings {
         let mut summary = std::mem::take(&mut self.summary);
         summary.markers = self.pages.events;
         let told: u64 = summary.programs.iter().map(|program| program.dropped).sum();
-        summary.dropped = told + self.untold_dropped;
+        summary.dropped = told + self.unlisted_dropped;
         (summary, std::mem::take(&mut self.names))
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::ftrace::page_writer::PageWriter;
 use crate::ftrace::{CommonFields, Endian, EventFormat, FieldSlot, PageLayout, builtin_formats};
-use crate::record::output::RecordingOutput;
+use crate::record::capture::RecordingOutput;
 use crate::record::{RecordError, Tracefs};
 
 /// Pages that are handed to the output at once.
@@ -38,7 +38,7 @@ struct PrintRecord {
 
 impl PrintRecord {
     /// Reads where this kernel's `print` event has its fields.
-    fn of(tracefs: &Tracefs, long_size: u32) -> PrintRecord {
+    fn new(tracefs: &Tracefs, long_size: u32) -> PrintRecord {
         let path = tracefs.top().join("events/ftrace/print/format");
         let read =
             std::fs::read_to_string(path).ok().and_then(|text| EventFormat::parse("ftrace", &text).ok());
@@ -56,7 +56,8 @@ impl PrintRecord {
         let (id, common) = format.as_ref().map_or((5, usual), |format| (format.id, format.common));
         let text = format.iter().flat_map(|format| &format.kind.fields).find(|field| field.name == "buf");
         let text_at = text.map_or(8 + long_size, |field| field.offset).clamp(8, 64) as usize;
-        let (id_at, pid_at) = (common.id.offset as usize, common.pid.offset as usize);
+        let id_at = common.id.offset as usize;
+        let pid_at = common.pid.offset as usize;
         let mut bytes = vec![0; text_at];
         if let Some(place) = bytes.get_mut(id_at..id_at + 2) {
             place.copy_from_slice(&id.to_ne_bytes());
@@ -64,7 +65,7 @@ impl PrintRecord {
         PrintRecord { bytes, pid_at, text_at }
     }
 
-    fn of_marker(&mut self, tid: i32, text: &[u8]) -> &[u8] {
+    fn with_marker(&mut self, tid: i32, text: &[u8]) -> &[u8] {
         self.bytes.truncate(self.text_at);
         if let Some(place) = self.bytes.get_mut(self.pid_at..self.pid_at + 4) {
             place.copy_from_slice(&tid.to_ne_bytes());
@@ -86,7 +87,7 @@ impl MarkerPages {
             writer: PageWriter::new(layout),
             page_bytes,
             cpu,
-            record: PrintRecord::of(tracefs, layout.commit_size),
+            record: PrintRecord::new(tracefs, layout.commit_size),
             batch,
             start,
             filled: 0,
@@ -105,7 +106,7 @@ impl MarkerPages {
         output: &mut dyn RecordingOutput,
     ) -> Result<(), RecordError> {
         self.last_ts = ts.max(self.last_ts + 1);
-        let full = self.writer.push(self.last_ts, self.record.of_marker(tid, text));
+        let full = self.writer.push(self.last_ts, self.record.with_marker(tid, text));
         self.events += 1;
         self.add(full, output)
     }

@@ -25,7 +25,8 @@ pub(super) struct Pending {
 impl Pending {
     /// Adds a marker. Those of one thread come in their order.
     pub(super) fn push(&mut self, stamp: u64, tid: i32, text: &[u8]) {
-        let (start, len) = (self.texts.len() as u32, text.len() as u16);
+        let start = self.texts.len() as u32;
+        let len = text.len() as u16;
         self.texts.extend_from_slice(text);
         self.markers.push(Waiting { stamp, tid, start, len });
     }

@@ -16,9 +16,10 @@ use super::times::{self, BoottimeLine};
 use crate::markers::MAX_LEN;
 use crate::markers::internals::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, WRITING};
 use crate::markers::internals::ring::{BlockDamage, RingRecords, Stamp};
+use crate::trace_dat::recording_summary::{ProgramSummary, ThreadSummary};
 
 /// How long the markers of other threads wait for a thread that was interrupted while it wrote one.
-const MAX_HOLD: Duration = Duration::from_millis(500);
+const MAX_UNFINISHED_WAIT: Duration = Duration::from_millis(500);
 /// The longest name of a thread that is kept, bytes. One of the kernel's has 15.
 const MAX_NAME_BYTES: usize = 32;
 
@@ -30,7 +31,7 @@ pub(super) struct ThreadCount {
     pub(super) markers: u64,
     pub(super) dropped: u64,
     /// Whether it was found to be a thread of the program.
-    is_looked_at: bool,
+    is_checked: bool,
 }
 
 /// A program whose ring is being read.
@@ -56,14 +57,14 @@ pub(super) struct Program {
     /// Markers that were dropped because their times cannot be.
     pub(super) untimely: u64,
     /// Markers that were dropped because their threads came faster than the recorder looks at them.
-    pub(super) unlooked: u64,
+    pub(super) unchecked: u64,
     /// The threads that may still be looked at.
-    looks: Allowance,
+    checks: Allowance,
     /// When the last marker came, or the ring was found.
     pub(super) last_used: Instant,
 }
 
-/// What the recorder knows of a block.
+/// The recorder's state of a block.
 #[derive(Debug, Clone, Default)]
 struct Block {
     /// Position up to which it is read.
@@ -72,17 +73,17 @@ struct Block {
     tid: i32,
     /// The block's count of dropped markers, as far as it is counted.
     dropped: u32,
-    held: Option<Held>,
+    unfinished: Option<UnfinishedMarker>,
     is_given_up: bool,
     /// Whether it may still hold markers of an earlier recording.
     is_old: bool,
     /// Whether it is not known which thread writes: too many threads were looked at.
-    is_unlooked: bool,
+    is_unchecked: bool,
 }
 
 /// A marker that a thread has begun and not finished.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct UnfinishedMarker {
     position: u32,
     /// The marker's time is not before this, in the clock of the stamps.
     stamp: u64,
@@ -107,7 +108,7 @@ pub(super) struct Round {
     /// The moment of reading, in that clock.
     pub(super) now: u64,
     /// The threads of all programs together that may still be looked at.
-    pub(super) looks: Allowance,
+    pub(super) checks: Allowance,
     /// The threads of all programs together that may still be counted one by one.
     pub(super) threads_left: usize,
     /// A buffer for the bytes of a block.
@@ -132,7 +133,8 @@ impl Allowance {
     /// Whether it may be done once more.
     fn take(&mut self) -> bool {
         if self.left == 0 && self.since.elapsed() >= Duration::from_secs(1) {
-            (self.left, self.since) = (self.per_second, Instant::now());
+            self.left = self.per_second;
+            self.since = Instant::now();
         }
         self.left = self.left.saturating_sub(1);
         self.left > 0
@@ -141,11 +143,14 @@ impl Allowance {
 
 /// Looking at a thread takes two system calls, which a program can order at will: some 10 % of a CPU for each
 /// program, and 20 % for all.
-const LOOKS_PER_SECOND: u32 = 10_000;
-pub(super) const LOOKS_OF_ALL_PER_SECOND: u32 = 20_000;
+const CHECKS_PER_SECOND: u32 = 10_000;
+pub(super) const CHECKS_OF_ALL_PER_SECOND: u32 = 20_000;
 
 /// The most threads of all programs together that are counted one by one.
 pub(super) const MAX_THREADS: usize = 1 << 16;
+
+/// The most threads of one program that the summary names with their losses.
+const MAX_THREADS_NAMED: usize = 64;
 
 /// Why a block of a ring is given up.
 #[derive(Debug, thiserror::Error)]
@@ -180,7 +185,6 @@ impl Program {
         let stamp = head.possible(stamp);
         head.wanted.store(stamp.wanted(), Ordering::Release);
         let name = String::from_utf8_lossy(comm.trim_ascii_end()).into_owned();
-        let (threads, damage) = (HashMap::new(), Vec::new());
         Program {
             pid,
             name,
@@ -191,11 +195,11 @@ impl Program {
             blocks,
             unowned,
             without_block: 0,
-            threads,
-            damage,
+            threads: HashMap::new(),
+            damage: Vec::new(),
             untimely: 0,
-            unlooked: 0,
-            looks: Allowance::new(LOOKS_PER_SECOND),
+            unchecked: 0,
+            checks: Allowance::new(CHECKS_PER_SECOND),
             last_used: Instant::now(),
         }
     }
@@ -206,7 +210,7 @@ impl Program {
     }
 
     /// Whether the process still has the ring: it may have ended, or run another program.
-    pub(super) fn is_there(&self) -> bool {
+    pub(super) fn has_ring(&self) -> bool {
         is_same(&self.link, self.ring.id)
     }
 
@@ -262,7 +266,7 @@ impl Program {
         let dropped = control.dropped.load(Ordering::Acquire);
         let word = control.written.load(Ordering::Acquire);
         let position = word & !WRITING;
-        block.hold(word & WRITING != 0, position, round);
+        block.note_unfinished(word & WRITING != 0, position, round);
         let unread = position.wrapping_sub(block.read);
         if unread > BLOCK_BYTES || !unread.is_multiple_of(8) {
             return Err(BlockFault::Unread(unread));
@@ -323,11 +327,11 @@ impl Program {
                 // Another CPU's counter, or the line of a converted time, may be a little ahead.
                 let ahead = time.saturating_sub(round.now);
                 let is_timely = time >= self.since && ahead <= round.now.saturating_sub(round.before);
-                if block.tid <= 0 && !block.is_unlooked {
+                if block.tid <= 0 && !block.is_unchecked {
                     return Err(BlockFault::NoThread);
                 }
-                if !is_timely || block.is_unlooked {
-                    *(if is_timely { &mut self.unlooked } else { &mut self.untimely }) += 1;
+                if !is_timely || block.is_unchecked {
+                    *(if is_timely { &mut self.unchecked } else { &mut self.untimely }) += 1;
                     round.dropped += 1;
                     count(&mut self.threads, block.tid, round).dropped += 1;
                     continue;
@@ -349,10 +353,10 @@ impl Program {
         block: &mut Block,
         round: &mut Round,
     ) -> Result<(), BlockFault> {
-        let is_known = tid == self.pid || self.threads.get(&tid).is_some_and(|thread| thread.is_looked_at);
-        let may_look = is_known || self.looks.take() && round.looks.take();
-        block.is_unlooked = !may_look;
-        if block.is_unlooked {
+        let is_known = tid == self.pid || self.threads.get(&tid).is_some_and(|thread| thread.is_checked);
+        let may_check = is_known || self.checks.take() && round.checks.take();
+        block.is_unchecked = !may_check;
+        if block.is_unchecked {
             block.tid = 0;
             return Ok(());
         }
@@ -362,25 +366,69 @@ impl Program {
         block.tid = tid;
         let thread = count(&mut self.threads, tid, round);
         thread.name = name[..name.len().min(MAX_NAME_BYTES)].to_vec();
-        thread.is_looked_at = true;
+        thread.is_checked = true;
         Ok(())
+    }
+
+    /// Counts what the program has written and dropped, for the summary of the recording.
+    pub(super) fn summary(&self) -> ProgramSummary {
+        let mut damage = self.damage.clone();
+        if self.untimely > 0 {
+            damage.push(format!(
+                "{} markers are dropped: their times are before the recording, or had not come yet",
+                self.untimely
+            ));
+        }
+        if self.unchecked > 0 {
+            damage.push(format!(
+                "{} markers are dropped: their threads came too fast to be looked at",
+                self.unchecked
+            ));
+        }
+        let dropped: u64 = self.threads.values().map(|thread| thread.dropped).sum();
+        ProgramSummary {
+            pid: self.pid,
+            name: self.name.clone(),
+            markers: self.threads.values().map(|thread| thread.markers).sum(),
+            dropped: dropped + self.without_block,
+            without_block: self.without_block,
+            threads: threads_with_losses(&self.threads),
+            damage,
+        }
     }
 }
 
 impl Block {
     /// Notes whether the thread is writing a marker now, which later markers of others wait for.
-    fn hold(&mut self, is_writing: bool, position: u32, round: &mut Round) {
-        let now = || Held { position, stamp: round.before, since: Instant::now() };
-        self.held = is_writing.then(|| match self.held {
+    fn note_unfinished(&mut self, is_writing: bool, position: u32, round: &mut Round) {
+        let now = || UnfinishedMarker { position, stamp: round.before, since: Instant::now() };
+        self.unfinished = is_writing.then(|| match self.unfinished {
             // It is the marker that the thread was writing in the round before.
-            Some(held) if held.position == position => held,
+            Some(unfinished) if unfinished.position == position => unfinished,
             // The thread has begun it since then.
             _ => now(),
         });
-        if let Some(held) = self.held.filter(|held| held.since.elapsed() < MAX_HOLD) {
-            round.complete = round.complete.min(held.stamp);
+        if let Some(unfinished) =
+            self.unfinished.filter(|unfinished| unfinished.since.elapsed() < MAX_UNFINISHED_WAIT)
+        {
+            round.complete = round.complete.min(unfinished.stamp);
         }
     }
+}
+
+fn threads_with_losses(threads: &HashMap<i32, ThreadCount>) -> Vec<ThreadSummary> {
+    let lossy = threads.iter().filter(|(_, count)| count.dropped > 0);
+    let mut lossy: Vec<ThreadSummary> = lossy
+        .map(|(tid, count)| ThreadSummary {
+            tid: *tid,
+            name: String::from_utf8_lossy(&count.name).into_owned(),
+            markers: count.markers,
+            dropped: count.dropped,
+        })
+        .collect();
+    lossy.sort_by_key(|thread| (u64::MAX - thread.dropped, thread.tid));
+    lossy.truncate(MAX_THREADS_NAMED);
+    lossy
 }
 
 /// The counts of a thread.
@@ -429,7 +477,7 @@ mod tests {
     use super::*;
     use crate::counter;
     use crate::markers::internals::ring::layout::MEMFD_NAME;
-    use crate::markers::internals::ring::mapping::RING_BYTES;
+    use crate::markers::internals::ring::layout::RING_BYTES;
     use crate::markers::internals::ring::{Record, RingMap};
 
     /// A ring of this process, as the process has it, and as the recorder does.
@@ -438,7 +486,7 @@ mod tests {
         file.set_len(RING_BYTES as u64).unwrap();
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals)).unwrap();
-        let own = RingMap::of(&file).unwrap();
+        let own = RingMap::new(&file).unwrap();
         own.head.begin(std::process::id(), true);
         let link = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let pid = std::process::id().cast_signed();
@@ -460,7 +508,7 @@ mod tests {
             fill: 0.0,
             stamp: stamp(),
             now: 0,
-            looks: Allowance::new(LOOKS_OF_ALL_PER_SECOND),
+            checks: Allowance::new(CHECKS_OF_ALL_PER_SECOND),
             threads_left: MAX_THREADS,
             bytes: Vec::new(),
             text: Box::new([0; MAX_LEN]),
@@ -491,7 +539,8 @@ mod tests {
     #[test]
     fn markers_of_times_that_cannot_be_are_dropped_counted_and_told() {
         let (_file, own, mut program) = ring();
-        let (mut round, mut pending) = (round(), Pending::default());
+        let mut round = round();
+        let mut pending = Pending::default();
         let pid = program.pid;
         let now = times::now(stamp());
         write(&own, &[thread(pid, &[b'n'; 900]), marker(now), marker(1 << 62), marker(3), marker(now)]);
@@ -506,14 +555,15 @@ mod tests {
         let counted = &program.threads[&pid];
         assert_eq!((counted.markers, counted.dropped, round.dropped, program.untimely), (2, 2, 2, 2));
         assert_eq!(counted.name.len(), MAX_NAME_BYTES);
-        let told = super::super::summary::summarize(&program);
+        let told = program.summary();
         assert!(told.dropped == 2 && told.damage[0].contains("had not come yet"), "{told:?}");
     }
 
     #[test]
     fn invented_threads_are_looked_at_so_often_and_no_more() {
         let (_file, own, mut program) = ring();
-        let (mut round, mut pending) = (round(), Pending::default());
+        let mut round = round();
+        let mut pending = Pending::default();
         let now = times::now(stamp());
         // Thread ids that no Linux gives.
         let invented = 1 << 23..(1 << 23) + 11_000;
@@ -524,9 +574,9 @@ mod tests {
             program.read(&mut round, &mut pending);
         }
         assert!(program.damage.is_empty(), "{:?}", program.damage);
-        assert!((900..1_100).contains(&program.unlooked), "{}", program.unlooked);
-        assert_eq!(program.threads[&0].dropped, program.unlooked);
-        let told = super::super::summary::summarize(&program);
+        assert!((900..1_100).contains(&program.unchecked), "{}", program.unchecked);
+        assert_eq!(program.threads[&0].dropped, program.unchecked);
+        let told = program.summary();
         assert!(told.damage.iter().any(|what| what.contains("came too fast")), "{told:?}");
     }
 }

@@ -11,7 +11,7 @@ use super::check::has_name;
 
 /// A process of less than this age is looked at each time: it may be about to write its first marker.
 const YOUNG: Duration = Duration::from_secs(2);
-/// The longest time between two looks, and the time between two turns of the older processes.
+/// The longest time between two scans, and the time between two turns of the older processes.
 const TURN_INTERVAL: Duration = Duration::from_secs(1);
 /// Older processes that are looked at in a turn: some have a thousand descriptors.
 const PROCESSES_PER_TURN: usize = 16;
@@ -58,8 +58,8 @@ impl RingSearch {
     }
 
     /// The links in `/proc/PID/fd` that have the name of a ring, with their process. `skip` are the processes
-    /// whose rings are open. The first look is at all processes.
-    pub(super) fn look(&mut self, skip: &HashSet<i32>) -> Vec<(i32, PathBuf)> {
+    /// whose rings are open. The first scan is of all processes.
+    pub(super) fn scan(&mut self, skip: &HashSet<i32>) -> Vec<(i32, PathBuf)> {
         let now = Instant::now();
         let is_turn = now >= self.next_turn;
         if is_turn {
@@ -91,7 +91,7 @@ impl RingSearch {
         found
     }
 
-    /// Forgets a process, so that the next look takes it for a new one: it runs another program now.
+    /// Forgets a process, so that the next scan takes it for a new one: it runs another program now.
     pub(super) fn forget(&mut self, pid: i32) {
         self.first_seen.remove(&pid);
     }
@@ -119,16 +119,16 @@ mod tests {
     fn a_new_process_is_due_and_its_ring_found_under_its_id() {
         let mut search = RingSearch::new();
         assert!(search.is_due());
-        search.look(&HashSet::new());
+        search.scan(&HashSet::new());
         let mut child =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         assert!(search.is_due(), "a process has begun");
-        search.look(&HashSet::new());
+        search.scan(&HashSet::new());
         assert!(search.first_seen.contains_key(&(child.id() as i32)));
         assert!(!search.first_seen.contains_key(&(std::process::id() as i32)));
         drop(child.stdin.take());
         child.wait().unwrap();
-        search.look(&HashSet::new());
+        search.scan(&HashSet::new());
         assert!(!search.first_seen.contains_key(&(child.id() as i32)));
     }
 }

@@ -63,7 +63,7 @@ enum TraceTime {
 
 impl TraceTime {
     /// `None` for a clock that does not count time.
-    fn of(clock: Clock, tracefs: &Tracefs) -> Option<TraceTime> {
+    fn from_clock(clock: Clock, tracefs: &Tracefs) -> Option<TraceTime> {
         Some(match clock {
             Clock::Boottime => TraceTime::Posix(ClockId::CLOCK_BOOTTIME),
             Clock::Monotonic => TraceTime::Posix(ClockId::CLOCK_MONOTONIC),
@@ -99,7 +99,7 @@ impl RingTimes {
     /// Begins with a first reading. `None` where markers cannot get a time in `clock`.
     pub(super) fn begin(clock: Clock, tracefs: &Tracefs) -> Option<RingTimes> {
         let stamp = if counter::is_one_clock() { Stamp::Counter } else { Stamp::Boottime };
-        let source = TraceTime::of(clock, tracefs)?;
+        let source = TraceTime::from_clock(clock, tracefs)?;
         let mut times = RingTimes { stamp, source, readings: VecDeque::new(), boottime: (0, 0) };
         times.boottime = times.read_boottime();
         times.read();
@@ -112,8 +112,9 @@ impl RingTimes {
 
     fn read_boottime(&self) -> (u64, u64) {
         let once = || {
-            let (before, ns, after) = (self.now(), posix_ns(ClockId::CLOCK_BOOTTIME), self.now());
-            let took = after.saturating_sub(before);
+            let before = self.now();
+            let ns = posix_ns(ClockId::CLOCK_BOOTTIME);
+            let took = self.now().saturating_sub(before);
             (took, (ns, before + took / 2))
         };
         (1..ATTEMPTS).map(|_| once()).fold(once(), |a, b| if b.0 < a.0 { b } else { a }).1

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 
-use super::super::system_calls::PidFd;
+use crate::system::PidFd;
 
 /// A process that has a locked file open.
 #[derive(Debug)]
@@ -80,7 +80,8 @@ mod tests {
         fs::write(&path, "").unwrap();
         let file = File::open(&path).unwrap();
         let spawn = |input: Stdio| Command::new("sleep").arg("60").stdin(input).spawn().unwrap();
-        let (mut holder, mut stranger) = (spawn(File::open(&path).unwrap().into()), spawn(Stdio::null()));
+        let mut holder = spawn(File::open(&path).unwrap().into());
+        let mut stranger = spawn(Stdio::null());
         let started = start_time(holder.id()).unwrap();
         assert!(LockHolder::identify(stranger.id(), &file, None).is_none());
         assert!(LockHolder::identify(holder.id(), &file, Some(started + 1)).is_none());

@@ -2,8 +2,8 @@
 //! it, in memory and in a file that outlives a SIGKILL, and puts all settings back in reverse order.
 //!
 //! # Who may be beside the recorder
-//! What is in a file of saved settings is written into the kernel later, mostly by root, and names a process
-//! that may be ended. So the file must be the recorder's own work.
+//! The contents of a file of saved settings are written into the kernel later, mostly by root, and name a
+//! process that may be ended. So the file must be the recorder's own work.
 //!
 //! - **A root recorder, with the shell user and apps beside it.** The file is in a directory of root's own
 //!   ([`StateDir`]). In `/run` and `/data/adb` nobody else can touch that directory. In `/data/local/tmp`,
@@ -56,6 +56,7 @@ use super::{RecordError, Signals, Tracefs};
 use crate::android::{Properties, SavedProperties, UserspaceRequest, UserspaceTags};
 use crate::clock::Snapshots;
 use crate::console::complain;
+use crate::step_log::print_step;
 
 pub(crate) use put_back::PutBackReport;
 pub(crate) use restore::{
@@ -140,7 +141,7 @@ pub(crate) struct LeftoverSettings {
     pub(crate) report: PutBackReport,
 }
 
-/// What the kernel shows for the `enable` of a group of which some events are on, and for a buffer size that
+/// The kernel's text for the `enable` of a group of which some events are on, and for a buffer size that
 /// differs between the CPUs. It cannot be written.
 const MIXED: &str = "X";
 
@@ -194,7 +195,8 @@ impl SettingsGuard {
             capture: None,
         };
         let file = LockedFile { dir, name, file };
-        let mut settings = SettingsGuard::new(tracefs.clone(), owner, saved, (file, buffer_lock));
+        print_step(format_args!("saves settings in {}", file.dir.path_of(&file.name).display()));
+        let mut settings = SettingsGuard::new(tracefs.clone(), owner, saved, file, buffer_lock);
         settings.rewrite()?;
         Ok((settings, leftover))
     }
@@ -203,10 +205,19 @@ impl SettingsGuard {
         tracefs: Tracefs,
         owner: SettingsOwner,
         saved: Vec<SavedSetting>,
-        (file, buffer_lock): (LockedFile, BufferLock),
+        file: LockedFile,
+        buffer_lock: BufferLock,
     ) -> SettingsGuard {
-        let (buffer_lock, own) = (Some(buffer_lock), HashMap::new());
-        SettingsGuard { tracefs, owner, saved, file, buffer_lock, own, taken_over: false, done: false }
+        SettingsGuard {
+            tracefs,
+            owner,
+            saved,
+            file,
+            buffer_lock: Some(buffer_lock),
+            own: HashMap::new(),
+            taken_over: false,
+            done: false,
+        }
     }
 
     /// Ends the recorder that holds the lock of this trace buffer, if there is one: with SIGTERM, and after
@@ -262,7 +273,7 @@ impl SettingsGuard {
         let buffer_lock = BufferLock::take(tracefs).map_err(BufferHolder::busy)?;
         let file = LockedFile { dir, name, file };
         let tracefs = Tracefs::of_saved_settings(owner.tracefs.clone(), owner.instance.clone());
-        Ok(Some(SettingsGuard::new(tracefs, owner, saved, (file, buffer_lock))))
+        Ok(Some(SettingsGuard::new(tracefs, owner, saved, file, buffer_lock)))
     }
 
     /// The trace buffer whose settings these are.
@@ -282,7 +293,7 @@ impl SettingsGuard {
             return Err(RecordError::Mixed { path: self.tracefs.path(knob) });
         }
         self.tracefs.check_writable(knob)?;
-        let end = self.hold(knob)?;
+        let end = self.save_value(knob)?;
         if let Err(error) = self.tracefs.write(knob, value) {
             self.forget_unchanged(end);
             return Err(error);
@@ -315,7 +326,7 @@ impl SettingsGuard {
 
     /// Saves the value of a file without writing it, for a file that will be written more than once. Returns
     /// the length of the file of saved settings before that.
-    pub(crate) fn hold(&mut self, knob: &str) -> Result<u64, RecordError> {
+    pub(crate) fn save_value(&mut self, knob: &str) -> Result<u64, RecordError> {
         let saved = SavedKnob { knob: knob.to_owned(), value: restorable(&self.tracefs.read(knob)?) };
         self.save(SavedSetting::Knob(saved))
     }
@@ -361,7 +372,7 @@ impl SettingsGuard {
     }
 
     /// Releases the lock and leaves the settings changed and the file in place.
-    pub(crate) fn let_go(mut self) {
+    pub(crate) fn leave(mut self) {
         self.done = true;
     }
 
@@ -391,6 +402,10 @@ impl SettingsGuard {
     pub(crate) fn put_back(&mut self) -> PutBackReport {
         let own = if self.taken_over { std::mem::take(&mut self.own) } else { HashMap::new() };
         let mut report = put_back::put_back(&self.tracefs, self.owner.buffer, &mut self.saved, &own);
+        print_step(format_args!(
+            "put {} settings back; {} had their old value",
+            report.written, report.unchanged
+        ));
         // An instance can be removed only while none of its files is open.
         self.buffer_lock = None;
         if self.owner.remove_instance {
@@ -458,7 +473,7 @@ mod tests {
         let (mut settings, _) =
             SettingsGuard::begin(&tracefs, StateDir::for_tests(dir.path()), false).unwrap();
         settings.set("tracing_on", "0").unwrap();
-        settings.let_go(); // as after a SIGKILL: no destructor ran, the lock is released, the file is there
+        settings.leave(); // as after a SIGKILL: no destructor ran, the lock is released, the file is there
         assert_eq!(list_in(&StateDir::for_tests(dir.path()))[0].state, SettingsFileState::Killed);
         let restored = restore_in(&StateDir::for_tests(dir.path()), false).unwrap();
         assert_eq!(restored[0].knobs, Some(1));
@@ -477,7 +492,7 @@ mod tests {
         settings.set_capture(&capture).unwrap();
         assert_eq!(settings.put_back().written, 1);
         assert_eq!(tracefs.read("tracing_on").unwrap(), "1");
-        settings.let_go();
+        settings.leave();
         let found = &list_in(&StateDir::for_tests(dir.path()))[0];
         assert_eq!((found.state, found.settings), (SettingsFileState::Killed, 0));
         assert_eq!(found.capture.as_ref().map(|c| c.path.as_path()), Some(capture.as_path()));

@@ -9,8 +9,9 @@ use super::super::tracefs::BufferId;
 use super::super::{RecordError, Tracefs};
 use super::settings_file::{SavedKnob, SavedSetting};
 use crate::android::Properties;
+use crate::step_log::print_step;
 
-/// What became of saved settings when they were put back.
+/// The fate of saved settings when they were put back.
 #[derive(Debug, Default)]
 pub(crate) struct PutBackReport {
     /// The number of settings that were written.
@@ -55,7 +56,7 @@ pub(super) fn put_back(
                 continue;
             }
             SavedSetting::Knob(saved) => put_knob_back(tracefs, saved),
-            SavedSetting::Properties(saved) => match Properties::here() {
+            SavedSetting::Properties(saved) => match Properties::find() {
                 Some(properties) => saved.restore(&properties).map(|()| true).map_err(RecordError::from),
                 None => Ok(false),
             },
@@ -113,7 +114,10 @@ pub(super) fn remove_instance(tracefs: &Tracefs, buffer: Option<BufferId>) -> Re
         Err(e) if e.kind() != io::ErrorKind::NotFound => {
             Err(RecordError::knob(tracefs.root(), "remove this instance", e))
         }
-        _ => Ok(()),
+        _ => {
+            print_step(format_args!("removed the instance {}", tracefs.root().display()));
+            Ok(())
+        }
     }
 }
 

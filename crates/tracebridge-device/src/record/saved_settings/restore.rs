@@ -132,7 +132,7 @@ fn buffer_of(owner: &SettingsOwner) -> Tracefs {
         return tracefs;
     }
     let elsewhere = TRACEFS_PLACES.iter().filter_map(|place| Tracefs::find(Some(place.as_ref())).ok());
-    elsewhere.into_iter().find(|there| there.buffer_id() == owner.buffer).unwrap_or(tracefs)
+    elsewhere.into_iter().find(|mounted| mounted.buffer_id() == owner.buffer).unwrap_or(tracefs)
 }
 
 /// Whether the buffer was the top-level buffer of a tracefs that is not mounted now. Its settings can still
@@ -199,7 +199,7 @@ fn restore(dir: &StateDir, name: &str, flight_too: bool) -> Result<Option<Restor
         Err(_) => return Ok(Some(done)),
     };
     let file = LockedFile { dir: dir.handle(name)?, name: name.to_owned(), file };
-    let mut settings = SettingsGuard::new(tracefs, owner, saved, (file, buffer_lock));
+    let mut settings = SettingsGuard::new(tracefs, owner, saved, file, buffer_lock);
     if stale {
         settings.saved.clear();
         settings.owner.remove_instance = false;

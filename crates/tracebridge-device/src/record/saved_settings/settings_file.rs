@@ -159,9 +159,9 @@ fn check(dir: &StateDir, owner: &SettingsOwner, saved: &[SavedSetting]) -> Resul
         return Err(BadContent::NoBuffer(root.clone()));
     }
     let tracefs = Tracefs::of_saved_settings(root.clone(), owner.instance.clone());
-    let there = if tracefs.exists() { tracefs.root() } else { tracefs.top() };
-    if there.exists() && !dir.is_tracefs(there) {
-        return Err(BadContent::NoTracefs(there.to_owned()));
+    let found = if tracefs.exists() { tracefs.root() } else { tracefs.top() };
+    if found.exists() && !dir.is_tracefs(found) {
+        return Err(BadContent::NoTracefs(found.to_owned()));
     }
     for setting in saved {
         match setting {
@@ -170,7 +170,7 @@ fn check(dir: &StateDir, owner: &SettingsOwner, saved: &[SavedSetting]) -> Resul
             }
             SavedSetting::Properties(properties) => {
                 let foreign =
-                    properties.values.iter().find(|(name, _)| !atrace_properties::is_set_here(name));
+                    properties.values.iter().find(|(name, _)| !atrace_properties::is_set_by_recordings(name));
                 if let Some((name, _)) = foreign {
                     return Err(BadContent::Property(name.clone()));
                 }
@@ -188,7 +188,7 @@ fn is_knob(knob: &str, in_instance: bool) -> bool {
     path.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
 }
 
-/// What a fuzz target sees of a file of saved settings.
+/// The parts of a file of saved settings that a fuzz target checks.
 pub struct SettingsText {
     /// The content, written again.
     pub written: Vec<u8>,
@@ -253,7 +253,8 @@ mod tests {
     #[test]
     fn a_written_file_is_read_up_to_the_line_that_a_kill_has_cut() {
         let dir = tempfile::tempdir().unwrap();
-        let (state, name) = (StateDir::for_tests(dir.path()), "tracebridge-in-x.saved");
+        let state = StateDir::for_tests(dir.path());
+        let name = "tracebridge-in-x.saved";
         let settings = [knob("tracing_on"), properties("debug.atrace.app_0")];
         let mut text = json_line(&owner()).unwrap();
         settings.iter().for_each(|setting| text.extend(json_line(setting).unwrap()));

@@ -1,7 +1,8 @@
 //! Writes numbers as text without allocation.
 
-use crate::text::two_digits;
+use super::two_digits;
 
+/// The hexadecimal texts of all bytes.
 static HEX_PAIRS: [[u8; 2]; 256] = {
     let digits = b"0123456789abcdef";
     let mut pairs = [[0; 2]; 256];
@@ -57,7 +58,7 @@ pub(crate) fn power_of_two(mut v: u64, bits: u32, upper: bool, buffer: &mut [u8;
 
 /// The digits of `v`, and their number.
 #[inline]
-pub(super) fn long_decimal(v: u64) -> ([u8; 20], usize) {
+pub(crate) fn long_decimal(v: u64) -> ([u8; 20], usize) {
     let len = v.checked_ilog10().unwrap_or(0) as usize + 1;
     let mut buffer = [0u8; 20];
     digits(v, &mut buffer, len);
@@ -100,7 +101,7 @@ pub fn eight_digits(v: u32) -> [u8; 8] {
 
 /// The digits of `v`, which must be below 10^8, and their number.
 #[inline]
-pub(super) fn short_decimal(v: u32) -> ([u8; 8], usize) {
+pub(crate) fn short_decimal(v: u32) -> ([u8; 8], usize) {
     let digits = u64::from_le_bytes(eight_digits(v));
     // The first digit is in the lowest byte. The last one counts also where it is 0.
     let zeros = ((digits & 0x0f0f_0f0f_0f0f_0f0f) | (1 << 56)).trailing_zeros() / 8;
@@ -110,7 +111,7 @@ pub(super) fn short_decimal(v: u32) -> ([u8; 8], usize) {
 /// `v` in lower-case hexadecimal with at least `width` digits, and the number of digits. A `width` above 16
 /// counts as 16.
 #[inline]
-pub(super) fn hex(v: u64, width: usize) -> ([u8; 16], usize) {
+pub(crate) fn hex(v: u64, width: usize) -> ([u8; 16], usize) {
     let unused = ((v | 1).leading_zeros() / 4).min(16 - width.clamp(1, 16) as u32);
     let mut digits = [0; 16];
     for (pair, byte) in digits.chunks_exact_mut(2).zip((v << (4 * unused)).to_be_bytes()) {

@@ -2,11 +2,10 @@
 //!
 //! A line consists of some twenty pieces of a few bytes each. Appended one by one to a `Vec`, each piece
 //! reads the vector's length from memory, checks its capacity and writes the length back. Here the length
-//! stays in a register, and a piece is copied at a fixed length, which takes a few instructions.
+//! stays in a register, and a piece is copied at a fixed length, which takes a few instructions. A copy of
+//! any other length takes a call, so that [`InlineBytes`] has bytes that are copied often at a fixed length.
 
-use super::digits;
-use super::inline_bytes::InlineBytes;
-use crate::ftrace::until_nul;
+use super::{digits, until_nul};
 
 /// The pieces are appended once they have more bytes than this: about one line.
 const FULL: usize = 192;
@@ -129,13 +128,79 @@ fn append(out: &mut Vec<u8>, room: &PieceRoom, len: usize) {
     out.extend_from_slice(&room.0[..len]);
 }
 
+/// A byte string for a place where most values have at most `N` bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InlineBytes<const N: usize> {
+    short: [u8; N],
+    /// Number of bytes in `short`.
+    len: usize,
+    /// The bytes beyond the first `N`.
+    rest: Vec<u8>,
+}
+
+impl<const N: usize> Default for InlineBytes<N> {
+    fn default() -> InlineBytes<N> {
+        InlineBytes { short: [0; N], len: 0, rest: Vec::new() }
+    }
+}
+
+impl<const N: usize> InlineBytes<N> {
+    pub fn new(text: &[u8]) -> InlineBytes<N> {
+        let mut bytes = InlineBytes::default();
+        bytes.set(text);
+        bytes
+    }
+
+    pub fn set(&mut self, text: &[u8]) {
+        let (short, rest) = text.split_at(text.len().min(N));
+        self.short[..short.len()].copy_from_slice(short);
+        self.len = short.len();
+        self.rest.clear();
+        self.rest.extend_from_slice(rest);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes: those at a fixed length, how many of them count, and those behind them.
+    #[inline]
+    pub fn parts(&self) -> (&[u8; N], usize, &[u8]) {
+        (&self.short, self.len, &self.rest)
+    }
+
+    /// Appends the bytes to `out`.
+    #[inline]
+    pub fn push(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&self.short);
+        out.truncate(start + self.len);
+        if !self.rest.is_empty() {
+            out.extend_from_slice(&self.rest);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn bytes_shorter_and_longer_than_the_inline_part_are_copied_whole() {
+        let mut ready = InlineBytes::<4>::default();
+        for text in ["", "abc", "abcd", "abcdefgh", "x"] {
+            ready.set(text.as_bytes());
+            let mut out = b"<".to_vec();
+            ready.push(&mut out);
+            assert_eq!(out, format!("<{text}").as_bytes());
+        }
+    }
+
+    #[test]
     fn pieces_are_appended_in_their_order_whatever_their_lengths() {
-        let (mut room, mut out, mut want) = (PieceRoom::default(), Vec::new(), Vec::new());
+        let mut room = PieceRoom::default();
+        let mut out = Vec::new();
+        let mut want = Vec::new();
         let mut line = PieceWriter::new(&mut room, &mut out);
         for n in 0..300_u64 {
             let text = vec![b'a' + (n % 26) as u8; (n % 70) as usize];
@@ -163,7 +228,8 @@ mod tests {
     #[test]
     fn an_attempt_that_fails_adds_nothing() {
         for pieces in [1, 100] {
-            let (mut room, mut out) = (PieceRoom::default(), b"before ".to_vec());
+            let mut room = PieceRoom::default();
+            let mut out = b"before ".to_vec();
             let mut line = PieceWriter::new(&mut room, &mut out);
             line.put(b"kept ", 5);
             let failed = line.attempt(|line| {
@@ -184,7 +250,8 @@ mod tests {
     fn numbers_of_every_length_are_added() {
         let powers = (0..20).map(|n| 10_u64.pow(n));
         for v in powers.flat_map(|v| [v - 1, v, v + 1, v / 7 * 3]).chain([u64::MAX]) {
-            let (mut room, mut out) = (PieceRoom::default(), Vec::new());
+            let mut room = PieceRoom::default();
+            let mut out = Vec::new();
             let mut line = PieceWriter::new(&mut room, &mut out);
             line.decimal(v);
             line.put(b" ", 1);

@@ -7,17 +7,17 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::inline_bytes::InlineBytes;
+use super::pieces::InlineBytes;
 
 /// log2 of the number of texts that each thread keeps.
 const CACHE_BITS: u32 = 11;
 
-/// The key of a cached text: the id of the symbolizer, the way of printing, and the number. The way of
-/// printing is an [`id`], or 0 or 1 for symbols without and with their offset.
-pub(super) type RenderKey = (u64, u64, u64);
+/// The key of a cached text: the [`id`] of the source of names, the way of printing, and the number. The way
+/// of printing is an [`id`] too, or 0 or 1 for symbols without and with their offset.
+pub(crate) type RenderKey = (u64, u64, u64);
 
 /// Returns an id that no other caller in this process gets. Ids are larger than 1.
-pub(super) fn id() -> u64 {
+pub(crate) fn id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(2);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
@@ -29,7 +29,7 @@ thread_local! {
 /// Calls `with` with the text of `key`. Where the cache does not have the text, `make` appends it to an empty
 /// one. `None` where `make` fails.
 #[inline]
-pub(super) fn with(
+pub(crate) fn with(
     key: RenderKey,
     make: impl FnOnce(&mut Vec<u8>) -> Option<()>,
     with: impl FnOnce(&InlineBytes<40>),
@@ -41,7 +41,7 @@ pub(super) fn with(
             cache.resize_with(1 << CACHE_BITS, Default::default);
         }
         let (cached_key, text) = &mut cache[slot];
-        // The keys of empty slots are all 0. No other key is: a symbolizer's id is not 0.
+        // The keys of empty slots are all 0. No other key is: no id is 0.
         if *cached_key != key {
             let mut made = Vec::new();
             make(&mut made)?;

@@ -1,10 +1,80 @@
-//! Decodes a recorder stream into the trace.dat that it describes.
+//! A recording as a stream of frames, for a pipe (`record -o -` over `adb exec-out`). Each frame is a step
+//! that builds a trace.dat; the recorder sends the steps in order, and the host carries them out.
+//!
+//! A stream is [`MAGIC`] and then frames. A frame is a u8 kind, a u32 CPU (0 for a frame that belongs to no
+//! CPU), a u32 length, and a payload of that length. All integers are little-endian.
 
 use std::io;
 
-use super::{FRAME_HEAD_BYTES, FrameKind, HeadInfo, MAGIC};
+use super::CpuData;
 use crate::ftrace::limits::{MAX_CPUS, is_sub_buffer_size};
-use crate::trace_dat::CpuData;
+
+/// The first bytes of a stream.
+pub const MAGIC: &[u8; 8] = b"TBSTRM1\n";
+
+/// Bytes before a frame's payload.
+pub(crate) const FRAME_HEAD_BYTES: usize = 9;
+
+/// The kind of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameKind {
+    /// The payload is a [`HeadInfo`] and then the head of a trace.dat v6.
+    Head,
+    /// The payload is whole pages of the frame's CPU.
+    Pages,
+    /// The payload is a u64 offset and the bytes to write over the head there.
+    Patch,
+    /// The recording is complete. The payload is the last [`RecorderInfo`](super::RecorderInfo) as JSON.
+    End,
+}
+
+impl FrameKind {
+    fn code(self) -> u8 {
+        match self {
+            FrameKind::Head => b'H',
+            FrameKind::Pages => b'P',
+            FrameKind::Patch => b'W',
+            FrameKind::End => b'E',
+        }
+    }
+}
+
+/// The bytes before a payload of `len` bytes.
+pub fn frame_head(kind: FrameKind, cpu: u32, len: usize) -> [u8; FRAME_HEAD_BYTES] {
+    let mut out = [kind.code(); FRAME_HEAD_BYTES];
+    out[1..5].copy_from_slice(&cpu.to_le_bytes());
+    out[5..].copy_from_slice(&u32::try_from(len).unwrap_or(u32::MAX).to_le_bytes());
+    out
+}
+
+/// The numbers at the start of a [`FrameKind::Head`] payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeadInfo {
+    /// Bytes of a page.
+    pub page_size: u32,
+    /// Number of entries in the table of CPUs.
+    pub cpus: u32,
+    /// Offset of the table of CPUs in the head, bytes.
+    pub table_at: u64,
+    /// Offset and length of the option CLOCK_SNAPSHOTS in the head, bytes.
+    pub extra: (u64, u64),
+}
+
+impl HeadInfo {
+    /// Bytes of the numbers in a payload: u32 page size, u32 CPUs, and three u64.
+    pub const BYTES: usize = 32;
+
+    /// The numbers as they stand in a payload.
+    pub fn encode(&self) -> [u8; HeadInfo::BYTES] {
+        let mut out = [0; HeadInfo::BYTES];
+        out[..4].copy_from_slice(&self.page_size.to_le_bytes());
+        out[4..8].copy_from_slice(&self.cpus.to_le_bytes());
+        for (at, n) in [(8, self.table_at), (16, self.extra.0), (24, self.extra.1)] {
+            out[at..at + 8].copy_from_slice(&n.to_le_bytes());
+        }
+        out
+    }
+}
 
 /// The longest payload that is accepted, bytes. A head with kallsyms and all event formats is far below it.
 const MAX_FRAME_BYTES: usize = 256 << 20;
@@ -41,12 +111,40 @@ fn parse_head(payload: &[u8]) -> Option<(HeadInfo, &[u8])> {
 
 /// The reason why a stream, or the rest of a stream, cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("at byte {offset}: {what}")]
+#[error("at byte {offset}: {fault}")]
 pub struct StreamError {
     /// Bytes from the start of the stream.
     pub offset: u64,
-    /// A description of the fault for people.
-    pub what: &'static str,
+    pub fault: StreamFault,
+}
+
+/// A fault of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StreamFault {
+    #[error("not a stream of `tracebridge record -o -`")]
+    NoStream,
+    #[error("the stream does not begin with a sound head")]
+    NoHead,
+    #[error("the stream ends before its last frame")]
+    NoEnd,
+    #[error("the stream ends inside a frame's head")]
+    CutHead,
+    #[error("the stream ends inside a frame")]
+    CutFrame,
+    #[error("no frame begins here")]
+    NoFrame,
+    #[error("a second head")]
+    SecondHead,
+    #[error("a part of a page")]
+    PartOfPage,
+    #[error("pages of an unknown CPU")]
+    UnknownCpu,
+    #[error("a patch without an offset")]
+    PatchWithoutOffset,
+    #[error("a patch outside of the head")]
+    PatchOutsideHead,
+    #[error("an end longer than its place")]
+    LongEnd,
 }
 
 /// A decoded stream: the contents of the trace.dat that it describes.
@@ -68,14 +166,14 @@ impl<'a> RecorderStream<'a> {
     /// # Errors
     /// Returns [`StreamError`] where `bytes` does not start with a sound head, so that no event can be read.
     pub fn parse(bytes: &'a [u8]) -> Result<RecorderStream<'a>, StreamError> {
-        let error = |offset: usize, what| StreamError { offset: offset as u64, what };
+        let error = |offset: usize, fault| StreamError { offset: offset as u64, fault };
         if !bytes.starts_with(MAGIC) {
-            return Err(error(0, "not a stream of `tracebridge record -o -`"));
+            return Err(error(0, StreamFault::NoStream));
         }
         let mut at = MAGIC.len();
-        let (kind, _, payload) = frame(bytes, at).map_err(|what| error(at, what))?;
+        let (kind, _, payload) = frame(bytes, at).map_err(|fault| error(at, fault))?;
         let info = parse_head(payload).filter(|(i, _)| kind == FrameKind::Head && i.cpus <= MAX_CPUS);
-        let (info, head) = info.ok_or(error(at, "the stream does not begin with a sound head"))?;
+        let (info, head) = info.ok_or(error(at, StreamFault::NoHead))?;
         let mut stream = RecorderStream {
             page_size: info.page_size as usize,
             table_at: info.table_at as usize,
@@ -87,13 +185,13 @@ impl<'a> RecorderStream<'a> {
             at += FRAME_HEAD_BYTES + frame(bytes, at).map_or(0, |(.., payload)| payload.len());
             let ended = match frame(bytes, at) {
                 Ok((kind, cpu, payload)) => stream.apply(kind, cpu, payload, &info),
-                Err(what) => Err(what),
+                Err(fault) => Err(fault),
             };
             match ended {
                 Ok(false) => {}
                 Ok(true) => return Ok(stream),
-                Err(what) => {
-                    stream.cut = Some(error(at, what));
+                Err(fault) => {
+                    stream.cut = Some(error(at, fault));
                     return Ok(stream);
                 }
             }
@@ -107,24 +205,22 @@ impl<'a> RecorderStream<'a> {
         cpu: u32,
         payload: &'a [u8],
         info: &HeadInfo,
-    ) -> Result<bool, &'static str> {
+    ) -> Result<bool, StreamFault> {
         match kind {
-            FrameKind::Head => return Err("a second head"),
+            FrameKind::Head => return Err(StreamFault::SecondHead),
             FrameKind::Pages if !payload.len().is_multiple_of(self.page_size) => {
-                return Err("a part of a page");
+                return Err(StreamFault::PartOfPage);
             }
-            FrameKind::Pages => {
-                self.cpus.get_mut(cpu as usize).ok_or("pages of an unknown CPU")?.push(payload)
-            }
+            FrameKind::Pages => self.cpus.get_mut(cpu as usize).ok_or(StreamFault::UnknownCpu)?.push(payload),
             FrameKind::Patch => {
-                let (at, bytes) = payload.split_at_checked(8).ok_or("a patch without an offset")?;
+                let (at, bytes) = payload.split_at_checked(8).ok_or(StreamFault::PatchWithoutOffset)?;
                 let at = at.try_into().map_or(u64::MAX, u64::from_le_bytes);
                 self.patch(at, bytes)?;
             }
             FrameKind::End => {
                 let (at, len) = info.extra;
                 if payload.len() as u64 > len {
-                    return Err("an end longer than its place");
+                    return Err(StreamFault::LongEnd);
                 }
                 let mut padded = payload.to_vec();
                 padded.resize(len as usize, b' ');
@@ -134,10 +230,10 @@ impl<'a> RecorderStream<'a> {
         Ok(kind == FrameKind::End)
     }
 
-    fn patch(&mut self, at: u64, bytes: &[u8]) -> Result<(), &'static str> {
+    fn patch(&mut self, at: u64, bytes: &[u8]) -> Result<(), StreamFault> {
         let end = at.checked_add(bytes.len() as u64).and_then(|end| usize::try_from(end).ok());
-        let place = end.and_then(|end| self.head.get_mut(at as usize..end));
-        place.ok_or("a patch outside of the head")?.copy_from_slice(bytes);
+        let patched = end.and_then(|end| self.head.get_mut(at as usize..end));
+        patched.ok_or(StreamFault::PatchOutsideHead)?.copy_from_slice(bytes);
         Ok(())
     }
 
@@ -158,19 +254,16 @@ impl<'a> RecorderStream<'a> {
 }
 
 /// The kind, the CPU and the payload of the frame at byte `at`.
-fn frame(bytes: &[u8], at: usize) -> Result<(FrameKind, u32, &[u8]), &'static str> {
-    let rest =
-        bytes.get(at..).filter(|rest| !rest.is_empty()).ok_or("the stream ends before its last frame")?;
-    let (head, rest) =
-        rest.split_first_chunk::<FRAME_HEAD_BYTES>().ok_or("the stream ends inside a frame's head")?;
-    let (kind, cpu, len) = parse_frame_head(head).ok_or("no frame begins here")?;
-    Ok((kind, cpu, rest.get(..len).ok_or("the stream ends inside a frame")?))
+fn frame(bytes: &[u8], at: usize) -> Result<(FrameKind, u32, &[u8]), StreamFault> {
+    let rest = bytes.get(at..).filter(|rest| !rest.is_empty()).ok_or(StreamFault::NoEnd)?;
+    let (head, rest) = rest.split_first_chunk::<FRAME_HEAD_BYTES>().ok_or(StreamFault::CutHead)?;
+    let (kind, cpu, len) = parse_frame_head(head).ok_or(StreamFault::NoFrame)?;
+    Ok((kind, cpu, rest.get(..len).ok_or(StreamFault::CutFrame)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace_dat::recorder_stream::frame_head;
 
     #[test]
     fn an_encoded_frame_decodes_to_the_same_frame() {

@@ -3,23 +3,29 @@
 //! A thread takes a block with its first marker and gives it back when it ends. From then on a marker is a
 //! few stores into memory that no other thread of the process writes: no lock, no allocation, no system call.
 
-mod own;
-
 use std::cell::Cell;
+use std::fs::File;
+use std::io;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::time::{ClockId, clock_gettime};
+use nix::unistd::gettid;
 
 use super::encode::{MAX_LEN, Pieces};
 use super::ring::Stamp;
-use super::ring::layout::{BLOCK_BYTES, BLOCK_WORDS, BLOCKS, Control, RingMemory, WRITING};
+use super::ring::layout::{
+    BLOCK_BYTES, BLOCK_WORDS, BLOCKS, Control, MEMFD_NAME, RING_BYTES, RingMemory, WRITING,
+};
 use super::ring::record::{THREAD, first_word, fixed_words, has_number};
+use super::system::{OWN_RING, RingMap, above_standard_files, thread_name};
 use crate::counter;
 
 /// The environment variable with which a program's markers go to a ring although it does not ask for that.
 const RING_VARIABLE: &str = "TRACEBRIDGE_RING";
 
-/// What [`MODE`] can be: nobody has asked yet.
+/// [`MODE`]: nobody has asked yet.
 const ASK: u32 = 0;
 /// Markers go to `trace_marker`.
 const OFF: u32 = 1;
@@ -60,7 +66,7 @@ pub fn use_ring(without: WithoutRecorder) -> bool {
         WithoutRecorder::Nowhere => ON,
         WithoutRecorder::TraceMarker => ON_ELSE_FILE,
     };
-    let has_ring = own::make().is_ok_and(|memory| memory.is_some());
+    let has_ring = make().is_ok_and(|memory| memory.is_some());
     MODE.store(if has_ring { mode } else { OFF }, Ordering::Relaxed);
     has_ring
 }
@@ -68,7 +74,7 @@ pub fn use_ring(without: WithoutRecorder) -> bool {
 /// Whether markers go nowhere now.
 #[inline(always)]
 pub(super) fn is_idle() -> bool {
-    own::memory().is_some_and(|memory| {
+    OWN_RING.memory().is_some_and(|memory| {
         memory.head.wanted.load(Ordering::Relaxed) == 0 && MODE.load(Ordering::Relaxed) == ON
     })
 }
@@ -77,11 +83,11 @@ pub(super) fn is_idle() -> bool {
 #[inline(always)]
 pub(super) fn write(pieces: Pieces<'_>) -> Option<bool> {
     let slot = SLOT.get();
-    match own::memory() {
+    match OWN_RING.memory() {
         None if MODE.load(Ordering::Relaxed) == OFF => None,
         Some(memory)
             if counter::IS_READABLE
-                && slot.epoch == own::epoch()
+                && slot.epoch == OWN_RING.epoch()
                 && memory.head.wanted.load(Ordering::Acquire) == Stamp::Counter.wanted() =>
         {
             Some(put(memory, slot.block, || counter::ticks().unwrap_or(0), pieces))
@@ -95,7 +101,7 @@ pub(super) fn write(pieces: Pieces<'_>) -> Option<bool> {
 #[cold]
 #[inline(never)]
 fn write_first(phase: u8, track: &[u8], name: &[u8], number: i64) -> Option<bool> {
-    let memory = match own::memory() {
+    let memory = match OWN_RING.memory() {
         Some(memory) => memory,
         None => find()?,
     };
@@ -104,7 +110,7 @@ fn write_first(phase: u8, track: &[u8], name: &[u8], number: i64) -> Option<bool
         return if MODE.load(Ordering::Relaxed) == ON_ELSE_FILE { None } else { Some(false) };
     }
     let mut slot = SLOT.get();
-    if slot.epoch != own::epoch() {
+    if slot.epoch != OWN_RING.epoch() {
         let Some(taken) = take_block(memory, wanted) else { return Some(false) };
         slot = taken;
     }
@@ -127,17 +133,35 @@ fn find() -> Option<&'static RingMemory> {
             return None;
         }
     }
-    let made = own::make();
+    let made = make();
     if made.is_err() {
         MODE.store(OFF, Ordering::Relaxed);
     }
     made.ok().flatten()
 }
 
+/// Makes the ring of this process, unless another thread has made it or is just making it.
+///
+/// # Errors
+/// Returns the error of the system call that the kernel refused: `memfd_create(2)` is there since Linux 3.17.
+fn make() -> io::Result<Option<&'static RingMemory>> {
+    OWN_RING.get_or_make(|| {
+        let fd = memfd_create(MEMFD_NAME, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
+        let file = above_standard_files(File::from(fd))?;
+        file.set_len(RING_BYTES as u64)?;
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
+        let map = RingMap::new(&file)?;
+        map.head.begin(std::process::id(), counter::IS_READABLE);
+        Ok((file, map))
+    })
+}
+
 /// The block of a thread.
 #[derive(Clone, Copy)]
 struct Slot {
-    /// The [`own::epoch`] of the ring that the block belongs to; 0 while the thread has none.
+    /// The [`OwnRing::epoch`](super::system::OwnRing::epoch) of the ring that the block belongs to; 0 while
+    /// the thread has none.
     epoch: u32,
     block: u32,
 }
@@ -162,9 +186,11 @@ fn now(wanted: u32) -> u64 {
 #[inline(always)]
 fn put(memory: &RingMemory, block: u32, now: impl FnOnce() -> u64, pieces: Pieces<'_>) -> bool {
     let block = block as usize % BLOCKS;
-    let (control, records) = (&memory.controls[block], &memory.records[block]);
+    let control = &memory.controls[block];
+    let records = &memory.records[block];
     let Pieces { phase, track, name, number } = pieces;
-    let (track, name) = (&track[..track.len().min(MAX_LEN)], &name[..name.len().min(MAX_LEN)]);
+    let track = &track[..track.len().min(MAX_LEN)];
+    let name = &name[..name.len().min(MAX_LEN)];
     let words = fixed_words(phase) + track.len().div_ceil(8) + name.len().div_ceil(8);
     let start = control.written.load(Ordering::Relaxed);
     let used = (start & !WRITING).wrapping_sub(control.read.load(Ordering::Acquire));
@@ -231,7 +257,8 @@ fn words_of(name: &[u8], word: &mut impl FnMut(u64)) {
 fn take_block(memory: &'static RingMemory, wanted: u32) -> Option<Slot> {
     /// Where the search for a free block begins.
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let (tid, name) = (own::thread_id(), own::thread_name());
+    let tid = u32::try_from(gettid().as_raw()).unwrap_or(0);
+    let name = thread_name();
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     // Without it nothing would give the block back: the thread is ending already.
     let is_noticed_when_it_ends = GIVE_BACK.try_with(|_| ()).is_ok();
@@ -251,7 +278,7 @@ fn take_block(memory: &'static RingMemory, wanted: u32) -> Option<Slot> {
             let thread = Pieces { phase: THREAD, track: b"", name, number };
             if put(memory, block as u32, || now(wanted), thread) {
                 NEXT.store(block as u32, Ordering::Relaxed);
-                let slot = Slot { epoch: own::epoch(), block: block as u32 };
+                let slot = Slot { epoch: OWN_RING.epoch(), block: block as u32 };
                 SLOT.set(slot);
                 return Some(slot);
             }
@@ -272,8 +299,8 @@ impl Drop for GiveBack {
     fn drop(&mut self) {
         let _ = SLOT.try_with(|slot| {
             let Slot { epoch, block } = slot.replace(Slot { epoch: 0, block: 0 });
-            if epoch == own::epoch()
-                && let Some(memory) = own::memory()
+            if epoch == OWN_RING.epoch()
+                && let Some(memory) = OWN_RING.memory()
             {
                 memory.controls[block as usize % BLOCKS].owner.store(0, Ordering::Release);
             }
